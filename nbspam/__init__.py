@@ -1,0 +1,3 @@
+"""nbspam: a spam filter for the shell."""
+
+__version__ = "0.1.0"

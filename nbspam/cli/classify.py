@@ -1,0 +1,82 @@
+"""`nbspam classify`."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nbspam.cli.options import (
+    cut_off_options,
+    cut_offs_of,
+    format_option,
+    model_option,
+    reading_of,
+    reading_options,
+    tell,
+)
+from nbspam.model.classifier import Classifier, CutOffs, verdict
+from nbspam.model.lookup import Lookup
+from nbspam.reading.raw import Raw
+from nbspam.reading.sources import STDIN, any_kind
+from nbspam.workers import token_sets
+
+# Messages whose tokens are looked up together: one walk through the model for all of them.
+_BATCH = 500
+
+
+@click.command("classify")
+@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
+@model_option
+@cut_off_options
+@reading_options
+@format_option
+def command(sources: tuple[str, ...], model: Path, form: str, **options: Any) -> None:
+    """Say of each message whether it is spam.
+
+    Without a SOURCE it reads one message from standard input.  A SOURCE is whatever `train` takes;
+    labels are ignored.  One line a message, in the order of the input: verdict, probability of
+    spam, source, with tabs between them.
+
+    \b
+    Examples:
+      nbspam classify < message.eml
+      nbspam classify inbox.mbox | grep ^spam
+      echo "You have won a prize" | nbspam classify --format json
+      nbspam classify --spam-cutoff 0.99 --ham-cutoff 0.1 ~/Maildir
+    """
+    cut_offs = cut_offs_of(options)
+    reading, skips = reading_of(options)
+    with Lookup(model) as lookup:
+        classifier = Classifier(lookup.head, lookup.counts)
+        raws = (raw for source in sources or (STDIN,) for raw in any_kind(source, reading, skips))
+        messages = token_sets(raws, skips)
+        while batch := list(itertools.islice(messages, _BATCH)):
+            for line in _lines(batch, classifier, cut_offs, form):
+                click.echo(line)
+    tell(skips)
+
+
+def _lines(
+    batch: list[tuple[Raw, set[str]]], classifier: Classifier, cut_offs: CutOffs, form: str
+) -> Iterator[str]:
+    classifier.prepare(set().union(*(tokens for _, tokens in batch)))
+    head = classifier.head
+    for raw, tokens in batch:
+        score = classifier.score(tokens)
+        called = verdict(head, score, cut_offs)
+        if form == "text":
+            source = raw.source.replace("\t", " ").replace("\n", " ")
+            yield f"{called}\t{score.probability:.4f}\t{source}"
+            continue
+        found: dict[str, Any] = {
+            "source": raw.source,
+            "verdict": called,
+            "probability": score.probability,
+            "log_odds": score.log_odds,
+        }
+        if len(head.classes) > 2:
+            found["probabilities"] = dict(zip(head.classes, score.probabilities, strict=True))
+        yield json.dumps(found)

@@ -1,0 +1,221 @@
+"""`nbspam explain`."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nbspam.cli.options import (
+    cut_off_options,
+    cut_offs_of,
+    format_option,
+    model_option,
+    reading_of,
+    reading_options,
+)
+from nbspam.errors import SourceError
+from nbspam.model.classifier import Classifier, CutOffs, verdict
+from nbspam.model.explanation import Explanation, Word, explain
+from nbspam.model.head import Head
+from nbspam.model.lookup import Lookup
+from nbspam.reading.raw import Raw
+from nbspam.reading.skips import Skips
+from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
+from nbspam.tokens.tokenizer import message_tokens
+
+_BAR = 20  # characters of the longest bar
+_NUMBERED = re.compile(r"(.+):(\d+)")
+
+
+@click.command("explain")
+@click.argument("source", default=STDIN, metavar="[SOURCE]")
+@model_option
+@click.option(
+    "--top",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Show the N strongest words.",
+)
+@click.option("--words", is_flag=True, help="Show the model's strongest words; no message is read.")
+@cut_off_options
+@reading_options
+@format_option
+def command(source: str, model: Path, top: int, words: bool, form: str, **options: Any) -> None:
+    """Show what each word of a message brought, and the sum that is the score.
+
+    SOURCE is one message, or the name that `classify` printed for a message of a larger source,
+    such as messages.tsv:17; without it a message is read from standard input.  Weights are
+    log-odds in nats: +0.7 doubles the odds of spam, -0.7 halves them.
+
+    \b
+    Examples:
+      nbspam explain message.eml
+      nbspam explain --top 5 messages.tsv:17
+      echo "You have won a prize" | nbspam explain
+      nbspam explain --words --top 50
+    """
+    cut_offs = cut_offs_of(options)
+    reading, skips = reading_of(options)
+    if words:
+        _print_words(model, top, form)
+        return
+    with Lookup(model) as lookup:
+        raw = _one(source, reading, skips)
+        found = explain(Classifier(lookup.head, lookup.counts), message_tokens(raw.message()))
+        called = verdict(lookup.head, found.score, cut_offs)
+        if form == "json":
+            click.echo(json.dumps(_as_json(raw, found, called, lookup.head), ensure_ascii=False))
+        else:
+            _print(raw, found, called, lookup.head, top, cut_offs)
+
+
+def _one(source: str, reading: ReadingOptions, skips: Skips) -> Raw:
+    """Return the message that `source` names: the first of it, or the one of that number."""
+    numbered = _NUMBERED.fullmatch(source)
+    if numbered and source != STDIN and not Path(source).exists():
+        for found in any_kind(numbered[1], reading, skips):
+            if found.source == source:
+                return found
+        raise SourceError(
+            f"{source}: there is no such message; take a name that nbspam classify prints"
+        )
+    messages = any_kind(source, reading, skips)
+    raw = next(messages, None)
+    if raw is None:
+        raise SourceError(f"{source}: there is no message in it; name a file with one")
+    if next(messages, None) is not None:
+        click.echo(
+            f"nbspam: {source} holds several messages; this is {raw.source}, the first", err=True
+        )
+    return raw
+
+
+def _print(
+    raw: Raw, found: Explanation, called: str, head: Head, top: int, cut_offs: CutOffs
+) -> None:
+    score = found.score
+    colour = None
+    if head.positive is not None:
+        colour = "red" if called == head.positive else "green"
+    shown_verdict = click.style(called, fg=colour, bold=True)
+    click.echo(f"{raw.source}: {shown_verdict}, probability {score.probability:.4f}")
+    click.echo(f"log-odds in nats, {found.of} against {found.against}\n")
+    shown = found.words[:top]
+    hidden = found.words[top:]
+    names = [f"in {name}" for name in head.classes]
+    width = max([len("every word's absence (bias)"), *(len(word.token) for word in shown)])
+    wide = [max(len(name), 7) for name in names]
+    click.echo(
+        "  ".join(
+            [
+                "word".ljust(width),
+                "  weight",
+                *(n.rjust(w) for n, w in zip(names, wide, strict=True)),
+            ]
+        )
+        + "     share"
+    )
+    longest = max((abs(word.share) for word in shown), default=0) or 1
+    for word in shown:
+        cells = [str(c).rjust(w) for c, w in zip(word.counts, wide, strict=True)]
+        click.echo(
+            "  ".join([word.token.ljust(width), f"{word.weight:+8.3f}", *cells])
+            + f"  {word.share:+8.3f}  {_bar(word.share / longest)}"
+        )
+    gap = 2 + 8 + sum(wide) + 2 * len(wide) + 2
+
+    def line(name: str, value: float) -> None:
+        click.echo(f"{name.ljust(width)}{' ' * gap}{value:+8.3f}")
+
+    if hidden:
+        line(f"{len(hidden)} weaker words", sum(word.share for word in hidden))
+    line("every word's absence (bias)", found.bias)
+    line("sum: the log-odds", found.total)
+    if found.unknown:
+        click.echo(f"\n{found.unknown} tokens the model has never seen say nothing")
+    click.echo(f"\n{_why(found, called, head, cut_offs)}")
+
+
+def _why(found: Explanation, called: str, head: Head, cut_offs: CutOffs) -> str:
+    """Return one sentence that says what decided."""
+    side = 1 if found.total > 0 else -1
+    strongest = [f"“{w.token}”" for w in found.words if w.share * side > 0][:3]
+    toward = found.of if side > 0 else found.against
+    words = (
+        f"mostly for {_and(strongest)}" if strongest else "for want of words that speak against it"
+    )
+    sentence = f"{called}: the sum leans to {toward} by {abs(found.total):.2f} nats, {words}"
+    if len(head.classes) == 2 and cut_offs != CutOffs():
+        sentence += f" (spam begins above {cut_offs.spam:g}, ham ends at {cut_offs.ham:g})"
+    return sentence + "."
+
+
+def _and(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _bar(share: float) -> str:
+    text = ("+" if share > 0 else "-") * round(abs(share) * _BAR)
+    return click.style(text, fg="red" if share > 0 else "green")
+
+
+def _as_json(raw: Raw, found: Explanation, called: str, head: Head) -> dict[str, Any]:
+    score = found.score
+    out: dict[str, Any] = {
+        "source": raw.source,
+        "verdict": called,
+        "probability": score.probability,
+        "log_odds": score.log_odds,
+    }
+    if len(head.classes) > 2:
+        out["probabilities"] = dict(zip(head.classes, score.probabilities, strict=True))
+        out["of"], out["against"] = found.of, found.against
+    out["bias"] = found.bias
+    out["bernoulli_log_odds"] = score.bernoulli_log_odds
+    out["unknown"] = found.unknown
+    out["words"] = [_word(word, head) for word in found.words]
+    return out
+
+
+def _word(word: Word, head: Head) -> dict[str, Any]:
+    counts = dict(zip(head.classes, word.counts, strict=True))
+    return word._asdict() | {"counts": counts}
+
+
+def _print_words(model: Path, top: int, form: str) -> None:
+    """Print each class's strongest words: its weight less the highest of the other classes'."""
+    from nbspam.model.json_file import read_model
+
+    whole = read_model(model)
+    head = whole.head
+    classifier = Classifier(head, lambda tokens: {})
+    ranked: dict[str, list[dict[str, Any]]] = {}
+    rows = [(token, row, classifier.weights(row)) for token, row in whole.counts.items()]
+    for k, name in enumerate(head.classes):
+
+        def lead(row: tuple[float, ...], k: int = k) -> float:
+            return row[k] - max(w for i, w in enumerate(row) if i != k)
+
+        best = sorted(rows, key=lambda item: (-lead(item[2]), item[0]))[:top]
+        ranked[name] = [
+            {
+                "token": token,
+                "weight": lead(weights),
+                "counts": dict(zip(head.classes, row, strict=True)),
+            }
+            for token, row, weights in best
+        ]
+    if form == "json":
+        click.echo(json.dumps(ranked, ensure_ascii=False))
+        return
+    for name, words in ranked.items():
+        click.echo(click.style(f"strongest for {name}, in nats", bold=True))
+        width = max((len(word["token"]) for word in words), default=0)
+        for word in words:
+            counts = ", ".join(f"{n} {c}" for c, n in word["counts"].items())
+            click.echo(f"  {word['token'].ljust(width)}  {word['weight']:+8.3f}  in {counts}")
+        click.echo()

@@ -1,0 +1,181 @@
+"""Options that several commands share, and what they stand for."""
+
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from nbspam.errors import OptionError
+from nbspam.model.classifier import CutOffs
+from nbspam.reading.raw import HAM, SPAM, Raw, normal_label
+from nbspam.reading.skips import Skips
+from nbspam.reading.sources import ReadingOptions, labelled, unlabelled
+from nbspam.reading.tables import TableOptions
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def default_model() -> Path:
+    """Return $NBSPAM_MODEL, else the model's place in the user's data folder."""
+    if named := os.environ.get("NBSPAM_MODEL"):
+        return Path(named)
+    home = Path.home()
+    if sys.platform == "darwin":
+        folder = home / "Library" / "Application Support"
+    else:
+        folder = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    return folder / "nbspam" / "model.json"
+
+
+def _decorate(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    def apply(command: Command) -> Command:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return apply
+
+
+model_option = click.option(
+    "-m",
+    "--model",
+    type=click.Path(path_type=Path),
+    default=default_model,
+    show_default="$NBSPAM_MODEL, or the user's data folder",
+    help="The model file.",
+)
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Text for people, JSON for programs.",
+)
+quiet_option = click.option(
+    "-q", "--quiet", is_flag=True, help="Print nothing but results and errors."
+)
+reading_options = _decorate(
+    click.option("--lines", is_flag=True, help="A text file is one message a line."),
+    click.option("--text-column", metavar="NAME", help="A table's column with the text."),
+    click.option("--label-column", metavar="NAME", help="A table's column with the class."),
+    click.option(
+        "--encoding", metavar="NAME", help="A table's encoding. [default: UTF-8, else Windows-1252]"
+    ),
+    click.option(
+        "--strict", is_flag=True, help="Stop at the first row or file that cannot be read."
+    ),
+)
+labelled_sources = _decorate(
+    click.argument("sources", nargs=-1, metavar="[SOURCE]..."),
+    click.option(
+        "--spam", multiple=True, metavar="SRC", help="A source of spam; may be given again."
+    ),
+    click.option(
+        "--ham", multiple=True, metavar="SRC", help="A source of ham; may be given again."
+    ),
+    click.option(
+        "--label",
+        multiple=True,
+        metavar="NAME=SRC",
+        help="A source of messages of the class NAME; may be given again.",
+    ),
+)
+learning_options = _decorate(
+    click.option(
+        "--alpha",
+        type=float,
+        metavar="A",
+        help="Smoothing: pseudo-messages with and without each token, above 0. [default: 0.1]",
+    ),
+    click.option(
+        "--prior",
+        type=float,
+        metavar="P",
+        help="Fix the share of spam to expect, between 0 and 1. [default: the share learned]",
+    ),
+    click.option(
+        "--spam-label", metavar="NAME", help="The class to count as spam, if none is called so."
+    ),
+)
+cut_off_options = _decorate(
+    click.option(
+        "--spam-cutoff", type=float, metavar="P", help="Spam is above this. [default: 0.5]"
+    ),
+    click.option(
+        "--ham-cutoff",
+        type=float,
+        metavar="P",
+        help="Ham is up to this, and unsure between the two. [default: 0.5]",
+    ),
+    click.option(
+        "--ham-cost",
+        type=float,
+        metavar="L",
+        help="A lost ham is L times worse than a spam let through; sets the cut-off to L/(1+L).",
+    ),
+)
+
+
+def reading_of(options: dict[str, Any]) -> tuple[ReadingOptions, Skips]:
+    """Take the reading options out of a command's."""
+    encoding = options.pop("encoding")
+    if encoding is not None:
+        _check_encoding(encoding)
+    table = TableOptions(options.pop("text_column"), options.pop("label_column"), encoding)
+    return ReadingOptions(table, options.pop("lines")), Skips(options.pop("strict"))
+
+
+def _check_encoding(name: str) -> None:
+    try:
+        "".encode(name)
+    except LookupError as error:
+        raise OptionError(
+            f"--encoding {name!r} is not one Python knows; try utf-8, cp1252 or utf-16"
+        ) from error
+
+
+def cut_offs_of(options: dict[str, Any]) -> CutOffs:
+    """Take the cut-off options out of a command's."""
+    return CutOffs.of_options(
+        options.pop("spam_cutoff"), options.pop("ham_cutoff"), options.pop("ham_cost")
+    )
+
+
+def labelled_messages(
+    options: dict[str, Any], reading: ReadingOptions, skips: Skips
+) -> Iterator[Raw]:
+    """Take the sources out of a command's options and yield their messages with labels.
+
+    First the sources that have labels themselves, then --spam, --ham and --label, as given.
+    """
+    sources = options.pop("sources")
+    named: list[tuple[str, str]] = [(SPAM, source) for source in options.pop("spam")]
+    named += [(HAM, source) for source in options.pop("ham")]
+    for pair in options.pop("label"):
+        name, equals, source = pair.partition("=")
+        if not (equals and name.strip() and source):
+            raise OptionError(f"--label {pair!r} is not NAME=SOURCE; try --label promo=promo.mbox")
+        named.append((normal_label(name), source))
+    if not sources and not named:
+        raise OptionError(
+            "there is nothing to read; name a table or a folder, or use --spam and --ham"
+        )
+    if reading.lines and sources:
+        raise OptionError(
+            f"--lines: the lines of {sources[0]} have no labels; give it with --spam or --ham"
+        )
+    return itertools.chain(
+        *(labelled(source, reading, skips) for source in sources),
+        *(unlabelled(source, label, reading, skips) for label, source in named),
+    )
+
+
+def tell(skips: Skips) -> None:
+    """Say on standard error what was skipped."""
+    for line in skips.report():
+        click.echo(f"nbspam: {line}" if not line.startswith(" ") else line, err=True)

@@ -1,0 +1,152 @@
+"""`nbspam train`."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nbspam.cli.options import (
+    format_option,
+    labelled_messages,
+    labelled_sources,
+    learning_options,
+    model_option,
+    quiet_option,
+    reading_of,
+    reading_options,
+    tell,
+)
+from nbspam.errors import ModelError, OptionError
+
+
+@click.command("train")
+@labelled_sources
+@model_option
+@click.option("--replace", is_flag=True, help="Overwrite the model file if there is one.")
+@learning_options
+@reading_options
+@format_option
+@quiet_option
+def command(model: Path, replace: bool, form: str, quiet: bool, **options: Any) -> None:
+    """Learn from labelled messages and write a model.
+
+    A SOURCE with labels is a table (TSV, CSV, JSON lines, Parquet), a folder with one sub-folder
+    per class, or a TREC index file.  Without labels, given by --spam, --ham or --label: an mbox, a
+    Maildir, a folder of messages, one message, a text file with --lines, or - for standard input.
+    Gzip, bzip2 and xz are read as they are.
+
+    At the end it prints what to expect of the model on new messages: every message is scored by a
+    model that has not seen it (leave-one-out).
+
+    \b
+    Examples:
+      nbspam train messages.tsv
+      nbspam train --ham ~/Maildir --spam ~/Maildir/.Junk -m mail.json
+      nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
+    """
+    if model.exists() and not model.is_dir() and not replace:
+        raise ModelError(f"{model}: there is a model already; add --replace to overwrite it")
+    settings = settings_of(options)
+    reading, skips = reading_of(options)
+    raws = labelled_messages(options, reading, skips)
+
+    from nbspam.evaluation.report import progress
+    from nbspam.model.json_file import write_model
+    from nbspam.model.training import Corpus, fit, token_counts
+    from nbspam.workers import token_sets
+
+    corpus = Corpus()
+    with progress(quiet) as shown:
+        for raw, tokens in shown(token_sets(raws, skips)):
+            corpus.add(raw.label or "", tokens)
+    tell(skips)
+    presence = corpus.presence()
+    fitted = fit(presence, corpus.labels, settings)
+    if model == _default_place():
+        model.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_model(model, fitted.head, token_counts(corpus.vocabulary, fitted.counts))
+    if quiet and form == "text":
+        return
+    estimate = _estimate(presence, fitted)
+    learned = dict(zip(fitted.head.classes, fitted.head.messages, strict=True))
+    if form == "json":
+        click.echo(
+            json.dumps(
+                {
+                    "model": str(model),
+                    "messages": learned,
+                    "tokens": fitted.head.n_tokens,
+                    "skipped": skips.count,
+                    "leave_one_out": estimate,
+                },
+                ensure_ascii=False,
+            )
+        )
+        return
+    shown_counts = ", ".join(f"{n} {name}" for name, n in learned.items())
+    click.echo(
+        f"{model}: learned {len(corpus)} messages ({shown_counts}), {fitted.head.n_tokens} tokens"
+    )
+    click.echo(_sentence(estimate))
+
+
+def settings_of(options: dict[str, Any]) -> Any:
+    """Take the learning options out of a command's and return training Settings.
+
+    Raises OptionError for a value that makes no sense.
+    """
+    from nbspam.model.training import DEFAULT_ALPHA, Settings
+
+    alpha, prior = options.pop("alpha"), options.pop("prior")
+    if alpha is None:
+        alpha = DEFAULT_ALPHA
+    if not 0 < alpha < math.inf:
+        raise OptionError(
+            f"--alpha must be above 0, not {alpha}: without smoothing one unseen word would decide"
+            f" everything; {DEFAULT_ALPHA} is the default"
+        )
+    if prior is not None and not 0 < prior < 1:
+        raise OptionError(f"--prior must be between 0 and 1, not {prior}; leave it out to learn it")
+    return Settings(alpha=alpha, prior=prior, positive=options.pop("spam_label"))
+
+
+def _default_place() -> Path:
+    from nbspam.cli.options import default_model
+
+    return default_model()
+
+
+def _estimate(presence: Any, fitted: Any) -> dict[str, Any]:
+    """Return the leave-one-out estimate: what to expect on new messages like these."""
+    from nbspam.evaluation.protocols import Evaluation, Outcome
+    from nbspam.evaluation.report import compute
+    from nbspam.model.classifier import CutOffs, verdict
+    from nbspam.model.training import left_out_scores
+
+    head, cut_offs = fitted.head, CutOffs()
+    outcomes = [
+        Outcome("", head.classes[k], score, verdict(head, score, cut_offs), ())
+        for k, score in zip(fitted.labels.tolist(), left_out_scores(presence, fitted), strict=True)
+    ]
+    evaluation = Evaluation("leave-one-out", head.classes, head.positive, outcomes)
+    found = compute(evaluation, cut_offs).as_json()
+    wanted = ("accuracy", "sc_pct", "bh_pct")
+    return {key: found[key] for name in wanted for key in (name, f"{name}_ci")}
+
+
+def _sentence(estimate: dict[str, Any]) -> str:
+    parts = []
+    for name, what, times in (
+        ("accuracy", "right", 100),
+        ("sc_pct", "spam caught", 1),
+        ("bh_pct", "ham blocked", 1),
+    ):
+        value, interval = estimate[name], estimate[f"{name}_ci"]
+        if value is not None:
+            low, high = (times * end for end in interval)
+            parts.append(f"{what} {times * value:.2f} % ({low:.2f} to {high:.2f})")
+    return "expect on new messages like these, each scored with itself left out: " + ", ".join(
+        parts
+    )

@@ -1,0 +1,58 @@
+"""The errors nbspam raises, and the exit codes it answers with.  Imports nothing of ours.
+
+NbspamError                 exit 1: one sentence, ending with the remedy
+├── SourceError             a source of messages cannot be read
+│   └── TableError          a table whose columns cannot be made out
+├── TrainingError           what was read cannot be learned from
+├── ModelError              a model file is missing, damaged, newer, or not a model
+└── OptionError             exit 2: an option's value makes no sense
+
+Every sentence names the file, says what is wrong with it and what to do about it.
+"""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What the process answers with; `--exit-code` changes the meaning of 0 to 3."""
+
+    DONE = 0
+    ERROR = 1
+    USAGE = 2
+
+
+class VerdictCode(IntEnum):
+    """The answers of `classify --exit-code`: bogofilter's, so that its recipes carry over."""
+
+    SPAM = 0
+    HAM = 1
+    UNSURE = 2
+    ERROR = 3
+
+
+class NbspamError(Exception):
+    """Something the user can mend; its text is one sentence with the remedy."""
+
+    exit_code = ExitCode.ERROR
+
+
+class SourceError(NbspamError):
+    """A source of messages cannot be read."""
+
+
+class TableError(SourceError):
+    """A table's label or text column cannot be made out."""
+
+
+class TrainingError(NbspamError):
+    """The messages read do not make a model."""
+
+
+class ModelError(NbspamError):
+    """A model file is missing, damaged, newer than this program, or no model at all."""
+
+
+class OptionError(NbspamError):
+    """An option's value makes no sense, alone or beside another's."""
+
+    exit_code = ExitCode.USAGE

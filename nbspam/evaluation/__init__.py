@@ -1,0 +1,1 @@
+"""How good a filter is: metrics, protocols, and the report."""

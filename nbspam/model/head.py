@@ -1,0 +1,165 @@
+"""The head of a model: all it holds but the tokens and the ledger.
+
+Of the size of a mail at most, it is read whole for every message; the tokens are not.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from nbspam.bayes.bernoulli import log_absent_sum, log_priors
+from nbspam.tokens.tokenizer import RULES
+
+FORMAT = "nbspam-model"
+VERSION = 1
+BERNOULLI = "bernoulli"
+SCORINGS = (BERNOULLI,)
+MESSAGES_LIMIT = 2**53  # counts are exact in floating point up to here
+
+
+class Head(NamedTuple):
+    """Everything a model says of itself."""
+
+    classes: tuple[str, ...]  # in the order of every list of counts
+    messages: tuple[int, ...]  # learned, per class
+    alpha: float  # pseudo-count of each outcome, in messages
+    prior: float | None  # P(positive class) where the user fixed it
+    positive: str | None  # the class that "probability" speaks of; None only with 3 or more
+    scoring: str
+    n_tokens: int
+    tokens_with_count: tuple[Mapping[int, int], ...]  # per class: count -> tokens that have it
+    bias: tuple[float, ...]  # derived: b_k, in nats
+
+    @property
+    def positive_index(self) -> int | None:
+        """Return which of the classes is the positive one."""
+        return None if self.positive is None else self.classes.index(self.positive)
+
+
+def with_bias(head: Head) -> Head:
+    """Return the head with its bias computed from its counts."""
+    priors = log_priors(head.messages, head.prior, head.positive_index)
+    bias = (
+        prior + log_absent_sum(having, n, head.alpha)
+        for prior, having, n in zip(priors, head.tokens_with_count, head.messages, strict=True)
+    )
+    return head._replace(bias=tuple(bias))
+
+
+def dump_head(head: Head) -> str:
+    """Return the lines of the file that come before its tokens."""
+    having = [{str(count): row[count] for count in sorted(row)} for row in head.tokens_with_count]
+    fields = {
+        "tokenizer": {"rules": RULES},
+        "classes": head.classes,
+        "messages": head.messages,
+        "alpha": head.alpha,
+        "prior": head.prior,
+        "positive": head.positive,
+        "scoring": head.scoring,
+        "derived": {
+            "tokens": head.n_tokens,
+            "bias": [b if math.isfinite(b) else None for b in head.bias],
+            "tokens_with_count": having,
+        },
+    }
+    lines = [f'{{"format": "{FORMAT}", "version": {VERSION},']
+    lines += [f'"{key}": {json.dumps(value, ensure_ascii=False)},' for key, value in fields.items()]
+    return "\n".join(lines) + "\n"
+
+
+class HeadError(ValueError):
+    """The head is not one this program can use; the text says what is wrong, as a clause."""
+
+
+def load_head(fields: Any) -> Head:
+    """Return the head in a model file's parsed JSON; raises HeadError, and trusts nothing."""
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+        raise HeadError("is not an nbspam model; name a file that nbspam train wrote")
+    version = fields.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise HeadError("has no valid version; restore it from a copy or train again")
+    if version > VERSION:
+        raise HeadError(
+            f"is of version {version}, newer than this program's {VERSION}; update nbspam"
+        )
+    tokenizer = fields.get("tokenizer")
+    rules = tokenizer.get("rules") if isinstance(tokenizer, dict) else None
+    if rules != RULES:
+        raise HeadError(
+            f"was made with token rules {rules!r}, this program's are {RULES}; train again"
+        )
+    try:
+        return _load(fields)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        reason = f"has no {error}" if isinstance(error, KeyError) else f"has {error}"
+        raise HeadError(f"is damaged: it {reason}; restore it from a copy or train again") from None
+
+
+def _load(fields: dict[str, Any]) -> Head:
+    classes, messages, derived = fields["classes"], fields["messages"], fields["derived"]
+    _require(
+        isinstance(classes, list)
+        and 0 < len(set(map(str, classes))) == len(classes)
+        and all(isinstance(name, str) and name for name in classes),
+        "no list of class names",
+    )
+    _require(_are_counts(messages, len(classes)), "no message count per class")
+    alpha, prior, positive = fields["alpha"], fields["prior"], fields["positive"]
+    _require(_is_number(alpha) and alpha > 0, "an alpha that is not above 0")
+    _require(prior is None or (_is_number(prior) and 0 < prior < 1), "a prior not within 0 and 1")
+    _require(positive is None or positive in classes, "a positive class that is none of its own")
+    _require(positive is not None or len(classes) > 2, "no positive class")
+    _require(fields["scoring"] in SCORINGS, f"an unknown scoring {fields['scoring']!r}")
+    _require(isinstance(derived, dict), "no derived numbers")
+    _require(_is_count(derived["tokens"]), "no number of tokens")
+    having = derived["tokens_with_count"]
+    _require(isinstance(having, list) and len(having) == len(classes), "no counts of counts")
+    bias = derived["bias"]
+    _require(
+        isinstance(bias, list)
+        and len(bias) == len(classes)
+        and all(value is None or _is_number(value) for value in bias),
+        "no bias per class",
+    )
+    return Head(
+        classes=tuple(classes),
+        messages=tuple(messages),
+        alpha=float(alpha),
+        prior=prior,
+        positive=positive,
+        scoring=fields["scoring"],
+        n_tokens=derived["tokens"],
+        tokens_with_count=tuple(
+            _load_having(row, n) for row, n in zip(having, messages, strict=True)
+        ),
+        bias=tuple(-math.inf if value is None else float(value) for value in bias),
+    )
+
+
+def _load_having(row: Any, messages: int) -> dict[int, int]:
+    _require(isinstance(row, dict), "no counts of counts")
+    loaded = {int(count): tokens for count, tokens in row.items()}
+    _require(
+        all(0 <= count <= messages and _is_count(n) for count, n in loaded.items()),
+        "a token counted in more messages than there are",
+    )
+    return loaded
+
+
+def _require(condition: object, otherwise: str) -> None:
+    if not condition:
+        raise ValueError(otherwise)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= MESSAGES_LIMIT
+
+
+def _are_counts(values: object, length: int) -> bool:
+    return isinstance(values, list) and len(values) == length and all(map(_is_count, values))

@@ -1,0 +1,168 @@
+"""Learning from many messages at once: token sets to a sparse matrix, the matrix to a model."""
+
+import itertools
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from nbspam.bayes import leave_one_out, matrix
+from nbspam.bayes.bernoulli import log_priors
+from nbspam.bayes.matrix import Floats, Integers, Presence
+from nbspam.errors import TrainingError
+from nbspam.model.classifier import Score, score_of_joints
+from nbspam.model.head import BERNOULLI, Head, with_bias
+from nbspam.reading.raw import SPAM
+
+# Of 0.05, 0.1, 0.2, 0.3, 0.5 and 1: chosen on the training half of P1 by leave-one-out, 10 errors
+# against 12, 18 and 34 of 1,674 for 0.2, 0.3 and 1.
+DEFAULT_ALPHA = 0.1
+
+
+class Settings(NamedTuple):
+    """What the user may choose about learning."""
+
+    alpha: float = DEFAULT_ALPHA
+    prior: float | None = None
+    scoring: str = BERNOULLI
+    positive: str | None = None  # the class to call spam, where none is called so
+
+
+class Corpus:
+    """Token sets and labels of many messages, as a growing sparse 0/1 matrix."""
+
+    def __init__(self) -> None:
+        self._vocabulary: defaultdict[str, int] = defaultdict()
+        self._vocabulary.default_factory = self._vocabulary.__len__
+        self._columns = array("i")
+        self._ends = array("q", [0])
+        self._labels: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def add(self, label: str, tokens: Iterable[str]) -> None:
+        """Add a message."""
+        self._columns.extend(map(self._vocabulary.__getitem__, tokens))
+        self._ends.append(len(self._columns))
+        self._labels.append(label)
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The tokens, in the order of the matrix's columns."""
+        return list(self._vocabulary)
+
+    @property
+    def labels(self) -> list[str]:
+        """The label of each message, in the order of the matrix's rows."""
+        return self._labels
+
+    def presence(self) -> Presence:
+        """Return the matrix, shape (n_messages, n_tokens), entries 1.0."""
+        columns = (
+            np.frombuffer(self._columns, dtype=np.int32) if self._columns else np.empty(0, np.int32)
+        )
+        ends = np.frombuffer(self._ends, dtype=np.int64)
+        shape = (len(self._labels), len(self._vocabulary))
+        return csr_array((np.ones(len(columns)), columns, ends), shape=shape)
+
+
+class Fit(NamedTuple):
+    """A model fitted to a corpus, its counts still in an array."""
+
+    head: Head
+    counts: Integers  # (n_classes, n_tokens)
+    labels: Integers  # (n_messages,), indices into head.classes
+
+
+def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str, ...], str | None]:
+    """Return the classes in their order, and the positive one; raises TrainingError.
+
+    The order is the alphabet's, with the positive class last of two: index 1 is spam.
+    """
+    classes = sorted(set(labels))
+    if positive is None and SPAM in classes:
+        positive = SPAM
+    if len(classes) < 2:
+        only = f"only the class {classes[0]!r}" if classes else "no message"
+        raise TrainingError(f"there is {only} to learn from; give messages of two classes")
+    shown = ", ".join(map(repr, classes[:20]))
+    if positive is not None and positive not in classes:
+        raise TrainingError(f"no message is labelled {positive!r}; name one of {shown}")
+    if positive is None and len(classes) == 2:
+        raise TrainingError(
+            f"neither {classes[0]!r} nor {classes[1]!r} is called spam; say which one is with"
+            " --spam-label"
+        )
+    if len(classes) == 2:
+        classes.sort(key=lambda name: name == positive)
+    return tuple(classes), positive
+
+
+def fit(presence: Presence, labels: Sequence[str], settings: Settings) -> Fit:
+    """Return the model of a corpus; raises TrainingError when it has fewer than two classes."""
+    classes, positive = class_names(labels, settings.positive)
+    number = {name: k for k, name in enumerate(classes)}
+    indices = np.fromiter((number[label] for label in labels), np.int64, len(labels))
+    counts = matrix.class_counts(presence, indices, len(classes))
+    messages = np.bincount(indices, minlength=len(classes))
+    known = counts.any(axis=0)
+    head = Head(
+        classes=classes,
+        messages=tuple(map(int, messages)),
+        alpha=settings.alpha,
+        prior=settings.prior,
+        positive=positive,
+        scoring=settings.scoring,
+        n_tokens=int(known.sum()),
+        tokens_with_count=tuple(
+            dict(
+                zip(
+                    *(part.tolist() for part in np.unique(row[known], return_counts=True)),
+                    strict=True,
+                )
+            )
+            for row in counts
+        ),
+        bias=(),
+    )
+    return Fit(with_bias(head), counts, indices)
+
+
+def left_out_scores(presence: Presence, fitted: Fit) -> list[Score]:
+    """Return each training message's score by the model that never saw it."""
+    head = fitted.head
+    fixed = None
+    if head.prior is not None:
+        fixed = np.array(log_priors(head.messages, head.prior, head.positive_index))
+    joints = leave_one_out.left_out_joints(
+        presence, fitted.labels, fitted.counts, np.array(head.messages), head.alpha, fixed
+    )
+    return [score_of_joints(head, row) for row in joints.tolist()]
+
+
+def matrix_scores(presence: Presence, fitted: Fit) -> list[Score]:
+    """Return the score of each row of a matrix with the fitted model's columns."""
+    head = fitted.head
+    # A column the training rows never filled is no vocabulary: its token says nothing.
+    weights = matrix.weights(fitted.counts, np.array(head.messages), head.alpha)
+    weights[:, ~fitted.counts.any(axis=0)] = 0
+    joints: Floats = matrix.joints(presence, weights, np.array(head.bias))
+    return [score_of_joints(head, row) for row in joints.tolist()]
+
+
+def token_counts(vocabulary: Sequence[str], counts: Integers) -> Iterator[tuple[str, list[int]]]:
+    """Yield each token of the vocabulary that some message has, with its counts per class."""
+    return (
+        (token, row) for token, row in zip(vocabulary, counts.T.tolist(), strict=True) if any(row)
+    )
+
+
+def counts_of_counts(rows: Iterable[Sequence[int]], n_classes: int) -> tuple[Counter[int], ...]:
+    """Return per class how many tokens have each count."""
+    columns = zip(*rows, strict=True)
+    counted = tuple(Counter(column) for column in columns)
+    return counted or tuple(itertools.repeat(Counter(), n_classes))

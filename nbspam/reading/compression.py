@@ -1,0 +1,65 @@
+"""Files as they are, or as gzip, bzip2 and xz hold them; told by their first bytes."""
+
+import io
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer  # collections.abc has it from Python 3.12 on
+
+
+class _Archive(io.RawIOBase):
+    """A decompressing stream whose every failure is an OSError, as a plain file's is."""
+
+    def __init__(self, inner: IO[bytes], damage: type[Exception]) -> None:
+        self._inner = inner
+        self._damage = damage
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "Buffer") -> int:
+        view = memoryview(buffer)
+        try:
+            data = self._inner.read(len(view))
+        except (EOFError, self._damage) as error:
+            raise OSError(0, f"damaged archive: {error}") from error
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._inner.close()
+        super().close()
+
+
+def open_bytes(path: Path) -> io.BufferedReader:
+    """Open a file for reading, decompressed.  Opening and reading raise OSError only."""
+    stream = path.open("rb")
+    magic = stream.peek(6)[:6]
+    inner: IO[bytes]
+    damage: type[Exception]
+    if magic.startswith(b"\x1f\x8b\x08"):
+        import gzip
+        import zlib
+
+        inner, damage = gzip.GzipFile(fileobj=stream, mode="rb"), zlib.error  # type: ignore[assignment]
+    elif magic.startswith(b"BZh"):
+        import bz2
+
+        inner, damage = bz2.BZ2File(stream), ValueError
+    elif magic == b"\xfd7zXZ\x00":
+        import lzma
+
+        xz = lzma.LZMAFile(stream)  # noqa: SIM115 (closed by _Archive)
+        inner, damage = xz, lzma.LZMAError
+    else:
+        return stream
+    return io.BufferedReader(_Archive(inner, damage), 1 << 16)
+
+
+def bare_suffix(path: Path) -> str:
+    """Return the suffix that tells the format, in lower case: ".csv" of `mail.CSV.gz`."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in (".gz", ".bz2", ".xz"):
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""

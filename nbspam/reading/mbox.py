@@ -1,0 +1,51 @@
+"""Messages out of an mbox, whatever wrote it.
+
+A message begins at a `From ` line (a "From_ line") that is first in the file or follows a blank
+line, carries a date as asctime writes it, and is followed by a header line.  All three are asked
+for, since only some writers quote body lines that begin with `From `; those that do put a `>`
+before them (mboxrd: before `>From ` too), and one such `>` is taken off again.
+
+Source: RFC 4155, and the mboxo/mboxrd/mboxcl family as qmail's mbox(5) describes it.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import IO
+
+_CHUNK = 1 << 20
+_BORDER = 2_000  # longer than any separator with the first byte of the header after it
+_DATE = rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +(?:[A-Z][a-z][a-z] +\d?\d|\d?\d +[A-Z][a-z][a-z])\b"
+_FROM_LINE = rb"From [^\n]{0,500}?" + _DATE + rb"[^\n]{0,500}\n(?=[!-9;-~]+[ \t]*:|>?From )"
+_FIRST = re.compile(rb"\s*" + _FROM_LINE)
+_SEPARATOR = re.compile(rb"\n(?=\r?\n" + _FROM_LINE + rb")")
+_QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
+
+
+def is_mbox(sample: bytes) -> bool:
+    """Return whether a file that begins with `sample` is an mbox."""
+    return _FIRST.match(sample) is not None
+
+
+def messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:
+    """Yield each message without its From_ line, its quoted `From ` lines restored.
+
+    limit: bytes kept of a message; the rest of a larger one is read past.
+    Memory is bounded by the limit and not by the mailbox.
+    """
+    kept, tail = b"", b""  # a message's bytes so far; what may be the start of a separator
+    while chunk := stream.read(_CHUNK):
+        pieces = _SEPARATOR.split(tail + chunk)
+        for piece in pieces[:-1]:
+            yield _unquote(kept + piece, limit)
+            kept = b""
+        # A separator across the chunks' border is found once it is whole: From_ lines are short.
+        last = pieces[-1]
+        border = max(0, len(last) - _BORDER)
+        kept, tail = (kept + last[:border])[: limit + _BORDER], last[border:]
+    if (kept + tail).strip():
+        yield _unquote(kept + tail, limit)
+
+
+def _unquote(piece: bytes, limit: int) -> bytes:
+    message = piece.lstrip(b"\r\n").partition(b"\n")[2][:limit]
+    return _QUOTED.sub(rb"\1", message) if b">From " in message else message

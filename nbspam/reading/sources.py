@@ -1,0 +1,258 @@
+"""Sources of messages: what a name on the command line stands for, and the messages in it.
+
+Labelled: a table, a folder with one sub-folder per class, a TREC index file.
+Unlabelled: an mbox, a Maildir, a folder of messages, one message, a file with one message a
+line, standard input ("-").
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nbspam.errors import SourceError
+from nbspam.reading import mbox
+from nbspam.reading.compression import bare_suffix, open_bytes
+from nbspam.reading.message import BYTES_LIMIT, is_mail
+from nbspam.reading.raw import Raw, normal_label
+from nbspam.reading.skips import Skips
+from nbspam.reading.tables import TABLE_SUFFIXES, TableOptions, read_lines, read_table
+
+STDIN = "-"
+_SAMPLE = 1 << 16
+_INDEX_LINE = re.compile(r"(\S+)\s+(\S.*)")
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How the user wants sources read."""
+
+    table: TableOptions = field(default_factory=TableOptions)
+    lines: bool = False  # a text file is one message a line
+
+
+def labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[Raw]:
+    """Yield the messages of a source that says itself which class each is in.
+
+    Raises SourceError when it cannot be read, or has no labels.
+    """
+    path = _existing(source)
+    with _Named(path):
+        if path.is_dir():
+            yield from _class_folders(path, options, skips)
+        elif (form := _form(path)) == "table":
+            yield from read_table(path, options.table, skips, labelled=True)
+        elif form == "index":
+            yield from _index(path, skips)
+        else:
+            what = {"mbox": "an mbox", "mail": "one mail", "empty": "an empty file"}.get(form)
+            raise SourceError(
+                f"{path}: {what or 'the file'} has no labels; give it as --spam {path} or"
+                f" --ham {path}, or give a table, an index, or a folder with a folder per class"
+            )
+
+
+def unlabelled(
+    source: str, label: str | None, options: ReadingOptions, skips: Skips
+) -> Iterator[Raw]:
+    """Yield the messages of a source, each as one of class `label`.
+
+    Raises SourceError when it cannot be read.
+    """
+    if source == STDIN:
+        yield from _stdin(label, options)
+        return
+    path = _existing(source)
+    with _Named(path):
+        if path.is_dir():
+            yield from _folder(path, label, skips)
+        elif options.lines:
+            for number, line in read_lines(path, options.table.encoding, skips):
+                yield Raw(f"{path}:{number}", label, line)
+        elif bare_suffix(path) in TABLE_SUFFIXES:
+            raise SourceError(
+                f"{path}: a table goes by its own labels; give it without --spam or --ham,"
+                " or add --lines if it has one message a line"
+            )
+        else:
+            yield from _file(path, label)
+
+
+def any_kind(source: str, options: ReadingOptions, skips: Skips) -> Iterator[Raw]:
+    """Yield the messages of any source, with a label where it gives one.
+
+    Raises SourceError when it cannot be read.
+    """
+    path = Path(source)
+    if source != STDIN and not options.lines and path.is_file():
+        with _Named(path):
+            form = _form(path)
+            if form == "table":
+                yield from read_table(path, options.table, skips, labelled=False)
+                return
+            if form == "index":
+                yield from _index(path, skips)
+                return
+    yield from unlabelled(source, None, options, skips)
+
+
+class _Named:
+    """Turns what the system says of a file into a sentence that names it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            name = error.filename or self._path
+            raise SourceError(
+                f"{name}: cannot be read ({error.strerror}); check its permissions and content"
+            ) from error
+        if isinstance(error, LookupError) and "encoding" in str(error):
+            raise SourceError(f"{self._path}: {error}; give --encoding another name") from error
+
+
+def _existing(source: str) -> Path:
+    if source == STDIN:
+        raise SourceError("-: standard input has no labels; give --spam - or --ham -")
+    path = Path(source)
+    try:
+        path.stat()
+    except FileNotFoundError as error:
+        raise SourceError(f"{path}: no such file or folder; check the name") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SourceError(f"{path}: cannot be read ({reason}); check its permissions") from error
+    return path
+
+
+def _form(path: Path) -> str:
+    """Return what a file's name and first bytes make it: table, index, mbox, mail, empty, text."""
+    suffix = bare_suffix(path)
+    if suffix in TABLE_SUFFIXES:
+        return "table"
+    with open_bytes(path) as stream:
+        sample = stream.read(_SAMPLE)
+    if not sample.strip():
+        return "empty"
+    if sample.startswith(b"PAR1"):
+        return "table"
+    if suffix == ".eml":
+        return "mail"
+    if mbox.is_mbox(sample):
+        return "mbox"
+    if is_mail(sample):
+        return "mail"
+    text = sample.decode("utf-8", "replace")
+    lines = [
+        line
+        for line in (text if len(sample) < _SAMPLE else text.rpartition("\n")[0]).split("\n")
+        if line
+    ]
+    if _is_index(path, lines):
+        return "index"
+    if _is_tsv(lines):
+        return "table"
+    return "text"
+
+
+def _is_tsv(lines: list[str]) -> bool:
+    """Return whether every line is a short label, a tab and more; a guess, for nameless tables."""
+    pairs = [line.partition("\t") for line in lines]
+    labels = {label for label, _, _ in pairs}
+    return (
+        all(tab for _, tab, _ in pairs)
+        and max(map(len, labels), default=99) <= 24
+        and (len(labels) <= max(2, len(lines) // 4) or {"ham", "spam"} >= labels)
+    )
+
+
+def _is_index(path: Path, lines: list[str]) -> bool:
+    """Return whether each line is a label and a file that is there (the first is looked for)."""
+    found = _INDEX_LINE.fullmatch(lines[0].strip()) if lines else None
+    if not found or not all(_INDEX_LINE.fullmatch(line.strip()) for line in lines):
+        return False
+    try:
+        return bare_suffix(path) == ".index" or (path.parent / found[2]).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _index(path: Path, skips: Skips) -> Iterator[Raw]:
+    for number, line in read_lines(path, None, skips):
+        found = _INDEX_LINE.fullmatch(line.strip())
+        if not found:
+            skips(f"{path}:{number}", "the line is not a label and a file's path")
+            continue
+        target = path.parent / found[2]
+        if target.is_file():
+            yield Raw(str(target), normal_label(found[1]), target)
+        else:
+            skips(f"{path}:{number}", f"there is no file {target}")
+
+
+def _class_folders(path: Path, options: ReadingOptions, skips: Skips) -> Iterator[Raw]:
+    folders = [p for p in sorted(path.iterdir()) if p.is_dir() and not p.name.startswith(".")]
+    if not folders or _is_maildir(path):
+        raise SourceError(
+            f"{path}: the folder has no sub-folder per class; give it as --spam {path} or"
+            f" --ham {path}, or put its messages into folders named after their classes"
+        )
+    for folder in folders:
+        yield from _folder(folder, normal_label(folder.name), skips)
+
+
+def _is_maildir(path: Path) -> bool:
+    return (path / "cur").is_dir() and (path / "new").is_dir()
+
+
+def _folder(path: Path, label: str | None, skips: Skips) -> Iterator[Raw]:
+    """Yield a folder's files in the order of their names, its sub-folders' too; no dot files.
+
+    A Maildir is its cur and new: tmp holds what is still being written.
+    """
+    inner = [path / "cur", path / "new"] if _is_maildir(path) else sorted(path.iterdir())
+    for entry in inner:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            try:
+                yield from _folder(entry, label, skips)
+            except PermissionError as error:
+                skips(str(entry), f"the folder cannot be read ({error.strerror})")
+        elif entry.is_file():
+            yield Raw(str(entry), label, entry)
+        elif entry.is_symlink():
+            skips(str(entry), "the link leads nowhere")
+
+
+def _file(path: Path, label: str | None) -> Iterator[Raw]:
+    form = _form(path)
+    if form != "mbox":
+        yield Raw(str(path), label, path)
+        return
+    with open_bytes(path) as stream:
+        for number, raw in enumerate(mbox.messages(stream, BYTES_LIMIT), 1):
+            yield Raw(f"{path}:{number}", label, raw)
+
+
+def _stdin(label: str | None, options: ReadingOptions) -> Iterator[Raw]:
+    if sys.stdin is None or sys.stdin.closed:
+        raise SourceError("-: standard input is closed; pipe a message in, or name a file")
+    try:
+        raw = sys.stdin.buffer.read()
+    except OSError as error:
+        raise SourceError(
+            f"-: standard input cannot be read ({error.strerror}); pipe a message in"
+        ) from error
+    if not options.lines:
+        yield Raw(STDIN, label, raw)
+        return
+    for number, line in enumerate(raw.split(b"\n"), 1):
+        if line.strip():
+            text = line.rstrip(b"\r").decode(options.table.encoding or "utf-8", "replace")
+            yield Raw(f"{STDIN}:{number}", label, text)

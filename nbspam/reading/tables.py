@@ -1,0 +1,322 @@
+"""Rows of labelled text: TSV, CSV, JSON lines and Parquet.
+
+A table is streamed, but for Parquet.  Columns are found by name, else by content; text is UTF-8,
+line by line, and where a line is not, Windows-1252 (what Excel and Kaggle hand out).
+"""
+
+import csv
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nbspam.errors import TableError
+from nbspam.reading.compression import bare_suffix, open_bytes
+from nbspam.reading.raw import HAM, SPAM, Raw, normal_label
+from nbspam.reading.skips import Skips
+
+TABLE_SUFFIXES = frozenset({".tsv", ".tab", ".csv", ".jsonl", ".ndjson", ".parquet"})
+LABEL_NAMES = ("label", "class", "category", "v1", "spam", "is_spam", "type", "target", "verdict")
+TEXT_NAMES = (
+    *("text", "message", "sms", "body", "content", "v2", "email", "mail"),
+    *("teks", "texto", "texte", "nachricht", "messages", "message_text", "sms_text"),
+)
+_SAMPLE_ROWS = 200  # rows looked at to find the columns
+_CLASSES_LIMIT = 20  # a column with more distinct values than this is not a label
+_ROW_LINES_LIMIT = 1_000  # a row over more lines is an opening quote that nothing closes
+_LINE_LIMIT = 4 << 20  # bytes of one line
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """What the user said about a table; None is for the program to find out."""
+
+    text_column: str | None = None
+    label_column: str | None = None
+    encoding: str | None = None
+
+
+Row = tuple[int, Sequence[str]]  # the line a row ends on, its cells
+
+
+def read_table(path: Path, options: TableOptions, skips: Skips, labelled: bool) -> Iterator[Raw]:
+    """Yield the rows of a table as messages.
+
+    labelled: whether every row must have a label; else the labels are taken where there are any.
+    Raises TableError when the columns cannot be found, OSError when the file cannot be read.
+    """
+    suffix = bare_suffix(path)
+    if suffix == ".parquet":
+        header: list[str] | None
+        header, rows = _parquet_rows(path)
+    elif suffix in (".jsonl", ".ndjson"):
+        header, rows = _json_rows(path, options, skips)
+    else:
+        header, rows = None, _delimited_rows(path, options, skips)
+    sample = list(itertools.islice(rows, _SAMPLE_ROWS))
+    if not sample:
+        raise TableError(f"{path}: the table is empty; give one with a label and a text a row")
+    if header is None and _is_header(sample, options):
+        header = [name.strip() for name in sample.pop(0)[1]]
+    columns = _Columns(path, header, [cells for _, cells in sample], options, labelled)
+    for line, cells in itertools.chain(sample, rows):
+        source = f"{path}:{line}"
+        if len(cells) <= columns.text:
+            skips(source, "the row has no text")
+            continue
+        if len(cells) > columns.width and columns.text == columns.width - 1:
+            cells = [*cells[: columns.text], " ".join(cells[columns.text :])]  # a bare delimiter
+        label = columns.label_of(cells)
+        if labelled and not label:
+            skips(source, "the row has no label")
+            continue
+        yield Raw(source, label, cells[columns.text])
+
+
+class _Columns:
+    """Which cell of a row is its text, and which its label."""
+
+    def __init__(
+        self,
+        path: Path,
+        header: Sequence[str] | None,
+        sample: Sequence[Sequence[str]],
+        options: TableOptions,
+        labelled: bool,
+    ) -> None:
+        widths = [len(row) for row in sample] or [len(header or ())]
+        self.width = len(header) if header else max(set(widths), key=widths.count)
+        names = list(header or ()) or [str(n + 1) for n in range(self.width)]
+        shown = ", ".join(repr(name) for name in names if name)
+        lower = [name.lower() for name in names]
+
+        def named(option: str, wanted: str) -> int:
+            if wanted.lower() not in lower:
+                raise TableError(
+                    f"{path}: there is no column {wanted!r}; give --{option} one of {shown}"
+                )
+            return lower.index(wanted.lower())
+
+        def known(candidates: Iterable[str]) -> int | None:
+            return next((lower.index(name) for name in candidates if name in lower), None)
+
+        columns = [[row[i] for row in sample if i < len(row)] for i in range(len(names))]
+        label: int | None
+        if options.label_column is not None:
+            label = named("label-column", options.label_column)
+        else:
+            label = known(LABEL_NAMES) if header else None
+            if label is None:
+                label = _label_by_content(columns)
+        if options.text_column is not None:
+            text: int | None = named("text-column", options.text_column)
+        else:
+            text = known(TEXT_NAMES) if header else None
+            if text is None or text == label:
+                text = _text_by_content(columns, label)
+        if text is None or text == label:
+            # One column, and no second for the label: it is the text.
+            text, label = (0, None) if text is None else (text, None)
+        if labelled and label is None:
+            raise TableError(
+                f"{path}: no column among {shown} looks like a label; name it with --label-column"
+            )
+        self.text: int = text
+        self.label: int | None = label
+        # `spam` with 1 and 0 is a column of yes and no, not of classes called 1 and 0.
+        self._yes_no = label is not None and lower[label] in ("spam", "is_spam")
+
+    def label_of(self, cells: Sequence[str]) -> str | None:
+        if self.label is None or self.label >= len(cells):
+            return None
+        label = normal_label(cells[self.label])
+        if self._yes_no:
+            label = {"1": SPAM, "true": SPAM, "yes": SPAM, "0": HAM, "false": HAM, "no": HAM}.get(
+                label.lower(), label
+            )
+        return label or None
+
+
+def _label_by_content(columns: list[list[str]]) -> int | None:
+    """Return the column with the fewest short, recurring values."""
+    best: tuple[int, int] | None = None
+    for i, cells in enumerate(columns):
+        values = {cell.strip() for cell in cells}
+        if (
+            len(columns) > 1
+            and "" not in values
+            and 0 < len(values) <= min(_CLASSES_LIMIT, max(2, len(cells) // 2))
+            and max(map(len, values)) <= 24
+        ):
+            best = min(best or (len(values), i), (len(values), i))
+    return best and best[1]
+
+
+def _text_by_content(columns: list[list[str]], label: int | None) -> int | None:
+    """Return the column with the longest cells, the label's aside."""
+    lengths = [(sum(map(len, c)), -i) for i, c in enumerate(columns) if i != label]
+    return -max(lengths)[1] if lengths else None
+
+
+def _is_header(sample: Sequence[Row], options: TableOptions) -> bool:
+    """Return whether the first row names the columns."""
+    first = [cell.strip().lower() for cell in sample[0][1]]
+    asked = {name.lower() for name in (options.text_column, options.label_column) if name}
+    if asked & set(first):
+        return True
+    if SPAM in first and not any(cell in TEXT_NAMES for cell in first):
+        return False  # a column may be called spam, but so may the first row's class
+    return any(cell in LABEL_NAMES or cell in TEXT_NAMES for cell in first)
+
+
+# Lines, and the cells in them
+
+
+def _lines(path: Path, encoding: str | None, skips: Skips) -> Iterator[tuple[int, str]]:
+    """Yield (line number, text with its line end) of a text file, split at LF alone."""
+    with open_bytes(path) as stream:
+        number = 0
+        while line := stream.readline(_LINE_LIMIT):
+            number += 1
+            if number == 1:
+                line = line.removeprefix(b"\xef\xbb\xbf")
+                if line.startswith((b"\xff\xfe", b"\xfe\xff")) and not encoding:
+                    raise TableError(f"{path}: the file is UTF-16; add --encoding utf-16")
+            try:
+                yield number, line.decode(encoding or "utf-8")
+            except UnicodeDecodeError as error:
+                if encoding:
+                    skips(f"{path}:{number}", f"the line is not {encoding} ({error.reason})")
+                else:
+                    yield number, line.decode("cp1252", "replace")
+
+
+def read_lines(path: Path, encoding: str | None, skips: Skips) -> Iterator[tuple[int, str]]:
+    """Yield (line number, text) of a file with one message a line; blank lines are none."""
+    for number, line in _decoded_lines(path, encoding, skips):
+        if line.strip():
+            yield number, line.rstrip("\r\n")
+
+
+def _decoded_lines(path: Path, encoding: str | None, skips: Skips) -> Iterator[tuple[int, str]]:
+    if encoding and encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32")):
+        import io  # LF is not one byte there
+
+        with open_bytes(path) as stream:
+            text = io.TextIOWrapper(stream, encoding, errors="replace", newline="\n")
+            yield from enumerate(text, 1)
+    else:
+        yield from _lines(path, encoding, skips)
+
+
+def _delimited_rows(path: Path, options: TableOptions, skips: Skips) -> Iterator[Row]:
+    lines = _decoded_lines(path, options.encoding, skips)
+    head = list(itertools.islice(lines, _SAMPLE_ROWS))
+    lines = itertools.chain(head, lines)
+    sample = [line for _, line in head]
+    delimiter = "\t"
+    if bare_suffix(path) == ".csv" and sample:
+        delimiter = max(",;\t|", key=sample[0].count)  # the first of these wins a draw
+    if delimiter == "\t" and not _is_quoted(sample):
+        for number, line in lines:
+            yield number, line.rstrip("\r\n").split("\t")
+        return
+    csv.field_size_limit(_LINE_LIMIT * 4)
+    number = start = 0
+
+    def text() -> Iterator[str]:
+        nonlocal number
+        for at, line in lines:
+            number = at
+            yield line
+
+    reader = csv.reader(text(), delimiter=delimiter)
+    while True:
+        start = number + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            skips(f"{path}:{start}", f"the row is not CSV ({error})")
+            continue
+        if number - start > _ROW_LINES_LIMIT:
+            skips(f"{path}:{start}", f"a quote opened here swallows {number - start} lines")
+        elif cells:
+            yield start, cells
+
+
+def _is_quoted(sample: Sequence[str]) -> bool:
+    """Return whether a TSV's quotes are CSV's: some cell begins with one, and all come out even.
+
+    The UCI SMS collection is full of quotes that belong to the texts; read as CSV they would
+    glue hundreds of messages into one.
+    """
+    if not any(cell.startswith('"') for line in sample for cell in line.split("\t")):
+        return False
+    try:
+        for _ in csv.reader(sample[:-1], delimiter="\t", strict=True):
+            pass
+    except csv.Error as error:
+        return "unexpected end" in str(error) and len(sample) == _SAMPLE_ROWS
+    return True
+
+
+def _json_rows(
+    path: Path, options: TableOptions, skips: Skips
+) -> tuple[list[str] | None, Iterator[Row]]:
+    """Return the names of the first row's values, and the rows, each value as text."""
+    objects = _json_objects(path, options.encoding, skips)
+    first = next(objects, None)
+    if first is None:
+        return None, iter(())
+    names = list(first[1])
+
+    def rows() -> Iterator[Row]:
+        for number, value in itertools.chain([first], objects):
+            yield number, [_cell(value.get(name)) for name in names]
+
+    return names, rows()
+
+
+def _json_objects(
+    path: Path, encoding: str | None, skips: Skips
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in read_lines(path, encoding, skips):
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            skips(f"{path}:{number}", f"the line is not JSON ({error})")
+            continue
+        if isinstance(value, dict):
+            yield number, value
+        else:
+            skips(f"{path}:{number}", "the line is not a JSON object")
+
+
+def _cell(value: object) -> str:
+    """Return a JSON or Parquet value as a CSV would have it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return value if isinstance(value, str) else str(value)
+
+
+def _parquet_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(path)
+    except ImportError as error:
+        raise TableError(
+            f"{path}: reading Parquet needs pyarrow; install it with: pip install 'nbspam[parquet]'"
+        ) from error
+    except (ValueError, OSError) as error:
+        raise TableError(f"{path}: not a Parquet file ({error}); check it") from error
+    cells = frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None)
+    return [str(name) for name in frame.columns], (
+        (number, [_cell(value) for value in row]) for number, row in enumerate(cells, 1)
+    )

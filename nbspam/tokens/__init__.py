@@ -1,0 +1,1 @@
+"""A message in, its set of tokens out."""
