@@ -50,7 +50,7 @@ def info(model: Path, form: str) -> None:
     prior = "as learned" if head.prior is None else f"{head.prior:g} (fixed)"
     rows = {
         "model": f"{model} ({size:,} bytes)",
-        "learned": ", ".join(f"{n:,} {name}" for name, n in learned.items()),
+        "learned": ", ".join(f"{name}: {n:,}" for name, n in learned.items()),
         "tokens": f"{head.n_tokens:,}",
         "scoring": f"{head.scoring}, alpha {head.alpha:g}, share of spam to expect {prior}",
         "spam is": head.positive or "no class: the verdict is the most probable one",

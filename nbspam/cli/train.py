@@ -85,7 +85,7 @@ def command(model: Path, replace: bool, form: str, quiet: bool, **options: Any) 
             )
         )
         return
-    shown_counts = ", ".join(f"{n} {name}" for name, n in learned.items())
+    shown_counts = ", ".join(f"{name}: {n}" for name, n in learned.items())
     click.echo(
         f"{model}: learned {len(corpus)} messages ({shown_counts}), {fitted.head.n_tokens} tokens"
     )

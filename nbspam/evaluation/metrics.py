@@ -27,7 +27,7 @@ Interval = tuple[float, float]
 _Z = 1.959963984540054  # of the normal distribution, 2.5 % on either side
 HAM_LOSS = 0.001  # of sm@hm.1
 # Probabilities are held off 0 and 1 by this in the log-loss, so that one sure mistake is finite.
-LOG_LOSS_FLOOR = 1e-15
+LOG_LOSS_FLOOR = 1e-12
 _RESAMPLES = 1_000
 _RESAMPLED_LIMIT = 20_000_000  # resamples x messages: time, about 2 s
 

@@ -128,7 +128,7 @@ def print_report(evaluation: Evaluation, found: Figures, errors: int) -> None:
     counts = dict.fromkeys(evaluation.classes, 0)
     for outcome in evaluation.outcomes:
         counts[outcome.label] += 1
-    shown = ", ".join(f"{n} {name}" for name, n in counts.items())
+    shown = ", ".join(f"{name}: {n}" for name, n in counts.items())
     console.print(
         f"{evaluation.protocol}: {len(evaluation.outcomes)} messages ({shown})", markup=False
     )

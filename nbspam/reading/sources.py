@@ -14,7 +14,7 @@ from pathlib import Path
 from nbspam.errors import SourceError
 from nbspam.reading import mbox
 from nbspam.reading.compression import bare_suffix, open_bytes
-from nbspam.reading.message import BYTES_LIMIT, is_mail
+from nbspam.reading.message import BYTES_LIMIT, decode, is_mail
 from nbspam.reading.raw import Raw, normal_label
 from nbspam.reading.skips import Skips
 from nbspam.reading.tables import TABLE_SUFFIXES, TableOptions, read_lines, read_table
@@ -41,6 +41,8 @@ def labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[Raw
     with _Named(path):
         if path.is_dir():
             yield from _class_folders(path, options, skips)
+        elif not path.is_file():
+            raise SourceError(f"{path}: is a pipe, and a table is read twice; save it to a file")
         elif (form := _form(path)) == "table":
             yield from read_table(path, options.table, skips, labelled=True)
         elif form == "index":
@@ -67,6 +69,9 @@ def unlabelled(
     with _Named(path):
         if path.is_dir():
             yield from _folder(path, label, skips)
+        elif not path.is_file():  # a pipe, such as <(command): it can be read only once
+            with path.open("rb") as stream:
+                yield from _stream(str(path), stream.read(), label, options)
         elif options.lines:
             for number, line in read_lines(path, options.table.encoding, skips):
                 yield Raw(f"{path}:{number}", label, line)
@@ -249,10 +254,15 @@ def _stdin(label: str | None, options: ReadingOptions) -> Iterator[Raw]:
         raise SourceError(
             f"-: standard input cannot be read ({error.strerror}); pipe a message in"
         ) from error
+    yield from _stream(STDIN, raw, label, options)
+
+
+def _stream(name: str, raw: bytes, label: str | None, options: ReadingOptions) -> Iterator[Raw]:
     if not options.lines:
-        yield Raw(STDIN, label, raw)
+        yield Raw(name, label, raw)
         return
     for number, line in enumerate(raw.split(b"\n"), 1):
         if line.strip():
-            text = line.rstrip(b"\r").decode(options.table.encoding or "utf-8", "replace")
-            yield Raw(f"{STDIN}:{number}", label, text)
+            yield Raw(
+                f"{name}:{number}", label, decode(line.rstrip(b"\r"), options.table.encoding or "")
+            )

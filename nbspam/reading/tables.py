@@ -27,6 +27,7 @@ _SAMPLE_ROWS = 200  # rows looked at to find the columns
 _CLASSES_LIMIT = 20  # a column with more distinct values than this is not a label
 _ROW_LINES_LIMIT = 1_000  # a row over more lines is an opening quote that nothing closes
 _LINE_LIMIT = 4 << 20  # bytes of one line
+_CELL_LIMIT = 16 << 20  # characters of a quoted cell
 
 
 @dataclass(frozen=True)
@@ -219,11 +220,11 @@ def _delimited_rows(path: Path, options: TableOptions, skips: Skips) -> Iterator
     delimiter = "\t"
     if bare_suffix(path) == ".csv" and sample:
         delimiter = max(",;\t|", key=sample[0].count)  # the first of these wins a draw
-    if delimiter == "\t" and not _is_quoted(sample):
+    if delimiter == "\t" and not _is_quoted(path, options.encoding):
         for number, line in lines:
             yield number, line.rstrip("\r\n").split("\t")
         return
-    csv.field_size_limit(_LINE_LIMIT * 4)
+    csv.field_size_limit(_CELL_LIMIT)
     number = start = 0
 
     def text() -> Iterator[str]:
@@ -248,20 +249,35 @@ def _delimited_rows(path: Path, options: TableOptions, skips: Skips) -> Iterator
             yield start, cells
 
 
-def _is_quoted(sample: Sequence[str]) -> bool:
-    """Return whether a TSV's quotes are CSV's: some cell begins with one, and all come out even.
+def _is_quoted(path: Path, encoding: str | None) -> bool:
+    """Return whether a TSV's quotes are CSV's and not its texts' own.
 
-    The UCI SMS collection is full of quotes that belong to the texts; read as CSV they would
-    glue hundreds of messages into one.
+    The UCI SMS collection is full of texts that begin with a quote, end with one, or both; read as
+    CSV they glue messages together.  So the whole file must be strict CSV, and its quotes needed:
+    every line begins with one, or every cell that does holds a quote, a tab or a line end.
     """
-    if not any(cell.startswith('"') for line in sample for cell in line.split("\t")):
+    lines = (line for _, line in _decoded_lines(path, encoding, Skips()))
+    opened = all_lines = lines_quoted = 0
+
+    def counted() -> Iterator[str]:
+        nonlocal opened, all_lines, lines_quoted
+        for line in lines:
+            all_lines += 1
+            lines_quoted += line.startswith('"')
+            opened += line.startswith('"') or '\t"' in line
+            yield line
+
+    if not any(line.startswith('"') or '\t"' in line for line in counted()):
         return False
+    lines = (line for _, line in _decoded_lines(path, encoding, Skips()))
+    opened = all_lines = lines_quoted = needed = 0
+    csv.field_size_limit(_CELL_LIMIT)
     try:
-        for _ in csv.reader(sample[:-1], delimiter="\t", strict=True):
-            pass
-    except csv.Error as error:
-        return "unexpected end" in str(error) and len(sample) == _SAMPLE_ROWS
-    return True
+        for cells in csv.reader(counted(), delimiter="\t", strict=True):
+            needed += any('"' in cell or "\t" in cell or "\n" in cell for cell in cells)
+    except csv.Error:
+        return False
+    return needed >= opened or lines_quoted == all_lines
 
 
 def _json_rows(
