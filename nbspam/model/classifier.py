@@ -1,14 +1,14 @@
-"""From the tokens of a message to its verdict, with the standard library alone."""
+"""From the tokens of a message to its score, with the standard library alone."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from nbspam.bayes.bernoulli import joints, sigmoid, softmax, weight
-from nbspam.errors import OptionError
-from nbspam.model.head import Head
+from nbspam.bayes.evidence import Evidence, class_alphas, evidence, log_odds, pair_weight
+from nbspam.model.head import BERNOULLI, Head
+from nbspam.tokens.headers import TRACE
 
-UNSURE = "unsure"
 Counts = Mapping[str, tuple[int, ...]]
 
 
@@ -18,87 +18,134 @@ class Score(NamedTuple):
     log_odds: float  # of the positive class, in nats
     probability: float  # of the positive class
     probabilities: tuple[float, ...]  # per class, in the model's order
-    bernoulli_log_odds: float  # bias plus weights, as naive Bayes has it
-
-
-class CutOffs(NamedTuple):
-    """Where spam begins and ham ends, as probabilities of the positive class."""
-
-    spam: float = 0.5
-    ham: float = 0.5
-
-    @classmethod
-    def of_options(cls, spam: float | None, ham: float | None, ham_cost: float | None) -> "CutOffs":
-        """Return the cut-offs that the options ask for; raises OptionError.
-
-        ham_cost: how many times worse a lost ham is than a spam let through; the expected cost is
-        least when spam begins at cost / (1 + cost).
-        """
-        if ham_cost is not None:
-            if spam is not None or ham is not None:
-                raise OptionError(
-                    "--ham-cost sets the cut-offs; leave out --spam-cutoff and --ham-cutoff"
-                )
-            if not 0 < ham_cost < math.inf:
-                raise OptionError(
-                    f"--ham-cost must be above 0, not {ham_cost}; 9 is a careful choice"
-                )
-            spam = ham_cost / (1 + ham_cost)
-        if spam is None:
-            spam = max(0.5, ham or 0)
-        if ham is None:
-            ham = spam if ham_cost is not None else min(0.5, spam)
-        for name, value in (("--spam-cutoff", spam), ("--ham-cutoff", ham)):
-            if not 0 <= value <= 1:
-                raise OptionError(
-                    f"{name} must be between 0 and 1, not {value}; 0.5 is the default"
-                )
-        if ham > spam:
-            raise OptionError(
-                f"--ham-cutoff {ham} is above --spam-cutoff {spam}; give the lower one to ham"
-            )
-        return cls(spam, ham)
+    evidences: tuple[Evidence, ...] = ()  # per speaker; none under plain Bernoulli scoring
 
 
 class Classifier:
-    """Scores messages with one model; remembers the counts of tokens it has met."""
+    """Scores messages with one model; remembers the weights of tokens it has met."""
 
     def __init__(self, head: Head, counts_of: Callable[[Iterable[str]], Counts]) -> None:
         """Score with `head`; `counts_of` gives the counts of those tokens the model knows."""
         self.head = head
-        self._counts_of = counts_of
+        self.speakers = speakers(head)
+        self.counts = counts_of
         self._known: dict[str, tuple[float, ...] | None] = {}
+        self._weights: dict[tuple[int, ...], tuple[float, ...]] = {}
+        total = sum(head.messages)
+        self._alphas = [
+            class_alphas((total - head.messages[k], head.messages[k]), head.alpha)
+            for k in self.speakers
+        ]
+        self._offsets = [class_offset(head, k) for k in self.speakers]
 
     def prepare(self, tokens: Iterable[str]) -> None:
         """Look up tokens; for many messages at once this is far cheaper than one by one."""
         new = [token for token in tokens if token not in self._known]
-        found = self._counts_of(new)
+        found = self.counts(new)
         for token in new:
             row = found.get(token)
             self._known[token] = None if row is None else self.weights(row)
 
-    def counts(self, tokens: Iterable[str]) -> Counts:
-        """Return the counts per class of those tokens that the model knows."""
-        return self._counts_of(tokens)
+    def weights(self, row: tuple[int, ...]) -> tuple[float, ...]:
+        """Return a token's weights, in nats.
 
-    def weights(self, row: Sequence[int]) -> tuple[float, ...]:
-        """Return a token's weight per class, in nats."""
-        head = self.head
-        return tuple(weight(c, n, head.alpha) for c, n in zip(row, head.messages, strict=True))
+        Plain Bernoulli: one for each class, logit theta.  Else: one for each speaker, the class
+        against the rest.
+        """
+        found = self._weights.get(row)
+        if found is None:
+            head = self.head
+            if head.scoring == BERNOULLI:
+                found = tuple(
+                    weight(c, n, head.alpha) for c, n in zip(row, head.messages, strict=True)
+                )
+            else:
+                total, everyone = sum(row), sum(head.messages)
+                found = tuple(
+                    pair_weight(
+                        row[k],
+                        head.messages[k],
+                        total - row[k],
+                        everyone - head.messages[k],
+                        alphas,
+                    )
+                    for k, alphas in zip(self.speakers, self._alphas, strict=True)
+                )
+            self._weights[row] = found
+        return found
 
     def score(self, tokens: Iterable[str]) -> Score:
         """Return the score of a message with these tokens."""
         tokens = set(tokens)
-        if not tokens <= self._known.keys():
-            self.prepare(tokens)
         known = self._known
-        rows = [row for token in tokens if (row := known[token]) is not None]
-        log_scores = joints(self.head.bias, rows)
-        return score_of_joints(self.head, log_scores)
+        if not tokens <= known.keys():
+            self.prepare(tokens)
+        head = self.head
+        if head.scoring == BERNOULLI:
+            rows = [row for token in tokens if (row := known[token]) is not None]
+            return score_of_joints(head, joints(head.bias, rows))
+        own, trace = [], []
+        for token in tokens:
+            row = known[token]
+            if row is not None:
+                (trace if token.startswith(TRACE) else own).append(row)
+        evidences = tuple(
+            evidence([row[i] for row in own], [row[i] for row in trace])
+            for i in range(len(self.speakers))
+        )
+        return score_of_evidence(head, evidences, self._offsets)
+
+
+def speakers(head: Head) -> tuple[int, ...]:
+    """Return the classes whose evidence is weighed: the positive one of two, each of more."""
+    if len(head.classes) == 2:
+        return (head.positive_index or 0,)
+    return tuple(range(len(head.classes)))
+
+
+def class_offset(head: Head, k: int) -> float:
+    """Return what the shares of the classes add to the log-odds of class k, in nats.
+
+    With two classes the blend's constant knows how the classes were mixed; a prior that the user
+    fixed moves it.  With more, the classes share one blend, and each brings its own odds.
+    """
+    n, total = head.messages[k], sum(head.messages)
+    learned = _log_ratio(n, total - n)
+    if head.prior is not None and head.positive_index is not None:
+        positive = head.positive_index
+        share = head.prior
+        if k != positive:
+            others = total - head.messages[positive]
+            share = (1 - head.prior) * (n / others if others else 1 / (len(head.messages) - 1))
+        return logit(share) - (learned if len(head.classes) == 2 else 0.0)
+    return 0.0 if len(head.classes) == 2 else learned
+
+
+def _log_ratio(n: int, rest: int) -> float:
+    """Return log(n / rest) with half a message more on both sides: finite without messages."""
+    return math.log((n + 0.5) / (rest + 0.5))
+
+
+def score_of_evidence(
+    head: Head, evidences: tuple[Evidence, ...], offsets: Sequence[float]
+) -> Score:
+    """Return the calibrated score of the speakers' evidence."""
+    coefficients = head.calibration.coefficients
+    spoken = [
+        log_odds(found, coefficients) + offset
+        for found, offset in zip(evidences, offsets, strict=True)
+    ]
+    if len(head.classes) == 2:
+        p, q = sigmoid(spoken[0]), sigmoid(-spoken[0])
+        both = (q, p) if head.positive_index == 1 else (p, q)
+        return Score(spoken[0], p, both, evidences)
+    # Each class against the rest has its own probability; they are scaled to add up to 1.
+    logs = [-math.log1p(math.exp(-z)) if z > -30 else z for z in spoken]
+    return score_of_joints(head, logs)._replace(evidences=evidences)
 
 
 def score_of_joints(head: Head, log_scores: Sequence[float]) -> Score:
-    """Return the score that goes with the classes' joint log-likelihoods."""
+    """Return the score that goes with log-scores of the classes, such as joint log-likelihoods."""
     positive = head.positive_index
     probabilities = softmax(log_scores)
     if positive is None:  # three classes or more and none called spam: of the most probable one
@@ -106,28 +153,11 @@ def score_of_joints(head: Head, log_scores: Sequence[float]) -> Score:
     others = [value for k, value in enumerate(log_scores) if k != positive]
     top = max(others)
     rest = top if len(others) == 1 else top + math.log(sum(math.exp(o - top) for o in others))
-    log_odds = log_scores[positive] - rest
+    odds = log_scores[positive] - rest
     if len(log_scores) == 2:  # so that the two agree to the last digit
-        probabilities[positive] = sigmoid(log_odds)
-        probabilities[1 - positive] = sigmoid(-log_odds)
-    return Score(log_odds, probabilities[positive], tuple(probabilities), log_odds)
-
-
-def verdict(head: Head, score: Score, cut_offs: CutOffs) -> str:
-    """Return the class of a message with this score, or `unsure`.
-
-    Two classes: positive above the spam cut-off, negative up to the ham cut-off, else unsure.
-    More: the most probable class.
-    """
-    if len(head.classes) > 2:
-        best = max(range(len(head.classes)), key=score.probabilities.__getitem__)
-        return head.classes[best]
-    positive = head.positive_index or 0
-    if score.log_odds > logit(cut_offs.spam):
-        return head.classes[positive]
-    if score.log_odds <= logit(cut_offs.ham):
-        return head.classes[1 - positive]
-    return UNSURE
+        probabilities[positive] = sigmoid(odds)
+        probabilities[1 - positive] = sigmoid(-odds)
+    return Score(odds, probabilities[positive], tuple(probabilities))
 
 
 def logit(probability: float) -> float:

@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nbspam.bayes.bernoulli import log_absent_sum, log_priors
+from nbspam.bayes.calibration import SIZE, Calibration
 from nbspam.tokens.tokenizer import RULES
 
 FORMAT = "nbspam-model"
 VERSION = 1
-BERNOULLI = "bernoulli"
-SCORINGS = (BERNOULLI,)
+BERNOULLI = "bernoulli"  # the textbook rule, and its plain posterior
+EVIDENCE = "evidence"  # views of the same weights, blended and calibrated
+SCORINGS = (EVIDENCE, BERNOULLI)
 MESSAGES_LIMIT = 2**53  # counts are exact in floating point up to here
 
 
@@ -27,6 +29,8 @@ class Head(NamedTuple):
     prior: float | None  # P(positive class) where the user fixed it
     positive: str | None  # the class that "probability" speaks of; None only with 3 or more
     scoring: str
+    calibration: Calibration
+    spam_cutoff: float  # where spam begins unless the user says otherwise
     n_tokens: int
     tokens_with_count: tuple[Mapping[int, int], ...]  # per class: count -> tokens that have it
     bias: tuple[float, ...]  # derived: b_k, in nats
@@ -58,6 +62,8 @@ def dump_head(head: Head) -> str:
         "prior": head.prior,
         "positive": head.positive,
         "scoring": head.scoring,
+        "calibration": head.calibration._asdict(),
+        "spam_cutoff": head.spam_cutoff,
         "derived": {
             "tokens": head.n_tokens,
             "bias": [b if math.isfinite(b) else None for b in head.bias],
@@ -112,6 +118,8 @@ def _load(fields: dict[str, Any]) -> Head:
     _require(positive is None or positive in classes, "a positive class that is none of its own")
     _require(positive is not None or len(classes) > 2, "no positive class")
     _require(fields["scoring"] in SCORINGS, f"an unknown scoring {fields['scoring']!r}")
+    cutoff = fields["spam_cutoff"]
+    _require(_is_number(cutoff) and 0 <= cutoff <= 1, "a spam cut-off not within 0 and 1")
     _require(isinstance(derived, dict), "no derived numbers")
     _require(_is_count(derived["tokens"]), "no number of tokens")
     having = derived["tokens_with_count"]
@@ -130,12 +138,26 @@ def _load(fields: dict[str, Any]) -> Head:
         prior=prior,
         positive=positive,
         scoring=fields["scoring"],
+        calibration=_load_calibration(fields["calibration"]),
+        spam_cutoff=float(cutoff),
         n_tokens=derived["tokens"],
         tokens_with_count=tuple(
             _load_having(row, n) for row, n in zip(having, messages, strict=True)
         ),
         bias=tuple(-math.inf if value is None else float(value) for value in bias),
     )
+
+
+def _load_calibration(value: Any) -> Calibration:
+    _require(isinstance(value, dict), "no calibration")
+    rows = value["precision"]
+    _require(_are_numbers(value["coefficients"]), "no coefficients")
+    _require(
+        isinstance(rows, list) and len(rows) == SIZE and all(map(_are_numbers, rows)),
+        "no precision",
+    )
+    _require(all(rows[i][i] > 0 for i in range(SIZE)), "a precision that is none")
+    return Calibration(tuple(map(float, value["coefficients"])), tuple(map(tuple, rows)))
 
 
 def _load_having(row: Any, messages: int) -> dict[int, int]:
@@ -155,6 +177,10 @@ def _require(condition: object, otherwise: str) -> None:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _are_numbers(values: object) -> bool:
+    return isinstance(values, list) and len(values) == SIZE and all(map(_is_number, values))
 
 
 def _is_count(value: Any) -> bool:

@@ -7,28 +7,46 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from nbspam.bayes import leave_one_out, matrix
 from nbspam.bayes.bernoulli import log_priors
+from nbspam.bayes.calibration import untrained
+from nbspam.bayes.evidence import Evidence
+from nbspam.bayes.fit import evidence_of_rows, fit_calibration, one_against_rest
 from nbspam.bayes.matrix import Floats, Integers, Presence
 from nbspam.errors import TrainingError
-from nbspam.model.classifier import Score, score_of_joints
-from nbspam.model.head import BERNOULLI, Head, with_bias
+from nbspam.model.classifier import (
+    Score,
+    class_offset,
+    score_of_evidence,
+    score_of_joints,
+    speakers,
+)
+from nbspam.model.head import BERNOULLI, EVIDENCE, Head, with_bias
 from nbspam.reading.raw import SPAM
+from nbspam.tokens.headers import TRACE
 
-# Of 0.05, 0.1, 0.2, 0.3, 0.5 and 1: chosen on the training half of P1 by leave-one-out, 10 errors
-# against 12, 18 and 34 of 1,674 for 0.2, 0.3 and 1.
-DEFAULT_ALPHA = 0.1
+# Plain Bernoulli: chosen on the training half of P1 by leave-one-out, 10 errors of 1,674 against 18
+# and 34 for 0.3 and 1.  Evidence: docs/how-it-decides.md.
+DEFAULT_ALPHA = {BERNOULLI: 0.1, EVIDENCE: 0.05}
+_ENTRIES = 2_000_000  # of the matrix, whose evidence is computed at a time
+Booleans = NDArray[np.bool_]
 
 
 class Settings(NamedTuple):
     """What the user may choose about learning."""
 
-    alpha: float = DEFAULT_ALPHA
+    alpha: float | None = None  # None: the scoring's default
     prior: float | None = None
-    scoring: str = BERNOULLI
+    scoring: str = EVIDENCE
     positive: str | None = None  # the class to call spam, where none is called so
+
+    @property
+    def effective_alpha(self) -> float:
+        """The alpha to use."""
+        return DEFAULT_ALPHA[self.scoring] if self.alpha is None else self.alpha
 
 
 class Corpus:
@@ -60,6 +78,12 @@ class Corpus:
         """The label of each message, in the order of the matrix's rows."""
         return self._labels
 
+    def is_trace(self) -> Booleans:
+        """Return which columns are tokens of the trace fields, shape (n_tokens,)."""
+        return np.fromiter(
+            (t.startswith(TRACE) for t in self._vocabulary), bool, len(self._vocabulary)
+        )
+
     def presence(self) -> Presence:
         """Return the matrix, shape (n_messages, n_tokens), entries 1.0."""
         columns = (
@@ -76,6 +100,8 @@ class Fit(NamedTuple):
     head: Head
     counts: Integers  # (n_classes, n_tokens)
     labels: Integers  # (n_messages,), indices into head.classes
+    is_trace: Booleans  # (n_tokens,)
+    left_out: tuple[tuple[Floats, Floats], ...]  # per speaker: views and trace, left out
 
 
 def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str, ...], str | None]:
@@ -102,8 +128,16 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
     return tuple(classes), positive
 
 
-def fit(presence: Presence, labels: Sequence[str], settings: Settings) -> Fit:
-    """Return the model of a corpus; raises TrainingError when it has fewer than two classes."""
+def fit(
+    presence: Presence,
+    labels: Sequence[str],
+    settings: Settings,
+    is_trace: Booleans | None = None,
+) -> Fit:
+    """Return the model of a corpus; raises TrainingError when it has fewer than two classes.
+
+    is_trace: (n_tokens,), which columns are tokens of the trace fields; None for none.
+    """
     classes, positive = class_names(labels, settings.positive)
     number = {name: k for k, name in enumerate(classes)}
     indices = np.fromiter((number[label] for label in labels), np.int64, len(labels))
@@ -113,10 +147,12 @@ def fit(presence: Presence, labels: Sequence[str], settings: Settings) -> Fit:
     head = Head(
         classes=classes,
         messages=tuple(map(int, messages)),
-        alpha=settings.alpha,
+        alpha=settings.effective_alpha,
         prior=settings.prior,
         positive=positive,
         scoring=settings.scoring,
+        calibration=untrained(),
+        spam_cutoff=0.5,
         n_tokens=int(known.sum()),
         tokens_with_count=tuple(
             dict(
@@ -129,12 +165,68 @@ def fit(presence: Presence, labels: Sequence[str], settings: Settings) -> Fit:
         ),
         bias=(),
     )
-    return Fit(with_bias(head), counts, indices)
+    if is_trace is None:
+        is_trace = np.zeros(presence.shape[1], dtype=bool)
+    fitted = Fit(with_bias(head), counts, indices, is_trace, ())
+    if settings.scoring == BERNOULLI:
+        return fitted
+    found = tuple(_evidence(presence, fitted, speaker, left_out=True) for speaker in speakers(head))
+    calibration = fit_calibration(
+        np.concatenate([views for views, _ in found]),
+        np.concatenate(
+            [
+                trace + (class_offset(head._replace(prior=None), k))
+                for (_, trace), k in zip(found, speakers(head), strict=True)
+            ]
+        ),
+        np.concatenate([indices == k for k in speakers(head)]),
+    )
+    head = fitted.head._replace(calibration=calibration)
+    return fitted._replace(head=head, left_out=found)
+
+
+def _evidence(
+    presence: Presence, fitted: Fit, speaker: int, left_out: bool
+) -> tuple[Floats, Floats]:
+    """Return every row's views and trace; left out of the counts, or as a new message."""
+    head = fitted.head
+    messages = np.array(head.messages)
+    if left_out:
+        weights = np.stack(
+            [
+                one_against_rest(fitted.counts, messages, speaker, head.alpha, k)
+                for k in range(len(head.classes))
+            ]
+        )
+        own = fitted.labels
+    else:
+        weights = one_against_rest(fitted.counts, messages, speaker, head.alpha, None)[None]
+        # A column the training rows never filled is no vocabulary: its token says nothing.
+        weights[:, ~fitted.counts.any(axis=0)] = np.nan
+        own = np.zeros(presence.shape[0], dtype=np.int64)
+    views, trace = [], []
+    # A stretch of rows at a time: sorting needs several times the memory of what is sorted.
+    ends = presence.indptr.astype(np.int64)
+    first = 0
+    while first < presence.shape[0]:
+        last = int(np.searchsorted(ends, ends[first] + _ENTRIES, side="right")) - 1
+        last = min(max(last, first + 1), presence.shape[0])
+        columns = presence.indices[ends[first] : ends[last]]
+        lengths = np.diff(ends[first : last + 1])
+        rows = np.repeat(np.arange(last - first), lengths)
+        entry_weights = weights[np.repeat(own[first:last], lengths), columns]
+        found = evidence_of_rows(rows, entry_weights, fitted.is_trace[columns], last - first)
+        views.append(found[0])
+        trace.append(found[1])
+        first = last
+    return np.concatenate(views), np.concatenate(trace)
 
 
 def left_out_scores(presence: Presence, fitted: Fit) -> list[Score]:
     """Return each training message's score by the model that never saw it."""
     head = fitted.head
+    if head.scoring != BERNOULLI:
+        return _scores_of(fitted, fitted.left_out)
     fixed = None
     if head.prior is not None:
         fixed = np.array(log_priors(head.messages, head.prior, head.positive_index))
@@ -147,11 +239,28 @@ def left_out_scores(presence: Presence, fitted: Fit) -> list[Score]:
 def matrix_scores(presence: Presence, fitted: Fit) -> list[Score]:
     """Return the score of each row of a matrix with the fitted model's columns."""
     head = fitted.head
-    # A column the training rows never filled is no vocabulary: its token says nothing.
+    if head.scoring != BERNOULLI:
+        found = tuple(
+            _evidence(presence, fitted, speaker, left_out=False) for speaker in speakers(head)
+        )
+        return _scores_of(fitted, found)
     weights = matrix.weights(fitted.counts, np.array(head.messages), head.alpha)
     weights[:, ~fitted.counts.any(axis=0)] = 0
     joints: Floats = matrix.joints(presence, weights, np.array(head.bias))
     return [score_of_joints(head, row) for row in joints.tolist()]
+
+
+def _scores_of(fitted: Fit, found: tuple[tuple[Floats, Floats], ...]) -> list[Score]:
+    head = fitted.head
+    offsets = [class_offset(head, k) for k in speakers(head)]
+    rows = zip(
+        *(
+            [Evidence(tuple(v), t) for v, t in zip(views.tolist(), trace.tolist(), strict=True)]
+            for views, trace in found
+        ),
+        strict=True,
+    )
+    return [score_of_evidence(head, row, offsets) for row in rows]
 
 
 def token_counts(vocabulary: Sequence[str], counts: Integers) -> Iterator[tuple[str, list[int]]]:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 class _Archive(io.RawIOBase):
     """A decompressing stream whose every failure is an OSError, as a plain file's is."""
 
-    def __init__(self, inner: IO[bytes], damage: type[Exception]) -> None:
+    def __init__(self, file: IO[bytes], inner: IO[bytes], damage: type[Exception]) -> None:
+        self._file = file  # the inner stream leaves it open
         self._inner = inner
         self._damage = damage
 
@@ -22,13 +23,16 @@ class _Archive(io.RawIOBase):
         view = memoryview(buffer)
         try:
             data = self._inner.read(len(view))
-        except (EOFError, self._damage) as error:
+        except (EOFError, OSError, self._damage) as error:
+            if isinstance(error, OSError) and error.strerror:
+                raise  # the disk's failure, not the archive's
             raise OSError(0, f"damaged archive: {error}") from error
         view[: len(data)] = data
         return len(data)
 
     def close(self) -> None:
         self._inner.close()
+        self._file.close()
         super().close()
 
 
@@ -54,7 +58,7 @@ def open_bytes(path: Path) -> io.BufferedReader:
         inner, damage = xz, lzma.LZMAError
     else:
         return stream
-    return io.BufferedReader(_Archive(inner, damage), 1 << 16)
+    return io.BufferedReader(_Archive(stream, inner, damage), 1 << 16)
 
 
 def bare_suffix(path: Path) -> str:

@@ -41,7 +41,9 @@ def messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:
         # A separator across the chunks' border is found once it is whole: From_ lines are short.
         last = pieces[-1]
         border = max(0, len(last) - _BORDER)
-        kept, tail = (kept + last[:border])[: limit + _BORDER], last[border:]
+        if len(kept) < limit + _BORDER:  # what is beyond is not worth copying
+            kept = (kept + last[:border])[: limit + _BORDER]
+        tail = last[border:]
     if (kept + tail).strip():
         yield _unquote(kept + tail, limit)
 

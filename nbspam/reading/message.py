@@ -9,6 +9,7 @@ Sources: RFC 5322 (headers), RFC 2045-2047 (MIME), RFC 2231 (parameters).
 
 import binascii
 import re
+from encodings import normalize_encoding
 from typing import NamedTuple
 
 # Bounds.  A spammer chooses the input, so each is a limit on time and memory that no real
@@ -51,11 +52,14 @@ _KNOWN_HEADERS = frozenset(
     "newsgroups path status user-agent dkim-signature authentication-results".split()
 )
 _HEADER_LINES = re.compile(rb"(?:[!-9;-~]+[ \t]*:[^\n]*(?:\n[ \t][^\n]*)*(?:\n|\Z))+")
-_HEADER = re.compile(r"([!-9;-~]+)[ \t]*:([^\n]*(?:\n[ \t][^\n]*)*)")
-_FOLD = re.compile(r"\s*\n\s*")
+_HEADER = re.compile(r"^([!-9;-~]+)[ \t]*:([^\n]*(?:\n[ \t][^\n]*)*)", re.MULTILINE)
+_FROM_LINE = re.compile(rb">?From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [^\n]*\d:\d\d[^\n]*\n?")
 _PARAMETER = re.compile(r';\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]*))')
-_ENCODED_WORD = re.compile(r"=\?([^?\s]{1,40})\?([bBqQ])\?([^?\n]*)\?=")
+# Some mailers leave a word's own question marks bare; the bound keeps the pattern linear.
+_ENCODED_WORD = re.compile(r"=\?([^?\s]{1,40})\?([bBqQ])\?([^?\n]*(?:\?(?!=)[^?\n]*){0,20})\?=")
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]+")
+_PADDING = re.compile(rb"={1,3}[ \t]*(?:\n|\Z)")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def parse_text(text: str) -> Message:
@@ -66,28 +70,37 @@ def parse_text(text: str) -> Message:
 def parse(raw: bytes) -> Message:
     """Return the message in `raw`, whatever it holds; never raises.
 
-    raw: a mail with its headers, or bare text.  A first mbox `From ` line is not part of it.
+    raw: a mail with its headers, or bare text.  A first mbox `From ` line is not part of it, but
+    "From 9 on I am free" is a text.
     Looks at BYTES_LIMIT bytes and decodes TEXT_LIMIT bytes of text at most.
     """
     raw = raw[:BYTES_LIMIT]
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):  # a file saved as "Unicode"
         raw = raw.decode("utf-16", "replace").encode("utf-8")
-    if b"\r" in raw:  # CRLF, and the bare CR of old Macintoshes
-        raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    if raw.startswith((b"From ", b">From ")):
-        raw = raw.partition(b"\n")[2]
-    headers, body = split_header(raw)
+    raw = _lf(raw)
+    headers, body = split_header(_after_from_line(raw))
     if not _is_known(headers):
+        if found := _FROM_LINE.match(raw):
+            raw = raw[found.end() :]
         return Message([], [Part("text/plain", decode(raw[:TEXT_LIMIT], ""), "")])
     return Message(headers, _leaves(headers, body))
 
 
 def is_mail(sample: bytes) -> bool:
     """Return whether a file that begins with `sample` begins with a mail's header."""
-    sample = sample.replace(b"\r\n", b"\n")
-    if sample.startswith((b"From ", b">From ")):
-        sample = sample.partition(b"\n")[2]
-    return _is_known(split_header(sample)[0])
+    return _is_known(split_header(_after_from_line(_lf(sample)))[0])
+
+
+def _lf(raw: bytes) -> bytes:
+    """Return `raw` without a byte order mark, its lines ended by LF alone."""
+    raw = raw.removeprefix(b"\xef\xbb\xbf")
+    if b"\r" in raw:  # CRLF, CRLF written as text once more, and the bare CR of old Macintoshes
+        raw = raw.replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return raw
+
+
+def _after_from_line(raw: bytes) -> bytes:
+    return raw.partition(b"\n")[2] if raw.startswith((b"From ", b">From ")) else raw
 
 
 def _is_known(headers: list[Header]) -> bool:
@@ -107,12 +120,13 @@ def split_header(raw: bytes) -> tuple[list[Header], bytes]:
     try:
         text = block.decode("ascii")
     except UnicodeDecodeError:
-        text = decode(block, "")
+        # Line by line: one header in Latin-1 does not spoil the others.
+        text = "\n".join(decode(line, "utf-8") for line in block.split(b"\n"))
     headers = []
     for line in _HEADER.finditer(text):
         value = line[2]
         if "\n" in value:
-            value = _FOLD.sub(" ", value)
+            value = " ".join(filter(None, map(str.strip, value.split("\n"))))
         headers.append((line[1].lower(), value.strip()))
         if len(headers) == HEADERS_LIMIT:
             break
@@ -135,16 +149,22 @@ def _leaves(headers: list[Header], body: bytes) -> list[Part]:
             elif name == "content-disposition":
                 disposition = disposition or value
         content_type, parameters = _content_type(kind, default)
-        if content_type.startswith("multipart/") and depth < DEPTH_LIMIT:
-            segments = _split_parts(body, parameters.get("boundary", ""))
+        if content_type.startswith("multipart/"):
+            boundary = parameters.get("boundary", "").rstrip()
+            segments = _split_parts(body, boundary) if depth < DEPTH_LIMIT else []
             if segments:
                 inner = "message/rfc822" if content_type == "multipart/digest" else "text/plain"
                 stack += [(*split_header(s), depth + 1, inner) for s in reversed(segments)]
                 continue
-            content_type = "text/plain"  # no boundary, or never used: what is there is text
+            # No boundary, or never used, or too deep: what is there is text.
+            content_type = "text/plain"
         elif content_type == "message/rfc822" and depth < DEPTH_LIMIT:
-            inner_headers, inner_body = split_header(_decode_transfer(body, encoding))
-            subject = next((v for n, v in inner_headers if n == "subject"), "")
+            if encoding and encoding not in ("7bit", "8bit", "binary"):
+                # RFC 2046 allows no encoding here; a text that has one is looked at in part.
+                body = _decode_transfer(body[: 4 * TEXT_LIMIT], encoding)
+            inner_headers, inner_body = split_header(body)
+            subject = next((v for n, v in inner_headers if n == "subject"), "")[:budget]
+            budget -= len(subject)
             leaves.append(Part("message/rfc822", decode_words(subject), ""))
             stack.append((inner_headers, inner_body, depth + 1, "text/plain"))
             continue
@@ -159,14 +179,15 @@ def _leaves(headers: list[Header], body: bytes) -> list[Part]:
     return leaves
 
 
-_TEXTUAL = frozenset({"text", "multipart", "application/xhtml+xml", "application/xml"})
+_TEXTUAL = frozenset({"application/xhtml+xml", "application/xml"})
 
 
 def _content_type(value: str, default: str) -> tuple[str, dict[str, str]]:
     """Return the media type in lower case and its parameters, of a Content-Type value."""
     if not value:
         return default, {}
-    media_type = value.partition(";")[0].strip().lower()
+    # The first word: comments and parameters without a semicolon may follow.
+    media_type = next(iter(value.partition(";")[0].lower().split()), "")
     if "/" not in media_type:
         media_type = "text/html" if media_type == "html" else "text/plain"
     return media_type, _parameters(value)
@@ -175,23 +196,30 @@ def _content_type(value: str, default: str) -> tuple[str, dict[str, str]]:
 def _parameters(value: str) -> dict[str, str]:
     """Return the parameters of a header value, with quotes and RFC 2231's encodings undone."""
     found: dict[str, str] = {}
+    extended: dict[str, tuple[str, list[bytes]]] = {}  # charset, pieces; preferred (RFC 6266)
     for name, quoted, bare in _PARAMETER.findall(value):
-        text = quoted.replace("\\", "") if quoted else bare.strip()
-        base, star, _ = name.lower().partition("*")
-        if star and text.count("'") >= 2:
-            charset, _, text = text.split("'", 2)
-            text = _unquote(text, charset)
-        elif star and "%" in text:
-            text = _unquote(text, "")
-        if star:
-            found[base] = found.get(base, "") + text
-        else:
+        # A quote without its fellow is no part of the value.
+        text = quoted.replace("\\", "") if quoted else bare.strip().strip('"')
+        base, star, section = name.lower().partition("*")
+        if not star:
             found.setdefault(base, text)
+            continue
+        charset = ""
+        percent = not section or section.endswith("*")  # name*, name*0*; name*0 is as it stands
+        if percent and base not in extended and text.count("'") >= 2:
+            charset, _, text = text.split("'", 2)
+        data = text.encode("utf-8", "replace")
+        extended.setdefault(base, (charset, []))[1].append(_unquote(data) if percent else data)
+    for base, (charset, pieces) in extended.items():
+        found[base] = decode(b"".join(pieces), charset)
     return found
 
 
-def _unquote(text: str, charset: str) -> str:
-    return decode(binascii.a2b_qp(text.replace("=", "=3D").replace("%", "=")), charset)
+def _unquote(data: bytes) -> bytes:
+    """Undo RFC 2231's %XX, which is quoted-printable's =XX by another name."""
+    if b"%" not in data:
+        return data
+    return binascii.a2b_qp(data.replace(b"=", b"=3D").replace(b"%", b"="))
 
 
 def _filename(disposition: str, parameters: dict[str, str]) -> str:
@@ -211,17 +239,25 @@ def _split_parts(body: bytes, boundary: str) -> list[bytes]:
     if not boundary:
         return []
     delimiter = b"\n--" + boundary.encode("utf-8", "replace")
-    pieces = (b"\n" + body).split(delimiter, PARTS_LIMIT)
+    body = b"\n" + body
     parts: list[bytes] = []
-    for piece in pieces[1:]:
-        line, _, content = piece.partition(b"\n")
-        rest = line.strip()
-        if rest == b"--":
+    start, at = -1, body.find(delimiter)  # of the part being read; of the delimiter after it
+    for _ in range(PARTS_LIMIT):
+        if at < 0:
             break
-        if rest and parts:
-            parts[-1] += delimiter + piece
-        elif not rest:
-            parts.append(content)
+        after = at + len(delimiter)
+        line_end = body.find(b"\n", after)
+        line_end = len(body) if line_end < 0 else line_end
+        rest = body[after:line_end].strip()
+        if rest in (b"", b"--"):
+            if start >= 0:
+                parts.append(body[start:at])
+            start = line_end + 1 if not rest else -1
+            if rest:
+                break
+        at = body.find(delimiter, line_end)
+    if start >= 0:
+        parts.append(body[start:])
     return parts
 
 
@@ -239,8 +275,11 @@ def decode_base64(data: bytes) -> bytes:
     A text that claims to be base64 and is not comes back as it is: the reader sees it so too.
     """
     # Up to the padding: what follows it is a list's footer or junk.
-    digits = _NOT_BASE64.sub(b"", data.partition(b"=")[0])
-    if 3 * len(digits) < 2 * len(data.split(b"=", 1)[0].replace(b"\n", b"")):
+    padding = _PADDING.search(data)
+    encoded = data[: padding.start()] if padding else data
+    digits = _NOT_BASE64.sub(b"", encoded)
+    # One byte in six of a text is a space or a mark; base64 has none but line ends.
+    if 10 * len(digits) <= 9 * len(encoded.replace(b"\n", b"")):
         return data
     digits = digits[: len(digits) - (len(digits) % 4 == 1)]
     return binascii.a2b_base64(digits + b"=" * (-len(digits) % 4))
@@ -263,6 +302,7 @@ _SUPERSETS = {
 _SINGLE_BYTE = ("iso-8859", "iso8859", "latin", "windows-125", "cp125", "koi8", "us-ascii", "ascii")
 # Charsets that say more than ASCII in bytes below 128.
 _SEVEN_BIT = ("utf-7", "unicode-1-1-utf-7", "iso-2022", "csiso2022", "hz")
+_UTF_16 = ("utf-16", "utf16", "utf_16", "ucs-2", "unicode")
 # Codecs that are no charset: their cost is not linear, or their text is code.
 _REFUSED = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"})
 
@@ -277,23 +317,25 @@ def decode(data: bytes, charset: str) -> str:
     name = charset.strip(" '\"").lower()
     if data.isascii() and b"\x00" not in data and not name.startswith(_SEVEN_BIT):
         return data.decode("ascii")
-    name = _SUPERSETS.get(name, name)
-    if name.replace("-", "_") in _REFUSED or "\x00" in name:
+    name = _SUPERSETS.get(name, name).replace("iso_8859", "iso-8859")
+    if not name.isascii() or "\x00" in name or normalize_encoding(name) in _REFUSED:
         name = ""
-    if name.startswith("utf-16") or (not name and data.count(0) * 4 > len(data)):
+    if name.startswith(_UTF_16) or (not name and data.count(0) * 4 > len(data)):
         return _decode_utf16(data, name)
-    for candidate in (
-        ("utf-8", name) if not name or name.startswith(_SINGLE_BYTE) else (name, "utf-8")
-    ):
+    single = not name or name.startswith(_SINGLE_BYTE)
+    candidates: tuple[str, ...] = ("utf-8", name) if single else (name, "utf-8")
+    if data.isascii() and name.startswith(_SEVEN_BIT):
+        candidates = (name,)  # broken, it is valid UTF-8 all the same, and unreadable
+    for candidate in candidates:
         if candidate in ("iso-8859-1", "latin1", "us-ascii", "ascii", ""):
             continue
         try:
-            return data.decode(candidate)
+            return _valid(data.decode(candidate))
         except (LookupError, ValueError):  # no such charset; not valid in it
             continue
     if name and not name.startswith((*_SINGLE_BYTE, "utf-8", "utf8")):
         try:  # a multi-byte text with a broken character is still mostly that text
-            return data.decode(name, "replace")
+            return _valid(data.decode(name, "replace"))
         except (LookupError, ValueError):
             pass
     try:
@@ -305,10 +347,28 @@ def decode(data: bytes, charset: str) -> str:
 def _decode_utf16(data: bytes, name: str) -> str:
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", "replace")
-    if 4 * data.count(0) < len(data):  # claimed, but there is hardly a zero byte in it
-        return decode(data, "")
-    little = data[1::2].count(0) > data[::2].count(0)
-    return data.decode("utf-16-le" if little else "utf-16-be", "replace")
+    zeros = data.count(0)
+    odd, even = data[1::2].count(0), data[::2].count(0)
+    little = odd > even or (odd == even and name.endswith("le"))
+    codec = "utf-16-le" if little else "utf-16-be"
+    if 4 * zeros >= len(data):
+        return data.decode(codec, "replace")
+    # Claimed, but hardly a zero byte in it: another script than Latin, or a lie.
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    try:
+        if data.count(b" ") * 20 > len(data):
+            return decode(data, "us-ascii")
+        return data[: len(data) & ~1].decode(codec)
+    except UnicodeDecodeError:
+        return decode(data, "us-ascii")
+
+
+def _valid(text: str) -> str:
+    """Return the text without lone surrogates, which UTF-7 lets in and nothing can write out."""
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def decode_words(value: str) -> str:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from nbspam.errors import SourceError
 from nbspam.reading import mbox
@@ -21,6 +22,7 @@ from nbspam.reading.tables import TABLE_SUFFIXES, TableOptions, read_lines, read
 
 STDIN = "-"
 _SAMPLE = 1 << 16
+_INDEX_TRIES = 20  # files of an index that are looked for
 _INDEX_LINE = re.compile(r"(\S+)\s+(\S.*)")
 
 
@@ -71,7 +73,7 @@ def unlabelled(
             yield from _folder(path, label, skips)
         elif not path.is_file():  # a pipe, such as <(command): it can be read only once
             with path.open("rb") as stream:
-                yield from _stream(str(path), stream.read(), label, options)
+                yield from _stream(str(path), stream, label, options)
         elif options.lines:
             for number, line in read_lines(path, options.table.encoding, skips):
                 yield Raw(f"{path}:{number}", label, line)
@@ -89,8 +91,7 @@ def any_kind(source: str, options: ReadingOptions, skips: Skips) -> Iterator[Raw
 
     Raises SourceError when it cannot be read.
     """
-    path = Path(source)
-    if source != STDIN and not options.lines and path.is_file():
+    if source != STDIN and not options.lines and (path := _existing(source)).is_file():
         with _Named(path):
             form = _form(path)
             if form == "table":
@@ -156,7 +157,7 @@ def _form(path: Path) -> str:
     lines = [
         line
         for line in (text if len(sample) < _SAMPLE else text.rpartition("\n")[0]).split("\n")
-        if line
+        if line.strip()
     ]
     if _is_index(path, lines):
         return "index"
@@ -170,19 +171,24 @@ def _is_tsv(lines: list[str]) -> bool:
     pairs = [line.partition("\t") for line in lines]
     labels = {label for label, _, _ in pairs}
     return (
-        all(tab for _, tab, _ in pairs)
+        all(label and tab for label, tab, _ in pairs)
         and max(map(len, labels), default=99) <= 24
         and (len(labels) <= max(2, len(lines) // 4) or {"ham", "spam"} >= labels)
     )
 
 
 def _is_index(path: Path, lines: list[str]) -> bool:
-    """Return whether each line is a label and a file that is there (the first is looked for)."""
-    found = _INDEX_LINE.fullmatch(lines[0].strip()) if lines else None
-    if not found or not all(_INDEX_LINE.fullmatch(line.strip()) for line in lines):
-        return False
+    """Return whether each line is a label and a file, and one of the first files is there.
+
+    In a file that is called an index, a line that is not so is a bad line.
+    """
+    found = [_INDEX_LINE.fullmatch(line.strip()) for line in lines]
+    if "index" in (path.name, bare_suffix(path)[1:]):
+        return any(found)
     try:
-        return bare_suffix(path) == ".index" or (path.parent / found[2]).is_file()
+        return all(found) and any(
+            (path.parent / line[2]).is_file() for line in found[:_INDEX_TRIES] if line
+        )
     except (OSError, ValueError):
         return False
 
@@ -215,18 +221,25 @@ def _is_maildir(path: Path) -> bool:
     return (path / "cur").is_dir() and (path / "new").is_dir()
 
 
-def _folder(path: Path, label: str | None, skips: Skips) -> Iterator[Raw]:
+def _folder(
+    path: Path, label: str | None, skips: Skips, above: tuple[Path, ...] = ()
+) -> Iterator[Raw]:
     """Yield a folder's files in the order of their names, its sub-folders' too; no dot files.
 
     A Maildir is its cur and new: tmp holds what is still being written.
+    above: the folders it is in, as they really are: a link back to one of them is not followed.
     """
+    real = path.resolve()
+    if real in above:
+        skips(str(path), "the link leads back to a folder it is in")
+        return
     inner = [path / "cur", path / "new"] if _is_maildir(path) else sorted(path.iterdir())
     for entry in inner:
         if entry.name.startswith("."):
             continue
         if entry.is_dir():
             try:
-                yield from _folder(entry, label, skips)
+                yield from _folder(entry, label, skips, (*above, real))
             except PermissionError as error:
                 skips(str(entry), f"the folder cannot be read ({error.strerror})")
         elif entry.is_file():
@@ -249,20 +262,26 @@ def _stdin(label: str | None, options: ReadingOptions) -> Iterator[Raw]:
     if sys.stdin is None or sys.stdin.closed:
         raise SourceError("-: standard input is closed; pipe a message in, or name a file")
     try:
-        raw = sys.stdin.buffer.read()
+        yield from _stream(STDIN, sys.stdin.buffer, label, options)
     except OSError as error:
         raise SourceError(
             f"-: standard input cannot be read ({error.strerror}); pipe a message in"
         ) from error
-    yield from _stream(STDIN, raw, label, options)
 
 
-def _stream(name: str, raw: bytes, label: str | None, options: ReadingOptions) -> Iterator[Raw]:
+def _stream(
+    name: str, stream: IO[bytes], label: str | None, options: ReadingOptions
+) -> Iterator[Raw]:
     if not options.lines:
+        raw = stream.read(BYTES_LIMIT)
+        while stream.read(1 << 20):  # to the end: who writes may not bear a broken pipe
+            pass
         yield Raw(name, label, raw)
         return
-    for number, line in enumerate(raw.split(b"\n"), 1):
+    for number, line in enumerate(stream, 1):
         if line.strip():
             yield Raw(
-                f"{name}:{number}", label, decode(line.rstrip(b"\r"), options.table.encoding or "")
+                f"{name}:{number}",
+                label,
+                decode(line.rstrip(b"\r\n"), options.table.encoding or ""),
             )

@@ -5,8 +5,11 @@ line by line, and where a line is not, Windows-1252 (what Excel and Kaggle hand 
 """
 
 import csv
+import io
 import itertools
 import json
+import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +31,8 @@ _CLASSES_LIMIT = 20  # a column with more distinct values than this is not a lab
 _ROW_LINES_LIMIT = 1_000  # a row over more lines is an opening quote that nothing closes
 _LINE_LIMIT = 4 << 20  # bytes of one line
 _CELL_LIMIT = 16 << 20  # characters of a quoted cell
+_QUOTED = re.compile(r'"[^"]*"')
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class TableOptions:
     encoding: str | None = None
 
 
-Row = tuple[int, Sequence[str]]  # the line a row ends on, its cells
+Row = tuple[int, Sequence[str]]  # the line a row begins on, its cells
 
 
 def read_table(path: Path, options: TableOptions, skips: Skips, labelled: bool) -> Iterator[Raw]:
@@ -49,7 +54,9 @@ def read_table(path: Path, options: TableOptions, skips: Skips, labelled: bool) 
     Raises TableError when the columns cannot be found, OSError when the file cannot be read.
     """
     suffix = bare_suffix(path)
-    if suffix == ".parquet":
+    with open_bytes(path) as stream:
+        is_parquet = suffix == ".parquet" or stream.read(4) == b"PAR1"
+    if is_parquet:
         header: list[str] | None
         header, rows = _parquet_rows(path)
     elif suffix in (".jsonl", ".ndjson"):
@@ -61,6 +68,8 @@ def read_table(path: Path, options: TableOptions, skips: Skips, labelled: bool) 
         raise TableError(f"{path}: the table is empty; give one with a label and a text a row")
     if header is None and _is_header(sample, options):
         header = [name.strip() for name in sample.pop(0)[1]]
+        while header and not header[-1]:  # Kaggle's `v1,v2,,,`: there the text runs on
+            header.pop()
     columns = _Columns(path, header, [cells for _, cells in sample], options, labelled)
     for line, cells in itertools.chain(sample, rows):
         source = f"{path}:{line}"
@@ -68,7 +77,8 @@ def read_table(path: Path, options: TableOptions, skips: Skips, labelled: bool) 
             skips(source, "the row has no text")
             continue
         if len(cells) > columns.width and columns.text == columns.width - 1:
-            cells = [*cells[: columns.text], " ".join(cells[columns.text :])]  # a bare delimiter
+            # A bare delimiter in the text.
+            cells = [*cells[: columns.text], " ".join(filter(None, cells[columns.text :]))]
         label = columns.label_of(cells)
         if labelled and not label:
             skips(source, "the row has no label")
@@ -141,18 +151,24 @@ class _Columns:
 
 
 def _label_by_content(columns: list[list[str]]) -> int | None:
-    """Return the column with the fewest short, recurring values."""
-    best: tuple[int, int] | None = None
-    for i, cells in enumerate(columns):
-        values = {cell.strip() for cell in cells}
+    """Return the column that says ham or spam, else the one with the fewest short values.
+
+    A column that never changes is the last choice; a few bad rows without a value do not matter.
+    """
+    best: tuple[bool, bool, int, int] | None = None
+    for i, column in enumerate(columns):
+        cells = [cell.strip() for cell in column if cell.strip()]
+        values = set(cells)
         if (
             len(columns) > 1
-            and "" not in values
+            and 4 * len(cells) >= 3 * len(column)
             and 0 < len(values) <= min(_CLASSES_LIMIT, max(2, len(cells) // 2))
             and max(map(len, values)) <= 24
         ):
-            best = min(best or (len(values), i), (len(values), i))
-    return best and best[1]
+            says = {SPAM, HAM} & {value.lower() for value in values}
+            this = (not says, len(values) == 1, len(values), i)
+            best = min(best or this, this)
+    return best and best[3]
 
 
 def _text_by_content(columns: list[list[str]], label: int | None) -> int | None:
@@ -187,9 +203,10 @@ def _lines(path: Path, encoding: str | None, skips: Skips) -> Iterator[tuple[int
                     raise TableError(f"{path}: the file is UTF-16; add --encoding utf-16")
             try:
                 yield number, line.decode(encoding or "utf-8")
-            except UnicodeDecodeError as error:
+            except UnicodeError as error:
                 if encoding:
-                    skips(f"{path}:{number}", f"the line is not {encoding} ({error.reason})")
+                    reason = getattr(error, "reason", error)
+                    skips(f"{path}:{number}", f"the line is not {encoding} ({reason})")
                 else:
                     yield number, line.decode("cp1252", "replace")
 
@@ -203,11 +220,10 @@ def read_lines(path: Path, encoding: str | None, skips: Skips) -> Iterator[tuple
 
 def _decoded_lines(path: Path, encoding: str | None, skips: Skips) -> Iterator[tuple[int, str]]:
     if encoding and encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32")):
-        import io  # LF is not one byte there
-
-        with open_bytes(path) as stream:
+        with open_bytes(path) as stream:  # LF is not one byte there
             text = io.TextIOWrapper(stream, encoding, errors="replace", newline="\n")
-            yield from enumerate(text, 1)
+            for number, line in enumerate(text, 1):
+                yield number, line.removeprefix("\ufeff") if number == 1 else line
     else:
         yield from _lines(path, encoding, skips)
 
@@ -218,35 +234,64 @@ def _delimited_rows(path: Path, options: TableOptions, skips: Skips) -> Iterator
     lines = itertools.chain(head, lines)
     sample = [line for _, line in head]
     delimiter = "\t"
-    if bare_suffix(path) == ".csv" and sample:
-        delimiter = max(",;\t|", key=sample[0].count)  # the first of these wins a draw
+    if bare_suffix(path) == ".csv":
+        delimiter = _delimiter(sample)
     if delimiter == "\t" and not _is_quoted(path, options.encoding):
         for number, line in lines:
-            yield number, line.rstrip("\r\n").split("\t")
+            if line.strip():
+                yield number, line.rstrip("\r\n").split("\t")
         return
+    yield from _csv_rows(path, lines, delimiter, skips)
+
+
+def _delimiter(sample: list[str]) -> str:
+    """Return the mark that most lines have; of several, the one that the first line has first."""
+    first = _QUOTED.sub("", sample[0]) if sample else ""
+
+    def likely(mark: str) -> tuple[int, int]:
+        at = first.find(mark)
+        return sum(mark in line for line in sample) if at >= 0 else 0, -at
+
+    return max(",;\t|", key=likely)
+
+
+def _csv_rows(
+    path: Path, lines: Iterator[tuple[int, str]], delimiter: str, skips: Skips
+) -> Iterator[Row]:
+    """Yield the rows of a CSV.  A quote that nothing closes costs the row it is in, no other."""
     csv.field_size_limit(_CELL_LIMIT)
-    number = start = 0
+    again: deque[tuple[int, str]] = deque()  # lines to be read once more
+    taken: list[tuple[int, str]] = []  # the lines of the row being read
+    ended = False
 
     def text() -> Iterator[str]:
-        nonlocal number
-        for at, line in lines:
-            number = at
-            yield line
+        nonlocal ended
+        while len(taken) <= _ROW_LINES_LIMIT:
+            following = again.popleft() if again else next(lines, None)
+            if following is None:
+                break
+            taken.append(following)
+            yield following[1]
+        ended = True
 
-    reader = csv.reader(text(), delimiter=delimiter)
     while True:
-        start = number + 1
+        taken.clear()
+        ended = False
+        reader = csv.reader(text(), delimiter=delimiter)
         try:
-            cells = next(reader)
-        except StopIteration:
-            return
+            for cells in reader:
+                if ended:  # within a row: its quote is still open
+                    break
+                if cells:
+                    yield taken[0][0], cells
+                taken.clear()
+            if not taken:
+                return
+            reason = "a quote opened here is never closed"
         except csv.Error as error:
-            skips(f"{path}:{start}", f"the row is not CSV ({error})")
-            continue
-        if number - start > _ROW_LINES_LIMIT:
-            skips(f"{path}:{start}", f"a quote opened here swallows {number - start} lines")
-        elif cells:
-            yield start, cells
+            reason = f"the row is not CSV ({error})"
+        skips(f"{path}:{taken[0][0]}", reason)
+        again.extendleft(reversed(taken[1:]))
 
 
 def _is_quoted(path: Path, encoding: str | None) -> bool:
@@ -318,14 +363,17 @@ def _cell(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return "1" if value else "0"
-    return value if isinstance(value, str) else str(value)
+    # JSON can spell half of a character, which nothing can write out.
+    return _SURROGATES.sub("\ufffd", value if isinstance(value, str) else str(value))
 
 
 def _parquet_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
     import pandas as pd
 
+    with open_bytes(path) as stream:
+        content = io.BytesIO(stream.read())  # it is read from both ends, so unpacked first
     try:
-        frame = pd.read_parquet(path)
+        frame = pd.read_parquet(content)
     except ImportError as error:
         raise TableError(
             f"{path}: reading Parquet needs pyarrow; install it with: pip install 'nbspam[parquet]'"

@@ -1,27 +1,56 @@
 """A message's tokens, from all its parts."""
 
-from nbspam.reading.message import Message, decode_words
+from nbspam.reading.message import Message
+from nbspam.tokens.headers import header_tokens
 from nbspam.tokens.html import html_text
-from nbspam.tokens.text import text_tokens
+from nbspam.tokens.text import SHORT, link_tokens, short_text_tokens, text_tokens, words_of
+from nbspam.tokens.unicode import undo_tricks
 
 # Stored in the model: counts taken under other rules do not fit this program's tokens.
 RULES = 1
 
-# Header fields whose words are tokens, and the prefix that keeps them apart from the body's.
-_FIELDS = {"subject": "subject:", "from": "from:", "reply-to": "reply-to:"}
-
 
 def message_tokens(message: Message) -> set[str]:
     """Return the set of tokens of a message."""
-    tokens: set[str] = set()
-    for name, value in message.headers:
-        if prefix := _FIELDS.get(name):
-            tokens.update([prefix + token for token in text_tokens(decode_words(value))])
+    tokens: set[str] = header_tokens(message.headers) if message.headers else set()
+    length, short = 0, ""
     for part in message.parts:
         text = part.text
+        if message.headers:
+            tokens.add(f"mime:{part.content_type[:60]}")
+            if part.filename:
+                _add_filename(part.filename, tokens)
         if not text:
             continue
         if part.content_type == "text/html":
-            text = html_text(text)
+            text, links, tricks = html_text(text)
+            tokens |= tricks
+            for link in set(links):
+                _add_target(link.lower(), tokens)
+        if not text.isascii():
+            text, tricks = undo_tricks(text)
+            tokens |= tricks
         tokens |= text_tokens(text)
+        length += len(text)
+        short = text
+    # One text of SMS length is all there is.
+    if 0 < length == len(short) <= SHORT:
+        tokens |= short_text_tokens(short)
     return tokens
+
+
+def _add_target(link: str, tokens: set[str]) -> None:
+    """Add the tokens of the target of an HTML link or image."""
+    scheme, colon, _ = link.partition(":")
+    if link.startswith(("http://", "https://", "//", "www.")):
+        link_tokens(link.removeprefix("//"), tokens)
+    elif colon and scheme.isalpha() and len(scheme) <= 12:
+        tokens.add(f"link:{scheme}")  # mailto, cid, javascript, data
+
+
+def _add_filename(name: str, tokens: set[str]) -> None:
+    """Add the tokens of an attachment's name: its words and its ending."""
+    stem, dot, suffix = name.lower().rpartition(".")
+    if dot and 0 < len(suffix) <= 8:
+        tokens.add(f"attachment:.{suffix}")
+    tokens.update([f"attachment:{word}" for word in words_of(stem or suffix)])

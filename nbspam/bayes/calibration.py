@@ -1,0 +1,127 @@
+"""How the views of a message are blended into log-odds that are true.
+
+Logistic regression of "is it spam" on the views, with a Gaussian prior that keeps it sensible with
+few messages:
+
+    P(spam) = sigmoid(b . x + offset),   x = (1, views),   b ~ N(PRIOR_MEAN, 1 / prior precision)
+
+`train` fits it on leave-one-out views, so that it learns how reliable words are on messages they
+were not counted in (`fit.py`).  What is kept of the fit is the mode of b and the precision L at it
+(the second derivative: Laplace's approximation).  That is enough to go on learning one message at a
+time, each scored before its words are counted:
+
+    L <- FORGET L + (1 - FORGET) P               old messages count less and less; P is the prior's
+    b <- b + (1 - FORGET) L^-1 P (PRIOR_MEAN - b)
+    b <- b + s L^-1 x,  s = y - sigmoid(b_new . x + offset)    the new mode; one unknown, s
+    L <- L + p (1 - p) x x^T                     at the new mode
+
+L decays to the prior's precision and never below: plain forgetting (a covariance divided by 0.995
+each time) took P4.3 from 0.1 to 1.8 1-ROCA%, once it had run through a few thousand easy messages.
+The usual step of the extended Kalman filter takes s at the old b; one mislabelled message that the
+filter was sure of would throw b far off, where this s falls short of it as it must.
+
+Standard library only: the update is on the one-message path.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nbspam.bayes.bernoulli import sigmoid
+from nbspam.bayes.evidence import VIEWS
+
+SIZE = 1 + len(VIEWS)
+# A message whose words all speak for spam should be spam in a filter of ten messages; its length
+# says nothing until it has been seen to.
+PRIOR_MEAN = (0.0, 0.7, 0.7, 0.7, 0.0)
+PRECISION = (0.1, 0.4, 0.4, 0.4, 0.5)
+# With n messages in the smaller class the prior is 1 + FIRM / n times as firm: left-out views of
+# two messages a class are no ground to turn a view's sign.  Measured on 200 + 200 mails by a filter
+# of 1 + 1 and 5 + 5: 43 and 83 % right with 0, 58 and 84 % with 10, 66 and 86 % with 30.
+FIRM = 20
+# Measured online, 1-ROCA% of P5 and P4.2: 0.432 and 0.085 at 1, 0.409 and 0.070 at 0.999, 0.432 and 0.067
+# at 0.998.
+FORGET = 0.999
+
+Vector = tuple[float, ...]
+
+
+class Calibration(NamedTuple):
+    """The blend: its coefficients and how sure they are."""
+
+    coefficients: Vector  # (SIZE,): the constant, then one a view
+    precision: tuple[Vector, ...]  # (SIZE, SIZE), symmetric, positive definite
+
+
+def prior_precision(fewest: int) -> Vector:
+    """Return the prior's precision per coefficient, with `fewest` messages in the smaller class."""
+    return tuple(p * (1 + FIRM / max(1, fewest)) for p in PRECISION)
+
+
+def untrained() -> Calibration:
+    """Return the blend before any message was scored: the prior."""
+    diagonal = prior_precision(0)
+    rows = (tuple(p if i == j else 0.0 for j in range(SIZE)) for i, p in enumerate(diagonal))
+    return Calibration(PRIOR_MEAN, tuple(rows))
+
+
+def update(
+    before: Calibration, views: Sequence[float], offset: float, is_spam: bool
+) -> Calibration:
+    """Return the blend after one more message, scored before it was learned.
+
+    views: (len(VIEWS),); offset: the part of its log-odds that is not blended, in nats.
+    """
+    x = (1.0, *views)
+    b = list(before.coefficients)
+    precision = [[FORGET * value for value in row] for row in before.precision]
+    for i in range(SIZE):
+        precision[i][i] += (1 - FORGET) * PRECISION[i]
+    pull = [(1 - FORGET) * p * (m - c) for p, m, c in zip(PRECISION, PRIOR_MEAN, b, strict=True)]
+    drift, direction = solve(precision, pull), solve(precision, x)
+    b = [c + d for c, d in zip(b, drift, strict=True)]
+    spread = _dot(x, direction)
+    z = _dot(b, x) + offset
+    step = _step(z, spread, is_spam)
+    b = [c + step * d for c, d in zip(b, direction, strict=True)]
+    p = sigmoid(z + step * spread)
+    for i in range(SIZE):
+        for j in range(SIZE):
+            precision[i][j] += p * (1 - p) * x[i] * x[j]
+    return Calibration(tuple(b), tuple(map(tuple, precision)))
+
+
+def _dot(a: Sequence[float], b: Sequence[float]) -> float:
+    return math.fsum(x * y for x, y in zip(a, b, strict=True))
+
+
+def solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float]:
+    """Return v with matrix v = right; the matrix is symmetric and positive definite.
+
+    Gaussian elimination, which such a matrix needs no pivoting for (Golub and Van Loan, 4.2).
+    """
+    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    n = len(rows)
+    for i in range(n):
+        for k in range(i + 1, n):
+            factor = rows[k][i] / rows[i][i]
+            for j in range(i, n + 1):
+                rows[k][j] -= factor * rows[i][j]
+    found = [0.0] * n
+    for i in reversed(range(n)):
+        known = sum(rows[i][j] * found[j] for j in range(i + 1, n))
+        found[i] = (rows[i][n] - known) / rows[i][i]
+    return found
+
+
+def _step(z: float, spread: float, is_spam: bool) -> float:
+    """Return the s with s = y - sigmoid(z + s spread): one root, between 0 and y - sigmoid(z)."""
+    y = 1.0 if is_spam else 0.0
+    low, high = sorted((0.0, y - sigmoid(z)))
+    for _ in range(60):  # bisection, to the last bit
+        middle = (low + high) / 2
+        if middle < y - sigmoid(z + middle * spread):
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2

@@ -1,0 +1,158 @@
+"""From the weights of a message's words to a few views of it, whose blend is its log-odds.
+
+The plain sum of naive Bayes takes every word for an independent witness.  Words come in flocks, so
+on a whole mail the sum is far too sure and ranks poorly.  Four views of the same weights w_1 … w_n
+do better, together, on SMS and on mail (docs/how-it-decides.md has what else was tried):
+
+    strongest  mean of the STRONGEST words of largest |w|
+    sum        sum of all w / (SUM_SCALE sqrt n)
+    strong     sum of those |w| >= STRONG / (their number + STRONG_SHRINK)
+    length     ln n - LENGTH_CENTRE: few words say less, and the blend may lean on that
+
+    log-odds = b_0 + b_1 strongest + b_2 sum + b_3 strong + b_4 length + trace
+
+with b fitted on leave-one-out views (`calibration.py`).  Each view but the length is a sum over
+words, so every word's share in the log-odds is exact: `shares`.
+
+`trace` is the evidence of the fields that say where a mail was collected (relays, dates, ids).
+They are superb on one server's mail and ruinous on other mail, so all of them together may bring
+TRACE_BOUND nats at most, never fitted:
+
+    trace = TRACE_BOUND tanh(T / (TRACE_STRONGEST TRACE_SCALE))
+
+with T the sum of the TRACE_STRONGEST trace weights of largest |w|.
+
+The weights themselves are Bernoulli's (`bernoulli.py`), with smoothing in proportion to the class,
+alpha_k = 2 alpha (N_k + 1) / (N + 2): a word seen once in the smaller class does not shout.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+STRONGEST = 20
+SUM_SCALE = 5.0
+STRONG = 2.0
+STRONG_SHRINK = 3.0
+LENGTH_CENTRE = 4.5
+TRACE_BOUND = 1.0
+TRACE_STRONGEST = 10
+TRACE_SCALE = 2.0
+
+VIEWS = ("strongest", "sum", "strong", "length")
+
+Views = tuple[float, float, float, float]
+
+
+class Evidence(NamedTuple):
+    """What a message's weights say, before calibration."""
+
+    views: Views
+    trace: float  # nats
+
+
+def class_alphas(messages: Sequence[int], alpha: float) -> list[float]:
+    """Return the smoothing of each of K classes, K alpha (N_k + 1) / (N + K); they average alpha.
+
+    The 1 and the K keep a class without messages (the only one may be left out) above 0.
+    """
+    k = len(messages)
+    return [alpha * k * (n + 1) / (sum(messages) + k) for n in messages]
+
+
+def pair_weight(inside: int, n: int, outside: int, rest: int, alphas: Sequence[float]) -> float:
+    """Return the weight of a token, for the positive class against the rest, in nats.
+
+    inside: of n positive messages, how many hold it; outside: of `rest` others, how many.
+    alphas: smoothing of the rest and of the positive class (`class_alphas`).
+    """
+    log = math.log
+    return (
+        log(inside + alphas[1])
+        - log(n - inside + alphas[1])
+        - log(outside + alphas[0])
+        + log(rest - outside + alphas[0])
+    )
+
+
+def by_strength(weights: Sequence[float]) -> list[float]:
+    """Return the weights, strongest first; of two as strong the negative one comes first."""
+    return sorted(sorted(weights), key=abs, reverse=True)
+
+
+def evidence(weights: Sequence[float], trace_weights: Sequence[float]) -> Evidence:
+    """Return the views of a message.
+
+    weights: log-odds weight of each known token, in nats, in any order.
+    trace_weights: those of the trace fields' tokens, which are not among `weights`.
+    """
+    ranked = by_strength(weights)
+    n = len(ranked)
+    top = ranked[:STRONGEST]
+    strong = [w for w in ranked if abs(w) >= STRONG]
+    views = (
+        math.fsum(top) / max(1, len(top)),
+        math.fsum(ranked) / (SUM_SCALE * math.sqrt(max(1, n))),
+        math.fsum(strong) / (len(strong) + STRONG_SHRINK),
+        math.log(max(1, n)) - LENGTH_CENTRE,
+    )
+    return Evidence(views, trace_nats(by_strength(trace_weights)[:TRACE_STRONGEST]))
+
+
+def trace_nats(strongest: Sequence[float]) -> float:
+    """Return what the strongest trace weights bring, bounded."""
+    # Few words say less than many: the sum is divided by their full number, always.
+    return TRACE_BOUND * math.tanh(math.fsum(strongest) / (TRACE_STRONGEST * TRACE_SCALE))
+
+
+def shares(
+    weights: Sequence[float], trace_weights: Sequence[float], coefficients: Sequence[float]
+) -> tuple[list[float], list[float]]:
+    """Return what each weight adds to the log-odds, in nats, in the order given.
+
+    coefficients: b_0, then one for each of VIEWS.  The shares, b_0 and b_4 length add up to the
+    log-odds.  Of equal weights at the edge of the strongest each has the same part in that view.
+    """
+    _, b_strongest, b_sum, b_strong, _ = coefficients
+    n = max(1, len(weights))
+    top = max(1, min(STRONGEST, len(weights)))
+    strong = sum(abs(w) >= STRONG for w in weights) + STRONG_SHRINK
+    part = _part_in_strongest(weights, STRONGEST)
+    found = [
+        w
+        * (
+            b_strongest * part.get(w, 0.0) / top
+            + b_sum / (SUM_SCALE * math.sqrt(n))
+            + (b_strong / strong if abs(w) >= STRONG else 0.0)
+        )
+        for w in weights
+    ]
+    # tanh bends the sum of the trace weights; each keeps its proportion of it.
+    part = _part_in_strongest(trace_weights, TRACE_STRONGEST)
+    ranked = by_strength(trace_weights)[:TRACE_STRONGEST]
+    total = math.fsum(ranked)
+    per_nat = trace_nats(ranked) / total if total else 0.0
+    return found, [w * part.get(w, 0.0) * per_nat for w in trace_weights]
+
+
+def _part_in_strongest(weights: Sequence[float], most: int) -> dict[float, float]:
+    """Return weight -> how much of a word of that weight is among the strongest, 0 to 1."""
+    ranked = by_strength(weights)
+    parts: dict[float, float] = {}
+    for w in ranked[:most]:
+        parts[w] = parts.get(w, 0.0) + 1
+    if parts:  # only words as strong as the last one taken may be left out
+        last = ranked[min(most, len(ranked)) - 1]
+        parts[last] /= ranked.count(last)
+        for w in parts:
+            if w != last:
+                parts[w] = 1.0
+    return parts
+
+
+def log_odds(found: Evidence, coefficients: Sequence[float]) -> float:
+    """Return the calibrated log-odds, in nats."""
+    return math.fsum(
+        [coefficients[0], found.trace]
+        + [b * view for b, view in zip(coefficients[1:], found.views, strict=True)]
+    )

@@ -1,0 +1,137 @@
+"""Evidence and calibration of many messages at once: `evidence.py` and `calibration.py` on arrays.
+
+Shapes: a sparse matrix of n_messages rows is given by `rows` and `columns`, the row and the column
+of each of its entries (nnz,), rows ascending.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nbspam.bayes.calibration import PRIOR_MEAN, Calibration, prior_precision
+from nbspam.bayes.evidence import (
+    LENGTH_CENTRE,
+    STRONG,
+    STRONG_SHRINK,
+    STRONGEST,
+    SUM_SCALE,
+    TRACE_BOUND,
+    TRACE_SCALE,
+    TRACE_STRONGEST,
+    VIEWS,
+    class_alphas,
+    pair_weight,
+)
+from nbspam.bayes.matrix import Floats, Integers
+
+Booleans = NDArray[np.bool_]
+_STEPS = 100
+
+
+def one_against_rest(
+    counts: Integers, messages: Integers, positive: int, alpha: float, left_out: int | None
+) -> Floats:
+    """Return each token's weight for the positive class against all others, (n_tokens,), nats.
+
+    counts, messages: (n_classes, n_tokens) and (n_classes,).
+    left_out: None, or the class of a message that holds the token and is left out; the weight of
+    a token that only it holds is NaN: it has left the vocabulary.
+    Logs are taken by `math`, so that weights are the one-message path's to the last bit, and ties
+    among the strongest are broken alike.
+    """
+    inside, total = counts[positive], counts.sum(axis=0)
+    n, n_all = int(messages[positive]), int(messages.sum())
+    gone = np.zeros(len(total), dtype=bool)
+    if left_out is not None:
+        own = left_out == positive
+        inside, total = inside - own, total - 1
+        n, n_all = n - own, n_all - 1
+        gone = (total <= 0) | (inside < 0) | (inside > total)
+    key = np.where(gone, 0, inside * (n_all + 2) + (total - inside))
+    pairs, where = np.unique(key, return_inverse=True)
+    rest = n_all - n
+    alphas = class_alphas((rest, n), alpha)
+    table = np.array(
+        [
+            pair_weight(pair // (n_all + 2), n, pair % (n_all + 2), rest, alphas)
+            for pair in pairs.tolist()
+        ]
+    )
+    return np.where(gone, np.nan, table[where])
+
+
+def evidence_of_rows(
+    rows: Integers, weights: Floats, is_trace: Booleans, n_rows: int
+) -> tuple[Floats, Floats]:
+    """Return the views (n_rows, len(VIEWS)) and the trace (n_rows,) of each message.
+
+    rows, weights, is_trace: of each entry of the matrix; a NaN weight is no token.
+    """
+    known = ~np.isnan(weights)
+    own, trace = known & ~is_trace, known & is_trace
+    views = np.empty((n_rows, len(VIEWS)))
+    row, weight = rows[own], weights[own]
+    n = np.bincount(row, minlength=n_rows)
+    total, taken = _sum_of_strongest(row, weight, n_rows, STRONGEST)
+    views[:, 0] = total / np.maximum(taken, 1)
+    views[:, 1] = np.bincount(row, weight, n_rows) / (SUM_SCALE * np.sqrt(np.maximum(n, 1)))
+    strong = np.abs(weight) >= STRONG
+    views[:, 2] = np.bincount(row[strong], weight[strong], n_rows) / (
+        np.bincount(row[strong], minlength=n_rows) + STRONG_SHRINK
+    )
+    views[:, 3] = np.log(np.maximum(n, 1)) - LENGTH_CENTRE
+    total, _ = _sum_of_strongest(rows[trace], weights[trace], n_rows, TRACE_STRONGEST)
+    nats = TRACE_BOUND * np.tanh(total / (TRACE_STRONGEST * TRACE_SCALE))
+    return views, nats
+
+
+def _sum_of_strongest(
+    rows: Integers, weights: Floats, n_rows: int, most: int
+) -> tuple[Floats, Integers]:
+    """Return the sum of each row's strongest weights and how many they are."""
+    order = np.lexsort((weights, -np.abs(weights), rows))
+    sorted_rows = rows[order]
+    n = np.bincount(rows, minlength=n_rows)
+    starts = np.concatenate(([0], np.cumsum(n)[:-1])) if n_rows else n
+    taken = np.arange(len(rows)) - starts[sorted_rows] < most
+    return np.bincount(sorted_rows[taken], weights[order][taken], n_rows), np.minimum(n, most)
+
+
+def fit_calibration(views: Floats, offset: Floats, is_spam: Booleans) -> Calibration:
+    """Return the calibration fitted to honest views: the mode of b, and the precision at it.
+
+    views: (n, len(VIEWS)); offset: (n,); is_spam: (n,).
+    Newton's method with halved steps; the objective is strictly convex, for the prior's sake.
+    """
+    x = np.column_stack((np.ones(len(views)), views))
+    y = is_spam.astype(float)
+    n_spam = int(is_spam.sum())
+    mean = np.array(PRIOR_MEAN)
+    precision = np.array(prior_precision(min(n_spam, len(y) - n_spam)))
+
+    def objective(b: Floats) -> float:
+        z = x @ b + offset
+        return float((np.logaddexp(0, z) - y * z).sum() + 0.5 * (precision * (b - mean) ** 2).sum())
+
+    b = mean.copy()
+    value = objective(b)
+    for _ in range(_STEPS):
+        gradient, hessian = _derivatives(x, y, b, offset, mean, precision)
+        step = np.linalg.solve(hessian, gradient)
+        scale = 1.0
+        while scale > 1e-8 and objective(b - scale * step) > value:
+            scale /= 2
+        b = b - scale * step
+        previous, value = value, objective(b)
+        if previous - value < 1e-12 * max(1.0, abs(value)):
+            break
+    _, hessian = _derivatives(x, y, b, offset, mean, precision)
+    return Calibration(tuple(b.tolist()), tuple(map(tuple, hessian.tolist())))
+
+
+def _derivatives(
+    x: Floats, y: Floats, b: Floats, offset: Floats, mean: Floats, precision: Floats
+) -> tuple[Floats, Floats]:
+    p = 1 / (1 + np.exp(-np.clip(x @ b + offset, -700, 700)))
+    gradient = x.T @ (p - y) + precision * (b - mean)
+    hessian = (x * (p * (1 - p))[:, None]).T @ x + np.diag(precision)
+    return gradient, hessian

@@ -1,0 +1,76 @@
+"""The tokens of a mail's header fields.
+
+Three kinds, by how far they can be trusted to hold for other mail (measured in docs/tokens.md):
+
+- the Subject is text, and has text's tokens with `subject:` before them;
+- the fields that sender and mailer write (From, To, Reply-To, the mailer, the type of the content)
+  give words and addresses with the field's name before them;
+- the rest (relays, dates, ids, unusual fields) says above all where a mail was collected: superb on
+  one server's mail, ruinous on other mail.  Its tokens begin with `trace:`, and the evidence bounds
+  what they may bring, all together.
+
+Other filters' verdicts and our own are never tokens, nor what mail software writes into a message
+after it has arrived: the same message must give the same tokens in every folder.
+"""
+
+import re
+
+from nbspam.reading.message import Header, decode_words
+from nbspam.tokens.text import WORD_LIMIT, add_host, text_tokens, words_of
+
+TRACE = "trace:"
+
+_FIELDS = {
+    "from": "from:",
+    "to": "to:",
+    "cc": "to:",
+    "reply-to": "reply-to:",
+    "x-mailer": "mailer:",
+    "user-agent": "mailer:",
+    "content-type": "content:",
+    "content-transfer-encoding": "content:",
+}
+# Verdicts and labels, of filters and of the reader's own software; signatures are random letters.
+_NEVER = frozenset(
+    "status x-status x-keywords x-label x-uid x-uidl x-mozilla-status x-mozilla-status2 "
+    "x-mozilla-keys x-gmail-labels x-evolution x-evolution-source content-length lines x-bogosity "
+    "x-virus-scanned x-virus-status x-text-classification x-scl x-sieve x-folder x-imapbase "
+    "authentication-results received-spf dkim-signature domainkey-signature "
+    "x-google-dkim-signature x-gm-message-state x-google-smtp-source x-received list-id list-post list-help "
+    "list-subscribe list-unsubscribe list-archive list-owner sender x-beenthere errors-to "
+    "x-mailman-version mailing-list x-mailing-list precedence".split()
+)
+_NEVER_BEGINS = (
+    "x-spam", "x-nbspam", "x-crm114", "x-dspam", "x-rspamd", "x-osbf", "x-junk", "x-ham",
+    "x-barracuda", "x-proofpoint", "x-mailscanner", "x-pyzor", "x-razor", "x-antispam",
+    "x-microsoft-antispam", "x-forefront-antispam", "x-ms-exchange", "x-ironport", "x-amavis",
+    "x-pstn", "x-assp", "x-habeas", "x-antiabuse", "x-gmane", "arc-",
+)  # fmt: skip
+_ADDRESS = re.compile(r"@([a-z0-9.-]{1,255})")
+_VALUE_LIMIT = 2_000  # characters of one field
+_TRACE_LIMIT = 300  # tokens of the trace fields of one message
+
+
+def header_tokens(headers: list[Header]) -> set[str]:
+    """Return the tokens of a mail's header fields."""
+    tokens: set[str] = set()
+    trace: set[str] = set()
+    for name, raw in headers:
+        if name == "subject":
+            if "=?" in raw:
+                tokens.add("mime:encoded-subject")
+            text = decode_words(raw[:_VALUE_LIMIT])
+            tokens.update(["subject:" + token for token in text_tokens(text)])
+        elif prefix := _FIELDS.get(name):
+            value = decode_words(raw[:_VALUE_LIMIT]).lower()
+            tokens.update([prefix + word for word in set(words_of(value))])
+            if "@" in value:
+                for host in set(_ADDRESS.findall(value)):
+                    add_host(f"{prefix}@", host, tokens)
+        elif name in _NEVER or name.startswith(_NEVER_BEGINS):
+            continue
+        elif len(trace) < _TRACE_LIMIT:
+            field = f"{TRACE}{name[:WORD_LIMIT]}:"
+            trace.add(field)
+            trace.update([field + word for word in set(words_of(raw[:_VALUE_LIMIT].lower()))])
+    return tokens | trace

@@ -1,0 +1,73 @@
+"""Unicode tricks undone, each leaving a token that says so; and which letters go without spaces.
+
+Spam writes `fr\u200bee`, `ｆｒｅｅ` or `frее` (in part Cyrillic) so that a filter sees no "free".
+"""
+
+import re
+
+# Vowel signs and tone marks are no letters to Python's \w, and words would fall apart at them.
+# These are the blocks' ranges, not every single mark.
+_INDIC = "".join(
+    f"{chr(b)}-{chr(b + 3)}{chr(b + 0x3A)}-{chr(b + 0x57)}{chr(b + 0x62)}{chr(b + 0x63)}"
+    for b in range(0x900, 0xE00, 0x80)  # Devanagari to Sinhala share one plan
+)
+MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670"
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ecd\u102b-\u103e\u17b4-\u17d3"
+) + _INDIC
+# Chinese, Japanese, Thai, Lao, Burmese and Khmer: written without spaces between words.
+UNSPACED = (
+    "\u0e01-\u0e4e\u0e81-\u0ecd\u1000-\u104f\u1780-\u17d3\u3041-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+)
+
+# Characters without width or look: zero-width, soft hyphen, direction marks, byte order mark.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064"
+    "\u2066-\u206f\ufe00-\ufe0f\ufeff]"
+)
+# Between two letters of a script that has no use for joiners (Arabic, Indic scripts and emoji do).
+_SPLIT_WORD = re.compile(
+    "[A-Za-z\u00c0-\u024f\u0370-\u052f][\u00ad\u034f\u200b-\u200f\u2060-\u2064\ufeff]"
+    "[A-Za-z\u00c0-\u024f\u0370-\u052f]"
+)
+_FULL_WIDTH = re.compile("[\uff21-\uff3a\uff41-\uff5a]")
+_STYLED = re.compile("[\u2460-\u24ff\U0001d400-\U0001d7ff\U0001f100-\U0001f1e5]")
+_COMPATIBLE = re.compile(
+    "[\u2100-\u214f\u2460-\u24ff\ufb00-\ufb06\uff01-\uff5e\U0001d400-\U0001d7ff"
+    "\U0001f100-\U0001f1e5]"
+)
+# Letters of other scripts that look like Latin ones, and the Latin ones (Unicode's confusables
+# list has thousands; these are those that fonts draw alike).
+_LOOK_ALIKES = str.maketrans(
+    "авеікмнорстухјѕһԁԛԝьАВЕІКМНОРСТУХЈЅҺԀԚԜЬαεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧɑɡⅼ",
+    "abeikmhopctyxjshdqwbABEIKMHOPCTYXJSHDQWBaeikvoptuxABEZHIKMNOPTYXagl",
+)
+_MIXED = re.compile(
+    "[^\\W\\d_]{0,40}(?:[A-Za-z][\u0370-\u052f\u0251\u0261\u217c]"
+    "|[\u0370-\u052f\u0251\u0261\u217c][A-Za-z])[^\\W\\d_]{0,40}"
+)
+
+
+def undo_tricks(text: str) -> tuple[str, set[str]]:
+    """Return the text as it looks to a reader, and a token for each kind of trick in it."""
+    if text.isascii():
+        return text, set()
+    found = set()
+    if _SPLIT_WORD.search(text):
+        found.add("trick:invisible")
+    text = _INVISIBLE.sub("", text)
+    if _COMPATIBLE.search(text):
+        import unicodedata
+
+        if _FULL_WIDTH.search(text):
+            found.add("trick:full-width")
+        if _STYLED.search(text):
+            found.add("trick:styled-letters")
+        text = _COMPATIBLE.sub(lambda m: unicodedata.normalize("NFKC", m[0]), text)
+    if _MIXED.search(text):
+        found.add("trick:look-alike")
+        text = _MIXED.sub(lambda m: m[0].translate(_LOOK_ALIKES), text)
+    if max(text) >= "\ud800" and any("\ud800" <= c <= "\udfff" for c in text):
+        text = text.encode("utf-8", "replace").decode()  # JSON may hold half characters
+    return text, found

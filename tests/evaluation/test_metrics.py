@@ -1,0 +1,288 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+from sklearn.metrics import brier_score_loss, log_loss, matthews_corrcoef, roc_auc_score
+
+from nbspam.evaluation.metrics import (
+    confusion,
+    figures,
+    lam_pct,
+    matthews,
+    one_minus_roca_pct,
+    sm_pct_at_hm,
+    wilson,
+)
+
+
+def close(expected):
+    return pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def booleans(*values):
+    return np.array(values, dtype=bool)
+
+
+def floats(*values):
+    return np.array(values, dtype=float)
+
+
+@st.composite
+def evaluations(draw):
+    """Draw what each message is and its log-odds, with ties; both classes are there."""
+    spam = draw(st.lists(st.booleans(), max_size=30))
+    spam = [*spam, True, False]
+    scores = draw(st.lists(st.integers(-4, 4), min_size=len(spam), max_size=len(spam)))
+    return np.array(spam), np.array(scores) / 2
+
+
+def computed(spam, log_odds, cut_off=0.0):
+    probability = 1 / (1 + np.exp(-log_odds))
+    return figures(spam, log_odds, probability, log_odds > cut_off, 0.5)
+
+
+# Against scikit-learn
+
+
+@settings(deadline=None, max_examples=100)
+@given(evaluations())
+def test_roca_is_scikit_learns(evaluation):
+    spam, log_odds = evaluation
+    expected = 100 * (1 - roc_auc_score(spam, log_odds))
+    assert close(expected) == one_minus_roca_pct(spam, log_odds)
+
+
+@settings(deadline=None, max_examples=25)
+@given(evaluations())
+def test_mcc_log_loss_and_brier_are_scikit_learns(evaluation):
+    spam, log_odds = evaluation
+    probability = 1 / (1 + np.exp(-log_odds))
+    values = computed(spam, log_odds).values
+    assert close(matthews_corrcoef(spam, log_odds > 0)) == values["mcc"]
+    assert close(log_loss(spam, probability, labels=[False, True])) == values["log_loss"]
+    assert close(brier_score_loss(spam, probability, pos_label=True)) == values["brier"]
+
+
+# By hand
+
+
+def test_counts_and_rates():
+    spam = booleans(1, 1, 1, 1, 0, 0, 0, 0, 0)
+    log_odds = floats(1, 2, 3, -1, -1, -2, -3, -4, 2)
+    values = computed(spam, log_odds).values
+    assert [values[n] for n in ("messages", "spam", "ham")] == [9, 4, 5]
+    assert [values[n] for n in ("tp", "fp", "fn", "tn")] == [3, 1, 1, 4]
+    assert values["accuracy"] == close(7 / 9)
+    assert [values[n] for n in ("sc_pct", "sm_pct", "bh_pct", "hm_pct")] == [75, 25, 20, 20]
+    assert values["threshold"] == 0.5
+
+
+def test_lam_is_the_logistic_average():
+    # logit 0.1 + logit 0.5 = log(1/9): half of it is -log 3, and logit^-1(-log 3) = 1/4
+    assert lam_pct(10, 100, 50, 100) == close(25)
+    assert lam_pct(20, 100, 20, 100) == close(20)
+
+
+def test_lam_of_no_errors_counts_half_an_error():
+    rate = 0.5 / 101
+    assert lam_pct(0, 100, 0, 100) == close(100 * rate)
+
+
+def test_lam_of_nothing_but_errors_counts_half_an_error_less():
+    assert lam_pct(100, 100, 100, 100) == close(100 * 100.5 / 101)
+
+
+def test_lam_of_one_rate_at_its_end():
+    hm, sm = 0.5 / 11, 5.5 / 11
+    expected = 1 / (1 + math.exp(-(math.log(hm / (1 - hm)) + math.log(sm / (1 - sm))) / 2))
+    assert lam_pct(0, 10, 5, 10) == close(100 * expected)
+
+
+def test_matthews_of_an_empty_margin_is_nothing():
+    assert matthews(5, 5, 0, 0) == 0
+    assert matthews(0, 0, 5, 5) == 0
+    assert matthews(5, 0, 0, 5) == 1
+    assert matthews(0, 5, 5, 0) == -1
+
+
+def test_matthews_of_many_messages_does_not_overflow():
+    assert matthews(10**9, 1, 1, 10**9) == close(1 - 2e-9)
+
+
+@pytest.mark.parametrize(
+    ("spam", "log_odds", "expected"),
+    [
+        ((0, 0, 1, 1), (1, 2, 3, 4), 0),
+        ((1, 1, 0, 0), (1, 2, 3, 4), 100),
+        ((0, 1, 0, 1), (1, 2, 3, 4), 25),
+        ((0, 1), (7, 7), 50),
+        ((0, 0, 1, 1), (1, 2, 2, 3), 12.5),
+        ((0, 1), (-math.inf, math.inf), 0),
+        ((0, 1, 1), (math.inf, math.inf, 0), 75),
+    ],
+)
+def test_roca_counts_pairs_ranked_wrongly_and_ties_half(spam, log_odds, expected):
+    assert close(expected) == one_minus_roca_pct(booleans(*spam), floats(*log_odds))
+
+
+def test_sm_at_hm_of_few_ham_may_lose_none():
+    spam = booleans(0, 0, 0, 1, 1, 1, 1)
+    assert sm_pct_at_hm(spam, floats(1, 2, 3, 0, 2, 4, 5)) == 50
+
+
+def test_sm_at_hm_counts_a_tie_with_the_last_ham_as_missed():
+    spam = booleans(0, 0, 1, 1)
+    assert sm_pct_at_hm(spam, floats(1, 3, 3, 4)) == 50
+
+
+def test_sm_at_hm_of_a_thousand_ham_may_lose_one():
+    ham = np.arange(1000.0)
+    spam = floats(998.5, 998, 2000, 997)
+    is_spam = np.concatenate([np.zeros(1000, bool), np.ones(4, bool)])
+    # The ham at 999 may go; the cut-off is 998, which no ham exceeds but that one.
+    assert sm_pct_at_hm(is_spam, np.concatenate([ham, spam])) == 50
+
+
+def test_sm_at_hm_of_999_ham_may_lose_none():
+    is_spam = np.concatenate([np.zeros(999, bool), np.ones(2, bool)])
+    log_odds = np.concatenate([np.zeros(998), floats(10, 5, 11)])
+    assert sm_pct_at_hm(is_spam, log_odds) == 50
+
+
+def test_a_sure_mistake_has_a_finite_log_loss():
+    found = figures(booleans(1, 0), floats(-9, -9), floats(0, 0), booleans(0, 0), 0.5)
+    assert found.values["log_loss"] == pytest.approx(-math.log(1e-15) / 2)
+    assert found.values["brier"] == 0.5
+
+
+# Without spam, without ham, without anything
+
+UNDEFINED_WITHOUT_BOTH = ("mcc", "lam_pct", "one_minus_roca_pct", "sm_pct_at_hm_0_1")
+
+
+def assert_defined_except(found, undefined):
+    assert set(undefined) == {name for name, value in found.values.items() if value is None}
+    intervals = {name for name, interval in found.intervals.items() if interval is None}
+    assert set(undefined) == intervals
+
+
+def test_no_spam():
+    found = computed(booleans(0, 0, 0), floats(-1, -2, 1))
+    assert_defined_except(found, [*UNDEFINED_WITHOUT_BOTH, "sc_pct", "sm_pct"])
+    assert found.values["bh_pct"] == close(100 / 3)
+
+
+def test_no_ham():
+    found = computed(booleans(1, 1, 1), floats(1, 2, -1))
+    assert_defined_except(found, [*UNDEFINED_WITHOUT_BOTH, "bh_pct", "hm_pct"])
+    assert found.values["sc_pct"] == close(200 / 3)
+
+
+def test_no_message():
+    found = figures(booleans(), floats(), floats(), booleans(), 0.5)
+    assert found.values["messages"] == 0
+    assert found.values["accuracy"] is None
+    assert found.values["log_loss"] is None
+
+
+def test_one_message_of_each_class():
+    found = computed(booleans(0, 1), floats(-1, 1))
+    assert found.values["mcc"] == 1
+    assert found.values["one_minus_roca_pct"] == 0
+
+
+def test_infinite_log_odds():
+    found = computed(booleans(0, 1, 0, 1), floats(-math.inf, math.inf, math.inf, 0))
+    assert found.values["one_minus_roca_pct"] == close(100 * 1.5 / 4)
+
+
+# Intervals
+
+
+@pytest.mark.parametrize("of", [1, 2, 7, 100, 4_000])
+def test_wilson_is_scipys(of):
+    for hits in sorted({0, 1, of // 3, of // 2, of - 1, of}):
+        expected = binomtest(hits, of).proportion_ci(confidence_level=0.95, method="wilson")
+        assert close((expected.low, expected.high)) == wilson(hits, of)
+
+
+def test_wilson_of_nothing_is_nothing():
+    assert wilson(0, 0) is None
+
+
+def test_wilson_holds_its_ends():
+    assert wilson(0, 10)[0] == 0
+    assert wilson(10, 10)[1] == 1
+
+
+def random_evaluation():
+    random = np.random.default_rng(11)
+    spam = random.random(300) < 0.4
+    log_odds = np.round(random.normal(np.where(spam, 2.0, -2.0), 2.0), 1)
+    return spam, log_odds
+
+
+def test_each_interval_holds_its_figure():
+    found = computed(*random_evaluation())
+    assert set(found.intervals) >= {
+        *UNDEFINED_WITHOUT_BOTH,
+        *"accuracy sc_pct bh_pct sm_pct hm_pct log_loss brier".split(),
+    }
+    for name, (low, high) in found.intervals.items():
+        assert low <= found.values[name] <= high
+        assert low < high
+
+
+def test_intervals_are_the_same_every_time():
+    assert computed(*random_evaluation()) == computed(*random_evaluation())
+
+
+def test_intervals_do_not_hang_on_the_order_of_ties():
+    spam = np.array([True, False] * 20)
+    log_odds = np.repeat([0.0, 1.0], 20)
+    first, second = computed(spam, log_odds), computed(spam[::-1], log_odds[::-1])
+    assert first.values == second.values
+
+
+def test_the_bootstrap_of_a_perfect_ranking_is_perfect():
+    found = computed(booleans(*[0] * 20, *[1] * 20), np.linspace(-1, 1, 40))
+    assert found.intervals["one_minus_roca_pct"] == (0, 0)
+    assert found.intervals["sm_pct_at_hm_0_1"] == (0, 0)
+    assert found.intervals["mcc"] == (1, 1)
+
+
+def test_percentages_have_percentages_for_intervals():
+    found = computed(*random_evaluation())
+    low, high = wilson(found.values["tp"], found.values["spam"])
+    assert close((100 * low, 100 * high)) == found.intervals["sc_pct"]
+    low, high = found.intervals["sc_pct"]
+    assert close((100 - high, 100 - low)) == found.intervals["sm_pct"]
+
+
+def test_json_has_each_interval_beside_its_figure():
+    found = computed(*random_evaluation()).as_json()
+    for name in "accuracy mcc sc_pct bh_pct sm_pct hm_pct lam_pct log_loss brier".split():
+        assert len(found[f"{name}_ci"]) == 2
+    assert "tp_ci" not in found
+
+
+def test_json_of_undefined_figures_is_null():
+    found = computed(booleans(0, 0), floats(-1, -2)).as_json()
+    assert found["mcc"] is None
+    assert found["mcc_ci"] is None
+
+
+# Confusion
+
+
+def test_confusion_has_a_row_for_each_class_and_a_column_for_each_verdict():
+    actual = ["ham", "spam", "spam", "ham", "spam"]
+    called = ["ham", "spam", "unsure", "spam", "ham"]
+    assert confusion(actual, called, ("ham", "spam")) == [[1, 1, 0], [1, 1, 1]]
+
+
+def test_confusion_of_no_messages():
+    assert confusion([], [], ("a", "b")) == [[0, 0], [0, 0]]

@@ -1,0 +1,190 @@
+import random
+
+import pytest
+
+from nbspam.errors import NbspamError, OptionError, SourceError, TrainingError
+from nbspam.evaluation import protocols
+from nbspam.model.classifier import Classifier
+from nbspam.model.training import Corpus, Settings, fit, token_counts
+from nbspam.model.verdict import CutOffs
+from nbspam.reading.raw import Raw
+
+SCORINGS = ("bernoulli", "evidence")
+
+
+def random_messages(n=40, classes=("ham", "spam"), seed=0):
+    """Return labels and token sets; message i alone holds the token `only<i>`."""
+    chance = random.Random(seed)
+    messages = []
+    for i in range(n):
+        label = classes[i % len(classes)]
+        tokens = {chance.choice("abcdefgh") for _ in range(4)} | {f"only{i}"}
+        if chance.random() < 0.5:
+            tokens.add(f"of-{label}")
+        messages.append((label, tokens))
+    return messages
+
+
+def corpus_of(messages):
+    corpus = Corpus()
+    for label, tokens in messages:
+        corpus.add(label, tokens)
+    return corpus
+
+
+def names_of(messages):
+    return [f"file:{i}" for i in range(len(messages))]
+
+
+def classifier_of(messages, settings) -> Classifier:
+    corpus = corpus_of(messages)
+    found = fit(corpus.presence(), corpus.labels, settings, corpus.is_trace())
+    counts = {t: tuple(row) for t, row in token_counts(corpus.vocabulary, found.counts)}
+    return Classifier(found.head, lambda tokens: {t: counts[t] for t in tokens if t in counts})
+
+
+def run_folds(messages, k, settings=Settings(scoring="bernoulli"), cut_offs=CutOffs()):  # noqa: B008
+    return protocols.folds(corpus_of(messages), names_of(messages), k, settings, cut_offs)
+
+
+def run_first(messages, first, settings=Settings(scoring="bernoulli"), cut_offs=CutOffs()):  # noqa: B008
+    return protocols.train_first(corpus_of(messages), names_of(messages), first, settings, cut_offs)
+
+
+def folds_by_hand(messages, k):
+    """Return the fold of each message: its number within its class, modulo k."""
+    seen: dict[str, int] = {}
+    folds = []
+    for label, _ in messages:
+        folds.append(seen.get(label, 0) % k)
+        seen[label] = seen.get(label, 0) + 1
+    return folds
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_each_message_is_tested_once_in_the_order_of_the_messages(k):
+    messages = random_messages()
+    found = run_folds(messages, k)
+    assert names_of(messages) == [o.source for o in found.outcomes]
+    assert [label for label, _ in messages] == [o.label for o in found.outcomes]
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+@pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
+def test_each_message_is_scored_by_a_model_of_the_other_folds(scoring, classes):
+    messages = random_messages(30, classes)
+    settings = Settings(scoring=scoring)
+    found = run_folds(messages, 3, settings)
+    fold = folds_by_hand(messages, 3)
+    for part in range(3):
+        others = [message for message, f in zip(messages, fold, strict=True) if f != part]
+        classifier = classifier_of(others, settings)
+        for i in (i for i, f in enumerate(fold) if f == part):
+            expected = classifier.score(messages[i][1])
+            actual = found.outcomes[i].score
+            assert pytest.approx(expected.log_odds, rel=1e-9, abs=1e-9) == actual.log_odds
+            assert pytest.approx(expected.probabilities, rel=1e-9, abs=1e-9) == actual.probabilities
+
+
+def test_no_model_knows_a_token_of_the_tested_message_alone():
+    messages = random_messages(60, seed=2)
+    mistakes = [o for o in run_folds(messages, 5).outcomes if o.words]
+    assert mistakes
+    assert not [w for o in mistakes for w in o.words if w.token.startswith("only")]
+
+
+def test_mistakes_alone_bring_their_words_strongest_first():
+    found = run_folds(random_messages(60, seed=2), 5)
+    for outcome in found.outcomes:
+        assert (outcome.verdict != outcome.label) >= bool(outcome.words)
+        shares = [abs(word.share) for word in outcome.words]
+        assert sorted(shares, reverse=True) == shares
+        assert len(shares) <= protocols.TELLING_WORDS
+
+
+def test_folds_are_the_same_every_time():
+    messages = random_messages()
+    assert run_folds(messages, 4) == run_folds(messages, 4)
+
+
+def test_folds_know_the_classes_and_the_positive_one():
+    found = run_folds(random_messages(), 4)
+    assert (found.classes, found.positive) == (("ham", "spam"), "spam")
+    three = run_folds(random_messages(30, ("a", "b", "c")), 4)
+    assert (three.classes, three.positive) == (("a", "b", "c"), None)
+    good = run_folds(random_messages(30, ("a", "b")), 4, Settings(positive="a"))
+    assert (good.classes, good.positive) == (("b", "a"), "a")
+
+
+def test_the_cut_offs_make_the_verdict():
+    sure = run_folds(random_messages(), 4, cut_offs=CutOffs(spam=1, ham=0))
+    assert {o.verdict for o in sure.outcomes} == {"unsure"}
+
+
+@pytest.mark.parametrize("k", [-1, 0, 1, 21, 1000])
+def test_folds_that_cannot_be_are_refused(k):
+    with pytest.raises(OptionError, match="--folds") as error:
+        run_folds(random_messages(40), k)
+    assert "\n" not in str(error.value)
+
+
+def test_folds_of_one_class_are_refused():
+    with pytest.raises(NbspamError):
+        run_folds(random_messages(10, ("spam",)), 2)
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_train_first_tests_the_rest_with_a_model_of_the_first(scoring):
+    messages = random_messages(30)
+    settings = Settings(scoring=scoring, prior=0.3)
+    found = run_first(messages, 12, settings)
+    classifier = classifier_of(messages[:12], settings)
+    assert names_of(messages)[12:] == [o.source for o in found.outcomes]
+    for outcome, (label, tokens) in zip(found.outcomes, messages[12:], strict=True):
+        assert label == outcome.label
+        expected = classifier.score(tokens)
+        assert pytest.approx(expected.log_odds, rel=1e-9, abs=1e-9) == outcome.score.log_odds
+
+
+@pytest.mark.parametrize("first", [-5, 0, 30, 31])
+def test_train_first_must_leave_messages_on_both_sides(first):
+    with pytest.raises(OptionError, match="--train-first"):
+        run_first(random_messages(30), first)
+
+
+def test_train_first_of_one_class_says_so():
+    messages = sorted(random_messages(30), key=lambda message: message[0])
+    with pytest.raises(TrainingError, match="first 5 messages") as error:
+        run_first(messages, 5)
+    assert "\n" not in str(error.value)
+
+
+def test_a_saved_model_is_tested_on_labelled_messages():
+    messages = random_messages(30)
+    classifier = classifier_of(messages, Settings(scoring="bernoulli"))
+    raws = [(Raw(f"x:{i}", label, ""), tokens) for i, (label, tokens) in enumerate(messages)]
+    found = protocols.saved_model(classifier, iter(raws), CutOffs())
+    assert [raw.source for raw, _ in raws] == [o.source for o in found.outcomes]
+    for outcome, (_, tokens) in zip(found.outcomes, messages, strict=True):
+        assert classifier.score(tokens) == outcome.score
+
+
+def test_a_label_that_the_model_does_not_know_is_refused():
+    classifier = classifier_of(random_messages(30), Settings())
+    messages = iter([(Raw("x:1", "promo", ""), {"a"})])
+    with pytest.raises(SourceError, match=r"^x:1: .*'promo'.*ham, spam"):
+        protocols.saved_model(classifier, messages, CutOffs())
+
+
+def test_the_worst_mistakes_come_first():
+    found = run_folds(random_messages(60, seed=2), 5)
+    worst = protocols.worst_mistakes(found, 5)
+    everything = protocols.worst_mistakes(found, 1000)
+    wrong = [o for o in found.outcomes if o.verdict != o.label]
+    assert len(everything) == len(wrong)
+    assert worst == everything[:5]
+
+    def of_truth(outcome):
+        return outcome.score.probabilities[found.classes.index(outcome.label)]
+
+    assert sorted(map(of_truth, wrong)) == list(map(of_truth, everything))

@@ -1,0 +1,181 @@
+import io
+import mailbox
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbspam.reading import mbox
+
+FROM = b"From a@example.org Mon Nov 20 10:00:00 2023\n"
+SAMPLE = Path(__file__).parents[2] / "sample_data" / "mail" / "spam.mbox"
+
+
+def read(box: bytes, limit: int = 1 << 20) -> list[bytes]:
+    return [message.rstrip(b"\r\n") for message in mbox.messages(io.BytesIO(box), limit)]
+
+
+def test_messages_without_their_separators() -> None:
+    box = FROM + b"Subject: 1\n\none\n\n" + FROM + b"Subject: 2\n\ntwo\n\n"
+    assert read(box) == [b"Subject: 1\n\none", b"Subject: 2\n\ntwo"]
+
+
+def test_one_message() -> None:
+    assert read(FROM + b"Subject: 1\n\none\n") == [b"Subject: 1\n\none"]
+
+
+@pytest.mark.parametrize("box", [b"", b"\n", b"\r\n\r\n"])
+def test_empty_mbox(box: bytes) -> None:
+    assert read(box) == []
+
+
+def test_message_without_a_body() -> None:
+    box = FROM + b"Subject: 1\n\n" + FROM + b"Subject: 2\n\n"
+    assert read(box) == [b"Subject: 1", b"Subject: 2"]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (b">From here on", b"From here on"),
+        (b">>From here on", b">From here on"),
+        (b">>>From here on", b">>From here on"),
+        (b"> From here on", b"> From here on"),
+        (b"and >From here on", b"and >From here on"),
+        (b">from here on", b">from here on"),
+    ],
+)
+def test_quoted_from_lines(written: bytes, expected: bytes) -> None:
+    assert read(FROM + b"Subject: 1\n\n" + written) == [b"Subject: 1\n\n" + expected]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"From now on: no more spam",
+        b"From Mon Nov 20 we are closed",
+        b"From a@example.org Mon Nov 20 10:00:00 2023 is where it came from",
+        b"From a@example.org Mon Nov 20 10:00:00 2023\nno header follows",
+        b"From a@example.org yesterday\nSubject: not a date",
+    ],
+)
+def test_from_lines_in_a_body_that_separate_nothing(line: bytes) -> None:
+    box = FROM + b"Subject: 1\n\nhello\n\n" + line + b"\nmore words"
+    assert read(box) == [b"Subject: 1\n\nhello\n\n" + line + b"\nmore words"]
+
+
+def test_from_line_without_a_blank_line_before_it_is_text() -> None:
+    box = FROM + b"Subject: 1\n\nhello\n" + FROM + b"Subject: 2"
+    assert len(read(box)) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"From - Mon Nov 20 10:00:00 2023",
+        b"From MAILER-DAEMON  Mon Nov  6 10:00:00 2023",
+        b"From a@example.org  Mon, 20 Nov 2023 10:00:00 +0100",
+        b"From a b@example.org Mon Nov 20 10:00:00 CET 2023 remote from host",
+    ],
+)
+def test_separators_of_other_writers(line: bytes) -> None:
+    box = line + b"\nSubject: 1\n\none\n\n" + line + b"\nSubject: 2\n\ntwo"
+    assert mbox.is_mbox(box)
+    assert read(box) == [b"Subject: 1\n\none", b"Subject: 2\n\ntwo"]
+
+
+def test_crlf_mbox() -> None:
+    box = (FROM + b"Subject: 1\n\n>From one\n\n" + FROM + b"Subject: 2\n\ntwo\n").replace(
+        b"\n", b"\r\n"
+    )
+    assert mbox.is_mbox(box)
+    assert read(box) == [b"Subject: 1\r\n\r\nFrom one", b"Subject: 2\r\n\r\ntwo"]
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 50, 64, 100, 1000, 2001, 5000])
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+def test_chunk_size_makes_no_difference(
+    chunk: int, line_end: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages = [
+        b"Subject: %d\n\n%b\n\nFrom here on\n>From there" % (i, b"word " * (i * i * 7 % 900))
+        for i in range(12)
+    ]
+    box = b"".join(FROM + message + b"\n\n" for message in messages).replace(b"\n", line_end)
+    expected = [m.replace(b">From", b"From").replace(b"\n", line_end) for m in messages]
+    monkeypatch.setattr(mbox, "_CHUNK", chunk)
+    assert expected == read(box)
+
+
+@pytest.mark.parametrize("chunk", [100, 1 << 20])
+def test_huge_message_is_cut_and_the_next_is_whole(
+    chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mbox, "_CHUNK", chunk)
+    box = FROM + b"Subject: 1\n\n" + b"x" * 30_000 + b"\n\n" + FROM + b"Subject: 2\n\ntwo"
+    assert read(box, limit=5_000) == [
+        b"Subject: 1\n\n" + b"x" * (5_000 - len(b"Subject: 1\n\n")),
+        b"Subject: 2\n\ntwo",
+    ]
+
+
+def test_huge_message_at_the_end_is_cut() -> None:
+    (message,) = read(FROM + b"Subject: 1\n\n" + b"x" * 30_000, limit=5_000)
+    assert len(message) == 5_000
+
+
+LINES = st.lists(
+    st.sampled_from(["hello", "", "From me", "From a Mon Nov 20 10:00:00 2023", ">From x", "A: b"]),
+    max_size=12,
+)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(LINES, min_size=1, max_size=4))
+def test_mbox_written_by_the_standard_library(
+    tmp_path_factory: pytest.TempPathFactory, bodies: list[list[str]]
+) -> None:
+    path = tmp_path_factory.mktemp("mbox") / "box"
+    box = mailbox.mbox(path)
+    for lines in bodies:
+        mail = EmailMessage()
+        mail["Subject"] = "x"
+        mail.set_content("\n".join(lines) + "\n")
+        written = mailbox.mboxMessage(mail)
+        written.set_from("a@example.org", (2023, 11, 20, 10, 0, 0, 0, 324, 0))
+        box.add(written)
+    box.flush()
+    expected = []
+    for message in box:
+        # mboxo, as it writes, does not tell a quoted line from one that began so.
+        text = message.as_bytes().replace(b"\n>From ", b"\nFrom ")
+        expected.append(text.rstrip(b"\n"))
+    box.close()
+    assert expected == read(path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("sample", "expected"),
+    [
+        (FROM + b"Subject: x\n", True),
+        (b"\n" + FROM + b"Subject: x\n", True),
+        (FROM + b">From x\nSubject: x\n", True),
+        (FROM, False),
+        (b"From now on\nSubject: x\n", False),
+        (b"Subject: x\n\n" + FROM + b"Subject: x\n", False),
+        (b"", False),
+    ],
+)
+def test_is_mbox(sample: bytes, expected: bool) -> None:
+    assert expected == mbox.is_mbox(sample)
+
+
+def test_sample_mbox_has_20_messages() -> None:
+    assert len(read(SAMPLE.read_bytes())) == 20
+
+
+def test_16_mb_of_near_separators_take_no_more_than_linear_time() -> None:
+    line = b"From a Mon Nov 20 " + b"x" * 400 + b"\n\n"
+    assert len(read(FROM + b"Subject: 1\n\n" + line * 20_000, 1 << 24)) == 1

@@ -1,0 +1,385 @@
+import base64
+import email
+import email.policy
+import json
+import tarfile
+import time
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbspam.reading.message import (
+    DEPTH_LIMIT,
+    HEADERS_LIMIT,
+    PARTS_LIMIT,
+    TEXT_LIMIT,
+    Message,
+    Part,
+    decode,
+    decode_words,
+    is_mail,
+    parse,
+    parse_text,
+)
+
+REPOSITORY = Path(__file__).parents[2]
+GOLDEN = REPOSITORY / "tests" / "golden" / "reading"
+MALFORMED = REPOSITORY.parent / "shared" / "data" / "malformed.tar.xz"
+SECONDS = 5  # generous: each of the bounded cases takes a fraction of one
+
+
+def size(message: Message) -> int:
+    return sum(len(part.text) for part in message.parts)
+
+
+def parsed_in_time(raw: bytes) -> Message:
+    start = time.perf_counter()
+    message = parse(raw)
+    for name, _ in message.headers[:10]:
+        message.header(name)
+    assert time.perf_counter() - start < SECONDS
+    assert size(message) <= TEXT_LIMIT
+    assert len(message.parts) <= PARTS_LIMIT
+    assert len(message.headers) <= HEADERS_LIMIT
+    return message
+
+
+@pytest.mark.parametrize("case", sorted(GOLDEN.glob("*.eml")), ids=lambda path: path.stem)
+def test_golden_mail(case: Path) -> None:
+    wanted = json.loads(case.with_suffix(".json").read_text("utf-8"))
+    message = parse(case.read_bytes())
+    assert wanted["parts"] == [
+        {"type": part.content_type, "text": part.text, "filename": part.filename}
+        for part in message.parts
+    ]
+    assert wanted["headers"] == {name: message.header(name) for name in wanted["headers"]}
+
+
+def test_every_golden_file_has_its_fellow() -> None:
+    mails = {path.stem for path in GOLDEN.glob("*.eml")}
+    assert mails == {path.stem for path in GOLDEN.glob("*.json")}
+
+
+@pytest.mark.parametrize(
+    "path", sorted((REPOSITORY / "sample_data" / "odd").glob("*.eml")), ids=lambda path: path.stem
+)
+def test_odd_samples_are_parsed(path: Path) -> None:
+    message = parsed_in_time(path.read_bytes())
+    assert message.parts
+    assert bool(message.headers) == (path.stem not in ("empty", "no-headers"))
+
+
+def test_malformed_mails_of_other_parsers() -> None:
+    if not MALFORMED.is_file():
+        pytest.skip(f"{MALFORMED} is not there: other people's mail is not in the repository")
+    count = 0
+    with tarfile.open(MALFORMED) as archive:
+        for entry in archive:
+            file = archive.extractfile(entry) if entry.isfile() else None
+            if file:
+                message = parsed_in_time(file.read())
+                assert message.parts, entry.name
+                count += 1
+    assert count == 726
+
+
+# Bounds
+
+
+@pytest.mark.parametrize("unit", [b"four words a line\n", b"a\rb\r\n", b"w\x00", b"x"], ids=ascii)
+def test_100_mb_body(unit: bytes) -> None:
+    message = parsed_in_time(b"Subject: large\n\n" + unit * (100_000_000 // len(unit)))
+    assert message.header("subject") == "large"
+    assert size(message) > TEXT_LIMIT // 4
+
+
+@pytest.mark.parametrize("encoding", [b"base64", b"quoted-printable"])
+@pytest.mark.parametrize("unit", [b"d29yZA", b"=E4", b"!?", b"=\n", b"= "])
+def test_16_mb_encoded_body(encoding: bytes, unit: bytes) -> None:
+    header = b"Subject: x\nContent-Transfer-Encoding: " + encoding + b"\n\n"
+    parsed_in_time(header + unit * ((16 << 20) // len(unit)))
+
+
+def test_10000_headers() -> None:
+    block = b"".join(b"X-Many-%d: value\n" % i for i in range(10_000))
+    message = parsed_in_time(block + b"\nthe body\n")
+    assert len(message.headers) == HEADERS_LIMIT
+    assert message.parts == [Part("text/plain", "the body\n", "")]
+
+
+def test_multipart_nested_1000_deep_is_text_where_it_is_too_deep() -> None:
+    opening = b"".join(
+        b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (i, i) for i in range(1000)
+    )
+    message = parsed_in_time(b"Subject: deep\n" + opening + b"\nat the bottom\n")
+    assert [part.content_type for part in message.parts] == ["text/plain"]
+    assert "at the bottom" in message.parts[0].text
+
+
+def test_multipart_as_deep_as_is_allowed() -> None:
+    opening = b"".join(
+        b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (i, i)
+        for i in range(DEPTH_LIMIT)
+    )
+    message = parse(b"Subject: deep\n" + opening + b"\nat the bottom\n")
+    assert message.parts == [Part("text/plain", "at the bottom\n", "")]
+
+
+def test_messages_in_messages_1000_deep() -> None:
+    raw = b"Subject: in\nContent-Type: message/rfc822\n\n" * 1000
+    message = parsed_in_time(raw + b"at the bottom\n")
+    assert "at the bottom" in message.parts[-1].text
+
+
+def test_10000_parts() -> None:
+    head = b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n"
+    message = parsed_in_time(head + b"--b\n\npart\n" * 10_000 + b"--b--\n")
+    assert len(message.parts) == PARTS_LIMIT
+
+
+MULTIPART = b"Subject: x\nContent-Type: multipart/digest; boundary=b\n\n"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"Subject: a" + b" " * 250_000 + b"b\n c\n\nx",
+        b"Subject: " + b"x\n " * 1_000_000,
+        b"Subject: " + b"\n " * 1_000_000,
+        b"Subject: " + b"=?a?q?" * 40_000 + b"\n\nx",
+        b"Subject: " + b"=?a?q?b?= " * 25_000 + b"\n\nx",
+        b"Subject: " + b"=?a?q?" + b"?" * 250_000 + b"\n\nx",
+        b"Subject: x\nContent-Type: text/plain" + b";" * 250_000 + b"\n\nx",
+        b"Subject: x\nContent-Type: text/plain" + b"; " * 120_000 + b"\n\nx",
+        b"Subject: x\nContent-Type: text/plain;a" + b" " * 250_000 + b"\n\nx",
+        b"Subject: x\nContent-Type: text/plain" + b';a="' * 60_000 + b"\n\nx",
+        b"Subject: x\nContent-Type: text/plain" + b';a="\\' * 50_000 + b"\n\nx",
+        b"Subject: x\nContent-Type: text/plain" + b";a*=x" * 50_000 + b"\n\nx",
+        b"Subject: x\nContent-Type: text/plain; charset=" + b"x" * 250_000 + b"\n\n\xe9",
+        b"a" * 300_000 + b"\nSubject: x\n\n",
+        b"a:" + b"a\x00" * 120_000 + b"\xff\nSubject: x\n\n",
+        MULTIPART + b"--b\n\n" + b"y" * 15_000_000 + b"\n--bx\n" * 199,
+        MULTIPART + b"--b\n\n" + b"--bx\n" * 3_000_000,
+        MULTIPART + (b"--b\n\n" + b"Subject: x\n" * 24_000) * 60,
+        MULTIPART + (b"--b\n\nSubject: " + b"x" * 250_000 + b"\n\n") * 60,
+        b"Subject: x\nContent-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n" * 20
+        + b"!?" * 8_000_000,
+    ],
+    ids=lambda raw: raw[:48].decode("ascii", "replace"),
+)
+def test_no_input_takes_more_than_linear_time(raw: bytes) -> None:
+    parsed_in_time(raw)
+
+
+# Properties
+
+MAIL_PIECES = st.sampled_from(
+    [
+        *(b"Subject: ", b"From: ", b"Content-Type: ", b"Content-Transfer-Encoding: "),
+        *(b"Content-Disposition: attachment; ", b"X-Thing: ", b"From a Mon Nov 20 10:00:00 2023"),
+        *(b"multipart/mixed; boundary=b", b'multipart/digest; boundary="b"', b"message/rfc822"),
+        *(b"text/html; charset=utf-8", b"text/plain; charset=utf-7", b"text/plain; charset=utf-16"),
+        *(b"text/plain; charset=iso-2022-jp", b"application/pdf; name*0*=koi8-r''%C4"),
+        *(
+            b"base64",
+            b"quoted-printable",
+            b"\n--b\n",
+            b"\n--b--\n",
+            b"--bb",
+            b"\n\n",
+            b"\n",
+            b"\r\n",
+        ),
+        *(b"\r", b" ", b"\t", b";", b"=", b'"', b"'", b"%", b"filename*=utf-8''%E4", b"filename=x"),
+        *(
+            b"=?utf-8?q?",
+            b"=?utf-7?b?",
+            b"=41_?=",
+            b"?=",
+            b"aGVsbG8=",
+            b"\xe9",
+            b"\xc3\xa9",
+            b"\x00",
+        ),
+        *(b"\xff\xfe", b"+2AA-", b"\x1b$B", b"some words"),
+    ]
+)
+CHARSETS = st.one_of(
+    st.sampled_from(
+        "utf-8 utf-7 utf-16 utf-32 us-ascii latin-1 gb2312 big5 hz iso-2022-jp iso-2022-kr idna "
+        "punycode unicode_escape raw-unicode-escape unicode.escape hex rot13 zlib undefined mbcs "
+        "charmap utf_8_sig shift_jis koi8-r cp437 unicode x\x00y é".split(" ")
+    ),
+    st.text(max_size=12),
+)
+
+
+def holds(message: Message) -> None:
+    assert size(message) <= TEXT_LIMIT
+    assert len(message.parts) <= PARTS_LIMIT
+    for name, value in message.headers:
+        assert name == name.lower()
+        assert "\n" not in value
+        message.header(name).encode("utf-8")
+    for part in message.parts:
+        "".join(part).encode("utf-8")
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.binary(max_size=400))
+def test_parse_never_raises_on_any_bytes(raw: bytes) -> None:
+    holds(parse(raw))
+    is_mail(raw)
+
+
+@settings(max_examples=1000, deadline=None, derandomize=True)
+@given(st.lists(st.one_of(MAIL_PIECES, MAIL_PIECES, st.binary(max_size=8)), max_size=40))
+def test_parse_never_raises_on_what_looks_like_mail(pieces: list[bytes]) -> None:
+    holds(parse(b"Subject: x\n" + b"".join(pieces)))
+
+
+@settings(max_examples=500, deadline=None, derandomize=True)
+@given(st.binary(max_size=80), CHARSETS)
+def test_decode_never_raises_and_never_grows(data: bytes, charset: str) -> None:
+    text = decode(data, charset)
+    assert len(text) <= len(data)
+    text.encode("utf-8")
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.text(max_size=80))
+def test_decode_words_never_raises(value: str) -> None:
+    decode_words(value)
+    decode_words(f"=?utf-8?b?{value}?= =?utf-7?q?{value}?=")
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
+def test_utf8_text_survives_base64_and_encoded_words(text: str) -> None:
+    encoded = base64.b64encode(text.encode())
+    head = b"Subject: x\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: base64"
+    assert text == parse(head + b"\n\n" + encoded).parts[0].text
+    assert text == decode_words(f"=?utf-8?B?{encoded.decode()}?=")
+
+
+# The standard library's reader as a second opinion on valid mail
+
+WORDS = st.text(
+    st.characters(codec="utf-8", categories=["L", "N", "P", "Zs"], include_characters="\n"),
+    min_size=1,
+    max_size=120,
+)
+
+
+ATTACHED = st.one_of(WORDS, st.just(b"\x00\x01"))
+
+
+def written(
+    subject: str,
+    text: str,
+    encoding: str,
+    html: str | None,
+    attached: list[str | bytes],
+    crlf: bool,
+) -> bytes:
+    mail = EmailMessage()
+    mail["Subject"] = subject.replace("\n", " ").strip()
+    mail.set_content(text, charset="utf-8", cte=encoding)
+    if html is not None:
+        mail.add_alternative(f"<p>{html}</p>", subtype="html", cte="base64")
+    for number, content in enumerate(attached):
+        if isinstance(content, str):
+            mail.add_attachment(content, filename=f"note{number}.txt", cte="base64")
+        else:
+            mail.add_attachment(content, "application", "pdf", filename=f"é{number}.pdf")
+    return mail.as_bytes(policy=email.policy.SMTP if crlf else email.policy.default)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    WORDS,
+    WORDS,
+    st.sampled_from(["base64", "quoted-printable", "8bit"]),
+    st.none() | WORDS,
+    st.lists(ATTACHED, max_size=2),
+    st.booleans(),
+)
+def test_valid_mail_reads_as_in_the_standard_library(
+    subject: str,
+    text: str,
+    encoding: str,
+    html: str | None,
+    attached: list[str | bytes],
+    crlf: bool,
+) -> None:
+    def plain(text: str) -> str:
+        return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
+
+    raw = written(subject, text, encoding, html, attached, crlf)
+    reference = email.message_from_bytes(raw, policy=email.policy.default)
+    expected = [
+        (
+            part.get_content_type(),
+            plain(part.get_content()) if part.get_content_maintype() == "text" else "",
+            part.get_filename() or "",
+        )
+        for part in reference.walk()
+        if not part.is_multipart()
+    ]
+    message = parse(raw)
+    actual = [(p.content_type, plain(p.text), p.filename) for p in message.parts]
+    assert expected == actual
+    assert str(reference["subject"]).split() == message.header("subject").split()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"Subject: a\nContent-Type: text/plain; charset=koi8-r\n\n" + "мир\n".encode("koi8-r"),
+        b"Subject: a\nContent-Type: text/plain; charset=big5\n\n" + "世界\n".encode("big5"),
+        b"Subject: a\nContent-Type: multipart/mixed; boundary=x\n\n--x\n\none\n--x\n"
+        b"Content-Type: text/html\n\n<b>two</b>\n--x--\n",
+        b"Subject: a\nContent-Type: multipart/mixed; boundary=x\n\n--x\n"
+        b"Content-Type: multipart/mixed; boundary=y\n\n--y\n\none\n--y--\n\n--x\n\ntwo\n--x--\n",
+    ],
+)
+def test_valid_mail_reads_as_under_compat32(raw: bytes) -> None:
+    expected = []
+    for part in email.message_from_bytes(raw).walk():
+        if not part.is_multipart():
+            payload = part.get_payload(decode=True)
+            assert isinstance(payload, bytes)
+            charset = part.get_content_charset() or "ascii"
+            expected.append((part.get_content_type(), payload.decode(charset)))
+    assert expected == [(part.content_type, part.text) for part in parse(raw).parts]
+
+
+# The small ones
+
+
+def test_text_of_a_table_is_not_looked_at_for_headers() -> None:
+    expected = Message([], [Part("text/plain", "Subject: not a header\n\nx", "")])
+    assert expected == parse_text("Subject: not a header\n\nx")
+
+
+def test_header_that_is_not_there_is_empty() -> None:
+    assert parse(b"Subject: x\n\n").header("to") == ""
+
+
+@pytest.mark.parametrize(
+    ("sample", "expected"),
+    [
+        (b"Subject: x\n\n", True),
+        (b"X-Anything: x\r\n", True),
+        (b"From a@example.org Mon Nov 20 10:00:00 2023\nTo: b\n", True),
+        (b"\xef\xbb\xbfSubject: x\n", True),
+        (b"Reminder: call me\n", False),
+        (b"ham\thello\n", False),
+        (b"", False),
+    ],
+)
+def test_is_mail(sample: bytes, expected: bool) -> None:
+    assert expected == is_mail(sample)

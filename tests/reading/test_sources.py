@@ -1,0 +1,489 @@
+import bz2
+import gzip
+import io
+import lzma
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from nbspam.errors import SourceError
+from nbspam.reading.raw import Raw
+from nbspam.reading.skips import Skips
+from nbspam.reading.sources import ReadingOptions, any_kind, labelled, unlabelled
+from nbspam.reading.tables import TableOptions
+
+SAMPLES = Path(__file__).parents[2] / "sample_data"
+MAIL = b"Subject: hello\n\nthe body\n"
+BOX = b"".join(
+    b"From a@example.org Mon Nov 20 10:00:00 2023\nSubject: %d\n\ntext %d\n\n" % (n, n)
+    for n in (1, 2, 3)
+)
+PLAIN = ReadingOptions()
+LINES = ReadingOptions(lines=True)
+Found = list[tuple[str, str | None]]
+
+
+def put(root: Path, *names: str, content: bytes = MAIL) -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def found(raws: Iterator[Raw], root: Path) -> Found:
+    """Sources, relative to the folder, and labels; each message must be readable."""
+    pairs = []
+    for raw in raws:
+        assert raw.message().parts
+        pairs.append((raw.source.removeprefix(f"{root}/"), raw.label))
+    return pairs
+
+
+def with_labels(source: Path, root: Path, skips: Skips | None = None) -> Found:
+    return found(labelled(str(source), PLAIN, skips or Skips(strict=True)), root)
+
+
+def without(
+    source: Path, root: Path, skips: Skips | None = None, options: ReadingOptions = PLAIN
+) -> Found:
+    raws = unlabelled(str(source), "spam", options, skips or Skips(strict=True))
+    return [(name, label) for name, label in found(raws, root) if label == "spam"]
+
+
+def texts(raws: Iterator[Raw]) -> list[str]:
+    return [raw.message().parts[0].text for raw in raws]
+
+
+class Input:
+    """Stands for sys.stdin."""
+
+    closed = False
+
+    def __init__(self, content: bytes) -> None:
+        self.buffer = io.BytesIO(content)
+
+
+def stdin(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Input(content))
+
+
+# With labels
+
+
+def test_table_has_labels(tmp_path: Path) -> None:
+    put(tmp_path, "a.tsv", content=b"ham\tone\nspam\ttwo\n")
+    assert with_labels(tmp_path / "a.tsv", tmp_path) == [("a.tsv:1", "ham"), ("a.tsv:2", "spam")]
+
+
+def test_table_without_a_telling_name(tmp_path: Path) -> None:
+    put(tmp_path, "SMSCollection", content=b'ham\tone\nspam\ttwo\nham\t"three\n')
+    assert with_labels(tmp_path / "SMSCollection", tmp_path) == [
+        ("SMSCollection:1", "ham"),
+        ("SMSCollection:2", "spam"),
+        ("SMSCollection:3", "ham"),
+    ]
+
+
+def test_folder_per_class(tmp_path: Path) -> None:
+    put(tmp_path, "Ham/2", "Ham/1", "spam/deep/er/x", "promo/y", ".git/config", "README")
+    assert with_labels(tmp_path, tmp_path) == [
+        ("Ham/1", "ham"),
+        ("Ham/2", "ham"),
+        ("promo/y", "promo"),
+        ("spam/deep/er/x", "spam"),
+    ]
+
+
+def test_maildir_per_class(tmp_path: Path) -> None:
+    put(tmp_path, "ham/cur/1:2,S", "ham/new/2", "ham/tmp/3", "spam/cur/4", "spam/new/5")
+    assert with_labels(tmp_path, tmp_path) == [
+        ("ham/cur/1:2,S", "ham"),
+        ("ham/new/2", "ham"),
+        ("spam/cur/4", "spam"),
+        ("spam/new/5", "spam"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["full.index", "index", "list"])
+def test_index(name: str, tmp_path: Path) -> None:
+    put(tmp_path, "data/1", "data/2 with blanks")
+    put(tmp_path, f"full/{name}", content=b"spam ../data/1\r\nHAM ../data/2 with blanks\r\n\r\n")
+    pairs = with_labels(tmp_path / "full" / name, tmp_path)
+    assert pairs == [("full/../data/1", "spam"), ("full/../data/2 with blanks", "ham")]
+
+
+@pytest.mark.parametrize("name", ["full.index", "index", "list"])
+def test_missing_files_of_an_index_are_skipped_and_named(name: str, tmp_path: Path) -> None:
+    put(tmp_path, "1", "2")
+    put(tmp_path, name, content=b"spam gone\nspam 1\nham lost\nham 2\n")
+    skips = Skips()
+    assert with_labels(tmp_path / name, tmp_path, skips) == [("1", "spam"), ("2", "ham")]
+    assert skips.named == [
+        f"{tmp_path / name}:1: there is no file {tmp_path / 'gone'}",
+        f"{tmp_path / name}:3: there is no file {tmp_path / 'lost'}",
+    ]
+
+
+def test_bad_line_of_an_index_is_skipped_and_named(tmp_path: Path) -> None:
+    put(tmp_path, "1")
+    put(tmp_path, "a.index", content=b"oops\nspam 1\n")
+    skips = Skips()
+    assert with_labels(tmp_path / "a.index", tmp_path, skips) == [("1", "spam")]
+    assert skips.named == [f"{tmp_path}/a.index:1: the line is not a label and a file's path"]
+
+
+def test_strict_stops_at_a_missing_file_of_an_index(tmp_path: Path) -> None:
+    put(tmp_path, "a.index", content=b"spam gone\n")
+    with pytest.raises(SourceError, match=r"a\.index:1: there is no file .*gone; .*--strict"):
+        with_labels(tmp_path / "a.index", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [(BOX, "an mbox"), (MAIL, "one mail"), (b"", "an empty file"), (b"just text\n", "the file")],
+)
+def test_file_without_labels_is_an_error_that_says_what_it_is(
+    content: bytes, what: str, tmp_path: Path
+) -> None:
+    put(tmp_path, "thing", content=content)
+    with pytest.raises(SourceError, match=rf"thing: {what} has no labels; give it as --spam "):
+        with_labels(tmp_path / "thing", tmp_path)
+
+
+def test_folder_without_classes_is_an_error(tmp_path: Path) -> None:
+    put(tmp_path, "1", ".hidden/2")
+    with pytest.raises(SourceError, match="the folder has no sub-folder per class; give it as"):
+        with_labels(tmp_path, tmp_path)
+
+
+def test_maildir_is_no_folder_of_classes() -> None:
+    with pytest.raises(SourceError, match="the folder has no sub-folder per class; give it as"):
+        list(labelled(str(SAMPLES / "mail" / "ham"), PLAIN, Skips()))
+
+
+def test_standard_input_has_no_labels() -> None:
+    with pytest.raises(SourceError, match=r"^-: standard input has no labels; give --spam - or"):
+        list(labelled("-", PLAIN, Skips()))
+
+
+def test_pipe_as_a_table_is_an_error(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SourceError, match=r"pipe: is a pipe, .*; save it to a file"):
+        list(labelled(str(tmp_path / "pipe"), PLAIN, Skips()))
+
+
+# Without labels
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_mbox(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    put(tmp_path, "box", content=pack(BOX))
+    assert without(tmp_path / "box", tmp_path) == [
+        ("box:1", "spam"),
+        ("box:2", "spam"),
+        ("box:3", "spam"),
+    ]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("content", [MAIL, b"bare text\n", b"", b"\tindented\n\ttext\n"])
+def test_one_message(content: bytes, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    put(tmp_path, "mail", content=pack(content))
+    assert without(tmp_path / "mail", tmp_path) == [("mail", "spam")]
+    assert found(any_kind(str(tmp_path / "mail"), PLAIN, Skips()), tmp_path) == [("mail", None)]
+
+
+def test_eml_is_one_mail_whatever_is_in_it(tmp_path: Path) -> None:
+    put(tmp_path, "a.eml", content=BOX)
+    assert without(tmp_path / "a.eml", tmp_path) == [("a.eml", "spam")]
+
+
+def test_maildir_is_cur_and_new_and_never_tmp(tmp_path: Path) -> None:
+    put(
+        tmp_path,
+        "cur/b:2,S",
+        "cur/a:2,",
+        "new/c",
+        "tmp/d",
+        ".Junk/cur/e",
+        "dovecot.index",
+        "cur/.f",
+    )
+    expected = [("cur/a:2,", "spam"), ("cur/b:2,S", "spam"), ("new/c", "spam")]
+    assert expected == without(tmp_path, tmp_path)
+
+
+def test_folder_with_folders(tmp_path: Path) -> None:
+    put(tmp_path, "b", "a/2", "a/1/x", ".DS_Store", ".cache/y", "c/.hidden")
+    assert without(tmp_path, tmp_path) == [("a/1/x", "spam"), ("a/2", "spam"), ("b", "spam")]
+
+
+def test_empty_folder(tmp_path: Path) -> None:
+    assert without(tmp_path, tmp_path) == []
+
+
+def test_files_of_a_folder_are_one_message_each(tmp_path: Path) -> None:
+    put(tmp_path, "1", content=BOX)
+    put(tmp_path, "2.tsv", content=b"ham\tone\n")
+    assert without(tmp_path, tmp_path) == [("1", "spam"), ("2.tsv", "spam")]
+
+
+def test_sample_maildir_and_mbox() -> None:
+    assert len(list(unlabelled(str(SAMPLES / "mail" / "ham"), "ham", PLAIN, Skips()))) == 28
+    assert len(list(unlabelled(str(SAMPLES / "mail" / "spam.mbox"), "spam", PLAIN, Skips()))) == 20
+
+
+def test_lines(tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", content="one, é\r\n\n  \nSubject: two".encode())
+    raws = list(unlabelled(str(tmp_path / "a.csv"), "spam", LINES, Skips(strict=True)))
+    assert [raw.source.rpartition(":")[2] for raw in raws] == ["1", "4"]
+    assert texts(iter(raws)) == ["one, é", "Subject: two"]
+
+
+def test_table_is_not_taken_without_its_labels(tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", content=b"ham,x\n")
+    with pytest.raises(SourceError, match=r"a\.csv: a table goes by its own labels; .*--lines"):
+        without(tmp_path / "a.csv", tmp_path)
+
+
+def test_standard_input_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin(BOX, monkeypatch)
+    assert list(unlabelled("-", "spam", PLAIN, Skips())) == [Raw("-", "spam", BOX)]
+
+
+def test_standard_input_as_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin(b"one\r\n\ncaf\xc3\xa9\ncaf\xe9", monkeypatch)
+    raws = list(any_kind("-", LINES, Skips()))
+    assert raws == [Raw("-:1", None, "one"), Raw("-:3", None, "café"), Raw("-:4", None, "café")]
+
+
+def test_huge_standard_input_is_read_to_its_end_but_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("nbspam.reading.sources.BYTES_LIMIT", 100)
+    stdin(b"x" * 3_000_000, monkeypatch)
+    assert list(unlabelled("-", None, PLAIN, Skips())) == [Raw("-", None, b"x" * 100)]
+    assert sys.stdin.buffer.read() == b""
+
+
+def test_standard_input_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence = "^-: standard input is closed; pipe a message in, or name a file$"
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(SourceError, match=sentence):
+        list(unlabelled("-", "spam", PLAIN, Skips()))
+    closed = io.TextIOWrapper(io.BytesIO())
+    closed.close()
+    monkeypatch.setattr(sys, "stdin", closed)
+    with pytest.raises(SourceError, match=sentence):
+        list(unlabelled("-", "spam", PLAIN, Skips()))
+
+
+def test_standard_input_that_is_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+
+    class Folder(io.RawIOBase):
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: object) -> int:
+            return len(os.read(descriptor, 1))
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Folder())))
+    with pytest.raises(
+        SourceError, match=r"^-: standard input cannot be read \(Is a directory\); "
+    ):
+        list(unlabelled("-", "spam", PLAIN, Skips()))
+    os.close(descriptor)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"), [(PLAIN, ["one\ntwo\n"]), (LINES, ["one", "two"])]
+)
+def test_named_pipe(options: ReadingOptions, expected: list[str], tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"one\ntwo\n",))
+    writer.start()
+    assert texts(any_kind(str(pipe), options, Skips())) == expected
+    writer.join()
+
+
+# Any kind
+
+
+def test_any_kind_takes_labels_where_there_are_any(tmp_path: Path) -> None:
+    put(tmp_path, "a.tsv", content=b"ham\tone\nspam\ttwo\n")
+    put(tmp_path, "b.csv", content=b"text\none\n")
+    put(tmp_path, "c", content=BOX)
+    put(tmp_path, "d.index", content=b"spam c\n")
+
+    def kinds(name: str) -> Found:
+        return found(any_kind(str(tmp_path / name), PLAIN, Skips(strict=True)), tmp_path)
+
+    assert kinds("a.tsv") == [("a.tsv:1", "ham"), ("a.tsv:2", "spam")]
+    assert kinds("b.csv") == [("b.csv:2", None)]
+    assert kinds("c") == [("c:1", None), ("c:2", None), ("c:3", None)]
+    assert kinds("d.index") == [("c", "spam")]
+    assert kinds(".") == [("a.tsv", None), ("b.csv", None), ("c", None), ("d.index", None)]
+
+
+# What cannot be read
+
+EVERY = pytest.mark.parametrize(
+    "read",
+    [
+        lambda source: list(labelled(source, PLAIN, Skips())),
+        lambda source: list(unlabelled(source, "spam", PLAIN, Skips())),
+        lambda source: list(unlabelled(source, "spam", LINES, Skips())),
+        lambda source: list(any_kind(source, PLAIN, Skips())),
+    ],
+    ids=["labelled", "unlabelled", "lines", "any"],
+)
+Read = Callable[[str], list[Raw]]
+
+
+@EVERY
+def test_file_that_is_not_there(read: Read, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"nowhere: no such file or folder; check the name$"):
+        read(str(tmp_path / "nowhere"))
+
+
+@EVERY
+def test_link_that_leads_nowhere(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(SourceError, match=r"link: no such file or folder; check the name$"):
+        read(str(tmp_path / "link"))
+
+
+@EVERY
+def test_link_to_itself(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("link")
+    with pytest.raises(SourceError, match=r"link: cannot be read \(Too many .*\); check its"):
+        read(str(tmp_path / "link"))
+
+
+@EVERY
+def test_file_as_a_folder(read: Read, tmp_path: Path) -> None:
+    put(tmp_path, "mail")
+    with pytest.raises(SourceError, match=r"x: cannot be read \(Not a directory\); check its"):
+        read(str(tmp_path / "mail" / "x"))
+
+
+@EVERY
+@pytest.mark.parametrize("name", ["a\x00b", "x" * 5000])
+def test_name_that_cannot_be(read: Read, name: str) -> None:
+    with pytest.raises(SourceError, match=r"cannot be read .*; check its permissions$"):
+        read(name)
+
+
+@EVERY
+def test_damaged_archive(read: Read, tmp_path: Path) -> None:
+    put(tmp_path, "a.txt.gz", content=gzip.compress(bytes(1000))[:-9] + b"123456789")
+    with pytest.raises(SourceError, match=r"a\.txt\.gz: cannot be read \(damaged archive: .+\); "):
+        read(str(tmp_path / "a.txt.gz"))
+
+
+@EVERY
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_no_permission(read: Read, kind: str, tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    path = tmp_path / "closed"
+    path.mkdir() if kind == "folder" else path.write_bytes(MAIL)
+    path.chmod(0)
+    try:
+        with pytest.raises(
+            SourceError, match=r"closed: cannot be read \(Permission denied\); check"
+        ):
+            read(str(path))
+    finally:
+        path.chmod(0o700)
+
+
+@EVERY
+def test_file_that_may_not_be_opened(
+    read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "closed")
+
+    def refuse(path: Path, mode: str) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(SourceError, match=r"closed: cannot be read \(Permission denied\); check"):
+        # Whoever names a file leaves it to others to read it.
+        for raw in read(str(tmp_path / "closed")):
+            raw.message()
+
+
+@pytest.mark.parametrize(
+    "error", [PermissionError(13, "Permission denied"), OSError(5, "I/O error")]
+)
+def test_folder_that_fails(error: OSError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def iterdir(path: Path) -> Iterator[Path]:
+        error.filename = str(path)
+        raise error
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    with pytest.raises(
+        SourceError, match=rf"{tmp_path.name}: cannot be read \({error.strerror}\); "
+    ):
+        without(tmp_path, tmp_path)
+
+
+def test_folder_in_a_folder_that_may_not_be_read_is_skipped_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "a", "closed/b", "d")
+    iterdir = Path.iterdir
+
+    def guarded(path: Path) -> Iterator[Path]:
+        if path.name == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return iterdir(path)
+
+    monkeypatch.setattr(Path, "iterdir", guarded)
+    skips = Skips()
+    assert without(tmp_path, tmp_path, skips) == [("a", "spam"), ("d", "spam")]
+    assert skips.named == [f"{tmp_path}/closed: the folder cannot be read (Permission denied)"]
+
+
+def test_links_of_a_folder(tmp_path: Path) -> None:
+    put(tmp_path, "elsewhere/x", "box/a")
+    (tmp_path / "box" / "to-file").symlink_to("a")
+    (tmp_path / "box" / "to-folder").symlink_to("../elsewhere")
+    (tmp_path / "box" / "broken").symlink_to("nowhere")
+    (tmp_path / "box" / "back").symlink_to(".")
+    (tmp_path / "elsewhere" / "round").symlink_to("../box")
+    skips = Skips()
+    assert without(tmp_path / "box", tmp_path, skips) == [
+        ("box/a", "spam"),
+        ("box/to-file", "spam"),
+        ("box/to-folder/x", "spam"),
+    ]
+    assert skips.named == [
+        f"{tmp_path}/box/back: the link leads back to a folder it is in",
+        f"{tmp_path}/box/broken: the link leads nowhere",
+        f"{tmp_path}/box/to-folder/round: the link leads back to a folder it is in",
+    ]
+
+
+def test_damaged_archive_in_a_folder_is_named_when_it_is_read(tmp_path: Path) -> None:
+    put(tmp_path, "1", "3")
+    put(tmp_path, "2.gz", content=gzip.compress(MAIL)[:-4])
+    raws = list(unlabelled(str(tmp_path), "spam", PLAIN, Skips()))
+    assert len(raws) == 3
+    with pytest.raises(SourceError, match=r"2\.gz: cannot be read \(damaged archive: .+\); check"):
+        raws[1].message()
+    assert raws[0].message() == raws[2].message()
+
+
+def test_encoding_that_nobody_knows(tmp_path: Path) -> None:
+    put(tmp_path, "a.tsv", content=b"ham\tx\n")
+    options = ReadingOptions(TableOptions(encoding="martian"))
+    with pytest.raises(SourceError, match=r"a\.tsv: unknown encoding: martian; give --encoding"):
+        list(labelled(str(tmp_path / "a.tsv"), options, Skips()))

@@ -1,0 +1,473 @@
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbspam.errors import SourceError, TableError
+from nbspam.reading.raw import Raw
+from nbspam.reading.skips import Skips
+from nbspam.reading.tables import TableOptions, read_lines, read_table
+
+Rows = list[tuple[str | None, str]]
+ROWS: Rows = [
+    ("ham", "see you at nine"),
+    ("spam", "you have won, claim “it” now"),
+    ("ham", "naïve question; why?"),
+]
+SAMPLE = Path(__file__).parents[2] / "sample_data" / "sms.tsv"
+
+
+def read(
+    path: Path, skips: Skips | None = None, labelled: bool = True, **options: str | None
+) -> list[Raw]:
+    return list(read_table(path, TableOptions(**options), skips or Skips(strict=True), labelled))
+
+
+def rows(
+    path: Path, skips: Skips | None = None, labelled: bool = True, **options: str | None
+) -> Rows:
+    found = []
+    for raw in read(path, skips, labelled, **options):
+        assert isinstance(raw.content, str)
+        found.append((raw.label, raw.content))
+    return found
+
+
+def file(tmp_path: Path, name: str, content: bytes | str) -> Path:
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def written(cells: Iterable[Sequence[str | None]], **dialect: object) -> str:
+    out = io.StringIO()
+    csv.writer(out, **dialect).writerows(cells)  # type: ignore[arg-type]
+    return out.getvalue()
+
+
+def parquet(cells: Rows) -> bytes:
+    out = io.BytesIO()
+    pd.DataFrame(cells, columns=["label", "text"]).to_parquet(out)
+    return out.getvalue()
+
+
+# Formats
+
+FORMATS: dict[str, bytes] = {
+    "a.tsv": "".join(f"{label}\t{text}\n" for label, text in ROWS).encode(),
+    "header.tsv": ("label\ttext\n" + "".join(f"{a}\t{b}\n" for a, b in ROWS)).encode(),
+    "a.csv": written(ROWS).encode(),
+    "header.csv": written([("text", "label"), *((b, a) for a, b in ROWS)]).encode(),
+    "a.jsonl": "".join(json.dumps({"label": a, "text": b}) + "\n" for a, b in ROWS).encode(),
+    "a.ndjson": "".join(
+        json.dumps({"text": b, "n": 1, "label": a}, ensure_ascii=False) + "\n" for a, b in ROWS
+    ).encode(),
+    "a.parquet": parquet(ROWS),
+}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "pack"),
+    [("", bytes), (".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)],
+)
+@pytest.mark.parametrize("name", FORMATS)
+def test_each_format_plain_and_packed(
+    name: str, suffix: str, pack: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    assert rows(file(tmp_path, name + suffix, pack(FORMATS[name]))) == ROWS
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if "parquet" not in name])
+def test_byte_order_mark_is_not_part_of_the_first_cell(name: str, tmp_path: Path) -> None:
+    assert rows(file(tmp_path, name, b"\xef\xbb\xbf" + FORMATS[name])) == ROWS
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if "parquet" not in name])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "UTF_16", "utf-32"])
+def test_wide_encodings_when_told(name: str, encoding: str, tmp_path: Path) -> None:
+    mark = "\ufeff" if encoding == "utf-16-le" else ""
+    path = file(tmp_path, name, (mark + FORMATS[name].decode()).encode(encoding))
+    assert rows(path, encoding=encoding) == ROWS
+
+
+def test_utf_16_when_not_told(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.tsv", FORMATS["a.tsv"].decode().encode("utf-16"))
+    with pytest.raises(TableError, match=r"a\.tsv: the file is UTF-16; add --encoding utf-16$"):
+        rows(path)
+
+
+def test_parquet_by_its_first_bytes(tmp_path: Path) -> None:
+    assert rows(file(tmp_path, "nameless", FORMATS["a.parquet"])) == ROWS
+
+
+def test_parquet_with_numbers_nothing_and_booleans(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"spam": [True, False, True], "text": ["a", "b", None]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert rows(tmp_path / "a.parquet") == [("spam", "a"), ("ham", "b"), ("spam", "")]
+
+
+def test_parquet_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match=r"a\.parquet: not a Parquet file .*; check it"):
+        rows(file(tmp_path, "a.parquet", b"PAR1 and then no more"))
+
+
+def test_sample_data_is_read_whole() -> None:
+    labels = [label for label, _ in rows(SAMPLE)]
+    assert (labels.count("ham"), labels.count("spam")) == (212, 92)
+
+
+# TSV
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"quoted from end to end"',
+        '"opens and never closes',
+        'closes only"',
+        'in the "middle" of it',
+        '"one" and "two"',
+        '""',
+        '"',
+    ],
+)
+def test_quotes_of_an_unquoted_tsv_belong_to_the_text(text: str, tmp_path: Path) -> None:
+    expected: Rows = [("ham", "before"), ("spam", text), ("ham", "after"), ("ham", "the end")]
+    path = file(tmp_path, "a.tsv", "".join(f"{label}\t{text}\n" for label, text in expected))
+    assert expected == rows(path)
+
+
+def test_many_quotes_of_an_unquoted_tsv_glue_nothing_together(tmp_path: Path) -> None:
+    expected: Rows = [
+        ("ham", '"one'),
+        ("ham", 'two"'),
+        ("spam", '"three"'),
+        ("ham", '"four'),
+        ("ham", 'five"'),
+        ("spam", "six"),
+    ]
+    path = file(tmp_path, "a.tsv", "".join(f"{label}\t{text}\n" for label, text in expected))
+    assert expected == rows(path)
+
+
+QUOTED: Rows = [
+    ("ham", 'she said "hello"'),
+    ("spam", "one line\nand one more"),
+    ("ham", "a tab\there"),
+    ("ham", '"all of it"'),
+]
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_ALL, csv.QUOTE_MINIMAL])
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_quoted_tables(name: str, quoting: int, line_end: str, tmp_path: Path) -> None:
+    delimiter = "\t" if name == "a.tsv" else ","
+    text = written(QUOTED, quoting=quoting, delimiter=delimiter, lineterminator=line_end)
+    assert rows(file(tmp_path, name, text)) == QUOTED
+
+
+def test_tsv_with_all_quoted_and_nothing_that_needs_it(tmp_path: Path) -> None:
+    text = written(ROWS, quoting=csv.QUOTE_ALL, delimiter="\t")
+    assert rows(file(tmp_path, "a.tsv", text)) == ROWS
+
+
+def test_tab_within_the_text_loses_nothing(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.tsv", "ham\tone\nspam\ttwo\tthree\tfour\nham\tfive\n")
+    assert rows(path) == [("ham", "one"), ("spam", "two three four"), ("ham", "five")]
+
+
+def test_crlf_and_no_line_end_at_the_end(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.tsv", "ham\tone\r\nspam\ttwo")
+    assert rows(path) == [("ham", "one"), ("spam", "two")]
+
+
+# CSV
+
+
+def test_kaggle_layout(tmp_path: Path) -> None:
+    text = 'v1,v2,,,\r\nham,"caf\xe9, at nine",,,\r\nspam,"win","now ","$5",\r\nham,bye,,,\r\n'
+    path = file(tmp_path, "a.csv", text.encode("latin-1"))
+    assert rows(path) == [("ham", "café, at nine"), ("spam", "win now  $5"), ("ham", "bye")]
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_other_delimiters(mark: str, tmp_path: Path) -> None:
+    text = f"label{mark}text\nham{mark}a, b, c\nspam{mark}d, e\nham{mark}f\n"
+    assert rows(file(tmp_path, "a.csv", text)) == [
+        ("ham", "a, b, c"),
+        ("spam", "d, e"),
+        ("ham", "f"),
+    ]
+
+
+def test_marks_within_the_first_text_are_no_delimiters(tmp_path: Path) -> None:
+    text = 'ham,"one; two; three; four, five"\nspam,x\nham,six; seven; eight\n'
+    path = file(tmp_path, "a.csv", text)
+    assert rows(path) == [
+        ("ham", "one; two; three; four, five"),
+        ("spam", "x"),
+        ("ham", "six; seven; eight"),
+    ]
+
+
+def test_bare_commas_in_the_last_column_lose_nothing(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.csv", "label,text\nham,well, yes, maybe\nspam,win\n")
+    assert rows(path) == [("ham", "well  yes  maybe"), ("spam", "win")]
+
+
+def test_quote_that_never_closes_costs_its_own_row_only(tmp_path: Path) -> None:
+    skips = Skips()
+    path = file(tmp_path, "a.csv", 'label,text\nham,one\nspam,"two\nham,three\nham,four\n')
+    assert rows(path, skips) == [("ham", "one"), ("ham", "three"), ("ham", "four")]
+    assert skips.named == [f"{path}:3: a quote opened here is never closed"]
+
+
+def test_quote_that_never_closes_in_a_long_table(tmp_path: Path) -> None:
+    skips = Skips()
+    lines = [f"ham,text {n}\n" for n in range(5_000)]
+    lines[10] = 'spam,"oops\n'
+    found = rows(file(tmp_path, "a.csv", "label,text\n" + "".join(lines)), skips)
+    assert len(found) == 4_999
+    assert skips.count == 1
+
+
+def test_quote_that_never_closes_in_the_last_row(tmp_path: Path) -> None:
+    skips = Skips()
+    path = file(tmp_path, "a.csv", 'label,text\nham,one\nspam,"two')
+    assert rows(path, skips) == [("ham", "one")]
+    assert skips.count == 1
+
+
+def test_row_is_named_by_the_line_it_begins_on(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.csv", 'label,text\nham,"one\ntwo\nthree"\nspam,four\n')
+    assert [raw.source for raw in read(path)] == [f"{path}:2", f"{path}:5"]
+
+
+def test_cell_beyond_any_bound_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nbspam.reading.tables._CELL_LIMIT", 100)
+    skips = Skips()
+    path = file(tmp_path, "a.csv", "label,text\nham,one\nspam," + "x" * 200 + "\nham,two\n")
+    assert rows(path, skips) == [("ham", "one"), ("ham", "two")]
+    assert skips.count == 1
+    csv.field_size_limit(131_072)
+
+
+# JSON lines
+
+
+def test_bad_json_lines_are_skipped_and_named(tmp_path: Path) -> None:
+    skips = Skips()
+    lines = ['{"label": "ham", "text": "one"}', "{oops", "[1, 2]", "", '{"text": "no label"}']
+    lines += ['{"label": "spam", "text": null}', "[" * 100_000]
+    path = file(tmp_path, "a.jsonl", "\n".join(lines))
+    assert rows(path, skips) == [("ham", "one"), ("spam", "")]
+    assert [name.removeprefix(f"{path}:").partition(" ")[0] for name in skips.named] == [
+        "2:",
+        "3:",
+        "7:",
+        "5:",
+    ]
+
+
+def test_half_a_character_in_json_can_be_written_out(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.jsonl", '{"label": "ham", "text": "\\ud800 \\ud83d\\ude00"}\n')
+    assert rows(path) == [("ham", "\ufffd 😀")]
+
+
+def test_json_numbers_and_booleans_are_labels(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.jsonl", '{"label": 1, "text": "x"}\n{"label": 0, "text": "y"}\n')
+    assert rows(path) == [("1", "x"), ("0", "y")]
+    path = file(tmp_path, "b.jsonl", '{"spam": true, "text": "x"}\n{"spam": false, "text": "y"}\n')
+    assert rows(path) == [("spam", "x"), ("ham", "y")]
+
+
+# Columns
+
+
+def test_columns_by_name_whatever_the_case(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.csv", "ID, Message ,CATEGORY\n1,hello,Ham\n2,win,SPAM\n")
+    assert rows(path) == [("ham", "hello"), ("spam", "win")]
+
+
+def test_columns_as_told(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.csv", "label,text,real,words\nx,y,ham,hello\nx,y,spam,win\n")
+    expected = [("ham", "hello"), ("spam", "win")]
+    assert expected == rows(path, label_column="real", text_column="Words")
+
+
+def test_columns_by_number_where_there_is_no_header(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.tsv", "7\thello\tham\n8\twin\tspam\n")
+    assert rows(path, label_column="3", text_column="2") == [("ham", "hello"), ("spam", "win")]
+
+
+def test_unknown_column_is_an_error_that_shows_the_others(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.csv", "label,text\nham,hello\n")
+    with pytest.raises(
+        TableError,
+        match=r"a\.csv: there is no column 'words'; give --text-column one of 'label', 'text'$",
+    ):
+        rows(path, text_column="words")
+
+
+def test_label_by_content(tmp_path: Path) -> None:
+    lines = [
+        f"{n}\ten\tmessage number {n} of many\t{'junk' if n % 3 else 'good'}" for n in range(12)
+    ]
+    found = rows(file(tmp_path, "a.tsv", "\n".join(lines)))
+    assert found[0] == ("good", "message number 0 of many")
+    assert {label for label, _ in found} == {"good", "junk"}
+
+
+def test_no_label_column(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.csv", "text\nhello\nwin\n")
+    with pytest.raises(TableError, match=r"a\.csv: no column among 'text' .*--label-column$"):
+        rows(path)
+    assert rows(path, labelled=False) == [(None, "hello"), (None, "win")]
+
+
+@pytest.mark.parametrize("name", ["spam", "is_spam", "Spam"])
+def test_column_called_spam_says_yes_or_no(name: str, tmp_path: Path) -> None:
+    path = file(tmp_path, "a.csv", f"text,{name}\nwin,1\nhello,0\ncash,TRUE\nbye,no\n")
+    expected = [("spam", "win"), ("ham", "hello"), ("spam", "cash"), ("ham", "bye")]
+    assert expected == rows(path)
+
+
+def test_three_classes_called_by_numbers(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.csv", "Teks,Label\nhalo apa kabar,0\nmenang hadiah,1\npromo baru,2\n")
+    expected = [("0", "halo apa kabar"), ("1", "menang hadiah"), ("2", "promo baru")]
+    assert expected == rows(path)
+
+
+def test_first_row_of_class_spam_is_no_header(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.tsv", "spam\twin now\nham\thello\n")
+    assert rows(path) == [("spam", "win now"), ("ham", "hello")]
+
+
+# Bad rows and empty tables
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_blank_lines_are_no_rows(name: str, tmp_path: Path) -> None:
+    text = FORMATS[name].replace(b"\n", b"\n\r\n")
+    skips = Skips()
+    assert rows(file(tmp_path, name, text), skips) == ROWS
+    assert skips.count == 0
+
+
+def test_table_of_one_class(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.tsv", "ham\tone\nham\ttwo\n")
+    assert rows(path) == [("ham", "one"), ("ham", "two")]
+
+
+def test_bad_rows_are_skipped_counted_and_named(tmp_path: Path) -> None:
+    skips = Skips()
+    path = file(tmp_path, "a.tsv", "ham\tone\nspam\n\n\ttwo\nham\tthree\n")
+    assert rows(path, skips) == [("ham", "one"), ("ham", "three")]
+    assert skips.named == [
+        f"{path}:2: the row has no text",
+        f"{path}:4: the row has no label",
+    ]
+
+
+def test_strict_stops_at_a_bad_row(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.tsv", "ham\tone\nspam\nham\tthree\n")
+    with pytest.raises(SourceError, match=r"a\.tsv:2: the row has no text; .*--strict"):
+        rows(path, Skips(strict=True))
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.tsv.gz"])
+def test_empty_table(name: str, tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="the table is empty; give one"):
+        rows(file(tmp_path, name, b""))
+
+
+@pytest.mark.parametrize("header", ["label,text", "text,label\n", "v1,v2,,,\r\n"])
+def test_header_alone_has_no_messages(header: str, tmp_path: Path) -> None:
+    assert rows(file(tmp_path, "a.csv", header)) == []
+
+
+# Encodings
+
+
+def test_line_that_is_not_utf8_is_windows_1252(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.tsv", "ham\tœuf €\n".encode("cp1252") + "ham\tœuf €\n".encode())
+    assert rows(path) == [("ham", "œuf €"), ("ham", "œuf €")]
+
+
+def test_encoding_as_told(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.tsv", "ham\tпривет\nspam\tприз\n".encode("koi8-r"))
+    assert rows(path, encoding="koi8-r") == [("ham", "привет"), ("spam", "приз")]
+
+
+def test_lines_that_are_not_in_the_encoding_told_are_skipped(tmp_path: Path) -> None:
+    skips = Skips()
+    path = file(tmp_path, "a.tsv", "ham\tplain\nspam\tcafé\nham\tmore\n")
+    assert rows(path, skips, encoding="ascii") == [("ham", "plain"), ("ham", "more")]
+    assert skips.named == [f"{path}:2: the line is not ascii (ordinal not in range(128))"]
+
+
+@pytest.mark.parametrize("encoding", ["no-such", "hex"])
+def test_encoding_that_is_none(encoding: str, tmp_path: Path) -> None:
+    with pytest.raises(LookupError, match="encoding"):
+        rows(file(tmp_path, "a.tsv", "ham\tplain\n"), encoding=encoding)
+
+
+def test_lines_of_text(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.txt", b"one\r\n\n  \ncaf\xe9\ttwo\nthree")
+    expected = [(1, "one"), (4, "café\ttwo"), (5, "three")]
+    assert expected == list(read_lines(path, None, Skips()))
+
+
+# Properties
+
+CELLS = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"], include_characters="\n\t"),
+    min_size=1,
+    max_size=30,
+).filter(str.strip)
+TABLE = st.lists(st.tuples(st.sampled_from(["ham", "spam"]), CELLS), min_size=1, max_size=8)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(TABLE, st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]))
+def test_csv_comes_back_as_it_was_written(
+    tmp_path_factory: pytest.TempPathFactory, table: Rows, quoting: int
+) -> None:
+    text = written([("label", "text"), *table], quoting=quoting)
+    path = file(tmp_path_factory.mktemp("csv"), "a.csv", text)
+    assert table == rows(path)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(TABLE)
+def test_unquoted_tsv_comes_back_as_it_was_written(
+    tmp_path_factory: pytest.TempPathFactory, table: Rows
+) -> None:
+    table = [(label, " ".join((text or "").split())) for label, text in table]
+    lines = "".join(f"{label}\t{text}\n" for label, text in table)
+    path = file(tmp_path_factory.mktemp("tsv"), "a.tsv", "label\ttext\n" + lines)
+    assert table == rows(path)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.binary(max_size=200), st.sampled_from(["a.tsv", "a.csv", "a.jsonl", "a.parquet"]))
+def test_any_bytes_are_rows_or_one_clear_error(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, name: str
+) -> None:
+    path = file(tmp_path_factory.mktemp("any"), name, content)
+    try:
+        found = rows(path, Skips(), labelled=False)
+    except (SourceError, OSError):
+        return
+    for _, text in found:
+        text.encode()
