@@ -39,8 +39,8 @@ PRECISION = (0.1, 0.4, 0.4, 0.4, 0.5)
 # two messages a class are no ground to turn a view's sign.  Measured on 200 + 200 mails by a filter
 # of 1 + 1 and 5 + 5: 43 and 83 % right with 0, 58 and 84 % with 10, 66 and 86 % with 30.
 FIRM = 20
-# Measured online, 1-ROCA% of P5 and P4.2: 0.432 and 0.085 at 1, 0.409 and 0.070 at 0.999, 0.432 and 0.067
-# at 0.998.
+# Measured online, 1-ROCA% of P5 and P4.2: 0.432 and 0.085 at 1, 0.409 and 0.070 at 0.999, 0.432
+# and 0.067 at 0.998.
 FORGET = 0.999
 
 Vector = tuple[float, ...]

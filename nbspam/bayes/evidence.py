@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 STRONGEST = 20
 SUM_SCALE = 5.0
-STRONG = 2.0
+STRONG = 2.5
 STRONG_SHRINK = 3.0
 LENGTH_CENTRE = 4.5
 TRACE_BOUND = 1.0

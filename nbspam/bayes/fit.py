@@ -93,7 +93,8 @@ def _sum_of_strongest(
     n = np.bincount(rows, minlength=n_rows)
     starts = np.concatenate(([0], np.cumsum(n)[:-1])) if n_rows else n
     taken = np.arange(len(rows)) - starts[sorted_rows] < most
-    return np.bincount(sorted_rows[taken], weights[order][taken], n_rows), np.minimum(n, most)
+    total = np.bincount(sorted_rows[taken], weights[order][taken], n_rows).astype(np.float64)
+    return total, np.minimum(n, most).astype(np.int64)
 
 
 def fit_calibration(views: Floats, offset: Floats, is_spam: Booleans) -> Calibration:

@@ -95,6 +95,9 @@ def _run(arguments: list[str]) -> int:
         name = f"{error.filename}: " if error.filename else ""
         _complain(f"{name}{error.strerror or error}; see to it and run it again")
         return ExitCode.ERROR
+    except ImportError as error:
+        _complain(f"a package it needs is missing ({error}); install nbspam anew")
+        return ExitCode.ERROR
     except (KeyboardInterrupt, click.Abort):
         _complain("interrupted; nothing was written")
         return 130

@@ -17,8 +17,9 @@ from nbspam.cli.options import (
     reading_options,
     tell,
 )
-from nbspam.model.classifier import Classifier, CutOffs, verdict
+from nbspam.model.classifier import Classifier
 from nbspam.model.lookup import Lookup
+from nbspam.model.verdict import CutOffs, verdict
 from nbspam.reading.raw import Raw
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.workers import token_sets
@@ -54,7 +55,7 @@ def command(sources: tuple[str, ...], model: Path, form: str, **options: Any) ->
         raws = (raw for source in sources or (STDIN,) for raw in any_kind(source, reading, skips))
         messages = token_sets(raws, skips)
         while batch := list(itertools.islice(messages, _BATCH)):
-            for line in _lines(batch, classifier, cut_offs, form):
+            for line in _lines(batch, classifier, cut_offs(lookup.head.spam_cutoff), form):
                 click.echo(line)
     tell(skips)
 

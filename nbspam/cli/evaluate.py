@@ -35,6 +35,15 @@ _BATCH = 500
     help="Train on the first N messages (or P percent), test on the rest.",
 )
 @click.option(
+    "--online", is_flag=True, help="Classify, then learn, in order; as a filter in use would."
+)
+@click.option(
+    "--batch",
+    type=int,
+    metavar="N",
+    help="With --online: messages classified before they are learned. [default: 1]",
+)
+@click.option(
     "--errors", type=click.IntRange(0), default=0, metavar="N", help="Show the N worst mistakes."
 )
 @click.option(
@@ -42,6 +51,12 @@ _BATCH = 500
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Write a JSON object for each message into FILE.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Draw ROC, calibration and scores into FILE (.png or .svg); needs matplotlib.",
 )
 @cut_off_options
 @learning_options
@@ -52,51 +67,66 @@ def command(
     model: Path,
     folds: int | None,
     train_first: str | None,
+    online: bool,
+    batch: int | None,
     errors: int,
     predictions: Path | None,
+    plot: Path | None,
     form: str,
     quiet: bool,
     **options: Any,
 ) -> None:
     """Measure how good the filter is on labelled messages.
 
-    By default it tests the saved model, on messages it should not have learned from.  --folds and
-    --train-first train on one part of the messages and test on another; no model file is read or
-    written then.  Figures are those of the TREC spam track, each with its 95 % interval.
+    By default it tests the saved model, on messages it should not have learned from.  --folds,
+    --train-first and --online train on some of the messages and test on others; no model file is
+    read or written then.  Figures are those of the TREC spam track, each with its 95 % interval.
 
     \b
     Examples:
       nbspam eval -m model.json --ham later-ham.mbox --spam later-spam.mbox
       nbspam eval --folds 10 messages.tsv
       nbspam eval --train-first 30% --errors 10 messages.tsv
+      nbspam eval --online --batch 100 --plot figures.png corpus/index
     """
-    if folds is not None and train_first is not None:
-        raise OptionError("--folds and --train-first are two ways to test; give one of them")
-    trains = folds is not None or train_first is not None
+    ways = [folds is not None, train_first is not None, online]
+    if sum(ways) > 1:
+        raise OptionError(
+            "--folds, --train-first and --online are three ways to test; give one of them"
+        )
+    if batch is not None and not online:
+        raise OptionError("--batch goes with --online; add it, or leave --batch out")
+    trains = any(ways)
     if not trains:
-        for name in ("alpha", "prior", "spam_label"):
+        for name in ("alpha", "prior", "scoring", "spam_label"):
             if options[name] is not None:
                 option = "--" + name.replace("_", "-")
                 raise OptionError(
-                    f"{option} is for training; add --folds or --train-first, or leave it out"
+                    f"{option} is for training; add --folds, --train-first or --online, or leave it"
+                    " out"
                 )
-    cut_offs = cut_offs_of(options)
+    cut_offs_for = cut_offs_of(options)
+    cut_offs = cut_offs_for(0.5)
     reading, skips = reading_of(options)
 
     from nbspam.cli.train import settings_of
     from nbspam.evaluation import protocols, report
+    from nbspam.evaluation.plot import check_plot, draw
     from nbspam.model.classifier import Classifier
     from nbspam.model.lookup import Lookup
     from nbspam.model.training import Corpus
     from nbspam.workers import token_sets
 
     settings = settings_of(options)
+    if plot is not None:
+        check_plot(plot)
     raws = labelled_messages(options, reading, skips)
     with report.progress(quiet) as shown:
         messages = shown(token_sets(raws, skips))
         if not trains:
             with Lookup(model) as lookup:
                 classifier = Classifier(lookup.head, lookup.counts)
+                cut_offs = cut_offs_for(lookup.head.spam_cutoff)
 
                 def prepared() -> Any:
                     while batch := list(itertools.islice(messages, _BATCH)):
@@ -111,6 +141,9 @@ def command(
                 sources.append(raw.source)
             if folds is not None:
                 found = protocols.folds(corpus, sources, folds, settings, cut_offs)
+            elif online:
+                size = 1 if batch is None else batch
+                found = protocols.online(corpus, sources, size, settings, cut_offs)
             else:
                 first = _first(train_first or "", len(corpus))
                 found = protocols.train_first(corpus, sources, first, settings, cut_offs)
@@ -122,11 +155,15 @@ def command(
             for outcome in found.outcomes:
                 line = json.dumps(report.prediction(outcome, found.classes))
                 file.write(f"{line}\n")
-    figures = report.compute(found, cut_offs)
+    computed = report.compute(found, cut_offs)
+    if plot is not None:
+        if found.positive is None:
+            raise OptionError("--plot: no class is called spam; name one with --spam-label")
+        draw(computed, plot)
     if form == "json":
-        click.echo(report.as_json(found, figures, skips.count, errors))
+        click.echo(report.as_json(computed, skips.count, errors))
     else:
-        report.print_report(found, figures, errors)
+        report.print_report(computed, errors)
 
 
 def _first(text: str, messages: int) -> int:

@@ -16,10 +16,11 @@ from nbspam.cli.options import (
     reading_options,
 )
 from nbspam.errors import SourceError
-from nbspam.model.classifier import Classifier, CutOffs, verdict
+from nbspam.model.classifier import Classifier
 from nbspam.model.explanation import Explanation, Word, explain
-from nbspam.model.head import Head
+from nbspam.model.head import BERNOULLI, Head
 from nbspam.model.lookup import Lookup
+from nbspam.model.verdict import verdict
 from nbspam.reading.raw import Raw
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
@@ -66,11 +67,11 @@ def command(source: str, model: Path, top: int, words: bool, form: str, **option
     with Lookup(model) as lookup:
         raw = _one(source, reading, skips)
         found = explain(Classifier(lookup.head, lookup.counts), message_tokens(raw.message()))
-        called = verdict(lookup.head, found.score, cut_offs)
+        called = verdict(lookup.head, found.score, cut_offs(lookup.head.spam_cutoff))
         if form == "json":
             click.echo(json.dumps(_as_json(raw, found, called, lookup.head), ensure_ascii=False))
         else:
-            _print(raw, found, called, lookup.head, top, cut_offs)
+            _print(raw, found, called, lookup.head, top)
 
 
 def _one(source: str, reading: ReadingOptions, skips: Skips) -> Raw:
@@ -94,9 +95,7 @@ def _one(source: str, reading: ReadingOptions, skips: Skips) -> Raw:
     return raw
 
 
-def _print(
-    raw: Raw, found: Explanation, called: str, head: Head, top: int, cut_offs: CutOffs
-) -> None:
+def _print(raw: Raw, found: Explanation, called: str, head: Head, top: int) -> None:
     score = found.score
     colour = None
     if head.positive is not None:
@@ -104,54 +103,44 @@ def _print(
     shown_verdict = click.style(called, fg=colour, bold=True)
     click.echo(f"{raw.source}: {shown_verdict}, probability {score.probability:.4f}")
     click.echo(f"log-odds in nats, {found.of} against {found.against}\n")
-    shown = found.words[:top]
-    hidden = found.words[top:]
+    shown, hidden = found.words[:top], found.words[top:]
+    rest = list(found.constants)
+    if hidden:
+        rest.insert(0, (f"{len(hidden)} more words", sum(word.share for word in hidden)))
     names = [f"in {name}" for name in head.classes]
-    width = max([len("every word's absence (bias)"), *(len(word.token) for word in shown)])
     wide = [max(len(name), 7) for name in names]
-    click.echo(
-        "  ".join(
-            [
-                "word".ljust(width),
-                "  weight",
-                *(n.rjust(w) for n, w in zip(names, wide, strict=True)),
-            ]
-        )
-        + "     share"
-    )
+    width = max(len(name) for name in [*(w.token for w in shown), *(n for n, _ in rest), _SUM])
+    heads = [name.rjust(w) for name, w in zip(names, wide, strict=True)]
+    click.echo("  ".join(["word".ljust(width), "  weight", *heads, "   share"]))
     longest = max((abs(word.share) for word in shown), default=0) or 1
     for word in shown:
         cells = [str(c).rjust(w) for c, w in zip(word.counts, wide, strict=True)]
-        click.echo(
-            "  ".join([word.token.ljust(width), f"{word.weight:+8.3f}", *cells])
-            + f"  {word.share:+8.3f}  {_bar(word.share / longest)}"
-        )
-    gap = 2 + 8 + sum(wide) + 2 * len(wide) + 2
-
-    def line(name: str, value: float) -> None:
-        click.echo(f"{name.ljust(width)}{' ' * gap}{value:+8.3f}")
-
-    if hidden:
-        line(f"{len(hidden)} weaker words", sum(word.share for word in hidden))
-    line("every word's absence (bias)", found.bias)
-    line("sum: the log-odds", found.total)
+        row = [word.token.ljust(width), f"{word.weight:+8.3f}", *cells, f"{word.share:+8.3f}"]
+        click.echo("  ".join([*row, _bar(word.share / longest)]).rstrip())
+    gap = " " * (2 + 8 + sum(wide) + 2 * len(wide) + 2)
+    for name, nats in [*rest, (_SUM, found.total)]:
+        click.echo(f"{name.ljust(width)}{gap}{nats:+8.3f}")
     if found.unknown:
         click.echo(f"\n{found.unknown} tokens the model has never seen say nothing")
-    click.echo(f"\n{_why(found, called, head, cut_offs)}")
+    click.echo(f"\n{_why(found, called)}")
 
 
-def _why(found: Explanation, called: str, head: Head, cut_offs: CutOffs) -> str:
+_SUM = "sum: the log-odds"
+
+
+def _why(found: Explanation, called: str) -> str:
     """Return one sentence that says what decided."""
     side = 1 if found.total > 0 else -1
-    strongest = [f"“{w.token}”" for w in found.words if w.share * side > 0][:3]
-    toward = found.of if side > 0 else found.against
-    words = (
-        f"mostly for {_and(strongest)}" if strongest else "for want of words that speak against it"
-    )
-    sentence = f"{called}: the sum leans to {toward} by {abs(found.total):.2f} nats, {words}"
-    if len(head.classes) == 2 and cut_offs != CutOffs():
-        sentence += f" (spam begins above {cut_offs.spam:g}, ham ends at {cut_offs.ham:g})"
-    return sentence + "."
+    toward = found.of if side > 0 else f"{found.against}"
+    strongest = [f"“{word.token}”" for word in found.words if word.share * side > 0][:3]
+    words = sum(word.share for word in found.words)
+    if not found.words:
+        reason = "by the calibration alone, for it knows none of its words"
+    elif words * side <= 0:
+        reason = "by the calibration alone: its words speak for the other side, too weakly"
+    else:
+        reason = f"mostly for {_and(strongest)}"
+    return f"{called}: the sum leans to {toward} by {abs(found.total):.2f} nats, {reason}."
 
 
 def _and(names: list[str]) -> str:
@@ -175,7 +164,8 @@ def _as_json(raw: Raw, found: Explanation, called: str, head: Head) -> dict[str,
         out["probabilities"] = dict(zip(head.classes, score.probabilities, strict=True))
         out["of"], out["against"] = found.of, found.against
     out["bias"] = found.bias
-    out["bernoulli_log_odds"] = score.bernoulli_log_odds
+    out["bernoulli_log_odds"] = found.bernoulli_log_odds
+    out["constants"] = dict(found.constants)
     out["unknown"] = found.unknown
     out["words"] = [_word(word, head) for word in found.words]
     return out
@@ -187,27 +177,23 @@ def _word(word: Word, head: Head) -> dict[str, Any]:
 
 
 def _print_words(model: Path, top: int, form: str) -> None:
-    """Print each class's strongest words: its weight less the highest of the other classes'."""
+    """Print the words that speak most strongly for each class."""
     from nbspam.model.json_file import read_model
 
     whole = read_model(model)
     head = whole.head
-    classifier = Classifier(head, lambda tokens: {})
+    weigh = Classifier(head, lambda tokens: {}).weights
+    rows = [(token, row, _leads(head, weigh(row))) for token, row in whole.counts.items()]
     ranked: dict[str, list[dict[str, Any]]] = {}
-    rows = [(token, row, classifier.weights(row)) for token, row in whole.counts.items()]
     for k, name in enumerate(head.classes):
-
-        def lead(row: tuple[float, ...], k: int = k) -> float:
-            return row[k] - max(w for i, w in enumerate(row) if i != k)
-
-        best = sorted(rows, key=lambda item: (-lead(item[2]), item[0]))[:top]
+        best = sorted(rows, key=lambda item: (-item[2][k], item[0]))[:top]
         ranked[name] = [
             {
                 "token": token,
-                "weight": lead(weights),
+                "weight": leads[k],
                 "counts": dict(zip(head.classes, row, strict=True)),
             }
-            for token, row, weights in best
+            for token, row, leads in best
         ]
     if form == "json":
         click.echo(json.dumps(ranked, ensure_ascii=False))
@@ -216,6 +202,16 @@ def _print_words(model: Path, top: int, form: str) -> None:
         click.echo(click.style(f"strongest for {name}, in nats", bold=True))
         width = max((len(word["token"]) for word in words), default=0)
         for word in words:
-            counts = ", ".join(f"{n} {c}" for c, n in word["counts"].items())
-            click.echo(f"  {word['token'].ljust(width)}  {word['weight']:+8.3f}  in {counts}")
+            counts = ", ".join(f"{c}: {n}" for c, n in word["counts"].items())
+            click.echo(f"  {word['token'].ljust(width)}  {word['weight']:+8.3f}  {counts}")
         click.echo()
+
+
+def _leads(head: Head, weights: tuple[float, ...]) -> list[float]:
+    """Return what a word's weights say for each class against the rest (plain: the next best)."""
+    if len(weights) == 1:
+        sign = 1 if head.positive_index == 1 else -1
+        return [-sign * weights[0], sign * weights[0]]
+    if head.scoring != BERNOULLI:
+        return list(weights)
+    return [w - max(weights[:k] + weights[k + 1 :]) for k, w in enumerate(weights)]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from nbspam.errors import OptionError
-from nbspam.model.classifier import CutOffs
+from nbspam.model.verdict import CutOffs
 from nbspam.reading.raw import HAM, SPAM, Raw, normal_label
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, labelled, unlabelled
@@ -87,10 +87,17 @@ labelled_sources = _decorate(
 )
 learning_options = _decorate(
     click.option(
+        "--scoring",
+        type=click.Choice(["evidence", "bernoulli"]),
+        help="How word weights become a score: blended and calibrated, or the textbook's plain sum."
+        " [default: evidence]",
+    ),
+    click.option(
         "--alpha",
         type=float,
         metavar="A",
-        help="Smoothing: pseudo-messages with and without each token, above 0. [default: 0.1]",
+        help="Smoothing: pseudo-messages with and without each token, above 0."
+        " [default: 0.05; bernoulli 0.1]",
     ),
     click.option(
         "--prior",
@@ -104,13 +111,16 @@ learning_options = _decorate(
 )
 cut_off_options = _decorate(
     click.option(
-        "--spam-cutoff", type=float, metavar="P", help="Spam is above this. [default: 0.5]"
+        "--spam-cutoff",
+        type=float,
+        metavar="P",
+        help="Spam is above this. [default: the model's, 0.5 unless --max-ham-blocked set it]",
     ),
     click.option(
         "--ham-cutoff",
         type=float,
         metavar="P",
-        help="Ham is up to this, and unsure between the two. [default: 0.5]",
+        help="Ham is up to this, and unsure between the two. [default: the model's]",
     ),
     click.option(
         "--ham-cost",
@@ -139,11 +149,15 @@ def _check_encoding(name: str) -> None:
         ) from error
 
 
-def cut_offs_of(options: dict[str, Any]) -> CutOffs:
-    """Take the cut-off options out of a command's."""
-    return CutOffs.of_options(
-        options.pop("spam_cutoff"), options.pop("ham_cutoff"), options.pop("ham_cost")
-    )
+def cut_offs_of(options: dict[str, Any]) -> Callable[[float], CutOffs]:
+    """Take the cut-off options out of a command's; raises OptionError.
+
+    Returns what gives the cut-offs, once the model's own is known.
+    """
+    spam, ham = options.pop("spam_cutoff"), options.pop("ham_cutoff")
+    cost = options.pop("ham_cost")
+    CutOffs.of_options(spam, ham, cost)  # a senseless option is wrong for any model
+    return lambda default: CutOffs.of_options(spam, ham, cost, default)
 
 
 def labelled_messages(

@@ -19,6 +19,7 @@ from nbspam.cli.options import (
     tell,
 )
 from nbspam.errors import ModelError, OptionError
+from nbspam.model.head import EVIDENCE
 
 
 @click.command("train")
@@ -26,10 +27,17 @@ from nbspam.errors import ModelError, OptionError
 @model_option
 @click.option("--replace", is_flag=True, help="Overwrite the model file if there is one.")
 @learning_options
+@click.option(
+    "--max-ham-blocked",
+    metavar="P%",
+    help="Choose the spam cut-off so that at most this share of ham is blocked, and store it.",
+)
 @reading_options
 @format_option
 @quiet_option
-def command(model: Path, replace: bool, form: str, quiet: bool, **options: Any) -> None:
+def command(
+    model: Path, replace: bool, max_ham_blocked: str | None, form: str, quiet: bool, **options: Any
+) -> None:
     """Learn from labelled messages and write a model.
 
     A SOURCE with labels is a table (TSV, CSV, JSON lines, Parquet), a folder with one sub-folder
@@ -44,17 +52,19 @@ def command(model: Path, replace: bool, form: str, quiet: bool, **options: Any) 
     Examples:
       nbspam train messages.tsv
       nbspam train --ham ~/Maildir --spam ~/Maildir/.Junk -m mail.json
+      nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
       nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
     """
     if model.exists() and not model.is_dir() and not replace:
         raise ModelError(f"{model}: there is a model already; add --replace to overwrite it")
     settings = settings_of(options)
+    limit = None if max_ham_blocked is None else _share(max_ham_blocked)
     reading, skips = reading_of(options)
     raws = labelled_messages(options, reading, skips)
 
     from nbspam.evaluation.report import progress
     from nbspam.model.json_file import write_model
-    from nbspam.model.training import Corpus, fit, token_counts
+    from nbspam.model.training import Corpus, fit, left_out_scores, token_counts, with_cut_off
     from nbspam.workers import token_sets
 
     corpus = Corpus()
@@ -63,13 +73,16 @@ def command(model: Path, replace: bool, form: str, quiet: bool, **options: Any) 
             corpus.add(raw.label or "", tokens)
     tell(skips)
     presence = corpus.presence()
-    fitted = fit(presence, corpus.labels, settings)
+    fitted = fit(presence, corpus.labels, settings, corpus.is_trace())
+    scores = left_out_scores(presence, fitted)
+    if limit is not None:
+        fitted = with_cut_off(fitted, scores, limit)
     if model == _default_place():
         model.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_model(model, fitted.head, token_counts(corpus.vocabulary, fitted.counts))
     if quiet and form == "text":
         return
-    estimate = _estimate(presence, fitted)
+    estimate = _estimate(fitted, scores)
     learned = dict(zip(fitted.head.classes, fitted.head.messages, strict=True))
     if form == "json":
         click.echo(
@@ -90,6 +103,8 @@ def command(model: Path, replace: bool, form: str, quiet: bool, **options: Any) 
         f"{model}: learned {len(corpus)} messages ({shown_counts}), {fitted.head.n_tokens} tokens"
     )
     click.echo(_sentence(estimate))
+    if limit is not None:
+        click.echo(_cut_off_sentence(fitted, limit))
 
 
 def settings_of(options: dict[str, Any]) -> Any:
@@ -97,19 +112,48 @@ def settings_of(options: dict[str, Any]) -> Any:
 
     Raises OptionError for a value that makes no sense.
     """
-    from nbspam.model.training import DEFAULT_ALPHA, Settings
+    from nbspam.model.training import ALPHA_LIMIT, Settings
 
     alpha, prior = options.pop("alpha"), options.pop("prior")
-    if alpha is None:
-        alpha = DEFAULT_ALPHA
-    if not 0 < alpha < math.inf:
+    if alpha is not None and not 0 < alpha <= ALPHA_LIMIT:
         raise OptionError(
-            f"--alpha must be above 0, not {alpha}: without smoothing one unseen word would decide"
-            f" everything; {DEFAULT_ALPHA} is the default"
+            f"--alpha must be above 0 and at most {ALPHA_LIMIT:g}, not {alpha}: without smoothing"
+            " one unseen word would decide everything; leave it out for the default"
         )
     if prior is not None and not 0 < prior < 1:
         raise OptionError(f"--prior must be between 0 and 1, not {prior}; leave it out to learn it")
-    return Settings(alpha=alpha, prior=prior, positive=options.pop("spam_label"))
+    return Settings(
+        alpha=alpha,
+        prior=prior,
+        scoring=options.pop("scoring") or EVIDENCE,
+        positive=options.pop("spam_label"),
+    )
+
+
+def _share(text: str) -> float:
+    """Return the share that `--max-ham-blocked` means: 0.1% or 0.001."""
+    try:
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share < 1:
+        raise OptionError(
+            f"--max-ham-blocked {text!r} is no share from 0 to below 1; try 0.1% or 0.001"
+        )
+    return share
+
+
+def _cut_off_sentence(fitted: Any, limit: float) -> str:
+    """Say where the cut-off came to lie, and what it can be worth."""
+    head = fitted.head
+    sentence = (
+        f"cut-off for at most {100 * limit:g} % of ham blocked: spam is above"
+        f" {head.spam_cutoff:.6g}, stored in the model; the shares above are those it gives"
+    )
+    ham = sum(head.messages) - head.messages[head.positive_index]
+    if limit * ham < 1:
+        sentence += f"; {ham} ham messages are too few to measure less than {100 / ham:.2g} %"
+    return sentence
 
 
 def _default_place() -> Path:
@@ -118,20 +162,20 @@ def _default_place() -> Path:
     return default_model()
 
 
-def _estimate(presence: Any, fitted: Any) -> dict[str, Any]:
+def _estimate(fitted: Any, scores: list[Any]) -> dict[str, Any]:
     """Return the leave-one-out estimate: what to expect on new messages like these."""
     from nbspam.evaluation.protocols import Evaluation, Outcome
     from nbspam.evaluation.report import compute
-    from nbspam.model.classifier import CutOffs, verdict
-    from nbspam.model.training import left_out_scores
+    from nbspam.model.verdict import CutOffs, verdict
 
-    head, cut_offs = fitted.head, CutOffs()
+    head = fitted.head
+    cut_offs = CutOffs.of_options(default=head.spam_cutoff)
     outcomes = [
         Outcome("", head.classes[k], score, verdict(head, score, cut_offs), ())
-        for k, score in zip(fitted.labels.tolist(), left_out_scores(presence, fitted), strict=True)
+        for k, score in zip(fitted.labels.tolist(), scores, strict=True)
     ]
     evaluation = Evaluation("leave-one-out", head.classes, head.positive, outcomes)
-    found = compute(evaluation, cut_offs).as_json()
+    found = compute(evaluation, cut_offs).figures.as_json()
     wanted = ("accuracy", "sc_pct", "bh_pct")
     return {key: found[key] for name in wanted for key in (name, f"{name}_ci")}
 

@@ -15,7 +15,7 @@ CEAS 2007 contest did alike; the tracks left it undefined).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,6 +200,42 @@ def _resampled(
         name: (float(np.percentile(values, 2.5)), float(np.percentile(values, 97.5)))
         for name, values in found.items()
     }
+
+
+class Bin(NamedTuple):
+    """A tenth of the probabilities: what was said and what was true."""
+
+    low: float
+    high: float
+    messages: int
+    mean_probability: float
+    spam_share: float
+
+
+def calibration_bins(spam: Booleans, probability: Floats, n_bins: int = 10) -> list[Bin]:
+    """Return the bins of equal width that hold a message, lowest first."""
+    which = np.minimum((probability * n_bins).astype(int), n_bins - 1)
+    return [
+        Bin(
+            k / n_bins,
+            (k + 1) / n_bins,
+            int((which == k).sum()),
+            float(probability[which == k].mean()),
+            float(spam[which == k].mean()),
+        )
+        for k in range(n_bins)
+        if (which == k).any()
+    ]
+
+
+def calibration_error(bins: Sequence[Bin]) -> float:
+    """Return the expected calibration error: the mean gap of the bins, weighed by their messages.
+
+    Naeini, Cooper and Hauskrecht 2015.
+    """
+    total = sum(found.messages for found in bins)
+    gaps = (abs(b.mean_probability - b.spam_share) * b.messages for b in bins)
+    return sum(gaps) / total if total else 0.0
 
 
 def confusion(

@@ -7,10 +7,21 @@ import numpy as np
 
 from nbspam.bayes.matrix import Presence
 from nbspam.errors import OptionError, SourceError, TrainingError
-from nbspam.model.classifier import Classifier, CutOffs, Score, verdict
+from nbspam.model.classifier import Classifier, Score
 from nbspam.model.explanation import Word, explain
 from nbspam.model.head import Head
-from nbspam.model.training import Corpus, Fit, Settings, class_names, fit, matrix_scores
+from nbspam.model.learner import Learner
+from nbspam.model.training import (
+    Corpus,
+    Fit,
+    Settings,
+    class_names,
+    empty_head,
+    fit,
+    matrix_scores,
+    token_counts,
+)
+from nbspam.model.verdict import CutOffs, verdict
 from nbspam.reading.raw import Raw
 
 TELLING_WORDS = 8  # kept of each mistake
@@ -106,6 +117,56 @@ def folds(
     return Evaluation(f"{k} folds", classes, positive, ordered)
 
 
+def online(
+    corpus: Corpus, sources: Sequence[str], batch: int, settings: Settings, cut_offs: CutOffs
+) -> Evaluation:
+    """Classify, then learn, in order, a batch at a time; the first batch is learned uncounted.
+
+    As `train --update` on each day's mail would: the calibration is refined by the score that each
+    message got before it was learned.
+    """
+    labels = corpus.labels
+    if batch < 1 or len(labels) <= batch:
+        raise OptionError(
+            f"--batch {batch}: of {len(labels)} messages the first batch is not counted;"
+            " give a smaller number, of 1 at least"
+        )
+    learner = _first_batch(corpus, batch, settings)
+    vocabulary = corpus.vocabulary
+    presence = corpus.presence()
+    outcomes = []
+    for start in range(batch, len(labels), batch):
+        classifier = learner.classifier()
+        scored = []
+        for i in range(start, min(start + batch, len(labels))):
+            columns = presence.indices[presence.indptr[i] : presence.indptr[i + 1]].tolist()
+            tokens = {vocabulary[j] for j in columns}
+            outcome = _outcome(classifier, sources[i], labels[i], tokens, cut_offs)
+            outcomes.append(outcome)
+            scored.append((labels[i], tokens, outcome.score))
+        for label, tokens, score in scored:
+            learner.learn(label, tokens, score)
+    head = learner.head
+    return Evaluation(f"online, {batch} at a time", head.classes, head.positive, outcomes)
+
+
+def _first_batch(corpus: Corpus, batch: int, settings: Settings) -> Learner:
+    """Return a learner of the first messages; the classes are those of all."""
+    labels = corpus.labels
+    classes, positive = class_names(labels, settings.positive)
+    presence = corpus.presence()[:batch]
+    vocabulary = corpus.vocabulary
+    if set(labels[:batch]) == set(classes):
+        fitted = fit(presence, labels[:batch], settings, corpus.is_trace())
+        counts = {token: tuple(row) for token, row in token_counts(vocabulary, fitted.counts)}
+        return Learner(fitted.head, counts)
+    learner = Learner(empty_head(classes, positive, settings), {})
+    for i in range(batch):
+        columns = presence.indices[presence.indptr[i] : presence.indptr[i + 1]].tolist()
+        learner.learn(labels[i], [vocabulary[j] for j in columns], None)
+    return learner
+
+
 def _train_and_test(
     corpus: Corpus,
     sources: Sequence[str],
@@ -116,7 +177,7 @@ def _train_and_test(
 ) -> tuple[Head, list[Outcome]]:
     presence: Presence = corpus.presence()
     labels = corpus.labels
-    fitted = fit(presence[train], [labels[i] for i in train], settings)
+    fitted = fit(presence[train], [labels[i] for i in train], settings, corpus.is_trace())
     rows = presence[test]
     scores = matrix_scores(rows, fitted)
     outcomes = []

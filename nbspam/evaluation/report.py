@@ -2,15 +2,25 @@
 
 import json
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from nbspam.evaluation.metrics import Figures, confusion, figures
+from nbspam.evaluation.metrics import (
+    Bin,
+    Booleans,
+    Figures,
+    Floats,
+    calibration_bins,
+    calibration_error,
+    confusion,
+    figures,
+)
 from nbspam.evaluation.protocols import Evaluation, Outcome, worst_mistakes
-from nbspam.model.classifier import UNSURE, CutOffs
+from nbspam.model.verdict import UNSURE, CutOffs
 
 T = TypeVar("T")
 
@@ -28,21 +38,30 @@ _ROWS = (
 )
 
 
-def compute(evaluation: Evaluation, cut_offs: CutOffs) -> Figures:
+class Report(NamedTuple):
+    """An evaluation with its figures."""
+
+    evaluation: Evaluation
+    figures: Figures
+    bins: list[Bin]  # empty without a positive class
+    spam: Booleans  # (n,)
+    log_odds: Floats  # (n,)
+    probability: Floats  # (n,)
+
+
+def compute(evaluation: Evaluation, cut_offs: CutOffs) -> Report:
     """Return the figures of an evaluation; those of the positive class need one."""
     outcomes = evaluation.outcomes
     positive = evaluation.positive
     spam = np.array([o.label == positive for o in outcomes], dtype=bool)
-    found = figures(
-        spam,
-        np.array([o.score.log_odds for o in outcomes], dtype=float),
-        np.array([o.score.probability for o in outcomes], dtype=float),
-        np.array([o.verdict == positive for o in outcomes], dtype=bool),
-        cut_offs.spam,
-    )
-    if len(evaluation.classes) == 2:
-        return found
-    return _of_many_classes(evaluation, found)
+    log_odds = np.array([o.score.log_odds for o in outcomes], dtype=float)
+    probability = np.array([o.score.probability for o in outcomes], dtype=float)
+    called = np.array([o.verdict == positive for o in outcomes], dtype=bool)
+    found = figures(spam, log_odds, probability, called, cut_offs.spam)
+    bins = calibration_bins(spam, probability) if positive is not None else []
+    if len(evaluation.classes) > 2:
+        found = _of_many_classes(evaluation, found)
+    return Report(evaluation, found, bins, spam, log_odds, probability)
 
 
 def _of_many_classes(evaluation: Evaluation, found: Figures) -> Figures:
@@ -68,18 +87,21 @@ def _of_many_classes(evaluation: Evaluation, found: Figures) -> Figures:
     return Figures(values, intervals)
 
 
-def as_json(evaluation: Evaluation, found: Figures, skipped: int, errors: int) -> str:
+def as_json(report: Report, skipped: int, errors: int) -> str:
     """Return the report as one JSON object."""
+    evaluation, found, bins = report[:3]
     outcomes = evaluation.outcomes
     table = confusion(
         [o.label for o in outcomes], [o.verdict for o in outcomes], evaluation.classes
     )
     names = _verdict_names(evaluation)
-    report: dict[str, Any] = {
+    out: dict[str, Any] = {
         "protocol": evaluation.protocol,
         **found.as_json(),
         "unsure": sum(o.verdict == UNSURE for o in outcomes),
         "skipped": skipped,
+        "calibration_error": calibration_error(bins) if bins else None,
+        "calibration": [b._asdict() for b in bins],
         "classes": list(evaluation.classes),
         "confusion": {
             name: dict(zip(names, row, strict=True))
@@ -87,11 +109,11 @@ def as_json(evaluation: Evaluation, found: Figures, skipped: int, errors: int) -
         },
     }
     if errors:
-        report["errors"] = [
+        out["errors"] = [
             prediction(o, evaluation.classes) | {"words": [w._asdict() for w in o.words]}
             for o in worst_mistakes(evaluation, errors)
         ]
-    return json.dumps(report, ensure_ascii=False, indent=1)
+    return json.dumps(out, ensure_ascii=False, indent=1)
 
 
 def prediction(outcome: Outcome, classes: tuple[str, ...]) -> dict[str, Any]:
@@ -108,11 +130,13 @@ def prediction(outcome: Outcome, classes: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def print_report(evaluation: Evaluation, found: Figures, errors: int) -> None:
+def print_report(report: Report, errors: int) -> None:
     """Print the report to standard output, with colours and lines on a terminal only."""
+    evaluation, found, bins = report[:3]
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     terminal = sys.stdout.isatty()
     # In a pipe the width is the content's: nothing is cut for want of a screen.
@@ -122,7 +146,7 @@ def print_report(evaluation: Evaluation, found: Figures, errors: int) -> None:
     def table(*columns: str) -> Table:
         made = Table(box=style, pad_edge=False, header_style="bold")
         for i, name in enumerate(columns):
-            made.add_column(name, justify="left" if not i else "right", overflow="fold")
+            made.add_column(Text(name), justify="left" if not i else "right", overflow="fold")
         return made
 
     counts = dict.fromkeys(evaluation.classes, 0)
@@ -152,10 +176,52 @@ def print_report(evaluation: Evaluation, found: Figures, errors: int) -> None:
         evaluation.classes,
     )
     for name, row in zip(evaluation.classes, counted, strict=True):
-        grid.add_row(name, *map(str, row))
+        grid.add_row(Text(name), *map(str, row))
     console.print(grid)
+    if bins:
+        console.print()
+        _print_calibration(console, table, report)
     if errors:
         _print_mistakes(console.print, worst_mistakes(evaluation, errors))
+
+
+def _print_calibration(console: Any, table: Any, report: Report) -> None:
+    """Print what the probabilities said and what was true, and how the scores lie."""
+    rows = table("P(spam)", "messages", "said", "true")
+    for b in report.bins:
+        rows.add_row(
+            f"{b.low:.1f} to {b.high:.1f}",
+            str(b.messages),
+            f"{b.mean_probability:.4f}",
+            f"{b.spam_share:.4f}",
+        )
+    console.print(rows)
+    error = calibration_error(report.bins)
+    console.print(f"calibration error {error:.4f} (mean gap of said and true)", markup=False)
+    console.print()
+    rows = table("log-odds", "ham", "spam", "")
+    rows.columns[3].justify = "left"
+    for low, high, ham, spam in histogram(report.spam, report.log_odds):
+        bar = "h" * _bar_length(ham, report) + "S" * _bar_length(spam, report)
+        rows.add_row(f"{low:+.0f} to {high:+.0f}", str(ham), str(spam), bar)
+    console.print(rows)
+
+
+def histogram(spam: Booleans, log_odds: Floats) -> list[tuple[float, float, int, int]]:
+    """Return (from, to, ham, spam) for each two nats of score; the ends take what is beyond."""
+    edges = np.arange(-14, 15, 2)
+    held = np.clip(log_odds, edges[0], edges[-1] - 1e-9)
+    ham, _ = np.histogram(held[~spam], edges)
+    spams, _ = np.histogram(held[spam], edges)
+    return [
+        (float(low), float(high), int(h), int(s))
+        for low, high, h, s in zip(edges[:-1], edges[1:], ham, spams, strict=True)
+    ]
+
+
+def _bar_length(count: int, report: Report) -> int:
+    """Return the length of a bar: in proportion, but never nothing for something."""
+    return -(-40 * count // max(1, len(report.spam)))
 
 
 def _print_mistakes(write: Any, mistakes: list[Outcome]) -> None:
@@ -192,7 +258,7 @@ def progress(quiet: bool) -> Iterator["Progress"]:
     columns = (
         SpinnerColumn(),
         TextColumn("{task.completed:,.0f} messages"),
-        TextColumn("{task.speed:,.0f}/s", justify="right"),
+        TextColumn("{task.fields[rate]}", justify="right"),
         TimeElapsedColumn(),
     )
     with Bar(*columns, console=Console(file=sys.stderr), transient=True) as bar:
@@ -210,7 +276,10 @@ class Progress:
         if self._bar is None:
             yield from items
             return
-        task = self._bar.add_task("reading", total=None)
-        for item in items:
+        task = self._bar.add_task("reading", total=None, rate="")
+        started = time.monotonic()
+        for done, item in enumerate(items, 1):
             yield item
-            self._bar.advance(task)
+            if done % 50 == 0:
+                rate = f"{done / (time.monotonic() - started):,.0f}/s"
+                self._bar.update(task, completed=done, rate=rate)

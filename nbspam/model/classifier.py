@@ -10,6 +10,7 @@ from nbspam.model.head import BERNOULLI, Head
 from nbspam.tokens.headers import TRACE
 
 Counts = Mapping[str, tuple[int, ...]]
+IMPOSSIBLE = 1e9  # nats
 
 
 class Score(NamedTuple):
@@ -84,7 +85,8 @@ class Classifier:
         if head.scoring == BERNOULLI:
             rows = [row for token in tokens if (row := known[token]) is not None]
             return score_of_joints(head, joints(head.bias, rows))
-        own, trace = [], []
+        own: list[tuple[float, ...]] = []
+        trace: list[tuple[float, ...]] = []
         for token in tokens:
             row = known[token]
             if row is not None:
@@ -139,9 +141,9 @@ def score_of_evidence(
         p, q = sigmoid(spoken[0]), sigmoid(-spoken[0])
         both = (q, p) if head.positive_index == 1 else (p, q)
         return Score(spoken[0], p, both, evidences)
-    # Each class against the rest has its own probability; they are scaled to add up to 1.
-    logs = [-math.log1p(math.exp(-z)) if z > -30 else z for z in spoken]
-    return score_of_joints(head, logs)._replace(evidences=evidences)
+    # Two classes speak with z and -z, and the sigmoid of z is the softmax of half of both; so it is
+    # with more.  (Softmax of z itself: log-loss 0.166 against 0.129 on sms_indonesian, 5 folds.)
+    return score_of_joints(head, [z / 2 for z in spoken])._replace(evidences=evidences)
 
 
 def score_of_joints(head: Head, log_scores: Sequence[float]) -> Score:
@@ -152,8 +154,11 @@ def score_of_joints(head: Head, log_scores: Sequence[float]) -> Score:
         positive = max(range(len(log_scores)), key=log_scores.__getitem__)
     others = [value for k, value in enumerate(log_scores) if k != positive]
     top = max(others)
-    rest = top if len(others) == 1 else top + math.log(sum(math.exp(o - top) for o in others))
-    odds = log_scores[positive] - rest
+    if top == -math.inf or log_scores[positive] == -math.inf:
+        # A class that has no message is impossible; JSON has no infinity to say so with.
+        odds = IMPOSSIBLE if top == -math.inf else -IMPOSSIBLE
+    else:
+        odds = log_scores[positive] - top - math.log(sum(math.exp(o - top) for o in others))
     if len(log_scores) == 2:  # so that the two agree to the last digit
         probabilities[positive] = sigmoid(odds)
         probabilities[1 - positive] = sigmoid(-odds)

@@ -107,9 +107,9 @@ def _load(fields: dict[str, Any]) -> Head:
     classes, messages, derived = fields["classes"], fields["messages"], fields["derived"]
     _require(
         isinstance(classes, list)
-        and 0 < len(set(map(str, classes))) == len(classes)
+        and 2 <= len(set(map(str, classes))) == len(classes)
         and all(isinstance(name, str) and name for name in classes),
-        "no list of class names",
+        "no list of two class names or more",
     )
     _require(_are_counts(messages, len(classes)), "no message count per class")
     alpha, prior, positive = fields["alpha"], fields["prior"], fields["positive"]

@@ -155,6 +155,13 @@ def read_model(path: Path) -> Model:
                 f"{path}: is damaged: the counts {str(row)[:80]} of the token {token[:80]!r} make"
                 " no sense; restore it from a copy or train again"
             )
+    keys = [token_key(token).encode() for token in tokens]
+    for before, after in itertools.pairwise(keys):
+        if before >= after:
+            raise ModelError(
+                f"{path}: is damaged: {after.decode()} stands in the wrong place, and tokens are found by"
+                " their order; restore it from a copy or train again"
+            )
     return Model(head, {token: tuple(row) for token, row in tokens.items()})
 
 

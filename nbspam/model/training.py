@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from nbspam.bayes import leave_one_out, matrix
-from nbspam.bayes.bernoulli import log_priors
+from nbspam.bayes.bernoulli import log_priors, sigmoid
 from nbspam.bayes.calibration import untrained
 from nbspam.bayes.evidence import Evidence
 from nbspam.bayes.fit import evidence_of_rows, fit_calibration, one_against_rest
@@ -31,6 +31,7 @@ from nbspam.tokens.headers import TRACE
 # Plain Bernoulli: chosen on the training half of P1 by leave-one-out, 10 errors of 1,674 against 18
 # and 34 for 0.3 and 1.  Evidence: docs/how-it-decides.md.
 DEFAULT_ALPHA = {BERNOULLI: 0.1, EVIDENCE: 0.05}
+ALPHA_LIMIT = 1e6  # beyond it every weight is nothing, and far beyond it logarithms overflow
 _ENTRIES = 2_000_000  # of the matrix, whose evidence is computed at a time
 Booleans = NDArray[np.bool_]
 
@@ -128,6 +129,25 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
     return tuple(classes), positive
 
 
+def empty_head(classes: tuple[str, ...], positive: str | None, settings: Settings) -> Head:
+    """Return the head of a model of these classes that has learned nothing yet."""
+    return with_bias(
+        Head(
+            classes=classes,
+            messages=(0,) * len(classes),
+            alpha=settings.effective_alpha,
+            prior=settings.prior,
+            positive=positive,
+            scoring=settings.scoring,
+            calibration=untrained(),
+            spam_cutoff=0.5,
+            n_tokens=0,
+            tokens_with_count=tuple({} for _ in classes),
+            bias=(),
+        )
+    )
+
+
 def fit(
     presence: Presence,
     labels: Sequence[str],
@@ -144,15 +164,8 @@ def fit(
     counts = matrix.class_counts(presence, indices, len(classes))
     messages = np.bincount(indices, minlength=len(classes))
     known = counts.any(axis=0)
-    head = Head(
-        classes=classes,
+    head = empty_head(classes, positive, settings)._replace(
         messages=tuple(map(int, messages)),
-        alpha=settings.effective_alpha,
-        prior=settings.prior,
-        positive=positive,
-        scoring=settings.scoring,
-        calibration=untrained(),
-        spam_cutoff=0.5,
         n_tokens=int(known.sum()),
         tokens_with_count=tuple(
             dict(
@@ -163,7 +176,6 @@ def fit(
             )
             for row in counts
         ),
-        bias=(),
     )
     if is_trace is None:
         is_trace = np.zeros(presence.shape[1], dtype=bool)
@@ -220,6 +232,28 @@ def _evidence(
         trace.append(found[1])
         first = last
     return np.concatenate(views), np.concatenate(trace)
+
+
+def with_cut_off(fitted: Fit, scores: Sequence[Score], limit: float) -> Fit:
+    """Return the fit with the lowest cut-off from 0.5 that blocks at most `limit` of the ham.
+
+    scores: of the training messages, left out.  limit: a share, 0 to below 1.
+    Raises TrainingError for more than two classes, whose verdict no cut-off decides.
+    """
+    head = fitted.head
+    if len(head.classes) > 2:
+        raise TrainingError(
+            "--max-ham-blocked needs two classes: of more the most probable one is the verdict;"
+            " leave it out"
+        )
+    ham = sorted(
+        score.log_odds
+        for score, k in zip(scores, fitted.labels.tolist(), strict=True)
+        if k != head.positive_index
+    )
+    highest_delivered = ham[-(int(len(ham) * limit) + 1)]
+    cut_off = max(0.5, sigmoid(highest_delivered))
+    return fitted._replace(head=head._replace(spam_cutoff=cut_off))
 
 
 def left_out_scores(presence: Presence, fitted: Fit) -> list[Score]:

@@ -36,9 +36,9 @@ _NEVER = frozenset(
     "x-mozilla-keys x-gmail-labels x-evolution x-evolution-source content-length lines x-bogosity "
     "x-virus-scanned x-virus-status x-text-classification x-scl x-sieve x-folder x-imapbase "
     "authentication-results received-spf dkim-signature domainkey-signature "
-    "x-google-dkim-signature x-gm-message-state x-google-smtp-source x-received list-id list-post list-help "
-    "list-subscribe list-unsubscribe list-archive list-owner sender x-beenthere errors-to "
-    "x-mailman-version mailing-list x-mailing-list precedence".split()
+    "x-google-dkim-signature x-gm-message-state x-google-smtp-source x-received list-id list-post "
+    "list-help list-subscribe list-unsubscribe list-archive list-owner sender x-beenthere "
+    "errors-to x-mailman-version mailing-list x-mailing-list precedence".split()
 )
 _NEVER_BEGINS = (
     "x-spam", "x-nbspam", "x-crm114", "x-dspam", "x-rspamd", "x-osbf", "x-junk", "x-ham",

@@ -61,6 +61,14 @@ _SAME_COLOUR = 48
 _DEPTH_LIMIT = 200
 
 
+_BEGINS = re.compile(r"\s{0,200}<(?:html|!doctype|head|body|table|div)\b", re.IGNORECASE)
+
+
+def looks_like_html(text: str) -> bool:
+    """Return whether a text is HTML whatever its type says."""
+    return _BEGINS.match(text) is not None
+
+
 def html_text(source: str) -> tuple[str, list[str], set[str]]:
     """Return the visible text of an HTML source, its links' targets, and tokens for its tricks."""
     links: list[str] = []
@@ -104,7 +112,9 @@ def _careful(source: str, links: list[str], tricks: set[str]) -> str:
     pieces: list[str] = []
     # (tag's name, why its text is hidden or "", text colour, background)
     open_tags: list[tuple[str, str, tuple[int, ...], tuple[int, ...]]] = []
-    hidden, colour, ground = "", (0, 0, 0), (255, 255, 255)
+    hidden = ""
+    colour: tuple[int, ...] = (0, 0, 0)
+    ground: tuple[int, ...] = (255, 255, 255)
     end = 0
     for tag in _TAG.finditer(source):
         between = source[end : tag.start()]

@@ -2,7 +2,7 @@
 
 from nbspam.reading.message import Message
 from nbspam.tokens.headers import header_tokens
-from nbspam.tokens.html import html_text
+from nbspam.tokens.html import html_text, looks_like_html
 from nbspam.tokens.text import SHORT, link_tokens, short_text_tokens, text_tokens, words_of
 from nbspam.tokens.unicode import undo_tricks
 
@@ -13,7 +13,6 @@ RULES = 1
 def message_tokens(message: Message) -> set[str]:
     """Return the set of tokens of a message."""
     tokens: set[str] = header_tokens(message.headers) if message.headers else set()
-    length, short = 0, ""
     for part in message.parts:
         text = part.text
         if message.headers:
@@ -22,7 +21,7 @@ def message_tokens(message: Message) -> set[str]:
                 _add_filename(part.filename, tokens)
         if not text:
             continue
-        if part.content_type == "text/html":
+        if part.content_type == "text/html" or looks_like_html(text):
             text, links, tricks = html_text(text)
             tokens |= tricks
             for link in set(links):
@@ -31,11 +30,8 @@ def message_tokens(message: Message) -> set[str]:
             text, tricks = undo_tricks(text)
             tokens |= tricks
         tokens |= text_tokens(text)
-        length += len(text)
-        short = text
-    # One text of SMS length is all there is.
-    if 0 < length == len(short) <= SHORT:
-        tokens |= short_text_tokens(short)
+        if not message.headers:
+            tokens |= short_text_tokens(text[:SHORT])
     return tokens
 
 

@@ -154,6 +154,7 @@ def test_text_without_mistakes_says_so(capsys):
     assert "no mistakes" in printed(capsys, right, errors=5)
 
 
+# Fails: rich takes the class names in the table for its markup, MarkupError.
 def test_class_names_are_no_markup(capsys):
     evaluation = Evaluation(
         "a test",
@@ -191,6 +192,7 @@ class Terminal(io.StringIO):
         return True
 
 
+# Fails: the speed is None before the second message, and has no format; TypeError.
 def test_progress_on_a_terminal_is_shown(monkeypatch):
     stream = Terminal()
     monkeypatch.setattr("sys.stderr", stream)

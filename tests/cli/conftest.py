@@ -1,0 +1,154 @@
+"""Running nbspam: in this process, which is fast, or as a program of its own."""
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from nbspam.cli import main
+
+ROOT = Path(__file__).parents[2]
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def sample():
+    """Return the folder with the sample data."""
+    return ROOT / "sample_data"
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path_factory, monkeypatch):
+    """Keep the user's own model and settings out of the tests."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("NBSPAM_MODEL", "XDG_DATA_HOME", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return home
+
+
+def _run(arguments, stdin=b""):
+    kept = sys.argv, sys.stdin, sys.stdout, sys.stderr
+    streams = [io.TextIOWrapper(io.BytesIO(b), encoding="utf-8") for b in (stdin, b"", b"")]
+    sys.argv = ["nbspam", *map(str, arguments)]
+    sys.stdin, sys.stdout, sys.stderr = streams
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code
+    finally:
+        for stream in streams[1:]:
+            stream.flush()
+        sys.argv, sys.stdin, sys.stdout, sys.stderr = kept
+    out, err = (stream.buffer.getvalue().decode() for stream in streams[1:])
+    return Result(int(code or 0), out, err)
+
+
+@pytest.fixture
+def nbspam():
+    """Return a function that runs nbspam with arguments, and standard input as bytes."""
+
+    def run(*arguments, stdin=b""):
+        return _run(arguments, stdin)
+
+    return run
+
+
+@pytest.fixture
+def program():
+    """Return a function that runs nbspam as a program of its own."""
+
+    def run(*arguments, shell=None, **options):
+        command = [sys.executable, "-m", "nbspam", *map(str, arguments)]
+        if shell is not None:  # {} stands for the command
+            command = ["sh", "-c", shell.format('"$@"'), "sh", *command]
+        if "input" not in options:
+            options.setdefault("stdin", subprocess.DEVNULL)
+        options["env"] = os.environ | {"PYTHONWARNINGS": "error"} | options.get("env", {})
+        done = subprocess.run(command, capture_output=True, timeout=60, check=False, **options)
+        out, err = (os.fsdecode(written) for written in (done.stdout, done.stderr))
+        return Result(done.returncode, out, err)
+
+    return run
+
+
+SPAM = "win a free prize now", "free prize for the winner", "claim the free cash prize today"
+HAM = "lunch at noon today", "see you at the meeting", "the meeting notes are here"
+PROMO = "sale on shoes this week", "shoes with ten percent off", "new shoes in the shop"
+
+
+def write_table(path: Path, *rows, delimiter="\t"):
+    path.write_text("".join(delimiter.join(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Return a table of 12 spam and 18 ham, in turns."""
+    rows = []
+    for i in range(12):
+        rows += [("spam", f"{SPAM[i % 3]} {i}"), ("ham", f"{HAM[i % 3]} {i}")]
+    rows += [("ham", f"{HAM[i % 3]} again") for i in range(6)]
+    return write_table(tmp_path / "messages.tsv", *rows)
+
+
+@pytest.fixture
+def three_classes(tmp_path):
+    """Return a table of 8 ham, 8 promo and 8 spam."""
+    rows = []
+    for i in range(8):
+        rows += [("ham", HAM[i % 3]), ("promo", PROMO[i % 3]), ("spam", SPAM[i % 3])]
+    return write_table(tmp_path / "three.tsv", *rows)
+
+
+@pytest.fixture
+def make_model(tmp_path):
+    """Return a function that trains a model on a table."""
+
+    def make(table, *options, name="model.json"):
+        path = tmp_path / name
+        found = _run(["train", table, "-m", path, *options])
+        assert (found.code, found.err) == (0, "")
+        return path
+
+    return make
+
+
+@pytest.fixture
+def model(table, make_model):
+    """Return a model of the table of spam and ham."""
+    return make_model(table)
+
+
+@pytest.fixture(scope="session")
+def sms_model(tmp_path_factory):
+    """Return a model of the sample SMS; not to be changed."""
+    path = tmp_path_factory.mktemp("sms") / "sms.json"
+    assert _run(["train", ROOT / "sample_data" / "sms.tsv", "-m", path]).code == 0
+    return path
+
+
+@pytest.fixture
+def assert_sentence():
+    """Return a function that holds a failure to the promise: one sentence, naming what it is of."""
+
+    def check(found, *parts, code=1):
+        assert "Traceback" not in found.err
+        assert found.out == ""
+        assert code == found.code
+        assert found.err.startswith("nbspam: ")
+        assert found.err.count("\n") == 1
+        assert found.err.endswith("\n")
+        for part in parts:
+            assert str(part) in found.err
+
+    return check

@@ -1,0 +1,200 @@
+import json
+import re
+
+import pytest
+
+MAIL = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
+
+
+def test_a_message_on_standard_input_has_a_line(nbspam, model):
+    found = nbspam("classify", "-m", model, stdin=b"win a free prize now")
+    assert (found.code, found.err) == (0, "")
+    assert re.fullmatch(r"spam\t[01]\.\d{4}\t-\n", found.out)
+
+
+def test_a_dash_is_standard_input(nbspam, model):
+    assert nbspam("classify", "-m", model, stdin=MAIL) == nbspam(
+        "classify", "-m", model, "-", stdin=MAIL
+    )
+
+
+def test_each_row_of_a_table_has_a_line_in_order(nbspam, table, model):
+    lines = nbspam("classify", "-m", model, table).out.splitlines()
+    assert [f"{table}:{n}" for n in range(1, 31)] == [line.split("\t")[2] for line in lines]
+
+
+def test_labels_are_ignored(nbspam, table, model):
+    before = nbspam("classify", "-m", model, table).out
+    swapped = table.read_text().replace("ham\t", "h\t").replace("spam\t", "ham\t")
+    table.write_text(swapped.replace("h\t", "spam\t"))
+    assert before == nbspam("classify", "-m", model, table).out
+
+
+def test_sources_come_in_the_order_given(nbspam, model, tmp_path):
+    for name in ("b.eml", "a.eml"):
+        (tmp_path / name).write_bytes(MAIL)
+    found = nbspam("classify", "-m", model, tmp_path / "b.eml", tmp_path / "a.eml")
+    names = [line.split("\t")[2] for line in found.out.splitlines()]
+    assert names == [str(tmp_path / "b.eml"), str(tmp_path / "a.eml")]
+
+
+def test_one_message_scores_alone_as_among_others(nbspam, sample, sms_model, tmp_path):
+    together = nbspam("classify", "-m", sms_model, "--format", "json", sample / "sms.tsv")
+    rows = (sample / "sms.tsv").read_text(encoding="utf-8").splitlines()
+    for number in (0, 7, 100, 303):
+        expected = json.loads(together.out.splitlines()[number])
+        (tmp_path / "one.txt").write_text(rows[number].split("\t", 1)[1], encoding="utf-8")
+        alone = nbspam(
+            *("classify", "-m", sms_model, "--format", "json", "--lines", tmp_path / "one.txt")
+        )
+        actual = json.loads(alone.out)
+        assert pytest.approx(expected["log_odds"], rel=1e-9, abs=1e-9) == actual["log_odds"]
+
+
+def test_every_odd_mail_gets_a_verdict(nbspam, sample, sms_model):
+    found = nbspam("classify", "-m", sms_model, sample / "odd")
+    assert (found.code, found.err) == (0, "")
+    names = sorted(path.name for path in (sample / "odd").iterdir())
+    lines = [line.split("\t") for line in found.out.splitlines()]
+    assert names == [source.rsplit("/", 1)[1] for _, _, source in lines]
+    assert {verdict for verdict, _, _ in lines} <= {"ham", "spam"}
+
+
+def test_json_has_the_promised_fields(nbspam, model):
+    found = json.loads(nbspam("classify", "-m", model, "--format", "json", stdin=MAIL).out)
+    assert found.keys() == {"source", "verdict", "probability", "log_odds"}
+    assert found["source"] == "-"
+    assert found["verdict"] == "spam"
+    assert found["log_odds"] > 0
+    assert 0.5 < found["probability"] <= 1
+
+
+def test_json_is_one_object_a_line(nbspam, table, model):
+    found = nbspam("classify", "-m", model, "--format", "json", table)
+    assert [json.loads(line)["source"] for line in found.out.splitlines()] == [
+        f"{table}:{n}" for n in range(1, 31)
+    ]
+
+
+def test_three_classes_have_a_probability_each(nbspam, three_classes, make_model):
+    path = make_model(three_classes)
+    for text, verdict in (
+        (b"shoes in the shop", "promo"),
+        (b"free cash prize", "spam"),
+        (b"meeting notes", "ham"),
+    ):
+        found = json.loads(nbspam("classify", "-m", path, "--format", "json", stdin=text).out)
+        assert verdict == found["verdict"]
+        assert found["probabilities"].keys() == {"ham", "promo", "spam"}
+        assert sum(found["probabilities"].values()) == pytest.approx(1)
+        assert found["probability"] == found["probabilities"]["spam"]
+
+
+def probability_of(nbspam, model, text):
+    found = nbspam("classify", "-m", model, "--format", "json", stdin=text)
+    return json.loads(found.out)["probability"]
+
+
+def verdict_of(nbspam, model, text, *options):
+    return nbspam("classify", "-m", model, *options, stdin=text).out.split("\t")[0]
+
+
+def test_between_the_cut_offs_the_verdict_is_unsure(nbspam, model):
+    text = b"free lunch"
+    p = probability_of(nbspam, model, text)
+    low, high = p / 2, (1 + p) / 2
+    options = ("--ham-cutoff", low, "--spam-cutoff", high)
+    assert verdict_of(nbspam, model, text, *options) == "unsure"
+    assert verdict_of(nbspam, model, text, "--ham-cutoff", 0, "--spam-cutoff", low) == "spam"
+    assert verdict_of(nbspam, model, text, "--ham-cutoff", high, "--spam-cutoff", 1) == "ham"
+
+
+def test_cut_offs_of_0_and_1_leave_everything_unsure(nbspam, table, model):
+    found = nbspam("classify", "-m", model, table, "--ham-cutoff", 0, "--spam-cutoff", 1)
+    assert {line.split("\t")[0] for line in found.out.splitlines()} == {"unsure"}
+
+
+def test_ham_cost_sets_the_cut_off(nbspam, model):
+    text = b"free lunch prize"
+    p = probability_of(nbspam, model, text)
+    assert 0 < p < 1
+    cost = p / (1 - p)
+    assert verdict_of(nbspam, model, text, "--ham-cost", cost * 0.99) == "spam"
+    assert verdict_of(nbspam, model, text, "--ham-cost", cost * 1.01) == "ham"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--spam-cutoff", "1.5"),
+        ("--spam-cutoff", "nan"),
+        ("--ham-cutoff", "-1"),
+        ("--ham-cutoff", "0.9", "--spam-cutoff", "0.1"),
+        ("--ham-cost", "0"),
+        ("--ham-cost", "-3"),
+        ("--ham-cost", "inf"),
+        ("--ham-cost", "9", "--spam-cutoff", "0.9"),
+    ],
+    ids=" ".join,
+)
+def test_cut_offs_that_make_no_sense_are_usage_errors(nbspam, model, assert_sentence, options):
+    found = nbspam("classify", "-m", model, *options, stdin=b"free")
+    assert_sentence(found, options[0], code=2)
+
+
+def test_a_source_with_tabs_and_line_ends_stays_on_its_line(nbspam, model, tmp_path):
+    path = tmp_path / "a\tb\nc.eml"
+    path.write_bytes(MAIL)
+    found = nbspam("classify", "-m", model, path)
+    assert found.out.count("\n") == 1
+    assert found.out.count("\t") == 2
+
+
+def test_a_name_that_is_not_unicode_is_printed_all_the_same(program, model, tmp_path):
+    (tmp_path / "mails").mkdir()
+    name = bytes(tmp_path / "mails") + b"/\xff\xfe.eml"
+    with open(name, "wb") as file:  # noqa: PTH123
+        file.write(MAIL)
+    for form in ("text", "json"):
+        found = program("classify", "-m", model, "--format", form, tmp_path / "mails")
+        assert (found.code, found.err) == (0, "")
+
+
+def test_an_empty_message_has_a_verdict(nbspam, model):
+    found = nbspam("classify", "-m", model, stdin=b"")
+    assert found.out.split("\t")[0] in ("ham", "spam")
+
+
+def test_lines_are_messages(nbspam, model, tmp_path):
+    (tmp_path / "lines.txt").write_text("free prize\n\nmeeting at noon\n")
+    found = nbspam("classify", "-m", model, "--lines", tmp_path / "lines.txt")
+    sources = [line.split("\t")[2] for line in found.out.splitlines()]
+    assert sources == [f"{tmp_path / 'lines.txt'}:{n}" for n in (1, 3)]
+
+
+def test_output_in_a_pipe_has_no_escape_codes(program, model, table):
+    found = program("classify", "-m", model, table)
+    assert found.code == 0
+    assert "\x1b" not in found.out
+
+
+# Fails: load_head takes a model of one class, and scoring it ends in max() of nothing.
+def test_a_model_of_one_class_is_an_error_or_unsure(nbspam, model, assert_sentence):
+    fields = json.loads(model.read_text())
+    lines = model.read_text().split('"tokens": {\n')[0].splitlines()
+    changed = {
+        "classes": ["spam"],
+        "messages": [3],
+        "derived": {"tokens": 1, "bias": [-1.0], "tokens_with_count": [{"1": 1}]},
+    }
+    head = [lines[0]]
+    for key, value in fields.items():
+        if key not in ("format", "version", "tokens", "learned"):
+            head.append(f'"{key}": {json.dumps(changed.get(key, value))},')
+    text = "\n".join(head) + '\n"tokens": {\n"free": [1]\n},"learned": {\n}}\n'
+    model.write_text(text)
+    found = nbspam("classify", "-m", model, stdin=b"free")
+    if found.code:
+        assert_sentence(found, model)
+    else:
+        assert found.out.startswith("unsure\t0.5000\t")

@@ -1,0 +1,198 @@
+import json
+import re
+
+import pytest
+
+
+def explained(nbspam, *arguments, **options):
+    return json.loads(nbspam("explain", "--format", "json", *arguments, **options).out)
+
+
+def close(expected):
+    return pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_json_has_the_promised_fields(nbspam, model):
+    found = explained(nbspam, "-m", model, stdin=b"win a free prize now xylophone")
+    assert {
+        *("source", "verdict", "probability", "log_odds", "bias", "bernoulli_log_odds", "words")
+    } <= found.keys()
+    for word in found["words"]:
+        assert {"token", "weight", "counts", "share"} <= word.keys()
+        assert word["counts"].keys() == {"ham", "spam"}
+    prize = next(word for word in found["words"] if word["token"] == "prize")
+    assert prize["weight"] > 0
+    assert prize["counts"] == {"ham": 0, "spam": 12}
+
+
+def test_json_lists_all_words_whatever_is_shown(nbspam, model):
+    text = b"win a free prize now for lunch at the meeting"
+    assert explained(nbspam, "-m", model, stdin=text) == explained(
+        nbspam, "-m", model, "--top", "1", stdin=text
+    )
+
+
+@pytest.mark.parametrize("text", [b"win a free prize", b"meeting notes", b"", b"lunch prize"])
+def test_the_score_is_that_of_classify(nbspam, model, text):
+    found = explained(nbspam, "-m", model, stdin=text)
+    classified = json.loads(nbspam("classify", "-m", model, "--format", "json", stdin=text).out)
+    for name in ("source", "verdict", "probability", "log_odds"):
+        assert classified[name] == found[name]
+
+
+def sum_shown(text):
+    """Return the sum that the text shows, and what its last column adds up to."""
+    column = [
+        float(match[1])
+        for line in text.splitlines()
+        if (match := re.search(r"([+-]\d+\.\d+)(?:  [+-]*)?$", line)) and "sum" not in line
+    ]
+    shown = re.search(r"^sum.*?([+-]\d+\.\d+)", text, re.MULTILINE)
+    return float(shown[1]), sum(column)
+
+
+def test_the_shares_add_up_to_the_score(nbspam, model):
+    text = b"win a free prize now for lunch at the meeting"
+    log_odds = explained(nbspam, "-m", model, stdin=text)["log_odds"]
+    for top in (1, 3, 100):
+        printed = nbspam("explain", "-m", model, "--top", top, stdin=text).out
+        total, added = sum_shown(printed)
+        assert total == pytest.approx(log_odds, abs=0.001)
+        assert added == pytest.approx(total, abs=0.02)
+
+
+def test_the_text_names_verdict_words_and_sum(nbspam, model):
+    found = nbspam("explain", "-m", model, stdin=b"win a free prize now")
+    assert (found.code, found.err) == (0, "")
+    lines = found.out.splitlines()
+    assert re.fullmatch(r"-: spam, probability [01]\.\d{4}", lines[0])
+    assert any(line.startswith("prize ") for line in lines)
+    assert any(line.startswith("sum") for line in lines)
+
+
+def test_the_strongest_words_alone_are_shown(nbspam, model):
+    text = b"win a free prize now for lunch at the meeting"
+    few = nbspam("explain", "-m", model, "--top", "2", stdin=text).out
+    all_of_it = nbspam("explain", "-m", model, "--top", "100", stdin=text).out
+    assert len(few.splitlines()) < len(all_of_it.splitlines())
+
+
+def test_tokens_never_seen_are_counted(nbspam, model):
+    plain = explained(nbspam, "-m", model, stdin=b"free prize")
+    strange = explained(nbspam, "-m", model, stdin=b"free prize xylophone")
+    assert strange["unknown"] > plain["unknown"]
+    assert "xylophone" not in [word["token"] for word in strange["words"]]
+
+
+def test_a_row_of_a_table_is_named_by_its_line(nbspam, table, model):
+    rows = nbspam("classify", "-m", model, "--format", "json", table).out.splitlines()
+    found = explained(nbspam, "-m", model, f"{table}:3")
+    expected = json.loads(rows[2])
+    assert f"{table}:3" == expected["source"] == found["source"]
+    assert expected["log_odds"] == found["log_odds"]
+
+
+def test_each_name_that_classify_prints_can_be_explained(nbspam, sample, sms_model):
+    mbox = sample / "mail" / "spam.mbox"
+    for line in nbspam("classify", "-m", sms_model, mbox).out.splitlines()[:3]:
+        verdict, probability, source = line.split("\t")
+        found = explained(nbspam, "-m", sms_model, source)
+        assert (verdict, source) == (found["verdict"], found["source"])
+        assert f"{found['probability']:.4f}" == probability
+
+
+def test_a_row_that_is_not_there_is_an_error(nbspam, table, model, assert_sentence):
+    assert_sentence(nbspam("explain", "-m", model, f"{table}:99"), f"{table}:99")
+
+
+def test_of_several_messages_the_first_is_explained_and_told(nbspam, table, model):
+    found = nbspam("explain", "-m", model, table)
+    assert found.code == 0
+    assert found.out.startswith(f"{table}:1: ")
+    assert found.err.startswith(f"nbspam: {table} holds several")
+
+
+def test_words_are_the_models_strongest(nbspam, model):
+    found = nbspam("explain", "--words", "--top", "3", "-m", model, "--format", "json")
+    words = json.loads(found.out)
+    assert words.keys() == {"ham", "spam"}
+    assert [len(of_class) for of_class in words.values()] == [3, 3]
+    for of_class in words.values():
+        weights = [word["weight"] for word in of_class]
+        assert sorted(weights, reverse=True) == weights
+    assert words["spam"][0]["counts"]["ham"] == 0
+    assert words["ham"][0]["counts"]["spam"] == 0
+
+
+def test_words_as_text(nbspam, model):
+    found = nbspam("explain", "--words", "--top", "5", "-m", model)
+    assert (found.code, found.err) == (0, "")
+    assert "spam" in found.out
+    assert len(found.out.splitlines()) >= 10
+
+
+def test_words_of_three_classes(nbspam, three_classes, make_model):
+    path = make_model(three_classes)
+    words = json.loads(nbspam("explain", "--words", "-m", path, "--format", "json").out)
+    assert words.keys() == {"ham", "promo", "spam"}
+    tokens = [word["token"] for word in words["promo"]]
+    assert any("shoes" in token for token in tokens)
+
+
+def test_three_classes_are_explained(nbspam, three_classes, make_model):
+    path = make_model(three_classes)
+    found = explained(nbspam, "-m", path, stdin=b"shoes in the shop")
+    assert found["verdict"] == "promo"
+    assert sum(found["probabilities"].values()) == pytest.approx(1)
+    text = nbspam("explain", "-m", path, stdin=b"shoes in the shop")
+    assert text.code == 0
+    assert text.out.startswith("-: promo")
+
+
+@pytest.mark.parametrize("options", [(), ("--words",)])
+def test_output_in_a_pipe_has_no_escape_codes(program, model, options):
+    found = program("explain", "-m", model, *options, input=b"free prize")
+    assert found.code == 0
+    assert "\x1b" not in found.out
+
+
+def test_no_color_on_a_terminal_is_heeded(model):
+    assert "\x1b" in on_a_terminal("explain", "-m", model, "--words")
+    assert "\x1b" not in on_a_terminal("explain", "-m", model, "--words", NO_COLOR="1")
+
+
+def on_a_terminal(*arguments, **environment):
+    """Return what nbspam writes on a terminal."""
+    import os
+    import subprocess
+    import sys
+
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "nbspam", *map(str, arguments)]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env=os.environ | {"TERM": "xterm"} | environment,
+    )
+    os.close(theirs)
+    written = b""
+    while True:
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:  # Linux says so at the end
+            break
+        if not chunk:
+            break
+        written += chunk
+    os.close(ours)
+    assert process.wait(60) == 0
+    return written.decode()
+
+
+def test_a_message_without_known_words_is_explained(nbspam, model):
+    found = nbspam("explain", "-m", model, stdin=b"")
+    assert found.code == 0
+    assert "Traceback" not in found.err

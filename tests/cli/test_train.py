@@ -1,0 +1,192 @@
+import json
+import stat
+
+import pytest
+
+
+def test_train_says_what_it_learned_and_what_to_expect(nbspam, table, tmp_path):
+    found = nbspam("train", table, "-m", tmp_path / "model.json")
+    assert (found.code, found.err) == (0, "")
+    learned, expect = found.out.splitlines()
+    assert learned.startswith(f"{tmp_path / 'model.json'}: learned 30 messages")
+    assert "18" in learned
+    assert "12" in learned
+    assert "spam caught" in expect
+    assert "ham blocked" in expect
+
+
+def test_train_writes_a_model_that_classifies(nbspam, model):
+    found = nbspam("classify", "-m", model, stdin=b"a free prize for the winner")
+    assert found.out.startswith("spam\t")
+
+
+def test_train_as_json(nbspam, table, tmp_path):
+    path = tmp_path / "model.json"
+    found = json.loads(nbspam("train", table, "-m", path, "--format", "json").out)
+    assert str(path) == found["model"]
+    assert found["messages"] == {"ham": 18, "spam": 12}
+    assert found["skipped"] == 0
+    assert found["tokens"] > 20
+    estimate = found["leave_one_out"]
+    low, high = estimate["accuracy_ci"]
+    assert 0 <= low <= estimate["accuracy"] <= high <= 1
+    assert {"sc_pct", "sc_pct_ci", "bh_pct", "bh_pct_ci"} <= estimate.keys()
+
+
+def test_train_quietly_says_nothing(nbspam, table, tmp_path):
+    found = nbspam("train", "-q", table, "-m", tmp_path / "model.json")
+    assert found == (0, "", "")
+
+
+def test_the_sample_data_trains(nbspam, sample, tmp_path):
+    mail = sample / "mail"
+    found = nbspam(
+        *("train", "--spam", mail / "spam.mbox", "--ham", mail / "ham"),
+        *("-m", tmp_path / "mail.json", "--format", "json"),
+    )
+    assert json.loads(found.out)["messages"] == {"ham": 28, "spam": 20}
+
+
+def test_two_messages_are_enough(nbspam, tmp_path):
+    (tmp_path / "spam.txt").write_text("free prize")
+    (tmp_path / "ham.txt").write_text("see you")
+    sources = ("--spam", tmp_path / "spam.txt", "--ham", tmp_path / "ham.txt")
+    found = nbspam("train", *sources, "-m", tmp_path / "model.json")
+    assert (found.code, found.err) == (0, "")
+
+
+def test_an_existing_model_needs_replace(nbspam, table, model, assert_sentence):
+    before = model.read_bytes()
+    assert_sentence(nbspam("train", table, "-m", model), model, "--replace")
+    assert before == model.read_bytes()
+
+
+def test_replace_replaces(nbspam, three_classes, model):
+    found = nbspam("train", "--replace", three_classes, "-m", model)
+    assert found.code == 0
+    assert b"promo" in model.read_bytes()
+
+
+def test_training_twice_gives_the_same_model(table, make_model):
+    first, second = make_model(table, name="a.json"), make_model(table, name="b.json")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_counts_do_not_depend_on_the_order_of_messages(nbspam, table, make_model):
+    first = make_model(table)
+    lines = table.read_text().splitlines(keepends=True)
+    table.write_text("".join(lines[::-1]))
+    second = make_model(table, name="b.json")
+    tokens = [json.loads(path.read_text())["tokens"] for path in (first, second)]
+    assert tokens[0] == tokens[1]
+
+
+def test_the_model_is_the_owners_alone(model):
+    assert stat.S_IMODE(model.stat().st_mode) == 0o600
+
+
+def test_the_models_place_is_the_environments(nbspam, table, tmp_path, monkeypatch):
+    monkeypatch.setenv("NBSPAM_MODEL", str(tmp_path / "named.json"))
+    assert nbspam("train", table).code == 0
+    assert (tmp_path / "named.json").exists()
+    assert nbspam("classify", stdin=b"free prize").code == 0
+
+
+def test_the_models_place_without_a_name_is_the_users_data_folder(nbspam, table, own_home):
+    assert nbspam("train", table).code == 0
+    (path,) = own_home.rglob("model.json")
+    assert path.parent.name == "nbspam"
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert nbspam("classify", stdin=b"free prize").code == 0
+
+
+def test_spam_label_names_the_class(nbspam, tmp_path, table):
+    text = table.read_text().replace("spam\t", "junk\t").replace("ham\t", "fine\t")
+    table.write_text(text)
+    path = tmp_path / "model.json"
+    assert nbspam("train", table, "-m", path, "--spam-label", "junk").code == 0
+    found = nbspam("classify", "-m", path, stdin=b"win a free prize now")
+    verdict, probability, _ = found.out.split("\t")
+    assert verdict == "junk"
+    assert float(probability) > 0.5
+
+
+def test_two_classes_of_which_none_is_spam_need_the_label(nbspam, tmp_path, table, assert_sentence):
+    table.write_text(table.read_text().replace("spam\t", "junk\t"))
+    found = nbspam("train", table, "-m", tmp_path / "model.json")
+    assert_sentence(found, "--spam-label", "'junk'", "'ham'")
+
+
+def test_label_gives_any_class(nbspam, tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text(f"word{name} other\nword{name} more\n")
+    found = nbspam(
+        *("train", "--lines", "-m", tmp_path / "model.json", "--format", "json"),
+        *(f"--label=class {name}={tmp_path / name}" for name in "abc"),
+    )
+    assert json.loads(found.out)["messages"] == {"class a": 2, "class b": 2, "class c": 2}
+
+
+@pytest.mark.parametrize(
+    ("option", "field", "value"), [("--alpha", "alpha", 0.7), ("--prior", "prior", 0.2)]
+)
+def test_learning_options_are_kept_in_the_model(nbspam, table, make_model, option, field, value):
+    path = make_model(table, option, str(value))
+    assert json.loads(path.read_text())[field] == value
+
+
+def test_a_smaller_prior_gives_a_smaller_probability(nbspam, table, make_model):
+    found = []
+    for prior in ("0.01", "0.5", "0.99"):
+        path = make_model(table, "--prior", prior, "--replace")
+        printed = nbspam("classify", "-m", path, "--format", "json", stdin=b"free meeting").out
+        found.append(json.loads(printed)["probability"])
+    assert sorted(found) == found
+    assert found[0] < found[2]
+
+
+def test_a_bad_row_is_skipped_counted_and_named(nbspam, table, tmp_path):
+    with table.open("a") as file:
+        file.write("only one cell\n")
+    found = nbspam("train", table, "-m", tmp_path / "model.json", "--format", "json")
+    assert found.code == 0
+    assert json.loads(found.out)["skipped"] == 1
+    assert f"{table}:31" in found.err
+
+
+def test_strict_stops_at_a_bad_row(nbspam, table, tmp_path, assert_sentence):
+    with table.open("a") as file:
+        file.write("only one cell\n")
+    found = nbspam("train", table, "-m", tmp_path / "model.json", "--strict")
+    assert_sentence(found, f"{table}:31")
+    assert not (tmp_path / "model.json").exists()
+
+
+# Fails for 1e308: twice that is infinite, and every score NaN.
+@pytest.mark.parametrize("alpha", ["1e10", "1e300", "1e308"])
+def test_a_huge_alpha_still_gives_probabilities(nbspam, table, make_model, alpha):
+    path = make_model(table, "--alpha", alpha)
+    found = nbspam("classify", "-m", path, "--format", "json", stdin=b"free prize")
+    assert 0 <= json.loads(found.out)["probability"] <= 1
+
+
+def test_a_tiny_alpha_still_gives_probabilities(nbspam, table, make_model):
+    path = make_model(table, "--alpha", "1e-300")
+    found = nbspam("classify", "-m", path, "--format", "json", stdin=b"free prize")
+    assert 0 <= json.loads(found.out)["probability"] <= 1
+
+
+def test_messages_without_words_can_be_learned(nbspam, tmp_path):
+    (tmp_path / "t.jsonl").write_text(
+        '{"label": "spam", "text": ""}\n{"label": "ham", "text": " "}\n' * 3
+    )
+    found = nbspam("train", tmp_path / "t.jsonl", "-m", tmp_path / "model.json")
+    assert "Traceback" not in found.err
+
+
+def test_half_of_a_surrogate_pair_is_no_hindrance(nbspam, tmp_path):
+    rows = '{"label": "spam", "text": "http://a\\ud800b.example free"}\n'
+    rows += '{"label": "ham", "text": "\\udfff lunch"}\n'
+    (tmp_path / "t.jsonl").write_text(rows * 3)
+    found = nbspam("train", tmp_path / "t.jsonl", "-m", tmp_path / "model.json")
+    assert (found.code, found.err) == (0, "")

@@ -1,0 +1,107 @@
+"""A mail filter runs once a message: what one message needs must not load what many need."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SAMPLE = Path(__file__).parents[1] / "sample_data"
+HEAVY = {"numpy", "scipy", "pandas", "rich", "sklearn", "pyarrow"}
+
+
+def run(*arguments, flags=(), message=b"win a free prize"):
+    done = subprocess.run(
+        [sys.executable, *flags, "-m", "nbspam", *map(str, arguments)],
+        input=message,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={
+            name: value for name, value in os.environ.items() if name != "PYTHONPROFILEIMPORTTIME"
+        },
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    return done
+
+
+def imported(*arguments, **options):
+    """Return the top-level names of the modules that a run of nbspam loads."""
+    lines = run(*arguments, flags=("-X", "importtime"), **options).stderr.decode().splitlines()
+    names = [line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")]
+    return {name.split(".")[0] for name in names}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("startup") / "model.json"
+    run("train", SAMPLE / "sms.tsv", "-m", path)
+    return path
+
+
+def test_the_measure_sees_what_training_loads(tmp_path):
+    names = imported("train", SAMPLE / "sms.tsv", "-m", tmp_path / "model.json")
+    assert {"nbspam", "click", "numpy", "scipy"} <= names
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("--version",),
+        ("classify", "--help"),
+        ("explain", "--help"),
+        ("train", "--help"),
+        ("eval", "--help"),
+        ("model", "--help"),
+    ],
+    ids=" ".join,
+)
+def test_help_loads_nothing_heavy(arguments):
+    names = imported(*arguments)
+    assert "click" in names
+    assert names & HEAVY == set()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("classify",),
+        ("classify", "--format", "json"),
+        ("classify", "--ham-cost", "9"),
+        ("explain",),
+        ("explain", "--format", "json"),
+        ("model", "info"),
+    ],
+    ids=" ".join,
+)
+def test_one_message_loads_nothing_heavy(model, command):
+    assert imported(*command, "-m", model) & HEAVY == set()
+
+
+@pytest.mark.parametrize("name", ["base64-broken", "multipart-nested-6-deep", "utf16-body"])
+def test_one_odd_mail_loads_nothing_heavy(model, name):
+    message = (SAMPLE / "odd" / f"{name}.eml").read_bytes()
+    assert imported("classify", "-m", model, message=message) & HEAVY == set()
+
+
+def test_a_plain_table_loads_nothing_heavy(model):
+    assert imported("classify", SAMPLE / "sms.tsv", "-m", model) & HEAVY == set()
+
+
+def test_the_group_loads_no_command():
+    lines = run("--help", flags=("-X", "importtime")).stderr.decode().splitlines()
+    loaded = {line.rpartition("|")[2].strip() for line in lines}
+    assert "nbspam.cli" in loaded
+    assert not [name for name in loaded if name.startswith("nbspam.cli.")]
+
+
+def test_classify_loads_no_other_command(model):
+    lines = run("classify", "-m", model, flags=("-X", "importtime")).stderr.decode().splitlines()
+    loaded = {line.rpartition("|")[2].strip() for line in lines}
+    others = {f"nbspam.cli.{name}" for name in ("train", "evaluate", "explain", "model")}
+    assert loaded & others == set()
+    assert not [
+        name for name in loaded if name.startswith(("nbspam.evaluation", "nbspam.model.training"))
+    ]
