@@ -159,8 +159,8 @@ def read_model(path: Path) -> Model:
     for before, after in itertools.pairwise(keys):
         if before >= after:
             raise ModelError(
-                f"{path}: is damaged: {after.decode()} stands in the wrong place, and tokens are found by"
-                " their order; restore it from a copy or train again"
+                f"{path}: is damaged: {after.decode()} stands in the wrong place, and tokens are"
+                " found by their order; restore it from a copy or train again"
             )
     return Model(head, {token: tuple(row) for token, row in tokens.items()})
 

@@ -3,8 +3,8 @@
 Three kinds, by how far they can be trusted to hold for other mail (measured in docs/tokens.md):
 
 - the Subject is text, and has text's tokens with `subject:` before them;
-- the fields that sender and mailer write (From, To, Reply-To, the mailer, the type of the content)
-  give words and addresses with the field's name before them;
+- the fields that sender and mailer write (From, To, Reply-To, Message-ID, the mailer, the type of
+  the content) give words and addresses with the field's name before them;
 - the rest (relays, dates, ids, unusual fields) says above all where a mail was collected: superb on
   one server's mail, ruinous on other mail.  Its tokens begin with `trace:`, and the evidence bounds
   what they may bring, all together.
@@ -27,6 +27,12 @@ _FIELDS = {
     "reply-to": "reply-to:",
     "x-mailer": "mailer:",
     "user-agent": "mailer:",
+    "message-id": "message-id:",
+    "x-priority": "priority:",
+    "x-msmail-priority": "priority:",
+    "importance": "priority:",
+    "organization": "organization:",
+    "mime-version": "mime-version:",
     "content-type": "content:",
     "content-transfer-encoding": "content:",
 }
@@ -47,7 +53,7 @@ _NEVER_BEGINS = (
     "x-pstn", "x-assp", "x-habeas", "x-antiabuse", "x-gmane", "arc-",
 )  # fmt: skip
 _ADDRESS = re.compile(r"@([a-z0-9.-]{1,255})")
-_VALUE_LIMIT = 2_000  # characters of one field
+_VALUE_LIMIT = 4_000  # characters of the fields of one name
 _TRACE_LIMIT = 300  # tokens of the trace fields of one message
 
 
@@ -55,7 +61,10 @@ def header_tokens(headers: list[Header]) -> set[str]:
     """Return the tokens of a mail's header fields."""
     tokens: set[str] = set()
     trace: set[str] = set()
-    for name, raw in headers:
+    values: dict[str, str] = {}
+    for name, value in headers:  # ten Received lines are one long one, and one search
+        values[name] = f"{values[name]}\n{value}" if name in values else value
+    for name, raw in values.items():
         if name == "subject":
             if "=?" in raw:
                 tokens.add("mime:encoded-subject")

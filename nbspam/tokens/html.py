@@ -26,12 +26,12 @@ _VOID = frozenset("area base br col embed hr img input link meta param source wb
 _LETTER_ENTITY = re.compile(
     r"&#(?:x[46][1-9a-f]|x[57][0-9a]|6[5-9]|[78]\d|90|9[7-9]|1[01]\d|12[0-2]);", re.I
 )
-# What makes a slow, careful reading worth while; most mail has none of it.
+# What makes a slow, careful reading worth while, beside colours too near each other.
 _SUSPECT = re.compile(
-    r"display\s{0,3}:\s{0,3}none|visibility\s{0,3}:\s{0,3}hidden|font-size\s{0,3}:\s{0,3}[0-3](?!\d)|\bcolou?r\s{0,3}[:=]"
-    r"|opacity\s{0,3}:\s{0,3}0|mso-hide|max-height\s{0,3}:\s{0,3}0|<font[^>]{0,200}\bsize\s{0,3}=\s{0,3}[\"']?[01-]",
-    re.IGNORECASE,
+    r"display\s{0,3}:\s{0,3}none|visibility\s{0,3}:\s{0,3}hidden|opacity\s{0,3}:\s{0,3}0|mso-hide"
+    r"|max-height\s{0,3}:\s{0,3}0|font-size\s{0,3}:\s{0,3}(?:0?\.[0-2]|[0-3](?!\d))"
 )
+_ANY_COLOUR = re.compile(r"(bg|background-)?color\s{0,3}[:=]\s{0,3}[\"']?(#?[a-z0-9]{3,20})")
 _HIDDEN = re.compile(
     r"display\s{0,3}:\s{0,3}none|visibility\s{0,3}:\s{0,3}hidden|opacity\s{0,3}:\s{0,3}0(?![.\d])|mso-hide"
     r"|max-height\s{0,3}:\s{0,3}0(?!\d)",
@@ -75,7 +75,8 @@ def html_text(source: str) -> tuple[str, list[str], set[str]]:
     tricks: set[str] = set()
     if _LETTER_ENTITY.search(source):
         tricks.add("trick:entity")
-    if _SUSPECT.search(source):
+    lower = source.lower()
+    if _SUSPECT.search(lower) or ("color" in lower and _blends_in(lower)):
         text = _careful(source, links, tricks)
     else:
 
@@ -94,6 +95,19 @@ def html_text(source: str) -> tuple[str, list[str], set[str]]:
 
         text = html.unescape(text)
     return text, links, tricks
+
+
+def _blends_in(lower: str) -> bool:
+    """Return whether some text's colour is near some background's; white is always one."""
+    colours, grounds = {(0, 0, 0)}, {(255, 255, 255)}
+    for found in set(_ANY_COLOUR.findall(lower)):
+        if rgb := _rgb(found[1]):
+            (grounds if found[0] else colours).add(rgb)
+    return any(_near(colour, ground) for colour in colours for ground in grounds)
+
+
+def _near(colour: tuple[int, ...], ground: tuple[int, ...]) -> bool:
+    return sum(abs(a - b) for a, b in zip(colour, ground, strict=True)) < _SAME_COLOUR
 
 
 def _note_comment(tag: re.Match[str], source: str, tricks: set[str]) -> None:
@@ -166,8 +180,7 @@ def _styled(
         return "hidden", colour, ground
     if _TINY.search(inside):
         return "tiny", colour, ground
-    same = sum(abs(a - b) for a, b in zip(colour, ground, strict=True)) < _SAME_COLOUR
-    return "same-colour" if same else "", colour, ground
+    return "same-colour" if _near(colour, ground) else "", colour, ground
 
 
 def _visible_again(inside: str) -> bool:
@@ -175,7 +188,7 @@ def _visible_again(inside: str) -> bool:
     return "font-size" in inside.lower() and not _TINY.search(inside)
 
 
-def _rgb(text: str) -> tuple[int, ...] | None:
+def _rgb(text: str) -> tuple[int, int, int] | None:
     text = text.lower()
     if text in _NAMED:
         return _NAMED[text]
@@ -183,6 +196,7 @@ def _rgb(text: str) -> tuple[int, ...] | None:
     if len(digits) == 3:
         digits = "".join(2 * digit for digit in digits)
     try:
-        return tuple(bytes.fromhex(digits)) if len(digits) == 6 else None
+        value = int(digits, 16)
     except ValueError:
         return None
+    return (value >> 16, value >> 8 & 255, value & 255) if len(digits) == 6 else None

@@ -10,16 +10,20 @@ import re
 from nbspam.tokens.unicode import MARKS, UNSPACED
 
 # Every digit is a 0: phone numbers, prices and codes change with each campaign, their shape stays.
-_DIGITS = {ord(digit): "0" for digit in "123456789"}
+_DIGITS = {ord(digit): "0" for digit in "123456789"} | {ord("_"): " "}
+_ASCII_DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _NUMBER = r"[$£€¥₹]?0+(?:[.,:]0+)*%?"
 _ASCII_WORD = re.compile(rf"0*[a-z][a-z0]*(?:['-][a-z0]+)*|{_NUMBER}")
-# Nothing has to match after the repeated group, so it is never tried a second way.
-_LETTERS = rf"(?:[^\W\d_]+|[{MARKS}]+|0+)+"
-_ANY_WORD = re.compile(rf"0*[^\W\d_]{_LETTERS}?(?:['’-]{_LETTERS})*|{_NUMBER}")
+# \w is a letter or digit here (underscores are blanks by then), and much faster than [^\W_].
+_PLAIN_WORD = re.compile(rf"{_NUMBER}(?!\w)|\w+(?:['’-]\w+)*")
+_MARK = re.compile(f"[{MARKS}]")
+_MARKED_WORD = re.compile(rf"{_NUMBER}(?![\w{MARKS}])|\w[\w{MARKS}]*(?:['’-][\w{MARKS}]+)*")
 _UNSPACED_RUN = re.compile(rf"[{UNSPACED}]+")
 _LINK = re.compile(r"(?:https?://|www\.)[^\s<>\"'()\[\]]{1,500}")
 _PATH_WORD = re.compile(r"[a-z]{2,20}")
-_PUNCTUATION = re.compile(r"[!?]+|\.{2,}|\*{2,}|#{2,}|={3,}|~{2,}|\+{2,}|&{2,}|\${2,}|£{2,}|-{3,}")
+# One class, so that the search runs at the speed of its fastest loop: with an alternative for each
+# sign it took longer than all words together.
+_PUNCTUATION = re.compile(r"[!?]+|[.*#=~+&$£-]{2,}")
 _CAPITALS = re.compile(r"[^\W\d_a-zß-öø-ÿ]{2,}(?![^\W\d_])")
 _SIGNS = frozenset('!?*$£€%&/:;()@+=#~"')
 
@@ -33,16 +37,17 @@ SHORT = 400
 
 def words_of(lower: str) -> list[str]:
     """Return the words and numbers of a text in lower case, in order."""
-    lower = lower.translate(_DIGITS)
     if lower.isascii():
-        words = _ASCII_WORD.findall(lower)
+        # Over bytes it is a table look-up, 15 times as fast as str.translate.
+        words = _ASCII_WORD.findall(lower.encode().translate(_ASCII_DIGITS).decode())
     else:
-        words = _ANY_WORD.findall(lower)
+        lower = lower.translate(_DIGITS)
+        words = (_MARKED_WORD if _MARK.search(lower) else _PLAIN_WORD).findall(lower)
         if _UNSPACED_RUN.search(lower):
             words = [part for word in words for part in _split_unspaced(word)]
     if words and max(map(len, words)) > NUMBER_LIMIT:
         words = [
-            word if word[-1] != "0" else word[:NUMBER_LIMIT]
+            word if word[0] != "0" else word[:NUMBER_LIMIT]
             for word in words
             if len(word) <= WORD_LIMIT
         ]

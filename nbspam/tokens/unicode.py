@@ -43,6 +43,9 @@ _LOOK_ALIKES = str.maketrans(
     "авеікмнорстухјѕһԁԛԝьАВЕІКМНОРСТУХЈЅҺԀԚԜЬαεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧɑɡⅼ",
     "abeikmhopctyxjshdqwbABEIKMHOPCTYXJSHDQWBaeikvoptuxABEZHIKMNOPTYXagl",
 )
+_MIXES = re.compile(
+    "[A-Za-z][\u0370-\u052f\u0251\u0261\u217c]|[\u0370-\u052f\u0251\u0261\u217c][A-Za-z]"
+)
 _MIXED = re.compile(
     "[^\\W\\d_]{0,40}(?:[A-Za-z][\u0370-\u052f\u0251\u0261\u217c]"
     "|[\u0370-\u052f\u0251\u0261\u217c][A-Za-z])[^\\W\\d_]{0,40}"
@@ -65,9 +68,11 @@ def undo_tricks(text: str) -> tuple[str, set[str]]:
         if _STYLED.search(text):
             found.add("trick:styled-letters")
         text = _COMPATIBLE.sub(lambda m: unicodedata.normalize("NFKC", m[0]), text)
-    if _MIXED.search(text):
+    if _MIXES.search(text):
         found.add("trick:look-alike")
         text = _MIXED.sub(lambda m: m[0].translate(_LOOK_ALIKES), text)
-    if max(text) >= "\ud800" and any("\ud800" <= c <= "\udfff" for c in text):
-        text = text.encode("utf-8", "replace").decode()  # JSON may hold half characters
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which no file can hold
+        text = text.encode("utf-8", "replace").decode()
     return text, found
