@@ -1,65 +1,94 @@
 #!/usr/bin/env python3
-"""Measure what each kind of token brings: leave-one-out with and without it.
+"""Measure what each kind of token brings: the same protocol with and without it.
 
-Usage:  python benchmarks/token_kinds.py [--train-first N] SOURCE...
+Usage:  python benchmarks/token_kinds.py [--train-first N | --online] [--name P1] SOURCE...
 
-SOURCE is what `nbspam train` takes.  A token's kind is its prefix (`num` of `num:5`); words have
-none.  Prints a row per kind; more errors and a larger 1-ROCA% without a kind mean that it is worth
-having.  With --train-first only the first N messages are used: the training half of a protocol.
+SOURCE is what `nbspam train` takes.  With --train-first the first N messages train and the rest
+test; with --online each batch of 100 is classified, then learned.  Prints a Markdown row per kind:
+more errors or a larger 1-ROCA% without a kind mean that it is worth having.  `left out` is
+leave-one-out on the training messages, by which kinds should be chosen; the test is for the record.
 """
 
 import argparse
-import itertools
 
 import numpy as np
 
 from nbspam.evaluation.metrics import figures
+from nbspam.evaluation.protocols import online, train_first
+from nbspam.evaluation.report import compute
 from nbspam.model.training import Corpus, Settings, fit, left_out_scores
+from nbspam.model.verdict import CutOffs
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, labelled
 from nbspam.workers import token_sets
 
+BATCH = 100
 Messages = list[tuple[str, set[str]]]
 
 
 def kind(token: str) -> str:
-    """Return the kind of a token."""
-    return token.partition(":")[0] if ":" in token else "word"
+    """Return the kind of a token, as docs/tokens.md calls it."""
+    if ":" in token:
+        return token.partition(":")[0]
+    if " " in token:
+        return "pair"
+    return "number" if token[0] in "0$£€¥₹" else "word"
 
 
-def row(name: str, messages: Messages) -> None:
-    """Print the figures of these token sets."""
+def corpus_of(messages: Messages, without: str) -> Corpus:
+    """Return the messages' corpus, one kind of token left out."""
     corpus = Corpus()
     for label, tokens in messages:
-        corpus.add(label, tokens)
-    presence = corpus.presence()
-    fitted = fit(presence, corpus.labels, Settings())
+        corpus.add(label, (token for token in tokens if kind(token) != without))
+    return corpus
+
+
+def left_out(corpus: Corpus, first: int) -> str:
+    """Return the cells for the training messages, each scored with itself left out."""
+    presence, labels = corpus.presence()[:first], corpus.labels[:first]
+    fitted = fit(presence, labels, Settings(), corpus.is_trace())
     scores = left_out_scores(presence, fitted)
     log_odds = np.array([score.log_odds for score in scores])
     probability = np.array([score.probability for score in scores])
     found = figures(fitted.labels == 1, log_odds, probability, log_odds > 0, 0.5).values
     errors = int(found["fp"] or 0) + int(found["fn"] or 0)
-    print(
-        f"{name:16} {fitted.head.n_tokens:9,} {errors:7} {found['mcc']:8.4f}"
-        f" {found['one_minus_roca_pct']:9.4f} {found['log_loss']:9.4f}"
-    )
+    return f"{errors} | {found['one_minus_roca_pct']:.4f} | {found['log_loss']:.4f}"
+
+
+def row(name: str, protocol: str, corpus: Corpus, first: int | None) -> None:
+    """Print a row of the table."""
+    sources = [""] * len(corpus)
+    if first is None:
+        evaluation = online(corpus, sources, BATCH, Settings(), CutOffs())
+    else:
+        evaluation = train_first(corpus, sources, first, Settings(), CutOffs())
+    found = compute(evaluation, CutOffs()).figures.values
+    errors = int(found["fp"] or 0) + int(found["fn"] or 0)
+    cells = f"{errors} | {found['one_minus_roca_pct']:.4f} | {found['sm_pct_at_hm_0_1']:.2f}"
+    honest = " |  | " if first is None else left_out(corpus, first)
+    print(f"| {protocol} | {name} | {cells} | {honest} |", flush=True)
 
 
 def main() -> None:
     """Read the sources, print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("sources", nargs="+", metavar="SOURCE")
-    parser.add_argument("--train-first", type=int, metavar="N")
+    parser.add_argument("--name", default="")
+    way = parser.add_mutually_exclusive_group(required=True)
+    way.add_argument("--train-first", type=int, metavar="N")
+    way.add_argument("--online", action="store_true")
     options = parser.parse_args()
     skips = Skips()
     raws = (raw for source in options.sources for raw in labelled(source, ReadingOptions(), skips))
-    first = itertools.islice(token_sets(raws, skips), options.train_first)
-    messages = [(raw.label or "", tokens) for raw, tokens in first]
-    print(f"{'tokens':16} {'number':>9} {'errors':>7} {'MCC':>8} {'1-ROCA%':>9} {'log-loss':>9}")
-    row("all", messages)
+    messages = [(raw.label or "", tokens) for raw, tokens in token_sets(raws, skips)]
+    print(
+        "| protocol | tokens | errors | 1-ROCA% | sm@hm.1 | left out: errors | 1-ROCA% | log-loss |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    row("all", options.name, corpus_of(messages, ""), options.train_first)
     for name in sorted({kind(token) for _, tokens in messages for token in tokens}):
-        without = [(label, {t for t in tokens if kind(t) != name}) for label, tokens in messages]
-        row(f"without {name}", without)
+        corpus = corpus_of(messages, name)
+        row(f"without {name}", options.name, corpus, options.train_first)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from nbspam.model.verdict import verdict
 from nbspam.reading.raw import Raw
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
+from nbspam.tokens.text import TRIPLE
 from nbspam.tokens.tokenizer import message_tokens
 
 _BAR = 20  # characters of the longest bar
@@ -103,10 +104,14 @@ def _print(raw: Raw, found: Explanation, called: str, head: Head, top: int) -> N
     shown_verdict = click.style(called, fg=colour, bold=True)
     click.echo(f"{raw.source}: {shown_verdict}, probability {score.probability:.4f}")
     click.echo(f"log-odds in nats, {found.of} against {found.against}\n")
-    shown, hidden = found.words[:top], found.words[top:]
+    # Letter triples are many and say nothing to a reader one by one; JSON has them all.
+    words = [word for word in found.words if not word.token.startswith(TRIPLE)]
+    triples = [word for word in found.words if word.token.startswith(TRIPLE)]
+    shown = words[:top]
     rest = list(found.constants)
-    if hidden:
-        rest.insert(0, (f"{len(hidden)} more words", sum(word.share for word in hidden)))
+    for several, what in ((triples, "letter triples"), (words[top:], "more words")):
+        if several:
+            rest.insert(0, (f"{len(several)} {what}", sum(word.share for word in several)))
     names = [f"in {name}" for name in head.classes]
     wide = [max(len(name), 7) for name in names]
     width = max(len(name) for name in [*(w.token for w in shown), *(n for n, _ in rest), _SUM])
@@ -132,8 +137,10 @@ def _why(found: Explanation, called: str) -> str:
     """Return one sentence that says what decided."""
     side = 1 if found.total > 0 else -1
     toward = found.of if side > 0 else f"{found.against}"
-    strongest = [f"“{word.token}”" for word in found.words if word.share * side > 0][:3]
     words = sum(word.share for word in found.words)
+    leaning = [word.token for word in found.words if word.share * side > 0]
+    readable = [token for token in leaning if not token.startswith(TRIPLE)]
+    strongest = [f"“{token}”" for token in (readable or leaning)[:3]]
     if not found.words:
         reason = "by the calibration alone, for it knows none of its words"
     elif words * side <= 0:

@@ -213,6 +213,9 @@ def _class_folders(path: Path, options: ReadingOptions, skips: Skips) -> Iterato
             f"{path}: the folder has no sub-folder per class; give it as --spam {path} or"
             f" --ham {path}, or put its messages into folders named after their classes"
         )
+    for entry in sorted(path.iterdir()):
+        if entry.is_file() and not entry.name.startswith("."):
+            skips(str(entry), "it lies beside the folders of the classes, in none of them")
     for folder in folders:
         yield from _folder(folder, normal_label(folder.name), skips)
 

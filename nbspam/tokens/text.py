@@ -33,6 +33,7 @@ NUMBER_LIMIT = 12
 # The beginning of a text without mail headers, an SMS or a row of a table, gets tokens that a mail
 # has no need of: every word as it is written, signs, and letter triples.
 SHORT = 400
+TRIPLE = "tri:"  # begins a letter triple's token
 
 
 def words_of(lower: str) -> list[str]:
@@ -96,7 +97,7 @@ def short_text_tokens(text: str) -> set[str]:
     tokens = {f"case:{word}" for word in _cased(text) if word != word.lower()}
     tokens.update([f"sign:{sign}" for sign in _SIGNS.intersection(text)])
     spaced = f"_{'_'.join(text.lower().split())}_"
-    tokens.update([f"tri:{spaced[i : i + 3]}" for i in range(len(spaced) - 2)])
+    tokens.update([TRIPLE + spaced[i : i + 3] for i in range(len(spaced) - 2)])
     return tokens
 
 

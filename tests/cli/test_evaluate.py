@@ -183,7 +183,6 @@ def test_spam_alone_has_the_figures_of_spam(nbspam, model, tmp_path):
     assert text.code == 0
 
 
-# Fails: rich takes the class names in the table for its markup, MarkupError.
 def test_class_names_that_look_like_markup_are_printed(nbspam, table):
     table.write_text(table.read_text().replace("ham\t", "[/b]\t"))
     found = nbspam("eval", "--folds", "3", table, "--errors", "2")

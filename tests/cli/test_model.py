@@ -102,7 +102,6 @@ def test_a_deleted_token_is_found(nbspam, model, assert_sentence):
     assert_sentence(check(nbspam, model), model)
 
 
-# Fails: within a block that Lookup reads whole the order goes unseen, so check calls it whole.
 @pytest.mark.parametrize("which", ["model", "sms_model"])
 @pytest.mark.parametrize("at", [(0, 1), (0, -1), (10, 40)])
 def test_swapped_lines_are_found(nbspam, tmp_path, request, assert_sentence, which, at):

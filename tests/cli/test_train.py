@@ -162,12 +162,19 @@ def test_strict_stops_at_a_bad_row(nbspam, table, tmp_path, assert_sentence):
     assert not (tmp_path / "model.json").exists()
 
 
-# Fails for 1e308: twice that is infinite, and every score NaN.
-@pytest.mark.parametrize("alpha", ["1e10", "1e300", "1e308"])
-def test_a_huge_alpha_still_gives_probabilities(nbspam, table, make_model, alpha):
-    path = make_model(table, "--alpha", alpha)
+@pytest.mark.parametrize("alpha", ["1000001", "1e10", "1e308", "inf", "nan", "0", "-1"])
+def test_an_alpha_beyond_sense_is_refused(nbspam, table, tmp_path, assert_sentence, alpha):
+    path = tmp_path / "model.json"
+    found = nbspam("train", table, "-m", path, f"--alpha={alpha}")
+    assert_sentence(found, "--alpha", "1e+06", code=2)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("scoring", ["evidence", "bernoulli"])
+def test_the_largest_alpha_still_gives_probabilities(nbspam, table, make_model, scoring):
+    path = make_model(table, "--alpha", "1e6", "--scoring", scoring)
     found = nbspam("classify", "-m", path, "--format", "json", stdin=b"free prize")
-    assert 0 <= json.loads(found.out)["probability"] <= 1
+    assert 0 < json.loads(found.out)["probability"] < 1
 
 
 def test_a_tiny_alpha_still_gives_probabilities(nbspam, table, make_model):
