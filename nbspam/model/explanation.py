@@ -63,7 +63,7 @@ def explain(classifier: Classifier, tokens: Iterable[str]) -> Explanation:
         weights = brought = plain
     else:
         speaker = classifier.speakers.index(of)
-        coefficients = head.calibration.coefficients
+        coefficients = head.calibrations[speaker].coefficients
         own = [i for i, (token, _) in enumerate(found) if not token.startswith(TRACE)]
         trace = [i for i, (token, _) in enumerate(found) if token.startswith(TRACE)]
         weights = [classifier.weights(row)[speaker] for _, row in found]
@@ -78,7 +78,7 @@ def explain(classifier: Classifier, tokens: Iterable[str]) -> Explanation:
             ("calibration: its length", coefficients[-1] * length),
         ]
         if offset := class_offset(head, of):
-            constants.append(("the share of such messages", offset))
+            constants.append(("the share of spam to expect (--prior)", offset))
         if len(head.classes) > 2:
             own_total = sum(nats for _, nats in constants) + sum(brought)
             scaled = logit(score.probabilities[of])

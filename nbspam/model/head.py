@@ -29,7 +29,7 @@ class Head(NamedTuple):
     prior: float | None  # P(positive class) where the user fixed it
     positive: str | None  # the class that "probability" speaks of; None only with 3 or more
     scoring: str
-    calibration: Calibration
+    calibrations: tuple[Calibration, ...]  # one for each of `speakers`
     spam_cutoff: float  # where spam begins unless the user says otherwise
     n_tokens: int
     tokens_with_count: tuple[Mapping[int, int], ...]  # per class: count -> tokens that have it
@@ -39,6 +39,13 @@ class Head(NamedTuple):
     def positive_index(self) -> int | None:
         """Return which of the classes is the positive one."""
         return None if self.positive is None else self.classes.index(self.positive)
+
+    @property
+    def speakers(self) -> tuple[int, ...]:
+        """Return the classes whose evidence is weighed: the positive one of two, each of more."""
+        if len(self.classes) == 2:
+            return (self.positive_index or 0,)
+        return tuple(range(len(self.classes)))
 
 
 def with_bias(head: Head) -> Head:
@@ -62,7 +69,10 @@ def dump_head(head: Head) -> str:
         "prior": head.prior,
         "positive": head.positive,
         "scoring": head.scoring,
-        "calibration": head.calibration._asdict(),
+        "calibration": {
+            head.classes[k]: calibration._asdict()
+            for k, calibration in zip(head.speakers, head.calibrations, strict=True)
+        },
         "spam_cutoff": head.spam_cutoff,
         "derived": {
             "tokens": head.n_tokens,
@@ -131,20 +141,25 @@ def _load(fields: dict[str, Any]) -> Head:
         and all(value is None or _is_number(value) for value in bias),
         "no bias per class",
     )
-    return Head(
+    head = Head(
         classes=tuple(classes),
         messages=tuple(messages),
         alpha=float(alpha),
         prior=prior,
         positive=positive,
         scoring=fields["scoring"],
-        calibration=_load_calibration(fields["calibration"]),
+        calibrations=(),
         spam_cutoff=float(cutoff),
         n_tokens=derived["tokens"],
         tokens_with_count=tuple(
             _load_having(row, n) for row, n in zip(having, messages, strict=True)
         ),
         bias=tuple(-math.inf if value is None else float(value) for value in bias),
+    )
+    calibrations = fields["calibration"]
+    _require(isinstance(calibrations, dict), "no calibration")
+    return head._replace(
+        calibrations=tuple(_load_calibration(calibrations[head.classes[k]]) for k in head.speakers)
     )
 
 

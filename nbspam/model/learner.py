@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from nbspam.bayes.calibration import update
-from nbspam.model.classifier import Classifier, Counts, Score, class_offset
+from nbspam.model.classifier import Classifier, Counts, Score
 from nbspam.model.head import BERNOULLI, Head, with_bias
 
 
@@ -20,7 +20,7 @@ class Learner:
         self._head = head
         self._counts = counts
         self._messages = list(head.messages)
-        self._calibration = head.calibration
+        self._calibrations = list(head.calibrations)
         self._having = [Counter(row) for row in head.tokens_with_count]
 
     @property
@@ -29,7 +29,7 @@ class Learner:
         return with_bias(
             self._head._replace(
                 messages=tuple(self._messages),
-                calibration=self._calibration,
+                calibrations=tuple(self._calibrations),
                 n_tokens=len(self._counts),
                 tokens_with_count=tuple(+having for having in self._having),
             )
@@ -66,8 +66,9 @@ class Learner:
                     having[after] += 1
 
     def _refine(self, k: int, score: Score) -> None:
-        head = self._head._replace(messages=tuple(self._messages), prior=None)
-        speakers = range(len(score.evidences)) if len(head.classes) > 2 else (head.positive_index,)
-        for speaker, found in zip(speakers, score.evidences, strict=True):
-            offset = found.trace + class_offset(head, speaker or 0)
-            self._calibration = update(self._calibration, found.views, offset, k == speaker)
+        for i, (speaker, found) in enumerate(
+            zip(self._head.speakers, score.evidences, strict=True)
+        ):
+            self._calibrations[i] = update(
+                self._calibrations[i], found.views, found.trace, k == speaker
+            )

@@ -22,7 +22,6 @@ from nbspam.model.classifier import (
     class_offset,
     score_of_evidence,
     score_of_joints,
-    speakers,
 )
 from nbspam.model.head import BERNOULLI, EVIDENCE, Head, with_bias
 from nbspam.reading.raw import SPAM
@@ -139,7 +138,7 @@ def empty_head(classes: tuple[str, ...], positive: str | None, settings: Setting
             prior=settings.prior,
             positive=positive,
             scoring=settings.scoring,
-            calibration=untrained(),
+            calibrations=(untrained(),) * (1 if len(classes) == 2 else len(classes)),
             spam_cutoff=0.5,
             n_tokens=0,
             tokens_with_count=tuple({} for _ in classes),
@@ -182,19 +181,12 @@ def fit(
     fitted = Fit(with_bias(head), counts, indices, is_trace, ())
     if settings.scoring == BERNOULLI:
         return fitted
-    found = tuple(_evidence(presence, fitted, speaker, left_out=True) for speaker in speakers(head))
-    calibration = fit_calibration(
-        np.concatenate([views for views, _ in found]),
-        np.concatenate(
-            [
-                trace + (class_offset(head._replace(prior=None), k))
-                for (_, trace), k in zip(found, speakers(head), strict=True)
-            ]
-        ),
-        np.concatenate([indices == k for k in speakers(head)]),
+    found = tuple(_evidence(presence, fitted, speaker, left_out=True) for speaker in head.speakers)
+    calibrations = tuple(
+        fit_calibration(views, trace, indices == k)
+        for (views, trace), k in zip(found, head.speakers, strict=True)
     )
-    head = fitted.head._replace(calibration=calibration)
-    return fitted._replace(head=head, left_out=found)
+    return fitted._replace(head=fitted.head._replace(calibrations=calibrations), left_out=found)
 
 
 def _evidence(
@@ -275,7 +267,7 @@ def matrix_scores(presence: Presence, fitted: Fit) -> list[Score]:
     head = fitted.head
     if head.scoring != BERNOULLI:
         found = tuple(
-            _evidence(presence, fitted, speaker, left_out=False) for speaker in speakers(head)
+            _evidence(presence, fitted, speaker, left_out=False) for speaker in head.speakers
         )
         return _scores_of(fitted, found)
     weights = matrix.weights(fitted.counts, np.array(head.messages), head.alpha)
@@ -286,7 +278,7 @@ def matrix_scores(presence: Presence, fitted: Fit) -> list[Score]:
 
 def _scores_of(fitted: Fit, found: tuple[tuple[Floats, Floats], ...]) -> list[Score]:
     head = fitted.head
-    offsets = [class_offset(head, k) for k in speakers(head)]
+    offsets = [class_offset(head, k) for k in head.speakers]
     rows = zip(
         *(
             [Evidence(tuple(v), t) for v, t in zip(views.tolist(), trace.tolist(), strict=True)]
