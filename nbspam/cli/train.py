@@ -164,20 +164,24 @@ def _default_place() -> Path:
 
 def _estimate(fitted: Any, scores: list[Any]) -> dict[str, Any]:
     """Return the leave-one-out estimate: what to expect on new messages like these."""
-    from nbspam.evaluation.protocols import Evaluation, Outcome
-    from nbspam.evaluation.report import compute
+    from nbspam.evaluation.metrics import share
     from nbspam.model.verdict import CutOffs, verdict
 
     head = fitted.head
     cut_offs = CutOffs.of_options(default=head.spam_cutoff)
-    outcomes = [
-        Outcome("", head.classes[k], score, verdict(head, score, cut_offs), ())
+    pairs = [
+        (head.classes[k], verdict(head, score, cut_offs))
         for k, score in zip(fitted.labels.tolist(), scores, strict=True)
     ]
-    evaluation = Evaluation("leave-one-out", head.classes, head.positive, outcomes)
-    found = compute(evaluation, cut_offs).figures.as_json()
-    wanted = ("accuracy", "sc_pct", "bh_pct")
-    return {key: found[key] for name in wanted for key in (name, f"{name}_ci")}
+    of_spam = [called == head.positive for label, called in pairs if label == head.positive]
+    of_ham = [called == head.positive for label, called in pairs if label != head.positive]
+    if head.positive is None:
+        of_spam = of_ham = []
+    return (
+        share("accuracy", [label == called for label, called in pairs], 1)
+        | share("sc_pct", of_spam, 100)
+        | share("bh_pct", of_ham, 100)
+    )
 
 
 def _sentence(estimate: dict[str, Any]) -> str:

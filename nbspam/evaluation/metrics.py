@@ -147,6 +147,16 @@ def wilson(hits: int, of: int) -> Interval | None:
     return low, high
 
 
+def share(name: str, hits: Sequence[bool], scale: float) -> dict[str, Any]:
+    """Return a share times `scale` and its 95 % interval, as they stand in JSON; None for none."""
+    interval = wilson(sum(hits), len(hits))
+    if interval is None:
+        return {name: None, f"{name}_ci": None}
+    low, high = interval
+    value = scale * sum(hits) / len(hits)
+    return {name: value, f"{name}_ci": [scale * low, scale * high]}
+
+
 def _percent(interval: Interval | None) -> Interval | None:
     return interval and (100 * interval[0], 100 * interval[1])
 

@@ -20,7 +20,7 @@ import itertools
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import NamedTuple
@@ -43,7 +43,7 @@ class Model(NamedTuple):
     counts: dict[str, tuple[int, ...]]  # token -> messages that contain it, per class
 
 
-def write_model(path: Path, head: Head, counts: Iterable[tuple[str, Sequence[int]]]) -> None:
+def write_model(path: Path, head: Head, counts: Iterable[tuple[str, tuple[int, ...]]]) -> None:
     """Write a model file, mode 0600, in place of what is there.
 
     counts: (token, counts per class) in any order; no token twice.
@@ -54,7 +54,14 @@ def write_model(path: Path, head: Head, counts: Iterable[tuple[str, Sequence[int
     if path.is_dir():
         raise ModelError(f"{path}: is a folder; give --model a file's name")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    lines = sorted((token_key(token).encode(), row) for token, row in counts)
+    rows: dict[tuple[int, ...], str] = {}  # few counts differ: each pair is written out once
+    lines = []
+    for token, row in counts:
+        shown = rows.get(row)
+        if shown is None:
+            shown = rows[row] = f": [{', '.join(map(str, row))}]"
+        lines.append(token_key(token) + shown)
+    lines.sort()  # by code points, which is by the bytes of UTF-8
     try:
         temporary.unlink(missing_ok=True)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -63,10 +70,7 @@ def write_model(path: Path, head: Head, counts: Iterable[tuple[str, Sequence[int
                 file.write(dump_head(head).encode())
                 file.write(TOKENS_LINE)
                 for start in range(0, len(lines), _BATCH):
-                    batch = lines[start : start + _BATCH]
-                    text = b",\n".join(
-                        b"%s: [%s]" % (key, ", ".join(map(str, row)).encode()) for key, row in batch
-                    )
+                    text = ",\n".join(lines[start : start + _BATCH]).encode()
                     file.write(text + (b",\n" if start + _BATCH < len(lines) else b"\n"))
                 file.write(LEARNED_LINE + END)
                 file.flush()

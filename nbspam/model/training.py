@@ -289,11 +289,12 @@ def _scores_of(fitted: Fit, found: tuple[tuple[Floats, Floats], ...]) -> list[Sc
     return [score_of_evidence(head, row, offsets) for row in rows]
 
 
-def token_counts(vocabulary: Sequence[str], counts: Integers) -> Iterator[tuple[str, list[int]]]:
+def token_counts(
+    vocabulary: Sequence[str], counts: Integers
+) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield each token of the vocabulary that some message has, with its counts per class."""
-    return (
-        (token, row) for token, row in zip(vocabulary, counts.T.tolist(), strict=True) if any(row)
-    )
+    rows = zip(*counts.tolist(), strict=True)
+    return ((token, row) for token, row in zip(vocabulary, rows, strict=True) if any(row))
 
 
 def counts_of_counts(rows: Iterable[Sequence[int]], n_classes: int) -> tuple[Counter[int], ...]:

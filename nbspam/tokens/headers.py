@@ -17,6 +17,7 @@ import re
 
 from nbspam.reading.message import Header, decode_words
 from nbspam.tokens.text import WORD_LIMIT, add_host, text_tokens, words_of
+from nbspam.tokens.unicode import undo_tricks
 
 TRACE = "trace:"
 
@@ -68,10 +69,11 @@ def header_tokens(headers: list[Header]) -> set[str]:
         if name == "subject":
             if "=?" in raw:
                 tokens.add("mime:encoded-subject")
-            text = decode_words(raw[:_VALUE_LIMIT])
+            text, tricks = undo_tricks(decode_words(raw[:_VALUE_LIMIT]))
+            tokens |= tricks
             tokens.update(["subject:" + token for token in text_tokens(text)])
         elif prefix := _FIELDS.get(name):
-            value = decode_words(raw[:_VALUE_LIMIT]).lower()
+            value = undo_tricks(decode_words(raw[:_VALUE_LIMIT]))[0].lower()
             tokens.update([prefix + word for word in set(words_of(value))])
             if "@" in value:
                 for host in set(_ADDRESS.findall(value)):

@@ -1,5 +1,7 @@
 """A message's tokens, from all its parts."""
 
+import re
+
 from nbspam.reading.message import Message
 from nbspam.tokens.headers import header_tokens
 from nbspam.tokens.html import html_text, looks_like_html
@@ -8,6 +10,7 @@ from nbspam.tokens.unicode import undo_tricks
 
 # Stored in the model: counts taken under other rules do not fit this program's tokens.
 RULES = 1
+_NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")
 
 
 def message_tokens(message: Message) -> set[str]:
@@ -16,7 +19,7 @@ def message_tokens(message: Message) -> set[str]:
     for part in message.parts:
         text = part.text
         if message.headers:
-            tokens.add(f"mime:{part.content_type[:60]}")
+            tokens.add(f"mime:{_NO_MEDIA_TYPE.sub('', part.content_type[:60])}")
             if part.filename:
                 _add_filename(part.filename, tokens)
         if not text:
@@ -47,6 +50,6 @@ def _add_target(link: str, tokens: set[str]) -> None:
 def _add_filename(name: str, tokens: set[str]) -> None:
     """Add the tokens of an attachment's name: its words and its ending."""
     stem, dot, suffix = name.lower().rpartition(".")
-    if dot and 0 < len(suffix) <= 8:
+    if dot and suffix.isalnum() and len(suffix) <= 8:
         tokens.add(f"attachment:.{suffix}")
     tokens.update([f"attachment:{word}" for word in words_of(stem or suffix)])

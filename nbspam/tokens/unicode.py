@@ -52,9 +52,22 @@ _MIXED = re.compile(
 )
 
 
+def western_bytes(text: str) -> bytes | None:
+    """Return a text in Windows-1252, or None if it holds anything else.
+
+    A quick way to know that there is no mark, no look-alike and no script without spaces in it.
+    """
+    try:
+        return text.encode("cp1252")
+    except UnicodeEncodeError:
+        return None
+
+
 def undo_tricks(text: str) -> tuple[str, set[str]]:
     """Return the text as it looks to a reader, and a token for each kind of trick in it."""
     if text.isascii():
+        return text, set()
+    if "\u00ad" not in text and western_bytes(text) is not None:
         return text, set()
     found = set()
     if _SPLIT_WORD.search(text):

@@ -9,6 +9,9 @@ from sklearn.metrics import brier_score_loss, log_loss, matthews_corrcoef, roc_a
 
 from nbspam.evaluation.metrics import (
     LOG_LOSS_FLOOR,
+    Bin,
+    calibration_bins,
+    calibration_error,
     confusion,
     figures,
     lam_pct,
@@ -287,3 +290,48 @@ def test_confusion_has_a_row_for_each_class_and_a_column_for_each_verdict():
 
 def test_confusion_of_no_messages():
     assert confusion([], [], ("a", "b")) == [[0, 0], [0, 0]]
+
+
+# Calibration
+
+
+def test_bins_say_what_was_said_and_what_was_true():
+    spam = booleans(0, 1, 0, 1, 1)
+    probability = floats(0.02, 0.08, 0.55, 0.95, 1)
+    assert calibration_bins(spam, probability) == [
+        Bin(0, 0.1, 2, close(0.05), 0.5),
+        Bin(0.5, 0.6, 1, close(0.55), 0),
+        Bin(0.9, 1, 2, close(0.975), 1),
+    ]
+
+
+def test_the_edges_belong_to_the_bin_above_and_one_to_the_last():
+    bins = calibration_bins(booleans(0, 0, 0), floats(0, 0.5, 1))
+    assert [(b.low, b.messages) for b in bins] == [(0, 1), (0.5, 1), (0.9, 1)]
+
+
+@given(evaluations())
+def test_bins_hold_each_message_once_and_the_truth_of_all(evaluation):
+    spam, log_odds = evaluation
+    probability = 1 / (1 + np.exp(-log_odds))
+    bins = calibration_bins(spam, probability)
+    assert len(spam) == sum(b.messages for b in bins)
+    assert close(spam.sum()) == sum(b.messages * b.spam_share for b in bins)
+    assert close(probability.sum()) == sum(b.messages * b.mean_probability for b in bins)
+    for b in bins:
+        assert b.low - 1e-9 <= b.mean_probability <= b.high + 1e-9
+    assert 0 <= calibration_error(bins) <= 1
+
+
+def test_the_calibration_error_is_the_mean_gap():
+    bins = [Bin(0, 0.1, 30, 0.05, 0.15), Bin(0.9, 1, 10, 0.95, 0.75)]
+    assert calibration_error(bins) == close((30 * 0.1 + 10 * 0.2) / 40)
+    assert calibration_error([]) == 0
+
+
+def test_true_probabilities_have_a_small_calibration_error():
+    chance = np.random.default_rng(0)
+    probability = chance.random(20_000)
+    spam = chance.random(20_000) < probability
+    assert calibration_error(calibration_bins(spam, probability)) < 0.015
+    assert calibration_error(calibration_bins(~spam, probability)) > 0.3

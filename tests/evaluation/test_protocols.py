@@ -5,7 +5,15 @@ import pytest
 from nbspam.errors import NbspamError, OptionError, SourceError, TrainingError
 from nbspam.evaluation import protocols
 from nbspam.model.classifier import Classifier
-from nbspam.model.training import Corpus, Settings, fit, token_counts
+from nbspam.model.learner import Learner
+from nbspam.model.training import (
+    Corpus,
+    Settings,
+    class_names,
+    empty_head,
+    fit,
+    token_counts,
+)
 from nbspam.model.verdict import CutOffs
 from nbspam.reading.raw import Raw
 
@@ -188,3 +196,104 @@ def test_the_worst_mistakes_come_first():
         return outcome.score.probabilities[found.classes.index(outcome.label)]
 
     assert sorted(map(of_truth, wrong)) == list(map(of_truth, everything))
+
+
+# Online
+
+
+def run_online(messages, batch, settings=Settings(), cut_offs=CutOffs()):  # noqa: B008
+    return protocols.online(corpus_of(messages), names_of(messages), batch, settings, cut_offs)
+
+
+def by_hand(messages, batch, settings):
+    """Return the scores of all but the first batch by learning and scoring in turn."""
+    first = messages[:batch]
+    classes, positive = class_names([label for label, _ in messages], settings.positive)
+    if {label for label, _ in first} == set(classes):
+        corpus = corpus_of(first)
+        found = fit(corpus.presence(), corpus.labels, settings, corpus.is_trace())
+        counts = {t: tuple(row) for t, row in token_counts(corpus.vocabulary, found.counts)}
+        learner = Learner(found.head, counts)
+    else:
+        learner = Learner(empty_head(classes, positive, settings), {})
+        for label, tokens in first:
+            learner.learn(label, tokens, None)
+    scores = []
+    for start in range(batch, len(messages), batch):
+        part = messages[start : start + batch]
+        classifier = learner.classifier()
+        scored = [classifier.score(tokens) for _, tokens in part]
+        for (label, tokens), score in zip(part, scored, strict=True):
+            learner.learn(label, tokens, score)
+        scores += scored
+    return scores
+
+
+@pytest.mark.parametrize("batch", [1, 3, 7, 39])
+def test_online_counts_every_message_after_the_first_batch_once_and_in_order(batch):
+    messages = random_messages(40)
+    found = run_online(messages, batch)
+    assert names_of(messages)[batch:] == [o.source for o in found.outcomes]
+    assert [label for label, _ in messages[batch:]] == [o.label for o in found.outcomes]
+    assert (found.classes, found.positive) == (("ham", "spam"), "spam")
+    assert str(batch) in found.protocol
+
+
+@pytest.mark.parametrize("batch", [1, 4, 11])
+@pytest.mark.parametrize("scoring", SCORINGS)
+@pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
+def test_online_is_scoring_and_learning_in_turn(batch, scoring, classes):
+    messages = random_messages(40, classes)
+    settings = Settings(scoring=scoring, prior=0.4)
+    found = run_online(messages, batch, settings)
+    expected = by_hand(messages, batch, settings)
+    assert len(expected) == len(found.outcomes)
+    for score, outcome in zip(expected, found.outcomes, strict=True):
+        assert pytest.approx(score.log_odds, rel=1e-9, abs=1e-9) == outcome.score.log_odds
+        assert pytest.approx(score.probabilities) == outcome.score.probabilities
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_a_first_batch_of_one_class_alone_is_enough(scoring):
+    messages = sorted(random_messages(40, seed=3), key=lambda message: message[0])
+    found = run_online(messages, 5, Settings(scoring=scoring))
+    assert len(found.outcomes) == 35
+    assert all(0 <= o.score.probability <= 1 for o in found.outcomes)
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_messages_of_one_day_do_not_learn_of_each_other(scoring):
+    messages = random_messages(40)
+    settings = Settings(scoring=scoring)
+    turned = messages[:10] + messages[19:9:-1] + messages[20:]
+    one, other = (run_online(m, 10, settings).outcomes[:10] for m in (messages, turned))
+    for outcome, again in zip(one, other[::-1], strict=True):
+        assert pytest.approx(outcome.score.log_odds) == again.score.log_odds
+
+
+def test_online_learns():
+    messages = random_messages(400, seed=5)
+    outcomes = run_online(messages, 1).outcomes
+    right = [o.verdict == o.label for o in outcomes]
+    assert sum(right[-100:]) > 60
+    assert sum(right[-200:]) > sum(right[:20]) * 10 * 0.8
+
+
+def test_online_mistakes_bring_their_words():
+    outcomes = run_online(random_messages(60, seed=2), 5).outcomes
+    mistakes = [o for o in outcomes if o.verdict != o.label]
+    assert any(o.words for o in mistakes)
+    assert not [o for o in outcomes if o.verdict == o.label and o.words]
+    assert not [w for o in mistakes for w in o.words if w.token.startswith("only")]
+
+
+@pytest.mark.parametrize("batch", [-1, 0, 40, 41])
+def test_a_batch_that_leaves_nothing_to_count_is_refused(batch):
+    with pytest.raises(OptionError, match="--batch") as error:
+        run_online(random_messages(40), batch)
+    assert "\n" not in str(error.value)
+
+
+def test_online_needs_two_classes_in_all():
+    with pytest.raises(TrainingError, match="only the class"):
+        run_online(random_messages(10, ("spam",)), 2)

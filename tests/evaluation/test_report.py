@@ -2,7 +2,10 @@ import io
 import json
 import math
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nbspam.evaluation import report
 from nbspam.evaluation.protocols import Evaluation, Outcome
@@ -197,3 +200,70 @@ def test_progress_on_a_terminal_is_shown(monkeypatch):
     with report.progress(quiet=False) as shown:
         assert list(shown(range(5))) == [0, 1, 2, 3, 4]
     assert "messages" in stream.getvalue()
+
+
+# Calibration and histogram
+
+
+def test_json_has_the_calibration():
+    found = as_json(TWO)
+    assert [b["messages"] for b in found["calibration"]] == [1, 1, 1, 1]
+    assert found["calibration"][0] == {
+        "low": 0.1,
+        "high": 0.2,
+        "messages": 1,
+        "mean_probability": 0.1,
+        "spam_share": 0.0,
+    }
+    assert found["calibration_error"] == pytest.approx((0.1 + 0.8 + 0.1 + 0.4) / 4)
+
+
+def test_without_a_positive_class_there_is_no_calibration():
+    found = as_json(THREE)
+    assert (found["calibration"], found["calibration_error"]) == ([], None)
+    assert report.compute(THREE, CutOffs()).bins == []
+
+
+def test_the_figures_behind_the_report_are_kept():
+    found = report.compute(TWO, CutOffs())
+    assert found.evaluation is TWO
+    assert found.spam.tolist() == [False, False, True, True]
+    assert found.probability.tolist() == [0.1, 0.8, 0.9, 0.6]
+    assert found.log_odds.tolist() == [o.score.log_odds for o in TWO.outcomes]
+
+
+def test_the_text_has_calibration_and_histogram(capsys):
+    text = printed(capsys, TWO)
+    assert "calibration error 0.35" in text
+    lines = [line.split() for line in text.splitlines()]
+    assert ["0.8", "to", "0.9", "1", "0.8000", "0.0000"] in lines
+    bars = [line for line in lines if line[1:2] == ["to"] and line[-1].strip("hS") == ""]
+    assert sum(int(line[3]) for line in bars) == 2
+    assert sum(int(line[4]) for line in bars) == 2
+    assert all(line[-1] for line in bars)
+
+
+def test_the_text_of_classes_without_spam_has_neither(capsys):
+    text = printed(capsys, THREE)
+    assert "calibration" not in text
+    assert "log-odds" not in text
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.floats(-1e9, 1e9) | st.integers(-20, 20)), min_size=1))
+def test_the_histogram_counts_everything(messages):
+    spam = np.array([s for s, _ in messages])
+    log_odds = np.array([z for _, z in messages], dtype=float)
+    found = report.histogram(spam, log_odds)
+    assert sum(h for _, _, h, _ in found) == (~spam).sum()
+    assert sum(s for _, _, _, s in found) == spam.sum()
+    for low, high, ham, spams in found[1:-1]:
+        inside = (log_odds >= low) & (log_odds < high)
+        assert (ham, spams) == ((inside & ~spam).sum(), (inside & spam).sum())
+
+
+def test_the_histograms_ends_take_what_is_beyond():
+    found = report.histogram(np.array([True, False]), np.array([1e9, -1e9]))
+    assert found[0][2:] == (1, 0)
+    assert found[-1][2:] == (0, 1)
+    assert [row[1] for row in found[:-1]] == [row[0] for row in found[1:]]

@@ -278,7 +278,7 @@ DAMAGES = (
         "spam cut-off text": set_to("spam_cutoff", "0.5"),
         "calibration null": set_to("calibration", None),
         "calibration a list": set_to("calibration", []),
-        "coefficients too few": set_to("calibration", "coefficients", [0.0]),
+        "coefficients too few": set_to("calibration", "spam", "coefficients", [0.0]),
         "tokens a list": set_to("tokens", []),
         "tokens null": set_to("tokens", None),
         "count negative": set_to("tokens", "free", [-1, 1]),

@@ -90,7 +90,7 @@ def retrained_scores(messages, which, learned):
             prior=head.prior,
             scoring=head.scoring,
         )
-        part = without.fit._replace(head=without.fit.head._replace(calibration=head.calibration))
+        part = without.fit._replace(head=without.fit.head._replace(calibrations=head.calibrations))
         scores += matrix_scores(rows_of(without, [messages[i][1]]), part)
     return scores
 

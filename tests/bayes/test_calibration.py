@@ -1,0 +1,315 @@
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
+
+from nbspam.bayes import fit as fit_module
+from nbspam.bayes.calibration import (
+    FIRM,
+    FORGET,
+    PRECISION,
+    PRIOR_MEAN,
+    SIZE,
+    Calibration,
+    prior_precision,
+    solve,
+    untrained,
+    update,
+)
+from nbspam.bayes.fit import fit_calibration
+
+VIEW = st.floats(-6, 6)
+VIEWS = st.tuples(*[VIEW] * (SIZE - 1))
+OFFSETS = st.floats(-1, 1)
+HISTORY = st.lists(st.tuples(VIEWS, OFFSETS, st.booleans()), max_size=15)
+
+
+def after(history, start=None):
+    found = start or untrained()
+    for views, offset, is_spam in history:
+        found = update(found, views, offset, is_spam)
+    return found
+
+
+def arrays(found: Calibration):
+    return np.array(found.coefficients), np.array(found.precision)
+
+
+def assert_sound(found: Calibration):
+    coefficients, precision = arrays(found)
+    assert np.isfinite(coefficients).all()
+    assert np.isfinite(precision).all()
+    np.testing.assert_allclose(precision, precision.T, rtol=1e-9, atol=1e-12)
+    assert np.linalg.eigvalsh(precision).min() > 0
+
+
+# One message
+
+
+@settings(deadline=None, max_examples=60)
+@given(HISTORY, VIEWS, OFFSETS, st.booleans())
+def test_an_update_is_the_mode_of_its_objective(history, views, offset, is_spam):
+    before = after(history)
+    b, precision = arrays(before)
+    prior, mean = np.diag(PRECISION), np.array(PRIOR_MEAN)
+    precision = FORGET * precision + (1 - FORGET) * prior
+    b = b + (1 - FORGET) * np.linalg.solve(precision, prior @ (mean - b))
+    x = np.array([1, *views])
+    y = float(is_spam)
+
+    def objective(c):
+        z = x @ c + offset
+        return np.logaddexp(0, z) - y * z + 0.5 * (c - b) @ precision @ (c - b)
+
+    def gradient(c):
+        return x * (1 / (1 + np.exp(-(x @ c + offset))) - y) + precision @ (c - b)
+
+    def hessian(c):
+        p = 1 / (1 + np.exp(-(x @ c + offset)))
+        return p * (1 - p) * np.outer(x, x) + precision
+
+    found = minimize(
+        objective, b, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-12}
+    )
+    coefficients, actual_precision = arrays(update(before, views, offset, is_spam))
+    np.testing.assert_allclose(coefficients, found.x, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(gradient(coefficients), 0, atol=1e-9)
+    np.testing.assert_allclose(actual_precision, hessian(coefficients), rtol=1e-9, atol=1e-9)
+
+
+@given(HISTORY)
+def test_any_history_leaves_a_sound_calibration(history):
+    assert_sound(after(history))
+
+
+@given(st.lists(st.tuples(st.tuples(*[st.floats(-1e3, 1e3)] * 4), st.booleans()), max_size=10))
+def test_wild_views_leave_a_finite_calibration(history):
+    found = after([(views, 0.0, is_spam) for views, is_spam in history])
+    assert np.isfinite(arrays(found)[0]).all()
+    assert np.isfinite(arrays(found)[1]).all()
+
+
+def test_a_message_moves_the_blend_toward_itself():
+    views = (2.0, 1.0, 1.0, 0.0)
+    for is_spam in (True, False):
+        before, now = untrained(), update(untrained(), views, 0.0, is_spam)
+        moved = sum(
+            (a - b) * x
+            for a, b, x in zip(now.coefficients, before.coefficients, (1, *views), strict=True)
+        )
+        assert (moved > 0) == is_spam
+
+
+def test_the_first_precision_is_the_firmest_priors():
+    diagonal = np.diag(arrays(untrained())[1])
+    assert diagonal.tolist() == pytest.approx([p * (1 + FIRM) for p in PRECISION])
+    assert untrained().coefficients == PRIOR_MEAN
+
+
+def test_the_prior_is_the_less_firm_the_more_messages_there_are():
+    assert prior_precision(0) == prior_precision(1)
+    assert prior_precision(10**9) == pytest.approx(PRECISION, rel=1e-6)
+    assert all(a > b for a, b in zip(prior_precision(5), prior_precision(50), strict=True))
+
+
+# Many messages
+
+
+def easy(chance: random.Random, is_spam: bool):
+    sign = 1 if is_spam else -1
+    return tuple(sign * chance.uniform(3, 5) for _ in range(3)) + (chance.gauss(0, 1),)
+
+
+@pytest.fixture(scope="module")
+def seasoned():
+    """Return the blend after 20,000 easy messages, which bring next to no precision."""
+    chance = random.Random(1)
+    found = untrained()
+    for i in range(20_000):
+        found = update(found, easy(chance, bool(i % 2)), 0.0, bool(i % 2))
+        if i % 1000 == 0:
+            assert_sound(found)
+    return found
+
+
+def share_right(found, chance):
+    """Return the share of easy messages that a blend gets right."""
+    z = [(np.dot((1, *easy(chance, label)), found.coefficients), label) for label in [0, 1] * 100]
+    return sum((nats > 0) == label for nats, label in z) / len(z)
+
+
+def test_twenty_thousand_easy_messages_leave_a_sound_calibration(seasoned):
+    assert_sound(seasoned)
+    # It decays to the prior's precision and never below.
+    _, precision = arrays(seasoned)
+    assert np.linalg.eigvalsh(precision - 0.99 * np.diag(PRECISION)).min() > 0
+    assert share_right(seasoned, random.Random(2)) == 1
+
+
+def test_a_surprising_message_after_many_easy_ones_leaves_a_sound_calibration(seasoned):
+    assert_sound(update(seasoned, easy(random.Random(2), True), 0.0, False))
+    assert_sound(update(seasoned, (-50.0, -9.0, -50.0, 3.0), 1.0, True))
+
+
+# Fails: by then the blend is as soft as the prior, one label turns b from (0, .92, .92, .92, 0) to
+# (-2.2, .33, -.03, 0, 0), and all easy spam is ham until four more messages have been learned.
+def test_a_mislabelled_message_after_many_easy_ones_does_not_turn_the_filter(seasoned):
+    now = update(seasoned, (4.0, 4.0, 4.0, 0.0), 0.0, False)
+    assert share_right(now, random.Random(3)) == 1
+
+
+def test_a_mislabelled_message_that_was_sure_moves_the_blend_little():
+    chance = random.Random(2)
+    found = after([(easy(chance, bool(i % 2)), 0.0, bool(i % 2)) for i in range(500)])
+    b, precision = arrays(found)
+    x = np.array([1, *easy(chance, True)])
+    z = x @ b
+    assert z > 5
+    now, _ = arrays(update(found, tuple(x[1:]), 0.0, False))
+    # The step of the extended Kalman filter would be this spread, all of it.
+    assert z - x @ now < 0.95 * x @ np.linalg.solve(precision, x)
+    assert x @ now > 1
+    assert np.abs(now - b).max() < 1
+    assert share_right(update(found, tuple(x[1:]), 0.0, False), chance) == 1
+
+
+def test_each_of_one_class_leaves_a_sound_calibration():
+    chance = random.Random(3)
+    for is_spam in (True, False):
+        assert_sound(after([(easy(chance, is_spam), 0.0, is_spam) for _ in range(3_000)]))
+
+
+# Linear equations
+
+
+@given(st.integers(1, 6), st.integers(0, 2**32 - 1))
+def test_solve_is_numpys(n, seed):
+    chance = np.random.default_rng(seed)
+    half = chance.normal(size=(n, n))
+    matrix = half @ half.T + 0.1 * np.eye(n)
+    right = chance.normal(size=n)
+    expected = np.linalg.solve(matrix, right)
+    np.testing.assert_allclose(solve(matrix.tolist(), right.tolist()), expected, rtol=1e-7)
+
+
+def test_solve_leaves_what_it_was_given_alone():
+    matrix, right = [[2.0, 1.0], [1.0, 3.0]], [1.0, 2.0]
+    assert solve(matrix, right) == pytest.approx([0.2, 0.6])
+    assert (matrix, right) == ([[2.0, 1.0], [1.0, 3.0]], [1.0, 2.0])
+
+
+# The fit
+
+
+def drawn(n, seed=0, true=(0.3, 1.0, 0.5, -0.4, 0.2)):
+    """Return views, offsets and labels of n messages that follow the model."""
+    chance = np.random.default_rng(seed)
+    views = chance.normal(size=(n, SIZE - 1))
+    offset = chance.uniform(-1, 1, n)
+    z = np.column_stack((np.ones(n), views)) @ np.array(true) + offset
+    return views, offset, chance.random(n) < 1 / (1 + np.exp(-z))
+
+
+def derivative(found, views, offset, is_spam):
+    """Return the objective's gradient at the coefficients found."""
+    fewest = min(int(is_spam.sum()), int((~is_spam).sum()))
+    x = np.column_stack((np.ones(len(views)), views))
+    b, _ = arrays(found)
+    p = 1 / (1 + np.exp(-(x @ b + offset)))
+    return x.T @ (p - is_spam) + np.array(prior_precision(fewest)) * (b - np.array(PRIOR_MEAN))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(VIEWS, OFFSETS, st.booleans()), min_size=1, max_size=30),
+)
+def test_the_fit_is_the_mode(messages):
+    views = np.array([m[0] for m in messages])
+    offset = np.array([m[1] for m in messages])
+    is_spam = np.array([m[2] for m in messages])
+    found = fit_calibration(views, offset, is_spam)
+    assert_sound(found)
+    np.testing.assert_allclose(derivative(found, views, offset, is_spam), 0, atol=1e-4)
+
+
+def test_the_fit_of_many_messages_is_the_mode_and_near_the_truth():
+    views, offset, is_spam = drawn(20_000)
+    found = fit_calibration(views, offset, is_spam)
+    np.testing.assert_allclose(derivative(found, views, offset, is_spam), 0, atol=1e-3)
+    np.testing.assert_allclose(found.coefficients, (0.3, 1.0, 0.5, -0.4, 0.2), atol=0.1)
+
+
+def test_the_precision_is_the_second_derivative():
+    views, offset, is_spam = drawn(200)
+    found = fit_calibration(views, offset, is_spam)
+    b, precision = arrays(found)
+    step = 1e-5
+    for i in range(SIZE):
+        up, down = (
+            derivative(
+                found._replace(coefficients=tuple(b + sign * step * np.eye(SIZE)[i])),
+                views,
+                offset,
+                is_spam,
+            )
+            for sign in (1, -1)
+        )
+        np.testing.assert_allclose((up - down) / (2 * step), precision[i], rtol=1e-5, atol=1e-5)
+
+
+def test_with_a_weak_prior_the_fit_is_scikit_learns(monkeypatch):
+    monkeypatch.setattr(fit_module, "prior_precision", lambda fewest: (1e-9,) * SIZE)
+    views, offset, is_spam = drawn(500, seed=4)
+    offset[:] = 0
+    found = fit_calibration(views, offset, is_spam)
+    reference = LogisticRegression(C=1e12, tol=1e-12, max_iter=10_000).fit(views, is_spam)
+    expected = [reference.intercept_[0], *reference.coef_[0]]
+    np.testing.assert_allclose(found.coefficients, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_offsets_are_taken_off_the_constant():
+    views, _, is_spam = drawn(5_000, seed=5)
+    plain, moved = (
+        fit_calibration(views, np.full(len(views), by), is_spam).coefficients for by in (0.0, 0.5)
+    )
+    assert moved[0] == pytest.approx(plain[0] - 0.5, abs=0.01)
+    assert moved[1:] == pytest.approx(plain[1:], abs=0.01)
+
+
+def test_separable_messages_have_a_finite_fit():
+    chance = random.Random(6)
+    views = np.array([easy(chance, bool(i % 2)) for i in range(1_000)])
+    found = fit_calibration(views, np.zeros(1_000), np.arange(1_000) % 2 == 1)
+    assert_sound(found)
+    assert max(map(abs, found.coefficients)) < 20
+
+
+@pytest.mark.parametrize(
+    ("ham", "spam"),
+    [
+        ((-1.0, -0.5, -0.5, -2.0), (1.0, 0.5, 0.5, -2.0)),
+        ((1.0, 0.2, 0.0, -2.0), (1.0, 0.2, 0.0, -2.0)),  # left out of two, both look the same
+        ((0.0, 0.0, 0.0, -4.5), (0.0, 0.0, 0.0, -4.5)),
+        ((2.0, 1.0, 1.0, -2.0), (-2.0, -1.0, -1.0, -2.0)),  # and often the wrong way round
+    ],
+)
+def test_one_message_of_each_class_gives_sane_signs(ham, spam):
+    found = fit_calibration(np.array([ham, spam]), np.zeros(2), np.array([False, True]))
+    assert_sound(found)
+    constant, *of_views, of_length = found.coefficients
+    assert all(c > 0 for c in of_views)
+    assert abs(constant) < 0.5
+    assert abs(of_length) < 0.5
+
+
+def test_learning_one_by_one_ends_near_the_fit_of_all():
+    views, offset, is_spam = drawn(3_000, seed=7)
+    found = untrained()
+    for view, nats, label in zip(views.tolist(), offset.tolist(), is_spam.tolist(), strict=True):
+        found = update(found, view, nats, label)
+    whole = fit_calibration(views, offset, is_spam)
+    np.testing.assert_allclose(found.coefficients, whole.coefficients, atol=0.4)

@@ -1,0 +1,102 @@
+import builtins
+import math
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_curve
+
+from nbspam.errors import OptionError
+from nbspam.evaluation import plot
+from nbspam.evaluation.protocols import Evaluation, Outcome
+from nbspam.evaluation.report import compute
+from nbspam.model.classifier import IMPOSSIBLE, Score
+from nbspam.model.verdict import CutOffs
+
+MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml"}
+
+
+def report_of(spam, log_odds):
+    outcomes = []
+    for label, z in zip(spam, log_odds, strict=True):
+        p = 1 / (1 + math.exp(-max(-700, min(700, z))))
+        name = "spam" if label else "ham"
+        outcomes.append(Outcome("x", name, Score(float(z), p, (1 - p, p)), name, ()))
+    return compute(Evaluation("a test", ("ham", "spam"), "spam", outcomes), CutOffs())
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.svg", "A.PNG", "b.c.SVG"])
+def test_png_and_svg_can_be_drawn(tmp_path, name):
+    plot.check_plot(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a", "a.pdf", "a.jpg", "png", "a.png.gz", ".svg"])
+def test_other_kinds_of_file_are_refused(tmp_path, name):
+    with pytest.raises(OptionError, match="--plot") as error:
+        plot.check_plot(tmp_path / name)
+    assert ".png or .svg" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_without_matplotlib_the_remedy_is_told(tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def refuse(name, *rest):
+        if name.partition(".")[0] == "matplotlib":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(OptionError, match=r"matplotlib.*pip install 'nbspam\[plot\]'") as error:
+        plot.check_plot(tmp_path / "a.png")
+    assert "\n" not in str(error.value)
+
+
+def assert_drawn(report, path):
+    plot.draw(report, path)
+    written = path.read_bytes()
+    assert written.startswith(MAGIC[path.suffix])
+    assert len(written) > 5_000
+
+
+@pytest.mark.parametrize("suffix", MAGIC)
+def test_a_picture_is_drawn(tmp_path, suffix):
+    chance = np.random.default_rng(0)
+    spam = chance.random(200) < 0.4
+    assert_drawn(report_of(spam, chance.normal(size=200) + 2 * spam), tmp_path / f"a{suffix}")
+
+
+@pytest.mark.parametrize(
+    ("spam", "log_odds"),
+    [
+        ([True, False], [1, -1]),  # no mistake, and logarithmic axes
+        ([True, False], [-1, 1]),  # nothing but
+        ([True, True], [1, 2]),
+        ([False, False], [1, 1]),
+        ([True, False, True], [0, 0, 0]),
+        ([True, False, False], [IMPOSSIBLE, -IMPOSSIBLE, 0]),
+    ],
+    ids=["perfect", "worst", "spam alone", "ham alone", "ties", "impossible"],
+)
+def test_pictures_of_odd_evaluations_are_drawn(tmp_path, spam, log_odds):
+    assert_drawn(report_of(spam, log_odds), tmp_path / "a.svg")
+
+
+def test_a_picture_that_cannot_be_written_is_an_error_of_the_system(tmp_path):
+    with pytest.raises(OSError, match="No such file"):
+        plot.draw(report_of([True, False], [1, -1]), tmp_path / "no" / "a.png")
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.integers(-5, 5)), max_size=30))
+def test_points_of_the_roc_curve_are_scikit_learns(messages):
+    messages = [*messages, (True, 0), (False, 1)]
+    spam, log_odds = (np.array(column) for column in zip(*messages, strict=True))
+    ham_lost, spam_missed = plot.roc_points(report_of(spam, log_odds))
+    false, true, _ = roc_curve(spam, log_odds, drop_intermediate=False)
+    np.testing.assert_allclose(ham_lost, 100 * false[1:], atol=1e-9)
+    np.testing.assert_allclose(spam_missed, 100 - 100 * true[1:], atol=1e-9)
