@@ -20,6 +20,9 @@ class Score(NamedTuple):
     probability: float  # of the positive class
     probabilities: tuple[float, ...]  # per class, in the model's order
     evidences: tuple[Evidence, ...] = ()  # per speaker; none under plain Bernoulli scoring
+    log_scores: tuple[
+        float, ...
+    ] = ()  # per class, up to a constant; none for two classes' evidence
 
 
 class Classifier:
@@ -138,17 +141,21 @@ def score_of_joints(head: Head, log_scores: Sequence[float]) -> Score:
     probabilities = softmax(log_scores)
     if positive is None:  # three classes or more and none called spam: of the most probable one
         positive = max(range(len(log_scores)), key=log_scores.__getitem__)
-    others = [value for k, value in enumerate(log_scores) if k != positive]
-    top = max(others)
-    if top == -math.inf or log_scores[positive] == -math.inf:
-        # A class that has no message is impossible; JSON has no infinity to say so with.
-        odds = IMPOSSIBLE if top == -math.inf else -IMPOSSIBLE
-    else:
-        odds = log_scores[positive] - top - math.log(sum(math.exp(o - top) for o in others))
+    odds = odds_of_class(log_scores, positive)
     if len(log_scores) == 2:  # so that the two agree to the last digit
         probabilities[positive] = sigmoid(odds)
         probabilities[1 - positive] = sigmoid(-odds)
-    return Score(odds, probabilities[positive], tuple(probabilities))
+    return Score(odds, probabilities[positive], tuple(probabilities), log_scores=tuple(log_scores))
+
+
+def odds_of_class(log_scores: Sequence[float], k: int) -> float:
+    """Return the log-odds of class k against the rest, in nats; always finite."""
+    others = [value for i, value in enumerate(log_scores) if i != k]
+    top = max(others)
+    if top == -math.inf or log_scores[k] == -math.inf:
+        # A class that has no message is impossible; JSON has no infinity to say so with.
+        return IMPOSSIBLE if top == -math.inf else -IMPOSSIBLE
+    return log_scores[k] - top - math.log(sum(math.exp(o - top) for o in others))
 
 
 def logit(probability: float) -> float:

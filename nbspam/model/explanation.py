@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from nbspam.bayes.bernoulli import weight
 from nbspam.bayes.evidence import shares
-from nbspam.model.classifier import Classifier, Score, class_offset, logit
+from nbspam.model.classifier import Classifier, Score, class_offset, odds_of_class
 from nbspam.model.head import BERNOULLI
 from nbspam.tokens.headers import TRACE
 
@@ -81,7 +81,7 @@ def explain(classifier: Classifier, tokens: Iterable[str]) -> Explanation:
             constants.append(("the share of spam to expect (--prior)", offset))
         if len(head.classes) > 2:
             own_total = sum(nats for _, nats in constants) + sum(brought)
-            scaled = logit(score.probabilities[of])
+            scaled = odds_of_class(score.log_scores, of)
             constants.append(("the other classes' claims", scaled - own_total))
     words = [
         Word(token, w, row, share)

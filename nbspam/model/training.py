@@ -1,6 +1,7 @@
 """Learning from many messages at once: token sets to a sparse matrix, the matrix to a model."""
 
 import itertools
+import math
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ from nbspam.errors import TrainingError
 from nbspam.model.classifier import (
     Score,
     class_offset,
+    logit,
     score_of_evidence,
     score_of_joints,
 )
@@ -245,6 +247,8 @@ def with_cut_off(fitted: Fit, scores: Sequence[Score], limit: float) -> Fit:
     )
     highest_delivered = ham[-(int(len(ham) * limit) + 1)]
     cut_off = max(0.5, sigmoid(highest_delivered))
+    while logit(cut_off) < highest_delivered:  # a last digit lost on the way would block that ham
+        cut_off = math.nextafter(cut_off, 1)
     return fitted._replace(head=head._replace(spam_cutoff=cut_off))
 
 

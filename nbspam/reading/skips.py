@@ -18,6 +18,10 @@ class Skips:
         """Note that `source` was skipped; raises SourceError under `strict`."""
         if self.strict:
             raise SourceError(f"{source}: {reason}; mend it, or leave out --strict to skip it")
+        self.note(source, reason)
+
+    def note(self, source: str, reason: str) -> None:
+        """Note that `source` was passed over, which is no error even under `strict`."""
         self.count += 1
         if len(self.named) < NAMED_LIMIT:
             self.named.append(f"{source}: {reason}")

@@ -141,9 +141,7 @@ def test_shares_and_constants_add_up_to_the_log_odds(weights, trace, coefficient
 
 @given(TIED, TIED, COEFFICIENTS)
 def test_equal_weights_have_equal_shares(weights, trace, coefficients):
-    for part, found in zip(
-        (weights, trace), shares(weights, trace, coefficients), strict=True
-    ):
+    for part, found in zip((weights, trace), shares(weights, trace, coefficients), strict=True):
         of_weight: dict[float, float] = {}
         for w, share in zip(part, found, strict=True):
             assert close(of_weight.setdefault(w, share)) == share

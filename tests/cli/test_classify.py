@@ -178,7 +178,6 @@ def test_output_in_a_pipe_has_no_escape_codes(program, model, table):
     assert "\x1b" not in found.out
 
 
-# Fails: load_head takes a model of one class, and scoring it ends in max() of nothing.
 def test_a_model_of_one_class_is_an_error_or_unsure(nbspam, model, assert_sentence):
     fields = json.loads(model.read_text())
     lines = model.read_text().split('"tokens": {\n')[0].splitlines()

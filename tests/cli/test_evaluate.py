@@ -1,4 +1,5 @@
 import json
+import sys
 
 import pytest
 
@@ -188,3 +189,114 @@ def test_class_names_that_look_like_markup_are_printed(nbspam, table):
     found = nbspam("eval", "--folds", "3", table, "--errors", "2")
     assert found.code == 0
     assert "[/b]" in found.out
+
+
+# Scoring
+
+
+def test_scorings_are_evaluated(nbspam, table):
+    one = evaluated(nbspam, "--folds", "3", table)
+    assert one == evaluated(nbspam, "--folds", "3", table, "--scoring", "evidence")
+    assert one != evaluated(nbspam, "--folds", "3", table, "--scoring", "bernoulli")
+
+
+def test_scoring_needs_a_protocol(nbspam, table, model, assert_sentence):
+    found = nbspam("eval", "-m", model, table, "--scoring", "bernoulli")
+    assert_sentence(found, "--scoring", "--online", code=2)
+
+
+# Online
+
+
+def test_online_counts_all_but_the_first_message(nbspam, table):
+    found = evaluated(nbspam, "--online", table)
+    assert found["messages"] == 29
+    assert found["protocol"].startswith("online")
+    assert found == evaluated(nbspam, "--online", "--batch", "1", table)
+
+
+def test_online_in_batches(nbspam, table, tmp_path):
+    path = tmp_path / "predictions.jsonl"
+    found = evaluated(nbspam, "--online", "--batch", "8", table, "--predictions", path)
+    assert found["messages"] == 22
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [row["source"] for row in rows] == [f"{table}:{n}" for n in range(9, 31)]
+    assert found["accuracy"] > 0.8
+
+
+def test_online_of_three_classes(nbspam, three_classes):
+    found = evaluated(nbspam, "--online", "--batch", "6", three_classes)
+    assert found["messages"] == 18
+    assert found["classes"] == ["ham", "promo", "spam"]
+
+
+def test_online_writes_no_model(nbspam, table, tmp_path):
+    path = tmp_path / "none.json"
+    assert nbspam("eval", "--online", "-m", path, table).code == 0
+    assert not path.exists()
+
+
+def test_batch_without_online_is_a_usage_error(nbspam, table, assert_sentence):
+    for options in ((), ("--folds", "2")):
+        found = nbspam("eval", table, "--batch", "5", *options)
+        assert_sentence(found, "--batch", "--online", code=2)
+
+
+@pytest.mark.parametrize("batch", ["0", "-1", "30", "1000"])
+def test_a_batch_that_leaves_nothing_to_count_is_an_error(nbspam, table, assert_sentence, batch):
+    found = nbspam("eval", table, "--online", f"--batch={batch}")
+    assert_sentence(found, f"--batch {batch}", code=2)
+
+
+@pytest.mark.parametrize("other", [("--folds", "2"), ("--train-first", "5")])
+def test_online_and_another_protocol_are_a_usage_error(nbspam, table, assert_sentence, other):
+    found = nbspam("eval", table, "--online", *other)
+    assert_sentence(found, "--online", other[0], code=2)
+
+
+# Calibration and pictures
+
+
+def test_json_has_the_calibration(nbspam, table):
+    found = evaluated(nbspam, "--folds", "3", table)
+    assert sum(b["messages"] for b in found["calibration"]) == 30
+    assert 0 <= found["calibration_error"] <= 1
+
+
+def test_the_text_has_the_calibration_and_how_the_scores_lie(nbspam, table):
+    found = nbspam("eval", "--folds", "3", table)
+    assert "calibration error" in found.out
+    assert "log-odds" in found.out
+
+
+@pytest.mark.parametrize(("name", "magic"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")])
+def test_plot_draws_a_picture(nbspam, table, tmp_path, name, magic):
+    found = nbspam("eval", "--folds", "3", table, "--plot", tmp_path / name)
+    assert (found.code, found.err) == (0, "")
+    assert (tmp_path / name).read_bytes().startswith(magic)
+    assert found.out == nbspam("eval", "--folds", "3", table).out
+
+
+def test_plot_of_another_kind_is_refused_before_anything_is_read(nbspam, tmp_path, assert_sentence):
+    found = nbspam("eval", "--folds", "3", tmp_path / "none.tsv", "--plot", tmp_path / "a.pdf")
+    assert_sentence(found, "--plot", "a.pdf", ".png or .svg", code=2)
+
+
+def test_plot_without_matplotlib_says_how_to_get_it(
+    nbspam, table, tmp_path, assert_sentence, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    found = nbspam("eval", "--folds", "3", table, "--plot", tmp_path / "a.png")
+    assert_sentence(found, "--plot", "pip install 'nbspam[plot]'", code=2)
+
+
+def test_plot_of_classes_without_spam_is_refused(nbspam, three_classes, tmp_path, assert_sentence):
+    three_classes.write_text(three_classes.read_text().replace("spam\t", "junk\t"))
+    found = nbspam("eval", "--folds", "2", three_classes, "--plot", tmp_path / "a.png")
+    assert_sentence(found, "--plot", "--spam-label", code=2)
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_plot_where_no_file_can_be_is_one_sentence(nbspam, table, tmp_path, assert_sentence):
+    found = nbspam("eval", "--folds", "3", table, "--plot", tmp_path / "no" / "a.png")
+    assert_sentence(found, tmp_path / "no")

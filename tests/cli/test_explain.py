@@ -1,4 +1,5 @@
 import json
+import math
 import re
 
 import pytest
@@ -147,6 +148,66 @@ def test_three_classes_are_explained(nbspam, three_classes, make_model):
     text = nbspam("explain", "-m", path, stdin=b"shoes in the shop")
     assert text.code == 0
     assert text.out.startswith("-: promo")
+
+
+def test_the_text_has_the_calibrations_constants(nbspam, model):
+    text = b"win a free prize now for lunch"
+    printed = nbspam("explain", "-m", model, stdin=text).out
+    constants = explained(nbspam, "-m", model, stdin=text)["constants"]
+    assert len(constants) >= 2
+    for name, nats in constants.items():
+        (line,) = (line for line in printed.splitlines() if line.startswith(name))
+        assert float(line.split()[-1]) == pytest.approx(nats, abs=0.0006)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--prior", "0.1"),
+        ("--scoring", "bernoulli"),
+        ("--scoring", "bernoulli", "--prior", ".9"),
+    ],
+)
+@pytest.mark.parametrize("text", [b"win a free prize now for lunch", b"xylophone", b""])
+def test_the_sum_printed_is_the_log_odds(nbspam, table, make_model, options, text):
+    path = make_model(table, *options)
+    found = explained(nbspam, "-m", path, stdin=text)
+    total, added = sum_shown(nbspam("explain", "-m", path, "--top", "1000", stdin=text).out)
+    assert total == pytest.approx(found["log_odds"], abs=0.0006)
+    assert added == pytest.approx(total, abs=0.03)
+    shares = sum(word["share"] for word in found["words"])
+    assert close(found["log_odds"]) == shares + sum(found["constants"].values())
+
+
+def test_a_prior_is_one_of_the_constants(nbspam, table, make_model):
+    text = b"win a free prize"
+    plain = explained(nbspam, "-m", make_model(table), stdin=text)
+    fixed = explained(nbspam, "-m", make_model(table, "--prior", "0.1", "--replace"), stdin=text)
+    new = fixed["constants"].keys() - plain["constants"].keys()
+    assert len(new) == 1
+    moved = fixed["log_odds"] - plain["log_odds"]
+    assert close(moved) == fixed["constants"][new.pop()]
+    assert moved < 0
+
+
+def test_the_sum_of_three_classes_is_the_log_odds_of_the_most_probable(
+    nbspam, three_classes, make_model
+):
+    path = make_model(three_classes)
+    for text in (b"shoes in the shop", b"win a free prize", b"lunch at noon"):
+        found = explained(nbspam, "-m", path, stdin=text)
+        p = found["probabilities"][found["of"]]
+        total, _ = sum_shown(nbspam("explain", "-m", path, "--top", "1000", stdin=text).out)
+        assert total == pytest.approx(math.log(p) - math.log1p(-p), abs=0.001)
+
+
+def test_a_message_cannot_command_the_terminal(nbspam, tmp_path, make_model):
+    text = "http://a\x1bc.example/ free prize"
+    (tmp_path / "t.tsv").write_text(f"spam\t{text}\nham\tlunch at noon\n")
+    path = make_model(tmp_path / "t.tsv")
+    printed = nbspam("explain", "-m", path, "--top", "1000", stdin=text.encode()).out
+    assert "\x1b" not in printed
 
 
 @pytest.mark.parametrize("options", [(), ("--words",)])

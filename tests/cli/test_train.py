@@ -197,3 +197,137 @@ def test_half_of_a_surrogate_pair_is_no_hindrance(nbspam, tmp_path):
     (tmp_path / "t.jsonl").write_text(rows * 3)
     found = nbspam("train", tmp_path / "t.jsonl", "-m", tmp_path / "model.json")
     assert (found.code, found.err) == (0, "")
+
+
+# Scoring
+
+
+@pytest.mark.parametrize(("scoring", "alpha"), [("evidence", 0.05), ("bernoulli", 0.1)])
+def test_scoring_is_kept_in_the_model_with_its_own_alpha(nbspam, table, make_model, scoring, alpha):
+    path = make_model(table, "--scoring", scoring)
+    fields = json.loads(path.read_text())
+    assert (fields["scoring"], fields["alpha"]) == (scoring, alpha)
+
+
+def test_evidence_is_the_default_scoring(nbspam, table, make_model):
+    assert (
+        make_model(table).read_bytes()
+        == make_model(table, "--scoring", "evidence", name="b.json").read_bytes()
+    )
+
+
+def test_scorings_differ(nbspam, table, make_model):
+    found = []
+    for scoring in ("evidence", "bernoulli"):
+        path = make_model(table, "--scoring", scoring, "--replace")
+        printed = nbspam("classify", "-m", path, "--format", "json", stdin=b"free prize").out
+        found.append(json.loads(printed)["log_odds"])
+    assert found[0] != found[1]
+    assert min(found) > 0
+
+
+def test_a_scoring_that_is_none_is_a_usage_error(nbspam, table, tmp_path):
+    found = nbspam("train", table, "-m", tmp_path / "model.json", "--scoring", "magic")
+    assert found.code == 2
+    assert "magic" in found.err
+
+
+# The cut-off
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    """Return a table of 40 ham and 20 spam, of which two ham look like spam."""
+    ham = ["claim the free cash prize a", "claim the free cash prize b"]
+    ham += [f"lunch at noon, see you {'abcdefgh'[i % 8]}" for i in range(38)]
+    spam = [f"claim the free cash prize {'abcdefgh'[i % 8]}" for i in range(20)]
+    path = tmp_path / "mixed.tsv"
+    rows = [f"ham\t{text}" for text in ham] + [f"spam\t{text}" for text in spam]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def cut_off(path):
+    return json.loads(path.read_text())["spam_cutoff"]
+
+
+def test_the_cut_off_is_a_half_unless_asked_for(table, make_model):
+    assert cut_off(make_model(table)) == 0.5
+
+
+@pytest.mark.parametrize("scoring", ["evidence", "bernoulli"])
+def test_max_ham_blocked_raises_the_cut_off_and_stores_it(nbspam, mixed, make_model, scoring):
+    loose = cut_off(make_model(mixed, "--scoring", scoring, "--max-ham-blocked", "10%"))
+    tight = cut_off(make_model(mixed, "--scoring", scoring, "--max-ham-blocked", "0", "--replace"))
+    assert 0.5 <= loose <= tight
+    assert tight > 0.5
+
+
+@pytest.mark.parametrize(("percent", "share"), [("0.1%", "0.001"), ("5%", "0.05"), ("0%", "0")])
+def test_a_share_is_a_percentage_or_a_number(mixed, make_model, percent, share):
+    one = make_model(mixed, "--max-ham-blocked", percent)
+    other = make_model(mixed, "--max-ham-blocked", share, name="b.json")
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_train_says_where_the_cut_off_came_to_lie(nbspam, mixed, tmp_path):
+    path = tmp_path / "model.json"
+    found = nbspam("train", mixed, "-m", path, "--max-ham-blocked", "0.1%")
+    assert (found.code, found.err) == (0, "")
+    sentence = found.out.splitlines()[-1]
+    assert "at most 0.1 % of ham blocked" in sentence
+    assert f"{cut_off(path):.6g}" in sentence
+    assert "40 ham messages are too few to measure less than 2.5 %" in sentence
+
+
+def test_enough_ham_has_no_such_warning(nbspam, mixed, tmp_path):
+    found = nbspam("train", mixed, "-m", tmp_path / "model.json", "--max-ham-blocked", "10%")
+    assert "too few" not in found.out
+
+
+def test_the_estimate_is_that_of_the_cut_off(nbspam, mixed, tmp_path):
+    options = ("--format", "json", "-m", tmp_path / "model.json", "--replace")
+    plain = json.loads(nbspam("train", mixed, *options).out)["leave_one_out"]
+    tight = nbspam("train", mixed, *options, "--max-ham-blocked", "2.5%").out
+    tight = json.loads(tight)["leave_one_out"]
+    assert plain["bh_pct"] == pytest.approx(5)
+    assert tight["bh_pct"] <= 2.5
+
+
+@pytest.mark.parametrize(
+    "share", ["100%", "1", "-1", "-0.1%", "much", "%", "", "nan", "inf", "1e9%"]
+)
+def test_a_share_that_is_none_is_refused(nbspam, mixed, tmp_path, assert_sentence, share):
+    path = tmp_path / "model.json"
+    found = nbspam("train", mixed, "-m", path, f"--max-ham-blocked={share}")
+    assert_sentence(found, "--max-ham-blocked", "0.1%", code=2)
+    assert not path.exists()
+
+
+def test_three_classes_have_no_cut_off(nbspam, three_classes, tmp_path, assert_sentence):
+    path = tmp_path / "model.json"
+    found = nbspam("train", three_classes, "-m", path, "--max-ham-blocked", "1%")
+    assert_sentence(found, "--max-ham-blocked", "two classes")
+    assert not path.exists()
+
+
+def test_the_models_cut_off_is_what_the_other_commands_use(nbspam, mixed, make_model):
+    path = make_model(mixed, "--max-ham-blocked", "0")
+    bound = cut_off(path)
+    rows = nbspam("classify", "-m", path, "--format", "json", mixed).out.splitlines()
+    found = [json.loads(row) for row in rows]
+    assert any(0.5 < row["probability"] <= bound for row in found)
+    for row in found:
+        assert row["verdict"] == ("spam" if row["probability"] > bound else "ham")
+    explained = nbspam("explain", "-m", path, "--format", "json", f"{mixed}:1").out
+    assert json.loads(explained)["verdict"] == found[0]["verdict"] == "ham"
+    evaluated = json.loads(nbspam("eval", "-m", path, "--format", "json", mixed).out)
+    assert evaluated["threshold"] == bound
+    assert evaluated["fp"] == sum(row["verdict"] == "spam" for row in found[:40])
+
+
+def test_a_cut_off_that_is_asked_for_goes_before_the_models(nbspam, mixed, make_model):
+    path = make_model(mixed, "--max-ham-blocked", "0")
+    rows = nbspam("classify", "-m", path, "--format", "json", "--spam-cutoff", "0.5", mixed)
+    for row in map(json.loads, rows.out.splitlines()):
+        assert row["verdict"] == ("spam" if row["probability"] > 0.5 else "ham")

@@ -91,7 +91,7 @@ def test_a_picture_that_cannot_be_written_is_an_error_of_the_system(tmp_path):
         plot.draw(report_of([True, False], [1, -1]), tmp_path / "no" / "a.png")
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.booleans(), st.integers(-5, 5)), max_size=30))
 def test_points_of_the_roc_curve_are_scikit_learns(messages):
     messages = [*messages, (True, 0), (False, 1)]

@@ -125,7 +125,7 @@ def test_three_classes_of_which_only_spam_has_messages_have_a_score():
     head = head._replace(messages=(0, 0, 1), bias=(-math.inf, -math.inf, -0.5))
     score = Classifier(head, lambda tokens: {}).score(set())
     assert score.probabilities == (0, 0, 1)
-    assert IMPOSSIBLE == score.log_odds
+    assert score.log_odds == IMPOSSIBLE
 
 
 @given(st.floats(1e-9, 1 - 1e-9))

@@ -64,8 +64,12 @@ def test_no_more_ham_than_the_limit_is_blocked_left_out(scoring, limit):
     presence = learned.corpus.presence()
     scores = left_out_scores(presence, learned.fit)
     head = with_cut_off(learned.fit, scores, limit).head
-    called = [verdict(head, score, CutOffs.of_options(default=head.spam_cutoff)) for score in scores]
-    blocked = [v == "spam" for v, (label, _) in zip(called, messages, strict=True) if label == "ham"]
+    called = [
+        verdict(head, score, CutOffs.of_options(default=head.spam_cutoff)) for score in scores
+    ]
+    blocked = [
+        v == "spam" for v, (label, _) in zip(called, messages, strict=True) if label == "ham"
+    ]
     assert sum(blocked) <= limit * len(blocked)
 
 

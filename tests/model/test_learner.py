@@ -99,9 +99,10 @@ def test_without_a_score_the_blend_stays_as_it_is():
 
 def test_under_plain_bernoulli_the_blend_stays_as_it_is():
     learned = learn()
-    assert learner_of(learned).head.calibrations == taught(
-        learned, [("spam", {"prize"})] * 3, scored=True
-    ).head.calibrations
+    assert (
+        learner_of(learned).head.calibrations
+        == taught(learned, [("spam", {"prize"})] * 3, scored=True).head.calibrations
+    )
 
 
 def test_the_blend_is_refined_by_the_score_that_a_message_had_before():

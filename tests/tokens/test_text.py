@@ -84,12 +84,12 @@ def test_thai_is_cut_into_character_pairs_with_its_signs():
         ("$1,000.50", ["$0,000.00"]),
         ("£500 €20 ¥9 ₹5", ["£000", "€00", "¥0", "₹0"]),
         ("50% 12.5%", ["00%", "00.0%"]),
-        ("10:30 1.2.3", ["00:00", "0.0.0"]),
+        ("10:30 1.2.3", ["00", "00", "0.0.0"]),
         ("2024-05-06", ["0000", "00", "00"]),
         ("v1agra", ["v0agra"]),
     ],
 )
-def test_digits_are_folded_and_money_percent_and_times_are_words(text, words):
+def test_digits_are_folded_and_money_and_percent_are_words(text, words):
     assert words == words_of(text)
 
 
@@ -101,10 +101,10 @@ def test_numbers_are_the_same_beside_a_word_of_another_script(text):
 @given(st.lists(st.from_regex(r"[a-z]{1,12}|[0-9]{1,10}|[a-z]{1,5}'[a-z]", fullmatch=True)))
 def test_words_do_not_depend_on_what_else_stands_in_the_text(words):
     text = " ".join(words)
-    assert [*words_of(text), "é"] == words_of(f"{text} é")
+    for other in ("é", "д", "cafe\u0301", "“x”"):
+        assert [*words_of(text), *words_of(other)] == words_of(f"{text} {other}")
 
 
-# Fails: "$0", "abc" in the first, "0abc" in the second.
 def test_money_with_letters_behind_it_does_not_depend_on_what_else_stands_in_the_text():
     assert [*words_of("$5abc"), "é"] == words_of("$5abc é")
 
@@ -132,9 +132,9 @@ def test_words_and_pairs_of_neighbours():
     }
 
 
-def test_no_word_holds_a_colon_that_is_no_number():
-    words = words_of("punct:! caps:5 link: http:x trick:entity 10:30")
-    assert [word for word in words if ":" in word] == ["00:00"]
+@given(st.text(alphabet="ab01é:д!.,'- "))
+def test_no_word_holds_a_colon(text):
+    assert not [word for word in words_of(f"punct:! {text} 10:30") if ":" in word]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,6 @@ def test_words_in_capitals_are_counted_roughly(text, much):
     assert much == kind(text_tokens(text), "caps:")
 
 
-# Fails: what is not a small letter of Latin-1 counts as a capital.
 @pytest.mark.parametrize(
     "text", ["привет мир", "żółw łódź", "καλημέρα", "你好世界", "مرحبا", "नमस्ते", "한국어"]
 )
