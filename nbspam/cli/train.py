@@ -150,6 +150,8 @@ def _cut_off_sentence(fitted: Any, limit: float) -> str:
         f"cut-off for at most {100 * limit:g} % of ham blocked: spam is above"
         f" {head.spam_cutoff:.6g}, stored in the model; the shares above are those it gives"
     )
+    if head.spam_cutoff >= 1:
+        sentence += "; the model is so sure of some ham that nothing will be called spam"
     ham = sum(head.messages) - head.messages[head.positive_index]
     if limit * ham < 1:
         sentence += f"; {ham} ham messages are too few to measure less than {100 / ham:.2g} %"

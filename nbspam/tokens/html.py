@@ -47,6 +47,9 @@ _TINY = re.compile(
 _COLOUR = re.compile(
     r"(?<![-\w])(?:color|text)\s{0,3}[:=]\s{0,3}[\"']?(#?[a-z0-9]{3,20})", re.IGNORECASE
 )
+_RGB = re.compile(
+    r"rgb\(\s{0,3}(\d{1,3})\s{0,3},\s{0,3}(\d{1,3})\s{0,3},\s{0,3}(\d{1,3})\s{0,3}\)", re.IGNORECASE
+)
 _GROUND = re.compile(
     r"(?:bgcolor|background(?:-color)?)\s{0,3}[:=]\s{0,3}[\"']?(#?[a-z0-9]{3,20})", re.IGNORECASE
 )
@@ -79,6 +82,9 @@ def html_text(source: str) -> tuple[str, list[str], set[str]]:
     if _LETTER_ENTITY.search(source):
         tricks.add("trick:entity")
     lower = source.lower()
+    if "rgb(" in lower:
+        source = _RGB.sub(_hexadecimal, source)
+        lower = source.lower()
     if _SUSPECT.search(lower) or ("color" in lower and _blends_in(lower)):
         text = _careful(source, links, tricks)
     else:
@@ -98,6 +104,10 @@ def html_text(source: str) -> tuple[str, list[str], set[str]]:
 
         text = html.unescape(text)
     return text, links, tricks
+
+
+def _hexadecimal(colour: re.Match[str]) -> str:
+    return "#" + "".join(f"{min(int(part), 255):02x}" for part in colour.groups())
 
 
 def _blends_in(lower: str) -> bool:

@@ -51,7 +51,6 @@ def test_the_cut_off_keeps_the_limit_and_is_the_lowest_that_does(ham, spam, limi
         assert sum(z > bound - 1e-6 for z in ham) > allowed - 1e-9
 
 
-# Fails: logit(sigmoid(z)) may be a last digit below z, and the ham at the cut-off is blocked then.
 @pytest.mark.parametrize("scoring", SCORINGS)
 @pytest.mark.parametrize("limit", [0.0, 0.05, 0.1, 0.3])
 def test_no_more_ham_than_the_limit_is_blocked_left_out(scoring, limit):
@@ -152,7 +151,6 @@ def test_what_explains_three_classes_adds_up_to_the_log_odds(prior):
             assert found.total == pytest.approx(found.score.log_odds, rel=1e-6, abs=1e-6)
 
 
-# Fails: the probability is 1 to the last digit, so its logit, and what the others claim, is inf.
 def test_what_explains_the_surest_of_three_classes_is_finite():
     learned = learn(three(), scoring="evidence")
     head = learned.fit.head
