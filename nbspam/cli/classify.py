@@ -55,7 +55,7 @@ def command(sources: tuple[str, ...], model: Path, form: str, **options: Any) ->
         raws = (raw for source in sources or (STDIN,) for raw in any_kind(source, reading, skips))
         messages = token_sets(raws, skips)
         while batch := list(itertools.islice(messages, _BATCH)):
-            for line in _lines(batch, classifier, cut_offs(lookup.head.spam_cutoff), form):
+            for line in _lines(batch, classifier, cut_offs(lookup.head), form):
                 click.echo(line)
     tell(skips)
 

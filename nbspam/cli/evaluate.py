@@ -106,7 +106,7 @@ def command(
                     " out"
                 )
     cut_offs_for = cut_offs_of(options)
-    cut_offs = cut_offs_for(0.5)
+    cut_offs = cut_offs_for(None)
     reading, skips = reading_of(options)
 
     from nbspam.cli.train import settings_of
@@ -126,7 +126,7 @@ def command(
         if not trains:
             with Lookup(model) as lookup:
                 classifier = Classifier(lookup.head, lookup.counts)
-                cut_offs = cut_offs_for(lookup.head.spam_cutoff)
+                cut_offs = cut_offs_for(lookup.head)
 
                 def prepared() -> Any:
                     while batch := list(itertools.islice(messages, _BATCH)):

@@ -15,7 +15,7 @@ from nbspam.cli.options import (
     reading_of,
     reading_options,
 )
-from nbspam.errors import SourceError
+from nbspam.errors import OptionError, SourceError
 from nbspam.model.classifier import Classifier
 from nbspam.model.explanation import Explanation, Word, explain
 from nbspam.model.head import BERNOULLI, Head
@@ -50,8 +50,9 @@ def command(source: str, model: Path, top: int, words: bool, form: str, **option
     """Show what each word of a message brought, and the sum that is the score.
 
     SOURCE is one message, or the name that `classify` printed for a message of a larger source,
-    such as messages.tsv:17; without it a message is read from standard input.  Weights are
-    log-odds in nats: +0.7 doubles the odds of spam, -0.7 halves them.
+    such as messages.tsv:17; without it a message is read from standard input.  A word's weight is
+    what it says by itself, its share what it adds to this message's sum; both are log-odds in nats:
+    +0.7 doubles the odds of spam, -0.7 halves them.  JSON has all words, whatever --top says.
 
     \b
     Examples:
@@ -63,12 +64,14 @@ def command(source: str, model: Path, top: int, words: bool, form: str, **option
     cut_offs = cut_offs_of(options)
     reading, skips = reading_of(options)
     if words:
+        if source != STDIN:
+            raise OptionError(f"--words reads no message; leave out {source}, or --words")
         _print_words(model, top, form)
         return
     with Lookup(model) as lookup:
         raw = _one(source, reading, skips)
         found = explain(Classifier(lookup.head, lookup.counts), message_tokens(raw.message()))
-        called = verdict(lookup.head, found.score, cut_offs(lookup.head.spam_cutoff))
+        called = verdict(lookup.head, found.score, cut_offs(lookup.head))
         if form == "json":
             click.echo(json.dumps(_as_json(raw, found, called, lookup.head), ensure_ascii=False))
         else:
@@ -146,7 +149,10 @@ def _why(found: Explanation, called: str) -> str:
     elif words * side <= 0:
         reason = "by the calibration alone: its words speak for the other side, too weakly"
     else:
-        reason = f"mostly for {_and(strongest)}"
+        reason = f"and the strongest words for that are {_and(strongest)}"
+        triples = sum(w.share for w in found.words if w.token.startswith(TRIPLE))
+        if 2 * triples * side > words * side:
+            reason += "; its letter triples bring most of it"
     return f"{called}: the sum leans to {toward} by {abs(found.total):.2f} nats, {reason}."
 
 

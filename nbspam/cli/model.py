@@ -43,6 +43,7 @@ def info(model: Path, form: str) -> None:
             "prior": head.prior,
             "positive": head.positive,
             "scoring": head.scoring,
+            "spam_cutoff": head.spam_cutoff,
             "bias": head.bias,
         }
         click.echo(json.dumps(found, ensure_ascii=False))
@@ -53,6 +54,7 @@ def info(model: Path, form: str) -> None:
         "learned": ", ".join(f"{name}: {n:,}" for name, n in learned.items()),
         "tokens": f"{head.n_tokens:,}",
         "scoring": f"{head.scoring}, alpha {head.alpha:g}, share of spam to expect {prior}",
+        "cut-off": f"spam is above {head.spam_cutoff:g}",
         "spam is": head.positive or "no class: the verdict is the most probable one",
     }
     for name, text in rows.items():

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from nbspam.errors import OptionError
+from nbspam.model.head import Head
 from nbspam.model.verdict import CutOffs
 from nbspam.reading.raw import HAM, SPAM, Raw, normal_label
 from nbspam.reading.skips import Skips
@@ -149,15 +150,26 @@ def _check_encoding(name: str) -> None:
         ) from error
 
 
-def cut_offs_of(options: dict[str, Any]) -> Callable[[float], CutOffs]:
+def cut_offs_of(options: dict[str, Any]) -> Callable[[Head | None], CutOffs]:
     """Take the cut-off options out of a command's; raises OptionError.
 
-    Returns what gives the cut-offs, once the model's own is known.
+    Returns what gives the cut-offs for a model, or for one that is yet to be trained (None).
     """
     spam, ham = options.pop("spam_cutoff"), options.pop("ham_cutoff")
     cost = options.pop("ham_cost")
-    CutOffs.of_options(spam, ham, cost)  # a senseless option is wrong for any model
-    return lambda default: CutOffs.of_options(spam, ham, cost, default)
+    # A senseless option is wrong for any model; one above the model's own cut-off may be right.
+    CutOffs.of_options(1.0 if spam is None and cost is None else spam, ham, cost)
+
+    def cut_offs(head: Head | None) -> CutOffs:
+        asked = (spam, ham, cost) != (None, None, None)
+        if head and len(head.classes) > 2 and asked:
+            raise OptionError(
+                f"the model has {len(head.classes)} classes and its verdict is the most probable"
+                " one; leave out the cut-offs"
+            )
+        return CutOffs.of_options(spam, ham, cost, head.spam_cutoff if head else 0.5)
+
+    return cut_offs
 
 
 def labelled_messages(

@@ -78,8 +78,8 @@ def train_first(
     n = len(corpus)
     if not 0 < first < n:
         raise OptionError(
-            f"--train-first leaves {max(0, n - first)} of {n} messages to test on;"
-            " give a number within 1 and the messages less one"
+            f"--train-first {first}: there are {n} messages; give a number from 1 to"
+            f" {max(1, n - 1)}"
         )
     train, test = np.arange(first), np.arange(first, n)
     try:
@@ -147,7 +147,8 @@ def online(
         for label, tokens, score in scored:
             learner.learn(label, tokens, score)
     head = learner.head
-    return Evaluation(f"online, {batch} at a time", head.classes, head.positive, outcomes)
+    protocol = f"online, {batch} at a time, the first {batch} not counted"
+    return Evaluation(protocol, head.classes, head.positive, outcomes)
 
 
 def _first_batch(corpus: Corpus, batch: int, settings: Settings) -> Learner:

@@ -32,6 +32,7 @@ from nbspam.tokens.headers import TRACE
 # Plain Bernoulli: chosen on the training half of P1 by leave-one-out, 10 errors of 1,674 against 18
 # and 34 for 0.3 and 1.  Evidence: docs/how-it-decides.md.
 DEFAULT_ALPHA = {BERNOULLI: 0.1, EVIDENCE: 0.05}
+CLASSES_LIMIT = 100  # more are texts taken for labels, and time and memory grow with each
 ALPHA_LIMIT = 1e6  # beyond it every weight is nothing, and far beyond it logarithms overflow
 _ENTRIES = 2_000_000  # of the matrix, whose evidence is computed at a time
 Booleans = NDArray[np.bool_]
@@ -117,6 +118,11 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
     if len(classes) < 2:
         only = f"only the class {classes[0]!r}" if classes else "no message"
         raise TrainingError(f"there is {only} to learn from; give messages of two classes")
+    if len(classes) > CLASSES_LIMIT:
+        raise TrainingError(
+            f"there are {len(classes)} different labels, {classes[0][:40]!r} among them, and"
+            f" {CLASSES_LIMIT} classes at most; name the column of the labels with --label-column"
+        )
     shown = ", ".join(map(repr, classes[:20]))
     if positive is not None and positive not in classes:
         raise TrainingError(f"no message is labelled {positive!r}; name one of {shown}")

@@ -41,7 +41,7 @@ class CutOffs(NamedTuple):
                 )
             spam = ham = ham_cost / (1 + ham_cost)
         if spam is None:
-            spam = max(default, ham or 0)
+            spam = default
         if ham is None:
             ham = min(default, spam)
         for name, value in (("--spam-cutoff", spam), ("--ham-cutoff", ham)):
@@ -51,7 +51,8 @@ class CutOffs(NamedTuple):
                 )
         if ham > spam:
             raise OptionError(
-                f"--ham-cutoff {ham} is above --spam-cutoff {spam}; give the lower one to ham"
+                f"--ham-cutoff {ham:g} is above the spam cut-off, {spam:g}; lower it, or raise"
+                " --spam-cutoff"
             )
         return cls(spam, ham)
 

@@ -215,7 +215,10 @@ def _class_folders(path: Path, options: ReadingOptions, skips: Skips) -> Iterato
         )
     for entry in sorted(path.iterdir()):
         if entry.is_file() and not entry.name.startswith("."):
-            skips.note(str(entry), "it lies beside the folders of the classes, in none of them")
+            skips.note(
+                str(entry),
+                "it lies beside the folders of the classes; give it with --spam or --ham",
+            )
     for folder in folders:
         yield from _folder(folder, normal_label(folder.name), skips)
 

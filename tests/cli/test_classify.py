@@ -197,3 +197,12 @@ def test_a_model_of_one_class_is_an_error_or_unsure(nbspam, model, assert_senten
         assert_sentence(found, model)
     else:
         assert found.out.startswith("unsure\t0.5000\t")
+
+
+def test_cut_offs_make_no_sense_for_three_classes(nbspam, tmp_path):
+    table = tmp_path / "three.tsv"
+    table.write_text("".join(f"{c}\ttext {c} number {i}\n" for i in range(4) for c in "abc"))
+    model = tmp_path / "three.json"
+    nbspam("train", "-q", "-m", model, table)
+    result = nbspam("classify", "-m", model, "--spam-cutoff", "0.9", table)
+    assert (result.code, "leave out the cut-offs" in result.err) == (2, True)

@@ -257,3 +257,8 @@ def test_a_message_without_known_words_is_explained(nbspam, model):
     found = nbspam("explain", "-m", model, stdin=b"")
     assert found.code == 0
     assert "Traceback" not in found.err
+
+
+def test_words_with_a_message_is_wrong_usage(nbspam, model):
+    result = nbspam("explain", "--words", "-m", model, "message.txt")
+    assert (result.code, "leave out message.txt" in result.err) == (2, True)

@@ -15,6 +15,7 @@ from small_models import (
 
 from nbspam.errors import TrainingError
 from nbspam.model.training import (
+    CLASSES_LIMIT,
     Corpus,
     Settings,
     class_names,
@@ -212,3 +213,9 @@ def test_three_classes_need_no_positive_one():
 def test_labels_that_make_no_model_are_refused(labels, positive, part):
     with pytest.raises(TrainingError, match=part):
         class_names(labels, positive)
+
+
+def test_texts_taken_for_labels_are_refused_at_once():
+    labels = [f"text {i}" for i in range(CLASSES_LIMIT + 1)]
+    with pytest.raises(TrainingError, match=r"101 different labels.*--label-column"):
+        class_names(labels, None)

@@ -66,7 +66,6 @@ def test_of_three_classes_the_most_probable_one_is_the_verdict():
         (0.9, None, None, (0.9, 0.5)),
         (0.3, None, None, (0.3, 0.3)),
         (None, 0.1, None, (0.5, 0.1)),
-        (None, 0.8, None, (0.8, 0.8)),
         (0.9, 0.1, None, (0.9, 0.1)),
         (0.0, 0.0, None, (0.0, 0.0)),
         (1.0, 1.0, None, (1.0, 1.0)),
@@ -104,3 +103,9 @@ def test_cut_offs_that_make_no_sense_are_refused(spam, ham, cost, named):
     with pytest.raises(OptionError, match=named) as error:
         CutOffs.of_options(spam, ham, cost)
     assert "\n" not in str(error.value)
+
+
+def test_a_ham_cut_off_above_the_models_spam_cut_off_is_refused():
+    with pytest.raises(OptionError, match=r"--ham-cutoff 0.8 is above the spam cut-off, 0.5;"):
+        CutOffs.of_options(ham=0.8)
+    assert CutOffs.of_options(ham=0.8, default=0.9) == (0.9, 0.8)
