@@ -1,6 +1,7 @@
 """The command line: each command in a file of its own, loaded when it is called."""
 
 import importlib
+import io
 import os
 import sys
 from typing import Any
@@ -71,6 +72,9 @@ def main() -> None:
     if os.environ.get("NO_COLOR"):
         # rich heeds it by itself; click asks its context.
         nbspam.context_settings["color"] = False
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names of files may hold any byte
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(_run(sys.argv[1:]))
 
 

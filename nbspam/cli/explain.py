@@ -1,6 +1,7 @@
 """`nbspam explain`."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ def command(source: str, model: Path, top: int, words: bool, form: str, **option
         found = explain(Classifier(lookup.head, lookup.counts), message_tokens(raw.message()))
         called = verdict(lookup.head, found.score, cut_offs(lookup.head))
         if form == "json":
-            click.echo(json.dumps(_as_json(raw, found, called, lookup.head), ensure_ascii=False))
+            click.echo(json.dumps(_as_json(raw, found, called, lookup.head)))
         else:
             _print(raw, found, called, lookup.head, top)
 
@@ -83,7 +84,7 @@ def _one(source: str, reading: ReadingOptions, skips: Skips) -> Raw:
     numbered = _NUMBERED.fullmatch(source)
     if numbered and source != STDIN and not Path(source).exists():
         for found in any_kind(numbered[1], reading, skips):
-            if found.source == source:
+            if os.path.normpath(found.source) == os.path.normpath(source):
                 return found
         raise SourceError(
             f"{source}: there is no such message; take a name that nbspam classify prints"
@@ -209,7 +210,7 @@ def _print_words(model: Path, top: int, form: str) -> None:
             for token, row, leads in best
         ]
     if form == "json":
-        click.echo(json.dumps(ranked, ensure_ascii=False))
+        click.echo(json.dumps(ranked))
         return
     for name, words in ranked.items():
         click.echo(click.style(f"strongest for {name}, in nats", bold=True))

@@ -46,7 +46,7 @@ def info(model: Path, form: str) -> None:
             "spam_cutoff": head.spam_cutoff,
             "bias": head.bias,
         }
-        click.echo(json.dumps(found, ensure_ascii=False))
+        click.echo(json.dumps(found))
         return
     prior = "as learned" if head.prior is None else f"{head.prior:g} (fixed)"
     rows = {

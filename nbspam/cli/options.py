@@ -144,7 +144,7 @@ def reading_of(options: dict[str, Any]) -> tuple[ReadingOptions, Skips]:
 def _check_encoding(name: str) -> None:
     try:
         "".encode(name)
-    except LookupError as error:
+    except (LookupError, UnicodeError) as error:
         raise OptionError(
             f"--encoding {name!r} is not one Python knows; try utf-8, cp1252 or utf-16"
         ) from error

@@ -19,7 +19,8 @@ from nbspam.cli.options import (
     tell,
 )
 from nbspam.errors import ModelError, OptionError
-from nbspam.model.head import EVIDENCE
+from nbspam.model.head import ALPHA_LIMIT, ALPHA_MIN, EVIDENCE
+from nbspam.reading.raw import normal_label
 
 
 @click.command("train")
@@ -94,7 +95,6 @@ def command(
                     "skipped": skips.count,
                     "leave_one_out": estimate,
                 },
-                ensure_ascii=False,
             )
         )
         return
@@ -112,10 +112,10 @@ def settings_of(options: dict[str, Any]) -> Any:
 
     Raises OptionError for a value that makes no sense.
     """
-    from nbspam.model.training import ALPHA_LIMIT, Settings
+    from nbspam.model.training import Settings
 
     alpha, prior = options.pop("alpha"), options.pop("prior")
-    if alpha is not None and not 0 < alpha <= ALPHA_LIMIT:
+    if alpha is not None and not ALPHA_MIN <= alpha <= ALPHA_LIMIT:
         raise OptionError(
             f"--alpha must be above 0 and at most {ALPHA_LIMIT:g}, not {alpha}: without smoothing"
             " one unseen word would decide everything; leave it out for the default"
@@ -126,7 +126,7 @@ def settings_of(options: dict[str, Any]) -> Any:
         alpha=alpha,
         prior=prior,
         scoring=options.pop("scoring") or EVIDENCE,
-        positive=options.pop("spam_label"),
+        positive=None if (name := options.pop("spam_label")) is None else normal_label(name),
     )
 
 

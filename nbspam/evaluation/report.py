@@ -113,7 +113,7 @@ def as_json(report: Report, skipped: int, errors: int) -> str:
             prediction(o, evaluation.classes) | {"words": [w._asdict() for w in o.words]}
             for o in worst_mistakes(evaluation, errors)
         ]
-    return json.dumps(out, ensure_ascii=False, indent=1)
+    return json.dumps(out, indent=1)
 
 
 def prediction(outcome: Outcome, classes: tuple[str, ...]) -> dict[str, Any]:
@@ -140,7 +140,9 @@ def print_report(report: Report, errors: int) -> None:
 
     terminal = sys.stdout.isatty()
     # In a pipe the width is the content's: nothing is cut for want of a screen.
-    console = Console(file=sys.stdout, width=None if terminal else 200, highlight=False)
+    console = Console(
+        file=sys.stdout, width=None if terminal else 200, highlight=False, emoji=False
+    )
     style = box.SIMPLE_HEAD if terminal else None
 
     def table(*columns: str) -> Table:

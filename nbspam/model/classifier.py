@@ -11,6 +11,7 @@ from nbspam.tokens.headers import TRACE
 
 Counts = Mapping[str, tuple[int, ...]]
 IMPOSSIBLE = 1e9  # nats
+_KNOWN_LIMIT = 1_000_000  # tokens whose weights are remembered
 
 
 class Score(NamedTuple):
@@ -44,6 +45,8 @@ class Classifier:
 
     def prepare(self, tokens: Iterable[str]) -> None:
         """Look up tokens; for many messages at once this is far cheaper than one by one."""
+        if len(self._known) > _KNOWN_LIMIT:
+            self._known.clear()  # memory goes by the model, not by the messages
         new = [token for token in tokens if token not in self._known]
         found = self.counts(new)
         for token in new:
@@ -84,6 +87,8 @@ class Classifier:
         known = self._known
         if not tokens <= known.keys():
             self.prepare(tokens)
+            if not tokens <= known.keys():  # so many that what was known had to go
+                self.prepare(tokens)
         head = self.head
         if head.scoring == BERNOULLI:
             rows = [row for token in tokens if (row := known[token]) is not None]

@@ -17,6 +17,9 @@ VERSION = 1
 BERNOULLI = "bernoulli"  # the textbook rule, and its plain posterior
 EVIDENCE = "evidence"  # views of the same weights, blended and calibrated
 SCORINGS = (EVIDENCE, BERNOULLI)
+# Beyond the one every weight is nothing; below the other logarithms run out of digits.
+ALPHA_MIN, ALPHA_LIMIT = 1e-300, 1e6
+_NATS_LIMIT = 1e15
 MESSAGES_LIMIT = 2**53  # counts are exact in floating point up to here
 
 
@@ -94,7 +97,7 @@ def load_head(fields: Any) -> Head:
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise HeadError("is not an nbspam model; name a file that nbspam train wrote")
     version = fields.get("version")
-    if not isinstance(version, int) or version < 1:
+    if type(version) is not int or version < 1:
         raise HeadError("has no valid version; restore it from a copy or train again")
     if version > VERSION:
         raise HeadError(
@@ -123,10 +126,11 @@ def _load(fields: dict[str, Any]) -> Head:
     )
     _require(_are_counts(messages, len(classes)), "no message count per class")
     alpha, prior, positive = fields["alpha"], fields["prior"], fields["positive"]
-    _require(_is_number(alpha) and alpha > 0, "an alpha that is not above 0")
+    _require(_is_number(alpha) and ALPHA_MIN <= alpha <= ALPHA_LIMIT, "an alpha out of bounds")
     _require(prior is None or (_is_number(prior) and 0 < prior < 1), "a prior not within 0 and 1")
     _require(positive is None or positive in classes, "a positive class that is none of its own")
     _require(positive is not None or len(classes) > 2, "no positive class")
+    _require(len(classes) > 2 or positive == classes[1], "its positive class in the wrong place")
     _require(fields["scoring"] in SCORINGS, f"an unknown scoring {fields['scoring']!r}")
     cutoff = fields["spam_cutoff"]
     _require(_is_number(cutoff) and 0 <= cutoff <= 1, "a spam cut-off not within 0 and 1")
@@ -138,7 +142,10 @@ def _load(fields: dict[str, Any]) -> Head:
     _require(
         isinstance(bias, list)
         and len(bias) == len(classes)
-        and all(value is None or _is_number(value) for value in bias),
+        and all(
+            (value is None and not n) or (_is_number(value) and abs(value) <= _NATS_LIMIT)
+            for value, n in zip(bias, messages, strict=True)
+        ),
         "no bias per class",
     )
     head = Head(
@@ -166,18 +173,30 @@ def _load(fields: dict[str, Any]) -> Head:
 def _load_calibration(value: Any) -> Calibration:
     _require(isinstance(value, dict), "no calibration")
     rows = value["precision"]
-    _require(_are_numbers(value["coefficients"]), "no coefficients")
+    coefficients = value["coefficients"]
+    _require(_are_numbers(coefficients), "no coefficients")
+    _require(all(abs(b) <= _NATS_LIMIT for b in coefficients), "coefficients out of bounds")
     _require(
         isinstance(rows, list) and len(rows) == SIZE and all(map(_are_numbers, rows)),
         "no precision",
     )
-    _require(all(rows[i][i] > 0 for i in range(SIZE)), "a precision that is none")
+    _require(
+        all(
+            rows[i][i] > 0
+            and math.isclose(rows[i][j], rows[j][i], rel_tol=1e-6, abs_tol=1e-9)
+            and rows[i][j] ** 2 <= 1.000001 * rows[i][i] * rows[j][j] <= _NATS_LIMIT**2
+            for i in range(SIZE)
+            for j in range(SIZE)
+        ),
+        "a precision that is none",
+    )
     return Calibration(tuple(map(float, value["coefficients"])), tuple(map(tuple, rows)))
 
 
 def _load_having(row: Any, messages: int) -> dict[int, int]:
     _require(isinstance(row, dict), "no counts of counts")
-    loaded = {int(count): tokens for count, tokens in row.items()}
+    loaded = {int(count): tokens for count, tokens in row.items() if str(int(count)) == count}
+    _require(len(loaded) == len(row), "a count that is no plain number")
     _require(
         all(0 <= count <= messages and _is_count(n) for count, n in loaded.items()),
         "a token counted in more messages than there are",

@@ -50,9 +50,11 @@ def write_model(path: Path, head: Head, counts: Iterable[tuple[str, tuple[int, .
     Whatever happens on the way, the old file stays whole until the new one is on the disk.
     Raises ModelError when it cannot be written.
     """
-    path = path.resolve()  # a link keeps pointing at the model
+    path = Path(os.path.realpath(path))  # a link keeps pointing at the model
     if path.is_dir():
         raise ModelError(f"{path}: is a folder; give --model a file's name")
+    if (path.exists() or path.is_symlink()) and not path.is_file():
+        raise ModelError(f"{path}: is no ordinary file; give --model another name")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     rows: dict[tuple[int, ...], str] = {}  # few counts differ: each pair is written out once
     lines = []
@@ -103,7 +105,7 @@ def _sync_folder(folder: Path) -> None:
 def open_model(path: Path) -> int:
     """Return a file descriptor of a model file, for reading; raises ModelError."""
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         raise ModelError(
             f"{path}: there is no such model; make it with nbspam train -m {path}, or name another"

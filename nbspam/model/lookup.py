@@ -25,6 +25,7 @@ _HEAD_LIMIT = 16 << 20
 # 250: 4 KiB 4.4 ms, 8 KiB 4.1 ms, 16 KiB 4.6 ms.
 _BLOCK = 8 << 10
 _PROBE = 256
+_MANY = 20  # tokens looked for in one block
 _LINE_LIMIT = 1 << 13  # bytes; the tokenizer's longest token is far shorter
 
 
@@ -69,6 +70,12 @@ class Lookup:
                 continue
             if high - low <= _BLOCK:
                 block = b"\n" + self._read(low, high - low)
+                if last - first > _MANY:  # one pass over the lines is cheaper than a search each
+                    lines = {line.rpartition(b": [")[0]: line for line in block.split(b"\n")}
+                    for i in range(first, last):
+                        if (known := lines.get(keys[i])) is not None:
+                            found[wanted[i][1]] = self._row(known)
+                    continue
                 for i in range(first, last):
                     at = block.find(b"\n" + keys[i] + b": [")
                     if at >= 0:

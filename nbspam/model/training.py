@@ -26,6 +26,7 @@ from nbspam.model.classifier import (
     score_of_joints,
 )
 from nbspam.model.head import BERNOULLI, EVIDENCE, Head, with_bias
+from nbspam.model.verdict import UNSURE
 from nbspam.reading.raw import SPAM
 from nbspam.tokens.headers import TRACE
 
@@ -33,7 +34,6 @@ from nbspam.tokens.headers import TRACE
 # and 34 for 0.3 and 1.  Evidence: docs/how-it-decides.md.
 DEFAULT_ALPHA = {BERNOULLI: 0.1, EVIDENCE: 0.05}
 CLASSES_LIMIT = 100  # more are texts taken for labels, and time and memory grow with each
-ALPHA_LIMIT = 1e6  # beyond it every weight is nothing, and far beyond it logarithms overflow
 _ENTRIES = 2_000_000  # of the matrix, whose evidence is computed at a time
 Booleans = NDArray[np.bool_]
 
@@ -118,6 +118,8 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
     if len(classes) < 2:
         only = f"only the class {classes[0]!r}" if classes else "no message"
         raise TrainingError(f"there is {only} to learn from; give messages of two classes")
+    if UNSURE in classes:
+        raise TrainingError(f"a class cannot be called {UNSURE!r}, which is a verdict; rename it")
     if len(classes) > CLASSES_LIMIT:
         raise TrainingError(
             f"there are {len(classes)} different labels, {classes[0][:40]!r} among them, and"
@@ -204,13 +206,15 @@ def _evidence(
     head = fitted.head
     messages = np.array(head.messages)
     if left_out:
+        # Of the rest it does not matter which class has lost the message.
+        other = 1 if speaker == 0 else 0
         weights = np.stack(
             [
                 one_against_rest(fitted.counts, messages, speaker, head.alpha, k)
-                for k in range(len(head.classes))
+                for k in (other, speaker)
             ]
         )
-        own = fitted.labels
+        own = (fitted.labels == speaker).astype(np.int64)
     else:
         weights = one_against_rest(fitted.counts, messages, speaker, head.alpha, None)[None]
         # A column the training rows never filled is no vocabulary: its token says nothing.

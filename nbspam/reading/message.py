@@ -64,7 +64,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 def parse_text(text: str) -> Message:
     """Return a message that is plain text, as a table's row or a line of a file is."""
-    return Message([], [Part("text/plain", text, "")])
+    return Message([], [Part("text/plain", text[:TEXT_LIMIT], "")])
 
 
 def parse(raw: bytes) -> Message:

@@ -1,5 +1,6 @@
 """A message before it is parsed: where it came from, its label, its bytes or text."""
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,7 +40,13 @@ def _read(path: Path) -> bytes:
 SPAM, HAM = "spam", "ham"
 
 
+_NOT_IN_NAMES = re.compile("[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]+")
+
+
 def normal_label(label: str) -> str:
-    """Return a label as the model names its class: `Spam` and `HAM ` are `spam` and `ham`."""
-    label = label.strip()
+    """Return a label as the model names its class: `Spam` and `HAM ` are `spam` and `ham`.
+
+    Tabs, line ends and what a terminal or a file cannot take become blanks.
+    """
+    label = _NOT_IN_NAMES.sub(" ", label).strip()
     return label.lower() if label.lower() in (SPAM, HAM) else label

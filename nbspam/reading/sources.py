@@ -22,6 +22,7 @@ from nbspam.reading.tables import TABLE_SUFFIXES, TableOptions, read_lines, read
 
 STDIN = "-"
 _SAMPLE = 1 << 16
+_FOLDERS_LIMIT = 100  # folders within folders
 _INDEX_TRIES = 20  # files of an index that are looked for
 _INDEX_LINE = re.compile(r"(\S+)\s+(\S.*)")
 
@@ -118,6 +119,10 @@ class _Named:
             raise SourceError(
                 f"{name}: cannot be read ({error.strerror}); check its permissions and content"
             ) from error
+        if isinstance(error, UnicodeError):
+            raise SourceError(
+                f"{self._path}: is not in that encoding ({error}); give --encoding another name"
+            ) from error
         if isinstance(error, LookupError) and "encoding" in str(error):
             raise SourceError(f"{self._path}: {error}; give --encoding another name") from error
 
@@ -200,10 +205,14 @@ def _index(path: Path, skips: Skips) -> Iterator[Raw]:
             skips(f"{path}:{number}", "the line is not a label and a file's path")
             continue
         target = path.parent / found[2]
-        if target.is_file():
+        try:
+            there = target.is_file()
+        except OSError:  # a name too long for any file
+            there = False
+        if there:
             yield Raw(str(target), normal_label(found[1]), target)
         else:
-            skips(f"{path}:{number}", f"there is no file {target}")
+            skips(f"{path}:{number}", f"there is no file {str(target)[:200]}")
 
 
 def _class_folders(path: Path, options: ReadingOptions, skips: Skips) -> Iterator[Raw]:
@@ -228,24 +237,29 @@ def _is_maildir(path: Path) -> bool:
 
 
 def _folder(
-    path: Path, label: str | None, skips: Skips, above: tuple[Path, ...] = ()
+    path: Path, label: str | None, skips: Skips, seen: set[Path] | None = None, depth: int = 0
 ) -> Iterator[Raw]:
     """Yield a folder's files in the order of their names, its sub-folders' too; no dot files.
 
     A Maildir is its cur and new: tmp holds what is still being written.
-    above: the folders it is in, as they really are: a link back to one of them is not followed.
+    seen: the folders read so far, as they really are: links may lead to them again and again.
     """
+    seen = set() if seen is None else seen
     real = path.resolve()
-    if real in above:
-        skips(str(path), "the link leads back to a folder it is in")
+    if real in seen:
+        skips(str(path), "the link leads to a folder that was read already")
         return
+    if depth > _FOLDERS_LIMIT:
+        skips(str(path), f"the folder lies more than {_FOLDERS_LIMIT} deep")
+        return
+    seen.add(real)
     inner = [path / "cur", path / "new"] if _is_maildir(path) else sorted(path.iterdir())
     for entry in inner:
         if entry.name.startswith("."):
             continue
         if entry.is_dir():
             try:
-                yield from _folder(entry, label, skips, (*above, real))
+                yield from _folder(entry, label, skips, seen, depth + 1)
             except PermissionError as error:
                 skips(str(entry), f"the folder cannot be read ({error.strerror})")
         elif entry.is_file():
@@ -284,7 +298,9 @@ def _stream(
             pass
         yield Raw(name, label, raw)
         return
-    for number, line in enumerate(stream, 1):
+    number = 0
+    while line := stream.readline(BYTES_LIMIT):
+        number += 1
         if line.strip():
             yield Raw(
                 f"{name}:{number}",

@@ -10,10 +10,10 @@ import itertools
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from nbspam.errors import TableError
 from nbspam.reading.compression import bare_suffix, open_bytes
@@ -30,9 +30,14 @@ _SAMPLE_ROWS = 200  # rows looked at to find the columns
 _CLASSES_LIMIT = 20  # a column with more distinct values than this is not a label
 _ROW_LINES_LIMIT = 1_000  # a row over more lines is an opening quote that nothing closes
 _LINE_LIMIT = 4 << 20  # bytes of one line
+_FAILURES_LIMIT = 20
+_SAMPLE_CHARACTERS = 1 << 20  # of the rows looked at, so that huge cells are not all held
 _CELL_LIMIT = 16 << 20  # characters of a quoted cell
 _QUOTED = re.compile(r'"[^"]*"')
 _SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ def read_table(path: Path, options: TableOptions, skips: Skips, labelled: bool) 
         header, rows = _json_rows(path, options, skips)
     else:
         header, rows = None, _delimited_rows(path, options, skips)
-    sample = list(itertools.islice(rows, _SAMPLE_ROWS))
+    sample = list(_sample(rows, lambda row: sum(map(len, row[1]))))
     if not sample:
         raise TableError(f"{path}: the table is empty; give one with a label and a text a row")
     if header is None and _is_header(sample, options):
@@ -230,7 +235,7 @@ def _decoded_lines(path: Path, encoding: str | None, skips: Skips) -> Iterator[t
 
 def _delimited_rows(path: Path, options: TableOptions, skips: Skips) -> Iterator[Row]:
     lines = _decoded_lines(path, options.encoding, skips)
-    head = list(itertools.islice(lines, _SAMPLE_ROWS))
+    head = list(_sample(lines, lambda line: len(line[1])))
     lines = itertools.chain(head, lines)
     sample = [line for _, line in head]
     delimiter = "\t"
@@ -242,6 +247,16 @@ def _delimited_rows(path: Path, options: TableOptions, skips: Skips) -> Iterator
                 yield number, line.rstrip("\r\n").split("\t")
         return
     yield from _csv_rows(path, lines, delimiter, skips)
+
+
+def _sample(items: Iterator[T], size: Callable[[T], int]) -> Iterator[T]:
+    """Yield the first items, as many as are looked at to find out what a table is like."""
+    left = _SAMPLE_CHARACTERS
+    for item in itertools.islice(items, _SAMPLE_ROWS):
+        yield item
+        left -= size(item)
+        if left < 0:
+            return
 
 
 def _delimiter(sample: list[str]) -> str:
@@ -258,15 +273,20 @@ def _delimiter(sample: list[str]) -> str:
 def _csv_rows(
     path: Path, lines: Iterator[tuple[int, str]], delimiter: str, skips: Skips
 ) -> Iterator[Row]:
-    """Yield the rows of a CSV.  A quote that nothing closes costs the row it is in, no other."""
+    """Yield the rows of a CSV.  A quote that nothing closes costs the row it is in, no other.
+
+    A row that is not strict CSV is one line whose quotes are its text's own.
+    """
     csv.field_size_limit(_CELL_LIMIT)
     again: deque[tuple[int, str]] = deque()  # lines to be read once more
     taken: list[tuple[int, str]] = []  # the lines of the row being read
     ended = False
+    failed = 0
 
     def text() -> Iterator[str]:
         nonlocal ended
-        while len(taken) <= _ROW_LINES_LIMIT:
+        # Each failure reads its lines once more; a file of nothing but failures has no long rows.
+        while len(taken) <= (_ROW_LINES_LIMIT if failed < _FAILURES_LIMIT else 0):
             following = again.popleft() if again else next(lines, None)
             if following is None:
                 break
@@ -277,7 +297,7 @@ def _csv_rows(
     while True:
         taken.clear()
         ended = False
-        reader = csv.reader(text(), delimiter=delimiter)
+        reader = csv.reader(text(), delimiter=delimiter, strict=True)
         try:
             for cells in reader:
                 if ended:  # within a row: its quote is still open
@@ -287,10 +307,18 @@ def _csv_rows(
                 taken.clear()
             if not taken:
                 return
-            reason = "a quote opened here is never closed"
+            skips(f"{path}:{taken[0][0]}", "a quote opened here is never closed")
         except csv.Error as error:
-            reason = f"the row is not CSV ({error})"
-        skips(f"{path}:{taken[0][0]}", reason)
+            if not taken:
+                return
+            number, line = taken[0]
+            if "unexpected end of data" in str(error):
+                skips(f"{path}:{number}", "a quote opened here is never closed")
+            elif "field limit" in str(error):
+                skips(f"{path}:{number}", f"the row is not CSV ({error})")
+            else:
+                yield number, line.rstrip("\r\n").split(delimiter)
+        failed += 1
         again.extendleft(reversed(taken[1:]))
 
 

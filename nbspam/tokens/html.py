@@ -27,6 +27,7 @@ _VOID = frozenset("area base br col embed hr img input link meta param source wb
 _LETTER_ENTITY = re.compile(
     r"&#(?:x[46][1-9a-f]|x[57][0-9a]|6[5-9]|[78]\d|90|9[7-9]|1[01]\d|12[0-2]);", re.I
 )
+_LONG_ENTITY = re.compile(r"&#(?:[0-9]{8}|[xX][0-9a-fA-F]{7})[0-9a-fA-F]{0,100000};?")
 # What makes a slow, careful reading worth while, beside colours too near each other.
 _SUSPECT = re.compile(
     r"display\s{0,3}:\s{0,3}none|visibility\s{0,3}:\s{0,3}hidden|opacity\s{0,3}:\s{0,3}0|mso-hide"
@@ -102,7 +103,8 @@ def html_text(source: str) -> tuple[str, list[str], set[str]]:
     if "&" in text:
         import html
 
-        text = html.unescape(text)
+        # Python turns no number of over 4,300 digits into an integer, and no character has 8.
+        text = html.unescape(_LONG_ENTITY.sub(" ", text))
     return text, links, tricks
 
 

@@ -395,3 +395,10 @@ def test_a_folder_is_no_model(tmp_path):
     with pytest.raises(ModelError) as error:
         read_model(tmp_path)
     assert_one_sentence(error, tmp_path, "not a file")
+
+
+def test_what_is_no_ordinary_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelError, match="is no ordinary file"):
+        learn().save(tmp_path / "pipe")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)

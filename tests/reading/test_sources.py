@@ -466,9 +466,9 @@ def test_links_of_a_folder(tmp_path: Path) -> None:
         ("box/to-folder/x", "spam"),
     ]
     assert skips.named == [
-        f"{tmp_path}/box/back: the link leads back to a folder it is in",
+        f"{tmp_path}/box/back: the link leads to a folder that was read already",
         f"{tmp_path}/box/broken: the link leads nowhere",
-        f"{tmp_path}/box/to-folder/round: the link leads back to a folder it is in",
+        f"{tmp_path}/box/to-folder/round: the link leads to a folder that was read already",
     ]
 
 

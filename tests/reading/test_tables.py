@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import lzma
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -471,3 +472,18 @@ def test_any_bytes_are_rows_or_one_clear_error(
         return
     for _, text in found:
         text.encode()
+
+
+def test_quotes_that_come_out_uneven_glue_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "uneven.csv"
+    path.write_text("label,text\n" + 'ham,"x\n' * 10)
+    rows = list(read_table(path, TableOptions(), Skips(), labelled=True))
+    assert len(rows) + 1 >= 10
+
+
+def test_a_file_of_nothing_but_open_quotes_takes_little_time(tmp_path: Path) -> None:
+    path = tmp_path / "open.csv"
+    path.write_text("label,text\n" + 'a","b\n' * 50_000)
+    started = time.process_time()
+    list(read_table(path, TableOptions(label_column="label"), Skips(), labelled=False))
+    assert time.process_time() - started < 5

@@ -239,3 +239,9 @@ def test_any_soup_has_a_text(source):
 @given(st.text(alphabet=st.characters(exclude_characters="<&")))
 def test_a_text_without_tags_stays_as_it_is(source):
     assert html_text(source) == (source, [], set())
+
+
+@pytest.mark.parametrize("entity", ["&#" + "1" * 5000 + ";", "&#x" + "f" * 5000 + ";", "&#00065;"])
+def test_entities_of_any_length_are_text(entity):
+    text, _, _ = html_text(f"<p>free {entity} now</p>")
+    assert (text.split()[0], text.split()[-1]) == ("free", "now")
