@@ -38,7 +38,11 @@ class _Archive(io.RawIOBase):
 
 def open_bytes(path: Path) -> io.BufferedReader:
     """Open a file for reading, decompressed.  Opening and reading raise OSError only."""
-    stream = path.open("rb")
+    return decompressed(path.open("rb"))
+
+
+def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
+    """Return a stream of what another one holds, decompressed if it is an archive."""
     magic = stream.peek(6)[:6]
     inner: IO[bytes]
     damage: type[Exception]

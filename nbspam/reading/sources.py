@@ -5,6 +5,7 @@ Unlabelled: an mbox, a Maildir, a folder of messages, one message, a file with o
 line, standard input ("-").
 """
 
+import io
 import re
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import IO
 
 from nbspam.errors import SourceError
 from nbspam.reading import mbox
-from nbspam.reading.compression import bare_suffix, open_bytes
+from nbspam.reading.compression import bare_suffix, decompressed, open_bytes
 from nbspam.reading.message import BYTES_LIMIT, decode, is_mail
 from nbspam.reading.raw import Raw, normal_label
 from nbspam.reading.skips import Skips
@@ -22,6 +23,7 @@ from nbspam.reading.tables import TABLE_SUFFIXES, TableOptions, read_lines, read
 
 STDIN = "-"
 _SAMPLE = 1 << 16
+_DRAINED = 4_096  # MiB of a pipe read past, at the most: /dev/zero has no end
 _FOLDERS_LIMIT = 100  # folders within folders
 _INDEX_TRIES = 20  # files of an index that are looked for
 _INDEX_LINE = re.compile(r"(\S+)\s+(\S.*)")
@@ -292,10 +294,13 @@ def _stdin(label: str | None, options: ReadingOptions) -> Iterator[Raw]:
 def _stream(
     name: str, stream: IO[bytes], label: str | None, options: ReadingOptions
 ) -> Iterator[Raw]:
+    if isinstance(stream, io.BufferedReader):
+        stream = decompressed(stream)
     if not options.lines:
         raw = stream.read(BYTES_LIMIT)
-        while stream.read(1 << 20):  # to the end: who writes may not bear a broken pipe
-            pass
+        for _ in range(_DRAINED):  # who writes may not bear a broken pipe
+            if not stream.read(1 << 20):
+                break
         yield Raw(name, label, raw)
         return
     number = 0

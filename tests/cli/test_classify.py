@@ -1,5 +1,10 @@
+import bz2
+import gzip
 import json
+import lzma
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -206,3 +211,13 @@ def test_cut_offs_make_no_sense_for_three_classes(nbspam, tmp_path):
     nbspam("train", "-q", "-m", model, table)
     result = nbspam("classify", "-m", model, "--spam-cutoff", "0.9", table)
     assert (result.code, "leave out the cut-offs" in result.err) == (2, True)
+
+
+def test_a_compressed_message_on_standard_input_is_read_as_it_is(model):
+    text = b"win a free prize now"
+    command = [sys.executable, "-m", "nbspam", "classify", "-m", str(model)]
+    answers = {
+        subprocess.run(command, input=given, capture_output=True, check=True).stdout
+        for given in (text, gzip.compress(text), lzma.compress(text), bz2.compress(text))
+    }
+    assert len(answers) == 1
