@@ -1,8 +1,7 @@
 """`nbspam classify`."""
 
-import itertools
 import json
-from collections.abc import Iterator
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,8 @@ from nbspam.reading.raw import Raw
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.workers import token_sets
 
-# Messages whose tokens are looked up together: one walk through the model for all of them.
-_BATCH = 500
+# What would break the line, or command a terminal.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 @click.command("classify")
@@ -53,31 +52,25 @@ def command(sources: tuple[str, ...], model: Path, form: str, **options: Any) ->
     with Lookup(model) as lookup:
         classifier = Classifier(lookup.head, lookup.counts)
         raws = (raw for source in sources or (STDIN,) for raw in any_kind(source, reading, skips))
-        messages = token_sets(raws, skips)
-        while batch := list(itertools.islice(messages, _BATCH)):
-            for line in _lines(batch, classifier, cut_offs(lookup.head), form):
-                click.echo(line)
+        chosen = cut_offs(lookup.head)
+        for raw, tokens in classifier.in_batches(token_sets(raws, skips)):
+            click.echo(_line(raw, tokens, classifier, chosen, form))
     tell(skips)
 
 
-def _lines(
-    batch: list[tuple[Raw, set[str]]], classifier: Classifier, cut_offs: CutOffs, form: str
-) -> Iterator[str]:
-    classifier.prepare(set().union(*(tokens for _, tokens in batch)))
+def _line(raw: Raw, tokens: set[str], classifier: Classifier, cut_offs: CutOffs, form: str) -> str:
     head = classifier.head
-    for raw, tokens in batch:
-        score = classifier.score(tokens)
-        called = verdict(head, score, cut_offs)
-        if form == "text":
-            source = raw.source.replace("\t", " ").replace("\n", " ")
-            yield f"{called}\t{score.probability:.4f}\t{source}"
-            continue
-        found: dict[str, Any] = {
-            "source": raw.source,
-            "verdict": called,
-            "probability": score.probability,
-            "log_odds": score.log_odds,
-        }
-        if len(head.classes) > 2:
-            found["probabilities"] = dict(zip(head.classes, score.probabilities, strict=True))
-        yield json.dumps(found)
+    score = classifier.score(tokens)
+    called = verdict(head, score, cut_offs)
+    if form == "text":
+        source = _UNSEEN.sub(" ", raw.source)
+        return f"{called}\t{score.probability:.4f}\t{source}"
+    found: dict[str, Any] = {
+        "source": raw.source,
+        "verdict": called,
+        "probability": score.probability,
+        "log_odds": score.log_odds,
+    }
+    if len(head.classes) > 2:
+        found["probabilities"] = dict(zip(head.classes, score.probabilities, strict=True))
+    return json.dumps(found)

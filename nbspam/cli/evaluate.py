@@ -1,6 +1,5 @@
 """`nbspam eval`."""
 
-import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,6 @@ from nbspam.cli.options import (
     tell,
 )
 from nbspam.errors import OptionError, SourceError
-
-_BATCH = 500
 
 
 @click.command("eval")
@@ -118,6 +115,8 @@ def command(
     from nbspam.workers import token_sets
 
     settings = settings_of(options)
+    if predictions is not None and not predictions.parent.is_dir():
+        raise SourceError(f"--predictions {predictions}: there is no such folder; make it first")
     if plot is not None:
         check_plot(plot)
     raws = labelled_messages(options, reading, skips)
@@ -128,12 +127,7 @@ def command(
                 classifier = Classifier(lookup.head, lookup.counts)
                 cut_offs = cut_offs_for(lookup.head)
 
-                def prepared() -> Any:
-                    while batch := list(itertools.islice(messages, _BATCH)):
-                        classifier.prepare(set().union(*(tokens for _, tokens in batch)))
-                        yield from batch
-
-                found = protocols.saved_model(classifier, prepared(), cut_offs)
+                found = protocols.saved_model(classifier, classifier.in_batches(messages), cut_offs)
         else:
             corpus, sources = Corpus(), []
             for raw, tokens in messages:

@@ -15,6 +15,7 @@ from nbspam.cli.options import (
     model_option,
     reading_of,
     reading_options,
+    tell,
 )
 from nbspam.errors import OptionError, SourceError
 from nbspam.model.classifier import Classifier
@@ -71,6 +72,7 @@ def command(source: str, model: Path, top: int, words: bool, form: str, **option
         return
     with Lookup(model) as lookup:
         raw = _one(source, reading, skips)
+        tell(skips)
         found = explain(Classifier(lookup.head, lookup.counts), message_tokens(raw.message()))
         called = verdict(lookup.head, found.score, cut_offs(lookup.head))
         if form == "json":

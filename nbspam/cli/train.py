@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from nbspam.cli.options import (
+    default_model,
     format_option,
     labelled_messages,
     labelled_sources,
@@ -78,7 +79,7 @@ def command(
     scores = left_out_scores(presence, fitted)
     if limit is not None:
         fitted = with_cut_off(fitted, scores, limit)
-    if model == _default_place():
+    if model == default_model():
         model.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_model(model, fitted.head, token_counts(corpus.vocabulary, fitted.counts))
     if quiet and form == "text":
@@ -156,12 +157,6 @@ def _cut_off_sentence(fitted: Any, limit: float) -> str:
     if limit * ham < 1:
         sentence += f"; {ham} ham messages are too few to measure less than {100 / ham:.2g} %"
     return sentence
-
-
-def _default_place() -> Path:
-    from nbspam.cli.options import default_model
-
-    return default_model()
 
 
 def _estimate(fitted: Any, scores: list[Any]) -> dict[str, Any]:

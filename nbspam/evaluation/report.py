@@ -75,7 +75,11 @@ def _of_many_classes(evaluation: Evaluation, found: Figures) -> Figures:
     right = np.array([o.verdict == o.label for o in outcomes], dtype=bool)
     of_truth = np.array([o.score.probabilities[number[o.label]] for o in outcomes], dtype=float)
     every = figures(
-        np.ones(len(right), dtype=bool), of_truth, of_truth, right, found.values["threshold"] or 0.5
+        np.ones(len(right), dtype=bool),
+        of_truth,
+        of_truth,
+        right,
+        float(found.values["threshold"] or 0),
     )
     values, intervals = dict(found.values), dict(found.intervals)
     if evaluation.positive is None:

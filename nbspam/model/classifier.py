@@ -1,16 +1,18 @@
 """From the tokens of a message to its score, with the standard library alone."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from nbspam.bayes.bernoulli import joints, sigmoid, softmax, weight
 from nbspam.bayes.evidence import Evidence, class_alphas, evidence, log_odds, pair_weight
 from nbspam.model.head import BERNOULLI, Head
 from nbspam.tokens.headers import TRACE
 
+R = TypeVar("R")
 Counts = Mapping[str, tuple[int, ...]]
 IMPOSSIBLE = 1e9  # nats
+_BATCH_MESSAGES, _BATCH_TOKENS = 500, 200_000
 _KNOWN_LIMIT = 1_000_000  # tokens whose weights are remembered
 
 
@@ -52,6 +54,20 @@ class Classifier:
         for token in new:
             row = found.get(token)
             self._known[token] = None if row is None else self.weights(row)
+
+    def in_batches(self, messages: Iterable[tuple[R, set[str]]]) -> Iterator[tuple[R, set[str]]]:
+        """Yield messages with their tokens looked up: one walk through the model for many."""
+        batch: list[tuple[R, set[str]]] = []
+        tokens: set[str] = set()
+        for message in messages:
+            batch.append(message)
+            tokens |= message[1]
+            if len(batch) == _BATCH_MESSAGES or len(tokens) > _BATCH_TOKENS:
+                self.prepare(tokens)
+                yield from batch
+                batch, tokens = [], set()
+        self.prepare(tokens)
+        yield from batch
 
     def weights(self, row: tuple[int, ...]) -> tuple[float, ...]:
         """Return a token's weights, in nats.

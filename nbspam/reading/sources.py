@@ -9,9 +9,8 @@ import io
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from nbspam.errors import SourceError
 from nbspam.reading import mbox
@@ -29,11 +28,10 @@ _INDEX_TRIES = 20  # files of an index that are looked for
 _INDEX_LINE = re.compile(r"(\S+)\s+(\S.*)")
 
 
-@dataclass(frozen=True)
-class ReadingOptions:
+class ReadingOptions(NamedTuple):
     """How the user wants sources read."""
 
-    table: TableOptions = field(default_factory=TableOptions)
+    table: TableOptions = TableOptions()
     lines: bool = False  # a text file is one message a line
 
 

@@ -11,9 +11,8 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from nbspam.errors import TableError
 from nbspam.reading.compression import bare_suffix, open_bytes
@@ -40,8 +39,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class TableOptions:
+class TableOptions(NamedTuple):
     """What the user said about a table; None is for the program to find out."""
 
     text_column: str | None = None
