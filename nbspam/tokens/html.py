@@ -66,6 +66,8 @@ _NAMED = {
 # Colours nearer than this, added over red, green and blue, are one to the eye.
 _SAME_COLOUR = 48
 _DEPTH_LIMIT = 200
+# Attributes that change what text looks like; most tags have none of them.
+_STYLES = re.compile(r"style|color|text|background", re.IGNORECASE)
 
 
 _BEGINS = re.compile(r"\s{0,200}<(?:html|!doctype|head|body|table|div)\b", re.IGNORECASE)
@@ -141,6 +143,7 @@ def _careful(source: str, links: list[str], tricks: set[str]) -> str:
     pieces: list[str] = []
     # (tag's name, why its text is hidden or "", text colour, background)
     open_tags: list[tuple[str, str, tuple[int, ...], tuple[int, ...]]] = []
+    opened: dict[str, int] = {}  # how many of each name are among them
     hidden = ""
     colour: tuple[int, ...] = (0, 0, 0)
     ground: tuple[int, ...] = (255, 255, 255)
@@ -163,10 +166,10 @@ def _careful(source: str, links: list[str], tricks: set[str]) -> str:
         if name not in _INLINE:
             pieces.append(" ")
         if tag["close"]:
-            while open_tags and any(entry[0] == name for entry in open_tags):
+            closed = "" if opened.get(name) else name  # a tag that nothing opened closes nothing
+            while closed != name:
                 closed, hidden, colour, ground = open_tags.pop()
-                if closed == name:
-                    break
+                opened[closed] -= 1
             continue
         inside = tag["inside"]
         if inside and "=" in inside:
@@ -174,7 +177,8 @@ def _careful(source: str, links: list[str], tricks: set[str]) -> str:
         if name in _VOID or len(open_tags) >= _DEPTH_LIMIT:
             continue
         open_tags.append((name, hidden, colour, ground))
-        if inside and "=" in inside:
+        opened[name] = opened.get(name, 0) + 1
+        if inside and _STYLES.search(inside):
             hidden, colour, ground = _styled(inside, hidden, colour, ground)
     rest = source[end:]
     if not hidden:
