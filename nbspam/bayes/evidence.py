@@ -138,15 +138,11 @@ def shares(
 def _part_in_strongest(weights: Sequence[float], most: int) -> dict[float, float]:
     """Return weight -> how much of a word of that weight is among the strongest, 0 to 1."""
     ranked = by_strength(weights)
-    parts: dict[float, float] = {}
-    for w in ranked[:most]:
-        parts[w] = parts.get(w, 0.0) + 1
-    if parts:  # only words as strong as the last one taken may be left out
-        last = ranked[min(most, len(ranked)) - 1]
-        parts[last] /= ranked.count(last)
-        for w in parts:
-            if w != last:
-                parts[w] = 1.0
+    taken = ranked[:most]
+    parts = dict.fromkeys(taken, 1.0)
+    if taken:  # only words as strong as the last one taken may be left out
+        last = taken[-1]
+        parts[last] = taken.count(last) / ranked.count(last)
     return parts
 
 

@@ -33,19 +33,6 @@ def weights(counts: Integers, messages: Integers, alpha: float) -> Floats:
     return np.asarray(np.log(counts + alpha) - np.log(absent + alpha))
 
 
-def bias(counts: Integers, messages: Integers, alpha: float, log_prior: Floats) -> Floats:
-    """Return log P(k) + sum_j log(1 - theta_jk), shape (n_classes,), nats."""
-    absent = messages[:, None] - counts
-    log_absent = np.log(absent + alpha) - np.log(messages + 2 * alpha)[:, None]
-    return np.asarray(log_prior + log_absent.sum(axis=1))
-
-
 def joints(presence: Presence, token_weights: Floats, class_bias: Floats) -> Floats:
     """Return log P(k, x_i) of every message and class, shape (n_messages, n_classes), nats."""
     return np.asarray(presence @ token_weights.T + class_bias)
-
-
-def softmax(log_scores: Floats) -> Floats:
-    """Return each row's probabilities, shape as given; rows add up to 1."""
-    powers = np.exp(log_scores - log_scores.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))

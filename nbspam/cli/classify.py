@@ -18,7 +18,7 @@ from nbspam.cli.options import (
 )
 from nbspam.model.classifier import Classifier
 from nbspam.model.lookup import Lookup
-from nbspam.model.verdict import CutOffs, verdict
+from nbspam.model.verdict import CutOffs, fields, verdict
 from nbspam.reading.raw import Raw
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.workers import token_sets
@@ -65,12 +65,4 @@ def _line(raw: Raw, tokens: set[str], classifier: Classifier, cut_offs: CutOffs,
     if form == "text":
         source = _UNSEEN.sub(" ", raw.source)
         return f"{called}\t{score.probability:.4f}\t{source}"
-    found: dict[str, Any] = {
-        "source": raw.source,
-        "verdict": called,
-        "probability": score.probability,
-        "log_odds": score.log_odds,
-    }
-    if len(head.classes) > 2:
-        found["probabilities"] = dict(zip(head.classes, score.probabilities, strict=True))
-    return json.dumps(found)
+    return json.dumps({"source": raw.source, **fields(head.classes, called, score)})

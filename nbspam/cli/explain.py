@@ -22,7 +22,7 @@ from nbspam.model.classifier import Classifier
 from nbspam.model.explanation import Explanation, Word, explain
 from nbspam.model.head import BERNOULLI, Head
 from nbspam.model.lookup import Lookup
-from nbspam.model.verdict import verdict
+from nbspam.model.verdict import fields, verdict
 from nbspam.reading.raw import Raw
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
@@ -169,15 +169,8 @@ def _bar(share: float) -> str:
 
 
 def _as_json(raw: Raw, found: Explanation, called: str, head: Head) -> dict[str, Any]:
-    score = found.score
-    out: dict[str, Any] = {
-        "source": raw.source,
-        "verdict": called,
-        "probability": score.probability,
-        "log_odds": score.log_odds,
-    }
+    out = {"source": raw.source, **fields(head.classes, called, found.score)}
     if len(head.classes) > 2:
-        out["probabilities"] = dict(zip(head.classes, score.probabilities, strict=True))
         out["of"], out["against"] = found.of, found.against
     out["bias"] = found.bias
     out["bernoulli_log_odds"] = found.bernoulli_log_odds

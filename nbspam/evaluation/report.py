@@ -20,7 +20,7 @@ from nbspam.evaluation.metrics import (
     figures,
 )
 from nbspam.evaluation.protocols import Evaluation, Outcome, worst_mistakes
-from nbspam.model.verdict import UNSURE, CutOffs
+from nbspam.model.verdict import UNSURE, CutOffs, fields
 
 T = TypeVar("T")
 
@@ -122,16 +122,8 @@ def as_json(report: Report, skipped: int, errors: int) -> str:
 
 def prediction(outcome: Outcome, classes: tuple[str, ...]) -> dict[str, Any]:
     """Return what `--predictions` writes of a message."""
-    found: dict[str, Any] = {
-        "source": outcome.source,
-        "label": outcome.label,
-        "verdict": outcome.verdict,
-        "probability": outcome.score.probability,
-        "log_odds": outcome.score.log_odds,
-    }
-    if len(classes) > 2:
-        found["probabilities"] = dict(zip(classes, outcome.score.probabilities, strict=True))
-    return found
+    said = fields(classes, outcome.verdict, outcome.score)
+    return {"source": outcome.source, "label": outcome.label, **said}
 
 
 def print_report(report: Report, errors: int) -> None:

@@ -1,7 +1,7 @@
 """From a score to a verdict: where spam begins and ham ends."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nbspam.errors import OptionError
 from nbspam.model.classifier import Score, logit
@@ -72,3 +72,15 @@ def verdict(head: Head, score: Score, cut_offs: CutOffs) -> str:
     if score.log_odds <= logit(cut_offs.ham):
         return head.classes[1 - positive]
     return UNSURE
+
+
+def fields(classes: tuple[str, ...], called: str, score: Score) -> dict[str, Any]:
+    """Return what every JSON output says of a scored message."""
+    found: dict[str, Any] = {
+        "verdict": called,
+        "probability": score.probability,
+        "log_odds": score.log_odds,
+    }
+    if len(classes) > 2:
+        found["probabilities"] = dict(zip(classes, score.probabilities, strict=True))
+    return found

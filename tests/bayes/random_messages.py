@@ -1,5 +1,6 @@
 """Random labelled token sets as arrays, for the property tests."""
 
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from nbspam.bayes import matrix
+from nbspam.bayes.bernoulli import log_absent_sum
 
 ALPHAS = st.floats(1e-3, 3)
 PRIORS = st.floats(0.01, 0.99)
@@ -43,3 +45,9 @@ def messages(draw, n_classes=None, most_messages=12, most_tokens=8):
     if not dense.shape[1]:
         dense = np.eye(len(labels), 1, dtype=np.int64)
     return Messages(dense, np.array(labels), k)
+
+
+def bias(counts, per_class, alpha: float, log_prior):
+    """Return log P(k) + sum_j log(1 - theta_jk) of each class, as a model's head has it."""
+    rows = zip(counts.tolist(), per_class.tolist(), strict=True)
+    return log_prior + np.array([log_absent_sum(Counter(row), n, alpha) for row, n in rows])

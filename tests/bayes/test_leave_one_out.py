@@ -1,6 +1,6 @@
 import numpy as np
 from hypothesis import given, settings
-from random_messages import ALPHAS, PRIORS, Messages, messages
+from random_messages import ALPHAS, PRIORS, Messages, bias, messages
 
 from nbspam.bayes import matrix
 from nbspam.bayes.bernoulli import log_priors
@@ -16,8 +16,7 @@ def retrained_joints(found: Messages, i: int, alpha: float, prior: float | None)
     shares = found.per_class if prior is not None else rest.per_class
     log_prior = np.array(log_priors(shares.tolist(), prior, found.n_classes - 1))
     weights = matrix.weights(rest.counts, rest.per_class, alpha)
-    bias = matrix.bias(rest.counts, rest.per_class, alpha, log_prior)
-    return weights @ found.dense[i][known] + bias
+    return weights @ found.dense[i][known] + bias(rest.counts, rest.per_class, alpha, log_prior)
 
 
 def left_out(found: Messages, alpha: float, prior: float | None = None):

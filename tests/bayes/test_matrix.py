@@ -1,11 +1,10 @@
 import numpy as np
 from hypothesis import given, settings
-from random_messages import ALPHAS, PRIORS, Messages, messages
+from random_messages import ALPHAS, PRIORS, Messages, bias, messages
 from sklearn.naive_bayes import BernoulliNB
 
 from nbspam.bayes import matrix
-from nbspam.bayes.bernoulli import joints, log_absent_sum, log_priors, sigmoid, weight
-from nbspam.bayes.bernoulli import softmax as plain_softmax
+from nbspam.bayes.bernoulli import joints, log_absent_sum, log_priors, sigmoid, softmax, weight
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 
@@ -15,8 +14,11 @@ def parts(found: Messages, alpha: float, prior: float | None = None):
     per_class = found.per_class
     log_prior = np.array(log_priors(per_class.tolist(), prior, found.n_classes - 1))
     weights = matrix.weights(found.counts, per_class, alpha)
-    bias = matrix.bias(found.counts, per_class, alpha, log_prior)
-    return weights, bias, np.exp(log_prior)
+    return weights, bias(found.counts, per_class, alpha, log_prior), np.exp(log_prior)
+
+
+def probabilities(scores):
+    return np.array([softmax(row) for row in scores.tolist()])
 
 
 def reference(found: Messages, alpha: float, class_prior=None) -> BernoulliNB:
@@ -47,38 +49,38 @@ def test_weights_are_scikit_learns(found, alpha):
 @settings(deadline=None, max_examples=60)
 @given(messages(), ALPHAS)
 def test_bias_is_scikit_learns_score_of_an_empty_message(found, alpha):
-    _, bias, _ = parts(found, alpha)
+    _, class_bias, _ = parts(found, alpha)
     empty = np.zeros((1, found.dense.shape[1]))
     expected = reference(found, alpha).predict_joint_log_proba(empty)[0]
-    np.testing.assert_allclose(bias, expected, **CLOSE)
+    np.testing.assert_allclose(class_bias, expected, **CLOSE)
 
 
 @settings(deadline=None, max_examples=60)
 @given(messages(), ALPHAS)
 def test_joints_and_probabilities_are_scikit_learns(found, alpha):
-    weights, bias, _ = parts(found, alpha)
+    weights, class_bias, _ = parts(found, alpha)
     model = reference(found, alpha)
-    scores = matrix.joints(found.presence, weights, bias)
+    scores = matrix.joints(found.presence, weights, class_bias)
     np.testing.assert_allclose(scores, model.predict_joint_log_proba(found.dense), **CLOSE)
-    np.testing.assert_allclose(matrix.softmax(scores), model.predict_proba(found.dense), **CLOSE)
+    np.testing.assert_allclose(probabilities(scores), model.predict_proba(found.dense), **CLOSE)
 
 
 @settings(deadline=None, max_examples=60)
 @given(messages(), ALPHAS, PRIORS)
 def test_a_fixed_prior_is_scikit_learns_class_prior(found, alpha, prior):
-    weights, bias, shares = parts(found, alpha, prior)
+    weights, class_bias, shares = parts(found, alpha, prior)
     assert abs(shares[-1] - prior) < 1e-12
     model = reference(found, alpha, class_prior=shares)
-    scores = matrix.joints(found.presence, weights, bias)
+    scores = matrix.joints(found.presence, weights, class_bias)
     np.testing.assert_allclose(scores, model.predict_joint_log_proba(found.dense), **CLOSE)
-    np.testing.assert_allclose(matrix.softmax(scores), model.predict_proba(found.dense), **CLOSE)
+    np.testing.assert_allclose(probabilities(scores), model.predict_proba(found.dense), **CLOSE)
 
 
 @settings(deadline=None, max_examples=60)
 @given(messages(n_classes=2), ALPHAS)
 def test_log_odds_of_two_classes_are_scikit_learns(found, alpha):
-    weights, bias, _ = parts(found, alpha)
-    scores = matrix.joints(found.presence, weights, bias)
+    weights, class_bias, _ = parts(found, alpha)
+    scores = matrix.joints(found.presence, weights, class_bias)
     model = reference(found, alpha).predict_joint_log_proba(found.dense)
     np.testing.assert_allclose(scores[:, 1] - scores[:, 0], model[:, 1] - model[:, 0], **CLOSE)
 
@@ -86,7 +88,7 @@ def test_log_odds_of_two_classes_are_scikit_learns(found, alpha):
 @settings(deadline=None, max_examples=60)
 @given(messages(), ALPHAS)
 def test_the_one_message_formulas_give_what_the_matrix_gives(found, alpha):
-    weights, bias, _ = parts(found, alpha)
+    weights, class_bias, _ = parts(found, alpha)
     counts, per_class = found.counts.tolist(), found.per_class.tolist()
     n_classes, n_tokens = found.n_classes, found.dense.shape[1]
     own_bias = []
@@ -99,16 +101,16 @@ def test_the_one_message_formulas_give_what_the_matrix_gives(found, alpha):
         [weight(counts[k][j], per_class[k], alpha) for k in range(n_classes)]
         for j in range(n_tokens)
     ]
-    expected = matrix.joints(found.presence, weights, bias)
+    expected = matrix.joints(found.presence, weights, class_bias)
     for i, message in enumerate(found.dense):
         actual = joints(own_bias, [rows[j] for j in np.flatnonzero(message)])
         np.testing.assert_allclose(actual, expected[i], **CLOSE)
-        shares = plain_softmax(actual)
-        np.testing.assert_allclose(shares, matrix.softmax(expected)[i], **CLOSE)
+        shares = softmax(actual)
+        np.testing.assert_allclose(shares, probabilities(expected)[i], **CLOSE)
         if n_classes == 2:
             assert abs(sigmoid(actual[1] - actual[0]) - shares[1]) < 1e-9
 
 
 def test_probabilities_of_far_scores_neither_overflow_nor_vanish():
-    actual = matrix.softmax(np.array([[-1e5, 0.0], [1e5, 0.0], [-3e4, -3e4]]))
+    actual = probabilities(np.array([[-1e5, 0.0], [1e5, 0.0], [-3e4, -3e4]]))
     assert actual.tolist() == [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from small_models import ALPHAS, PRIORS, SCORINGS, labelled_tokens, learn, many_messages
 
 from nbspam.bayes.bernoulli import sigmoid
+from nbspam.model import classifier as classifier_module
 from nbspam.model.classifier import IMPOSSIBLE, Classifier, logit
 from nbspam.model.lookup import Lookup
 from nbspam.model.training import matrix_scores
@@ -77,6 +78,21 @@ def test_tokens_prepared_together_score_as_each_alone():
     together.prepare(["free", "prize", "unknown", "meeting"])
     for tokens in ({"free"}, {"prize", "unknown"}, {"meeting", "free", "lunch"}, set()):
         assert alone.score(tokens) == together.score(tokens)
+
+
+@pytest.mark.parametrize(
+    ("messages", "tokens", "known"), [(500, 200_000, 1_000_000), (2, 9, 9), (9, 1, 9), (1, 9, 0)]
+)
+def test_batches_of_any_size_keep_the_order_and_the_scores(monkeypatch, messages, tokens, known):
+    monkeypatch.setattr(classifier_module, "_BATCH_MESSAGES", messages)
+    monkeypatch.setattr(classifier_module, "_BATCH_TOKENS", tokens)
+    monkeypatch.setattr(classifier_module, "_KNOWN_LIMIT", known)
+    learned = learn()
+    given_ = [(i, {"prize", ("free", "lunch")[i % 2], f"unknown{i}"}) for i in range(7)]
+    given_.append((7, set()))
+    classifier = learned.classifier
+    found = [(i, tokens, classifier.score(tokens)) for i, tokens in classifier.in_batches(given_)]
+    assert [(i, tokens, learned.classifier.score(tokens)) for i, tokens in given_] == found
 
 
 def test_a_token_counts_once_however_often_it_stands():
