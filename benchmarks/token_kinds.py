@@ -16,7 +16,9 @@ import numpy as np
 from nbspam.evaluation.metrics import figures
 from nbspam.evaluation.protocols import online, train_first
 from nbspam.evaluation.report import compute
-from nbspam.model.training import Corpus, Settings, fit, left_out_scores
+from nbspam.model.corpus import Corpus
+from nbspam.model.settings import Settings
+from nbspam.model.training import fit, left_out_scores
 from nbspam.model.verdict import CutOffs
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, labelled

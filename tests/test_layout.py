@@ -113,8 +113,8 @@ def test_only_the_command_line_knows_click():
     assert {room_of(module) for module in importers_of("click")} == {"cli"}
 
 
-def test_only_the_report_draws_with_rich():
-    assert importers_of("rich") == {"nbspam.evaluation.report"}
+def test_only_the_report_and_the_progress_draw_with_rich():
+    assert importers_of("rich") == {"nbspam.evaluation.report", "nbspam.evaluation.progress"}
 
 
 def test_only_tables_know_pandas():

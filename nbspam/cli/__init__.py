@@ -17,6 +17,7 @@ _COMMANDS = {
     "classify": ("classify", "Say of each message whether it is spam"),
     "eval": ("evaluate", "Measure how good the filter is"),
     "explain": ("explain", "Show what each word of a message brought"),
+    "forget": ("forget", "Take learned messages out of a model again"),
     "model": ("model", "Look at a model and check it"),
 }
 _ALIASES = {"evaluate": "eval"}

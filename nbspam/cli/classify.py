@@ -15,6 +15,7 @@ from nbspam.cli.options import (
     reading_of,
     reading_options,
     tell,
+    tell_one_sided,
 )
 from nbspam.model.classifier import Classifier
 from nbspam.model.lookup import Lookup
@@ -50,6 +51,7 @@ def command(sources: tuple[str, ...], model: Path, form: str, **options: Any) ->
     cut_offs = cut_offs_of(options)
     reading, skips = reading_of(options)
     with Lookup(model) as lookup:
+        tell_one_sided(model, lookup.head)
         classifier = Classifier(lookup.head, lookup.counts)
         raws = (raw for source in sources or (STDIN,) for raw in any_kind(source, reading, skips))
         chosen = cut_offs(lookup.head)

@@ -17,6 +17,7 @@ from nbspam.cli.options import (
     quiet_option,
     reading_of,
     reading_options,
+    settings_of,
     tell,
 )
 from nbspam.errors import OptionError, SourceError
@@ -106,12 +107,12 @@ def command(
     cut_offs = cut_offs_for(None)
     reading, skips = reading_of(options)
 
-    from nbspam.cli.train import settings_of
     from nbspam.evaluation import protocols, report
     from nbspam.evaluation.plot import check_plot, draw
+    from nbspam.evaluation.progress import progress
     from nbspam.model.classifier import Classifier
+    from nbspam.model.corpus import Corpus
     from nbspam.model.lookup import Lookup
-    from nbspam.model.training import Corpus
     from nbspam.workers import token_sets
 
     settings = settings_of(options)
@@ -120,7 +121,7 @@ def command(
     if plot is not None:
         check_plot(plot)
     raws = labelled_messages(options, reading, skips)
-    with report.progress(quiet) as shown:
+    with progress(quiet) as shown:
         messages = shown(token_sets(raws, skips))
         if not trains:
             with Lookup(model) as lookup:

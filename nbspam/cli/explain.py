@@ -16,6 +16,7 @@ from nbspam.cli.options import (
     reading_of,
     reading_options,
     tell,
+    tell_one_sided,
 )
 from nbspam.errors import OptionError, SourceError
 from nbspam.model.classifier import Classifier
@@ -71,6 +72,7 @@ def command(source: str, model: Path, top: int, words: bool, form: str, **option
         _print_words(model, top, form)
         return
     with Lookup(model) as lookup:
+        tell_one_sided(model, lookup.head)
         raw = _one(source, reading, skips)
         tell(skips)
         found = explain(Classifier(lookup.head, lookup.counts), message_tokens(raw.message()))

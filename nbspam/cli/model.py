@@ -77,7 +77,7 @@ def check(model: Path) -> None:
     from nbspam.model.lookup import Lookup
     from nbspam.model.training import counts_of_counts
 
-    head, counts = read_model(model)
+    head, counts, learned = read_model(model)
     wrong = []
     if head.n_tokens != len(counts):
         wrong.append(f"it says {head.n_tokens} tokens and has {len(counts)}")
@@ -95,6 +95,14 @@ def check(model: Path) -> None:
     if found != counts:
         lost = next(token for token in counts if token not in found)
         wrong.append(f"the token {lost!r} cannot be found where the order of the lines puts it")
+    for name, n, times in zip(
+        head.classes, head.messages, map(sum, zip(*learned.values(), strict=True)), strict=False
+    ):
+        if times > n:
+            wrong.append(f"its ledger has {times} messages of {name} and it learned {n}")
+    with Lookup(model) as lookup:
+        if lookup.learned(learned) != learned:
+            wrong.append("a message of its ledger cannot be found by the order of the lines")
     if wrong:
         raise ModelError(f"{model}: {'; '.join(wrong)}; restore it from a copy or train again")
     click.echo(f"{model}: whole; {len(counts)} tokens and all derived numbers agree")

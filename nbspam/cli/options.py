@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import click
 
 from nbspam.errors import OptionError
-from nbspam.model.head import Head
+from nbspam.model.head import ALPHA_LIMIT, ALPHA_MIN, EVIDENCE, Head
+from nbspam.model.settings import Settings
 from nbspam.model.verdict import CutOffs
 from nbspam.reading.raw import HAM, SPAM, Raw, normal_label
 from nbspam.reading.skips import Skips
@@ -138,7 +139,8 @@ def reading_of(options: dict[str, Any]) -> tuple[ReadingOptions, Skips]:
     if encoding is not None:
         _check_encoding(encoding)
     table = TableOptions(options.pop("text_column"), options.pop("label_column"), encoding)
-    return ReadingOptions(table, options.pop("lines")), Skips(options.pop("strict"))
+    reading = ReadingOptions(table, options.pop("lines"), options.pop("seen", False))
+    return reading, Skips(options.pop("strict"))
 
 
 def _check_encoding(name: str) -> None:
@@ -172,6 +174,27 @@ def cut_offs_of(options: dict[str, Any]) -> Callable[[Head | None], CutOffs]:
     return cut_offs
 
 
+def settings_of(options: dict[str, Any]) -> Settings:
+    """Take the learning options out of a command's and return training Settings.
+
+    Raises OptionError for a value that makes no sense.
+    """
+    alpha, prior = options.pop("alpha"), options.pop("prior")
+    if alpha is not None and not ALPHA_MIN <= alpha <= ALPHA_LIMIT:
+        raise OptionError(
+            f"--alpha must be above 0 and at most {ALPHA_LIMIT:g}, not {alpha}: without smoothing"
+            " one unseen word would decide everything; leave it out for the default"
+        )
+    if prior is not None and not 0 < prior < 1:
+        raise OptionError(f"--prior must be between 0 and 1, not {prior}; leave it out to learn it")
+    return Settings(
+        alpha=alpha,
+        prior=prior,
+        scoring=options.pop("scoring") or EVIDENCE,
+        positive=None if (name := options.pop("spam_label")) is None else normal_label(name),
+    )
+
+
 def labelled_messages(
     options: dict[str, Any], reading: ReadingOptions, skips: Skips
 ) -> Iterator[Raw]:
@@ -199,6 +222,18 @@ def labelled_messages(
         *(labelled(source, reading, skips) for source in sources),
         *(unlabelled(source, label, reading, skips) for label, source in named),
     )
+
+
+def tell_one_sided(model: Path, head: Head) -> None:
+    """Say on standard error that the model has not seen both sides yet, if so."""
+    if head.is_one_sided:
+        seen = [name for name, n in zip(head.classes, head.messages, strict=True) if n]
+        what = f"only {seen[0]}" if seen else "nothing"
+        click.echo(
+            f"nbspam: {model}: has learned {what} so far, so every verdict is unsure; teach it the"
+            " rest with nbspam train --update",
+            err=True,
+        )
 
 
 def tell(skips: Skips) -> None:

@@ -17,17 +17,36 @@ from nbspam.cli.options import (
     quiet_option,
     reading_of,
     reading_options,
+    settings_of,
     tell,
 )
-from nbspam.errors import ModelError, OptionError
-from nbspam.model.head import ALPHA_LIMIT, ALPHA_MIN, EVIDENCE
-from nbspam.reading.raw import normal_label
+from nbspam.errors import OptionError
+from nbspam.evaluation.progress import progress
+from nbspam.model.corpus import Corpus
+from nbspam.model.json_file import ModelExistsError, already_there, write_model
+from nbspam.model.lookup import Lookup
+from nbspam.model.settings import Settings
+from nbspam.model.update import Change, Lessons, learn
+from nbspam.reading.skips import Skips
+from nbspam.reading.sources import STDIN
+from nbspam.workers import lessons
 
 
 @click.command("train")
 @labelled_sources
 @model_option
+@click.option("--update", is_flag=True, help="Add to the model, or make it if there is none.")
 @click.option("--replace", is_flag=True, help="Overwrite the model file if there is one.")
+@click.option(
+    "--ledger/--no-ledger",
+    default=True,
+    help="Remember which messages were learned, so that each is learned once. [default: ledger]",
+)
+@click.option(
+    "--seen",
+    is_flag=True,
+    help="Of a Maildir or mbox, only mail that was read and not deleted.",
+)
 @learning_options
 @click.option(
     "--max-ham-blocked",
@@ -38,9 +57,16 @@ from nbspam.reading.raw import normal_label
 @format_option
 @quiet_option
 def command(
-    model: Path, replace: bool, max_ham_blocked: str | None, form: str, quiet: bool, **options: Any
+    model: Path,
+    update: bool,
+    replace: bool,
+    ledger: bool,
+    max_ham_blocked: str | None,
+    form: str,
+    quiet: bool,
+    **options: Any,
 ) -> None:
-    """Learn from labelled messages and write a model.
+    """Learn from labelled messages and write a model, or add to one.
 
     A SOURCE with labels is a table (TSV, CSV, JSON lines, Parquet), a folder with one sub-folder
     per class, or a TREC index file.  Without labels, given by --spam, --ham or --label: an mbox, a
@@ -50,38 +76,102 @@ def command(
     At the end it prints what to expect of the model on new messages: every message is scored by a
     model that has not seen it (leave-one-out).
 
+    --update adds to the model, or makes it.  The model remembers what it has learned: a message is
+    learned once, however often it is given, and one that was learned in another class is moved.  So
+    the same line can run every night.  One message from standard input is learned in silence.
+
     \b
     Examples:
       nbspam train messages.tsv
       nbspam train --ham ~/Maildir --spam ~/Maildir/.Junk -m mail.json
+      nbspam train --update --seen -q --ham ~/Maildir --spam ~/Maildir/.Junk
+      nbspam train --update --spam - < message.eml
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
       nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
     """
-    if model.exists() and not model.is_dir() and not replace:
-        raise ModelError(f"{model}: there is a model already; add --replace to overwrite it")
+    if update and replace:
+        raise OptionError("--update adds to the model and --replace begins anew; give one of them")
+    if update and max_ham_blocked is not None:
+        raise OptionError(
+            "--max-ham-blocked needs all messages at once; give it with --replace, or leave it out"
+        )
+    there = model.exists() and not model.is_dir()
+    if there and not (update or replace):
+        raise already_there(model)
+    given = {
+        name for name in ("alpha", "prior", "scoring", "spam_label") if options[name] is not None
+    }
     settings = settings_of(options)
+    if there and update:
+        _check_settings(model, settings, given)
     limit = None if max_ham_blocked is None else _share(max_ham_blocked)
+    silent = quiet or _is_one_from_stdin(options)
     reading, skips = reading_of(options)
     raws = labelled_messages(options, reading, skips)
-
-    from nbspam.evaluation.report import progress
-    from nbspam.model.json_file import write_model
-    from nbspam.model.training import Corpus, fit, left_out_scores, token_counts, with_cut_off
-    from nbspam.workers import token_sets
-
-    corpus = Corpus()
-    with progress(quiet) as shown:
-        for raw, tokens in shown(token_sets(raws, skips)):
-            corpus.add(raw.label or "", tokens)
+    with progress(silent) as shown:
+        messages = (
+            (raw.label or "", tokens, digest if ledger or update else "")
+            for raw, tokens, digest in shown(lessons(raws, skips))
+        )
+        if update:
+            found = Lessons()
+            found.read(model, messages, ledger)
+            corpus = found.corpus
+        else:
+            corpus = Corpus()
+            for label, tokens, digest in messages:
+                corpus.add(label, tokens, digest)
     tell(skips)
+    if model == default_model():
+        model.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not update or (not model.exists() and len(set(corpus.labels)) > 1):
+        try:
+            _fit(model, corpus, settings, limit, replace, ledger, skips, form, quiet)
+            return
+        except ModelExistsError:
+            if not update:  # else another process has made it meanwhile
+                raise
+    _tell_change(model, learn(model, found, settings, ledger), skips, form, silent)
+
+
+def _tell_change(model: Path, change: Change, skips: Skips, form: str, silent: bool) -> None:
+    if form == "json":
+        told = {"model": str(model), **change._asdict(), "skipped": skips.count}
+        del told["forgotten"]
+        click.echo(json.dumps(told))
+    elif not silent:
+        click.echo(
+            f"{model}: learned {change.learned} new messages, moved {change.moved} to another"
+            f" class, {change.unchanged} were known"
+        )
+
+
+def _fit(
+    model: Path,
+    corpus: Corpus,
+    settings: Settings,
+    limit: float | None,
+    replace: bool,
+    ledger: bool,
+    skips: Skips,
+    form: str,
+    quiet: bool,
+) -> None:
+    """Learn from all messages at once, write the model and say what to expect of it."""
+    from nbspam.model.training import fit, left_out_scores, token_counts, with_cut_off
+
     presence = corpus.presence()
     fitted = fit(presence, corpus.labels, settings, corpus.is_trace())
     scores = left_out_scores(presence, fitted)
     if limit is not None:
         fitted = with_cut_off(fitted, scores, limit)
-    if model == default_model():
-        model.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_model(model, fitted.head, token_counts(corpus.vocabulary, fitted.counts))
+    write_model(
+        model,
+        fitted.head,
+        token_counts(corpus.vocabulary, fitted.counts),
+        corpus.learned(fitted.head.classes) if ledger else (),
+        replace_old=replace,
+    )
     if quiet and form == "text":
         return
     estimate = _estimate(fitted, scores)
@@ -108,27 +198,24 @@ def command(
         click.echo(_cut_off_sentence(fitted, limit))
 
 
-def settings_of(options: dict[str, Any]) -> Any:
-    """Take the learning options out of a command's and return training Settings.
+def _is_one_from_stdin(options: dict[str, Any]) -> bool:
+    """Return whether standard input is the only source, as in a macro of a mail reader."""
+    named = [*options["sources"], *options["spam"], *options["ham"], *options["label"]]
+    return len(named) == 1 and named[0].rpartition("=")[2] == STDIN
 
-    Raises OptionError for a value that makes no sense.
-    """
-    from nbspam.model.training import Settings
 
-    alpha, prior = options.pop("alpha"), options.pop("prior")
-    if alpha is not None and not ALPHA_MIN <= alpha <= ALPHA_LIMIT:
-        raise OptionError(
-            f"--alpha must be above 0 and at most {ALPHA_LIMIT:g}, not {alpha}: without smoothing"
-            " one unseen word would decide everything; leave it out for the default"
-        )
-    if prior is not None and not 0 < prior < 1:
-        raise OptionError(f"--prior must be between 0 and 1, not {prior}; leave it out to learn it")
-    return Settings(
-        alpha=alpha,
-        prior=prior,
-        scoring=options.pop("scoring") or EVIDENCE,
-        positive=None if (name := options.pop("spam_label")) is None else normal_label(name),
-    )
+def _check_settings(model: Path, settings: Settings, given: set[str]) -> None:
+    """Raise OptionError if an option asks for what the model is not made with."""
+    with Lookup(model) as lookup:
+        head = lookup.head
+    for name in sorted(given):
+        asked = getattr(settings, "positive" if name == "spam_label" else name)
+        kept = getattr(head, "positive" if name == "spam_label" else name)
+        if asked != kept:
+            raise OptionError(
+                f"--{name.replace('_', '-')} {asked}: the model {model} was made with {kept};"
+                " leave it out, or train anew with --replace"
+            )
 
 
 def _share(text: str) -> float:

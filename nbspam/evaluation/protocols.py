@@ -8,19 +8,12 @@ import numpy as np
 from nbspam.bayes.matrix import Presence
 from nbspam.errors import OptionError, SourceError, TrainingError
 from nbspam.model.classifier import Classifier, Score
+from nbspam.model.corpus import Corpus
 from nbspam.model.explanation import Word, explain
 from nbspam.model.head import Head
 from nbspam.model.learner import Learner
-from nbspam.model.training import (
-    Corpus,
-    Fit,
-    Settings,
-    class_names,
-    empty_head,
-    fit,
-    matrix_scores,
-    token_counts,
-)
+from nbspam.model.settings import Settings, class_names, empty_head
+from nbspam.model.training import Fit, fit, matrix_scores, token_counts
 from nbspam.model.verdict import CutOffs, verdict
 from nbspam.reading.raw import Raw
 

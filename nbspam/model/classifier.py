@@ -106,6 +106,8 @@ class Classifier:
             if not tokens <= known.keys():  # so many that what was known had to go
                 self.prepare(tokens)
         head = self.head
+        if head.is_one_sided:
+            return undecided(head)
         if head.scoring == BERNOULLI:
             rows = [row for token in tokens if (row := known[token]) is not None]
             return score_of_joints(head, joints(head.bias, rows))
@@ -120,6 +122,12 @@ class Classifier:
             for i in range(len(self.speakers))
         )
         return score_of_evidence(head, evidences, self._offsets)
+
+
+def undecided(head: Head) -> Score:
+    """Return the score of every message while fewer than two classes have been seen."""
+    n = len(head.classes)
+    return Score(0.0, 0.5, (1 / n,) * n)
 
 
 def class_offset(head: Head, k: int) -> float:

@@ -46,6 +46,8 @@ def explain(classifier: Classifier, tokens: Iterable[str]) -> Explanation:
     tokens = set(tokens)
     head = classifier.head
     score = classifier.score(tokens)
+    if head.is_one_sided:
+        return Explanation(score, head.classes[-1], head.classes[0], (), (), len(tokens), 0.0, 0.0)
     ranked = sorted(range(len(head.classes)), key=lambda k: -score.probabilities[k])
     of, against = ranked[:2]
     if len(head.classes) == 2:

@@ -17,6 +17,11 @@ VERSION = 1
 BERNOULLI = "bernoulli"  # the textbook rule, and its plain posterior
 EVIDENCE = "evidence"  # views of the same weights, blended and calibrated
 SCORINGS = (EVIDENCE, BERNOULLI)
+# Where the calibration began; `train --update` refines it, whatever it was.
+TRAINING = "training"  # fitted to every training message, each left out
+MERGING = "merging"  # put together from the calibrations of models that were merged
+DEFAULT = "default"  # not fitted: what is likely before any message was scored
+ORIGINS = (TRAINING, MERGING, DEFAULT)
 # Beyond the one every weight is nothing; below the other logarithms run out of digits.
 ALPHA_MIN, ALPHA_LIMIT = 1e-300, 1e6
 _NATS_LIMIT = 1e15
@@ -33,6 +38,7 @@ class Head(NamedTuple):
     positive: str | None  # the class that "probability" speaks of; None only with 3 or more
     scoring: str
     calibrations: tuple[Calibration, ...]  # one for each of `speakers`
+    calibrated_by: str  # one of ORIGINS
     spam_cutoff: float  # where spam begins unless the user says otherwise
     n_tokens: int
     tokens_with_count: tuple[Mapping[int, int], ...]  # per class: count -> tokens that have it
@@ -42,6 +48,11 @@ class Head(NamedTuple):
     def positive_index(self) -> int | None:
         """Return which of the classes is the positive one."""
         return None if self.positive is None else self.classes.index(self.positive)
+
+    @property
+    def is_one_sided(self) -> bool:
+        """Return whether fewer than two classes have a message yet: no ground for any verdict."""
+        return sum(map(bool, self.messages)) < 2
 
     @property
     def speakers(self) -> tuple[int, ...]:
@@ -76,6 +87,7 @@ def dump_head(head: Head) -> str:
             head.classes[k]: calibration._asdict()
             for k, calibration in zip(head.speakers, head.calibrations, strict=True)
         },
+        "calibrated_by": head.calibrated_by,
         "spam_cutoff": head.spam_cutoff,
         "derived": {
             "tokens": head.n_tokens,
@@ -132,6 +144,7 @@ def _load(fields: dict[str, Any]) -> Head:
     _require(positive is not None or len(classes) > 2, "no positive class")
     _require(len(classes) > 2 or positive == classes[1], "its positive class in the wrong place")
     _require(fields["scoring"] in SCORINGS, f"an unknown scoring {fields['scoring']!r}")
+    _require(fields["calibrated_by"] in ORIGINS, "a calibration of unknown origin")
     cutoff = fields["spam_cutoff"]
     _require(_is_number(cutoff) and 0 <= cutoff <= 1, "a spam cut-off not within 0 and 1")
     _require(isinstance(derived, dict), "no derived numbers")
@@ -156,6 +169,7 @@ def _load(fields: dict[str, Any]) -> Head:
         positive=positive,
         scoring=fields["scoring"],
         calibrations=(),
+        calibrated_by=fields["calibrated_by"],
         spam_cutoff=float(cutoff),
         n_tokens=derived["tokens"],
         tokens_with_count=tuple(

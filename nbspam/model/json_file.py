@@ -10,53 +10,89 @@ then the tokens, one a line, sorted by the bytes of their JSON-escaped keys:
     "free": [12, 340],
     "meeting": [55, 1]
     },"learned": {
+     "0a64…": [1, 0],
+     "ffe2…": [0, 1]
     }}
 
-Every line of the tokens begins with a quote and no line after them does, so that a search by
-bisection (`lookup.py`) needs no table of offsets and survives hand editing.
+Every line of the tokens begins with a quote, every line of the ledger with a blank, and no other
+does, so that a search by bisection (`lookup.py`) needs no table of offsets and survives hand
+editing.
 """
 
 import itertools
 import json
 import os
+import re
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from json.encoder import encode_basestring
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, Any, NamedTuple
 
 from nbspam.errors import ModelError
 from nbspam.model.head import Head, HeadError, dump_head, load_head
+from nbspam.model.replacing import locked, replace
 
 TOKENS_LINE = b'"tokens": {\n'
 LEARNED_LINE = b'},"learned": {\n'
 END = b"}}\n"
+_DIGEST = re.compile("[0-9a-f]{32}")
 _BATCH = 20_000  # tokens joined at a time when writing
 
 token_key: Callable[[str], str] = encode_basestring  # a token as its line begins, in quotes
+
+
+Row = tuple[int, ...]  # a number per class
 
 
 class Model(NamedTuple):
     """A model, whole."""
 
     head: Head
-    counts: dict[str, tuple[int, ...]]  # token -> messages that contain it, per class
+    counts: dict[str, Row]  # token -> messages that contain it, per class
+    learned: dict[str, Row]  # digest of a message -> how often it was learned, per class
 
 
-def write_model(path: Path, head: Head, counts: Iterable[tuple[str, tuple[int, ...]]]) -> None:
+def write_model(
+    path: Path,
+    head: Head,
+    counts: Iterable[tuple[str, Row]],
+    learned: Iterable[tuple[str, Row]] = (),
+    *,
+    replace_old: bool = True,
+) -> None:
     """Write a model file, mode 0600, in place of what is there.
 
     counts: (token, counts per class) in any order; no token twice.
+    learned: (digest, times per class) in the order of the digests.
     Whatever happens on the way, the old file stays whole until the new one is on the disk.
-    Raises ModelError when it cannot be written.
+    Raises ModelError when it cannot be written, or is there already and must not be replaced.
     """
-    path = Path(os.path.realpath(path))  # a link keeps pointing at the model
-    if path.is_dir():
-        raise ModelError(f"{path}: is a folder; give --model a file's name")
-    if (path.exists() or path.is_symlink()) and not path.is_file():
-        raise ModelError(f"{path}: is no ordinary file; give --model another name")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    rows: dict[tuple[int, ...], str] = {}  # few counts differ: each pair is written out once
+    with locked(path) as place:
+        if not replace_old and place.exists():
+            raise already_there(path)
+        replace(place, lambda file: write_lines(file, head, counts, learned))
+
+
+class ModelExistsError(ModelError):
+    """There is a model already, and nobody said what is to become of it."""
+
+
+def already_there(path: Path) -> ModelExistsError:
+    """Return the error of a model that would be overwritten."""
+    return ModelExistsError(
+        f"{path}: there is a model already; add --update to add to it, or --replace to overwrite it"
+    )
+
+
+def write_lines(
+    file: IO[bytes],
+    head: Head,
+    counts: Iterable[tuple[str, Row]],
+    learned: Iterable[tuple[str, Row]],
+) -> None:
+    """Write the lines of a model; its arguments are those of `write_model`."""
+    rows: dict[Row, str] = {}  # few counts differ: each pair is written out once
     lines = []
     for token, row in counts:
         shown = rows.get(row)
@@ -64,42 +100,31 @@ def write_model(path: Path, head: Head, counts: Iterable[tuple[str, tuple[int, .
             shown = rows[row] = f": [{', '.join(map(str, row))}]"
         lines.append(token_key(token) + shown)
     lines.sort()  # by code points, which is by the bytes of UTF-8
-    try:
-        temporary.unlink(missing_ok=True)
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(dump_head(head).encode())
-                file.write(TOKENS_LINE)
-                for start in range(0, len(lines), _BATCH):
-                    text = ",\n".join(lines[start : start + _BATCH]).encode()
-                    file.write(text + (b",\n" if start + _BATCH < len(lines) else b"\n"))
-                file.write(LEARNED_LINE + END)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        _sync_folder(path.parent)
-    except OSError as error:
-        raise ModelError(
-            f"{path}: cannot be written ({error.strerror}); the model that was there is unchanged,"
-            " free the space or mend the permissions and run it again"
-        ) from error
+    file.write(dump_head(head).encode())
+    file.write(TOKENS_LINE)
+    _join(file, iter(lines))
+    file.write(LEARNED_LINE)
+    _join(file, (learned_line(digest, row) for digest, row in learned))
+    file.write(END)
 
 
-def _sync_folder(folder: Path) -> None:
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return  # a folder that may be written but not read; Windows
-    try:
-        os.fsync(handle)
-    except OSError:
-        return  # not every file system can
-    finally:
-        os.close(handle)
+def _join(file: IO[bytes], lines: Iterator[str]) -> None:
+    before = ""
+    while batch := list(itertools.islice(lines, _BATCH)):
+        file.write((before + ",\n".join(batch)).encode())
+        before = ",\n"
+    if before:
+        file.write(b"\n")
+
+
+def token_line(token: str, row: Row) -> str:
+    """Return a token's line, without comma and line end."""
+    return f"{token_key(token)}: [{', '.join(map(str, row))}]"
+
+
+def learned_line(digest: str, row: Row) -> str:
+    """Return a digest's line, without comma and line end; the blank tells it from a token's."""
+    return f' "{digest}": [{", ".join(map(str, row))}]'
 
 
 def open_model(path: Path) -> int:
@@ -145,12 +170,19 @@ def read_model(path: Path) -> Model:
         head = load_head(fields)
     except HeadError as error:
         raise ModelError(f"{path}: {error}") from None
-    tokens = fields.get("tokens")
-    width = len(head.classes)
-    limits = head.messages
-    if not isinstance(tokens, dict):
-        raise ModelError(f"{path}: is damaged: it has no tokens; restore it from a copy")
-    for token, row in tokens.items():
+    counts = _section(path, fields.get("tokens"), head, "token", token_key)
+    learned = _section(path, fields.get("learned"), head, "message", _digest_key)
+    return Model(head, counts, learned)
+
+
+def _section(
+    path: Path, rows: Any, head: Head, what: str, key: Callable[[str], str]
+) -> dict[str, Row]:
+    """Return the rows of the tokens or of the ledger, validated; raises ModelError."""
+    if not isinstance(rows, dict):
+        raise ModelError(f"{path}: is damaged: it has no {what}s; restore it from a copy")
+    width, limits = len(head.classes), head.messages
+    for name, row in rows.items():
         if (
             type(row) is not list
             or len(row) != width
@@ -158,17 +190,21 @@ def read_model(path: Path) -> Model:
             or not any(row)
         ):
             raise ModelError(
-                f"{path}: is damaged: the counts {str(row)[:80]} of the token {token[:80]!r} make"
+                f"{path}: is damaged: the counts {str(row)[:80]} of the {what} {name[:80]!r} make"
                 " no sense; restore it from a copy or train again"
             )
-    keys = [token_key(token).encode() for token in tokens]
-    for before, after in itertools.pairwise(keys):
+    keys = [key(name) for name in rows]
+    for before, after in itertools.pairwise(["", *keys]):
         if before >= after:
             raise ModelError(
-                f"{path}: is damaged: {after.decode()} stands in the wrong place, and tokens are"
-                " found by their order; restore it from a copy or train again"
+                f"{path}: is damaged: {after[:80]} stands in the wrong place, and a {what} is"
+                " found by its order; restore it from a copy or train again"
             )
-    return Model(head, {token: tuple(row) for token, row in tokens.items()})
+    return {name: tuple(row) for name, row in rows.items()}
+
+
+def _digest_key(digest: str) -> str:
+    return digest if _DIGEST.fullmatch(digest) else ""  # which is in no order
 
 
 class _DuplicateError(Exception):

@@ -16,12 +16,16 @@ class Learner:
     """
 
     def __init__(self, head: Head, counts: dict[str, tuple[int, ...]]) -> None:
-        """Go on from a model; `counts` becomes the learner's own."""
+        """Go on from a model; `counts` becomes the learner's own.
+
+        counts: of all tokens of the model that are in the messages to come.
+        """
         self._head = head
-        self._counts = counts
+        self.counts = counts
         self._messages = list(head.messages)
         self._calibrations = list(head.calibrations)
         self._having = [Counter(row) for row in head.tokens_with_count]
+        self._n_tokens = head.n_tokens
 
     @property
     def head(self) -> Head:
@@ -30,17 +34,28 @@ class Learner:
             self._head._replace(
                 messages=tuple(self._messages),
                 calibrations=tuple(self._calibrations),
-                n_tokens=len(self._counts),
+                n_tokens=self._n_tokens,
                 tokens_with_count=tuple(+having for having in self._having),
             )
         )
 
+    @property
+    def is_one_sided(self) -> bool:
+        """Whether fewer than two classes have a message yet."""
+        return sum(map(bool, self._messages)) < 2
+
     def classifier(self) -> Classifier:
         """Return a classifier of the model as it now is, to be used before more is learned."""
-        return Classifier(self.head, self._found)
+        if self._head.scoring == BERNOULLI:
+            return Classifier(self.head, self._found)
+        # Evidence asks the head for no bias and no counts of counts, which take time to add up.
+        head = self._head._replace(
+            messages=tuple(self._messages), calibrations=tuple(self._calibrations)
+        )
+        return Classifier(head, self._found)
 
     def _found(self, tokens: Iterable[str]) -> Counts:
-        counts = self._counts
+        counts = self.counts
         return {token: counts[token] for token in tokens if token in counts}
 
     def learn(self, label: str, tokens: Iterable[str], score: Score | None) -> None:
@@ -48,26 +63,51 @@ class Learner:
 
         score: what a classifier of this learner gave it before; None leaves the blend as it is.
         """
-        head = self._head
-        k = head.classes.index(label)
-        if score is not None and head.scoring != BERNOULLI:
+        k = self._head.classes.index(label)
+        if score is not None:
             self._refine(k, score)
         self._messages[k] += 1
         for token in tokens:
-            row = self._counts.get(token)
-            new = list(row or [0] * len(head.classes))
-            new[k] += 1
-            self._counts[token] = tuple(new)
-            for having, before, after in zip(self._having, row or new, new, strict=True):
-                if row is None:
-                    having[after] += 1
-                elif before != after:
-                    having[before] -= 1
-                    having[after] += 1
+            self._change(token, k, 1)
+
+    def unlearn(self, label: str, tokens: Iterable[str]) -> None:
+        """Take a message out of the counts again; the blend stays as it is.
+
+        A token that was pruned since, or that the class has in no message, is passed over.
+        """
+        k = self._head.classes.index(label)
+        self._messages[k] -= 1
+        for token in tokens:
+            row = self.counts.get(token)
+            if row and row[k]:
+                self._change(token, k, -1)
+
+    def has(self, label: str, tokens: Iterable[str]) -> bool:
+        """Return whether a class has a message at all, and one for each of these tokens."""
+        k = self._head.classes.index(label)
+        known = (self.counts.get(token) for token in tokens)
+        return self._messages[k] > 0 and all(row is not None and row[k] for row in known)
+
+    def _change(self, token: str, k: int, by: int) -> None:
+        """Add to a token's count in class k; a token that no message has is none."""
+        before = self.counts.pop(token, None)
+        new = list(before or [0] * len(self._messages))
+        new[k] += by
+        after = tuple(new)
+        if before is not None:
+            self._n_tokens -= 1
+            for having, count in zip(self._having, before, strict=True):
+                having[count] -= 1
+        if any(after):
+            self.counts[token] = after
+            self._n_tokens += 1
+            for having, count in zip(self._having, after, strict=True):
+                having[count] += 1
 
     def _refine(self, k: int, score: Score) -> None:
+        """Let the blend learn from a score; plain Bernoulli scores have no evidence to learn of."""
         for i, (speaker, found) in enumerate(
-            zip(self._head.speakers, score.evidences, strict=True)
+            zip(self._head.speakers, score.evidences, strict=False)
         ):
             self._calibrations[i] = update(
                 self._calibrations[i], found.views, found.trace, k == speaker

@@ -12,12 +12,12 @@ import json
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from nbspam.errors import ModelError
 from nbspam.model.head import FORMAT, Head, HeadError, load_head
-from nbspam.model.json_file import END, TOKENS_LINE, open_model, token_key
+from nbspam.model.json_file import END, LEARNED_LINE, TOKENS_LINE, Row, open_model, token_key
 
 _HEAD_CHUNK = 1 << 16
 _HEAD_LIMIT = 16 << 20
@@ -26,7 +26,21 @@ _HEAD_LIMIT = 16 << 20
 _BLOCK = 8 << 10
 _PROBE = 256
 _MANY = 20  # tokens looked for in one block
+_COPIED = 1 << 20  # bytes copied at a time
 _LINE_LIMIT = 1 << 13  # bytes; the tokenizer's longest token is far shorter
+
+
+def _side(line: bytes, ledger: bool) -> int:
+    """Return -1, 0 or 1 for a line before the section looked at, in it or after it."""
+    if line.startswith(b'"'):
+        return -1 if ledger else 0
+    if line.startswith(b" "):
+        return 0 if ledger else 1
+    return -1 if ledger and line.startswith(LEARNED_LINE[:2]) else 1
+
+
+def _key(line: bytes) -> bytes:
+    return line.rpartition(b": [")[0]
 
 
 class Lookup:
@@ -45,7 +59,7 @@ class Lookup:
             raise
         width = len(self.head.classes)
         self._line = re.compile(
-            rb'"(?:[^"\\\n]|\\.)*": \[(\d{1,16}(?:, \d{1,16}){%d})\],?' % (width - 1)
+            rb' ?"(?:[^"\\\n]|\\.)*": \[(\d{1,16}(?:, \d{1,16}){%d})\],?' % (width - 1)
         )
 
     def __enter__(self) -> "Lookup":
@@ -54,58 +68,124 @@ class Lookup:
     def __exit__(self, *_: object) -> None:
         os.close(self._handle)
 
-    def counts(self, tokens: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    def counts(self, tokens: Iterable[str]) -> dict[str, Row]:
         """Return the counts per class of those tokens that the model knows.
 
         Raises ModelError when a line it reads is not as it should be.
         """
-        wanted = sorted((token_key(token).encode("utf-8", "replace"), token) for token in tokens)
+        return self._rows(((token_key(token), token) for token in tokens), ledger=False)
+
+    def learned(self, digests: Iterable[str]) -> dict[str, Row]:
+        """Return how often each class has learned those messages that the ledger knows.
+
+        Raises ModelError when a line it reads is not as it should be.
+        """
+        return self._rows(((f' "{digest}"', digest) for digest in digests), ledger=True)
+
+    def _rows(self, named: Iterable[tuple[str, str]], ledger: bool) -> dict[str, Row]:
+        wanted = sorted((key.encode("utf-8", "replace"), name) for key, name in named)
         keys = [key for key, _ in wanted]
-        found: dict[str, tuple[int, ...]] = {}
+        found: dict[str, Row] = {}
+        for low, high, first, last in self._stretches(keys, ledger):
+            block = b"\n" + self._read(low, high - low)
+            if last - first > _MANY:  # one pass over the lines is cheaper than a search each
+                lines = {line.rpartition(b": [")[0]: line for line in block.split(b"\n")}
+                for i in range(first, last):
+                    if (known := lines.get(keys[i])) is not None:
+                        found[wanted[i][1]] = self._row(known)
+                continue
+            for i in range(first, last):
+                at = block.find(b"\n" + keys[i] + b": [")
+                if at >= 0:
+                    end = block.find(b"\n", at + 1)
+                    line = block[at + 1 : end if end > 0 else len(block)]
+                    found[wanted[i][1]] = self._row(line)
+        return found
+
+    def places(self, lines: Sequence[bytes], ledger: bool) -> list[tuple[int, int]]:
+        """Return where in the file each line's key stands, or would stand.
+
+        lines: lines of tokens, or of the ledger, as they are to be, sorted.
+        A place is (start, end) in bytes, line end included; both the same where the key is new.
+        Raises ModelError when a line it reads is not as it should be.
+        """
+        keys = [_key(line) for line in lines]
+        found: dict[int, tuple[int, int]] = {}
+        for low, high, first, last in self._stretches(keys, ledger):
+            start, i = low, first
+            for line in self._read(low, high - low).splitlines(keepends=True):
+                if i == last or _side(line, ledger) > 0:
+                    break
+                end = start + len(line)
+                if _side(line, ledger) == 0:
+                    self._row(line.removesuffix(b"\n"))
+                    key = _key(line)
+                    while i < last and keys[i] < key:
+                        found[i] = start, start
+                        i += 1
+                    if i < last and keys[i] == key:
+                        found[i] = start, end
+                        i += 1
+                start = end
+            for rest in range(i, last):
+                found[rest] = start, start
+        return [found[i] for i in range(len(keys))]
+
+    def border(self) -> int:
+        """Return where in the file the line stands that ends the tokens and begins the ledger."""
+        last = b'"\xff": ['  # no UTF-8 holds such a byte
+        return self.places([last], ledger=False)[0][0]
+
+    @property
+    def sections(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Where in the file the lines of the tokens begin and end, and those of the ledger."""
+        border = self.border()
+        if self._read(border, len(LEARNED_LINE)) != LEARNED_LINE:
+            raise self._damaged("its ledger does not begin where its tokens end")
+        return (self._start, border), (border + len(LEARNED_LINE), self._size - len(END))
+
+    def copy(self, start: int, end: int) -> Iterator[bytes]:
+        """Yield the bytes of the file from start to end; raises ModelError."""
+        for at in range(start, end, _COPIED):
+            yield self._read(at, min(_COPIED, end - at))
+
+    def _stretches(self, keys: list[bytes], ledger: bool) -> Iterator[tuple[int, int, int, int]]:
+        """Yield (from, to) in the file and (from, to) in the sorted keys: where to look for them.
+
+        A stretch is of whole lines, and no longer than _BLOCK unless one line is.
+        """
         # (from, to) in the file, (from, to) in the keys, and the keys that bound the stretch.
         stack = [(self._start, self._size, 0, len(keys), b"", b"")]
         while stack:
             low, high, first, last, above, below = stack.pop()
-            if first == last or low >= high:
+            if first == last:
                 continue
             if high - low <= _BLOCK:
-                block = b"\n" + self._read(low, high - low)
-                if last - first > _MANY:  # one pass over the lines is cheaper than a search each
-                    lines = {line.rpartition(b": [")[0]: line for line in block.split(b"\n")}
-                    for i in range(first, last):
-                        if (known := lines.get(keys[i])) is not None:
-                            found[wanted[i][1]] = self._row(known)
-                    continue
-                for i in range(first, last):
-                    at = block.find(b"\n" + keys[i] + b": [")
-                    if at >= 0:
-                        end = block.find(b"\n", at + 1)
-                        line = block[at + 1 : end if end > 0 else len(block)]
-                        found[wanted[i][1]] = self._row(line)
+                yield low, high, first, last
                 continue
             start, line = self._line_at((low + high) // 2, high)
             if start >= high:  # one long line up to the end of the stretch: go through it whole
-                start, line = low, self._read_line(low)
-                if low + len(line) + 1 >= high:
-                    middle = bisect_left(keys, line.rpartition(b": [")[0], first, last)
-                    if middle < last and line.startswith(keys[middle] + b": ["):
-                        found[wanted[middle][1]] = self._row(line)
+                start = low + len(self._read_line(low)) + 1
+                if start >= high:
+                    yield low, high, first, last
                     continue
-                start += len(line) + 1
                 line = self._read_line(start)
-            if not line.startswith(b'"'):  # past the tokens
+            side = _side(line, ledger)
+            if side > 0:
                 stack.append((low, start, first, last, above, below))
                 continue
+            if side < 0:
+                stack.append((start, high, first, last, above, below))
+                continue
             self._row(line)
-            key = line.rpartition(b": [")[0]
+            key = _key(line)
             if (above and key <= above) or (below and key >= below):
-                raise self._damaged("its tokens are not in order")
+                raise self._damaged("its lines are not in order")
             middle = bisect_left(keys, key, first, last)
-            stack.append((low, start, first, middle, above, key))
             stack.append((start, high, middle, last, key, below))
-        return found
+            stack.append((low, start, first, middle, above, key))
 
-    def _row(self, line: bytes) -> tuple[int, ...]:
+    def _row(self, line: bytes) -> Row:
         match = self._line.fullmatch(line)
         if match:
             row = tuple(map(int, match[1].split(b", ")))

@@ -2,18 +2,15 @@
 
 import itertools
 import math
-from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from nbspam.bayes import leave_one_out, matrix
 from nbspam.bayes.bernoulli import log_priors, sigmoid
-from nbspam.bayes.calibration import untrained
 from nbspam.bayes.evidence import Evidence
 from nbspam.bayes.fit import evidence_of_rows, fit_calibration, one_against_rest
 from nbspam.bayes.matrix import Floats, Integers, Presence
@@ -25,76 +22,11 @@ from nbspam.model.classifier import (
     score_of_evidence,
     score_of_joints,
 )
-from nbspam.model.head import BERNOULLI, EVIDENCE, Head, with_bias
-from nbspam.model.verdict import UNSURE
-from nbspam.reading.raw import SPAM
-from nbspam.tokens.headers import TRACE
+from nbspam.model.head import BERNOULLI, TRAINING, Head, with_bias
+from nbspam.model.settings import Settings, class_names, empty_head
 
-# Plain Bernoulli: chosen on the training half of P1 by leave-one-out, 10 errors of 1,674 against 18
-# and 34 for 0.3 and 1.  Evidence: docs/how-it-decides.md.
-DEFAULT_ALPHA = {BERNOULLI: 0.1, EVIDENCE: 0.05}
-CLASSES_LIMIT = 100  # more are texts taken for labels, and time and memory grow with each
 _ENTRIES = 2_000_000  # of the matrix, whose evidence is computed at a time
 Booleans = NDArray[np.bool_]
-
-
-class Settings(NamedTuple):
-    """What the user may choose about learning."""
-
-    alpha: float | None = None  # None: the scoring's default
-    prior: float | None = None
-    scoring: str = EVIDENCE
-    positive: str | None = None  # the class to call spam, where none is called so
-
-    @property
-    def effective_alpha(self) -> float:
-        """The alpha to use."""
-        return DEFAULT_ALPHA[self.scoring] if self.alpha is None else self.alpha
-
-
-class Corpus:
-    """Token sets and labels of many messages, as a growing sparse 0/1 matrix."""
-
-    def __init__(self) -> None:
-        self._vocabulary: defaultdict[str, int] = defaultdict()
-        self._vocabulary.default_factory = self._vocabulary.__len__
-        self._columns = array("i")
-        self._ends = array("q", [0])
-        self._labels: list[str] = []
-
-    def __len__(self) -> int:
-        return len(self._labels)
-
-    def add(self, label: str, tokens: Iterable[str]) -> None:
-        """Add a message."""
-        self._columns.extend(map(self._vocabulary.__getitem__, tokens))
-        self._ends.append(len(self._columns))
-        self._labels.append(label)
-
-    @property
-    def vocabulary(self) -> list[str]:
-        """The tokens, in the order of the matrix's columns."""
-        return list(self._vocabulary)
-
-    @property
-    def labels(self) -> list[str]:
-        """The label of each message, in the order of the matrix's rows."""
-        return self._labels
-
-    def is_trace(self) -> Booleans:
-        """Return which columns are tokens of the trace fields, shape (n_tokens,)."""
-        return np.fromiter(
-            (t.startswith(TRACE) for t in self._vocabulary), bool, len(self._vocabulary)
-        )
-
-    def presence(self) -> Presence:
-        """Return the matrix, shape (n_messages, n_tokens), entries 1.0."""
-        columns = (
-            np.frombuffer(self._columns, dtype=np.int32) if self._columns else np.empty(0, np.int32)
-        )
-        ends = np.frombuffer(self._ends, dtype=np.int64)
-        shape = (len(self._labels), len(self._vocabulary))
-        return csr_array((np.ones(len(columns)), columns, ends), shape=shape)
 
 
 class Fit(NamedTuple):
@@ -105,56 +37,6 @@ class Fit(NamedTuple):
     labels: Integers  # (n_messages,), indices into head.classes
     is_trace: Booleans  # (n_tokens,)
     left_out: tuple[tuple[Floats, Floats], ...]  # per speaker: views and trace, left out
-
-
-def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str, ...], str | None]:
-    """Return the classes in their order, and the positive one; raises TrainingError.
-
-    The order is the alphabet's, with the positive class last of two: index 1 is spam.
-    """
-    classes = sorted(set(labels))
-    if positive is None and SPAM in classes:
-        positive = SPAM
-    if len(classes) < 2:
-        only = f"only the class {classes[0]!r}" if classes else "no message"
-        raise TrainingError(f"there is {only} to learn from; give messages of two classes")
-    if UNSURE in classes:
-        raise TrainingError(f"a class cannot be called {UNSURE!r}, which is a verdict; rename it")
-    if len(classes) > CLASSES_LIMIT:
-        raise TrainingError(
-            f"there are {len(classes)} different labels, {classes[0][:40]!r} among them, and"
-            f" {CLASSES_LIMIT} classes at most; name the column of the labels with --label-column"
-        )
-    shown = ", ".join(map(repr, classes[:20]))
-    if positive is not None and positive not in classes:
-        raise TrainingError(f"no message is labelled {positive!r}; name one of {shown}")
-    if positive is None and len(classes) == 2:
-        raise TrainingError(
-            f"neither {classes[0]!r} nor {classes[1]!r} is called spam; say which one is with"
-            " --spam-label"
-        )
-    if len(classes) == 2:
-        classes.sort(key=lambda name: name == positive)
-    return tuple(classes), positive
-
-
-def empty_head(classes: tuple[str, ...], positive: str | None, settings: Settings) -> Head:
-    """Return the head of a model of these classes that has learned nothing yet."""
-    return with_bias(
-        Head(
-            classes=classes,
-            messages=(0,) * len(classes),
-            alpha=settings.effective_alpha,
-            prior=settings.prior,
-            positive=positive,
-            scoring=settings.scoring,
-            calibrations=(untrained(),) * (1 if len(classes) == 2 else len(classes)),
-            spam_cutoff=0.5,
-            n_tokens=0,
-            tokens_with_count=tuple({} for _ in classes),
-            bias=(),
-        )
-    )
 
 
 def fit(
@@ -174,6 +56,7 @@ def fit(
     messages = np.bincount(indices, minlength=len(classes))
     known = counts.any(axis=0)
     head = empty_head(classes, positive, settings)._replace(
+        calibrated_by=TRAINING,
         messages=tuple(map(int, messages)),
         n_tokens=int(known.sum()),
         tokens_with_count=tuple(

@@ -61,8 +61,10 @@ def verdict(head: Head, score: Score, cut_offs: CutOffs) -> str:
     """Return the class of a message with this score, or `unsure`.
 
     Two classes: positive above the spam cut-off, negative up to the ham cut-off, else unsure.
-    More: the most probable class.
+    More: the most probable class.  Unsure as long as fewer than two classes have been seen.
     """
+    if head.is_one_sided:
+        return UNSURE
     if len(head.classes) > 2:
         best = max(range(len(head.classes)), key=score.probabilities.__getitem__)
         return head.classes[best]

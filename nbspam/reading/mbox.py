@@ -18,12 +18,24 @@ _DATE = rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +(?:[A-Z][a-z][a-z] +\d?\d|\d?\d +[
 _FROM_LINE = rb"From [^\n]{0,500}?" + _DATE + rb"[^\n]{0,500}\n(?=[!-9;-~]+[ \t]*:|>?From )"
 _FIRST = re.compile(rb"\s*" + _FROM_LINE)
 _SEPARATOR = re.compile(rb"\n(?=\r?\n" + _FROM_LINE + rb")")
+_STATUS = re.compile(rb"^(X-|)Status:[ \t]*([A-Za-z]*)", re.MULTILINE)
+_HEADER_LIMIT = 1 << 17  # bytes in which a Status line is looked for
 _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
 def is_mbox(sample: bytes) -> bool:
     """Return whether a file that begins with `sample` is an mbox."""
     return _FIRST.match(sample) is not None
+
+
+def is_kept(message: bytes) -> bool:
+    """Return whether a message's Status lines say that its owner has read and not deleted it.
+
+    Source: the convention of mail readers since Berkeley's: R is read, and in X-Status D deleted.
+    """
+    header = message[:_HEADER_LIMIT].replace(b"\r\n", b"\n").partition(b"\n\n")[0]
+    flags = dict(_STATUS.findall(header))
+    return b"R" in flags.get(b"", b"") and b"D" not in flags.get(b"X-", b"")
 
 
 def messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:

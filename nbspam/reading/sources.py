@@ -33,6 +33,7 @@ class ReadingOptions(NamedTuple):
 
     table: TableOptions = TableOptions()
     lines: bool = False  # a text file is one message a line
+    seen: bool = False  # of a Maildir or mbox, only what its owner has read and not deleted
 
 
 def labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[Raw]:
@@ -71,7 +72,7 @@ def unlabelled(
     path = _existing(source)
     with _Named(path):
         if path.is_dir():
-            yield from _folder(path, label, skips)
+            yield from _folder(path, label, options, skips)
         elif not path.is_file():  # a pipe, such as <(command): it can be read only once
             with path.open("rb") as stream:
                 yield from _stream(str(path), stream, label, options)
@@ -84,7 +85,7 @@ def unlabelled(
                 " or add --lines if it has one message a line"
             )
         else:
-            yield from _file(path, label)
+            yield from _file(path, label, options)
 
 
 def any_kind(source: str, options: ReadingOptions, skips: Skips) -> Iterator[Raw]:
@@ -229,7 +230,7 @@ def _class_folders(path: Path, options: ReadingOptions, skips: Skips) -> Iterato
                 "it lies beside the folders of the classes; give it with --spam or --ham",
             )
     for folder in folders:
-        yield from _folder(folder, normal_label(folder.name), skips)
+        yield from _folder(folder, normal_label(folder.name), options, skips)
 
 
 def _is_maildir(path: Path) -> bool:
@@ -237,7 +238,12 @@ def _is_maildir(path: Path) -> bool:
 
 
 def _folder(
-    path: Path, label: str | None, skips: Skips, seen: set[Path] | None = None, depth: int = 0
+    path: Path,
+    label: str | None,
+    options: ReadingOptions,
+    skips: Skips,
+    seen: set[Path] | None = None,
+    depth: int = 0,
 ) -> Iterator[Raw]:
     """Yield a folder's files in the order of their names, its sub-folders' too; no dot files.
 
@@ -253,13 +259,19 @@ def _folder(
         skips(str(path), f"the folder lies more than {_FOLDERS_LIMIT} deep")
         return
     seen.add(real)
-    inner = [path / "cur", path / "new"] if _is_maildir(path) else sorted(path.iterdir())
+    if _is_maildir(path):
+        folders = [path / "cur"] if options.seen else [path / "cur", path / "new"]
+        inner = [entry for folder in folders for entry in sorted(folder.iterdir())]
+        if options.seen:
+            inner = [entry for entry in inner if _is_kept(entry.name)]
+    else:
+        inner = sorted(path.iterdir())
     for entry in inner:
         if entry.name.startswith("."):
             continue
         if entry.is_dir():
             try:
-                yield from _folder(entry, label, skips, seen, depth + 1)
+                yield from _folder(entry, label, options, skips, seen, depth + 1)
             except PermissionError as error:
                 skips(str(entry), f"the folder cannot be read ({error.strerror})")
         elif entry.is_file():
@@ -268,14 +280,21 @@ def _folder(
             skips(str(entry), "the link leads nowhere")
 
 
-def _file(path: Path, label: str | None) -> Iterator[Raw]:
+def _is_kept(name: str) -> bool:
+    """Return whether a Maildir file's name says that its owner has read it, and not deleted it."""
+    flags = name.partition(":2,")[2]
+    return "S" in flags and "T" not in flags
+
+
+def _file(path: Path, label: str | None, options: ReadingOptions) -> Iterator[Raw]:
     form = _form(path)
     if form != "mbox":
         yield Raw(str(path), label, path)
         return
     with open_bytes(path) as stream:
         for number, raw in enumerate(mbox.messages(stream, BYTES_LIMIT), 1):
-            yield Raw(f"{path}:{number}", label, raw)
+            if not options.seen or mbox.is_kept(raw):
+                yield Raw(f"{path}:{number}", label, raw)
 
 
 def _stdin(label: str | None, options: ReadingOptions) -> Iterator[Raw]:

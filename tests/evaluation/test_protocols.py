@@ -5,15 +5,10 @@ import pytest
 from nbspam.errors import NbspamError, OptionError, SourceError, TrainingError
 from nbspam.evaluation import protocols
 from nbspam.model.classifier import Classifier
+from nbspam.model.corpus import Corpus
 from nbspam.model.learner import Learner
-from nbspam.model.training import (
-    Corpus,
-    Settings,
-    class_names,
-    empty_head,
-    fit,
-    token_counts,
-)
+from nbspam.model.settings import Settings, class_names, empty_head
+from nbspam.model.training import fit, token_counts
 from nbspam.model.verdict import CutOffs
 from nbspam.reading.raw import Raw
 

@@ -1,4 +1,3 @@
-import io
 import json
 import math
 
@@ -166,40 +165,6 @@ def test_class_names_are_no_markup(capsys):
     text = printed(capsys, evaluation, errors=3)
     assert "called [red]x[/red]" in text
     assert "[/]" in text
-
-
-def test_no_progress_is_shown_where_nobody_looks(monkeypatch):
-    stream = io.StringIO()
-    monkeypatch.setattr("sys.stderr", stream)
-    with report.progress(quiet=False) as shown:
-        assert list(shown([1, 2, 3])) == [1, 2, 3]
-    assert stream.getvalue() == ""
-
-
-def test_progress_needs_no_standard_error(monkeypatch):
-    monkeypatch.setattr("sys.stderr", None)
-    with report.progress(quiet=False) as shown:
-        assert list(shown([1, 2])) == [1, 2]
-
-
-@pytest.mark.parametrize("quiet", [True, False])
-def test_progress_passes_everything_on(quiet):
-    with report.progress(quiet) as shown:
-        assert list(shown(iter("abc"))) == ["a", "b", "c"]
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_progress_on_a_terminal_is_shown(monkeypatch):
-    stream = Terminal()
-    monkeypatch.setattr("sys.stderr", stream)
-    monkeypatch.setenv("TERM", "xterm")
-    with report.progress(quiet=False) as shown:
-        assert list(shown(range(5))) == [0, 1, 2, 3, 4]
-    assert "messages" in stream.getvalue()
 
 
 # Calibration and histogram

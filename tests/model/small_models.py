@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from nbspam.model.classifier import Classifier
+from nbspam.model.corpus import Corpus
 from nbspam.model.json_file import write_model
-from nbspam.model.training import Corpus, Fit, Settings, fit, token_counts
+from nbspam.model.settings import Settings
+from nbspam.model.training import Fit, fit, token_counts
 
 MESSAGES = [
     ("ham", {"meeting", "tomorrow", "free"}),

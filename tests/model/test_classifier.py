@@ -136,12 +136,21 @@ def test_of_three_classes_with_spam_the_probability_is_that_of_spam():
     assert score.probability < 0.5
 
 
-def test_three_classes_of_which_only_spam_has_messages_have_a_score():
+def test_a_model_that_has_seen_one_class_alone_is_undecided():
     head = learn([("a", {"x"}), ("b", {"x"}), ("spam", {"x"})]).fit.head
     head = head._replace(messages=(0, 0, 1), bias=(-math.inf, -math.inf, -0.5))
     score = Classifier(head, lambda tokens: {}).score(set())
-    assert score.probabilities == (0, 0, 1)
-    assert score.log_odds == IMPOSSIBLE
+    assert score.probabilities == (1 / 3, 1 / 3, 1 / 3)
+    assert score.probability == 0.5
+    assert score.log_odds == 0
+
+
+def test_a_class_without_messages_beside_two_that_have_some_is_impossible():
+    head = learn([("a", {"x"}), ("b", {"x"}), ("spam", {"x"})], scoring="bernoulli").fit.head
+    head = head._replace(messages=(1, 1, 0), bias=(-0.5, -0.5, -math.inf))
+    score = Classifier(head, lambda tokens: {}).score(set())
+    assert score.probabilities == (0.5, 0.5, 0)
+    assert score.log_odds == -IMPOSSIBLE
 
 
 @given(st.floats(1e-9, 1 - 1e-9))

@@ -8,7 +8,7 @@ from small_models import ALPHAS, PRIORS, SCORINGS, labelled_tokens, learn, many_
 from nbspam.bayes.calibration import untrained, update
 from nbspam.model.classifier import Classifier
 from nbspam.model.learner import Learner
-from nbspam.model.training import Settings, empty_head
+from nbspam.model.settings import Settings, empty_head
 
 TOKENS = st.sampled_from(["a", "b", "c", "d", "trace:e", "trace:f"])
 
@@ -143,14 +143,17 @@ def test_a_learner_of_nothing_is_undecided():
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)
-def test_a_learner_of_one_class_alone_has_finite_scores(scoring):
+def test_a_learner_of_one_class_alone_is_undecided(scoring):
     learner = Learner(empty_head(("ham", "spam"), "spam", Settings(scoring=scoring)), {})
-    for i in range(50):
+    for i in range(5):
         tokens = {"lunch", f"word{i}"}
         score = learner.classifier().score(tokens)
-        assert 0 <= score.probability <= 1
-        assert abs(score.log_odds) <= 1e9
+        assert score.probability == 0.5
+        assert score.log_odds == 0
         learner.learn("ham", tokens, score)
+        assert learner.is_one_sided
+    learner.learn("spam", {"prize"}, None)
+    assert not learner.is_one_sided
     assert learner.classifier().score({"lunch"}).probability < 0.5
 
 
