@@ -82,7 +82,7 @@ def main() -> None:
     options = parser.parse_args()
     skips = Skips()
     raws = (raw for source in options.sources for raw in labelled(source, ReadingOptions(), skips))
-    messages = [(raw.label or "", tokens) for raw, tokens in token_sets(raws, skips)]
+    messages = [(raw.label or "", tokens) for raw, tokens, _ in token_sets(raws, skips)]
     print(
         "| protocol | tokens | errors | 1-ROCA% | sm@hm.1 | left out: errors | 1-ROCA% | log-loss |"
     )

@@ -27,6 +27,7 @@ alpha_k = 2 alpha (N_k + 1) / (N + 2): a word seen once in the smaller class doe
 """
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -75,9 +76,22 @@ def pair_weight(inside: int, n: int, outside: int, rest: int, alphas: Sequence[f
     )
 
 
-def by_strength(weights: Sequence[float]) -> list[float]:
-    """Return the weights, strongest first; of two as strong the negative one comes first."""
-    return sorted(sorted(weights), key=abs, reverse=True)
+def strongest(ordered: Sequence[float], most: int) -> list[float]:
+    """Return the strongest of weights in ascending order; of two as strong the negative first.
+
+    From both ends, since a sort by strength takes longer: of a mail's 540 weights 0.25 ms against
+    0.05 ms.
+    """
+    low, high = 0, len(ordered) - 1
+    taken: list[float] = []
+    while low <= high and len(taken) < most:
+        if -ordered[low] >= ordered[high]:
+            taken.append(ordered[low])
+            low += 1
+        else:
+            taken.append(ordered[high])
+            high -= 1
+    return taken
 
 
 def evidence(weights: Sequence[float], trace_weights: Sequence[float]) -> Evidence:
@@ -86,17 +100,17 @@ def evidence(weights: Sequence[float], trace_weights: Sequence[float]) -> Eviden
     weights: log-odds weight of each known token, in nats, in any order.
     trace_weights: those of the trace fields' tokens, which are not among `weights`.
     """
-    ranked = by_strength(weights)
-    n = len(ranked)
-    top = ranked[:STRONGEST]
-    strong = [w for w in ranked if abs(w) >= STRONG]
+    ordered = sorted(weights)
+    n = len(ordered)
+    top = strongest(ordered, STRONGEST)
+    strong = ordered[: bisect_right(ordered, -STRONG)] + ordered[bisect_left(ordered, STRONG) :]
     views = (
         math.fsum(top) / max(1, len(top)),
-        math.fsum(ranked) / (SUM_SCALE * math.sqrt(max(1, n))),
+        math.fsum(ordered) / (SUM_SCALE * math.sqrt(max(1, n))),
         math.fsum(strong) / (len(strong) + STRONG_SHRINK),
         math.log(max(1, n)) - LENGTH_CENTRE,
     )
-    return Evidence(views, trace_nats(by_strength(trace_weights)[:TRACE_STRONGEST]))
+    return Evidence(views, trace_nats(strongest(sorted(trace_weights), TRACE_STRONGEST)))
 
 
 def trace_nats(strongest: Sequence[float]) -> float:
@@ -129,20 +143,19 @@ def shares(
     ]
     # tanh bends the sum of the trace weights; each keeps its proportion of it.
     part = _part_in_strongest(trace_weights, TRACE_STRONGEST)
-    ranked = by_strength(trace_weights)[:TRACE_STRONGEST]
-    total = math.fsum(ranked)
-    per_nat = trace_nats(ranked) / total if total else 0.0
+    taken = strongest(sorted(trace_weights), TRACE_STRONGEST)
+    total = math.fsum(taken)
+    per_nat = trace_nats(taken) / total if total else 0.0
     return found, [w * part.get(w, 0.0) * per_nat for w in trace_weights]
 
 
 def _part_in_strongest(weights: Sequence[float], most: int) -> dict[float, float]:
     """Return weight -> how much of a word of that weight is among the strongest, 0 to 1."""
-    ranked = by_strength(weights)
-    taken = ranked[:most]
+    taken = strongest(sorted(weights), most)
     parts = dict.fromkeys(taken, 1.0)
     if taken:  # only words as strong as the last one taken may be left out
         last = taken[-1]
-        parts[last] = taken.count(last) / ranked.count(last)
+        parts[last] = taken.count(last) / weights.count(last)
     return parts
 
 

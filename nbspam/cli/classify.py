@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from nbspam.cli.options import (
     cut_off_options,
     cut_offs_of,
     format_option,
+    jobs_option,
     model_option,
     reading_of,
     reading_options,
@@ -34,7 +36,8 @@ _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f]")
 @cut_off_options
 @reading_options
 @format_option
-def command(sources: tuple[str, ...], model: Path, form: str, **options: Any) -> None:
+@jobs_option
+def command(sources: tuple[str, ...], model: Path, form: str, jobs: int, **options: Any) -> None:
     """Say of each message whether it is spam.
 
     Without a SOURCE it reads one message from standard input.  A SOURCE is whatever `train` takes;
@@ -55,12 +58,14 @@ def command(sources: tuple[str, ...], model: Path, form: str, **options: Any) ->
         classifier = Classifier(lookup.head, lookup.counts)
         raws = (raw for source in sources or (STDIN,) for raw in any_kind(source, reading, skips))
         chosen = cut_offs(lookup.head)
-        for raw, tokens in classifier.in_batches(token_sets(raws, skips)):
+        for raw, tokens, _ in classifier.in_batches(token_sets(raws, skips, jobs)):
             click.echo(_line(raw, tokens, classifier, chosen, form))
     tell(skips)
 
 
-def _line(raw: Raw, tokens: set[str], classifier: Classifier, cut_offs: CutOffs, form: str) -> str:
+def _line(
+    raw: Raw, tokens: Iterable[str], classifier: Classifier, cut_offs: CutOffs, form: str
+) -> str:
     head = classifier.head
     score = classifier.score(tokens)
     called = verdict(head, score, cut_offs)

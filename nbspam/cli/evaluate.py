@@ -10,10 +10,12 @@ from nbspam.cli.options import (
     cut_off_options,
     cut_offs_of,
     format_option,
+    jobs_option,
     labelled_messages,
     labelled_sources,
     learning_options,
     model_option,
+    named_sources,
     quiet_option,
     reading_of,
     reading_options,
@@ -61,6 +63,7 @@ from nbspam.errors import OptionError, SourceError
 @reading_options
 @format_option
 @quiet_option
+@jobs_option
 def command(
     model: Path,
     folds: int | None,
@@ -72,6 +75,7 @@ def command(
     plot: Path | None,
     form: str,
     quiet: bool,
+    jobs: int,
     **options: Any,
 ) -> None:
     """Measure how good the filter is on labelled messages.
@@ -120,9 +124,10 @@ def command(
         raise SourceError(f"--predictions {predictions}: there is no such folder; make it first")
     if plot is not None:
         check_plot(plot)
+    named = named_sources(options)
     raws = labelled_messages(options, reading, skips)
-    with progress(quiet) as shown:
-        messages = shown(token_sets(raws, skips))
+    with progress(quiet, named) as shown:
+        messages = shown(token_sets(raws, skips, jobs))
         if not trains:
             with Lookup(model) as lookup:
                 classifier = Classifier(lookup.head, lookup.counts)
@@ -131,7 +136,7 @@ def command(
                 found = protocols.saved_model(classifier, classifier.in_batches(messages), cut_offs)
         else:
             corpus, sources = Corpus(), []
-            for raw, tokens in messages:
+            for raw, tokens, _ in messages:
                 corpus.add(raw.label or "", tokens)
                 sources.append(raw.source)
             if folds is not None:

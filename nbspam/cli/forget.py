@@ -10,9 +10,11 @@ import click
 
 from nbspam.cli.options import (
     format_option,
+    jobs_option,
     labelled_messages,
     labelled_sources,
     model_option,
+    named_sources,
     quiet_option,
     reading_of,
     reading_options,
@@ -23,7 +25,7 @@ from nbspam.model.update import forget
 from nbspam.reading.raw import Raw
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
-from nbspam.workers import lessons
+from nbspam.workers import token_sets
 
 
 @click.command("forget")
@@ -37,7 +39,10 @@ from nbspam.workers import lessons
 @reading_options
 @format_option
 @quiet_option
-def command(model: Path, no_ledger: bool, form: str, quiet: bool, **options: Any) -> None:
+@jobs_option
+def command(
+    model: Path, no_ledger: bool, form: str, quiet: bool, jobs: int, **options: Any
+) -> None:
     """Take messages out of a model again, as if they had never been learned.
 
     A SOURCE is whatever `train` takes.  A message without a label, as in a file that is given
@@ -51,8 +56,8 @@ def command(model: Path, no_ledger: bool, form: str, quiet: bool, **options: Any
       nbspam forget --spam - < message.eml
       nbspam forget --ham old-inbox.mbox -m mail.json
     """
-    named = [*options["spam"], *options["ham"], *options["label"]]
     sources = options["sources"]
+    named = named_sources(options)[len(sources) :]
     if no_ledger and sources:
         raise OptionError(
             f"--no-ledger: the model does not know in which class {sources[0]} was learned; give it"
@@ -67,7 +72,10 @@ def command(model: Path, no_ledger: bool, form: str, quiet: bool, **options: Any
         _messages(sources, reading, skips),
         labelled_messages(options, reading, skips) if named else (),
     )
-    messages = [(raw.label, list(tokens), digest) for raw, tokens, digest in lessons(raws, skips)]
+    messages = [
+        (raw.label, list(tokens), digest)
+        for raw, tokens, digest in token_sets(raws, skips, jobs, digests=True)
+    ]
     tell(skips)
     change = forget(model, messages, remember=not no_ledger)
     if form == "json":

@@ -17,6 +17,7 @@ from nbspam.reading.raw import HAM, SPAM, Raw, normal_label
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, labelled, unlabelled
 from nbspam.reading.tables import TableOptions
+from nbspam.workers import all_cores
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -60,6 +61,15 @@ format_option = click.option(
 )
 quiet_option = click.option(
     "-q", "--quiet", is_flag=True, help="Print nothing but results and errors."
+)
+jobs_option = click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(1),
+    default=all_cores,
+    show_default="all cores",
+    metavar="N",
+    help="Processes to use where there are many messages.",
 )
 reading_options = _decorate(
     click.option("--lines", is_flag=True, help="A text file is one message a line."),
@@ -193,6 +203,12 @@ def settings_of(options: dict[str, Any]) -> Settings:
         scoring=options.pop("scoring") or EVIDENCE,
         positive=None if (name := options.pop("spam_label")) is None else normal_label(name),
     )
+
+
+def named_sources(options: dict[str, Any]) -> list[str]:
+    """Return the names of all sources in a command's options."""
+    labelled_ = [pair.partition("=")[2] for pair in options["label"]]
+    return [*options["sources"], *options["spam"], *options["ham"], *labelled_]
 
 
 def labelled_messages(

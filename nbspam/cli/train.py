@@ -10,10 +10,12 @@ import click
 from nbspam.cli.options import (
     default_model,
     format_option,
+    jobs_option,
     labelled_messages,
     labelled_sources,
     learning_options,
     model_option,
+    named_sources,
     quiet_option,
     reading_of,
     reading_options,
@@ -29,7 +31,7 @@ from nbspam.model.settings import Settings
 from nbspam.model.update import Change, Lessons, learn
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
-from nbspam.workers import lessons
+from nbspam.workers import token_sets
 
 
 @click.command("train")
@@ -56,6 +58,7 @@ from nbspam.workers import lessons
 @reading_options
 @format_option
 @quiet_option
+@jobs_option
 def command(
     model: Path,
     update: bool,
@@ -64,6 +67,7 @@ def command(
     max_ham_blocked: str | None,
     form: str,
     quiet: bool,
+    jobs: int,
     **options: Any,
 ) -> None:
     """Learn from labelled messages and write a model, or add to one.
@@ -105,13 +109,14 @@ def command(
     if there and update:
         _check_settings(model, settings, given)
     limit = None if max_ham_blocked is None else _share(max_ham_blocked)
-    silent = quiet or _is_one_from_stdin(options)
     reading, skips = reading_of(options)
+    named = named_sources(options)
+    silent = quiet or (update and named == [STDIN])  # as in a macro of a mail reader
     raws = labelled_messages(options, reading, skips)
-    with progress(silent) as shown:
+    with progress(silent, named) as shown:
         messages = (
-            (raw.label or "", tokens, digest if ledger or update else "")
-            for raw, tokens, digest in shown(lessons(raws, skips))
+            (raw.label or "", tokens, digest)
+            for raw, tokens, digest in shown(token_sets(raws, skips, jobs, digests=True))
         )
         if update:
             found = Lessons()
@@ -196,12 +201,6 @@ def _fit(
     click.echo(_sentence(estimate))
     if limit is not None:
         click.echo(_cut_off_sentence(fitted, limit))
-
-
-def _is_one_from_stdin(options: dict[str, Any]) -> bool:
-    """Return whether standard input is the only source, as in a macro of a mail reader."""
-    named = [*options["sources"], *options["spam"], *options["ham"], *options["label"]]
-    return len(named) == 1 and named[0].rpartition("=")[2] == STDIN
 
 
 def _check_settings(model: Path, settings: Settings, given: set[str]) -> None:

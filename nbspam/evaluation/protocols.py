@@ -15,7 +15,7 @@ from nbspam.model.learner import Learner
 from nbspam.model.settings import Settings, class_names, empty_head
 from nbspam.model.training import Fit, fit, matrix_scores, token_counts
 from nbspam.model.verdict import CutOffs, verdict
-from nbspam.reading.raw import Raw
+from nbspam.workers import Taken
 
 TELLING_WORDS = 8  # kept of each mistake
 
@@ -39,13 +39,11 @@ class Evaluation(NamedTuple):
     outcomes: list[Outcome]
 
 
-def saved_model(
-    classifier: Classifier, messages: Iterable[tuple[Raw, set[str]]], cut_offs: CutOffs
-) -> Evaluation:
+def saved_model(classifier: Classifier, messages: Iterable[Taken], cut_offs: CutOffs) -> Evaluation:
     """Return the outcome of every message by a model that was trained before."""
     head = classifier.head
     outcomes = []
-    for raw, tokens in messages:
+    for raw, tokens, _ in messages:
         if raw.label not in head.classes:
             raise SourceError(
                 f"{raw.source}: is labelled {raw.label!r}, which is none of the model's classes"
@@ -56,7 +54,7 @@ def saved_model(
 
 
 def _outcome(
-    classifier: Classifier, source: str, label: str, tokens: set[str], cut_offs: CutOffs
+    classifier: Classifier, source: str, label: str, tokens: Iterable[str], cut_offs: CutOffs
 ) -> Outcome:
     score = classifier.score(tokens)
     called = verdict(classifier.head, score, cut_offs)

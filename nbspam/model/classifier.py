@@ -2,18 +2,28 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from nbspam.bayes.bernoulli import joints, sigmoid, softmax, weight
 from nbspam.bayes.evidence import Evidence, class_alphas, evidence, log_odds, pair_weight
 from nbspam.model.head import BERNOULLI, Head
 from nbspam.tokens.headers import TRACE
 
-R = TypeVar("R")
 Counts = Mapping[str, tuple[int, ...]]
 IMPOSSIBLE = 1e9  # nats
 _BATCH_MESSAGES, _BATCH_TOKENS = 500, 200_000
 _KNOWN_LIMIT = 1_000_000  # tokens whose weights are remembered
+
+
+class HasTokens(Protocol):
+    """A message, as far as a classifier looks at it."""
+
+    @property
+    def tokens(self) -> Iterable[str]:
+        """Its tokens, each once."""
+
+
+M = TypeVar("M", bound=HasTokens)
 
 
 class Score(NamedTuple):
@@ -36,7 +46,9 @@ class Classifier:
         self.head = head
         self.speakers = head.speakers
         self.counts = counts_of
+        # Token -> weights; None for one that the model does not know, or that is of a trace field.
         self._known: dict[str, tuple[float, ...] | None] = {}
+        self._trace: dict[str, tuple[float, ...]] = {}
         self._weights: dict[tuple[int, ...], tuple[float, ...]] = {}
         total = sum(head.messages)
         self._alphas = [
@@ -49,19 +61,20 @@ class Classifier:
         """Look up tokens; for many messages at once this is far cheaper than one by one."""
         if len(self._known) > _KNOWN_LIMIT:
             self._known.clear()  # memory goes by the model, not by the messages
+            self._trace.clear()
         new = [token for token in tokens if token not in self._known]
-        found = self.counts(new)
-        for token in new:
-            row = found.get(token)
-            self._known[token] = None if row is None else self.weights(row)
+        self._known |= dict.fromkeys(new)
+        for token, row in self.counts(new).items():
+            known = self._trace if token.startswith(TRACE) else self._known
+            known[token] = self.weights(row)
 
-    def in_batches(self, messages: Iterable[tuple[R, set[str]]]) -> Iterator[tuple[R, set[str]]]:
+    def in_batches(self, messages: Iterable[M]) -> Iterator[M]:
         """Yield messages with their tokens looked up: one walk through the model for many."""
-        batch: list[tuple[R, set[str]]] = []
+        batch: list[M] = []
         tokens: set[str] = set()
         for message in messages:
             batch.append(message)
-            tokens |= message[1]
+            tokens.update(message.tokens)
             if len(batch) == _BATCH_MESSAGES or len(tokens) > _BATCH_TOKENS:
                 self.prepare(tokens)
                 yield from batch
@@ -108,15 +121,10 @@ class Classifier:
         head = self.head
         if head.is_one_sided:
             return undecided(head)
+        own = list(filter(None, map(known.get, tokens)))
+        trace = list(filter(None, map(self._trace.get, tokens)))
         if head.scoring == BERNOULLI:
-            rows = [row for token in tokens if (row := known[token]) is not None]
-            return score_of_joints(head, joints(head.bias, rows))
-        own: list[tuple[float, ...]] = []
-        trace: list[tuple[float, ...]] = []
-        for token in tokens:
-            row = known[token]
-            if row is not None:
-                (trace if token.startswith(TRACE) else own).append(row)
+            return score_of_joints(head, joints(head.bias, own + trace))
         evidences = tuple(
             evidence([row[i] for row in own], [row[i] for row in trace])
             for i in range(len(self.speakers))

@@ -16,9 +16,12 @@ _BYTES = 16  # 2^64 messages before two of them are likely to share a digest
 
 
 def digest_of(tokens: Iterable[str], headers: Sequence[Header]) -> str:
-    """Return the digest of a message, in hexadecimal."""
+    """Return the digest of a message, in hexadecimal.
+
+    tokens: in ascending order.
+    """
     identity = next((value for name, value in headers if name == "message-id"), "")
-    text = "\n".join([identity, *sorted(tokens)])
+    text = "\n".join([identity, *tokens])
     return blake2b(text.encode("utf-8", "replace"), digest_size=_BYTES).hexdigest()
 
 

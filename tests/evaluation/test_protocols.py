@@ -11,6 +11,7 @@ from nbspam.model.settings import Settings, class_names, empty_head
 from nbspam.model.training import fit, token_counts
 from nbspam.model.verdict import CutOffs
 from nbspam.reading.raw import Raw
+from nbspam.workers import Taken
 
 SCORINGS = ("bernoulli", "evidence")
 
@@ -165,16 +166,19 @@ def test_train_first_of_one_class_says_so():
 def test_a_saved_model_is_tested_on_labelled_messages():
     messages = random_messages(30)
     classifier = classifier_of(messages, Settings(scoring="bernoulli"))
-    raws = [(Raw(f"x:{i}", label, ""), tokens) for i, (label, tokens) in enumerate(messages)]
-    found = protocols.saved_model(classifier, iter(raws), CutOffs())
-    assert [raw.source for raw, _ in raws] == [o.source for o in found.outcomes]
+    taken = [
+        Taken(Raw(f"x:{i}", label, ""), sorted(tokens), "")
+        for i, (label, tokens) in enumerate(messages)
+    ]
+    found = protocols.saved_model(classifier, iter(taken), CutOffs())
+    assert [message.raw.source for message in taken] == [o.source for o in found.outcomes]
     for outcome, (_, tokens) in zip(found.outcomes, messages, strict=True):
         assert classifier.score(tokens) == outcome.score
 
 
 def test_a_label_that_the_model_does_not_know_is_refused():
     classifier = classifier_of(random_messages(30), Settings())
-    messages = iter([(Raw("x:1", "promo", ""), {"a"})])
+    messages = iter([Taken(Raw("x:1", "promo", ""), ["a"], "")])
     with pytest.raises(SourceError, match=r"^x:1: .*'promo'.*ham, spam"):
         protocols.saved_model(classifier, messages, CutOffs())
 

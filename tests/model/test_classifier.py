@@ -1,4 +1,5 @@
 import math
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -80,6 +81,11 @@ def test_tokens_prepared_together_score_as_each_alone():
         assert alone.score(tokens) == together.score(tokens)
 
 
+class Known(NamedTuple):
+    number: int
+    tokens: set[str]
+
+
 @pytest.mark.parametrize(
     ("messages", "tokens", "known"), [(500, 200_000, 1_000_000), (2, 9, 9), (9, 1, 9), (1, 9, 0)]
 )
@@ -88,11 +94,11 @@ def test_batches_of_any_size_keep_the_order_and_the_scores(monkeypatch, messages
     monkeypatch.setattr(classifier_module, "_BATCH_TOKENS", tokens)
     monkeypatch.setattr(classifier_module, "_KNOWN_LIMIT", known)
     learned = learn()
-    given_ = [(i, {"prize", ("free", "lunch")[i % 2], f"unknown{i}"}) for i in range(7)]
-    given_.append((7, set()))
+    given_ = [Known(i, {"prize", ("free", "lunch")[i % 2], f"unknown{i}"}) for i in range(7)]
+    given_.append(Known(7, set()))
     classifier = learned.classifier
-    found = [(i, tokens, classifier.score(tokens)) for i, tokens in classifier.in_batches(given_)]
-    assert [(i, tokens, learned.classifier.score(tokens)) for i, tokens in given_] == found
+    found = [(known, classifier.score(known.tokens)) for known in classifier.in_batches(given_)]
+    assert [(known, learned.classifier.score(known.tokens)) for known in given_] == found
 
 
 def test_a_token_counts_once_however_often_it_stands():

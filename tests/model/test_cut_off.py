@@ -206,7 +206,7 @@ def sample_sms():
     skips = Skips(False)
     return [
         (raw.label, tokens)
-        for raw, tokens in token_sets(labelled(str(SAMPLE), reading, skips), skips)
+        for raw, tokens, _ in token_sets(labelled(str(SAMPLE), reading, skips), skips)
     ]
 
 
