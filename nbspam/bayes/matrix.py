@@ -4,7 +4,8 @@ Shapes: presence (n_messages, n_tokens), entries 0 or 1; counts (n_classes, n_to
 messages (n_classes,).
 """
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +14,48 @@ from scipy.sparse import csr_array
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Presence = csr_array[Any, tuple[int, int]]
+ENTRIES = 2_000_000  # of the matrix, that are worked on at a time
 
 
-def class_counts(presence: Presence, labels: Integers, n_classes: int) -> Integers:
+class Chunked(Protocol):
+    """A presence matrix that does not lie in memory whole."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Its rows and columns."""
+
+    def chunks(self, entries: int) -> Iterator[Presence]:
+        """Yield its rows, in order, in matrices of about so many entries, a row at least."""
+
+
+def chunks(presence: Presence | Chunked) -> Iterator[tuple[slice, Presence]]:
+    """Yield a matrix's rows in pieces, each with its place; memory is bounded by a piece's."""
+    if not isinstance(presence, csr_array):
+        first = 0
+        for piece in presence.chunks(ENTRIES):
+            yield slice(first, first + piece.shape[0]), piece
+            first += piece.shape[0]
+        return
+    ends = presence.indptr.astype(np.int64)
+    first = 0
+    while first < presence.shape[0]:
+        last = int(np.searchsorted(ends, ends[first] + ENTRIES, side="right")) - 1
+        last = min(max(last, first + 1), presence.shape[0])
+        yield slice(first, last), presence[first:last]
+        first = last
+
+
+def class_counts(presence: Presence | Chunked, labels: Integers, n_classes: int) -> Integers:
     """Return how many messages of each class contain each token, shape (n_classes, n_tokens).
 
     labels: (n_messages,), the class of each message, 0 to n_classes - 1.
     """
-    members = csr_array(
-        (np.ones(len(labels)), (labels, np.arange(len(labels)))), shape=(n_classes, len(labels))
-    )
-    # Counts stay far below 2**53: exact in floating point.
-    return np.rint((members @ presence).toarray()).astype(np.int64)
+    n_tokens = presence.shape[1]
+    counts = np.zeros(n_classes * n_tokens, dtype=np.int64)
+    for rows, piece in chunks(presence):
+        own = np.repeat(labels[rows] * n_tokens, np.diff(piece.indptr))
+        counts += np.bincount(own + piece.indices, minlength=len(counts))
+    return counts.reshape(n_classes, n_tokens)
 
 
 def weights(counts: Integers, messages: Integers, alpha: float) -> Floats:

@@ -2,6 +2,8 @@
 
 import json
 import math
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +26,13 @@ from nbspam.cli.options import (
 )
 from nbspam.errors import OptionError
 from nbspam.evaluation.progress import progress
+from nbspam.model.classifier import Score
 from nbspam.model.corpus import Corpus
 from nbspam.model.json_file import ModelExistsError, already_there, write_model
 from nbspam.model.lookup import Lookup
 from nbspam.model.settings import Settings
 from nbspam.model.update import Change, Lessons, learn
+from nbspam.model.verdict import CutOffs, verdict
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
 from nbspam.workers import token_sets
@@ -165,11 +169,9 @@ def _fit(
     """Learn from all messages at once, write the model and say what to expect of it."""
     from nbspam.model.training import fit, left_out_scores, token_counts, with_cut_off
 
-    presence = corpus.presence()
-    fitted = fit(presence, corpus.labels, settings, corpus.is_trace())
-    scores = left_out_scores(presence, fitted)
+    fitted = fit(corpus, corpus.labels, settings, corpus.is_trace())
     if limit is not None:
-        fitted = with_cut_off(fitted, scores, limit)
+        fitted = with_cut_off(fitted, left_out_scores(corpus, fitted), limit)
     write_model(
         model,
         fitted.head,
@@ -179,7 +181,7 @@ def _fit(
     )
     if quiet and form == "text":
         return
-    estimate = _estimate(fitted, scores)
+    estimate = _estimate(fitted, left_out_scores(corpus, fitted))
     learned = dict(zip(fitted.head.classes, fitted.head.messages, strict=True))
     if form == "json":
         click.echo(
@@ -245,26 +247,34 @@ def _cut_off_sentence(fitted: Any, limit: float) -> str:
     return sentence
 
 
-def _estimate(fitted: Any, scores: list[Any]) -> dict[str, Any]:
+def _estimate(fitted: Any, scores: Iterable[Score]) -> dict[str, Any]:
     """Return the leave-one-out estimate: what to expect on new messages like these."""
     from nbspam.evaluation.metrics import share
-    from nbspam.model.verdict import CutOffs, verdict
 
     head = fitted.head
     cut_offs = CutOffs.of_options(default=head.spam_cutoff)
-    pairs = [
+    called = Counter(
         (head.classes[k], verdict(head, score, cut_offs))
-        for k, score in zip(fitted.labels.tolist(), scores, strict=True)
-    ]
-    of_spam = [called == head.positive for label, called in pairs if label == head.positive]
-    of_ham = [called == head.positive for label, called in pairs if label != head.positive]
-    if head.positive is None:
-        of_spam = of_ham = []
-    return (
-        share("accuracy", [label == called for label, called in pairs], 1)
-        | share("sc_pct", of_spam, 100)
-        | share("bh_pct", of_ham, 100)
+        for k, score in zip(fitted.labels, scores, strict=True)
     )
+    right = sum(n for (label, found), n in called.items() if label == found)
+    spam, caught = _called_positive(called, head.positive, True)
+    ham, blocked = _called_positive(called, head.positive, False)
+    return (
+        share("accuracy", right, called.total(), 1)
+        | share("sc_pct", caught, spam, 100)
+        | share("bh_pct", blocked, ham, 100)
+    )
+
+
+def _called_positive(
+    called: Counter[tuple[str, str]], positive: str | None, are_positive: bool
+) -> tuple[int, int]:
+    """Return how many messages are (or are not) of the positive class, and how many called so."""
+    if positive is None:
+        return 0, 0
+    of = {pair: n for pair, n in called.items() if (pair[0] == positive) == are_positive}
+    return sum(of.values()), sum(n for (_, found), n in of.items() if found == positive)
 
 
 def _sentence(estimate: dict[str, Any]) -> str:

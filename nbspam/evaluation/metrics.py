@@ -147,13 +147,13 @@ def wilson(hits: int, of: int) -> Interval | None:
     return low, high
 
 
-def share(name: str, hits: Sequence[bool], scale: float) -> dict[str, Any]:
-    """Return a share times `scale` and its 95 % interval, as they stand in JSON; None for none."""
-    interval = wilson(sum(hits), len(hits))
+def share(name: str, hits: int, n: int, scale: float) -> dict[str, Any]:
+    """Return hits of n, times `scale`, and its 95 % interval, as in JSON; None for n = 0."""
+    interval = wilson(hits, n)
     if interval is None:
         return {name: None, f"{name}_ci": None}
     low, high = interval
-    value = scale * sum(hits) / len(hits)
+    value = scale * hits / n
     return {name: value, f"{name}_ci": [scale * low, scale * high]}
 
 

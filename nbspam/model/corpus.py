@@ -1,9 +1,12 @@
 """Token sets, labels and digests of many messages, kept small: numbers for tokens."""
 
+import os
+import weakref
 from array import array
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from nbspam.tokens.headers import TRACE
 
@@ -14,6 +17,7 @@ if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.bayes.matrix import Presence
 
 _DIGEST = 16  # bytes
+_IN_MEMORY = 10_000_000  # entries; more go to a temporary file, for memory goes by the vocabulary
 
 
 class Corpus:
@@ -22,7 +26,8 @@ class Corpus:
     def __init__(self) -> None:
         self._vocabulary: defaultdict[str, int] = defaultdict()
         self._vocabulary.default_factory = self._vocabulary.__len__
-        self._columns = array("i")
+        self._columns = array("i")  # those that are not on the disk yet
+        self._spool: IO[bytes] | None = None
         self._ends = array("q", [0])
         self._labels: list[str] = []
         self._digests = bytearray()
@@ -32,10 +37,19 @@ class Corpus:
 
     def add(self, label: str, tokens: Iterable[str], digest: str = "") -> None:
         """Add a message: its tokens, each once, and its digest if it is to be remembered."""
+        before = len(self._columns)
         self._columns.extend(map(self._vocabulary.__getitem__, tokens))
-        self._ends.append(len(self._columns))
+        self._ends.append(self._ends[-1] + len(self._columns) - before)
         self._labels.append(label)
         self._digests += bytes.fromhex(digest)
+        if len(self._columns) > _IN_MEMORY:
+            if self._spool is None:
+                from tempfile import TemporaryFile
+
+                self._spool = TemporaryFile()  # noqa: SIM115  # as long as the corpus
+                weakref.finalize(self, self._spool.close)
+            self._columns.tofile(self._spool)
+            del self._columns[:]
 
     @property
     def vocabulary(self) -> list[str]:
@@ -51,9 +65,21 @@ class Corpus:
         """Yield each message's label, tokens and digest."""
         vocabulary = self.vocabulary
         for i, label in enumerate(self._labels):
-            columns = self._columns[self._ends[i] : self._ends[i + 1]]
+            columns = self._entries(self._ends[i], self._ends[i + 1])
             digest = self._digests[i * _DIGEST : (i + 1) * _DIGEST].hex()
             yield label, [vocabulary[j] for j in columns], digest
+
+    def _entries(self, start: int, end: int) -> "array[int]":
+        """Return the columns of the matrix's entries from start to end."""
+        found = array("i")
+        on_disk = self._ends[-1] - len(self._columns)
+        if self._spool is not None and start < on_disk:
+            self._spool.flush()
+            stop = min(end, on_disk)
+            width = found.itemsize
+            found.frombytes(os.pread(self._spool.fileno(), (stop - start) * width, start * width))
+            start = stop
+        return found + self._columns[start - on_disk : end - on_disk] if start < end else found
 
     def is_trace(self) -> "NDArray[np.bool_]":
         """Return which columns are tokens of the trace fields, shape (n_tokens,)."""
@@ -63,17 +89,32 @@ class Corpus:
             (t.startswith(TRACE) for t in self._vocabulary), bool, len(self._vocabulary)
         )
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The matrix's rows and columns: messages and tokens."""
+        return len(self._labels), len(self._vocabulary)
+
     def presence(self) -> "Presence":
-        """Return the matrix, shape (n_messages, n_tokens), entries 1.0."""
+        """Return the matrix, whole, shape (n_messages, n_tokens), entries 1.0."""
+        return self._piece(0, len(self._labels))
+
+    def chunks(self, entries: int) -> "Iterator[Presence]":
+        """Yield the matrix's rows, in order, in pieces of about so many entries, a row at least."""
+        first = 0
+        while first < len(self._labels):
+            last = bisect_right(self._ends, self._ends[first] + entries) - 1
+            last = min(max(last, first + 1), len(self._labels))
+            yield self._piece(first, last)
+            first = last
+
+    def _piece(self, first: int, last: int) -> "Presence":
         import numpy as np
         from scipy.sparse import csr_array
 
-        columns = (
-            np.frombuffer(self._columns, dtype=np.int32) if self._columns else np.empty(0, np.int32)
-        )
-        ends = np.frombuffer(self._ends, dtype=np.int64)
-        shape = (len(self._labels), len(self._vocabulary))
-        return csr_array((np.ones(len(columns)), columns, ends), shape=shape)
+        ends = np.array(self._ends[first : last + 1], dtype=np.int64)
+        columns = np.array(self._entries(ends[0], ends[-1]), dtype=np.int32)
+        shape = (last - first, len(self._vocabulary))
+        return csr_array((np.ones(len(columns)), columns, ends - ends[0]), shape=shape)
 
     def learned(self, classes: tuple[str, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Yield the ledger: each digest, in order, and how often each class has it.

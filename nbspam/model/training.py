@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from nbspam.bayes import leave_one_out, matrix
 from nbspam.bayes.bernoulli import log_priors, sigmoid
-from nbspam.bayes.evidence import Evidence
+from nbspam.bayes.evidence import VIEWS, Evidence
 from nbspam.bayes.fit import evidence_of_rows, fit_calibration, one_against_rest
-from nbspam.bayes.matrix import Floats, Integers, Presence
+from nbspam.bayes.matrix import Chunked, Floats, Integers, Presence, chunks
 from nbspam.errors import TrainingError
 from nbspam.model.classifier import (
     Score,
@@ -25,7 +25,7 @@ from nbspam.model.classifier import (
 from nbspam.model.head import BERNOULLI, TRAINING, Head, with_bias
 from nbspam.model.settings import Settings, class_names, empty_head
 
-_ENTRIES = 2_000_000  # of the matrix, whose evidence is computed at a time
+_SCORED = 10_000  # messages whose scores are made at a time
 Booleans = NDArray[np.bool_]
 
 
@@ -40,7 +40,7 @@ class Fit(NamedTuple):
 
 
 def fit(
-    presence: Presence,
+    presence: Presence | Chunked,
     labels: Sequence[str],
     settings: Settings,
     is_trace: Booleans | None = None,
@@ -83,7 +83,7 @@ def fit(
 
 
 def _evidence(
-    presence: Presence, fitted: Fit, speaker: int, left_out: bool
+    presence: Presence | Chunked, fitted: Fit, speaker: int, left_out: bool
 ) -> tuple[Floats, Floats]:
     """Return every row's views and trace; left out of the counts, or as a new message."""
     head = fitted.head
@@ -103,25 +103,17 @@ def _evidence(
         # A column the training rows never filled is no vocabulary: its token says nothing.
         weights[:, ~fitted.counts.any(axis=0)] = np.nan
         own = np.zeros(presence.shape[0], dtype=np.int64)
-    views, trace = [], []
-    # A stretch of rows at a time: sorting needs several times the memory of what is sorted.
-    ends = presence.indptr.astype(np.int64)
-    first = 0
-    while first < presence.shape[0]:
-        last = int(np.searchsorted(ends, ends[first] + _ENTRIES, side="right")) - 1
-        last = min(max(last, first + 1), presence.shape[0])
-        columns = presence.indices[ends[first] : ends[last]]
-        lengths = np.diff(ends[first : last + 1])
-        rows = np.repeat(np.arange(last - first), lengths)
-        entry_weights = weights[np.repeat(own[first:last], lengths), columns]
-        found = evidence_of_rows(rows, entry_weights, fitted.is_trace[columns], last - first)
-        views.append(found[0])
-        trace.append(found[1])
-        first = last
-    return np.concatenate(views), np.concatenate(trace)
+    views, trace = np.empty((len(own), len(VIEWS))), np.empty(len(own))
+    for place, piece in chunks(presence):
+        lengths = np.diff(piece.indptr)
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        entry_weights = weights[np.repeat(own[place], lengths), piece.indices]
+        is_trace = fitted.is_trace[piece.indices]
+        views[place], trace[place] = evidence_of_rows(rows, entry_weights, is_trace, len(lengths))
+    return views, trace
 
 
-def with_cut_off(fitted: Fit, scores: Sequence[Score], limit: float) -> Fit:
+def with_cut_off(fitted: Fit, scores: Iterable[Score], limit: float) -> Fit:
     """Return the fit with the lowest cut-off from 0.5 that blocks at most `limit` of the ham.
 
     scores: of the training messages, left out.  limit: a share, 0 to below 1.
@@ -135,7 +127,7 @@ def with_cut_off(fitted: Fit, scores: Sequence[Score], limit: float) -> Fit:
         )
     ham = sorted(
         score.log_odds
-        for score, k in zip(scores, fitted.labels.tolist(), strict=True)
+        for score, k in zip(scores, fitted.labels, strict=True)
         if k != head.positive_index
     )
     highest_delivered = ham[-(int(len(ham) * limit) + 1)]
@@ -145,45 +137,50 @@ def with_cut_off(fitted: Fit, scores: Sequence[Score], limit: float) -> Fit:
     return fitted._replace(head=head._replace(spam_cutoff=cut_off))
 
 
-def left_out_scores(presence: Presence, fitted: Fit) -> list[Score]:
-    """Return each training message's score by the model that never saw it."""
+def left_out_scores(presence: Presence | Chunked, fitted: Fit) -> Iterator[Score]:
+    """Yield each training message's score by the model that never saw it."""
     head = fitted.head
     if head.scoring != BERNOULLI:
-        return _scores_of(fitted, fitted.left_out)
+        yield from _scores_of(fitted, fitted.left_out)
+        return
     fixed = None
     if head.prior is not None:
         fixed = np.array(log_priors(head.messages, head.prior, head.positive_index))
-    joints = leave_one_out.left_out_joints(
-        presence, fitted.labels, fitted.counts, np.array(head.messages), head.alpha, fixed
-    )
-    return [score_of_joints(head, row) for row in joints.tolist()]
+    for place, piece in chunks(presence):
+        joints = leave_one_out.left_out_joints(
+            piece, fitted.labels[place], fitted.counts, np.array(head.messages), head.alpha, fixed
+        )
+        yield from (score_of_joints(head, row) for row in joints.tolist())
 
 
-def matrix_scores(presence: Presence, fitted: Fit) -> list[Score]:
-    """Return the score of each row of a matrix with the fitted model's columns."""
+def matrix_scores(presence: Presence, fitted: Fit) -> Iterator[Score]:
+    """Yield the score of each row of a matrix with the fitted model's columns."""
     head = fitted.head
     if head.scoring != BERNOULLI:
         found = tuple(
             _evidence(presence, fitted, speaker, left_out=False) for speaker in head.speakers
         )
-        return _scores_of(fitted, found)
+        yield from _scores_of(fitted, found)
+        return
     weights = matrix.weights(fitted.counts, np.array(head.messages), head.alpha)
     weights[:, ~fitted.counts.any(axis=0)] = 0
     joints: Floats = matrix.joints(presence, weights, np.array(head.bias))
-    return [score_of_joints(head, row) for row in joints.tolist()]
+    yield from (score_of_joints(head, row) for row in joints.tolist())
 
 
-def _scores_of(fitted: Fit, found: tuple[tuple[Floats, Floats], ...]) -> list[Score]:
+def _scores_of(fitted: Fit, found: tuple[tuple[Floats, Floats], ...]) -> Iterator[Score]:
     head = fitted.head
     offsets = [class_offset(head, k) for k in head.speakers]
-    rows = zip(
-        *(
-            [Evidence(tuple(v), t) for v, t in zip(views.tolist(), trace.tolist(), strict=True)]
+    for first in range(0, len(found[0][1]), _SCORED):
+        place = slice(first, first + _SCORED)
+        spoken = (
+            [
+                Evidence(tuple(v), t)
+                for v, t in zip(views[place].tolist(), trace[place].tolist(), strict=True)
+            ]
             for views, trace in found
-        ),
-        strict=True,
-    )
-    return [score_of_evidence(head, row, offsets) for row in rows]
+        )
+        yield from (score_of_evidence(head, row, offsets) for row in zip(*spoken, strict=True))
 
 
 def token_counts(

@@ -36,7 +36,7 @@ def assert_same_score(expected, actual):
 def test_one_message_scores_as_in_the_matrix(tmp_path_factory, messages, alpha, prior, scoring):
     learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
     path = learned.save(tmp_path_factory.getbasetemp() / "one.json")
-    expected = matrix_scores(learned.corpus.presence(), learned.fit)
+    expected = list(matrix_scores(learned.corpus.presence(), learned.fit))
     with Lookup(path) as lookup:
         for (_, tokens), score in zip(messages, expected, strict=True):
             actual = Classifier(lookup.head, lookup.counts).score(tokens | {"never seen before"})
@@ -53,7 +53,7 @@ def test_one_message_scores_as_in_a_large_matrix(tmp_path, scoring, seed, labels
     messages = [(labels[i % len(labels)], tokens) for i, (_, tokens) in enumerate(messages)]
     learned = learn(messages, scoring=scoring)
     path = learned.save(tmp_path / "model.json")
-    expected = matrix_scores(learned.corpus.presence(), learned.fit)
+    expected = list(matrix_scores(learned.corpus.presence(), learned.fit))
     with Lookup(path) as lookup:
         classifier = Classifier(lookup.head, lookup.counts)
         for (_, tokens), score in zip(messages, expected, strict=True):
@@ -68,7 +68,7 @@ def test_one_message_with_tokens_of_trace_fields_scores_as_in_the_matrix(scoring
         for label, tokens in messages
     ]
     learned = learn(messages, scoring=scoring)
-    expected = matrix_scores(learned.corpus.presence(), learned.fit)
+    expected = list(matrix_scores(learned.corpus.presence(), learned.fit))
     for (_, tokens), score in zip(messages, expected, strict=True):
         assert_same_score(score, learned.classifier.score(tokens))
 

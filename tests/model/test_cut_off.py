@@ -61,7 +61,7 @@ def test_no_more_ham_than_the_limit_is_blocked_left_out(scoring, limit):
     ]
     learned = learn(messages, scoring=scoring)
     presence = learned.corpus.presence()
-    scores = left_out_scores(presence, learned.fit)
+    scores = list(left_out_scores(presence, learned.fit))
     head = with_cut_off(learned.fit, scores, limit).head
     called = [
         verdict(head, score, CutOffs.of_options(default=head.spam_cutoff)) for score in scores
@@ -84,14 +84,14 @@ def test_with_no_ham_to_lose_the_cut_off_is_the_highest_ham():
 
 def test_the_rest_of_the_model_stays_as_it_is():
     learned = learn()
-    scores = left_out_scores(learned.corpus.presence(), learned.fit)
+    scores = list(left_out_scores(learned.corpus.presence(), learned.fit))
     found = with_cut_off(learned.fit, scores, 0.0)
     assert learned.fit.head == found.head._replace(spam_cutoff=0.5)
 
 
 def test_more_than_two_classes_have_no_cut_off():
     learned = learn([(name, {name}) for name in ("ham", "promo", "spam")])
-    scores = matrix_scores(learned.corpus.presence(), learned.fit)
+    scores = list(matrix_scores(learned.corpus.presence(), learned.fit))
     with pytest.raises(TrainingError, match="--max-ham-blocked") as error:
         with_cut_off(learned.fit, scores, 0.1)
     assert "\n" not in str(error.value)
@@ -123,7 +123,7 @@ def three(seed=0):
 @given(labelled_tokens(classes=("ham", "promo", "spam")))
 def test_probabilities_of_three_classes_add_up_to_one(messages):
     learned = learn(messages, scoring="evidence")
-    for score in matrix_scores(learned.corpus.presence(), learned.fit):
+    for score in list(matrix_scores(learned.corpus.presence(), learned.fit)):
         assert close(1) == sum(score.probabilities)
         assert all(0 <= p <= 1 for p in score.probabilities)
 
@@ -131,7 +131,7 @@ def test_probabilities_of_three_classes_add_up_to_one(messages):
 def test_three_classes_are_told_apart_left_out():
     messages = three()
     learned = learn(messages, scoring="evidence")
-    scores = left_out_scores(learned.corpus.presence(), learned.fit)
+    scores = list(left_out_scores(learned.corpus.presence(), learned.fit))
     right = [
         verdict(learned.fit.head, score, CutOffs()) == label
         for score, (label, _) in zip(scores, messages, strict=True)
@@ -222,7 +222,7 @@ def test_a_filter_of_a_few_messages_is_of_use(sample_sms, each, right):
             seen[label] += mine
             (first if mine else rest).append((label, tokens))
         learned = learn(first, scoring="evidence")
-        scores = matrix_scores(rows_of(learned, [tokens for _, tokens in rest]), learned.fit)
+        scores = list(matrix_scores(rows_of(learned, [tokens for _, tokens in rest]), learned.fit))
         of_class = []
         for name in ("ham", "spam"):
             hits = [

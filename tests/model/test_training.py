@@ -52,7 +52,7 @@ def some_token(messages):
 @given(labelled_tokens(), ALPHAS)
 def test_scores_are_scikit_learns(messages, alpha):
     learned = learn(some_token(messages), alpha=alpha)
-    scores = matrix_scores(learned.corpus.presence(), learned.fit)
+    scores = list(matrix_scores(learned.corpus.presence(), learned.fit))
     expected = reference(learned).predict_proba(dense(learned))
     np.testing.assert_allclose(probabilities(scores), expected, **CLOSE)
 
@@ -61,7 +61,7 @@ def test_scores_are_scikit_learns(messages, alpha):
 @given(labelled_tokens(classes=("ham", "spam")), ALPHAS, PRIORS)
 def test_log_odds_are_scikit_learns(messages, alpha, prior):
     learned = learn(some_token(messages), alpha=alpha, prior=prior)
-    scores = matrix_scores(learned.corpus.presence(), learned.fit)
+    scores = list(matrix_scores(learned.corpus.presence(), learned.fit))
     model = reference(learned, None if prior is None else [1 - prior, prior])
     joint = model.predict_joint_log_proba(dense(learned))
     expected = joint[:, 1] - joint[:, 0]
@@ -85,7 +85,7 @@ def retrained_scores(messages, which, learned):
             scoring=head.scoring,
         )
         part = without.fit._replace(head=without.fit.head._replace(calibrations=head.calibrations))
-        scores += matrix_scores(rows_of(without, [messages[i][1]]), part)
+        scores += list(matrix_scores(rows_of(without, [messages[i][1]]), part))
     return scores
 
 
@@ -94,7 +94,7 @@ def retrained_scores(messages, which, learned):
 def test_left_out_scores_are_those_of_real_retraining(messages, alpha, prior):
     learned = learn(messages, alpha=alpha, prior=prior)
     expected = retrained_scores(messages, range(len(messages)), learned)
-    assert_scores_agree(expected, left_out_scores(learned.corpus.presence(), learned.fit))
+    assert_scores_agree(expected, list(left_out_scores(learned.corpus.presence(), learned.fit)))
 
 
 @settings(deadline=None, max_examples=40)
@@ -102,7 +102,7 @@ def test_left_out_scores_are_those_of_real_retraining(messages, alpha, prior):
 def test_left_out_scores_of_three_classes_are_those_of_real_retraining(messages, alpha):
     learned = learn(messages, alpha=alpha)
     expected = retrained_scores(messages, range(len(messages)), learned)
-    assert_scores_agree(expected, left_out_scores(learned.corpus.presence(), learned.fit))
+    assert_scores_agree(expected, list(left_out_scores(learned.corpus.presence(), learned.fit)))
 
 
 @settings(deadline=None, max_examples=60)
@@ -110,7 +110,7 @@ def test_left_out_scores_of_three_classes_are_those_of_real_retraining(messages,
 def test_left_out_evidence_is_that_of_real_retraining(messages, alpha):
     learned = learn(messages, alpha=alpha, scoring="evidence")
     expected = retrained_scores(messages, range(len(messages)), learned)
-    assert_scores_agree(expected, left_out_scores(learned.corpus.presence(), learned.fit))
+    assert_scores_agree(expected, list(left_out_scores(learned.corpus.presence(), learned.fit)))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_left_out_evidence_is_that_of_real_retraining(messages, alpha):
 def test_left_out_scores_are_those_of_real_retraining_on_many_tokens(scoring, prior):
     messages = many_messages(500, seed=3)
     learned = learn(messages, prior=prior, scoring=scoring)
-    actual = left_out_scores(learned.corpus.presence(), learned.fit)
+    actual = list(left_out_scores(learned.corpus.presence(), learned.fit))
     some = range(0, len(messages), 3)
     assert_scores_agree(retrained_scores(messages, some, learned), [actual[i] for i in some])
 
@@ -127,7 +127,7 @@ def test_left_out_scores_are_those_of_real_retraining_on_many_tokens(scoring, pr
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_the_only_message_of_a_class_left_out_has_a_score(scoring):
     learned = learn([("ham", {"a"}), ("ham", {"b"}), ("spam", {"c"})], scoring=scoring)
-    scores = left_out_scores(learned.corpus.presence(), learned.fit)
+    scores = list(left_out_scores(learned.corpus.presence(), learned.fit))
     assert len(scores) == 3
     assert all(0 <= score.probability <= 1 for score in scores)
 
@@ -140,11 +140,11 @@ def test_a_column_that_training_never_filled_says_nothing(scoring):
         wider.add(label, tokens)
     presence = wider.presence()[:5]
     found = fit(presence, wider.labels[:5], Settings(scoring=scoring), wider.is_trace())
-    alone = matrix_scores(learned.corpus.presence(), learned.fit)
-    assert_scores_agree(alone, matrix_scores(presence, found))
+    alone = list(matrix_scores(learned.corpus.presence(), learned.fit))
+    assert_scores_agree(alone, list(matrix_scores(presence, found)))
     assert_scores_agree(
-        matrix_scores(rows_of(learned, [{"prize"}]), learned.fit),
-        matrix_scores(rows_of(Columns(wider), [{"prize", "late"}]), found),
+        list(matrix_scores(rows_of(learned, [{"prize"}]), learned.fit)),
+        list(matrix_scores(rows_of(Columns(wider), [{"prize", "late"}]), found)),
     )
     assert learned.fit.head.n_tokens == found.head.n_tokens
 
@@ -169,13 +169,13 @@ def test_counts_of_counts_are_those_of_the_tokens(messages):
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_one_message_of_each_class_is_enough(scoring):
     learned = learn([("ham", {"a"}), ("spam", {"b"})], scoring=scoring)
-    ham, spam = matrix_scores(learned.corpus.presence(), learned.fit)
+    ham, spam = list(matrix_scores(learned.corpus.presence(), learned.fit))
     assert ham.probability < 0.5 < spam.probability
 
 
 def test_messages_without_any_token_can_be_learned():
     learned = learn([("ham", set()), ("ham", set()), ("spam", set())])
-    scores = matrix_scores(learned.corpus.presence(), learned.fit)
+    scores = list(matrix_scores(learned.corpus.presence(), learned.fit))
     assert [pytest.approx(1 / 3)] * 3 == [score.probability for score in scores]
 
 
