@@ -19,6 +19,7 @@ class ExitCode(IntEnum):
     DONE = 0
     ERROR = 1
     USAGE = 2
+    TEMPFAIL = 75  # of a passthrough, as sysexits.h has it: try again later
 
 
 class VerdictCode(IntEnum):

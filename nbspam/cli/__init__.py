@@ -4,12 +4,15 @@ import importlib
 import io
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nbspam import __version__
 from nbspam.errors import ExitCode, NbspamError
+
+if TYPE_CHECKING:  # its import costs every message time, and only a failure needs it
+    from nbspam.serving.passage import Passage
 
 # name -> (module, what `nbspam --help` says of it); the group's help must import no command.
 _COMMANDS = {
@@ -65,6 +68,9 @@ def nbspam() -> None:
 
     The model is the file of -m/--model, else of $NBSPAM_MODEL, else a file in the user's data
     folder.  `nbspam COMMAND --help` tells each command's options.
+
+    It exits with 0 when it did its job, 1 on an error, 2 when the command line is wrong; classify
+    has more codes.  $NBSPAM_DEBUG=1 shows where in the program an error came up.
     """
 
 
@@ -80,34 +86,55 @@ def main() -> None:
 
 
 def _run(arguments: list[str]) -> int:
+    passages: list[Passage] = []  # classify notes here that a message is on its way
     try:
         if sys.stdout is None:
-            _complain("standard output is closed; open it, or send it to /dev/null")
-            return ExitCode.ERROR
-        returned: Any = nbspam.main(arguments, prog_name="nbspam", standalone_mode=False)
+            raise OutputClosedError
+        returned: Any = nbspam.main(
+            arguments, prog_name="nbspam", standalone_mode=False, obj=passages
+        )
         sys.stdout.flush()
-    except NbspamError as error:
-        _complain(str(error))
-        return error.exit_code
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except BrokenPipeError:
-        # Whoever read our output has gone; nobody is left to be told.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.ERROR
-    except OSError as error:
-        name = f"{error.filename}: " if error.filename else ""
-        _complain(f"{name}{error.strerror or error}; see to it and run it again")
-        return ExitCode.ERROR
-    except ImportError as error:
-        _complain(f"a package it needs is missing ({error}); install nbspam anew")
-        return ExitCode.ERROR
-    except (KeyboardInterrupt, click.Abort):
-        _complain("interrupted; nothing was written")
-        return 130
+    except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 (the message must pass)
+        from nbspam.serving.passage import fail
+
+        if os.environ.get("NBSPAM_DEBUG"):
+            import traceback
+
+            traceback.print_exc()
+        return fail(arguments, passages, *_told(error))
     return returned if isinstance(returned, int) else ExitCode.DONE
 
 
-def _complain(sentence: str) -> None:
-    click.echo(f"nbspam: {sentence}", err=True)
+class OutputClosedError(Exception):
+    """Standard output is closed."""
+
+
+def _told(error: BaseException) -> tuple[int, str]:
+    """Return the exit code of a failure, and the sentence for the user."""
+    match error:
+        case NbspamError():
+            return error.exit_code, str(error)
+        case OutputClosedError():
+            return ExitCode.ERROR, "standard output is closed; open it, or send it to /dev/null"
+        case click.ClickException():
+            return error.exit_code, _usage(error)
+        case BrokenPipeError() | SystemExit():  # which click makes of it
+            return ExitCode.ERROR, ""  # whoever read our output has gone; nobody is left to be told
+        case OSError():
+            name = f"{error.filename}: " if error.filename else ""
+            return ExitCode.ERROR, f"{name}{error.strerror or error}; see to it and run it again"
+        case MemoryError():
+            return ExitCode.ERROR, "there is not enough memory; give it more, or a smaller input"
+        case KeyboardInterrupt() | click.Abort():
+            return 130, "interrupted; run it again"
+        case _:
+            from nbspam.serving.passage import bug_or_missing
+
+            return ExitCode.ERROR, bug_or_missing(error)
+
+
+def _usage(error: click.ClickException) -> str:
+    """Return what click says of a wrong command line, in its three lines."""
+    shown = io.StringIO()
+    error.show(shown)
+    return shown.getvalue().rstrip("\n")

@@ -26,7 +26,10 @@ def default_model() -> Path:
     """Return $NBSPAM_MODEL, else the model's place in the user's data folder."""
     if named := os.environ.get("NBSPAM_MODEL"):
         return Path(named)
-    home = Path.home()
+    try:
+        home = Path.home()
+    except RuntimeError as error:  # a mail server's user may have none
+        raise OptionError(f"the model has no place ({error}); name it with --model") from error
     if sys.platform == "darwin":
         folder = home / "Library" / "Application Support"
     else:

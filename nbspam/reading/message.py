@@ -12,6 +12,8 @@ import re
 from encodings import normalize_encoding
 from typing import NamedTuple
 
+from nbspam.reading.header import is_known, unmarked
+
 # Bounds.  A spammer chooses the input, so each is a limit on time and memory that no real
 # mail of the corpora comes near (deepest nesting 5, most parts 40, longest header block 21 KB).
 BYTES_LIMIT = 16 << 20  # of one message that are looked at
@@ -43,17 +45,10 @@ class Message(NamedTuple):
         return next((decode_words(value) for key, value in self.headers if key == name), "")
 
 
-# A block is taken for a mail's header only if it has one of these (or an X- header): an SMS may
-# well begin with "Reminder: call me".
-_KNOWN_HEADERS = frozenset(
-    "from to subject date cc bcc sender reply-to message-id received return-path mime-version "
-    "content-type content-transfer-encoding content-disposition delivered-to envelope-to "
-    "in-reply-to references resent-from resent-to list-id list-unsubscribe precedence "
-    "newsgroups path status user-agent dkim-signature authentication-results".split()
-)
 _HEADER_LINES = re.compile(rb"(?:[!-9;-~]+[ \t]*:[^\n]*(?:\n[ \t][^\n]*)*(?:\n|\Z))+")
 _HEADER = re.compile(r"^([!-9;-~]+)[ \t]*:([^\n]*(?:\n[ \t][^\n]*)*)", re.MULTILINE)
-_FROM_LINE = re.compile(rb">?From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [^\n]*\d:\d\d[^\n]*\n?")
+FROM_LINE = re.compile(rb">?From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [^\n]*\d:\d\d[^\n]*\n?")
+_FILE_MARK = re.compile(rb"\r?\n(?:\xff\xfe|\xfe\xff|\xef\xbb\xbf)")
 _PARAMETER = re.compile(r';\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]*))')
 # Some mailers leave a word's own question marks bare; the bound keeps the pattern linear.
 _ENCODED_WORD = re.compile(r"=\?([^?\s]{1,40})\?([bBqQ])\?([^?\n]*(?:\?(?!=)[^?\n]*){0,20})\?=")
@@ -70,18 +65,25 @@ def parse_text(text: str) -> Message:
 def parse(raw: bytes) -> Message:
     """Return the message in `raw`, whatever it holds; never raises.
 
-    raw: a mail with its headers, or bare text.  A first mbox `From ` line is not part of it, but
-    "From 9 on I am free" is a text.
+    raw: a mail with its headers, or bare text.  A first mbox `From ` line is not part of it (but
+    "From 9 on I am free" is a text), nor is what nbspam has written into its header.
     Looks at BYTES_LIMIT bytes and decodes TEXT_LIMIT bytes of text at most.
     """
     raw = raw[:BYTES_LIMIT]
+    own = unmarked(raw)
+    marked = own is not raw
+    raw = own
+    if marked and _FILE_MARK.match(raw):  # the empty line is ours
+        raw = raw.lstrip(b"\r\n")
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):  # a file saved as "Unicode"
         raw = raw.decode("utf-16", "replace").encode("utf-8")
     raw = _lf(raw)
     headers, body = split_header(_after_from_line(raw))
     if not _is_known(headers):
-        if found := _FROM_LINE.match(raw):
+        if found := FROM_LINE.match(raw):
             raw = raw[found.end() :]
+        if marked:
+            raw = raw.removeprefix(b"\n")
         return Message([], [Part("text/plain", decode(raw[:TEXT_LIMIT], ""), "")])
     return Message(headers, _leaves(headers, body))
 
@@ -104,7 +106,7 @@ def _after_from_line(raw: bytes) -> bytes:
 
 
 def _is_known(headers: list[Header]) -> bool:
-    return any(name in _KNOWN_HEADERS or name.startswith("x-") for name, _ in headers)
+    return any(is_known(name) for name, _ in headers)
 
 
 def split_header(raw: bytes) -> tuple[list[Header], bytes]:

@@ -1,0 +1,1 @@
+"""In the mail path: a message passed on with its verdict, and never lost."""

@@ -1,0 +1,350 @@
+"""Marks go into a message and come out of it; nothing else changes, byte for byte."""
+
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from nbspam import __version__
+from nbspam.reading.header import TAG_LIMIT, may_be_mark, may_be_tag, unmarked
+from nbspam.reading.message import parse
+from nbspam.serving.passthrough import Marks, cleaned, evidence_value, marked, verdict_value
+from nbspam.tokens.tokenizer import message_tokens
+
+VERDICT = verdict_value("spam", 0.998712)
+PLAIN = Marks("X-Nbspam", VERDICT)
+LINE = b"X-Nbspam: " + VERDICT.encode()
+FROM = b"From a@example.org Mon Jan  1 10:00:00 2024\n"
+
+# (what came, what goes out with M for the header's line without its end)
+CASES = {
+    "empty": (b"", b"M\n\n"),
+    "an empty line": (b"\n", b"M\n\n"),
+    "no header": (b"hello", b"M\n\nhello"),
+    "no header, CRLF": (b"hello\r\nyou\r\n", b"M\r\n\r\nhello\r\nyou\r\n"),
+    "no known header": (b"Reminder: call me\n\nfoo", b"M\n\nReminder: call me\n\nfoo"),
+    "an empty line first": (b"\nSubject: a\n\nb", b"M\n\nSubject: a\n\nb"),
+    "a mail": (b"Subject: a\n\nb\n", b"Subject: a\nM\n\nb\n"),
+    "CRLF": (b"Subject: a\r\nTo: b\r\n\r\nb\r\n", b"Subject: a\r\nTo: b\r\nM\r\n\r\nb\r\n"),
+    "CR CR LF": (b"Subject: a\r\r\n\r\r\nb", b"Subject: a\r\r\nM\r\n\r\r\nb"),
+    "CRLF, then LF": (b"Subject: a\r\nTo: b\n\nb\r\n", b"Subject: a\r\nTo: b\nM\n\nb\r\n"),
+    "only CR": (b"Subject: a\rTo: b\r\rb\r", b"Subject: a\rTo: b\rM\r\rb\r"),
+    "only CR, no header": (b"hello\ryou", b"M\n\nhello\ryou"),
+    "a bare CR in the header": (b"Subject: a\rb\nTo: c\n\nd", b"Subject: a\rb\nTo: c\nM\n\nd"),
+    "a bare CR in the body": (b"Subject: a\n\nb\rc", b"Subject: a\nM\n\nb\rc"),
+    "NUL": (b"Subject: a\0b\n\nc\0d\0", b"Subject: a\0b\nM\n\nc\0d\0"),
+    "8 bit": (b"Subject: gr\xfc\xdfe\n\n\xff\xfe\n", b"Subject: gr\xfc\xdfe\nM\n\n\xff\xfe\n"),
+    "only a header": (b"Subject: a\n", b"Subject: a\nM\n"),
+    "only a header and the empty line": (b"Subject: a\n\n", b"Subject: a\nM\n\n"),
+    "only a header, no line end": (b"Subject: a", b"Subject: a\nM\n"),
+    "only headers, no line end": (b"To: b\r\nSubject: a", b"To: b\r\nSubject: a\r\nM\r\n"),
+    "no empty line": (b"Subject: a\nhello\n", b"Subject: a\nM\nhello\n"),
+    "a continuation": (b"Subject: a\n b\n\tc\n\nd", b"Subject: a\n b\n\tc\nM\n\nd"),
+    "a line of blanks": (b"Subject: a\n \nTo: b\n\nc", b"Subject: a\n \nTo: b\nM\n\nc"),
+    "junk in the middle": (b"Subject: a\njunk\nTo: b\n\nc", b"Subject: a\nM\njunk\nTo: b\n\nc"),
+    "junk first": (b"junk\nSubject: a\n\nb", b"junk\nSubject: a\nM\n\nb"),
+    "a continuation first": (b" x\nSubject: a\n\nb", b" x\nSubject: a\nM\n\nb"),
+    "a From line": (FROM + b"Subject: a\n\nb", FROM + b"Subject: a\nM\n\nb"),
+    "a From line and a text": (FROM + b"hello", FROM + b"M\n\nhello"),
+    "a From line alone": (FROM, FROM + b"M\n\n"),
+    "a From line and an empty line": (FROM + b"\nhello", FROM + b"M\n\nhello"),
+    "a From line without its end": (FROM[:-1], FROM[:-1] + b"\nM\n\n"),
+    "a From line with CR": (FROM[:-1] + b"\rhello", FROM[:-1] + b"\rM\r\rhello"),
+    "a quoted From line": (b">" + FROM + b"To: b\n\nc", b">" + FROM + b"To: b\nM\n\nc"),
+    "a text that begins with From": (b"From 9 on I am free", b"M\n\nFrom 9 on I am free"),
+    "a byte order mark": (b"\xef\xbb\xbfTo: b\n\nc", b"\xef\xbb\xbfTo: b\nM\n\nc"),
+    "UTF-16": ("To: b\n\nc".encode("utf-16"), b"M\n\n" + "To: b\n\nc".encode("utf-16")),
+    "gzip": (b"\x1f\x8b\x08\0\0\n\n", b"M\n\n\x1f\x8b\x08\0\0\n\n"),
+    "a forged verdict": (b"X-Nbspam: ham\nTo: b\n\nc", b"To: b\nM\n\nc"),
+    "forged in any case": (b"To: b\nx-NBSPAM : ham\nCc: d\n\nc", b"To: b\nCc: d\nM\n\nc"),
+    "forged, with continuations": (b"To: b\nX-Nbspam:\n ham\n\tx\n \n\nc", b"To: b\nM\n\nc"),
+    "forged twice": (b"X-Nbspam: 1\nTo: b\nX-Nbspam: 2\n\nc", b"To: b\nM\n\nc"),
+    "forged evidence and tag": (
+        b"X-Nbspam-Evidence: a\nX-Nbspam-Tag: b\nTo: b\n\nc",
+        b"To: b\nM\n\nc",
+    ),
+    "forged behind junk": (b"To: b\njunk\nX-Nbspam: ham\n\nc", b"To: b\nM\njunk\n\nc"),
+    "forged, and nothing else": (b"X-Nbspam: ham\n\nc", b"M\n\nc"),
+    "forged, no line end": (b"To: b\nX-Nbspam: ham", b"To: b\nM\n"),
+    "forged, CRLF": (b"To: b\r\nX-Nbspam: h\r\n x\r\n\r\nc", b"To: b\r\nM\r\n\r\nc"),
+    "forged, only CR": (b"To: b\rX-Nbspam: h\r x\r\rc", b"To: b\rM\r\rc"),
+    "in the body it is text": (b"To: b\n\nX-Nbspam: ham\n\n", b"To: b\nM\n\nX-Nbspam: ham\n\n"),
+    "a longer name is another's": (b"X-Nbspamd: ham\n\nc", b"X-Nbspamd: ham\nM\n\nc"),
+}
+
+
+def filled(wanted):
+    """Return what is wanted, with our lines for lines of M and T."""
+    for letter, line in ((b"M", LINE), (b"T", b"X-Nbspam-Tag: [SPAM]")):
+        wanted = re.sub(rb"(?:(?<=[\r\n])|\A)%s(?=[\r\n]|\Z)" % letter, line, wanted)
+    return wanted
+
+
+def passed(raw, marks=PLAIN):
+    return marked(cleaned(raw, marks.name), marks)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_where_the_header_goes(case):
+    came, wanted = CASES[case]
+    assert filled(wanted) == passed(came)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_second_passage_changes_nothing(case):
+    once = passed(CASES[case][0])
+    assert once == passed(once)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_marked_message_is_the_same_message(case):
+    came = CASES[case][0]
+    for marks in ALL_MARKS:
+        assert tokens(cleaned(came, marks.name)) == tokens(passed(came, marks))
+
+
+def test_the_verdict_is_as_promised():
+    assert re.fullmatch(r"spam, probability=0\.998712, version=\S+", VERDICT)
+    assert VERDICT.endswith(f"version={__version__}")
+
+
+def test_ten_thousand_headers():
+    block = b"".join(b"X-%d: y\n" % i for i in range(10_000))
+    assert block + LINE + b"\n\nbody" == passed(block + b"\nbody")
+
+
+# Properties
+
+
+def tokens(raw):
+    return message_tokens(parse(raw))
+
+
+EVIDENCE = evidence_value("X-Nbspam", [("free", 2.31), ("meeting at", -1.2), ("x" * 70, 0.1)] * 3)
+ALL_MARKS = [
+    PLAIN,
+    Marks("X-Nbspam", VERDICT, evidence=EVIDENCE),
+    Marks("X-Nbspam", VERDICT, "[SPAM]", EVIDENCE),
+    Marks("X-Own-Name", VERDICT, "[SPAM]", EVIDENCE),
+    Marks("Verdict", verdict_value("größe, x", 0), "*** SPAM ***"),
+]
+LINES = [
+    b"", b"Subject: win", b"Subject:", b"subject:  x", b"From: a@example.org", b"Reminder: x",
+    b"X-Nbspam: ham", b"x-nbspam-tag: [SPAM]", b"X-Nbspam-Evidence: a", b" continued", b"\t",
+    b"junk",
+    b"From 9 on", FROM[:-1], b">From x", b"\xef\xbb\xbf", b"Subject: [SPAM] a", b"Subject: [SPAM]",
+    LINE, b"Verdict: spam, probability=0.123456, version=1", b"\xff\xfe", b"X-A\0: b", b"a\rb",
+]  # fmt: skip
+ENDS = [b"\n", b"\r\n", b"\r", b"\r\r\n", b""]
+MESSAGES = st.binary(max_size=200) | st.lists(
+    st.tuples(st.sampled_from(LINES), st.sampled_from(ENDS)) | st.tuples(st.binary(max_size=5)),
+    max_size=10,
+).map(lambda pieces: b"".join(b"".join(piece) for piece in pieces))
+
+
+def subjects_of(raw):
+    lines = raw if b"\n" in raw else raw.replace(b"\r", b"\n")
+    return re.findall(rb"(?im)^subject[ \t]*:", lines)
+
+
+@settings(max_examples=500, deadline=None)
+@given(MESSAGES, st.sampled_from(ALL_MARKS))
+def test_what_is_not_a_mark_stays_byte_for_byte(raw, marks):
+    clean = cleaned(raw, marks.name)
+    out = marked(clean, marks)
+    again = cleaned(out, marks.name)
+    # What may be left of the marks: an empty line where there was no header, a missing line end.
+    assert again in {
+        clean,
+        *(end + clean for end in ENDS),
+        *(clean + end for end in ENDS),
+        *(_after_from(clean, end) for end in ENDS),
+    }
+    assert out == marked(again, marks)
+    assert out.count(marks.verdict.encode()) == 1 + clean.count(marks.verdict.encode())
+
+
+def _after_from(clean, end):
+    """Return a text with the empty line after its From line, the end of which may be new too."""
+    line, middle, rest = clean.partition(b"\n") if b"\n" in clean else clean.partition(b"\r")
+    return line + (middle or end) + end + rest
+
+
+@settings(max_examples=300, deadline=None)
+@given(MESSAGES, st.sampled_from(ALL_MARKS))
+def test_any_marked_message_has_the_same_tokens(raw, marks):
+    clean = cleaned(raw, marks.name)
+    found = tokens(marked(clean, marks))
+    # The empty line before a text without a header may be ours; that it is not cannot be told.
+    assert found in (
+        tokens(clean),
+        tokens(re.sub(rb"\A((?:>?From [^\r\n]*)?)\r*\n", rb"\1", clean)),
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(MESSAGES)
+@example(b"X-Nbspam: q\nSubject: a\rX-Nbspam: ham\r\rbody")
+def test_nothing_forged_is_left(raw):
+    out = passed(raw)
+    head = re.split(rb"(?m)^(?:\r*\n|\r+\Z)", out)[0]
+    assert len(re.findall(rb"(?im)^x-nbspam(?:-tag|-evidence)?[ \t]*:", head)) == 1 or (
+        b"\n" not in out
+        and len(re.findall(rb"(?im)^x-nbspam[ \t]*:", out.replace(b"\r", b"\n").split(b"\n\n")[0]))
+        == 1
+    )
+
+
+# The tag
+
+
+@pytest.mark.parametrize(
+    ("came", "wanted"),
+    [
+        (b"Subject: win\n\nb", b"Subject: [SPAM] win\nT\nM\n\nb"),
+        (b"Subject:win\n\nb", b"Subject:[SPAM] win\nT\nM\n\nb"),
+        (b"SUBJECT : win\n\nb", b"SUBJECT : [SPAM] win\nT\nM\n\nb"),
+        (b"Subject:\n\nb", b"Subject:[SPAM] \nT\nM\n\nb"),
+        (b"Subject:\n win\n\nb", b"Subject:[SPAM] \n win\nT\nM\n\nb"),
+        (b"To: a\r\n\r\nb", b"To: a\r\nSubject: [SPAM]\r\nT\r\nM\r\n\r\nb"),
+        (b"hello", b"Subject: [SPAM]\nT\nM\n\nhello"),
+        (b"hello\nSubject: win\n\n", b"hello\nSubject: [SPAM] win\nT\nM\n\n"),
+        (b"To: a\njunk\nSubject: win\n\n", b"To: a\nT\nM\njunk\nSubject: [SPAM] win\n\n"),
+        (b"Subject: a\nSubject: b\n\n", b"Subject: [SPAM] a\nSubject: b\nT\nM\n\n"),
+        (b"Subject: [SPAM] a\n\n", b"Subject: [SPAM] [SPAM] a\nT\nM\n\n"),
+        (b"Subject: =?utf-8?q?a?=\n\n", b"Subject: [SPAM] =?utf-8?q?a?=\nT\nM\n\n"),
+        (b"To: a\n\nSubject: b\n", b"To: a\nSubject: [SPAM]\nT\nM\n\nSubject: b\n"),
+    ],
+)
+def test_the_tag_goes_before_the_subject(came, wanted):
+    marks = Marks("X-Nbspam", VERDICT, "[SPAM]")
+    out = passed(came, marks)
+    assert filled(wanted) == out
+    assert out == passed(out, marks)
+    assert cleaned(came, "X-Nbspam") == cleaned(out, "X-Nbspam").removeprefix(
+        b"" if came.startswith(b"\n") or b":" in came else b"\n"
+    )
+
+
+def test_a_tag_without_its_header_is_part_of_the_subject():
+    raw = b"Subject: [SPAM] win\n\nb"
+    assert raw == cleaned(raw, "X-Nbspam")
+    assert "subject:spam" in tokens(raw)
+
+
+@pytest.mark.parametrize("tag", [b"x" * (TAG_LIMIT + 1), b"caf\xe9", b"", b"a\n b"])
+def test_what_is_no_tag_of_ours_hides_nothing(tag):
+    raw = b"X-Nbspam-Tag: " + tag + b"\nSubject: " + tag.replace(b"\n", b"") + b" win\n\nb"
+    assert b"Subject: " + tag.replace(b"\n", b"") + b" win\n\nb" == cleaned(raw, "X-Nbspam")
+
+
+@pytest.mark.parametrize("tag", ["[SPAM]", "x", "*** junk, 99 % ***", "x" * TAG_LIMIT])
+def test_good_tags(tag):
+    assert may_be_tag(tag)
+
+
+@pytest.mark.parametrize("tag", ["", " a", "a ", "a\nb", "a\tb", "é", "\x7f", "x" * 31, "a\n"])
+def test_bad_tags(tag):
+    assert not may_be_tag(tag)
+
+
+# The name
+
+
+@pytest.mark.parametrize("name", ["X-Nbspam", "x-bogosity", "Verdict", "X_!", "X" * 60])
+def test_good_names(name):
+    assert may_be_mark(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "a b", "a:", "é", "X" * 61, "a\n", "\0", "Subject", "FROM", "Content-Type", "Resent-Date"],
+)
+def test_bad_names(name):
+    assert not may_be_mark(name)
+
+
+def test_with_another_name_our_own_is_removed_too():
+    raw = b"To: a\nX-Nbspam: ham\nX-Nbspam-Tag: x\nx-own: ham\nX-Own-Evidence: y\n\nb"
+    assert passed(raw, Marks("X-Own", "v")) == b"To: a\nX-Own: v\n\nb"
+
+
+def test_another_filters_header_stays():
+    raw = b"X-Spam-Status: Yes\nX-Bogosity: Spam\n\nb"
+    assert raw == cleaned(raw, "X-Nbspam")
+
+
+# What the tokenizer makes of marks
+
+
+def test_a_verdict_is_known_by_its_value_under_any_name():
+    plain = b"To: a@example.org\nSubject: win\n\nb\n"
+    out = passed(plain, Marks("X-Mine", VERDICT, "[S]", EVIDENCE))
+    assert plain == unmarked(out)
+    assert tokens(plain) == tokens(out)
+
+
+@pytest.mark.parametrize("name", ["Subject", "From", "Content-Type", "Received"])
+def test_a_header_with_a_meaning_is_never_taken_for_a_verdict(name):
+    raw = f"{name}: ham, probability=0.500000, version=1\n{name}: win\n\nb".encode()
+    assert raw == unmarked(raw)
+
+
+def test_many_verdicts_take_no_time():
+    raw = b"".join(b"X-%d: a, probability=0.500000, version=1\n" % i for i in range(100_000))
+    assert len(unmarked(raw + b"\nb")) < len(raw)
+
+
+def test_a_message_with_line_ends_changed_later_is_the_same():
+    plain = b"To: a@example.org\nSubject: win\n\nb\n"
+    out = passed(plain, ALL_MARKS[2])
+    assert tokens(plain) == tokens(out.replace(b"\n", b"\r\n"))
+    assert tokens(plain) == tokens(out.replace(b"\n\n", b"\nX-Status: R\n\n", 1))
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("spam", "spam"),
+        ("not spam", "not spam"),
+        ("größe", "gr%C3%B6%C3%9Fe"),
+        ("a, b", "a%2C b"),
+        ("50%", "50%25"),
+        ("a\r\nX-Forged: b", "a%0D%0AX-Forged: b"),
+        ("\ud800", "?"),
+        (" ", "%20"),
+        ("\x7f\0", "%7F%00"),
+    ],
+)
+def test_any_class_makes_a_valid_header(name, wanted):
+    assert verdict_value(name, 0.5).startswith(f"{wanted}, probability=0.500000, version=")
+
+
+def test_a_long_class_makes_a_line_of_bounded_length():
+    assert len(verdict_value("ä" * 10_000, 1)) < 300
+
+
+def test_evidence_is_as_promised():
+    found = evidence_value("X-Nbspam", [("free", 2.314), ("meeting", -1.2)])
+    assert found == '"free" +2.31, "meeting" -1.20'
+    assert evidence_value("X-Nbspam", []) == "none"
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.text(max_size=90), st.floats(-99, 99))), st.integers(1, 60))
+def test_evidence_cannot_leave_its_header(words, length):
+    name = "X" * length
+    message = marked(b"To: a\n\nb", Marks(name, VERDICT, evidence=evidence_value(name, words)))
+    header, _, body = message.partition(b"\n\n")
+    assert body == b"b"
+    first, *folded = header.decode("ascii").split("\n")[1:-1]
+    assert first.startswith(f"{name}-Evidence:")
+    assert all(re.fullmatch(' "[ -~]+', line) for line in folded)
+    assert max(map(len, [first, *folded])) < 78
+    assert len(re.findall(r'(?:^|, ?)\s*"', "".join([first.partition(":")[2], *folded]))) >= bool(
+        words
+    )
