@@ -70,6 +70,8 @@ def test_help_loads_nothing_heavy(arguments):
         ("classify",),
         ("classify", "--format", "json"),
         ("classify", "--ham-cost", "9"),
+        ("classify", "--passthrough", "--subject-tag", "[SPAM]"),
+        ("classify", "-p", "--evidence", "9"),
         ("explain",),
         ("explain", "--format", "json"),
         ("model", "info"),
@@ -105,3 +107,22 @@ def test_classify_loads_no_other_command(model):
     assert not [
         name for name in loaded if name.startswith(("nbspam.evaluation", "nbspam.model.training"))
     ]
+
+
+def test_classify_loads_no_serving_unless_a_message_is_to_pass(model):
+    def serving(*more):
+        lines = run("classify", *more, "-m", model, flags=("-X", "importtime"))
+        names = {line.rpartition("|")[2].strip() for line in lines.stderr.decode().splitlines()}
+        return {name for name in names if name.startswith("nbspam.serving.")}
+
+    assert serving() == set()
+    assert serving("-p") == {"nbspam.serving.passage", "nbspam.serving.passthrough"}
+
+
+SLOW = {"email", "argparse", "asyncio", "hashlib", "subprocess", "tempfile", "logging", "traceback"}
+
+
+def test_a_passage_loads_no_slow_module_of_the_standard_library(model):
+    assert (
+        imported("classify", "-p", "-m", model) & SLOW == imported("classify", "-m", model) & SLOW
+    )

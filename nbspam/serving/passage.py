@@ -14,8 +14,8 @@ from nbspam.errors import ExitCode, VerdictCode
 _CHUNK = 1 << 20
 # Options of classify that take a value, which is no option even if it looks like one.
 VALUED = frozenset(
-    "-m --model -j --jobs --spam-cutoff --ham-cutoff --ham-cost --text-column --label-column --encoding"
-    " --format --header --subject-tag --evidence --on-error".split()
+    "-m --model -j --jobs --spam-cutoff --ham-cutoff --ham-cost --text-column --label-column"
+    " --encoding --format --header --subject-tag --evidence --on-error".split()
 )
 
 
