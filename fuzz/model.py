@@ -1,0 +1,65 @@
+"""Any file is a model that scores, or is refused in one sentence; read whole or in place.
+
+PYTHONPATH=. python fuzz/model.py CORPUS fuzz/seeds/model
+"""
+
+import math
+import tempfile
+from pathlib import Path
+
+import atheris
+
+atheris.enabled_hooks.add("str")  # what a text is compared with guides the search
+with atheris.instrument_imports(include=["nbspam", "json"]):
+    from nbspam.errors import ModelError
+    from nbspam.model.classifier import Classifier
+    from nbspam.model.explanation import explain
+    from nbspam.model.json_file import read_model
+    from nbspam.model.lookup import Lookup
+    from nbspam.model.verdict import CutOffs, fields, verdict
+
+from budget import fuzz  # beside this file
+
+PATH = Path(tempfile.mkdtemp(prefix="nbspam-fuzz-")) / "model.json"
+TOKENS = {"free", "prize", "meeting", "subject:free", "trace:received:a", "never met", "é", "\\"}
+SENTENCE = 600  # characters
+
+
+def model(data: bytes) -> None:
+    """Read the bytes as a model in both ways; what both take must be the same."""
+    PATH.write_bytes(data)
+    whole = in_place = None
+    try:
+        whole = read_model(PATH)
+    except ModelError as error:
+        check(error)
+    try:
+        with Lookup(PATH) as lookup:
+            wanted = {*TOKENS, *list(whole.counts)[:100]} if whole else TOKENS
+            in_place = lookup.counts(wanted)
+            classifier = Classifier(lookup.head, lookup.counts)
+            score = classifier.score(wanted)
+            assert math.isfinite(score.log_odds)
+            assert 0 <= score.probability <= 1
+            assert explain(classifier, wanted).score == score
+            called = verdict(lookup.head, score, CutOffs.of_options(default=0.5))
+            str(fields(lookup.head.classes, called, score)).encode()
+            if whole:
+                assert lookup.head == whole.head
+                known = {token: whole.counts[token] for token in wanted if token in whole.counts}
+                assert in_place == known
+    except ModelError as error:
+        check(error)
+
+
+def check(error: ModelError) -> None:
+    """Hold an error to the promise: one sentence of a line, that names the file."""
+    text = str(error)
+    assert text.startswith(f"{PATH}: "), text
+    assert "\n" not in text, text
+    assert len(text) < SENTENCE, text
+    text.encode()
+
+
+if __name__ == "__main__":
+    fuzz(model)
