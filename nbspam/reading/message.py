@@ -10,6 +10,7 @@ Sources: RFC 5322 (headers), RFC 2045-2047 (MIME), RFC 2231 (parameters).
 import binascii
 import re
 from encodings import normalize_encoding
+from encodings.aliases import aliases
 from typing import NamedTuple
 
 from nbspam.reading.header import is_known, unmarked
@@ -19,6 +20,7 @@ from nbspam.reading.header import is_known, unmarked
 BYTES_LIMIT = 16 << 20  # of one message that are looked at
 HEADER_LIMIT = 256 << 10  # bytes of one header block
 HEADERS_LIMIT = 1_000  # header lines kept of one block
+PARAMETERS_LIMIT = 16 << 10  # characters of one Content-Type or Content-Disposition
 TEXT_LIMIT = 512 << 10  # bytes of text decoded, over all parts of a message
 DEPTH_LIMIT = 20  # multiparts inside one another
 PARTS_LIMIT = 200  # parts of one message
@@ -122,8 +124,9 @@ def split_header(raw: bytes) -> tuple[list[Header], bytes]:
     try:
         text = block.decode("ascii")
     except UnicodeDecodeError:
-        # Line by line: one header in Latin-1 does not spoil the others.
-        text = "\n".join(decode(line, "utf-8") for line in block.split(b"\n"))
+        # Line by line: one header in Latin-1 does not spoil the others.  Not all of 100,000 short
+        # ones, though, in each of many parts: a crafted mail of 16 MB took 12 s so.
+        text = "\n".join(decode(line, "utf-8") for line in block.split(b"\n", 2 * HEADERS_LIMIT))
     headers = []
     for line in _HEADER.finditer(text):
         value = line[2]
@@ -188,6 +191,7 @@ def _content_type(value: str, default: str) -> tuple[str, dict[str, str]]:
     """Return the media type in lower case and its parameters, of a Content-Type value."""
     if not value:
         return default, {}
+    value = value[:PARAMETERS_LIMIT]
     # The first word: comments and parameters without a semicolon may follow.
     media_type = next(iter(value.partition(";")[0].lower().split()), "")
     if "/" not in media_type:
@@ -226,7 +230,7 @@ def _unquote(data: bytes) -> bytes:
 
 def _filename(disposition: str, parameters: dict[str, str]) -> str:
     if disposition:
-        named = _parameters(disposition).get("filename")
+        named = _parameters(disposition[:PARAMETERS_LIMIT]).get("filename")
         if named:
             return decode_words(named)
     return decode_words(parameters.get("name", ""))
@@ -307,6 +311,14 @@ _SEVEN_BIT = ("utf-7", "unicode-1-1-utf-7", "iso-2022", "csiso2022", "hz")
 _UTF_16 = ("utf-16", "utf16", "utf_16", "ucs-2", "unicode")
 # Codecs that are no charset: their cost is not linear, or their text is code.
 _REFUSED = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"})
+# Python remembers every name it has looked for in vain, for good: a mail of 1 MB with a new one in
+# each encoded word took 20 MB and a second.  So only names that it knows are looked for: those
+# with an alias, and these few that have none.
+_CODECS = frozenset(aliases.values()).union(
+    "cp1006 cp720 cp737 cp856 cp874 cp875 iso8859_1 koi8_t koi8_u mac_arabic mac_croatian mac_farsi"
+    " mac_romanian utf_8_sig".split()
+)
+_CHARSET_LIMIT = 40  # characters; the longest that Python knows has 21
 
 
 def decode(data: bytes, charset: str) -> str:
@@ -316,7 +328,7 @@ def decode(data: bytes, charset: str) -> str:
     Latin text that is valid UTF-8 by chance is not met in practice); what is not valid in the
     claimed charset is tried as UTF-8, then read as Windows-1252.
     """
-    name = charset.strip(" '\"").lower()
+    name = charset[: 2 * _CHARSET_LIMIT].strip(" '\"").lower()
     if data.isascii() and b"\x00" not in data and not name.startswith(_SEVEN_BIT):
         return data.decode("ascii")
     name = _SUPERSETS.get(name, name).replace("iso_8859", "iso-8859")
@@ -324,6 +336,8 @@ def decode(data: bytes, charset: str) -> str:
         name = ""
     if name.startswith(_UTF_16) or (not name and data.count(0) * 4 > len(data)):
         return _decode_utf16(data, name)
+    if not _is_codec(name):
+        name = ""
     single = not name or name.startswith(_SINGLE_BYTE)
     candidates: tuple[str, ...] = ("utf-8", name) if single else (name, "utf-8")
     if data.isascii() and name.startswith(_SEVEN_BIT):
@@ -344,6 +358,14 @@ def decode(data: bytes, charset: str) -> str:
         return data.decode("cp1252")
     except UnicodeDecodeError:
         return data.decode("latin-1")
+
+
+def _is_codec(name: str) -> bool:
+    """Return whether Python has a codec that goes by this name."""
+    if len(name) > _CHARSET_LIMIT:
+        return False
+    name = normalize_encoding(name)
+    return name in aliases or name.replace(".", "_") in aliases or name in _CODECS
 
 
 def _decode_utf16(data: bytes, name: str) -> str:
