@@ -1,3 +1,4 @@
+import json
 import signal
 import threading
 import time
@@ -5,9 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from any_mail import mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nbspam.model.json_file import token_key
 from nbspam.reading.message import Message, Part, parse, parse_text
 from nbspam.tokens.headers import TRACE
 from nbspam.tokens.tokenizer import message_tokens
@@ -210,6 +213,16 @@ def test_any_bytes_have_good_tokens(data, content_type):
     assert_good(message_tokens(parse(head + data)))
 
 
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(mails())
+def test_any_mail_has_good_tokens_that_a_model_can_hold(raw):
+    found = message_tokens(parse(raw))
+    assert_good(found)
+    for token in found:
+        assert type(token) is str
+        assert token == json.loads(token_key(token).encode())
+
+
 @settings(deadline=None, max_examples=200)
 @given(DECODED | SOUP, DECODED | SOUP)
 def test_any_headers_have_good_tokens(one, two):
@@ -356,3 +369,20 @@ def test_headers_of_any_make_take_bounded_time(pattern):
     parts = [Part("application/zip", "", text)]
     with bounded_time():
         message_tokens(Message(headers, parts))
+
+
+@settings(deadline=None, max_examples=40, derandomize=True)
+@given(mails(), st.data())
+def test_four_times_the_mail_takes_about_four_times_as_long(raw, data):
+    """Repeat a piece of any mail: of its header, of a part with its boundary, of its text."""
+    at = data.draw(st.integers(0, len(raw)))
+    unit = raw[at : at + data.draw(st.integers(1, 200))] or b"x"
+
+    def seconds(size):
+        start = time.process_time()
+        message_tokens(parse(raw[:at] + unit * (size // len(unit)) + raw[at:]))
+        return time.process_time() - start
+
+    few, many = seconds(SIZE // 4), seconds(SIZE)
+    # What is short is lost in the noise; 12 leaves room for it, 16 would be a square.
+    assert many < max(0.5, 12 * few)
