@@ -47,7 +47,7 @@ def model(data: bytes) -> None:
             if whole:
                 assert lookup.head == whole.head
                 known = {token: whole.counts[token] for token in wanted if token in whole.counts}
-                assert in_place == known
+                assert in_place.items() <= known.items()  # a line with other spaces is passed over
     except ModelError as error:
         check(error)
 

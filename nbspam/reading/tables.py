@@ -404,8 +404,9 @@ def _parquet_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
         raise TableError(
             f"{path}: reading Parquet needs pyarrow; install it with: pip install 'nbspam[parquet]'"
         ) from error
-    except (ValueError, OSError) as error:
-        raise TableError(f"{path}: not a Parquet file ({error}); check it") from error
+    except Exception as error:  # noqa: BLE001 (of a damaged file pandas and pyarrow say anything)
+        reason = " ".join(str(error).split())[:200]
+        raise TableError(f"{path}: not a Parquet file ({reason}); check it") from error
     cells = frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None)
     return [str(name) for name in frame.columns], (
         (number, [_cell(value) for value in row]) for number, row in enumerate(cells, 1)

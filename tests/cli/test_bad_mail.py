@@ -1,0 +1,219 @@
+"""Every message gets a verdict, in bounded time and memory: the whole program, on the worst mail.
+
+Each bound is a ratio to a plain mail of 16 MB, measured in the same run; time is CPU time, so that
+other work on the machine does not count.
+"""
+
+import base64
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from nbspam.reading.message import BYTES_LIMIT
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="Linux alone tells a process's peak memory"
+)
+
+MB = 1 << 20
+MOST_TIMES = 10  # as long as the plain mail; the slowest, of nothing but different words, takes 4
+MOST_MEMORY = 8 * BYTES_LIMIT  # beside the program itself; MIME 20 deep copies what is in it
+HEAD = b"From: a@example.org\nSubject: a case\n"
+PLAIN = HEAD + b"\n" + b"some words in a line of mail\n" * (16 * MB // 29)
+# rusage's peak would be that of the process that forked.
+MEASURED = """
+import sys
+from nbspam.cli import main
+try:
+    main()
+finally:
+    sys.stdout.flush()
+    peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    print(peak.split()[1], file=sys.stderr)
+"""
+
+
+def repeated(unit: bytes, size: int = 100 * MB) -> bytes:
+    return unit * (size // len(unit))
+
+
+def encoded(encoding: str, body: bytes) -> bytes:
+    return HEAD + f"Content-Transfer-Encoding: {encoding}\n\n".encode() + body
+
+
+def typed(content_type: str, body: bytes) -> bytes:
+    return HEAD + f"Content-Type: {content_type}\n\n".encode() + body
+
+
+def multipart(parts: bytes) -> bytes:
+    return typed("multipart/mixed; boundary=b", parts)
+
+
+def nested(depth: int) -> bytes:
+    levels = (b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (i, i) for i in range(depth))
+    return HEAD + b"".join(levels) + b"\n"
+
+
+def each_other_charset(count: int) -> bytes:
+    return b"".join(b"=?x%d?q?=E4?= " % i for i in range(count))
+
+
+CASES = {
+    "empty": lambda: b"",
+    "a NUL": lambda: b"\0",
+    "100 MB of words": lambda: HEAD + b"\n" + repeated(b"some words in a line of mail\n"),
+    "100 MB on one line": lambda: HEAD + b"\n" + repeated(b"x"),
+    "100 MB of NULs": lambda: HEAD + b"\n" + bytes(100 * MB),
+    "100 MB of bare CRs": lambda: HEAD + b"\n" + repeated(b"a b\r"),
+    "100 MB of base64": lambda: encoded("base64", repeated(base64.encodebytes(b"free " * 99))),
+    "100 MB of base64 that is none": lambda: encoded("base64", repeated(b"d29yZA =!?\n")),
+    "100 MB of quoted-printable": lambda: encoded("quoted-printable", repeated(b"=E4 a=\n")),
+    "100 MB of UTF-16": lambda: b"\xff\xfe" + repeated("Subject: a\n\nwörd ".encode("utf-16-le")),
+    "100 MB of HTML": lambda: typed("text/html", repeated(b"<p>some <b>words</b> here\n")),
+    "100 MB of header": lambda: HEAD + b"X-A: " + repeated(b"x"),
+    "500 KB of different words": lambda: (
+        HEAD + b"\n" + b" ".join(map(bytes, itertools.product(b"abcdefghijklmnopqr", repeat=4)))
+    ),
+    "10,000 headers": lambda: b"".join(b"X-Many-%d: value\n" % i for i in range(10_000)) + b"\nx",
+    "100,000 times the same header": lambda: HEAD + b"Received: from a by b\n" * 100_000 + b"\nx",
+    "parts full of headers in no charset": lambda: multipart(
+        (b"--b\n" + b"a:\xe4\n" * 50_000 + b"\n") * 60
+    ),
+    "MIME 1,000 deep": lambda: nested(1_000) + b"at the bottom\n",
+    "MIME 19 deep, 16 MB at the bottom": lambda: nested(19) + repeated(b"free words\n", 16 * MB),
+    "messages 1,000 deep": lambda: typed("message/rfc822", b"") * 1_000,
+    "10,000 parts": lambda: multipart(b"--b\n\npart\n" * 10_000),
+    "a part in each charset": lambda: multipart(
+        b"".join(
+            b"--b\nContent-Type: text/plain; charset=%s\n\n\xff\xfe\xe4\0\x1b$B+2AA-\n" % name
+            for name in b"utf-7 utf-16 utf-32 gb2312 hz iso-2022-jp klingon idna zlib big5".split()
+        )
+    ),
+    "a charset of its own in each word": lambda: multipart(
+        (b'--b\nContent-Disposition: x; filename="%s"\n\n' % each_other_charset(15_000)) * 40
+    ),
+    "HTML that never closes": lambda: typed(
+        "text/html", b"<html><style>a</style>" + b"<p style='display:none'><a href=\"x" * 20_000
+    ),
+    "HTML 100,000 deep": lambda: typed("text/html", b"<div><span>free" * 100_000),
+    "a comment that never closes": lambda: typed("text/html", b"<!-- " * 100_000),
+    "Chinese": lambda: typed("text/plain; charset=utf-8", "漢字仮名交じり文".encode() * 20_000),
+    "Unicode tricks": lambda: typed(
+        "text/plain; charset=utf-8", "fr\u200bee ｆｒｅｅ frее 𝐟𝐫𝐞𝐞 ".encode() * 20_000
+    ),
+    "a word of two scripts without end": lambda: typed(
+        "text/plain; charset=utf-8", b"F" * 500_000 + "а".encode()
+    ),
+}
+
+
+class Cost(NamedTuple):
+    seconds: float  # of CPU
+    memory: int  # bytes at the peak
+
+
+def classified(mail: bytes, model: Path) -> tuple[str, Cost]:
+    """Return what classify prints of a mail on standard input, and what it took."""
+    with tempfile.TemporaryFile() as file:
+        file.write(mail)
+        file.seek(0)
+        before = os.times()
+        done = subprocess.run(
+            [sys.executable, "-c", MEASURED, "classify", "-m", str(model)],
+            stdin=file,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        after = os.times()
+    *talk, peak = done.stderr.decode().splitlines()
+    assert (done.returncode, talk) == (0, [])
+    seconds = after.children_user + after.children_system
+    seconds -= before.children_user + before.children_system
+    return done.stdout.decode(), Cost(seconds, int(peak) << 10)
+
+
+@pytest.fixture(scope="module")
+def plain(sms_model):
+    """Return what a plain mail of 16 MB takes, and the memory of an empty one."""
+    return classified(PLAIN, sms_model)[1], classified(b"", sms_model)[1].memory
+
+
+@pytest.mark.parametrize("mail", CASES.values(), ids=CASES.keys())
+def test_every_mail_gets_a_verdict_in_bounded_time_and_memory(mail, sms_model, plain):
+    usual, program = plain
+    out, cost = classified(mail(), sms_model)
+    verdict, probability, source = out.rstrip("\n").split("\t")
+    assert (verdict in ("spam", "ham"), source) == (True, "-")
+    assert 0 <= float(probability) <= 1
+    assert cost.seconds <= MOST_TIMES * usual.seconds
+    assert cost.memory <= program + MOST_MEMORY
+
+
+# Learning from it
+
+LEARNED = (
+    *("empty", "a NUL", "10,000 headers", "MIME 1,000 deep", "messages 1,000 deep"),
+    *("a part in each charset", "HTML that never closes", "Chinese", "Unicode tricks"),
+)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Return a folder of bad mail and one of plain mail, each with a damaged archive in it."""
+    for name in ("spam", "ham"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "damaged.gz").write_bytes(b"\x1f\x8b\x08 is no archive")
+    for i, name in enumerate(LEARNED):
+        (tmp_path / "spam" / f"{i}.eml").write_bytes(CASES[name]())
+        (tmp_path / "ham" / f"{i}.eml").write_bytes(HEAD + b"\nlunch at noon\n")
+    return tmp_path / "spam", tmp_path / "ham"
+
+
+def test_bad_mail_can_be_learned_and_what_cannot_is_skipped_counted_and_named(
+    nbspam, folders, tmp_path
+):
+    spam, ham = folders
+    path = tmp_path / "model.json"
+    found = nbspam("train", "--spam", spam, "--ham", ham, "-m", path)
+    assert found.code == 0
+    assert "skipped 2" in found.err
+    assert str(spam / "damaged.gz") in found.err
+    assert str(ham / "damaged.gz") in found.err
+    assert nbspam("model", "check", "-m", path).code == 0
+    found = nbspam("classify", spam / "3.eml", "-m", path)
+    assert (found.code, found.out.split("\t")[0], found.err) == (0, "spam", "")
+
+
+def test_strict_stops_at_a_file_that_cannot_be_read(nbspam, folders, tmp_path, assert_sentence):
+    spam, ham = folders
+    path = tmp_path / "model.json"
+    found = nbspam("train", "--strict", "--spam", spam, "--ham", ham, "-m", path)
+    assert_sentence(found, "damaged.gz", "--strict")
+    assert not path.exists()
+
+
+# Other people's mail, which is not in the repository
+
+
+def test_every_mail_of_a_folder_of_malformed_mail_gets_a_verdict(nbspam, sms_model):
+    """NBSPAM_MALFORMED names a folder, such as other mail parsers' test data, unpacked."""
+    folder = os.environ.get("NBSPAM_MALFORMED")
+    if not folder:
+        pytest.skip("NBSPAM_MALFORMED names no folder of malformed mail")
+    files = [path for path in sorted(Path(folder).rglob("*")) if path.is_file()]
+    assert files
+    for path in files:
+        start = time.process_time()
+        found = nbspam("classify", "-m", sms_model, stdin=path.read_bytes())
+        assert time.process_time() - start < 1, path
+        assert (found.code, found.err) == (0, ""), path
+        assert found.out.split("\t")[0] in ("spam", "ham"), path
+        assert found.out.endswith("\t-\n"), path
