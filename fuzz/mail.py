@@ -6,6 +6,7 @@ PYTHONPATH=. python fuzz/mail.py CORPUS sample_data/odd tests/golden/reading tes
 import io
 
 import atheris
+from budget import fuzz  # beside this file
 
 atheris.enabled_hooks.add("str")  # what a text is compared with guides the search
 with atheris.instrument_imports(include=["nbspam"]):
@@ -14,14 +15,12 @@ with atheris.instrument_imports(include=["nbspam"]):
     from nbspam.reading.message import PARTS_LIMIT, TEXT_LIMIT, is_mail, parse, parse_text
     from nbspam.tokens.tokenizer import message_tokens
 
-from budget import fuzz  # beside this file
-
 LONGEST = 200  # characters of a token
 HTML = b"From: a@example.org\nContent-Type: text/html\n\n"
 
 
 def mail(data: bytes) -> None:
-    """Read the bytes as a mail, as the body of an HTML mail, as a row of a table, and as an mbox."""
+    """Read the bytes as a mail, as the body of an HTML mail, a table's row, and an mbox."""
     is_mail(data)
     for message in (parse(data), parse(HTML + data), parse_text(data.decode("utf-8", "replace"))):
         assert len(message.parts) <= PARTS_LIMIT

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import atheris
+from budget import fuzz  # beside this file
 
 atheris.enabled_hooks.add("str")  # what a text is compared with guides the search
 with atheris.instrument_imports(include=["nbspam", "json"]):
@@ -17,8 +18,6 @@ with atheris.instrument_imports(include=["nbspam", "json"]):
     from nbspam.model.json_file import read_model
     from nbspam.model.lookup import Lookup
     from nbspam.model.verdict import CutOffs, fields, verdict
-
-from budget import fuzz  # beside this file
 
 PATH = Path(tempfile.mkdtemp(prefix="nbspam-fuzz-")) / "model.json"
 TOKENS = {"free", "prize", "meeting", "subject:free", "trace:received:a", "never met", "é", "\\"}

@@ -226,7 +226,7 @@ def labelled_messages(
     named += [(HAM, source) for source in options.pop("ham")]
     for pair in options.pop("label"):
         name, equals, source = pair.partition("=")
-        if not (equals and name.strip() and source):
+        if not (equals and normal_label(name) and source):
             raise OptionError(f"--label {pair!r} is not NAME=SOURCE; try --label promo=promo.mbox")
         named.append((normal_label(name), source))
     if not sources and not named:

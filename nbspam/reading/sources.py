@@ -205,13 +205,17 @@ def _index(path: Path, skips: Skips) -> Iterator[Raw]:
         if not found:
             skips(f"{path}:{number}", "the line is not a label and a file's path")
             continue
+        label = normal_label(found[1])
+        if not label:
+            skips(f"{path}:{number}", "the label has no character that can be shown")
+            continue
         target = path.parent / found[2]
         try:
             there = target.is_file()
         except OSError:  # a name too long for any file
             there = False
         if there:
-            yield Raw(str(target), normal_label(found[1]), target)
+            yield Raw(str(target), label, target)
         else:
             skips(f"{path}:{number}", f"there is no file {str(target)[:200]}")
 
@@ -230,7 +234,10 @@ def _class_folders(path: Path, options: ReadingOptions, skips: Skips) -> Iterato
                 "it lies beside the folders of the classes; give it with --spam or --ham",
             )
     for folder in folders:
-        yield from _folder(folder, normal_label(folder.name), options, skips)
+        if label := normal_label(folder.name):
+            yield from _folder(folder, label, options, skips)
+        else:
+            skips(str(folder), "the folder's name has no character that can be shown")
 
 
 def _is_maildir(path: Path) -> bool:

@@ -400,14 +400,14 @@ def _parquet_rows(path: Path) -> tuple[list[str], Iterator[Row]]:
         content = io.BytesIO(stream.read())  # it is read from both ends, so unpacked first
     try:
         frame = pd.read_parquet(content)
+        cells = frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None)
     except ImportError as error:
         raise TableError(
             f"{path}: reading Parquet needs pyarrow; install it with: pip install 'nbspam[parquet]'"
         ) from error
-    except Exception as error:  # noqa: BLE001 (of a damaged file pandas and pyarrow say anything)
+    except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise TableError(f"{path}: not a Parquet file ({reason}); check it") from error
-    cells = frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None)
     return [str(name) for name in frame.columns], (
         (number, [_cell(value) for value in row]) for number, row in enumerate(cells, 1)
     )

@@ -102,6 +102,12 @@ def test_one_mail_has_no_label(nbspam, sample, tmp_path, assert_sentence):
     assert_sentence(nbspam("train", path, "-m", tmp_path / "m.json"), path, "--spam")
 
 
+@pytest.mark.parametrize("name", ["", " ", "\x01", "\xa0\t"])
+def test_a_label_of_nothing_to_show(nbspam, table, tmp_path, assert_sentence, name):
+    found = nbspam("train", "--label", f"{name}={table}", "-m", tmp_path / "m.json")
+    assert_sentence(found, "--label", "NAME=SOURCE", code=2)
+
+
 def test_a_label_without_a_source(nbspam, tmp_path, assert_sentence):
     found = nbspam("train", "--label", "promo", "-m", tmp_path / "m.json")
     assert_sentence(found, "'promo'", code=2)

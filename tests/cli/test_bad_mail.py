@@ -57,7 +57,9 @@ def multipart(parts: bytes) -> bytes:
 
 
 def nested(depth: int) -> bytes:
-    levels = (b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (i, i) for i in range(depth))
+    levels = (
+        b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (i, i) for i in range(depth)
+    )
     return HEAD + b"".join(levels) + b"\n"
 
 

@@ -1,8 +1,10 @@
 import base64
+import codecs
 import email
 import email.policy
+import encodings
+import itertools
 import json
-import tarfile
 import time
 from email.message import EmailMessage
 from pathlib import Path
@@ -27,8 +29,7 @@ from nbspam.reading.message import (
 
 REPOSITORY = Path(__file__).parents[2]
 GOLDEN = REPOSITORY / "tests" / "golden" / "reading"
-MALFORMED = REPOSITORY.parent / "shared" / "data" / "malformed.tar.xz"
-SECONDS = 5  # generous: each of the bounded cases takes a fraction of one
+SECONDS = 5  # of CPU; generous: each of the bounded cases takes a fraction of one
 
 
 def size(message: Message) -> int:
@@ -36,11 +37,11 @@ def size(message: Message) -> int:
 
 
 def parsed_in_time(raw: bytes) -> Message:
-    start = time.perf_counter()
+    start = time.process_time()
     message = parse(raw)
     for name, _ in message.headers[:10]:
         message.header(name)
-    assert time.perf_counter() - start < SECONDS
+    assert time.process_time() - start < SECONDS
     assert size(message) <= TEXT_LIMIT
     assert len(message.parts) <= PARTS_LIMIT
     assert len(message.headers) <= HEADERS_LIMIT
@@ -70,20 +71,6 @@ def test_odd_samples_are_parsed(path: Path) -> None:
     message = parsed_in_time(path.read_bytes())
     assert message.parts
     assert bool(message.headers) == (path.stem not in ("empty", "no-headers"))
-
-
-def test_malformed_mails_of_other_parsers() -> None:
-    if not MALFORMED.is_file():
-        pytest.skip(f"{MALFORMED} is not there: other people's mail is not in the repository")
-    count = 0
-    with tarfile.open(MALFORMED) as archive:
-        for entry in archive:
-            file = archive.extractfile(entry) if entry.isfile() else None
-            if file:
-                message = parsed_in_time(file.read())
-                assert message.parts, entry.name
-                count += 1
-    assert count == 726
 
 
 # Bounds
@@ -141,6 +128,11 @@ def test_10000_parts() -> None:
 
 
 MULTIPART = b"Subject: x\nContent-Type: multipart/digest; boundary=b\n\n"
+NUMBERS = itertools.count()
+
+
+def words_in_charsets_of_their_own(count: int) -> bytes:
+    return b"".join(b"=?x%d?q?=E4?=" % next(NUMBERS) for _ in range(count))
 
 
 @pytest.mark.parametrize(
@@ -165,6 +157,12 @@ MULTIPART = b"Subject: x\nContent-Type: multipart/digest; boundary=b\n\n"
         MULTIPART + b"--b\n\n" + b"--bx\n" * 3_000_000,
         MULTIPART + (b"--b\n\n" + b"Subject: x\n" * 24_000) * 60,
         MULTIPART + (b"--b\n\nSubject: " + b"x" * 250_000 + b"\n\n") * 60,
+        MULTIPART + (b"--b\n" + b"a:\xe4\n" * 50_000 + b"\n") * 60,
+        MULTIPART
+        + b"--b\nContent-Type: x/y; name="
+        + (words_in_charsets_of_their_own(15_000) + b"\n\n\n--b\nContent-Type: x/y; name=") * 60,
+        MULTIPART + (b"--b\nContent-Type: x/y" + b";a*=b%E4" * 30_000 + b"\n\n") * 60,
+        MULTIPART + (b"--b\nContent-Disposition: x; filename=" + b"w " * 125_000 + b"\n\n") * 60,
         b"Subject: x\nContent-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n" * 20
         + b"!?" * 8_000_000,
     ],
@@ -172,6 +170,25 @@ MULTIPART = b"Subject: x\nContent-Type: multipart/digest; boundary=b\n\n"
 )
 def test_no_input_takes_more_than_linear_time(raw: bytes) -> None:
     parsed_in_time(raw)
+
+
+def test_charsets_that_nobody_knows_are_not_kept_in_memory() -> None:
+    """Python remembers each name that it looked for in vain, as long as the process lives."""
+    before = len(encodings._cache)  # type: ignore[attr-defined]
+    for _ in range(100):
+        parse(b"Content-Type: text/plain; charset=nobody-%d\n\n\xe4" % next(NUMBERS))
+    parse(b"Subject: x\nContent-Type: x/y; name=" + words_in_charsets_of_their_own(100))
+    assert len(encodings._cache) == before  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "name",
+    "UTF8 latin1 ISO_8859-15 l9 cp1251 windows_1251 koi8-u mac-romanian cp737 iso8859-1".split(),
+)
+def test_charsets_by_any_name_that_python_knows(name: str) -> None:
+    data = "é" if codecs.lookup(name).name in ("utf-8", "iso8859-1", "iso8859-15") else "я"
+    data = "ă" if "mac" in name else "Ω" if name == "cp737" else data
+    assert decode(data.encode(name), name) == data
 
 
 # Properties

@@ -33,3 +33,11 @@ def test_strict_stops_at_the_first() -> None:
     skips = Skips(strict=True)
     with pytest.raises(SourceError, match=r"^a\.tsv:3: the row has no text; .*--strict"):
         skips("a.tsv:3", "the row has no text")
+
+
+def test_what_is_skipped_cannot_command_a_terminal_or_break_its_line() -> None:
+    skips = Skips()
+    skips("a\nb\x1b[2J\x85", "cannot be read")
+    assert skips.named == ["a\ufffdb\ufffd[2J\ufffd: cannot be read"]
+    with pytest.raises(SourceError, match=r"^a.b: cannot be read; mend it"):
+        Skips(strict=True)("a\nb", "cannot be read")

@@ -136,6 +136,16 @@ def test_bad_line_of_an_index_is_skipped_and_named(tmp_path: Path) -> None:
     assert skips.named == [f"{tmp_path}/a.index:1: the line is not a label and a file's path"]
 
 
+def test_label_of_nothing_to_show_is_none(tmp_path: Path) -> None:
+    put(tmp_path, "1", "ham/2", "\x01/3")
+    put(tmp_path, "a.index", content=b"\x02\x00 1\nspam 1\n")
+    skips = Skips()
+    assert with_labels(tmp_path / "a.index", tmp_path, skips) == [("1", "spam")]
+    assert "a.index:1: the label" in skips.named[0]
+    assert with_labels(tmp_path, tmp_path, skips) == [("ham/2", "ham")]
+    assert "/\ufffd: the folder's name" in skips.named[-1]
+
+
 def test_strict_stops_at_a_missing_file_of_an_index(tmp_path: Path) -> None:
     put(tmp_path, "a.index", content=b"spam gone\n")
     with pytest.raises(SourceError, match=r"a\.index:1: there is no file .*gone; .*--strict"):

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import lzma
+import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -119,6 +120,28 @@ def test_parquet_with_numbers_nothing_and_booleans(tmp_path: Path) -> None:
 def test_parquet_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(TableError, match=r"a\.parquet: not a Parquet file .*; check it"):
         rows(file(tmp_path, "a.parquet", b"PAR1 and then no more"))
+
+
+def test_damaged_parquet_is_rows_or_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pd.DataFrame({"label": ["ham", "spam"] * 9, "text": ["lunch", "prize"] * 9}).to_parquet(path)
+    whole = path.read_bytes()
+    chance = random.Random(0)
+    sentences = 0
+    for _ in range(150):
+        damaged = bytearray(whole)
+        for _ in range(chance.choice([1, 1, 3])):
+            damaged[chance.randrange(len(whole))] = chance.randrange(256)
+        path.write_bytes(
+            damaged[: chance.choice([len(whole), len(whole), chance.randrange(len(whole))])]
+        )
+        try:
+            rows(path)
+        except TableError as error:
+            sentences += 1
+            assert str(error).startswith(f"{path}: ")
+            assert "\n" not in str(error)
+    assert sentences > 10
 
 
 def test_sample_data_is_read_whole() -> None:

@@ -10,17 +10,22 @@ import quopri
 from hypothesis import strategies as st
 
 CHARSETS = st.sampled_from(
-    "utf-8 us-ascii iso-8859-1 windows-1251 koi8-r utf-7 utf-16 utf-16le utf-32 gb2312 big5 hz "
-    "iso-2022-jp iso-2022-kr shift_jis euc-kr klingon x-unknown idna hex rot13 unicode_escape".split()
-    + ["", '"utf-8', "utf-8;", "ütf-8", "u\0tf-8", "x" * 90, "=?utf-8?q?utf-8?="]
+    [
+        *"utf-8 us-ascii iso-8859-1 windows-1251 koi8-r utf-7 utf-16 utf-16le utf-32".split(),
+        *"gb2312 big5 hz iso-2022-jp iso-2022-kr shift_jis euc-kr klingon x-unknown".split(),
+        *"idna hex rot13 unicode_escape".split(),
+        *("", '"utf-8', "utf-8;", "ütf-8", "u\0tf-8", "x" * 90, "=?utf-8?q?utf-8?="),
+    ]
 )
 ENCODINGS = st.sampled_from(
-    "7bit 8bit binary base64 quoted-printable BASE64 x-uuencode base64;x".split() + ["", "base 64"]
+    [*"7bit 8bit binary base64 quoted-printable BASE64 x-uuencode base64;x".split(), "", "base 64"]
 )
 TYPES = st.sampled_from(
-    "text/plain text/html text/calendar application/pdf image/png message/delivery-status "
-    "application/xhtml+xml text TEXT/HTML / text/ */*".split()
-    + ["", "text/html; charset", "text/plain; ;;=", "text/\x1b[2J"]
+    [
+        *"text/plain text/html text/calendar application/pdf image/png TEXT/HTML".split(),
+        *"application/xhtml+xml message/delivery-status text / text/ */*".split(),
+        *("", "text/html; charset", "text/plain; ;;=", "text/\x1b[2J"),
+    ]
 )
 BOUNDARIES = st.sampled_from(["b", "bb", "=_b.1", 'b"', "b b", "-", "", "ü", "x" * 80])
 DISPOSITIONS = st.sampled_from(
@@ -40,7 +45,17 @@ HTML = st.sampled_from(
 )
 SCRIPTS = st.sampled_from(
     [
-        *("fr\u200bee", "ｆｒｅｅ", "frее", "𝐟𝐫𝐞𝐞", "漢字仮名", "ภาษาไทย", "हिन्दी", "👩\u200d👩", "\u0300"),
+        *(
+            "fr\u200bee",
+            "ｆｒｅｅ",
+            "frее",
+            "𝐟𝐫𝐞𝐞",
+            "漢字仮名",
+            "ภาษาไทย",
+            "हिन्दी",
+            "👩\u200d👩",
+            "\u0300",
+        ),
         *("\ufeff", "\u202e", "ﬃ", "İ", "ß", "$1,000.00", "0" * 40, "http://a@b.example:81/c%20"),
         *("www.", "!!!", "WORD", "a-b'c", "\x1b[2J", "\x85", "\u2028", "\r", "\n", " ", "word"),
     ]
@@ -53,9 +68,11 @@ WORDS = st.one_of(
 HEADERS = st.builds(
     "{}: {}".format,
     st.sampled_from(
-        "Subject From To Reply-To Message-ID Received X-Mailer Content-Type Content-Disposition "
-        "Content-Transfer-Encoding X-Spam-Status Status Date MIME-Version X-Thing".split()
-        + ["Subject ", "Sübject", "", ":", "X-" + "a" * 100]
+        [
+            *"Subject From To Reply-To Message-ID Received X-Mailer Date MIME-Version".split(),
+            *"Content-Type Content-Disposition Content-Transfer-Encoding X-Thing".split(),
+            *("X-Spam-Status", "Status", "Subject ", "Sübject", "", ":", "X-" + "a" * 100),
+        ]
     ),
     st.lists(WORDS, max_size=3).map("\n ".join),
 )
@@ -130,7 +147,9 @@ def spoiled(draw, raw: bytes) -> bytes:
                 st.just(b""),
                 st.just(2 * raw[at:end]),
                 st.binary(max_size=6),
-                st.sampled_from([b"\n", b"\n\n", b"\0", b"\xff", b"--", b"\xe4", b":", b'"', b"\x1b$B"]),
+                st.sampled_from(
+                    [b"\n", b"\n\n", b"\0", b"\xff", b"--", b"\xe4", b":", b'"', b"\x1b$B"]
+                ),
             )
         )
         raw = raw[:at] + piece + raw[end:]
