@@ -1,27 +1,29 @@
 """What every fuzz target holds an input to besides being right: little time and little memory.
 
-Not part of the test suite: needs `pip install atheris` beside nbspam.  A target is run with
+Not part of the test suite: it needs atheris (`pip install atheris`) beside nbspam.  A target is
+run from the root of the repository for as many seconds as one likes:
 
-    PYTHONPATH=. python fuzz/mail.py CORPUS [SEEDS]... [-max_total_time=600]
+    PYTHONPATH=. python fuzz/mail.py CORPUS -max_total_time=600
 
-from the root of the repository.  CORPUS is an empty folder, which the run fills with inputs that
-reach new code; each target's docstring names good SEEDS.  An input that fails is written to
-crash-…, and run again with `python fuzz/mail.py crash-…`.
+CORPUS is a folder that the run fills with inputs that reach new code, and begins with the next
+time.  An input that fails is written to crash-…, and `python fuzz/mail.py crash-…` runs it again.
 """
 
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import atheris
 
-SECONDS = 1  # of CPU for one input, under instrumentation; a plain one of this size takes 0.02
+SECONDS = 1  # of CPU for one input, under instrumentation; most take a few thousandths
 BYTES = 1 << 16
 MEBIBYTES = 1024  # of the whole process; above this libFuzzer ends it
 HUNG = 30  # seconds after which libFuzzer ends a process that does not come back
 
 
-def fuzz(target: Callable[[bytes], None]) -> None:
+def fuzz(target: Callable[[bytes], None], seeds: Iterable[bytes]) -> None:
     """Run `target` on one input after another until it raises, is slow, or the time is up."""
 
     def timed(data: bytes) -> None:
@@ -31,8 +33,14 @@ def fuzz(target: Callable[[bytes], None]) -> None:
         if spent > SECONDS:
             raise AssertionError(f"{len(data)} bytes took {spent:.1f} s")
 
-    given = {argument.partition("=")[0] for argument in sys.argv}
-    bounds = {"-max_len": BYTES, "-rss_limit_mb": MEBIBYTES, "-timeout": HUNG}
-    more = [f"{option}={value}" for option, value in bounds.items() if option not in given]
-    atheris.Setup([*sys.argv, *more], timed)
+    options = [argument for argument in sys.argv[1:] if argument.startswith("-")]
+    given = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
+    if given and not Path(given[0]).is_file():
+        Path(given[0]).mkdir(exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="nbspam-seeds-"))
+        for number, seed in enumerate(seeds):
+            (folder / str(number)).write_bytes(seed)
+        given.append(str(folder))
+    bounds = [f"-max_len={BYTES}", f"-rss_limit_mb={MEBIBYTES}", f"-timeout={HUNG}"]
+    atheris.Setup([sys.argv[0], *given, *bounds, *options], timed)  # the last of two options holds
     atheris.Fuzz()

@@ -1,9 +1,10 @@
 """Any bytes are a message with tokens: they parse, and every token can be written and printed.
 
-PYTHONPATH=. python fuzz/mail.py CORPUS sample_data/odd tests/golden/reading tests/golden/tokens
+PYTHONPATH=. python fuzz/mail.py CORPUS -max_total_time=600
 """
 
 import io
+from pathlib import Path
 
 import atheris
 from budget import fuzz  # beside this file
@@ -16,6 +17,12 @@ with atheris.instrument_imports(include=["nbspam"]):
     from nbspam.tokens.tokenizer import message_tokens
 
 LONGEST = 200  # characters of a token
+ROOT = Path(__file__).parents[1]
+SEEDS = [
+    *(ROOT / "sample_data").rglob("*.eml"),
+    *(ROOT / "tests" / "golden").rglob("*.eml"),
+    *(ROOT / "tests" / "golden").rglob("*.txt"),
+]
 HTML = b"From: a@example.org\nContent-Type: text/html\n\n"
 
 
@@ -35,4 +42,4 @@ def mail(data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    fuzz(mail)
+    fuzz(mail, (path.read_bytes() for path in SEEDS))

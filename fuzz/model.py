@@ -1,10 +1,11 @@
 """Any file is a model that scores, or is refused in one sentence; read whole or in place.
 
-PYTHONPATH=. python fuzz/model.py CORPUS fuzz/seeds/model
+PYTHONPATH=. python fuzz/model.py CORPUS -max_total_time=600
 """
 
 import math
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import atheris
@@ -15,12 +16,16 @@ with atheris.instrument_imports(include=["nbspam", "json"]):
     from nbspam.errors import ModelError
     from nbspam.model.classifier import Classifier
     from nbspam.model.explanation import explain
+    from nbspam.model.head import SCORINGS
     from nbspam.model.json_file import read_model
     from nbspam.model.lookup import Lookup
+    from nbspam.model.settings import Settings
+    from nbspam.model.update import Lessons, learn
     from nbspam.model.verdict import CutOffs, fields, verdict
 
 PATH = Path(tempfile.mkdtemp(prefix="nbspam-fuzz-")) / "model.json"
 TOKENS = {"free", "prize", "meeting", "subject:free", "trace:received:a", "never met", "é", "\\"}
+DIGESTS = ["0" * 32, "7" * 32, "f" * 32]
 SENTENCE = 600  # characters
 
 
@@ -34,6 +39,7 @@ def model(data: bytes) -> None:
         check(error)
     try:
         with Lookup(PATH) as lookup:
+            lookup.learned(DIGESTS)
             wanted = {*TOKENS, *list(whole.counts)[:100]} if whole else TOKENS
             in_place = lookup.counts(wanted)
             classifier = Classifier(lookup.head, lookup.counts)
@@ -51,6 +57,23 @@ def model(data: bytes) -> None:
         check(error)
 
 
+def seeds() -> Iterator[bytes]:
+    """Yield small whole models, of both scorings, of two classes and of three, with a ledger."""
+    for scoring in SCORINGS:
+        for label in ("spam", "promo"):
+            PATH.unlink(missing_ok=True)
+            lessons = Lessons()
+            found = [("ham", ["meeting", "é"]), ("spam", ["free", "trace:received:a"])]
+            found.append((label, ["\\", "prize", "subject:free"]))
+            messages = [
+                (name, tokens, digest)
+                for (name, tokens), digest in zip(found, DIGESTS, strict=True)
+            ]
+            lessons.read(PATH, messages, remember=True)
+            learn(PATH, lessons, Settings(scoring=scoring))
+            yield PATH.read_bytes()
+
+
 def check(error: ModelError) -> None:
     """Hold an error to the promise: one sentence of a line, that names the file."""
     text = str(error)
@@ -61,4 +84,4 @@ def check(error: ModelError) -> None:
 
 
 if __name__ == "__main__":
-    fuzz(model)
+    fuzz(model, seeds())

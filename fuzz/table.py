@@ -2,9 +2,10 @@
 
 The input's first byte chooses the file's ending, the rest is the file.
 
-PYTHONPATH=. python fuzz/table.py CORPUS fuzz/seeds/table sample_data
+PYTHONPATH=. python fuzz/table.py CORPUS -max_total_time=600
 """
 
+import gzip
 import tempfile
 from pathlib import Path
 
@@ -20,6 +21,21 @@ with atheris.instrument_imports(include=["nbspam", "csv", "json"]):
     from nbspam.reading.tables import TableOptions
 
 SUFFIXES = (".tsv", ".csv", ".jsonl", "", ".parquet", ".index", ".csv.gz", ".txt")
+TSV = b"ham\thello there\nspam\tfree prize\n" * 3
+SEEDS = (
+    b"\x00" + TSV,
+    b'\x00"label"\t"text"\n"spam"\t"a\tb"\n"ham"\t"c"\n',
+    b'\x01label,text\nspam,"free, ""prize"""\nham,"two\nlines"\nspam,"open\nham,c"d\n',
+    b"\x01v1,v2,,,\nham,a,b,,\nspam,'x,,,\n",
+    b"\x09" + "\ufefflabel,text\nspam,free\n".encode("utf-16-le"),
+    b'\x02{"label":"spam","text":"free"}\n{"label":0,"text":null}\n[1]\n{"text":"\\ud800"}\n',
+    b"\x03" + TSV,
+    b"\x03From a Mon Nov 20 10:00:00 2023\nSubject: x\n\nbody\n",
+    b"\x05spam table.index\nham ../b\n",
+    b"\x06" + gzip.compress(TSV.replace(b"\t", b",")),
+    b"\x10spam\tfree \xe9\nham\tx\n",
+    b"\xf7one message\nanother\n",
+)
 FOLDER = Path(tempfile.mkdtemp(prefix="nbspam-fuzz-"))
 
 
@@ -49,4 +65,4 @@ def table(data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    fuzz(table)
+    fuzz(table, SEEDS)
