@@ -31,6 +31,7 @@ _ROW_LINES_LIMIT = 1_000  # a row over more lines is an opening quote that nothi
 _LINE_LIMIT = 4 << 20  # bytes of one line
 _FAILURES_LIMIT = 20
 _SAMPLE_CHARACTERS = 1 << 20  # of the rows looked at, so that huge cells are not all held
+_NAMES_SHOWN, _NAME_SHOWN = 20, 40  # columns, and characters of each, that a sentence holds
 _CELL_LIMIT = 16 << 20  # characters of a quoted cell
 _QUOTED = re.compile(r'"[^"]*"')
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -103,7 +104,10 @@ class _Columns:
         widths = [len(row) for row in sample] or [len(header or ())]
         self.width = len(header) if header else max(set(widths), key=widths.count)
         names = list(header or ()) or [str(n + 1) for n in range(self.width)]
-        shown = ", ".join(repr(name) for name in names if name)
+        named_ones = [name for name in names if name]
+        shown = ", ".join(repr(name[:_NAME_SHOWN]) for name in named_ones[:_NAMES_SHOWN])
+        if len(named_ones) > _NAMES_SHOWN:
+            shown += f" and {len(named_ones) - _NAMES_SHOWN} more"
         lower = [name.lower() for name in names]
 
         def named(option: str, wanted: str) -> int:

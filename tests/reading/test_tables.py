@@ -343,6 +343,17 @@ def test_unknown_column_is_an_error_that_shows_the_others(tmp_path: Path) -> Non
         rows(path, text_column="words")
 
 
+def test_error_shows_few_of_many_columns(tmp_path: Path) -> None:
+    path = file(tmp_path, "a.csv", b"x" * 500 + b"," * 100_000 + b"\n1,2,3\n")
+    with pytest.raises(TableError) as error:
+        rows(path, label_column="colour")
+    assert len(str(error.value)) < 1_000
+    path = file(tmp_path, "b.csv", b"a,b" * 100_000 + b"\n1,2\n")
+    with pytest.raises(TableError, match=r"'20' and \d+ more") as error:
+        rows(path, label_column="colour")
+    assert len(str(error.value)) < 1_000
+
+
 def test_label_by_content(tmp_path: Path) -> None:
     lines = [
         f"{n}\ten\tmessage number {n} of many\t{'junk' if n % 3 else 'good'}" for n in range(12)
