@@ -213,7 +213,7 @@ def test_any_bytes_have_good_tokens(data, content_type):
     assert_good(message_tokens(parse(head + data)))
 
 
-@settings(deadline=None, max_examples=300, derandomize=True)
+@settings(deadline=None, max_examples=200, derandomize=True)
 @given(mails())
 def test_any_mail_has_good_tokens_that_a_model_can_hold(raw):
     found = message_tokens(parse(raw))
@@ -371,7 +371,7 @@ def test_headers_of_any_make_take_bounded_time(pattern):
         message_tokens(Message(headers, parts))
 
 
-@settings(deadline=None, max_examples=40, derandomize=True)
+@settings(deadline=None, max_examples=25, derandomize=True)
 @given(mails(), st.data())
 def test_four_times_the_mail_takes_about_four_times_as_long(raw, data):
     """Repeat a piece of any mail: of its header, of a part with its boundary, of its text."""
