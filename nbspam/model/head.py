@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from nbspam.bayes.bernoulli import log_absent_sum, log_priors
 from nbspam.bayes.calibration import SIZE, Calibration
+from nbspam.reading.raw import normal_label
 from nbspam.tokens.tokenizer import RULES
 
 FORMAT = "nbspam-model"
@@ -26,6 +27,7 @@ ORIGINS = (TRAINING, MERGING, DEFAULT)
 ALPHA_MIN, ALPHA_LIMIT = 1e-300, 1e6
 _NATS_LIMIT = 1e15
 MESSAGES_LIMIT = 2**53  # counts are exact in floating point up to here
+_SHOWN = 40  # characters of a wrong value that a sentence holds
 
 
 class Head(NamedTuple):
@@ -113,19 +115,21 @@ def load_head(fields: Any) -> Head:
         raise HeadError("has no valid version; restore it from a copy or train again")
     if version > VERSION:
         raise HeadError(
-            f"is of version {version}, newer than this program's {VERSION}; update nbspam"
+            f"is of version {shown(version)}, newer than this program's {VERSION}; update nbspam"
         )
     tokenizer = fields.get("tokenizer")
     rules = tokenizer.get("rules") if isinstance(tokenizer, dict) else None
     if rules != RULES:
         raise HeadError(
-            f"was made with token rules {rules!r}, this program's are {RULES}; train again"
+            f"was made with token rules {shown(rules)}, this program's are {RULES}; train again"
         )
     try:
         return _load(fields)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        reason = f"has no {error}" if isinstance(error, KeyError) else f"has {error}"
-        raise HeadError(f"is damaged: it {reason}; restore it from a copy or train again") from None
+        reason = f"no {shown(error.args[0])}" if isinstance(error, KeyError) else str(error)
+        raise HeadError(
+            f"is damaged: it has {reason}; restore it from a copy or train again"
+        ) from None
 
 
 def _load(fields: dict[str, Any]) -> Head:
@@ -133,8 +137,9 @@ def _load(fields: dict[str, Any]) -> Head:
     _require(
         isinstance(classes, list)
         and 2 <= len(set(map(str, classes))) == len(classes)
-        and all(isinstance(name, str) and name for name in classes),
-        "no list of two class names or more",
+        # A line end in a name would write a header of its own into passed mail.
+        and all(isinstance(name, str) and name and normal_label(name) == name for name in classes),
+        "no list of two class names or more, each fit to stand in a line",
     )
     _require(_are_counts(messages, len(classes)), "no message count per class")
     alpha, prior, positive = fields["alpha"], fields["prior"], fields["positive"]
@@ -143,7 +148,7 @@ def _load(fields: dict[str, Any]) -> Head:
     _require(positive is None or positive in classes, "a positive class that is none of its own")
     _require(positive is not None or len(classes) > 2, "no positive class")
     _require(len(classes) > 2 or positive == classes[1], "its positive class in the wrong place")
-    _require(fields["scoring"] in SCORINGS, f"an unknown scoring {fields['scoring']!r}")
+    _require(fields["scoring"] in SCORINGS, f"an unknown scoring {shown(fields['scoring'])}")
     _require(fields["calibrated_by"] in ORIGINS, "a calibration of unknown origin")
     cutoff = fields["spam_cutoff"]
     _require(_is_number(cutoff) and 0 <= cutoff <= 1, "a spam cut-off not within 0 and 1")
@@ -216,6 +221,12 @@ def _load_having(row: Any, messages: int) -> dict[int, int]:
         "a token counted in more messages than there are",
     )
     return loaded
+
+
+def shown(value: object) -> str:
+    """Return a value out of a file as a sentence can hold it: short, on one line, in ASCII."""
+    text = ascii(value)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
 def _require(condition: object, otherwise: str) -> None:

@@ -30,13 +30,14 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from nbspam.errors import ModelError
-from nbspam.model.head import Head, HeadError, dump_head, load_head
+from nbspam.model.head import Head, HeadError, dump_head, load_head, shown
 from nbspam.model.replacing import locked, replace
 
 TOKENS_LINE = b'"tokens": {\n'
 LEARNED_LINE = b'},"learned": {\n'
 END = b"}}\n"
 _DIGEST = re.compile("[0-9a-f]{32}")
+_HALF = re.compile("[\ud800-\udfff]")  # JSON can spell half of a character; no file can hold it
 _BATCH = 20_000  # tokens joined at a time when writing
 
 token_key: Callable[[str], str] = encode_basestring  # a token as its line begins, in quotes
@@ -154,8 +155,8 @@ def read_model(path: Path) -> Model:
     with os.fdopen(open_model(path), "rb") as file:
         raw = file.read()
     try:
-        fields = json.loads(raw, object_pairs_hook=_without_duplicates, parse_constant=_refuse)
-    except _DuplicateError as error:
+        fields = json.loads(raw, object_pairs_hook=without_duplicates, parse_constant=_refuse)
+    except DuplicateError as error:
         raise ModelError(
             f"{path}: is damaged: the key {error} stands in it twice;"
             " restore it from a copy or train again"
@@ -190,14 +191,19 @@ def _section(
             or not any(row)
         ):
             raise ModelError(
-                f"{path}: is damaged: the counts {str(row)[:80]} of the {what} {name[:80]!r} make"
+                f"{path}: is damaged: the counts {shown(row)} of the {what} {shown(name)} make"
                 " no sense; restore it from a copy or train again"
+            )
+        if not name.isascii() and _HALF.search(name):
+            raise ModelError(
+                f"{path}: is damaged: the {what} {shown(name)} holds half of a character;"
+                " restore it from a copy or train again"
             )
     keys = [key(name) for name in rows]
     for before, after in itertools.pairwise(["", *keys]):
         if before >= after:
             raise ModelError(
-                f"{path}: is damaged: {after[:80]} stands in the wrong place, and a {what} is"
+                f"{path}: is damaged: {shown(after)} stands in the wrong place, and a {what} is"
                 " found by its order; restore it from a copy or train again"
             )
     return {name: tuple(row) for name, row in rows.items()}
@@ -207,16 +213,17 @@ def _digest_key(digest: str) -> str:
     return digest if _DIGEST.fullmatch(digest) else ""  # which is in no order
 
 
-class _DuplicateError(Exception):
-    pass
+class DuplicateError(Exception):
+    """A key stands twice in an object; the text is the key."""
 
 
-def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return a JSON object's pairs as a dict; raises DuplicateError (for object_pairs_hook)."""
     found = dict(pairs)
     if len(found) != len(pairs):
         keys = sorted(key for key, _ in pairs)
         twice = next(a for a, b in itertools.pairwise(keys) if a == b)
-        raise _DuplicateError(repr(twice))
+        raise DuplicateError(shown(twice))
     return found
 
 

@@ -17,10 +17,19 @@ from pathlib import Path
 
 from nbspam.errors import ModelError
 from nbspam.model.head import FORMAT, Head, HeadError, load_head
-from nbspam.model.json_file import END, LEARNED_LINE, TOKENS_LINE, Row, open_model, token_key
+from nbspam.model.json_file import (
+    END,
+    LEARNED_LINE,
+    TOKENS_LINE,
+    DuplicateError,
+    Row,
+    open_model,
+    token_key,
+    without_duplicates,
+)
 
 _HEAD_CHUNK = 1 << 16
-_HEAD_LIMIT = 16 << 20
+_HEAD_LIMIT = 4 << 20  # a crafted one of 16 MB took a second and 400 MB
 # Stretches no longer than this are read whole.  Measured on 1,000,000 tokens (25 MB) and a mail of
 # 250: 4 KiB 4.4 ms, 8 KiB 4.1 ms, 16 KiB 4.6 ms.
 _BLOCK = 8 << 10
@@ -88,7 +97,8 @@ class Lookup:
 
     def _read_whole(self) -> dict[str, Row]:
         """Return the counts of all tokens: many are found sooner so."""
-        lines = re.compile(rb"^\"(.*)\": \[(.*?)\],?$", re.MULTILINE)
+        # With no way back (*+): a crafted line of 1 MB would be tried from each of its bytes.
+        lines = re.compile(rb'^"([^"\\\n]*+(?:\\.[^"\\\n]*+)*+)": \[([\d, ]*+)\],?$', re.MULTILINE)
         rows: dict[bytes, Row] = {}  # few counts differ
         found: dict[str, Row] = {}
         n, rest = 0, b""
@@ -105,6 +115,10 @@ class Lookup:
                 found[token] = row
             n += whole.count(b"\n") + bool(whole)
             rest = last
+            if len(rest) > _LINE_LIMIT:
+                raise self._damaged("a line in it is too long")
+            if n > self.head.n_tokens:  # not more memory than the head has said
+                raise self._damaged("it has more tokens than it says")
         if len(found) != n:
             raise self._damaged("a line in it is not a token and its counts, or stands there twice")
         return found
@@ -279,10 +293,14 @@ class Lookup:
                 raise self._damaged("it is cut short")
             head = self._read(0, min(4 * len(head), self._size))
         try:
-            fields = json.loads(head[:end].rstrip(b",") + b"}")
+            fields = json.loads(
+                head[:end].rstrip(b",") + b"}", object_pairs_hook=without_duplicates
+            )
             loaded = load_head(fields)
         except HeadError as error:
             raise ModelError(f"{self._path}: {error}") from None
+        except DuplicateError as error:
+            raise self._damaged(f"the key {error} stands in it twice") from None
         except (ValueError, RecursionError):
             raise self._damaged("its head is not JSON") from None
         if self._read(max(0, self._size - len(END)), min(len(END), self._size)) != END:

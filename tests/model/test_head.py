@@ -48,7 +48,7 @@ def test_a_class_without_messages_has_an_impossible_bias_that_survives_too():
 
 
 def test_class_names_of_any_script_survive():
-    head = learn([('häm "1"\n', {"a"}), ("спам\\", {"b"})], positive="спам\\").fit.head
+    head = learn([('häm "1"', {"a"}), ("спам\\", {"b"})], positive="спам\\").fit.head
     assert head == loaded_again(head)
 
 
