@@ -9,10 +9,9 @@ Sources: RFC 5322 (headers), RFC 2045-2047 (MIME), RFC 2231 (parameters).
 
 import binascii
 import re
-from encodings import normalize_encoding
-from encodings.aliases import aliases
 from typing import NamedTuple
 
+from nbspam.reading.charsets import decode
 from nbspam.reading.header import is_known, unmarked
 
 # Bounds.  A spammer chooses the input, so each is a limit on time and memory that no real
@@ -56,7 +55,6 @@ _PARAMETER = re.compile(r';\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]*))'
 _ENCODED_WORD = re.compile(r"=\?([^?\s]{1,40})\?([bBqQ])\?([^?\n]*(?:\?(?!=)[^?\n]*){0,20})\?=")
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]+")
 _PADDING = re.compile(rb"={1,3}[ \t]*(?:\n|\Z)")
-_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def parse_text(text: str) -> Message:
@@ -289,110 +287,6 @@ def decode_base64(data: bytes) -> bytes:
         return data
     digits = digits[: len(digits) - (len(digits) % 4 == 1)]
     return binascii.a2b_base64(digits + b"=" * (-len(digits) % 4))
-
-
-# What software says and what it means; the supersets are what mail readers use (WHATWG's table).
-_SUPERSETS = {
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "x-gbk": "gb18030",
-    "chinesebig5": "big5",
-    "ks_c_5601-1987": "cp949",
-    "euc-kr": "cp949",
-    "shift_jis": "cp932",
-    "shift-jis": "cp932",
-    "x-sjis": "cp932",
-    "unicode-1-1-utf-7": "utf-7",
-}
-# One byte a character, ASCII below 0x80: text in these that is valid UTF-8 is UTF-8.
-_SINGLE_BYTE = ("iso-8859", "iso8859", "latin", "windows-125", "cp125", "koi8", "us-ascii", "ascii")
-# Charsets that say more than ASCII in bytes below 128.
-_SEVEN_BIT = ("utf-7", "unicode-1-1-utf-7", "iso-2022", "csiso2022", "hz")
-_UTF_16 = ("utf-16", "utf16", "utf_16", "ucs-2", "unicode")
-# Codecs that are no charset: their cost is not linear, or their text is code.
-_REFUSED = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"})
-# Python remembers every name it has looked for in vain, for good: a mail of 1 MB with a new one in
-# each encoded word took 20 MB and a second.  So only names that it knows are looked for: those
-# with an alias, and these few that have none.
-_CODECS = frozenset(aliases.values()).union(
-    "cp1006 cp720 cp737 cp856 cp874 cp875 iso8859_1 koi8_t koi8_u mac_arabic mac_croatian mac_farsi"
-    " mac_romanian utf_8_sig".split()
-)
-_CHARSET_LIMIT = 40  # characters; the longest that Python knows has 21
-
-
-def decode(data: bytes, charset: str) -> str:
-    """Return the text of `data`, whose sender claims `charset` ("" for no claim); never raises.
-
-    Claims are often lies.  Valid UTF-8 with bytes above 127 is UTF-8 under any one-byte claim (a
-    Latin text that is valid UTF-8 by chance is not met in practice); what is not valid in the
-    claimed charset is tried as UTF-8, then read as Windows-1252.
-    """
-    name = charset[: 2 * _CHARSET_LIMIT].strip(" '\"").lower()
-    if data.isascii() and b"\x00" not in data and not name.startswith(_SEVEN_BIT):
-        return data.decode("ascii")
-    name = _SUPERSETS.get(name, name).replace("iso_8859", "iso-8859")
-    if not name.isascii() or "\x00" in name or normalize_encoding(name) in _REFUSED:
-        name = ""
-    if name.startswith(_UTF_16) or (not name and data.count(0) * 4 > len(data)):
-        return _decode_utf16(data, name)
-    if not _is_codec(name):
-        name = ""
-    single = not name or name.startswith(_SINGLE_BYTE)
-    candidates: tuple[str, ...] = ("utf-8", name) if single else (name, "utf-8")
-    if data.isascii() and name.startswith(_SEVEN_BIT):
-        candidates = (name,)  # broken, it is valid UTF-8 all the same, and unreadable
-    for candidate in candidates:
-        if candidate in ("iso-8859-1", "latin1", "us-ascii", "ascii", ""):
-            continue
-        try:
-            return _valid(data.decode(candidate))
-        except (LookupError, ValueError):  # no such charset; not valid in it
-            continue
-    if name and not name.startswith((*_SINGLE_BYTE, "utf-8", "utf8")):
-        try:  # a multi-byte text with a broken character is still mostly that text
-            return _valid(data.decode(name, "replace"))
-        except (LookupError, ValueError):
-            pass
-    try:
-        return data.decode("cp1252")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
-
-
-def _is_codec(name: str) -> bool:
-    """Return whether Python has a codec that goes by this name."""
-    if len(name) > _CHARSET_LIMIT:
-        return False
-    name = normalize_encoding(name)
-    return name in aliases or name.replace(".", "_") in aliases or name in _CODECS
-
-
-def _decode_utf16(data: bytes, name: str) -> str:
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return data.decode("utf-16", "replace")
-    zeros = data.count(0)
-    odd, even = data[1::2].count(0), data[::2].count(0)
-    little = odd > even or (odd == even and name.endswith("le"))
-    codec = "utf-16-le" if little else "utf-16-be"
-    if 4 * zeros >= len(data):
-        return data.decode(codec, "replace")
-    # Claimed, but hardly a zero byte in it: another script than Latin, or a lie.
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        pass
-    try:
-        if data.count(b" ") * 20 > len(data):
-            return decode(data, "us-ascii")
-        return data[: len(data) & ~1].decode(codec)
-    except UnicodeDecodeError:
-        return decode(data, "us-ascii")
-
-
-def _valid(text: str) -> str:
-    """Return the text without lone surrogates, which UTF-7 lets in and nothing can write out."""
-    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def decode_words(value: str) -> str:

@@ -14,8 +14,9 @@ from typing import IO, NamedTuple
 
 from nbspam.errors import SourceError
 from nbspam.reading import mbox
+from nbspam.reading.charsets import decode
 from nbspam.reading.compression import bare_suffix, decompressed, open_bytes
-from nbspam.reading.message import BYTES_LIMIT, decode, is_mail
+from nbspam.reading.message import BYTES_LIMIT, is_mail
 from nbspam.reading.raw import Raw, normal_label
 from nbspam.reading.skips import Skips
 from nbspam.reading.tables import TABLE_SUFFIXES, TableOptions, read_lines, read_table

@@ -1,0 +1,34 @@
+import codecs
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbspam.reading.charsets import decode
+
+CHARSETS = st.one_of(
+    st.sampled_from(
+        "utf-8 utf-7 utf-16 utf-32 us-ascii latin-1 gb2312 big5 hz iso-2022-jp iso-2022-kr idna "
+        "punycode unicode_escape raw-unicode-escape unicode.escape hex rot13 zlib undefined mbcs "
+        "charmap utf_8_sig shift_jis koi8-r cp437 unicode x\x00y é".split(" ")
+    ),
+    st.text(max_size=12),
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    "UTF8 latin1 ISO_8859-15 l9 cp1251 windows_1251 koi8-u mac-romanian cp737 iso8859-1".split(),
+)
+def test_charsets_by_any_name_that_python_knows(name: str) -> None:
+    data = "é" if codecs.lookup(name).name in ("utf-8", "iso8859-1", "iso8859-15") else "я"
+    data = "ă" if "mac" in name else "Ω" if name == "cp737" else data
+    assert decode(data.encode(name), name) == data
+
+
+@settings(max_examples=500, deadline=None, derandomize=True)
+@given(st.binary(max_size=80), CHARSETS)
+def test_decode_never_raises_and_never_grows(data: bytes, charset: str) -> None:
+    text = decode(data, charset)
+    assert len(text) <= len(data)
+    text.encode("utf-8")
