@@ -1,0 +1,311 @@
+"""A real Dovecot on a loopback port, with its own settings and folders, run by an ordinary user."""
+
+import imaplib
+import os
+import pwd
+import shutil
+import smtplib
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import mails
+import pytest
+from conftest import SAMPLE, Home, bare, need, recipes, verdict
+
+# What a system's own settings would say: the folders, one user, and no TLS.
+SETTINGS = """
+base_dir = {top}/run
+state_dir = {top}/state
+log_path = {top}/log
+protocols = imap lmtp
+listen = 127.0.0.1
+default_internal_user = {user}
+default_internal_group = {group}
+default_login_user = {user}
+first_valid_uid = 1
+first_valid_gid = 1
+ssl = no
+disable_plaintext_auth = no
+mail_location = maildir:~/Maildir
+passdb {{
+  driver = static
+  args = nopassword=y
+}}
+userdb {{
+  driver = static
+  args = uid={uid} gid={gid} home={home}
+}}
+namespace inbox {{
+  inbox = yes
+  separator = /
+  mailbox Junk {{
+    auto = create
+  }}
+  mailbox Trash {{
+    auto = create
+  }}
+}}
+service imap-login {{
+  chroot =
+  inet_listener imap {{
+    port = {port}
+  }}
+  inet_listener imaps {{
+    port = 0
+  }}
+}}
+service anvil {{
+  chroot =
+}}
+service stats {{
+  chroot =
+}}
+!include {top}/nbspam.conf
+"""
+
+
+def ordinary_user():
+    """Return whom to run Dovecot as: it refuses to handle mail of root's."""
+    return pwd.getpwnam("nobody") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
+
+
+class Dovecot:
+    def __init__(self, top, user):
+        self.top = top
+        self.switch = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": ()}
+        if os.geteuid() != 0:
+            self.switch = {}
+        self.home = Home(top / "home")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.settings = top / "dovecot.conf"
+        group = subprocess.run(["id", "-gn", user.pw_name], capture_output=True, check=True)
+        self.settings.write_text(
+            SETTINGS.format(
+                top=top,
+                home=self.home.path,
+                port=self.port,
+                user=user.pw_name,
+                group=group.stdout.decode().strip(),
+                uid=user.pw_uid,
+                gid=user.pw_gid,
+            )
+        )
+        texts = recipes()
+        for name in ("deliver.sieve", "learn-spam.sieve", "learn-ham.sieve"):
+            self.write(f"sieve/{name}", texts[name])
+        for name in ("nbspam-filter", "nbspam-learn"):
+            self.write(f"bin/{name}", texts[name]).chmod(0o755)
+        places = {"/etc/dovecot/sieve": "sieve", "/usr/local/lib/nbspam": "bin"}
+        settings = texts["dovecot.conf"]
+        for place, folder in places.items():
+            settings = settings.replace(place, str(top / folder))
+        self.write("nbspam.conf", settings)
+
+    def write(self, name, text):
+        path = self.top / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def give(self, user):
+        """Make the ordinary user the owner of all there is."""
+        if os.geteuid() == 0:
+            for path in (self.top, *self.top.rglob("*")):
+                os.chown(path, user.pw_uid, user.pw_gid)
+
+    def run(self, *command, stdin=b""):
+        return self.home.run(*command, stdin=stdin, **self.switch)
+
+    def nbspam(self, *arguments, stdin=b""):
+        return self.home.nbspam(*arguments, stdin=stdin, **self.switch)
+
+    def compile(self):
+        """Compile the scripts, as the page asks for."""
+        for script in (self.top / "sieve").glob("*.sieve"):
+            ended = self.run("sievec", "-c", self.settings, script)
+            assert (0, "") == (ended.code, ended.err)
+
+    def start(self):
+        server = subprocess.Popen(
+            ["/usr/sbin/dovecot", "-F", "-c", self.settings],
+            env={"PATH": "/usr/bin:/bin"},
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            **self.switch,
+        )
+        for _ in range(100):
+            if server.poll() is not None:
+                pytest.fail(f"dovecot ended: {server.stderr.read().decode()}{self.log()}")
+            try:
+                with socket.create_connection(("127.0.0.1", self.port), 1):
+                    return server
+            except OSError:
+                time.sleep(0.05)
+        server.terminate()
+        return pytest.fail(f"dovecot does not answer: {self.log()}")
+
+    def log(self):
+        path = self.top / "log"
+        return path.read_text() if path.exists() else ""
+
+    def deliver(self, message):
+        """Deliver a message by LMTP."""
+        with smtplib.LMTP(str(self.top / "run" / "lmtp")) as server:
+            server.sendmail("sender@example.net", ["hal"], message)
+
+    def login(self):
+        client = imaplib.IMAP4("127.0.0.1", self.port, timeout=30)
+        client.login("hal", "any")
+        return client
+
+    def move(self, source, target):
+        """Move all messages from one mailbox to another by IMAP; return how many."""
+        client = self.login()
+        status, (number,) = client.select(source)
+        assert status == "OK"
+        assert client.uid("MOVE", "1:*", target)[0] == "OK"
+        client.logout()
+        return int(number)
+
+    def learned(self):
+        """Return how many (ham, spam) messages the model has learned."""
+        model = self.home.model
+        assert model.exists(), self.log()
+        import json
+
+        counts = json.loads(model.read_text())
+        found = dict(zip(counts["classes"], counts["messages"], strict=True))
+        return found["ham"], found["spam"]
+
+
+@pytest.fixture(scope="module")
+def dovecot(model):
+    """Return a running Dovecot; its folders are outside pytest's, which only root may enter."""
+    need("dovecot", "sievec")
+    if not Path("/usr/lib/dovecot/modules/sieve/lib90_sieve_extprograms_plugin.so").exists():
+        pytest.skip("dovecot-sieve is not installed")
+    if not Path("/usr/lib/dovecot/lmtp").exists():
+        pytest.skip("dovecot-lmtpd is not installed")
+    top = Path(tempfile.mkdtemp(prefix="nbspam-dovecot-"))
+    top.chmod(0o755)
+    user = ordinary_user()
+    try:
+        server = Dovecot(top, user)
+        server.give(user)
+        if server.nbspam("--version").code != 0:
+            pytest.skip(f"the user {user.pw_name} may not run {os.sys.executable}")
+        server.compile()
+        process = server.start()
+        try:
+            yield server
+        finally:
+            process.terminate()
+            process.wait(30)
+    finally:
+        shutil.rmtree(top)
+
+
+@pytest.fixture
+def server(dovecot, model):
+    """Return Dovecot with an empty Maildir and a model of the sample mail."""
+    home = dovecot.home
+    for path in home.everything():
+        path.unlink()
+    home.model.parent.mkdir(parents=True, exist_ok=True)
+    for path in home.model.parent.iterdir():
+        path.unlink()
+    shutil.copy(model, home.model)
+    dovecot.give(ordinary_user())
+    return dovecot
+
+
+def in_mail_server(delivered):
+    """Return what the sender wrote: a message without what LMTP put before it."""
+    at = delivered.index(b"Received: from mx.example.net")
+    return delivered[at:]
+
+
+def test_spam_goes_to_junk_and_ham_to_the_inbox(server):
+    for message in (mails.SPAM, mails.HAM, mails.ODD):
+        server.deliver(message)
+    home = server.home
+    assert [mails.SPAM] == [bare(in_mail_server(found)) for found in home.mails(".Junk")]
+    assert [mails.HAM, mails.ODD] == [bare(in_mail_server(found)) for found in home.mails()]
+    assert ["ham", "ham"] == [verdict(found) for found in home.mails()]
+
+
+def test_dovecot_lda_sorts_as_lmtp_does(server):
+    for message in (mails.SPAM, mails.HAM):
+        ended = server.run("/usr/lib/dovecot/dovecot-lda", "-c", server.settings, stdin=message)
+        assert (0, "") == (ended.code, ended.err)
+    assert [mails.SPAM] == [bare(found) for found in server.home.mails(".Junk")]
+    assert [mails.HAM] == [bare(found) for found in server.home.mails()]
+
+
+def test_without_a_model_the_mail_goes_to_the_inbox_as_it_was(server):
+    server.home.model.unlink()
+    server.deliver(mails.SPAM)
+    assert [mails.SPAM] == [in_mail_server(found) for found in server.home.mails()]
+    assert len(server.home.everything()) == 1
+    assert "nbspam-filter" in server.log()
+    assert "exit code 75" in server.log()
+
+
+def test_a_move_teaches_and_the_way_to_trash_does_not(server):
+    ham, spam = server.learned()
+    for message in mails.CHATTY_SPAM[:2]:
+        server.deliver(message)
+    assert len(server.home.mails()) == 2  # misjudged
+
+    assert server.move("INBOX", "Junk") == 2
+    assert (ham, spam + 2) == server.learned()
+    assert server.move("Junk", "INBOX") == 2
+    assert (ham + 2, spam) == server.learned()
+    assert server.move("INBOX", "Junk") == 2
+    assert (ham, spam + 2) == server.learned()
+
+    known = server.home.model.read_bytes()
+    assert server.move("Junk", "Trash") == 2
+    assert known == server.home.model.read_bytes()
+
+
+def test_the_nightly_line_knows_what_a_move_taught(server, recipe):
+    server.deliver(mails.CHATTY_SPAM[0])
+    server.move("INBOX", "Junk")
+    client = server.login()
+    client.select("Junk")
+    assert client.uid("STORE", "1:*", "+FLAGS", r"(\Seen)")[0] == "OK"
+    client.logout()
+    assert [path.name[-1] for path in server.home.files(".Junk")] == ["S"]
+
+    # Dovecot hands mail to scripts with CRLF and keeps it with LF: it must be the same message
+    known = server.home.model.read_bytes()
+    ended = server.run("sh", "-c", recipe("cron").split(" ", 5)[5])
+    assert (0, b"", "") == ended
+    assert known == server.home.model.read_bytes()
+
+
+def test_a_move_is_done_though_nothing_can_be_learned(server):
+    server.deliver(mails.HAM)
+    server.home.model.write_text("no model")
+    assert server.move("INBOX", "Junk") == 1
+    assert [mails.HAM] == [bare(in_mail_server(found)) for found in server.home.mails(".Junk")]
+    assert server.home.mails() == []
+    assert "nbspam-learn" in server.log()
+    assert server.home.model.read_text() == "no model"
+
+
+def test_what_was_moved_is_judged_better(server):
+    server.deliver(mails.CHATTY_SPAM[0])
+    assert len(server.home.mails()) == 1
+    server.move("INBOX", "Junk")
+    server.deliver(mails.CHATTY_SPAM[1])
+    before, after = (
+        server.nbspam("classify", "-m", model, stdin=mails.CHATTY_SPAM[2]).out.split(b"\t")[1]
+        for model in (SAMPLE, server.home.model)
+    )
+    assert float(before) < float(after)
