@@ -27,12 +27,9 @@ def recipes():
 
 @pytest.fixture
 def recipe():
-    """Return a function that gives the text of a recipe, with only paths and names replaced."""
+    """Return a function that gives the text of a recipe by its name."""
 
-    def read(name, **_replaced):
-        return recipes()[name]
-
-    return read
+    return recipes().__getitem__
 
 
 def need(*programs):
@@ -74,7 +71,7 @@ class Home:
             "LOGNAME": "hal",
             "USER": "hal",
         }
-        install(path)
+        self.program = install(path)
         for folder in (self.maildir, self.maildir / ".Junk"):
             for part in ("cur", "new", "tmp"):
                 (folder / part).mkdir(parents=True)
@@ -94,7 +91,7 @@ class Home:
         return Ended(done.returncode, done.stdout, done.stderr.decode())
 
     def nbspam(self, *arguments, **options):
-        return self.run(self.path / ".local" / "bin" / "nbspam", *arguments, **options)
+        return self.run(self.program, *arguments, **options)
 
     def write(self, name, text, mode=0o600):
         path = self.path / name
