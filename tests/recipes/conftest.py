@@ -13,7 +13,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_data" / "mail"
 DOCUMENT = ROOT / "docs" / "mail-recipes.md"
-STANDIN = os.environ.get("STANDIN", "-m nbspam")  # TEMPORARY
 OURS = re.compile(rb"^X-Nbspam: (spam|ham|unsure), .*\n", re.M)
 
 
@@ -44,7 +43,7 @@ def install(home, path="bin/nbspam"):
     program = home / ".local" / path
     program.parent.mkdir(parents=True, exist_ok=True)
     program.write_text(
-        f'#!/bin/sh\nPYTHONPATH={ROOT} PYTHONWARNINGS=error exec {sys.executable} {STANDIN} "$@"\n'
+        f'#!/bin/sh\nPYTHONPATH={ROOT} PYTHONWARNINGS=error exec {sys.executable} -m nbspam "$@"\n'
     )
     program.chmod(0o755)
     return program

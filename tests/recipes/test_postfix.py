@@ -1,0 +1,280 @@
+"""The script alone, and in a real Postfix.
+
+Postfix has fixed folders and a fixed port and starts as root.  So it runs in name spaces of its own,
+where the system's folders are hidden behind the test's: nothing outside is touched.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import mails
+import pytest
+from conftest import ROOT, Home, bare, need, recipes, verdict
+
+MAIN = """
+compatibility_level = 3.6
+maillog_file = {top}/log
+maillog_file_prefixes = {top}
+myhostname = mail.example.org
+mydestination =
+inet_interfaces = 127.0.0.1
+inet_protocols = ipv4
+alias_maps =
+alias_database =
+default_transport = discard
+relay_transport = discard
+virtual_mailbox_domains = example.org
+virtual_mailbox_base = {top}
+virtual_mailbox_maps = static:mail/Maildir/
+virtual_uid_maps = static:{uid}
+virtual_gid_maps = static:{gid}
+virtual_minimum_uid = 1
+"""
+SEND = """
+import smtplib, sys
+with smtplib.SMTP("127.0.0.1", timeout=30) as server:
+    server.sendmail("sender@example.net", ["hal@example.org"], sys.stdin.buffer.read())
+"""
+
+
+def script(home, model, tools):
+    """Write the filter with this test's folders put in the place of a system's."""
+    text = recipes()["postfix-filter"]
+    for path, own in (("/usr/local/bin", tools), ("/var/lib/nbspam/model.json", model)):
+        assert path in text
+        text = text.replace(path, str(own))
+    return home.write("bin/postfix-filter", text, 0o755)
+
+
+@pytest.fixture
+def alone(trained):
+    """Return a function that runs the script as Postfix would, with a stand-in for sendmail."""
+    tools = trained.program.parent
+    run = script(trained, trained.model, tools)
+    sendmail = tools / "sendmail"
+
+    def filter_(message, code=0):
+        sendmail.write_text(
+            f'#!/bin/sh\nprintf "%s " "$@" > {trained.path}/arguments\n'
+            f"cat > {trained.path}/sent\nexit {code}\n"
+        )
+        sendmail.chmod(0o755)
+        ended = trained.run(run, "-f", "a@example.net", "--", "hal@example.org", stdin=message)
+        sent = trained.path / "sent"
+        return ended, sent.read_bytes() if sent.exists() else None
+
+    return filter_
+
+
+def test_the_script_hands_the_mail_back_with_a_header(trained, alone):
+    for message in (mails.SPAM, mails.ODD, mails.ODD.rstrip()):
+        ended, sent = alone(message)
+        assert (0, b"", "") == ended
+        assert message == bare(sent)
+    arguments = (trained.path / "arguments").read_text()
+    assert arguments == "-G -i -f a@example.net -- hal@example.org "
+
+
+def test_if_nbspam_fails_nothing_is_handed_back(trained, alone):
+    trained.model.unlink()
+    ended, sent = alone(mails.HAM)
+    assert ended.code == 75
+    assert str(trained.model) in ended.err
+    assert sent is None
+
+
+@pytest.mark.parametrize("code", [1, 65, 69, 75, 127])
+def test_if_sendmail_fails_the_mail_is_kept(alone, code):
+    assert alone(mails.HAM, code)[0].code == 75
+
+
+def test_no_copy_is_left_behind(trained, alone):
+    folder = trained.path / "tmp"
+    folder.mkdir()
+    trained.environment["TMPDIR"] = str(folder)
+    alone(mails.HAM)
+    alone(mails.HAM, 69)
+    trained.model.unlink()
+    alone(mails.HAM)
+    assert list(folder.iterdir()) == []
+
+
+def make_passable(top):
+    """Return shell lines that let any user come to this Python and this source tree.
+
+    Both may lie under a folder that only root may enter; in our own name space an open one takes
+    its place, with nothing in it but what is needed.
+    """
+    hidden = {}
+    for path in {ROOT, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}:
+        for parent in reversed(path.parents):
+            if not parent.stat().st_mode & 0o001:
+                hidden[path] = parent
+                break
+    lines = []
+    for number, path in enumerate(hidden):
+        (top / f"shown{number}").mkdir()
+        lines.append(f"mount --bind {path} {top}/shown{number}")
+    lines += [f"mount -t tmpfs -o mode=755 none {parent}" for parent in set(hidden.values())]
+    for number, path in enumerate(hidden):
+        lines += [f"mkdir -p {path}", f"mount --bind {top}/shown{number} {path}"]
+    return lines
+
+
+class Postfix:
+    """Postfix as it is installed, but for main.cf and what the page says of master.cf."""
+
+    def __init__(self, top):
+        self.top = top
+        self.read = 0
+        self.home = Home(top / "mail")
+        self.model = top / "model.json"
+        for name in ("spool", "lib"):
+            (top / name).mkdir()
+        shutil.chown(top / "lib", "postfix")
+        for path in (self.home.path, *self.home.path.rglob("*")):
+            shutil.chown(path, "nobody", "nogroup")
+        (top / "etc").mkdir()
+        # what the package brought, and nothing that a system's owner wrote
+        for name in ("dynamicmaps.cf", "postfix-files", "post-install", "postfix-script"):
+            if Path("/etc/postfix", name).exists():
+                shutil.copy(f"/etc/postfix/{name}", top / "etc")
+        uid, gid = (int(self.id(flag)) for flag in ("-u", "-g"))
+        (top / "etc" / "main.cf").write_text(MAIN.format(top=top, uid=uid, gid=gid))
+        program = script(self.home, self.model, self.home.program.parent)
+        services = recipes()["master.cf"].replace("user=nbspam", "user=nobody")
+        services = services.replace("/usr/local/lib/nbspam/postfix-filter", str(program))
+        master = Path("/usr/share/postfix/master.cf.dist").read_text()
+        # the new lines stand for the line of that service that was there
+        master, times = re.subn(r"^smtp +inet .*\n", "", master, flags=re.M)
+        assert times == 1
+        # no service needs a jail here, nor is one made
+        master = re.sub(r"^(\w+ +\w+ +\S+ +\S+ +)y ", r"\1n ", master, flags=re.M)
+        (top / "etc" / "master.cf").write_text(master + services)
+        binds = {"etc": "/etc/postfix", "spool": "/var/spool/postfix", "lib": "/var/lib/postfix"}
+        lines = ["set -e", "ip link set lo up", *make_passable(top)]
+        lines += [f"mount --bind {top}/{own} {place}" for own, place in binds.items()]
+        self.setup = "\n".join([*lines, "exec postfix start-fg"])
+
+    @staticmethod
+    def id(flag):
+        return subprocess.run(["id", flag, "nobody"], capture_output=True, check=True).stdout
+
+    def start(self):
+        self.process = subprocess.Popen(
+            ["unshare", "--mount", "--net", "sh", "-c", self.setup],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        for _ in range(200):
+            if self.process.poll() is not None:
+                pytest.fail(f"postfix ended: {self.process.stdout.read().decode()}{self.log()}")
+            if "daemon started" in self.log():
+                return
+            time.sleep(0.05)
+        pytest.fail(f"postfix does not start: {self.log()}")
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.within("postfix", "abort")
+        self.process.communicate(timeout=30)
+
+    def within(self, *command, stdin=b""):
+        """Run a command where this Postfix is."""
+        done = subprocess.run(
+            ["nsenter", f"--target={self.process.pid}", "--mount", "--net", *map(str, command)],
+            input=stdin,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    def send(self, message):
+        """Send a message by SMTP."""
+        message = message.replace(b"\n", b"\r\n")
+        assert (0, "", "") == self.within(sys.executable, "-c", SEND, stdin=message)
+
+    def log(self):
+        """Return what was logged since `read` was set."""
+        path = self.top / "log"
+        return path.read_text()[self.read :] if path.exists() else ""
+
+    def until(self, condition):
+        """Wait for what Postfix does in its own time."""
+        for _ in range(400):
+            if condition():
+                return
+            time.sleep(0.05)
+        pytest.fail(self.log())
+
+
+@pytest.fixture(scope="module")
+def postfix():
+    """Return a running Postfix."""
+    need("postfix", "unshare", "nsenter", "ip")
+    if os.geteuid() != 0:
+        pytest.skip("Postfix starts as root only")
+    own = ["unshare", "--mount", "--net", "true"]
+    if subprocess.run(own, check=False, capture_output=True).returncode != 0:
+        pytest.skip("no name spaces of our own may be made here")
+    top = Path(tempfile.mkdtemp(prefix="nbspam-postfix-"))
+    top.chmod(0o755)
+    try:
+        server = Postfix(top)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(top)
+
+
+@pytest.fixture
+def server(postfix, model):
+    """Return Postfix with a model and no mail."""
+    for path in postfix.home.everything():
+        path.unlink()
+    shutil.copy(model, postfix.model)
+    shutil.chown(postfix.model, "nobody", "nogroup")
+    postfix.read += len(postfix.log())
+    return postfix
+
+
+def as_sent(delivered):
+    """Return what the sender wrote: a message without what Postfix put before it."""
+    return delivered[delivered.index(b"Received: from mx.example.net") :]
+
+
+def test_each_mail_comes_back_once_and_with_a_header(server):
+    for number, message in enumerate((mails.SPAM, mails.HAM, mails.ODD), 1):
+        server.send(message)
+        server.until(lambda number=number: len(server.home.mails()) == number)
+    delivered = [as_sent(found) for found in server.home.mails()]
+    assert [mails.SPAM, mails.HAM, mails.ODD] == [bare(found) for found in delivered]
+    assert ["spam", "ham", "ham"] == [verdict(found) for found in delivered]
+    # no loop: each mail went through the filter once
+    assert server.log().count("relay=nbspam") == 3
+
+
+def test_without_a_model_the_mail_waits_in_the_queue(server):
+    kept = server.model.rename(server.top / "kept.json")
+    server.send(mails.HAM)
+    server.until(lambda: "status=deferred" in server.log())
+    assert str(server.model) in server.log()
+    assert "hal@example.org" in server.within("postqueue", "-p")[1]
+    assert server.home.everything() == []
+
+    kept.rename(server.model)
+    server.within("postqueue", "-f")
+    server.until(lambda: len(server.home.mails()) == 1)
+    assert [mails.HAM] == [bare(as_sent(found)) for found in server.home.mails()]
+    server.until(lambda: "queue is empty" in server.within("postqueue", "-p")[1])
