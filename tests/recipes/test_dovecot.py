@@ -1,7 +1,6 @@
 """A real Dovecot on a loopback port, with its own settings and folders, run by an ordinary user."""
 
 import imaplib
-import json
 import os
 import shutil
 import smtplib
@@ -15,7 +14,8 @@ from pathlib import Path
 
 import mails
 import pytest
-from conftest import Home, bare, need, recipes, verdict
+from home import Home, bare, need, sent, verdict
+from page import recipes
 
 # What a system's own settings would say: the folders, one user, and no TLS.
 SETTINGS = """
@@ -70,10 +70,10 @@ service stats {{
 
 
 def become_ordinary(home):
-    """Return a command that runs another one as an ordinary user: Dovecot handles no mail of root's.
+    """Return a command that runs another as an ordinary user: Dovecot handles no mail of root's.
 
     Root becomes `nobody`, or, where nobody may not enter the folder that Python is in, the one who
-    is called `daemon` in a name space of users of its own.  Skips the test if neither can run nbspam.
+    is called `daemon` in a name space of users of its own.  Skips the test if neither can.
     """
     ways = [[]]
     if os.geteuid() == 0:
@@ -142,7 +142,7 @@ class Dovecot:
         """Compile the scripts, as the page asks for."""
         for script in (self.top / "sieve").glob("*.sieve"):
             ended = self.run("sievec", "-c", self.settings, script)
-            assert (0, "") == (ended.code, ended.err)
+            assert (ended.code, ended.err) == (0, "")
 
     def start(self):
         server = subprocess.Popen(
@@ -167,7 +167,7 @@ class Dovecot:
         return path.read_text() if path.exists() else ""
 
     def says(self, text):
-        """Tell whether the log has a text; it is written by a process of its own, a little later."""
+        """Tell whether the log has a text; another process writes it, a little later."""
         for _ in range(100):
             if text in self.log():
                 return True
@@ -192,14 +192,6 @@ class Dovecot:
         assert client.uid("MOVE", "1:*", target)[0] == "OK"
         client.logout()
         return int(number)
-
-    def learned(self):
-        """Return how many (ham, spam) messages the model has learned."""
-        model = self.home.model
-        assert model.exists(), self.log()
-        counts = json.loads(model.read_text())
-        found = dict(zip(counts["classes"], counts["messages"], strict=True))
-        return found["ham"], found["spam"]
 
 
 @pytest.fixture(scope="module")
@@ -229,57 +221,49 @@ def dovecot(model):
 @pytest.fixture
 def server(dovecot, model):
     """Return Dovecot with a user who has a model of the sample mail and no mail yet."""
-    home = dovecot.add_user()
-    home.model.parent.mkdir(parents=True)
-    shutil.copy(model, home.model)
+    dovecot.add_user().add_model(model)
     dovecot.give()
     return dovecot
-
-
-def in_mail_server(delivered):
-    """Return what the sender wrote: a message without what LMTP put before it."""
-    at = delivered.index(b"Received: from mx.example.net")
-    return delivered[at:]
 
 
 def test_spam_goes_to_junk_and_ham_to_the_inbox(server):
     for message in (mails.SPAM, mails.HAM, mails.ODD):
         server.deliver(message)
     home = server.home
-    assert [mails.SPAM] == [bare(in_mail_server(found)) for found in home.mails(".Junk")]
-    assert [mails.HAM, mails.ODD] == [bare(in_mail_server(found)) for found in home.mails()]
-    assert ["ham", "ham"] == [verdict(found) for found in home.mails()]
+    assert [bare(sent(found)) for found in home.mails(".Junk")] == [mails.SPAM]
+    assert [bare(sent(found)) for found in home.mails()] == [mails.HAM, mails.ODD]
+    assert [verdict(found) for found in home.mails()] == ["ham", "ham"]
 
 
 def test_dovecot_lda_sorts_as_lmtp_does(server):
     for message in (mails.SPAM, mails.HAM):
         ended = server.run("/usr/lib/dovecot/dovecot-lda", "-c", server.settings, stdin=message)
-        assert (0, "") == (ended.code, ended.err)
-    assert [mails.SPAM] == [bare(found) for found in server.home.mails(".Junk")]
-    assert [mails.HAM] == [bare(found) for found in server.home.mails()]
+        assert (ended.code, ended.err) == (0, "")
+    assert [bare(found) for found in server.home.mails(".Junk")] == [mails.SPAM]
+    assert [bare(found) for found in server.home.mails()] == [mails.HAM]
 
 
 def test_without_a_model_the_mail_goes_to_the_inbox_as_it_was(server):
     server.home.model.unlink()
     server.deliver(mails.SPAM)
-    assert [mails.SPAM] == [in_mail_server(found) for found in server.home.mails()]
+    assert [sent(found) for found in server.home.mails()] == [mails.SPAM]
     assert len(server.home.everything()) == 1
     assert server.says("nbspam-filter")
     assert server.says("exit code 75")
 
 
 def test_a_move_teaches_and_the_way_to_trash_does_not(server):
-    ham, spam = server.learned()
+    ham, spam = server.home.learned()
     for message in mails.CHATTY_SPAM[:2]:
         server.deliver(message)
     assert len(server.home.mails()) == 2  # misjudged
 
     assert server.move("INBOX", "Junk") == 2
-    assert (ham, spam + 2) == server.learned()
+    assert (ham, spam + 2) == server.home.learned()
     assert server.move("Junk", "INBOX") == 2
-    assert (ham + 2, spam) == server.learned()
+    assert (ham + 2, spam) == server.home.learned()
     assert server.move("INBOX", "Junk") == 2
-    assert (ham, spam + 2) == server.learned()
+    assert (ham, spam + 2) == server.home.learned()
 
     known = server.home.model.read_bytes()
     assert server.move("Junk", "Trash") == 2
@@ -297,8 +281,8 @@ def test_the_nightly_line_knows_what_a_move_taught(server, recipe):
 
     # Dovecot hands mail to scripts with CRLF and keeps it with LF: it must be the same message
     known = server.home.model.read_bytes()
-    ended = server.run("sh", "-c", recipe("cron").split(" ", 5)[5])
-    assert (0, b"", "") == ended
+    ended = server.run("sh", "-c", recipe("cron").split(maxsplit=5)[5])
+    assert ended == (0, b"", "")
     assert known == server.home.model.read_bytes()
 
 
@@ -306,7 +290,34 @@ def test_a_move_is_done_though_nothing_can_be_learned(server):
     server.deliver(mails.HAM)
     server.home.model.write_text("no model")
     assert server.move("INBOX", "Junk") == 1
-    assert [mails.HAM] == [bare(in_mail_server(found)) for found in server.home.mails(".Junk")]
+    assert [bare(sent(found)) for found in server.home.mails(".Junk")] == [mails.HAM]
     assert server.home.mails() == []
     assert server.says("is not an nbspam model")
     assert server.home.model.read_text() == "no model"
+
+
+def test_fetchmail_leaves_on_the_server_what_procmail_could_not_filter(server, trained, recipe):
+    need("fetchmail", "procmail")
+    client = server.login()
+    for message in (mails.SPAM, mails.HAM):
+        client.append("INBOX", None, None, message.replace(b"\n", b"\r\n"))
+    client.logout()
+    # the server, which has no TLS, the user and the user's home are this test's
+    text = recipe("fetchmail").replace("imap.example.org", f"127.0.0.1 port {server.port}")
+    text = text.replace('user "hal"', f'user "{server.user}"').replace(" ssl ", " sslproto '' ")
+    rules = trained.write(".procmailrc", recipe("procmail-filter"))
+    text = text.replace("/usr/bin/procmail", f"/usr/bin/procmail HOME={trained.path} {rules}")
+    settings = trained.write(".fetchmailrc", text, 0o600)
+    fetch = ("fetchmail", "-f", settings, "--pidfile", trained.path / "pid", "--nodetach")
+
+    kept = trained.model.rename(trained.path / "kept.json")
+    failed = trained.run(*fetch)
+    assert "there is no such model" in failed.err
+    assert trained.everything() == []
+    assert len(server.home.mails()) == 2
+
+    kept.rename(trained.model)
+    assert trained.run(*fetch).code == 0
+    assert server.home.mails() == []
+    assert [bare(sent(m)) for m in trained.mails(".Junk")] == [mails.SPAM + b"\n"]
+    assert [bare(sent(m)) for m in trained.mails()] == [mails.HAM + b"\n"]

@@ -1,6 +1,6 @@
 import mails
 import pytest
-from conftest import bare, need, verdict
+from home import bare, need, verdict
 
 
 @pytest.fixture
@@ -19,10 +19,10 @@ def deliver(recipe):
 
 def test_spam_goes_to_junk_and_ham_to_the_inbox(trained, deliver):
     for message in (mails.SPAM, mails.HAM, mails.ODD):
-        assert (0, b"", "") == deliver(trained, message)
-    assert [mails.SPAM] == [bare(found) for found in trained.mails(".Junk")]
-    assert [mails.HAM, mails.ODD] == [bare(found) for found in trained.mails()]
-    assert ["ham", "ham"] == [verdict(found) for found in trained.mails()]
+        assert deliver(trained, message) == (0, b"", "")
+    assert [bare(found) for found in trained.mails(".Junk")] == [mails.SPAM]
+    assert [bare(found) for found in trained.mails()] == [mails.HAM, mails.ODD]
+    assert [verdict(found) for found in trained.mails()] == ["ham", "ham"]
 
 
 def test_without_a_model_the_mail_stays_queued(home, deliver):
@@ -35,4 +35,4 @@ def test_without_a_model_the_mail_stays_queued(home, deliver):
 def test_on_error_deliver_puts_it_into_the_inbox_as_it_was(home, deliver, recipe):
     text = recipe("maildrop-filter").replace("classify -p", "classify -p --on-error deliver")
     assert deliver(home, mails.SPAM, text).code == 0
-    assert [mails.SPAM] == home.mails()
+    assert home.mails() == [mails.SPAM]

@@ -1,6 +1,5 @@
 """A real mutt on a terminal of its own, with its keys pressed."""
 
-import json
 import os
 import re
 import select
@@ -9,12 +8,12 @@ import time
 
 import mails
 import pytest
-from conftest import need
+from home import need
 
 
 @pytest.fixture
 def mutt(recipe):
-    """Return a function that opens the Maildir in mutt and presses keys; it gives the screen's text."""
+    """Return a function that opens the Maildir in mutt, presses keys and gives what it showed."""
     need("mutt", "setsid")
 
     def run(home, *keys, folder="."):
@@ -60,11 +59,6 @@ def mutt(recipe):
     return run
 
 
-def learned(home):
-    found = json.loads(home.model.read_text())
-    return dict(zip(found["classes"], found["messages"], strict=True))
-
-
 # what mutt shows -> the keys then pressed
 OPEN = rb"Mutt: .*Msgs:1"
 SAVED = rb"Mutt: .*Del:1"
@@ -81,15 +75,11 @@ def by_mutt(message):
     return b"\n".join(lines) + b"\n\n" + body
 
 
-def put(home, message, folder="."):
-    (home.maildir / folder / "cur" / "1700000000.1.host:2,S").write_bytes(message)
-
-
-def test_a_key_learns_spam_and_saves_it_in_junk(trained, mutt, recipe):
-    put(trained, mails.CHATTY_SPAM[0])
-    before = learned(trained)
+def test_a_key_learns_spam_and_saves_it_in_junk(trained, mutt, nightly):
+    trained.put(".", mails.CHATTY_SPAM[0])
+    ham, spam = trained.learned()
     screen = mutt(trained, (OPEN, b"S"), (SAVED, b"qy"))
-    assert {"ham": before["ham"], "spam": before["spam"] + 1} == learned(trained)
+    assert (ham, spam + 1) == trained.learned()
     assert [mails.CHATTY_SPAM[0]] == [by_mutt(saved) for saved in trained.mails(".Junk")]
     assert trained.mails() == []
     assert b"Press any key" not in screen
@@ -98,23 +88,23 @@ def test_a_key_learns_spam_and_saves_it_in_junk(trained, mutt, recipe):
     (saved,) = trained.files(".Junk")
     assert saved.name.endswith("S")
     known = trained.model.read_bytes()
-    assert (0, b"", "") == trained.run("sh", "-c", recipe("cron").split(" ", 5)[5])
+    assert nightly(trained) == (0, b"", "")
     assert known == trained.model.read_bytes()
 
 
 def test_a_key_learns_ham_and_saves_it_in_the_inbox(trained, mutt):
-    put(trained, mails.LOUD_HAM[0], ".Junk")
-    before = learned(trained)
+    trained.put(".Junk", mails.LOUD_HAM[0])
+    ham, spam = trained.learned()
     mutt(trained, (OPEN, b"H"), (SAVED, b"qy"), folder=".Junk")
-    assert {"ham": before["ham"] + 1, "spam": before["spam"]} == learned(trained)
+    assert (ham + 1, spam) == trained.learned()
     assert [mails.LOUD_HAM[0]] == [by_mutt(saved) for saved in trained.mails()]
     assert trained.mails(".Junk") == []
 
 
 def test_a_failure_is_shown_until_a_key_is_pressed_and_the_mail_is_saved(home, mutt):
-    put(home, mails.SPAM)
+    home.put(".", mails.SPAM)
     home.model.parent.mkdir(parents=True)
     home.model.write_text("no model")
     mutt(home, (OPEN, b"S"), (rb"nbspam: .*Press any key", b" "), (SAVED, b"qy"))
-    assert [mails.SPAM] == [by_mutt(saved) for saved in home.mails(".Junk")]
+    assert [by_mutt(saved) for saved in home.mails(".Junk")] == [mails.SPAM]
     assert home.model.read_text() == "no model"

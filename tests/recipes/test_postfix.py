@@ -1,10 +1,9 @@
 """The script alone, and in a real Postfix.
 
-Postfix has fixed folders and a fixed port and starts as root.  So it runs in name spaces of its own,
-where the system's folders are hidden behind the test's: nothing outside is touched.
+Postfix has fixed folders and a fixed port and starts as root.  So it runs in name spaces of its
+own, where the system's folders are hidden behind the test's: nothing outside is touched.
 """
 
-import os
 import re
 import shutil
 import subprocess
@@ -15,7 +14,8 @@ from pathlib import Path
 
 import mails
 import pytest
-from conftest import ROOT, Home, bare, need, recipes, verdict
+from home import ROOT, Home, bare, need, need_name_spaces, sent, verdict
+from page import recipes
 
 MAIN = """
 compatibility_level = 3.6
@@ -74,19 +74,19 @@ def alone(trained):
 
 def test_the_script_hands_the_mail_back_with_a_header(trained, alone):
     for message in (mails.SPAM, mails.ODD, mails.ODD.rstrip()):
-        ended, sent = alone(message)
-        assert (0, b"", "") == ended
-        assert message == bare(sent)
+        ended, back = alone(message)
+        assert ended == (0, b"", "")
+        assert message == bare(back)
     arguments = (trained.path / "arguments").read_text()
     assert arguments == "-G -i -f a@example.net -- hal@example.org "
 
 
 def test_if_nbspam_fails_nothing_is_handed_back(trained, alone):
     trained.model.unlink()
-    ended, sent = alone(mails.HAM)
+    ended, back = alone(mails.HAM)
     assert ended.code == 75
     assert str(trained.model) in ended.err
-    assert sent is None
+    assert back is None
 
 
 @pytest.mark.parametrize("code", [1, 65, 69, 75, 127])
@@ -200,7 +200,7 @@ class Postfix:
     def send(self, message):
         """Send a message by SMTP."""
         message = message.replace(b"\n", b"\r\n")
-        assert (0, "", "") == self.within(sys.executable, "-c", SEND, stdin=message)
+        assert self.within(sys.executable, "-c", SEND, stdin=message) == (0, "", "")
 
     def log(self):
         """Return what was logged since `read` was set."""
@@ -219,12 +219,8 @@ class Postfix:
 @pytest.fixture(scope="module")
 def postfix():
     """Return a running Postfix."""
-    need("postfix", "unshare", "nsenter", "ip")
-    if os.geteuid() != 0:
-        pytest.skip("Postfix starts as root only")
-    own = ["unshare", "--mount", "--net", "true"]
-    if subprocess.run(own, check=False, capture_output=True).returncode != 0:
-        pytest.skip("no name spaces of our own may be made here")
+    need("postfix", "ip")
+    need_name_spaces("--mount", "--net")
     top = Path(tempfile.mkdtemp(prefix="nbspam-postfix-"))
     top.chmod(0o755)
     try:
@@ -249,18 +245,13 @@ def server(postfix, model):
     return postfix
 
 
-def as_sent(delivered):
-    """Return what the sender wrote: a message without what Postfix put before it."""
-    return delivered[delivered.index(b"Received: from mx.example.net") :]
-
-
 def test_each_mail_comes_back_once_and_with_a_header(server):
     for number, message in enumerate((mails.SPAM, mails.HAM, mails.ODD), 1):
         server.send(message)
         server.until(lambda number=number: len(server.home.mails()) == number)
-    delivered = [as_sent(found) for found in server.home.mails()]
-    assert [mails.SPAM, mails.HAM, mails.ODD] == [bare(found) for found in delivered]
-    assert ["spam", "ham", "ham"] == [verdict(found) for found in delivered]
+    delivered = [sent(found) for found in server.home.mails()]
+    assert [bare(found) for found in delivered] == [mails.SPAM, mails.HAM, mails.ODD]
+    assert [verdict(found) for found in delivered] == ["spam", "ham", "ham"]
     # no loop: each mail went through the filter once
     assert server.log().count("relay=nbspam") == 3
 
@@ -276,5 +267,5 @@ def test_without_a_model_the_mail_waits_in_the_queue(server):
     kept.rename(server.model)
     server.within("postqueue", "-f")
     server.until(lambda: len(server.home.mails()) == 1)
-    assert [mails.HAM] == [bare(as_sent(found)) for found in server.home.mails()]
+    assert [bare(sent(found)) for found in server.home.mails()] == [mails.HAM]
     server.until(lambda: "queue is empty" in server.within("postqueue", "-p")[1])

@@ -1,0 +1,155 @@
+"""A user's home to try a recipe in, and what becomes of a mail there."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "sample_data" / "mail"
+_OURS = re.compile(rb"^X-Nbspam: (spam|ham|unsure), .*\n", re.M)
+
+
+class Ended(NamedTuple):
+    code: int
+    out: bytes
+    err: str
+
+
+class Home:
+    """A user's home: nbspam in ~/.local/bin, a Maildir, and perhaps a model."""
+
+    def __init__(self, path):
+        self.path = path
+        self.maildir = path / "Maildir"
+        self.model = path / ".local" / "share" / "nbspam" / "model.json"
+        # what a mail server or cron gives the programs that it starts, and no more
+        self.environment = {
+            "HOME": str(path),
+            "PATH": "/usr/bin:/bin",
+            "SHELL": "/bin/sh",
+            "LOGNAME": "hal",
+            "USER": "hal",
+        }
+        # the program of this source tree, where a user would have it installed
+        self.program = self.write(
+            ".local/bin/nbspam",
+            f"#!/bin/sh\nPYTHONPATH={ROOT} PYTHONWARNINGS=error "
+            f'exec {sys.executable} -m nbspam "$@"\n',
+            0o755,
+        )
+        for folder in (self.maildir, self.maildir / ".Junk"):
+            for part in ("cur", "new", "tmp"):
+                (folder / part).mkdir(parents=True)
+
+    def run(self, *command, stdin=b""):
+        """Run a program as the user."""
+        done = subprocess.run(
+            [str(part) for part in command],
+            input=stdin,
+            capture_output=True,
+            timeout=60,
+            check=False,
+            env=self.environment,
+            cwd=self.path,
+        )
+        return Ended(done.returncode, done.stdout, done.stderr.decode())
+
+    def shell(self, text, stdin=b""):
+        """Run a line as the user types it, with nbspam on the PATH."""
+        path = f"{self.program.parent}:/usr/bin:/bin"
+        return self.run("env", f"PATH={path}", "/bin/sh", "-ec", text, stdin=stdin)
+
+    def nbspam(self, *arguments, stdin=b""):
+        return self.run(self.program, *arguments, stdin=stdin)
+
+    def probabilities(self, messages):
+        """Return of each message the probability that it is spam."""
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [Path(folder, str(number)) for number in range(len(messages))]
+            for path, message in zip(paths, messages, strict=True):
+                path.write_bytes(message)
+            judged = self.nbspam("classify", "--format", "json", *paths)
+        assert judged.code == 0, judged.err
+        return [json.loads(line)["probability"] for line in judged.out.splitlines()]
+
+    def learned(self):
+        """Return how many messages of ham and of spam the model has learned."""
+        found = json.loads(self.model.read_text())
+        numbers = dict(zip(found["classes"], found["messages"], strict=True))
+        return numbers["ham"], numbers["spam"]
+
+    def add_model(self, model):
+        self.model.parent.mkdir(parents=True)
+        shutil.copy(model, self.model)
+
+    def write(self, name, text, mode=0o600):
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(mode)
+        return path
+
+    def put(self, folder, *messages, flags="S"):
+        """Put messages into a folder of the Maildir, with flags as a mail program sets them."""
+        for message in messages:
+            number = len(self.everything())
+            name = f"1600000000.{number}.host:2,{flags}"
+            (self.maildir / folder / "cur" / name).write_bytes(message)
+
+    def files(self, folder="."):
+        """Return the files of the messages in a folder of the Maildir, oldest first."""
+        parts = [self.maildir / folder / part for part in ("cur", "new")]
+        found = [path for part in parts if part.is_dir() for path in part.iterdir()]
+        return sorted(found, key=lambda path: path.stat().st_mtime_ns)
+
+    def mails(self, folder="."):
+        return [path.read_bytes() for path in self.files(folder)]
+
+    def everything(self):
+        """Return all messages that are in the Maildir, wherever."""
+        return [path for path in self.maildir.rglob("*") if path.parent.name in ("cur", "new")]
+
+
+def need(*programs):
+    """Skip the test where one of the programs that it drives is not installed."""
+    for program in programs:
+        if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin"):
+            pytest.skip(f"{program} is not installed")
+
+
+def need_name_spaces(*kinds):
+    """Skip the test where a system's folders cannot be hidden behind its own."""
+    need("unshare", "nsenter")
+    if os.geteuid() != 0:
+        pytest.skip("only root can start it")
+    done = subprocess.run(["unshare", *kinds, "true"], check=False, capture_output=True)
+    if done.returncode != 0:
+        pytest.skip(f"no name spaces of its own may be made here: {done.stderr.decode().strip()}")
+
+
+def verdict(delivered):
+    """Return the verdict in a message's one header of ours."""
+    (found,) = _OURS.findall(delivered)
+    return found.decode()
+
+
+def bare(delivered):
+    """Return a message without its one header of ours, which must be the last one."""
+    assert verdict(delivered)
+    header, blank, body = delivered.partition(b"\n\n")
+    lines = (header + b"\n").splitlines(keepends=True)
+    assert _OURS.fullmatch(lines[-1]), header
+    return b"".join(lines[:-1]) + blank[1:] + body
+
+
+def sent(delivered):
+    """Return what the sender wrote: a message without the lines that servers put before it."""
+    return delivered[delivered.index(b"Received: from mx.example.net") :]

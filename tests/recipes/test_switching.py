@@ -1,0 +1,113 @@
+"""Leaving bogofilter: its word list is taken over, and the same procmail file works on."""
+
+import mailbox
+from contextlib import closing
+
+import mails
+import pytest
+from home import SAMPLE, bare, need
+from page import changes
+
+# A procmail file as bogofilter's users have it.
+FILTER = """
+PATH=$HOME/.local/bin:/usr/bin:/bin
+MAILDIR=$HOME/Maildir
+DEFAULT=$MAILDIR/
+
+:0fw
+| bogofilter -e -p
+
+:0e
+{ EXITCODE=75 HOST }
+
+:0
+* ^X-Bogosity: Spam
+.Junk/
+"""
+CONDITION = """
+PATH=$HOME/.local/bin:/usr/bin:/bin
+MAILDIR=$HOME/Maildir
+DEFAULT=$MAILDIR/
+
+:0HB
+* ? bogofilter
+.Junk/
+"""
+
+
+def switched(rules, *whats):
+    for what in whats:
+        old, new = changes()[what]
+        assert rules.count(old) == 1
+        rules = rules.replace(old, new)
+    assert "ogo" not in rules
+    return rules
+
+
+@pytest.fixture
+def deliver(procmail):
+    """Return a function that hands messages to procmail; it must deliver them in silence."""
+
+    def run(home, rules, *messages):
+        for message in messages:
+            assert procmail(home, rules, message) == (0, b"", "")
+
+    return run
+
+
+@pytest.fixture
+def bogofilter(home):
+    """Return a home with the word list of a bogofilter that has learned some mail."""
+    need("bogofilter", "bogoutil", "procmail")
+    with closing(mailbox.mbox(SAMPLE / "spam.mbox", create=False)) as junk:
+        spam = [message.as_bytes() for message in junk]
+    ham = [path.read_bytes() for path in sorted((SAMPLE / "ham").glob("[cn]*/*"))]
+    # of the sample mail alone it calls this spam unsure
+    for flag, messages in (("-s", [*spam, mails.SPAM]), ("-n", ham)):
+        for message in messages:
+            assert home.run("bogofilter", flag, stdin=message).code == 0
+    return home
+
+
+@pytest.fixture
+def imported(bogofilter, recipe):
+    """Return the same home with what bogofilter had learned in a model."""
+    home = bogofilter
+    if home.nbspam("model", "import", "--help").code != 0:
+        pytest.skip("nbspam has no `model import` yet")
+    home.model.parent.mkdir(parents=True)
+    ended = home.shell(recipe("bogofilter-import"))
+    assert ended.code == 0, ended.err
+    return home
+
+
+def test_the_procmail_file_works_with_bogofilter(bogofilter, deliver):
+    deliver(bogofilter, FILTER, mails.SPAM, mails.HAM)
+    assert [found.split(b"X-Bogosity: ")[1][:4] for found in bogofilter.mails(".Junk")] == [b"Spam"]
+    assert len(bogofilter.mails()) == 1
+
+
+def test_the_same_file_works_with_nbspam(imported, deliver):
+    rules = switched(FILTER, "the command of a filter", "its header")
+    deliver(imported, rules, mails.SPAM, mails.HAM, mails.ODD)
+    assert [bare(found) for found in imported.mails(".Junk")] == [mails.SPAM + b"\n"]
+    assert [bare(found) for found in imported.mails()] == [mails.HAM + b"\n", mails.ODD + b"\n"]
+
+
+def test_a_condition_works_with_both(imported, deliver):
+    for rules in (CONDITION, switched(CONDITION, "a condition (of `:0HB`)")):
+        deliver(imported, rules, mails.SPAM, mails.HAM)
+    assert imported.mails(".Junk") == [mails.SPAM] * 2
+    assert imported.mails() == [mails.HAM] * 2
+
+
+def test_learning_goes_on_with_the_commands_of_the_table(imported):
+    def run(what, message):
+        assert imported.shell(changes()[what][1], stdin=message) == (0, b"", "")
+        return imported.probabilities(mails.CHATTY_SPAM[1:2])
+
+    first = run("learn a spam", mails.CHATTY_SPAM[0])
+    assert run("learn a spam", mails.CHATTY_SPAM[2]) > first
+    assert run("unlearn a spam", mails.CHATTY_SPAM[2]) == first
+    imported.nbspam("train", "--update", "--ham", "-", stdin=mails.CHATTY_SPAM[3])
+    assert run("a spam that was learned as ham", mails.CHATTY_SPAM[3]) > first
