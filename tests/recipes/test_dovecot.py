@@ -202,6 +202,9 @@ def dovecot(model):
         pytest.skip("dovecot-sieve is not installed")
     if not Path("/usr/lib/dovecot/lmtp").exists():
         pytest.skip("dovecot-lmtpd is not installed")
+    version = subprocess.run(["/usr/sbin/dovecot", "--version"], capture_output=True, check=True)
+    if not version.stdout.startswith(b"2.3."):
+        pytest.skip(f"the settings are those of Dovecot 2.3, and this is {version.stdout.decode()}")
     top = Path(tempfile.mkdtemp(prefix="nbspam-dovecot-"))
     top.chmod(0o755)
     try:
