@@ -113,7 +113,7 @@ def _in_order(function: Callable[[A], B], items: Iterator[A], jobs: int) -> Iter
     from concurrent.futures.process import BrokenProcessPool
 
     waiting: deque[tuple[A, Future[B]]] = deque()
-    pool = ProcessPoolExecutor(jobs)
+    pool = ProcessPoolExecutor(jobs, initializer=_begin)
     try:
         for item in itertools.chain([first], items):
             waiting.append((item, pool.submit(function, item)))
@@ -129,4 +129,21 @@ def _in_order(function: Callable[[A], B], items: Iterator[A], jobs: int) -> Iter
             " with -j 1"
         ) from None
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin() -> None:
+    """Leave Ctrl-C to the parent, and end when it ends, killed or not."""
+    import signal
+    from multiprocessing import parent_process
+    from threading import Thread
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()

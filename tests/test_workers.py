@@ -1,4 +1,8 @@
 import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -56,7 +60,7 @@ def test_tokens_are_those_of_the_message_in_order():
 
 
 def test_few_messages_start_no_process(monkeypatch):
-    def refuse(*_):
+    def refuse(*_, **__):
         raise AssertionError("a process was started")
 
     monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", refuse)
@@ -104,6 +108,41 @@ def test_a_killed_process_is_told_of(eager):
     with pytest.raises(NbspamError, match="-j 1") as error:
         list(token_sets(raws, Skips(), jobs=2))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_processes_end_with_their_parent():
+    """Killed, it cannot tell them to."""
+    script = (
+        "import os, signal, sys, time\n"
+        "from nbspam import workers\n"
+        "from nbspam.reading.raw import Raw\n"
+        "from nbspam.reading.skips import Skips\n"
+        "workers._ALONE, workers._BATCH = 1, 1\n"
+        "raws = (Raw('x', None, 'a text') for _ in range(100_000))\n"
+        "found = workers.token_sets(raws, Skips(), jobs=2)\n"
+        "next(found), next(found)\n"
+        "import multiprocessing\n"
+        "print(*(child.pid for child in multiprocessing.active_children()), flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=30
+    )
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) == 2
+    until = time.monotonic() + 10
+    while any(map(is_running, pids)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(is_running, pids))
+
+
+def is_running(pid):
+    """Return whether a process runs: nobody may be there to take leave of a dead one."""
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
 
 
 @given(st.lists(st.binary(max_size=40) | st.integers(0, 3 << 20), max_size=12))
