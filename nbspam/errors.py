@@ -10,6 +10,7 @@ NbspamError                 exit 1: one sentence, ending with the remedy
 Every sentence names the file, says what is wrong with it and what to do about it.
 """
 
+import re
 from enum import IntEnum
 
 
@@ -31,10 +32,21 @@ class VerdictCode(IntEnum):
     ERROR = 3
 
 
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def one_line(text: str) -> str:
+    """Return a text without what would break its line, or command a terminal: names may hold it."""
+    return _UNSEEN.sub(" ", text)
+
+
 class NbspamError(Exception):
     """Something the user can mend; its text is one sentence with the remedy."""
 
     exit_code = ExitCode.ERROR
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(one_line(sentence))
 
 
 class SourceError(NbspamError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nbspam import __version__
-from nbspam.errors import ExitCode, NbspamError
+from nbspam.errors import ExitCode, NbspamError, one_line
 
 if TYPE_CHECKING:  # its import costs every message time, and only a failure needs it
     from nbspam.serving.passage import Passage
@@ -122,7 +122,8 @@ def _told(error: BaseException) -> tuple[int, str]:
             return ExitCode.ERROR, ""  # whoever read our output has gone; nobody is left to be told
         case OSError():
             name = f"{error.filename}: " if error.filename else ""
-            return ExitCode.ERROR, f"{name}{error.strerror or error}; see to it and run it again"
+            sentence = f"{name}{error.strerror or error}; see to it and run it again"
+            return ExitCode.ERROR, one_line(sentence)
         case MemoryError():
             return ExitCode.ERROR, "there is not enough memory; give it more, or a smaller input"
         case KeyboardInterrupt() | click.Abort():

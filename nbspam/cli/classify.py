@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +20,7 @@ from nbspam.cli.options import (
     tell,
     tell_one_sided,
 )
-from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode
+from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode, one_line
 from nbspam.model.classifier import Classifier, Score
 from nbspam.model.head import Head
 from nbspam.model.lookup import Lookup
@@ -36,9 +35,6 @@ from nbspam.workers import token_sets
 
 if TYPE_CHECKING:
     from nbspam.serving.passage import Passage
-
-# What would break the line, or command a terminal.
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 @click.command("classify")
@@ -169,8 +165,7 @@ def command(
 
 def _line(raw: Raw, score: Score, called: str, head: Head, form: str) -> str:
     if form == "text":
-        source = _UNSEEN.sub(" ", raw.source)
-        return f"{called}\t{score.probability:.4f}\t{source}"
+        return f"{called}\t{score.probability:.4f}\t{one_line(raw.source)}"
     return json.dumps({"source": raw.source, **fields(head.classes, called, score)})
 
 
