@@ -58,13 +58,13 @@ def command(
     """
     sources = options["sources"]
     named = named_sources(options)[len(sources) :]
+    if not sources and not named:
+        sources = (STDIN,)
     if no_ledger and sources:
         raise OptionError(
             f"--no-ledger: the model does not know in which class {sources[0]} was learned; give it"
             " with --spam or --ham"
         )
-    if not sources and not named:
-        sources = (STDIN,)
     silent = quiet or [*sources, *named] == [STDIN]
     reading, skips = reading_of(options)
     options["sources"] = ()
@@ -72,12 +72,12 @@ def command(
         _messages(sources, reading, skips),
         labelled_messages(options, reading, skips) if named else (),
     )
-    messages = [
-        (raw.label, list(tokens), digest)
+    messages = (
+        (raw.label, tokens, digest)
         for raw, tokens, digest in token_sets(raws, skips, jobs, digests=True)
-    ]
-    tell(skips)
+    )
     change = forget(model, messages, remember=not no_ledger)
+    tell(skips)
     if form == "json":
         told = {"model": str(model), "forgotten": change.forgotten, "unchanged": change.unchanged}
         click.echo(json.dumps(told | {"skipped": skips.count}))

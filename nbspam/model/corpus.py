@@ -62,12 +62,17 @@ class Corpus:
         return self._labels
 
     def rows(self) -> Iterator[tuple[str, list[str], str]]:
-        """Yield each message's label, tokens and digest."""
+        """Yield each message's label, tokens and digest, in the order of digests and labels.
+
+        That order is none that a source has: the messages of two folders come mixed.
+        """
         vocabulary = self.vocabulary
-        for i, label in enumerate(self._labels):
+        for i in sorted(range(len(self)), key=lambda i: (self._digest(i), self._labels[i])):
             columns = self._entries(self._ends[i], self._ends[i + 1])
-            digest = self._digests[i * _DIGEST : (i + 1) * _DIGEST].hex()
-            yield label, [vocabulary[j] for j in columns], digest
+            yield self._labels[i], [vocabulary[j] for j in columns], self._digest(i).hex()
+
+    def _digest(self, i: int) -> bytearray:
+        return self._digests[i * _DIGEST : (i + 1) * _DIGEST]
 
     def _entries(self, start: int, end: int) -> "array[int]":
         """Return the columns of the matrix's entries from start to end."""
@@ -135,5 +140,4 @@ class Corpus:
         group = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(order)]))
         np.add.at(own, (group, labels[order]), 1)
         for at, row in zip(order[first].tolist(), own.tolist(), strict=True):
-            digest = self._digests[at * _DIGEST : (at + 1) * _DIGEST]
-            yield digest.hex(), tuple(row)
+            yield self._digest(at).hex(), tuple(row)

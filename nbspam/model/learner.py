@@ -82,11 +82,17 @@ class Learner:
             if row and row[k]:
                 self._change(token, k, -1)
 
-    def has(self, label: str, tokens: Iterable[str]) -> bool:
-        """Return whether a class has a message at all, and one for each of these tokens."""
+    def has(self, label: str, tokens: Iterable[str], pruned: bool = False) -> bool:
+        """Return whether a message with these tokens may be among those learned in a class.
+
+        It is not if the class has no message, or lacks one of these tokens, or has a token in all
+        its messages that is not among these: the rest would be fewer messages than have it.
+        pruned: tokens may be lacking.
+        """
         k = self._head.classes.index(label)
-        known = (self.counts.get(token) for token in tokens)
-        return self._messages[k] > 0 and all(row is not None and row[k] for row in known)
+        n = self._messages[k]
+        counts = [row[k] if (row := self.counts.get(token)) else 0 for token in tokens]
+        return n > 0 and (pruned or all(counts)) and counts.count(n) == self._having[k][n]
 
     def _change(self, token: str, k: int, by: int) -> None:
         """Add to a token's count in class k; a token that no message has is none."""

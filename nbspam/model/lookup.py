@@ -8,6 +8,7 @@ it touches, and kills the process when the file shrinks under it; a read merely 
 What is read is validated; the rest of the file is not looked at (`nbspam model check` does).
 """
 
+import itertools
 import json
 import os
 import re
@@ -160,23 +161,20 @@ class Lookup:
         keys = [_key(line) for line in lines]
         found: dict[int, tuple[int, int]] = {}
         for low, high, first, last in self._stretches(keys, ledger):
-            start, i = low, first
-            for line in self._read(low, high - low).splitlines(keepends=True):
-                if i == last or _side(line, ledger) > 0:
-                    break
-                end = start + len(line)
-                if _side(line, ledger) == 0:
-                    self._row(line.removesuffix(b"\n"))
-                    key = _key(line)
-                    while i < last and keys[i] < key:
-                        found[i] = start, start
-                        i += 1
-                    if i < last and keys[i] == key:
-                        found[i] = start, end
-                        i += 1
-                start = end
-            for rest in range(i, last):
-                found[rest] = start, start
+            block = self._read(low, high - low)
+            inside = block.split(b"\n")[:-1]
+            starts = list(itertools.accumulate(map(len, inside), initial=low))  # less line ends
+            for i in range(first, last):
+                # No key is the beginning of another, so the lines are in the order of the keys.
+                at = bisect_left(inside, (0, keys[i]), key=lambda line: (_side(line, ledger), line))
+                for line in inside[max(0, at - 1) : at + 1]:
+                    if _side(line, ledger) == 0:
+                        self._row(line)
+                is_there = at < len(inside) and inside[at].startswith(keys[i] + b": [")
+                if not is_there and b"\n" + keys[i] + b": [" in block:
+                    raise self._damaged("its lines are not in order")
+                end = at + is_there
+                found[i] = starts[at] + at, starts[end] + end
         return [found[i] for i in range(len(keys))]
 
     def border(self) -> int:

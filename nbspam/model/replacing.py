@@ -6,6 +6,7 @@ stays there: to remove it would let a third writer in beside one that still wait
 
 import fcntl
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,17 +21,18 @@ def locked(path: Path) -> Iterator[Path]:
 
     Waits for whoever holds it; readers need none.  Raises ModelError when it cannot be locked.
     """
-    path = Path(os.path.realpath(path))  # a link keeps pointing at the model
-    if path.is_dir():
-        raise ModelError(f"{path}: is a folder; give --model a file's name")
-    if path.exists() and not path.is_file():
-        raise ModelError(f"{path}: is no ordinary file; give --model another name")
     try:
-        handle = os.open(
-            path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600
-        )
-    except OSError as error:
+        path = Path(os.path.realpath(path))  # a link keeps pointing at the model
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG  # to be made
+    except OSError as error:  # links in a circle, a file in a folder's place
         raise _unwritable(path, error) from error
+    if stat.S_ISDIR(mode):
+        raise ModelError(f"{path}: is a folder; give --model a file's name")
+    if not stat.S_ISREG(mode):
+        raise ModelError(f"{path}: is no ordinary file; give --model another name")
+    handle = _open_lock(path)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -39,6 +41,31 @@ def locked(path: Path) -> Iterator[Path]:
         yield path
     finally:
         os.close(handle)
+
+
+def _open_lock(path: Path) -> int:
+    lock = path.with_name(f".{path.name}.lock")
+    try:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        if not os.path.lexists(lock):
+            raise _unwritable(path, error) from error
+        raise ModelError(
+            f"{path}: cannot be locked ({error.strerror}: {lock}); remove that, or mend its"
+            " permissions, and run it again"
+        ) from error
+    _give_to_owner(handle, path)
+    return handle
+
+
+def _give_to_owner(handle: int, path: Path) -> None:
+    """Give a new file to the owner of the model, who must not lose it to an update by root."""
+    if os.geteuid() == 0:
+        try:
+            owner = path.stat()
+        except FileNotFoundError:
+            owner = path.parent.stat()
+        os.fchown(handle, owner.st_uid, owner.st_gid)
 
 
 def replace(path: Path, write: Callable[[IO[bytes]], None]) -> None:
@@ -54,6 +81,7 @@ def replace(path: Path, write: Callable[[IO[bytes]], None]) -> None:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(handle, "wb", buffering=_BUFFER) as file:
+                _give_to_owner(handle, path)
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())

@@ -92,7 +92,7 @@ def learn(path: Path, lessons: Lessons, settings: Settings, remember: bool = Tru
         if not place.exists():
             classes, positive = first_classes((label for _, label in lessons.found), settings)
             learner = Learner(empty_head(classes, positive, settings), {})
-            change, learned = _learn(learner, lessons, {}, remember)
+            change, learned = _learn(path, learner, lessons, {}, remember)
             replace(
                 place,
                 lambda file: write_lines(
@@ -105,14 +105,14 @@ def learn(path: Path, lessons: Lessons, settings: Settings, remember: bool = Tru
             before = old.counts(lessons.corpus.vocabulary)
             learner = Learner(old.head, dict(before))
             known = old.learned({digest for digest, _ in lessons.found}) if remember else {}
-            change, learned = _learn(learner, lessons, known, remember)
+            change, learned = _learn(path, learner, lessons, known, remember)
             if change.learned or change.moved:
                 _save(place, old, learner, before, learned)
             return change
 
 
 def _learn(
-    learner: Learner, lessons: Lessons, known: dict[str, Row], remember: bool
+    path: Path, learner: Learner, lessons: Lessons, known: dict[str, Row], remember: bool
 ) -> tuple[Change, dict[str, Row]]:
     """Teach the learner; return what was done and the ledger's new rows.
 
@@ -122,8 +122,7 @@ def _learn(
     classes = learner.head.classes
     learned: dict[str, Row] = {}
     new = moved = 0
-    messages = sorted((digest, label, tokens) for label, tokens, digest in lessons.corpus.rows())
-    for digest, label, tokens in messages:
+    for label, tokens, digest in lessons.corpus.rows():
         if digest in learned and remember:
             continue  # the digest's other occurrences were seen to at once
         row = list(known.get(digest, (0,) * len(classes)))
@@ -133,7 +132,7 @@ def _learn(
             steps = [(None, classes.index(label))]
         for source, target in steps:
             if source is not None:
-                learner.unlearn(classes[source], tokens)
+                _unlearn(path, learner, classes[source], tokens)
                 row[source] -= 1
                 moved += 1
             else:
@@ -148,41 +147,71 @@ def _learn(
 
 
 def forget(
-    path: Path, messages: Iterable[tuple[str | None, list[str], str]], remember: bool = True
+    path: Path, messages: Iterable[tuple[str | None, Iterable[str], str]], remember: bool = True
 ) -> Change:
     """Take messages out of the model at `path`: each as often as it comes, if it was learned.
 
     messages: (label, tokens, digest); a label of None is the class that the ledger names.
-    remember: False takes out without asking the ledger, where every token was counted.
+    remember: False takes those with a label out without asking the ledger, if the counts may have
+    them.
     Raises ModelError: there is no model, it is damaged or has other classes, or cannot be written.
     """
-    messages = list(messages)
+    asked, corpus = _to_forget(path, messages, remember)
     with locked(path) as place, Lookup(place) as old:
         classes = old.head.classes
-        _check_classes(path, old.head, {label for label, _, _ in messages if label is not None})
-        before = old.counts({token for _, tokens, _ in messages for token in tokens})
+        before = old.counts(corpus.vocabulary)
         learner = Learner(old.head, dict(before))
-        known = old.learned({digest for _, _, digest in messages}) if remember else {}
-        learned: dict[str, Row] = {}
+        learned = old.learned({digest for _, _, digest in corpus.rows()}) if remember else {}
         forgotten = 0
-        for label, tokens, digest in messages:
-            row = list(learned.get(digest) or known.get(digest) or (0,) * len(classes))
-            if not remember and label is not None:
+        for label, tokens, digest in corpus.rows():
+            if not remember:
                 if learner.has(label, tokens):
                     learner.unlearn(label, tokens)
                     forgotten += 1
                 continue
-            wanted = range(len(classes)) if label is None else [classes.index(label)]
-            k = next((k for k in wanted if row[k]), None)
+            row = list(learned.get(digest, ()))
+            k = next((k for k, n in enumerate(row) if n and label in ("", classes[k])), None)
             if k is None:
                 continue
-            learner.unlearn(classes[k], tokens)
+            _unlearn(path, learner, classes[k], tokens)
             row[k] -= 1
             learned[digest] = tuple(row)
             forgotten += 1
         if forgotten:
             _save(place, old, learner, before, learned)
-    return Change(forgotten=forgotten, unchanged=len(messages) - forgotten)
+    return Change(forgotten=forgotten, unchanged=asked - forgotten)
+
+
+def _to_forget(
+    path: Path, messages: Iterable[tuple[str | None, Iterable[str], str]], remember: bool
+) -> tuple[int, Corpus]:
+    """Return how many messages there are, and those that the model may have learned.
+
+    The label is "" where none is given.
+    """
+    asked = 0
+    labels: set[str] = set()
+    corpus = Corpus()
+    with Lookup(path) as lookup:
+        for batch in _batches((label or "", tokens, digest) for label, tokens, digest in messages):
+            asked += len(batch)
+            labels |= {label for label, _, _ in batch}
+            known = lookup.learned(digest for _, _, digest in batch) if remember else {}
+            for label, tokens, digest in batch:
+                if digest in known or (label and not remember):
+                    corpus.add(label, tokens, digest)
+        _check_classes(path, lookup.head, labels - {""})
+    return asked, corpus
+
+
+def _unlearn(path: Path, learner: Learner, label: str, tokens: list[str]) -> None:
+    """Take a message out that the ledger names; raises ModelError when the counts lack it."""
+    if not learner.has(label, tokens, pruned=True):
+        raise ModelError(
+            f"{path}: the model is damaged: a message of its ledger is not in its counts; restore"
+            " it from a copy or train again"
+        )
+    learner.unlearn(label, tokens)
 
 
 def _save(
