@@ -51,11 +51,21 @@ FLOOR = tuple(30 * p for p in PRECISION)
 Vector = tuple[float, ...]
 
 
+# A class that comes alone for long says nothing of where it ends: a folder of spam, learned by
+# itself, would only push the constant up.  So a run of one class teaches the blend up to RUN times
+# the mean length of a run in a well-mixed sequence, which not one run in a hundred is longer than.
+# Learning one half of SpamAssassin's corpus as all spam, then all ham, or the other way round, or
+# in ten mixed batches, makes this many errors on the other half: 33, 45 and 10 with no limit, RUN_5,
+# 15, 14 and 11 with 3; trained at once it makes 9.
+RUN = 5
+
+
 class Calibration(NamedTuple):
     """The blend: its coefficients and how sure they are."""
 
     coefficients: Vector  # (SIZE,): the constant, then one a view
     precision: tuple[Vector, ...]  # (SIZE, SIZE), symmetric, positive definite
+    run: int = 0  # how many of one class have come last: above 0 of spam, below of the rest
 
 
 def prior_precision(fewest: int) -> Vector:
@@ -91,7 +101,17 @@ def update(
     for i in range(SIZE):
         for j in range(SIZE):
             precision[i][j] += p * (1 - p) * x[i] * x[j]
-    return Calibration(tuple(b), tuple(map(tuple, precision)))
+    run = max(before.run, 0) + 1 if is_spam else min(before.run, 0) - 1
+    return Calibration(tuple(b), tuple(map(tuple, precision)), run)
+
+
+def is_run(before: Calibration, is_spam: bool, share: float) -> bool:
+    """Return whether so many of one class have come last that one more would say nothing.
+
+    share: how many of all messages are of that class, 0 to below 1.
+    """
+    run = before.run if is_spam else -before.run
+    return run * (1 - share) >= RUN
 
 
 def _dot(a: Sequence[float], b: Sequence[float]) -> float:

@@ -113,8 +113,7 @@ def online(
 ) -> Evaluation:
     """Classify, then learn, in order, a batch at a time; the first batch is learned uncounted.
 
-    As `train --update` on each day's mail would: the calibration is refined by the score that each
-    message got before it was learned.
+    As `train --update` on each day's mail would, and with its code.
     """
     labels = corpus.labels
     if batch < 1 or len(labels) <= batch:
@@ -128,15 +127,16 @@ def online(
     outcomes = []
     for start in range(batch, len(labels), batch):
         classifier = learner.classifier()
-        scored = []
+        learned = []
         for i in range(start, min(start + batch, len(labels))):
             columns = presence.indices[presence.indptr[i] : presence.indptr[i + 1]].tolist()
             tokens = {vocabulary[j] for j in columns}
-            outcome = _outcome(classifier, sources[i], labels[i], tokens, cut_offs)
-            outcomes.append(outcome)
-            scored.append((labels[i], tokens, outcome.score))
-        for label, tokens, score in scored:
-            learner.learn(label, tokens, score)
+            outcomes.append(_outcome(classifier, sources[i], labels[i], tokens, cut_offs))
+            learned.append((labels[i], tokens))
+        for label, tokens in learned:
+            learner.learn(label, tokens)
+        for label, tokens in learned:
+            learner.refine(label, tokens)
     head = learner.head
     protocol = f"online, {batch} at a time, the first {batch} not counted"
     return Evaluation(protocol, head.classes, head.positive, outcomes)
@@ -155,7 +155,7 @@ def _first_batch(corpus: Corpus, batch: int, settings: Settings) -> Learner:
     learner = Learner(empty_head(classes, positive, settings), {})
     for i in range(batch):
         columns = presence.indices[presence.indptr[i] : presence.indptr[i + 1]].tolist()
-        learner.learn(labels[i], [vocabulary[j] for j in columns], None)
+        learner.learn(labels[i], [vocabulary[j] for j in columns])
     return learner
 
 

@@ -209,7 +209,9 @@ def _load_calibration(value: Any) -> Calibration:
         ),
         "a precision that is none",
     )
-    return Calibration(tuple(map(float, value["coefficients"])), tuple(map(tuple, rows)))
+    run = value["run"]
+    _require(type(run) is int and abs(run) <= MESSAGES_LIMIT, "no length of a run")
+    return Calibration(tuple(map(float, value["coefficients"])), tuple(map(tuple, rows)), run)
 
 
 def _load_having(row: Any, messages: int) -> dict[int, int]:

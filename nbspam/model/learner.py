@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from nbspam.bayes.calibration import update
-from nbspam.model.classifier import Classifier, Counts, Score
+from nbspam.bayes.calibration import is_run, update
+from nbspam.model.classifier import Classifier, Counts
 from nbspam.model.head import BERNOULLI, Head, with_bias
 
 
@@ -12,7 +12,11 @@ class Learner:
     """Counts that grow message by message, and the blend that is refined by each.
 
     What it learns does not depend on the order but for the calibration, which is a history: each
-    message was scored before its words were counted.
+    message is scored as if it had not been learned.  Of a batch each is scored after all were
+    learned, with itself left out: by the filter that will be used, and of one message that is to
+    score it before.  Learning 622 spam and then 2,080 ham, two batches of SpamAssassin's, made 33
+    errors on the other half of the corpus so, and 443 with each scored by what came before it: a
+    filter of a few ham calls all ham spam, and what that teaches the blend is wrong ever after.
     """
 
     def __init__(self, head: Head, counts: dict[str, tuple[int, ...]]) -> None:
@@ -26,6 +30,7 @@ class Learner:
         self._calibrations = list(head.calibrations)
         self._having = [Counter(row) for row in head.tokens_with_count]
         self._n_tokens = head.n_tokens
+        self._left_out: dict[int, Classifier] = {}  # per class, of which a message is left out
 
     @property
     def head(self) -> Head:
@@ -38,11 +43,6 @@ class Learner:
                 tokens_with_count=tuple(+having for having in self._having),
             )
         )
-
-    @property
-    def is_one_sided(self) -> bool:
-        """Whether fewer than two classes have a message yet."""
-        return sum(map(bool, self._messages)) < 2
 
     def classifier(self) -> Classifier:
         """Return a classifier of the model as it now is, to be used before more is learned."""
@@ -58,17 +58,48 @@ class Learner:
         counts = self.counts
         return {token: counts[token] for token in tokens if token in counts}
 
-    def learn(self, label: str, tokens: Iterable[str], score: Score | None) -> None:
-        """Count a message's tokens.
-
-        score: what a classifier of this learner gave it before; None leaves the blend as it is.
-        """
+    def learn(self, label: str, tokens: Iterable[str]) -> None:
+        """Count a message's tokens; `refine` lets the blend learn from it too."""
         k = self._head.classes.index(label)
-        if score is not None:
-            self._refine(k, score)
         self._messages[k] += 1
+        self._left_out.clear()
         for token in tokens:
             self._change(token, k, 1)
+
+    def refine(self, label: str, tokens: Iterable[str]) -> None:
+        """Let the blend learn from a message that was learned, scored with itself left out.
+
+        Plain Bernoulli scores have no evidence to learn from, nor is there any in one class alone.
+        """
+        k = self._head.classes.index(label)
+        classifier = self._left_out.get(k) or self._without_one(k)
+        if self._head.scoring == BERNOULLI or classifier.head.is_one_sided:
+            return
+        found = classifier.score(tokens).evidences
+        for i, (speaker, evidence) in enumerate(zip(self._head.speakers, found, strict=True)):
+            before, is_spam = self._calibrations[i], k == speaker
+            if not is_run(before, is_spam, self._share(speaker, is_spam)):
+                self._calibrations[i] = update(before, evidence.views, evidence.trace, is_spam)
+
+    def _share(self, speaker: int, of_its_own: bool) -> float:
+        """Return the share of a class in what was learned, or that of all others."""
+        n, total = self._messages[speaker], sum(self._messages)
+        return ((n if of_its_own else total - n) + 1) / (total + 2)
+
+    def _without_one(self, k: int) -> Classifier:
+        """Return a classifier that has not learned a message of class k, which it is to score."""
+        messages = list(self._messages)
+        messages[k] -= 1
+        head = self._head._replace(messages=tuple(messages), calibrations=tuple(self._calibrations))
+
+        def counts_of(tokens: Iterable[str]) -> Counts:
+            rows = {token: list(row) for token, row in self._found(tokens).items()}
+            for row in rows.values():
+                row[k] -= 1
+            return {token: tuple(row) for token, row in rows.items() if any(row)}
+
+        self._left_out[k] = Classifier(head, counts_of)
+        return self._left_out[k]
 
     def unlearn(self, label: str, tokens: Iterable[str]) -> None:
         """Take a message out of the counts again; the blend stays as it is.
@@ -77,6 +108,7 @@ class Learner:
         """
         k = self._head.classes.index(label)
         self._messages[k] -= 1
+        self._left_out.clear()
         for token in tokens:
             row = self.counts.get(token)
             if row and row[k]:
@@ -109,12 +141,3 @@ class Learner:
             self._n_tokens += 1
             for having, count in zip(self._having, after, strict=True):
                 having[count] += 1
-
-    def _refine(self, k: int, score: Score) -> None:
-        """Let the blend learn from a score; plain Bernoulli scores have no evidence to learn of."""
-        for i, (speaker, found) in enumerate(
-            zip(self._head.speakers, score.evidences, strict=False)
-        ):
-            self._calibrations[i] = update(
-                self._calibrations[i], found.views, found.trace, k == speaker
-            )

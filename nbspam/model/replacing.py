@@ -4,11 +4,12 @@ The lock is on a file beside the model, since the model's own inode changes with
 stays there: to remove it would let a third writer in beside one that still waits for it.
 """
 
+import errno
 import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -46,26 +47,30 @@ def locked(path: Path) -> Iterator[Path]:
 def _open_lock(path: Path) -> int:
     lock = path.with_name(f".{path.name}.lock")
     try:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            _give_to_owner(handle, path)
+        except FileExistsError:
+            handle = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
     except OSError as error:
-        if not os.path.lexists(lock):
+        if error.errno == errno.EROFS or not os.path.lexists(lock):
             raise _unwritable(path, error) from error
         raise ModelError(
             f"{path}: cannot be locked ({error.strerror}: {lock}); remove that, or mend its"
             " permissions, and run it again"
         ) from error
-    _give_to_owner(handle, path)
     return handle
 
 
 def _give_to_owner(handle: int, path: Path) -> None:
-    """Give a new file to the owner of the model, who must not lose it to an update by root."""
+    """Give a file that root has just made to the owner of the model, or of its folder.
+
+    Else an update by root would take the model from its owner.
+    """
     if os.geteuid() == 0:
-        try:
-            owner = path.stat()
-        except FileNotFoundError:
-            owner = path.parent.stat()
-        os.fchown(handle, owner.st_uid, owner.st_gid)
+        owner = (path if path.exists() else path.parent).stat()
+        with suppress(OSError):  # root of a container, or on a disk of the network
+            os.fchown(handle, owner.st_uid, owner.st_gid)
 
 
 def replace(path: Path, write: Callable[[IO[bytes]], None]) -> None:

@@ -83,8 +83,8 @@ def learn(path: Path, lessons: Lessons, settings: Settings, remember: bool = Tru
     """Learn messages into the model at `path`; makes it if there is none.
 
     Each message is brought up to the number of times it was found, never above, and moved from the
-    class that it was learned in before.  It is scored first, by the model as it then is, and the
-    score refines the calibration.
+    class that it was learned in before.  It is scored as if it had not been, and the score refines
+    the calibration.
     settings: for a new model.  remember: False learns all as if new, and leaves the ledger alone.
     Raises ModelError: the model is damaged, has other classes, or cannot be written.
     """
@@ -122,7 +122,9 @@ def _learn(
     classes = learner.head.classes
     learned: dict[str, Row] = {}
     new = moved = 0
+    taught: list[list[int]] = []  # per message: the classes that learned it
     for label, tokens, digest in lessons.corpus.rows():
+        taught.append([])
         if digest in learned and remember:
             continue  # the digest's other occurrences were seen to at once
         row = list(known.get(digest, (0,) * len(classes)))
@@ -137,11 +139,14 @@ def _learn(
                 moved += 1
             else:
                 new += 1
-            score = None if learner.is_one_sided else learner.classifier().score(tokens)
-            learner.learn(classes[target], tokens, score)
+            learner.learn(classes[target], tokens)
+            taught[-1].append(target)
             row[target] += 1
         if remember:
             learned[digest] = tuple(row)
+    for (_, tokens, _), targets in zip(lessons.corpus.rows(), taught, strict=True):
+        for target in targets:
+            learner.refine(classes[target], tokens)
     unchanged = lessons.found.total() - new - moved
     return Change(learned=new, moved=moved, unchanged=unchanged), learned
 

@@ -216,15 +216,16 @@ def by_hand(messages, batch, settings):
     else:
         learner = Learner(empty_head(classes, positive, settings), {})
         for label, tokens in first:
-            learner.learn(label, tokens, None)
+            learner.learn(label, tokens)
     scores = []
     for start in range(batch, len(messages), batch):
         part = messages[start : start + batch]
         classifier = learner.classifier()
-        scored = [classifier.score(tokens) for _, tokens in part]
-        for (label, tokens), score in zip(part, scored, strict=True):
-            learner.learn(label, tokens, score)
-        scores += scored
+        scores += [classifier.score(tokens) for _, tokens in part]
+        for label, tokens in part:
+            learner.learn(label, tokens)
+        for label, tokens in part:
+            learner.refine(label, tokens)
     return scores
 
 

@@ -24,11 +24,12 @@ def learner_of(learned) -> Learner:
     return Learner(empty_head(head.classes, head.positive, chosen), {})
 
 
-def taught(learned, messages, scored=False) -> Learner:
+def taught(learned, messages, refined=False) -> Learner:
     learner = learner_of(learned)
     for label, tokens in messages:
-        score = learner.classifier().score(tokens) if scored else None
-        learner.learn(label, tokens, score)
+        learner.learn(label, tokens)
+        if refined:
+            learner.refine(label, tokens)
     return learner
 
 
@@ -50,7 +51,7 @@ def assert_same_counts(learned, learner: Learner):
 def test_learning_one_by_one_counts_as_learning_all_at_once(messages, alpha, prior, scoring):
     learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
     assert_same_counts(learned, taught(learned, messages))
-    assert_same_counts(learned, taught(learned, messages, scored=True))
+    assert_same_counts(learned, taught(learned, messages, refined=True))
 
 
 @settings(deadline=None, max_examples=40)
@@ -67,7 +68,8 @@ def test_going_on_from_a_fit_counts_as_learning_all_at_once():
     whole, first = learn(messages, scoring="evidence"), learn(messages[:15], scoring="evidence")
     learner = Learner(first.fit.head, dict(first.counts))
     for label, tokens in messages[15:]:
-        learner.learn(label, tokens, learner.classifier().score(tokens))
+        learner.learn(label, tokens)
+        learner.refine(label, tokens)
     assert_same_counts(whole, learner)
 
 
@@ -78,7 +80,7 @@ def test_scores_are_those_of_a_classifier_of_the_fitted_counts(scoring, labels, 
     messages = many_messages(800, seed=2)
     messages = [(labels[i % len(labels)], tokens) for i, (_, tokens) in enumerate(messages)]
     learned = learn(messages, scoring=scoring, prior=prior)
-    learner = taught(learned, messages, scored=True)
+    learner = taught(learned, messages, refined=True)
     head = learned.fit.head._replace(calibrations=learner.head.calibrations)
     expected = Classifier(head, learned.classifier.counts)
     actual = learner.classifier()
@@ -90,10 +92,10 @@ def test_scores_are_those_of_a_classifier_of_the_fitted_counts(scoring, labels, 
             assert close(found.views) == again.views
 
 
-def test_without_a_score_the_blend_stays_as_it_is():
+def test_learning_leaves_the_blend_as_it_is():
     learned = learn(scoring="evidence")
     learner = Learner(learned.fit.head, dict(learned.counts))
-    learner.learn("spam", {"prize", "new"}, None)
+    learner.learn("spam", {"prize", "new"})
     assert learned.fit.head.calibrations == learner.head.calibrations
 
 
@@ -101,7 +103,7 @@ def test_under_plain_bernoulli_the_blend_stays_as_it_is():
     learned = learn()
     assert (
         learner_of(learned).head.calibrations
-        == taught(learned, [("spam", {"prize"})] * 3, scored=True).head.calibrations
+        == taught(learned, [("spam", {"prize"})] * 3, refined=True).head.calibrations
     )
 
 
@@ -113,8 +115,41 @@ def test_the_blend_is_refined_by_the_score_that_a_message_had_before():
         score = learner.classifier().score(tokens)
         (found,) = score.evidences
         expected = update(expected, found.views, found.trace, label == "spam")
-        learner.learn(label, tokens, score)
+        learner.learn(label, tokens)
+        learner.refine(label, tokens)
     assert (expected,) == learner.head.calibrations
+
+
+def test_of_a_batch_each_message_is_scored_with_itself_left_out():
+    messages = many_messages(300, seed=3)
+    learned = learn(messages[:20], scoring="evidence")
+    learner = Learner(learned.fit.head, dict(learned.counts))
+    for label, tokens in messages[20:]:
+        learner.learn(label, tokens)
+    expected = learned.fit.head.calibrations[0]
+    for i, (label, tokens) in enumerate(messages[20:], 20):
+        others = learn(messages[:i] + messages[i + 1 :], scoring="evidence")
+        (found,) = others.classifier.score(tokens).evidences
+        expected = update(expected, found.views, found.trace, label == "spam")
+        learner.refine(label, tokens)
+    (actual,) = learner.head.calibrations
+    assert close(expected.coefficients) == actual.coefficients
+
+
+@pytest.mark.parametrize("first", ["ham", "spam"])
+def test_the_first_messages_of_the_second_class_do_not_spoil_the_blend(first):
+    messages = many_messages(3_000, seed=4, longest=5)
+    own = {"ham": {"lunch", "notes"}, "spam": {"prize", "click"}}
+    learner = Learner(empty_head(("ham", "spam"), "spam", Settings()), {})
+    for only in sorted(own, key=lambda name: name != first):
+        batch = [(only, tokens | own[only]) for label, tokens in messages if label == only]
+        for label, tokens in batch:
+            learner.learn(label, tokens)
+        for label, tokens in batch:
+            learner.refine(label, tokens)
+    score = learner.classifier().score
+    assert score({"lunch", "notes"}).probability < 0.2
+    assert score({"prize", "click"}).probability > 0.8
 
 
 def test_of_three_classes_each_speakers_blend_is_refined():
@@ -125,7 +160,8 @@ def test_of_three_classes_each_speakers_blend_is_refined():
     for _ in range(20):
         for name in ("ham", "promo", "spam"):
             tokens = {name, "x"}
-            learner.learn(name, tokens, learner.classifier().score(tokens))
+            learner.learn(name, tokens)
+            learner.refine(name, tokens)
     assert len(learner.head.calibrations) == 3
     assert all(found != untrained() for found in learner.head.calibrations)
     for k, name in enumerate(("ham", "promo", "spam")):
@@ -150,23 +186,23 @@ def test_a_learner_of_one_class_alone_is_undecided(scoring):
         score = learner.classifier().score(tokens)
         assert score.probability == 0.5
         assert score.log_odds == 0
-        learner.learn("ham", tokens, score)
-        assert learner.is_one_sided
-    learner.learn("spam", {"prize"}, None)
-    assert not learner.is_one_sided
+        learner.learn("ham", tokens)
+        learner.refine("ham", tokens)
+        assert learner.head.calibrations == (untrained(),)
+    learner.learn("spam", {"prize"})
     assert learner.classifier().score({"lunch"}).probability < 0.5
 
 
 def test_a_label_that_is_no_class_is_refused():
     learner = Learner(empty_head(("ham", "spam"), "spam", Settings()), {})
     with pytest.raises(ValueError, match="not in tuple"):
-        learner.learn("promo", {"a"}, None)
+        learner.learn("promo", {"a"})
     assert learner.head.messages == (0, 0)
 
 
 def test_a_classifier_does_not_see_what_is_learned_later():
     learner = learner_of(learn())
     before = learner.classifier()
-    learner.learn("spam", {"prize"}, None)
+    learner.learn("spam", {"prize"})
     assert before.head.messages == (0, 0)
     assert learner.classifier().head.messages == (0, 1)
