@@ -16,12 +16,9 @@ _BYTES = 16  # 2^64 messages before two of them are likely to share a digest
 
 
 def digest_of(tokens: Iterable[str], headers: Sequence[Header]) -> str:
-    """Return the digest of a message, in hexadecimal.
-
-    tokens: in ascending order.
-    """
+    """Return the digest of a message, in hexadecimal; the order of the tokens does not matter."""
     identity = next((value for name, value in headers if name == "message-id"), "")
-    text = "\n".join([identity, *tokens])
+    text = "\n".join([identity, *sorted(tokens)])
     return blake2b(text.encode("utf-8", "replace"), digest_size=_BYTES).hexdigest()
 
 
