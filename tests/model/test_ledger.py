@@ -51,7 +51,9 @@ def after_the_header(line: bytes) -> bytes:
         after_the_header(b"X-Nbspam-Evidence: meeting noon"),
         after_the_header(b"Status: RO"),
         after_the_header(b"X-Status: AF"),
-        after_the_header(b"Status: O\nX-Status: \nX-Keywords: later\nX-UID: 17\nContent-Length: 38"),
+        after_the_header(
+            b"Status: O\nX-Status: \nX-Keywords: later\nX-UID: 17\nContent-Length: 38"
+        ),
         after_the_header(b"X-Bogosity: Ham, tests=bogofilter"),
         after_the_header(b"X-Spam-Status: No, score=0.1"),
         b"From ann@example.org Fri Mar  1 10:00:00 2024\n" + MAIL,
