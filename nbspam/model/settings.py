@@ -67,7 +67,7 @@ def first_classes(labels: Iterable[str], settings: Settings) -> tuple[tuple[str,
     """
     names = set(labels)
     if len(names | {settings.positive} - {None}) < 2:
-        names |= {HAM, SPAM}
+        names |= {HAM, settings.positive or SPAM}
     elif settings.positive is not None:
         names.add(settings.positive)
     return class_names(names, settings.positive)
