@@ -1,0 +1,121 @@
+"""Processes that learn and classify at once, for the tests of concurrency: run with its role.
+
+    python learners.py learn MODEL FIRST LAST [FIRST LAST]...   one message at a time
+    python learners.py forget MODEL FIRST LAST                  the same
+    python learners.py classify MODEL                           until its standard input is closed
+    python learners.py killed MODEL TIMES SEED                  learners killed while they save
+
+Messages go by their numbers; every third is spam.
+"""
+
+import os
+import random
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+
+from nbspam.errors import ModelError
+from nbspam.model.classifier import Classifier
+from nbspam.model.json_file import read_model
+from nbspam.model.ledger import digest_of
+from nbspam.model.lookup import Lookup
+from nbspam.model.settings import Settings
+from nbspam.model.update import Lessons, forget, learn
+from nbspam.reading.message import parse
+from nbspam.tokens.tokenizer import message_tokens
+
+WORDS = "lunch noon meeting notes free prize click win cash tea shop week train desk".split()
+
+
+def label_of(number: int) -> str:
+    return "ham" if number % 3 else "spam"
+
+
+def mail(number: int) -> bytes:
+    chosen = random.Random(number).sample(WORDS, 5)
+    return (
+        f"From: sender{number % 5}@example.org\nMessage-ID: <{number}@example.org>\n"
+        f"Subject: {chosen[0]} {chosen[1]}\n\n{' '.join(chosen[2:])} no{number}\n"
+    ).encode()
+
+
+def lesson(number: int) -> tuple[str, set[str], str]:
+    message = parse(mail(number))
+    tokens = message_tokens(message)
+    return label_of(number), tokens, digest_of(tokens, message.headers)
+
+
+def learn_one(model: Path, number: int) -> None:
+    found = Lessons()
+    found.read(model, [lesson(number)], remember=True)
+    learn(model, found, Settings())
+
+
+def forget_one(model: Path, number: int) -> None:
+    forget(model, [(None, *lesson(number)[1:])])
+
+
+def classify_on(model: Path) -> None:
+    """Classify until standard input is closed; print how often, and how many models were seen."""
+    chance = random.Random(os.getpid())
+    done, seen = 0, set()
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        try:
+            with Lookup(model) as lookup:
+                classifier = Classifier(lookup.head, lookup.counts)
+                score = classifier.score(lesson(chance.randrange(1_000))[1])
+                seen.add(lookup.head.messages)
+        except ModelError:
+            if model.exists():
+                raise
+            continue  # it has not been made yet
+        assert 0 <= score.probability <= 1
+        done += 1
+    print(done, len(seen))
+
+
+def killed(model: Path, times: int, chance: random.Random) -> None:
+    """Kill learners while they save; print how often a half-written file was left."""
+    left = 0
+    lasts = 0.01  # a save, in seconds
+    for n in range(times):
+        child = os.fork()
+        if not child:
+            for i in range(1_000):
+                number = 10_000 + 1_000 * n + i
+                learn_one(model, number)
+                forget_one(model, number)
+            os._exit(0)
+        time.sleep(chance.uniform(0, 4 * lasts))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        left += model.with_name(f".{model.name}.new").exists()
+        found = read_model(model)
+        assert len(found.counts) == found.head.n_tokens
+        assert sum(map(sum, found.learned.values())) == sum(found.head.messages)
+        started = time.monotonic()
+        learn_one(model, 1_000 + n)
+        lasts = time.monotonic() - started
+        assert not model.with_name(f".{model.name}.new").exists()
+        assert lesson(1_000 + n)[2] in read_model(model).learned
+    print(left)
+
+
+def main() -> None:
+    role, model, *rest = sys.argv[1:]
+    path = Path(model)
+    if role == "classify":
+        classify_on(path)
+    elif role == "killed":
+        killed(path, int(rest[0]), random.Random(int(rest[1])))
+    else:
+        numbers = [int(text) for text in rest]
+        for first, last in zip(numbers[::2], numbers[1::2], strict=True):
+            for number in range(first, last):
+                (learn_one if role == "learn" else forget_one)(path, number)
+
+
+if __name__ == "__main__":
+    main()

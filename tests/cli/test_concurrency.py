@@ -1,0 +1,331 @@
+"""Many processes at one model, and writers that are stopped in the middle."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import learners
+import pytest
+
+from nbspam.model.json_file import read_model
+
+DRIVER = [sys.executable, learners.__file__]
+
+
+def start(*arguments, **options):
+    return subprocess.Popen(
+        list(map(str, arguments)),
+        **({"stdin": subprocess.DEVNULL} | options),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def finish(process, message=None):
+    out, err = process.communicate(message, timeout=300)
+    assert (process.returncode, err.decode()) == (0, "")
+    return out.decode()
+
+
+@contextmanager
+def readers(model, number):
+    """Classify in other processes as long as the block lasts; each must have, without an error."""
+    processes = [start(*DRIVER, "classify", model, stdin=subprocess.PIPE) for _ in range(number)]
+    yield
+    for process in processes:
+        done, seen = map(int, finish(process).split())
+        assert done > 0
+        assert seen > 0
+
+
+def content(model):
+    fields = json.loads(model.read_text())
+    return {key: list(fields[key].items()) for key in ("tokens", "learned")} | {
+        "messages": dict(zip(fields["classes"], fields["messages"], strict=True))
+    }
+
+
+@pytest.fixture
+def trained(nbspam, tmp_path):
+    """Return a function that trains on messages all at once, and returns the model's content."""
+
+    def train(numbers):
+        for number in numbers:
+            folder = tmp_path / "all" / learners.label_of(number)
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{number:05}").write_bytes(learners.mail(number))
+        model = tmp_path / "trained.json"
+        assert nbspam("train", "-q", tmp_path / "all", "-m", model).code == 0
+        return content(model)
+
+    return train
+
+
+@pytest.fixture
+def begun(nbspam, tmp_path):
+    """Return a model of the first six messages."""
+    model = tmp_path / "model.json"
+    for number in range(6):
+        label = learners.label_of(number)
+        learn = ("train", "--update", f"--{label}", "-", "-m", model)
+        assert nbspam(*learn, stdin=learners.mail(number)) == (0, "", "")
+    return model
+
+
+SHORT_AND_LONG = pytest.mark.parametrize(
+    ("writers", "each", "classifiers"),
+    [(4, 6, 2), pytest.param(8, 50, 4, marks=pytest.mark.long)],
+    ids=["short", "long"],
+)
+
+
+@SHORT_AND_LONG
+@pytest.mark.parametrize("there", [True, False], ids=["added", "made"])
+def test_writers_at_once_lose_nothing_and_count_nothing_twice(
+    nbspam, tmp_path, begun, trained, writers, each, classifiers, there
+):
+    """Each message is given to two of the writers; readers never see half a model."""
+    model = begun if there else tmp_path / "new.json"
+    total = writers * each
+    with readers(model, classifiers):
+        running = []
+        for i in range(writers):
+            own, next_one = i * each, (i + 1) % writers * each
+            parts = (own, own + each, next_one, next_one + each)
+            running.append(start(*DRIVER, "learn", model, *parts))
+        for process in running:
+            finish(process)
+    assert trained(range(max(6, total))) == content(model)
+    found = nbspam("model", "check", "-m", model)
+    assert (found.code, found.err) == (0, "")
+    left = {path.name for path in tmp_path.iterdir() if path.name.startswith(f".{model.name}")}
+    assert left == {f".{model.name}.lock"}
+
+
+@SHORT_AND_LONG
+def test_learning_and_forgetting_at_once_lose_nothing(
+    nbspam, begun, trained, writers, each, classifiers
+):
+    finish(start(*DRIVER, "learn", begun, 1_000, 1_000 + each))
+    with readers(begun, classifiers):
+        running = [start(*DRIVER, "forget", begun, 1_000, 1_000 + each)]
+        running += [
+            start(*DRIVER, "learn", begun, i * each, (i + 1) * each) for i in range(writers - 1)
+        ]
+        for process in running:
+            finish(process)
+    assert trained(range((writers - 1) * each)) == content(begun)
+    assert nbspam("model", "check", "-m", begun).code == 0
+
+
+@pytest.mark.parametrize(
+    "writers", [4, pytest.param(8, marks=pytest.mark.long)], ids=["short", "long"]
+)
+def test_programs_at_once_make_one_model(nbspam, tmp_path, trained, writers):
+    """As a mail reader's macro does it: a process a message, and no model yet."""
+    model = tmp_path / "model.json"
+    program = [sys.executable, "-m", "nbspam"]
+    numbers = range(2 * writers)
+    running = [
+        start(
+            *(*program, "train", "--update", f"--{learners.label_of(number)}", "-", "-m", model),
+            stdin=subprocess.PIPE,
+        )
+        for number in numbers
+    ]
+    for number, process in zip(numbers, running, strict=True):
+        assert finish(process, learners.mail(number)) == ""
+    assert trained(numbers) == content(model)
+    assert nbspam("model", "check", "-m", model).code == 0
+
+
+@pytest.mark.parametrize("sources", [2, pytest.param(8, marks=pytest.mark.long)])
+def test_whole_trainings_at_once_make_one_model(nbspam, tmp_path, trained, sources):
+    """Of those that find no model one makes it, and the others add to it."""
+    model = tmp_path / "model.json"
+    for number in range(6 * sources):
+        folder = tmp_path / f"part{number // 6}" / learners.label_of(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number}").write_bytes(learners.mail(number))
+    command = [sys.executable, "-m", "nbspam", "train", "-q", "--update", "-m", model]
+    for process in [start(*command, tmp_path / f"part{i}") for i in range(sources)]:
+        finish(process)
+    assert trained(range(6 * sources)) == content(model)
+
+
+# Stopped in the middle
+
+
+@pytest.mark.parametrize(
+    "times", [12, pytest.param(200, marks=pytest.mark.long)], ids=["short", "long"]
+)
+def test_a_writer_killed_at_any_moment_leaves_a_whole_model(nbspam, begun, times):
+    found = finish(start(*DRIVER, "killed", begun, times, 7))
+    assert 0 <= int(found) <= times
+    if times >= 200:
+        assert int(found) > 0  # else it was never killed while it wrote
+    assert nbspam("model", "check", "-m", begun).code == 0
+    assert sum(read_model(begun).head.messages) >= max(6, times)
+
+
+# Runs nbspam and stops it with a signal at a step of the save.
+STOPPED = """
+import os, pathlib, signal, sys
+number, step = getattr(signal, sys.argv[1]), sys.argv[2]
+def stop(function, after=False):
+    def stopped(*arguments, **options):
+        if after:
+            function(*arguments, **options)
+        os.kill(os.getpid(), number)
+        return function(*arguments, **options)
+    return stopped
+if step == "open":
+    real = os.open
+    os.open = lambda path, *more, **options: (
+        stop(real) if str(path).endswith(".new") else real)(path, *more, **options)
+elif step == "write":
+    from nbspam.model import splicing
+    splicing._copy = stop(splicing._copy, after=True)
+elif step == "fsync":
+    os.fsync = stop(os.fsync)
+elif step == "rename":
+    pathlib.Path.replace = stop(pathlib.Path.replace)
+elif step == "renamed":
+    from nbspam.model import replacing
+    replacing._sync_folder = stop(replacing._sync_folder)
+sys.argv = ["nbspam", *sys.argv[3:]]
+from nbspam.cli import main
+main()
+"""
+STEPS = ["open", "write", "fsync", "rename", "renamed"]
+
+
+def stopped(model, signal_name, step):
+    learn = ("train", "--update", "--spam", "-", "-m", model)
+    process = start(sys.executable, "-c", STOPPED, signal_name, step, *learn, stdin=subprocess.PIPE)
+    out, err = process.communicate(learners.mail(99), timeout=60)
+    assert out == b""
+    return process.returncode, err.decode()
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_writer_stopped_at_any_step_leaves_the_old_model_or_the_new(nbspam, begun, name, step):
+    before = begun.read_bytes()
+    code, err = stopped(begun, name, step)
+    left = begun.with_name(f".{begun.name}.new")
+    if name == "SIGINT":
+        assert code == 130
+        assert err.strip().startswith("nbspam: interrupted")
+        assert err.strip().count("\n") == 0
+        assert not left.exists()
+    else:
+        assert (code, err) == (-getattr(signal, name), "")
+    if step != "renamed":
+        assert before == begun.read_bytes()
+    assert nbspam("model", "check", "-m", begun).code == 0
+    for _ in range(2):
+        learn = ("train", "--update", "--spam", "-", "-m", begun)
+        assert nbspam(*learn, stdin=learners.mail(99)) == (0, "", "")
+    assert sum(read_model(begun).head.messages) == 7
+    assert not left.exists()
+
+
+# No room, no permission
+
+
+@pytest.mark.parametrize("command", ["train", "forget"])
+def test_a_file_that_may_not_grow_leaves_the_old_model(program, begun, assert_sentence, command):
+    learn = ("train", "--update", "--spam", "-") if command == "train" else ("forget",)
+    # A block of ulimit is 512 bytes or 1,024; the model has more than either.
+    shell = f"ulimit -f {begun.stat().st_size // 2048}; exec {{}}"
+    before = begun.read_bytes()
+    message = learners.mail(99 if command == "train" else 3)
+    found = program(*learn, "-m", begun, shell=shell, input=message)
+    assert_sentence(found, begun, "File too large", "unchanged")
+    assert before == begun.read_bytes()
+    assert not begun.with_name(f".{begun.name}.new").exists()
+    assert program("classify", "-m", begun, shell=shell, input=message).code == 0
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Return a small disk of its own, and a function that makes it read-only."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount a disk")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "nbspam-test", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no disk can be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def fill(folder: Path):
+    with (folder / "filler").open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 512)
+        except OSError:
+            pass
+
+
+def on(disk: Path, begun: Path) -> Path:
+    model = disk / "model.json"
+    model.write_bytes(begun.read_bytes())
+    return model
+
+
+def test_a_full_disk_leaves_the_old_model(nbspam, small_disk, begun, assert_sentence):
+    model = on(small_disk, begun)
+    fill(small_disk)
+    before = model.read_bytes()
+    learn = ("train", "--update", "--spam", "-", "-m", model)
+    assert_sentence(nbspam(*learn, stdin=learners.mail(99)), model, "No space left", "unchanged")
+    forget = ("forget", "-m", model)
+    assert_sentence(nbspam(*forget, stdin=learners.mail(3)), model, "No space left", "unchanged")
+    assert before == model.read_bytes()
+    assert {path.name for path in small_disk.iterdir()} <= {
+        "model.json",
+        "filler",
+        ".model.json.lock",
+    }
+    found = nbspam("classify", "--passthrough", "-m", model, stdin=learners.mail(99))
+    assert found.code == 0
+    assert learners.mail(99).partition(b"\n\n")[2].decode() in found.out
+    (small_disk / "filler").unlink()
+    assert nbspam(*learn, stdin=learners.mail(99)) == (0, "", "")
+    assert sum(read_model(model).head.messages) == 7
+
+
+def test_a_disk_too_full_for_the_first_model_has_none(nbspam, small_disk, assert_sentence):
+    fill(small_disk)
+    model = small_disk / "model.json"
+    learn = ("train", "--update", "--spam", "-", "-m", model)
+    assert_sentence(nbspam(*learn, stdin=learners.mail(99)), model, "No space left")
+    assert not model.exists()
+
+
+@pytest.mark.parametrize("locked_before", [False, True])
+def test_a_read_only_disk_leaves_the_old_model(
+    nbspam, small_disk, begun, assert_sentence, locked_before
+):
+    model = on(small_disk, begun)
+    if locked_before:
+        (small_disk / ".model.json.lock").touch()
+    before = model.read_bytes()
+    remount = ["mount", "-o", "remount,ro", str(small_disk)]
+    subprocess.run(remount, check=True, capture_output=True)
+    learn = ("train", "--update", "--spam", "-", "-m", model)
+    assert_sentence(nbspam(*learn, stdin=learners.mail(99)), model, "Read-only file system")
+    forget = ("forget", "-m", model)
+    assert_sentence(nbspam(*forget, stdin=learners.mail(3)), model, "Read-only file system")
+    assert before == model.read_bytes()
+    assert nbspam("classify", "-m", model, stdin=learners.mail(99)).code == 0

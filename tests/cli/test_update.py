@@ -1,0 +1,439 @@
+"""`nbspam train --update`."""
+
+import json
+import mailbox
+import os
+import stat
+
+import pytest
+
+WORDS = {
+    "spam": ("free prize", "win cash now", "click to claim"),
+    "ham": ("lunch at noon", "meeting notes", "see you there"),
+}
+
+
+def mail(label, number, extra=b""):
+    """Return an invented mail; `extra` is what software has put into its header."""
+    words = WORDS[label]
+    return (
+        b"From: sender%d@example.org\nTo: me@example.com\nMessage-ID: <%d.%s@example.org>\n"
+        b"Subject: %s\n%s\n%s, number %d\n"
+        % (
+            *(number, number, label.encode(), words[number % 3].encode()),
+            *(extra, words[(number + 1) % 3].encode(), number),
+        )
+    )
+
+
+def counts(model):
+    fields = json.loads(model.read_text())
+    return dict(zip(fields["classes"], fields["messages"], strict=True))
+
+
+@pytest.fixture
+def maildir(tmp_path):
+    """Return a Maildir of ten ham, with a Junk folder of ten spam in it, all of them read."""
+    for folder, label in ((tmp_path / "Maildir", "ham"), (tmp_path / "Maildir" / ".Junk", "spam")):
+        for name in ("cur", "new", "tmp"):
+            (folder / name).mkdir(parents=True)
+        for i in range(10):
+            (folder / "cur" / f"17000000{i:02}.M{i}.host:2,S").write_bytes(mail(label, i))
+    return tmp_path / "Maildir"
+
+
+@pytest.fixture
+def nightly(nbspam, maildir, tmp_path):
+    """Return a function that runs what cron runs every night, and returns its JSON."""
+
+    def run(*more):
+        found = nbspam(
+            *("train", "--update", "--seen", "--spam", maildir / ".Junk", "--ham", maildir),
+            *("-m", tmp_path / "model.json", "--format", "json", *more),
+        )
+        assert (found.code, found.err) == (0, "")
+        return json.loads(found.out)
+
+    return run
+
+
+# The nightly line
+
+
+def test_the_first_night_makes_the_model_and_the_second_changes_nothing(nightly, tmp_path):
+    model = tmp_path / "model.json"
+    assert nightly()["messages"] == {"ham": 10, "spam": 10}
+    before, node = model.read_bytes(), model.stat().st_ino
+    found = nightly()
+    assert (found["learned"], found["moved"], found["unchanged"]) == (0, 0, 20)
+    assert before == model.read_bytes()
+    assert node == model.stat().st_ino
+
+
+def test_what_the_user_moves_is_moved(nbspam, nightly, maildir, tmp_path):
+    nightly()
+    name = "1700000003.M3.host:2,S"
+    (maildir / ".Junk" / "cur" / name).rename(maildir / "cur" / f"{name}F")
+    found = nightly()
+    assert (found["learned"], found["moved"], found["unchanged"]) == (0, 1, 19)
+    assert counts(tmp_path / "model.json") == {"ham": 11, "spam": 9}
+    assert nightly()["moved"] == 0
+    assert nbspam("model", "check", "-m", tmp_path / "model.json").code == 0
+
+
+def test_new_mail_is_learned(nightly, maildir, tmp_path):
+    nightly()
+    (maildir / "cur" / "1700000099.M1.host:2,RS").write_bytes(mail("ham", 99))
+    assert nightly()["learned"] == 1
+    assert counts(tmp_path / "model.json") == {"ham": 11, "spam": 10}
+
+
+@pytest.mark.parametrize(
+    ("place", "learned"),
+    [
+        ("cur/1.host:2,S", 1),
+        ("cur/1.host:2,FRS", 1),
+        ("cur/1.host,S=123,W=130:2,Sab", 1),
+        ("cur/1.host:2,", 0),
+        ("cur/1.host:2,F", 0),
+        ("cur/1.host:2,ST", 0),
+        ("cur/1.host:2,T", 0),
+        ("cur/1.host", 0),
+        ("cur/1.S.host", 0),
+        ("new/1.host", 0),
+        ("new/1.host:2,S", 0),
+        ("tmp/1.host:2,S", 0),
+    ],
+)
+def test_of_a_maildir_only_what_was_read_and_not_deleted_is_seen(nightly, maildir, place, learned):
+    nightly()
+    (maildir / place).write_bytes(mail("ham", 50))
+    assert nightly()["learned"] == learned
+
+
+@pytest.mark.parametrize(
+    ("lines", "learned"),
+    [
+        (b"Status: RO\n", 1),
+        (b"Status: R\nX-Status: AF\n", 1),
+        (b"Status: ROA\r\n", 1),
+        (b"Status: O\n", 0),
+        (b"", 0),
+        (b"Status: RO\nX-Status: D\n", 0),
+        (b"X-Status: R\n", 0),
+        (b"X-Old-Status: R\n", 0),
+    ],
+)
+def test_of_an_mbox_only_what_was_read_and_not_deleted_is_seen(nightly, tmp_path, lines, learned):
+    nightly()
+    box = tmp_path / "box"
+    line = b"From sender@example.org Fri Mar  1 10:00:00 2024\n"
+    read = mail("ham", 51, b"Status: RO\n")
+    body = b"not a header:\nStatus: RO\n"  # in the body it says nothing
+    box.write_bytes(line + read + b"\n" + line + mail("ham", 52, lines) + body + b"\n")
+    assert nightly("--ham", box)["learned"] == 1 + learned
+
+
+def test_without_seen_unread_mail_is_learned_too(nbspam, maildir, tmp_path):
+    (maildir / "new" / "1.host").write_bytes(mail("ham", 50))
+    found = nbspam("train", "--update", "--ham", maildir, "-m", tmp_path / "m", "--format", "json")
+    assert json.loads(found.out)["learned"] == 11
+
+
+# The same message
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        b"X-Nbspam: spam, probability=0.998712, version=1.0\n",
+        b"X-Nbspam: ham, probability=0.001, version=1.0\nX-Nbspam-Evidence: free prize\n",
+        b"Status: RO\nX-Status: A\nContent-Length: 30\nLines: 1\nX-UID: 4\n",
+    ],
+)
+@pytest.mark.parametrize("from_line", [b"", b"From sender@example.org Fri Mar  1 10:00:00 2024\n"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_what_mail_software_adds_makes_no_other_message(nbspam, tmp_path, extra, from_line, end):
+    model = tmp_path / "model.json"
+    learn = ("train", "--update", "--spam", "-", "-m", model)
+    assert nbspam(*learn, stdin=mail("spam", 1)) == (0, "", "")
+    before = model.read_bytes()
+    same = (from_line + mail("spam", 1, extra)).replace(b"\n", end)
+    assert nbspam(*learn, stdin=same) == (0, "", "")
+    assert before == model.read_bytes()
+    assert nbspam("forget", "-m", model, stdin=same) == (0, "", "")
+    assert counts(model) == {"ham": 0, "spam": 0}
+
+
+def test_what_has_passed_through_is_the_same_message(nbspam, program, model, tmp_path):
+    raw = mail("spam", 1)
+    marked = program("classify", "--passthrough", "-m", model, input=raw)
+    assert "X-Nbspam" in marked.out
+    learn = ("train", "--update", "-m", model, "--format", "json")
+    assert json.loads(nbspam(*learn, "--spam", "-", stdin=marked.out.encode()).out)["learned"] == 1
+    assert json.loads(nbspam(*learn, "--spam", "-", stdin=raw).out)["unchanged"] == 1
+    box = mailbox.mbox(tmp_path / "box")
+    box.add(marked.out.encode())
+    box.close()
+    assert json.loads(nbspam(*learn, "--spam", tmp_path / "box").out)["unchanged"] == 1
+    assert json.loads(nbspam(*learn, "--ham", tmp_path / "box").out)["moved"] == 1
+
+
+# What it says
+
+
+def test_one_message_from_standard_input_is_learned_in_silence(nbspam, model):
+    learn = ("train", "--update", "--spam", "-", "-m", model)
+    for _ in range(2):
+        assert nbspam(*learn, stdin=mail("spam", 1)) == (0, "", "")
+    assert counts(model) == {"ham": 18, "spam": 13}
+
+
+def test_a_text_without_a_header_is_a_message_too(nbspam, model):
+    learn = ("train", "--update", "--ham", "-", "-m", model, "--format", "json")
+    assert json.loads(nbspam(*learn, stdin=b"Reminder: call me at noon").out)["learned"] == 1
+    assert json.loads(nbspam(*learn, stdin=b"Reminder: call me at noon").out)["learned"] == 0
+
+
+def test_as_text_it_says_what_it_did(nbspam, model, tmp_path):
+    (tmp_path / "mail").write_bytes(mail("spam", 1))
+    found = nbspam("train", "--update", "--spam", tmp_path / "mail", "-m", model)
+    assert (found.code, found.err) == (0, "")
+    assert found.out.startswith(f"{model}: learned 1 ")
+    assert found.out.count("\n") == 1
+
+
+def test_quietly_it_says_nothing(nbspam, model, tmp_path):
+    (tmp_path / "mail").write_bytes(mail("spam", 1))
+    found = nbspam("train", "--update", "-q", "--spam", tmp_path / "mail", "-m", model)
+    assert found == (0, "", "")
+
+
+def test_as_json_it_says_all_it_did(nbspam, table, model):
+    with table.open("a") as file:
+        file.write("only one cell\nspam\ta new prize\nham\ta new lunch\n")
+    found = nbspam("train", "--update", table, "-m", model, "--format", "json")
+    assert json.loads(found.out) == {
+        "model": str(model),
+        "learned": 2,
+        "moved": 0,
+        "unchanged": 30,
+        "skipped": 1,
+    }
+    assert "only one cell" not in found.out
+    assert f"{table}:31" in found.err
+
+
+def test_updates_come_to_what_training_comes_to(nbspam, table, make_model, tmp_path):
+    lines = sorted(set(table.read_text().splitlines(keepends=True)))  # each message once
+    table.write_text("".join(lines))
+    whole = json.loads(make_model(table).read_text())
+    model = tmp_path / "update.json"
+    for i in range(0, len(lines), 7):
+        (tmp_path / "part.tsv").write_text("".join(lines[i : i + 7]))
+        assert nbspam("train", "--update", tmp_path / "part.tsv", "-m", model).code == 0
+    fields = json.loads(model.read_text())
+    for key in ("classes", "messages", "tokens", "learned"):
+        assert list(whole[key]) == list(fields[key])
+        assert whole[key] == fields[key]
+    assert nbspam("model", "check", "-m", model).code == 0
+
+
+def test_equal_rows_all_count_in_one_run(nbspam, tmp_path):
+    table = tmp_path / "rows.tsv"
+    table.write_text("spam\tfree prize\n" * 3 + "ham\tlunch\n")
+    learn = ("train", "--update", table, "-m", tmp_path / "model.json", "--format", "json")
+    assert json.loads(nbspam(*learn).out)["messages"] == {"ham": 1, "spam": 3}
+    assert json.loads(nbspam(*learn).out)["unchanged"] == 4
+
+
+def test_without_the_ledger_every_run_learns_anew(nbspam, table, model):
+    learn = ("train", "--update", "--no-ledger", table, "-m", model, "--format", "json")
+    assert json.loads(nbspam(*learn).out)["learned"] == 30
+    assert json.loads(nbspam(*learn).out)["learned"] == 30
+    assert counts(model) == {"ham": 54, "spam": 36}
+    assert nbspam("model", "check", "-m", model).code == 0
+
+
+def test_a_model_without_a_ledger_takes_its_messages_for_new(nbspam, table, make_model):
+    model = make_model(table, "--no-ledger")
+    assert json.loads(model.read_text())["learned"] == {}
+    found = nbspam("train", "--update", table, "-m", model, "--format", "json")
+    assert json.loads(found.out)["learned"] == 30
+
+
+# One class
+
+
+@pytest.mark.parametrize("label", ["spam", "ham"])
+def test_a_model_of_one_class_is_unsure_and_says_so(nbspam, tmp_path, label):
+    model = tmp_path / "model.json"
+    assert (
+        nbspam("train", "--update", f"--{label}", "-", "-m", model, stdin=mail(label, 1)).code == 0
+    )
+    found = nbspam("classify", "-m", model, stdin=mail(label, 2))
+    assert found.out == "unsure\t0.5000\t-\n"
+    assert found.err.startswith(f"nbspam: {model}: has learned only {label} so far")
+    assert "train --update" in found.err
+    found = nbspam("classify", "--exit-code", "-m", model, stdin=mail(label, 2))
+    assert found.code == 2
+    other = "ham" if label == "spam" else "spam"
+    assert (
+        nbspam("train", "--update", f"--{other}", "-", "-m", model, stdin=mail(other, 1)).code == 0
+    )
+    found = nbspam("classify", "-m", model, stdin=mail(label, 1))
+    assert found.out.startswith(f"{label}\t")
+    assert found.err == ""
+
+
+def test_an_empty_source_makes_a_model_that_is_unsure(nbspam, tmp_path):
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    model = tmp_path / "model.json"
+    found = nbspam("train", "--update", "--spam", tmp_path / "folder", "-m", model)
+    assert (found.code, found.err) == (0, "")
+    found = nbspam("classify", "-m", model, stdin=mail("ham", 1))
+    assert found.out.startswith("unsure\t0.5000")
+    assert "has learned nothing so far" in found.err
+
+
+# What it refuses
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (("--replace",), ("--update", "--replace")),
+        (("--max-ham-blocked", "1%"), ("--max-ham-blocked", "--replace")),
+        (("--alpha", "0.7"), ("--alpha 0.7", "0.05", "--replace")),
+        (("--prior", "0.3"), ("--prior 0.3", "--replace")),
+        (("--scoring", "bernoulli"), ("--scoring bernoulli", "evidence", "--replace")),
+        (("--spam-label", "junk"), ("--spam-label junk", "spam", "--replace")),
+    ],
+    ids=lambda part: part[0],
+)
+def test_options_that_contradict_are_refused(nbspam, table, model, assert_sentence, options, parts):
+    before = model.read_bytes()
+    found = nbspam("train", "--update", table, "-m", model, *options)
+    assert_sentence(found, *parts, code=2)
+    assert before == model.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "options", [("--alpha", "0.05"), ("--scoring", "evidence"), ("--spam-label", "Spam")]
+)
+def test_options_that_say_what_the_model_is_are_no_hindrance(nbspam, table, model, options):
+    assert nbspam("train", "--update", table, "-m", model, *options).code == 0
+
+
+def test_a_class_that_the_model_has_not_is_refused(nbspam, three_classes, model, assert_sentence):
+    before = model.read_bytes()
+    found = nbspam("train", "--update", three_classes, "-m", model)
+    assert_sentence(found, model, "'promo'", "ham, spam", "--replace")
+    assert before == model.read_bytes()
+
+
+def test_a_missing_source_leaves_the_model(nbspam, model, tmp_path, assert_sentence):
+    before = model.read_bytes()
+    found = nbspam(
+        *("train", "--update", "--spam", "-", "--ham", tmp_path / "none", "-m", model),
+        stdin=mail("spam", 1),
+    )
+    assert_sentence(found, tmp_path / "none")
+    assert before == model.read_bytes()
+
+
+def act(nbspam, command, model):
+    arguments = {"train": ("train", "--update", "--spam", "-"), "forget": ("forget",)}[command]
+    return nbspam(*arguments, "-m", model, stdin=mail("spam", 1))
+
+
+BOTH = pytest.mark.parametrize("command", ["train", "forget"])
+
+
+@BOTH
+def test_a_damaged_model_is_told_and_left(nbspam, model, command, assert_sentence):
+    model.write_bytes(model.read_bytes()[:-10])
+    before = model.read_bytes()
+    assert_sentence(act(nbspam, command, model), model, "cut short")
+    assert before == model.read_bytes()
+
+
+@BOTH
+def test_what_is_no_model_is_told_and_left(nbspam, tmp_path, command, assert_sentence):
+    (tmp_path / "letter.txt").write_text("Dear Ann")
+    assert_sentence(
+        act(nbspam, command, tmp_path / "letter.txt"), "letter.txt", "not an nbspam model"
+    )
+    assert (tmp_path / "letter.txt").read_text() == "Dear Ann"
+
+
+@BOTH
+def test_a_folder_in_the_models_place_is_told_and_left(nbspam, tmp_path, command, assert_sentence):
+    (tmp_path / "folder").mkdir()
+    assert_sentence(act(nbspam, command, tmp_path / "folder"), tmp_path / "folder")
+    assert not list((tmp_path / "folder").iterdir())
+
+
+@BOTH
+def test_links_in_a_circle_are_told_and_left(nbspam, tmp_path, command, assert_sentence):
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    assert_sentence(act(nbspam, command, loop), loop, "symbolic links")
+    assert loop.is_symlink()
+
+
+@BOTH
+def test_a_missing_folder_is_told(nbspam, tmp_path, command, assert_sentence):
+    model = tmp_path / "none" / "model.json"
+    assert_sentence(act(nbspam, command, model), model)
+
+
+def test_a_link_to_the_model_stays_a_link(nbspam, model, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(model.name)
+    assert act(nbspam, "train", link) == (0, "", "")
+    assert link.is_symlink()
+    assert counts(model) == {"ham": 18, "spam": 13}
+    assert act(nbspam, "forget", link) == (0, "", "")
+    assert link.is_symlink()
+    assert counts(model) == {"ham": 18, "spam": 12}
+
+
+def test_a_link_that_leads_nowhere_gets_its_model(nbspam, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to("model.json")
+    assert act(nbspam, "train", link) == (0, "", "")
+    assert link.is_symlink()
+    assert counts(tmp_path / "model.json") == {"ham": 0, "spam": 1}
+
+
+def test_the_model_stays_the_owners_alone(nbspam, model):
+    model.chmod(0o644)
+    act(nbspam, "train", model)
+    assert stat.S_IMODE(model.stat().st_mode) == 0o600
+
+
+def test_the_default_models_folder_is_made(nbspam, own_home):
+    assert nbspam("train", "--update", "--ham", "-", stdin=mail("ham", 1)) == (0, "", "")
+    (path,) = own_home.rglob("model.json")
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_source_that_is_the_model_itself_is_read_as_text(nbspam, model):
+    before = counts(model)
+    assert nbspam("train", "--update", "-q", "--ham", model, "-m", model).code == 0
+    assert counts(model)["ham"] == before["ham"] + 1
+    assert nbspam("model", "check", "-m", model).code == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+@BOTH
+def test_a_folder_that_is_read_only_is_told(nbspam, model, command, assert_sentence):
+    before = model.read_bytes()
+    model.parent.chmod(0o500)
+    try:
+        assert_sentence(act(nbspam, command, model), model, "Permission denied")
+    finally:
+        model.parent.chmod(0o700)
+    assert before == model.read_bytes()
