@@ -52,12 +52,12 @@ Vector = tuple[float, ...]
 
 
 # A class that comes alone for long says nothing of where it ends: a folder of spam, learned by
-# itself, would only push the constant up.  So a run of one class teaches the blend up to RUN times
-# the mean length of a run in a well-mixed sequence, which not one run in a hundred is longer than.
-# Learning one half of SpamAssassin's corpus as all spam, then all ham, or the other way round, or
-# in ten mixed batches, makes this many errors on the other half: 33, 45 and 10 with no limit, RUN_5,
-# 15, 14 and 11 with 3; trained at once it makes 9.
-RUN = 5
+# itself, only pushes the constant up.  So a run of one class teaches the blend up to RUN times the
+# mean length of a run where the classes are well mixed, and no more.  Errors on one half of
+# SpamAssassin's corpus, with no limit and with 10: 33 and 15 when the other half was learned as all
+# spam, then all ham; 45 and 14 the other way round; 10 and 10 in ten mixed batches; 11 and 13 one
+# by one; 9 when it was trained on at once.  (5: 15, 14, 11 and 13.)
+RUN = 10
 
 
 class Calibration(NamedTuple):

@@ -62,13 +62,14 @@ def classify_on(model: Path) -> None:
     chance = random.Random(os.getpid())
     done, seen = 0, set()
     while not select.select([sys.stdin], [], [], 0)[0]:
+        was_there = model.exists()
         try:
             with Lookup(model) as lookup:
                 classifier = Classifier(lookup.head, lookup.counts)
                 score = classifier.score(lesson(chance.randrange(1_000))[1])
                 seen.add(lookup.head.messages)
         except ModelError:
-            if model.exists():
+            if was_there:
                 raise
             continue  # it has not been made yet
         assert 0 <= score.probability <= 1
