@@ -82,6 +82,28 @@ def test_one_message_loads_nothing_heavy(model, command):
     assert imported(*command, "-m", model) & HEAVY == set()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("train", "--update", "--spam", "-"),
+        ("train", "--update", "--spam", "-"),  # which it knows by now
+        ("train", "--update", "--ham", "-"),  # moved
+        ("train", "--update", "--no-ledger", "--ham", "-"),
+        ("forget",),
+        ("forget", "--no-ledger", "--ham", "-"),
+    ],
+    ids=lambda command: " ".join(command),
+)
+def test_learning_or_forgetting_one_message_loads_nothing_heavy(model, command):
+    assert imported(*command, "-m", model) & HEAVY == set()
+
+
+@pytest.mark.parametrize("label", ["spam", "ham"])
+def test_the_first_message_of_a_model_loads_nothing_heavy(tmp_path, label):
+    names = imported("train", "--update", f"--{label}", "-", "-m", tmp_path / "model.json")
+    assert names & HEAVY == set()
+
+
 @pytest.mark.parametrize("name", ["base64-broken", "multipart-nested-6-deep", "utf16-body"])
 def test_one_odd_mail_loads_nothing_heavy(model, name):
     message = (SAMPLE / "odd" / f"{name}.eml").read_bytes()

@@ -11,7 +11,9 @@ from small_models import MESSAGES, assert_one_sentence, big, labelled_tokens, le
 
 from nbspam.errors import ModelError
 from nbspam.model import lookup as lookup_module
+from nbspam.model.json_file import write_model
 from nbspam.model.lookup import Lookup
+from nbspam.model.settings import Settings, empty_head
 
 
 @pytest.fixture(scope="module")
@@ -361,3 +363,72 @@ def test_closing_gives_the_file_back(model):
         with pytest.raises(ModelError):
             Lookup(model)
     assert before == open_files()
+
+
+# The ledger
+
+
+def with_ledger(path, n, tokens=3):
+    """Return the ledger of a model of so many messages and tokens, which is written."""
+    chance = random.Random(n)
+    learned = {f"{chance.getrandbits(128):032x}": (i % 3, 1 + i % 2) for i in range(n)}
+    counts = {f"token{i}": (1, 2) for i in range(tokens)}
+    head = empty_head(("ham", "spam"), "spam", Settings())
+    head = head._replace(messages=(2 * n, 2 * n), n_tokens=tokens)
+    write_model(path, head, counts.items(), sorted(learned.items()))
+    return learned
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 3, 2_000])
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 2_000])
+def test_finds_every_message_of_the_ledger_and_no_other(tmp_path, n, tokens):
+    path = tmp_path / "model.json"
+    learned = with_ledger(path, n, tokens)
+    unknown = ["0" * 32, "f" * 32, "", "token1", '"', *(digest[:-1] for digest in learned)]
+    with Lookup(path) as lookup:
+        assert learned == lookup.learned([*learned, *unknown])
+        for digest in sorted(learned)[:20]:
+            assert {digest: learned[digest]} == lookup.learned([digest])
+        assert lookup.learned(unknown) == {}
+        assert lookup.learned([]) == {}
+        assert lookup.counts([*learned, '"', " "]) == {}
+
+
+@pytest.mark.parametrize("n", [1, 50, 2_000])
+def test_sections_hold_the_lines_of_the_tokens_and_of_the_ledger(tmp_path, n):
+    path = tmp_path / "model.json"
+    with_ledger(path, n, tokens=n)
+    raw = path.read_bytes()
+    with Lookup(path) as lookup:
+        tokens, ledger = (raw[start:end].splitlines() for start, end in lookup.sections)
+    assert [line[:1] for line in tokens] == [b'"'] * n
+    assert [line[:1] for line in ledger] == [b" "] * n
+
+
+def test_one_message_of_a_large_ledger_takes_few_reads(tmp_path, monkeypatch):
+    path = tmp_path / "model.json"
+    learned = with_ledger(path, 20_000, tokens=20_000)
+    with Lookup(path) as lookup:
+        reads = Reads(monkeypatch)
+        some = sorted(learned)[7_000]
+        assert lookup.learned([some]) == {some: learned[some]}
+    assert reads.calls <= 20
+    assert reads.bytes <= 20_000
+
+
+@pytest.mark.parametrize("row", ["x", "[1]", "[9, 1]", "[1, 2, 3]", "[-1, 1]", "[1.0, 1]"])
+def test_a_damaged_line_of_the_ledger_that_is_read_is_refused(tmp_path, row):
+    path = tmp_path / "model.json"
+    ((digest, counts),) = with_ledger(path, 1).items()
+    whole = f' "{digest}": {json.dumps(counts)}'
+    path.write_text(path.read_text().replace(whole, f' "{digest}": {row}'))
+    with Lookup(path) as lookup:
+        with pytest.raises(ModelError) as error:
+            lookup.places([f"{whole}\n".encode()], ledger=True)
+        assert_one_sentence(error, path, "damaged")
+        if row.startswith("["):
+            with pytest.raises(ModelError) as error:
+                lookup.learned([digest])
+            assert_one_sentence(error, path, "damaged")
+        else:  # no line of this digest; nor is it taken for another
+            assert lookup.learned([digest]) == {}
