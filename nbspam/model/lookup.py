@@ -66,6 +66,8 @@ class Lookup:
         self._handle = open_model(path)
         try:
             self._whole: dict[str, Row] | None = None
+            self._ahead = 0, b""  # what was read last to be copied, and from where
+            self._parsed: dict[bytes, Row] = {}  # few counts differ
             self._size = os.fstat(self._handle).st_size
             self.head: Head
             self.head, self._start = self._read_head()
@@ -83,13 +85,16 @@ class Lookup:
     def __exit__(self, *_: object) -> None:
         os.close(self._handle)
 
-    def counts(self, tokens: Iterable[str]) -> dict[str, Row]:
+    def counts(self, tokens: Iterable[str], again: bool = True) -> dict[str, Row]:
         """Return the counts per class of those tokens that the model knows.
 
+        again: more tokens may be asked for, so a model that is not much larger than what was
+        asked for is kept in memory; else memory goes by the tokens.
         Raises ModelError when a line it reads is not as it should be.
         """
         tokens = list(tokens)
-        if self._whole is None and self.head.n_tokens < min(_WHOLE * len(tokens), _WHOLE_LIMIT):
+        few = self.head.n_tokens < min(_WHOLE * len(tokens), _WHOLE_LIMIT)
+        if self._whole is None and again and few:
             self._whole = self._read_whole()
         if self._whole is not None:
             whole = self._whole
@@ -151,26 +156,27 @@ class Lookup:
                     found[wanted[i][1]] = self._row(line)
         return found
 
-    def places(self, lines: Sequence[bytes], ledger: bool) -> list[tuple[int, int]]:
-        """Return where in the file each line's key stands, or would stand.
+    def places(self, rows: Sequence[bytes], ledger: bool) -> list[tuple[int, int]]:
+        """Return where in the file each row's key stands, or would stand.
 
-        lines: lines of tokens, or of the ledger, as they are to be, sorted.
+        rows: lines of tokens, or of the ledger, as they are to be, sorted.
         A place is (start, end) in bytes, line end included; both the same where the key is new.
         Raises ModelError when a line it reads is not as it should be.
         """
-        keys = [_key(line) for line in lines]
+        keys = [_key(row) for row in rows]
         found: dict[int, tuple[int, int]] = {}
         for low, high, first, last in self._stretches(keys, ledger):
             block = self._read(low, high - low)
-            inside = block.split(b"\n")[:-1]
-            starts = list(itertools.accumulate(map(len, inside), initial=low))  # less line ends
+            lines = block.split(b"\n")[:-1]
+            starts = list(itertools.accumulate(map(len, lines), initial=low))  # less line ends
+            top = bisect_left(lines, 0, key=lambda line: _side(line, ledger))
+            bottom = bisect_left(lines, 1, top, key=lambda line: _side(line, ledger))
             for i in range(first, last):
                 # No key is the beginning of another, so the lines are in the order of the keys.
-                at = bisect_left(inside, (0, keys[i]), key=lambda line: (_side(line, ledger), line))
-                for line in inside[max(0, at - 1) : at + 1]:
-                    if _side(line, ledger) == 0:
-                        self._row(line)
-                is_there = at < len(inside) and inside[at].startswith(keys[i] + b": [")
+                at = bisect_left(lines, keys[i], top, bottom)
+                for line in lines[max(top, at - 1) : min(bottom, at + 1)]:
+                    self._row(line)
+                is_there = at < bottom and lines[at].startswith(keys[i] + b": [")
                 if not is_there and b"\n" + keys[i] + b": [" in block:
                     raise self._damaged("its lines are not in order")
                 end = at + is_there
@@ -191,9 +197,17 @@ class Lookup:
         return (self._start, border), (border + len(LEARNED_LINE), self._size - len(END))
 
     def copy(self, start: int, end: int) -> Iterator[bytes]:
-        """Yield the bytes of the file from start to end; raises ModelError."""
-        for at in range(start, end, _COPIED):
-            yield self._read(at, min(_COPIED, end - at))
+        """Yield the bytes of the file from start to end; raises ModelError.
+
+        Reads ahead: stretches that follow one another are read together.
+        """
+        while start < end:
+            at, chunk = self._ahead
+            if not at <= start < at + len(chunk):
+                at, chunk = start, self._read(start, min(_COPIED, self._size - start))
+                self._ahead = at, chunk
+            yield chunk[start - at : end - at]
+            start = min(end, at + len(chunk))
 
     def _stretches(self, keys: list[bytes], ledger: bool) -> Iterator[tuple[int, int, int, int]]:
         """Yield (from, to) in the file and (from, to) in the sorted keys: where to look for them.
@@ -234,8 +248,12 @@ class Lookup:
     def _row(self, line: bytes) -> Row:
         match = self._line.fullmatch(line)
         if match:
+            row = self._parsed.get(match[1])
+            if row is not None:
+                return row
             row = tuple(map(int, match[1].split(b", ")))
             if all(c <= n for c, n in zip(row, self.head.messages, strict=True)):
+                self._parsed[match[1]] = row
                 return row
         text = line[:80].decode("utf-8", "replace")
         raise self._damaged(f"the line {text!r} is not a token and its counts")
