@@ -5,6 +5,7 @@ NbspamError                 exit 1: one sentence, ending with the remedy
 │   └── TableError          a table whose columns cannot be made out
 ├── TrainingError           what was read cannot be learned from
 ├── ModelError              a model file is missing, damaged, newer, or not a model
+├── ServingError            a server cannot listen where it was told to
 └── OptionError             exit 2: an option's value makes no sense
 
 Every sentence names the file, says what is wrong with it and what to do about it.
@@ -63,6 +64,10 @@ class TrainingError(NbspamError):
 
 class ModelError(NbspamError):
     """A model file is missing, damaged, newer than this program, or no model at all."""
+
+
+class ServingError(NbspamError):
+    """A server cannot listen where it was told to."""
 
 
 class OptionError(NbspamError):

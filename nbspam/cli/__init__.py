@@ -21,6 +21,7 @@ _COMMANDS = {
     "eval": ("evaluate", "Measure how good the filter is"),
     "explain": ("explain", "Show what each word of a message brought"),
     "forget": ("forget", "Take learned messages out of a model again"),
+    "serve": ("serve", "Answer SpamAssassin's spamc"),
     "model": ("model", "Look at a model and check it"),
 }
 _ALIASES = {"evaluate": "eval"}

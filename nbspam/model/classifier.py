@@ -41,11 +41,20 @@ class Score(NamedTuple):
 class Classifier:
     """Scores messages with one model; remembers the weights of tokens it has met."""
 
-    def __init__(self, head: Head, counts_of: Callable[[Iterable[str]], Counts]) -> None:
-        """Score with `head`; `counts_of` gives the counts of those tokens the model knows."""
+    def __init__(
+        self,
+        head: Head,
+        counts_of: Callable[[Iterable[str]], Counts],
+        remember: int = _KNOWN_LIMIT,
+    ) -> None:
+        """Score with `head`; `counts_of` gives the counts of those tokens the model knows.
+
+        remember: how many tokens' weights to keep for the messages to come, about.
+        """
         self.head = head
         self.speakers = head.speakers
         self.counts = counts_of
+        self._remember = remember
         # Token -> weights; None for one that the model does not know, or that is of a trace field.
         self._known: dict[str, tuple[float, ...] | None] = {}
         self._trace: dict[str, tuple[float, ...]] = {}
@@ -59,7 +68,7 @@ class Classifier:
 
     def prepare(self, tokens: Iterable[str]) -> None:
         """Look up tokens; for many messages at once this is far cheaper than one by one."""
-        if len(self._known) > _KNOWN_LIMIT:
+        if len(self._known) > self._remember:
             self._known.clear()  # memory goes by the model, not by the messages
             self._trace.clear()
         new = [token for token in tokens if token not in self._known]

@@ -1,0 +1,162 @@
+"""What the model says of a message, in the words of the spamd protocol.
+
+**Score.**  SpamAssassin's users know points: spam from 5.0 on.  A point here is a nat: the score is
+5 and the calibrated log-odds, less those of the spam cut-off.  So 5.0 is the cut-off wherever it
+lies, 6.0 stands for odds 2.7 times as high, and with the default cut-off 0.5 a probability of 0.99
+scores 9.6, one of 0.01 scores 0.4.
+
+**Symbols.**  The verdict, then the probability in SpamAssassin's Bayes classes, so that what looks
+for BAYES_99 finds it.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from nbspam import __version__
+from nbspam.model.classifier import Classifier, Score, logit
+from nbspam.model.explanation import explain
+from nbspam.model.head import Head
+from nbspam.model.verdict import UNSURE, CutOffs, verdict
+from nbspam.reading.message import parse
+from nbspam.serving.spamd import (
+    CHECK,
+    DATA,
+    HEADERS,
+    PROCESS,
+    REPORT,
+    REPORT_IFSPAM,
+    SYMBOLS,
+    RefusedError,
+    Request,
+    reply,
+)
+from nbspam.tokens.text import TRIPLE
+from nbspam.tokens.tokenizer import message_tokens
+
+THRESHOLD = 5.0
+_MOST = 100.0  # points at most either way; plain Bernoulli's log-odds go to thousands
+_REPORTED = 15  # words in a report; mail readers show it as a header
+
+# Upper ends of SpamAssassin's Bayes classes.
+_ENDS = (0.01, 0.05, 0.20, 0.40, 0.60, 0.80, 0.95, 0.99)
+_BAYES = ("00", "05", "20", "40", "50", "60", "80", "95", "99")
+_VERY_SURE = 0.999
+
+# What would break a line of the report, or command a terminal.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+Rewrite = Callable[[bytes, str, Score], bytes]  # message, verdict, score -> message with our header
+
+
+class Judged(NamedTuple):
+    """A scored message."""
+
+    called: str  # its verdict
+    score: Score
+    spam: bool
+    tenths: int  # its score on SpamAssassin's scale, times 10
+
+    @property
+    def line(self) -> str:
+        """The value of `Spam:`."""
+        return f"{self.spam} ; {self.tenths / 10:.1f} / {THRESHOLD:.1f}"
+
+
+def judge(classifier: Classifier, tokens: Iterable[str], cut_offs: CutOffs) -> Judged:
+    """Return the verdict on a message with these tokens."""
+    head = classifier.head
+    score = classifier.score(tokens)
+    called = verdict(head, score, cut_offs)
+    return Judged(called, score, called == head.positive, tenths(head, score, cut_offs))
+
+
+def tenths(head: Head, score: Score, cut_offs: CutOffs) -> int:
+    """Return a score in tenths of SpamAssassin's points: 50 or more if, and only if, it is spam.
+
+    It never falls as the log-odds rise.  Just below the cut-off it is 49, where rounding would say
+    50 and contradict the verdict.
+    """
+    margin = _margin(head, score, cut_offs)
+    points = min(max(THRESHOLD + margin, -_MOST), _MOST)
+    rounded = round(10 * points)
+    limit = round(10 * THRESHOLD)
+    is_spam = verdict(head, score, cut_offs) == head.positive
+    return max(rounded, limit) if is_spam else min(rounded, limit - 1)
+
+
+def _margin(head: Head, score: Score, cut_offs: CutOffs) -> float:
+    """Return how far the positive class is above where spam begins, in nats."""
+    if len(head.classes) == 2:
+        return score.log_odds - logit(cut_offs.spam)
+    k = head.classes.index(head.positive or head.classes[0])
+    return score.log_scores[k] - max(s for i, s in enumerate(score.log_scores) if i != k)
+
+
+def answer(
+    request: Request, message: bytes, classifier: Classifier, cut_offs: CutOffs, rewrite: Rewrite
+) -> tuple[bytes, Judged]:
+    """Return the reply to a request about a message, and the verdict.
+
+    Raises RefusedError where spamc could not use the reply, ModelError when the model turns out damaged.
+    """
+    tokens = message_tokens(parse(message))
+    judged = judge(classifier, tokens, cut_offs)
+    content: bytes | None = None
+    if request.command == SYMBOLS:
+        content = ",".join(symbols(judged)).encode()
+    elif request.command == REPORT or (request.command == REPORT_IFSPAM and judged.spam):
+        content = report(classifier, tokens, judged).encode("utf-8", "replace")
+    elif request.command == REPORT_IFSPAM:
+        content = b""
+    elif request.command == PROCESS:
+        content = rewrite(message, judged.called, judged.score)
+    elif request.command == HEADERS:
+        content = head_for_spamc(message, rewrite(message, judged.called, judged.score))
+    else:
+        assert request.command == CHECK
+    return reply(request, judged.line, content), judged
+
+
+def symbols(judged: Judged) -> list[str]:
+    """Return the names of the tests that a message met, as SpamAssassin would list them."""
+    called = "SPAM" if judged.spam else "UNSURE" if judged.called == UNSURE else "HAM"
+    probability = judged.score.probability
+    found = [f"NBSPAM_{called}", f"BAYES_{_BAYES[bisect_right(_ENDS, probability)]}"]
+    return [*found, "BAYES_999"] if probability >= _VERY_SURE else found
+
+
+def report(classifier: Classifier, tokens: set[str], judged: Judged) -> str:
+    """Return the strongest words of a message and what each brought, as text."""
+    found = explain(classifier, tokens)
+    readable = [word for word in found.words if not word.token.startswith(TRIPLE)]
+    shown = readable[:_REPORTED]
+    classes = classifier.head.classes
+    lines = [
+        f"nbspam {__version__}: {judged.called}, probability {judged.score.probability:.4f},"
+        f" score {judged.tenths / 10:.1f}, spam from {THRESHOLD:.1f}",
+        f"strongest words, in nats, {found.of} against {found.against}:",
+    ]
+    for word in shown:
+        seen = ", ".join(f"{name} {n}" for name, n in zip(classes, word.counts, strict=True))
+        lines.append(f"{word.share:+8.3f}  {_UNSEEN.sub(' ', word.token)}  ({seen})")
+    rest = found.total - sum(word.share for word in shown)
+    lines.append(f"{rest:+8.3f}  all else")
+    return "\n".join(lines) + "\n"
+
+
+def head_for_spamc(message: bytes, rewritten: bytes) -> bytes:
+    """Return what of the rewritten message goes before the body that spamc appends itself.
+
+    spamc takes for the body what follows the first empty line of the message it sent, and copies
+    it as a C string: from a NUL on it would append NULs.  Raises RefusedError where the message would
+    come out other than rewritten; spamc then hands it on as it was.
+    """
+    ends = [at + len(end) for end in (b"\n\n", b"\r\n\r\n") if (at := message.find(end)) >= 0]
+    if not ends:
+        raise RefusedError(DATA, "HEADERS needs a message with an empty line after its header")
+    body = message[min(ends) :]
+    if not rewritten.endswith(body) or b"\x00" in body:
+        raise RefusedError(DATA, "HEADERS would change this message's body; use PROCESS")
+    return rewritten[: len(rewritten) - len(body)]

@@ -1,0 +1,227 @@
+"""The spamd protocol: requests read, replies written.  No sockets of our own, no model files.
+
+A request is a line `COMMAND SPAMC/1.5`, header lines, a blank line and a message; a reply a line
+`SPAMD/1.1 0 EX_OK`, header lines, a blank line and what was asked for.  The client is
+SpamAssassin's `spamc` and whatever else speaks to spamd (Exim, amavis, sieve scripts).
+
+Two rules come from what spamc does with a reply:
+- It ignores the code in the status line.  After an error that carried `Content-length: 0` it hands
+  on an empty message and exits 0, so an error is the status line alone; then spamc hands on the
+  message it was given.
+- Only `Spam: True` is spam to it, in that case and with those blanks.
+"""
+
+import re
+import zlib
+from asyncio import IncompleteReadError, LimitOverrunError, StreamReader
+from typing import NamedTuple
+
+# Bounds.  Whoever reaches the socket chooses what is sent.
+LINE_LIMIT = 8 << 10  # bytes of one line of the request; the longest real one is a User: name
+HEADERS_LIMIT = 255  # header lines; spamd's own bound, spamc sends four
+_DIGITS_LIMIT = 15  # of a Content-length; int() of a long run of digits takes quadratic time
+_CHUNK = 256 << 10
+
+CHECK, SYMBOLS, REPORT, REPORT_IFSPAM = "CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM"
+PROCESS, HEADERS, TELL, PING, SKIP = "PROCESS", "HEADERS", "TELL", "PING", "SKIP"
+_COMMANDS = {CHECK, SYMBOLS, REPORT, REPORT_IFSPAM, PROCESS, HEADERS, TELL, PING, SKIP}
+_FIRST_LINE = re.compile(rb"([A-Z_]+) SPAMC/(\d{1,3})\.(\d{1,3})\s*")
+_NOT_PRINTABLE = re.compile("[^ -~]+")
+
+# Codes of <sysexits.h>, and spamd's own for a timeout.
+DATA, UNAVAILABLE, SOFTWARE, IO, TEMPORARY, PROTOCOL, TIMEOUT = 65, 69, 70, 74, 75, 76, 79
+_SAID = {  # what stands between the code and the reason
+    DATA: "Message refused",
+    UNAVAILABLE: "Service Unavailable",
+    SOFTWARE: "Internal error",
+    IO: "Model unusable",
+    TEMPORARY: "Try again later",
+    PROTOCOL: "Bad header line",
+    TIMEOUT: "Timeout",
+}
+
+
+class RefusedError(Exception):
+    """A request that gets no answer but a status line; its text is the reason."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+    @property
+    def line(self) -> bytes:
+        """The whole reply."""
+        reason = _NOT_PRINTABLE.sub(" ", str(self))[:500]
+        return f"SPAMD/1.0 {self.code} {_SAID[self.code]}: {reason}\r\n".encode()
+
+
+class Request(NamedTuple):
+    """What a client asks for."""
+
+    command: str
+    version: tuple[int, int] = (1, 5)  # of the protocol that the client speaks
+    body: bytes = b""  # the message, as sent
+    compressed: bool = False  # the body is zlib's
+    message_class: str = ""  # TELL: "spam", "ham" or nothing
+    set_local: bool = False  # TELL: learn it
+    remove_local: bool = False  # TELL: forget it
+
+    def message(self, max_size: int) -> bytes:
+        """Return the message, inflated if it has to be; raises RefusedError."""
+        return inflate(self.body, max_size) if self.compressed else self.body
+
+
+async def read_request(reader: StreamReader, max_size: int, tell: bool) -> Request | None:
+    """Read one request; None when the client closed without a word.
+
+    reader: its limit should be LINE_LIMIT.
+    max_size: bytes of a message, as sent and inflated.
+    tell: whether TELL is allowed.
+    Raises RefusedError for what is no request, too large, or not allowed.
+    """
+    try:
+        first = await reader.readuntil(b"\n")
+    except IncompleteReadError as error:
+        if not error.partial:
+            return None
+        raise RefusedError(PROTOCOL, "(closed before headers)") from None
+    except LimitOverrunError:
+        raise RefusedError(PROTOCOL, "(the first line is too long)") from None
+    found = _FIRST_LINE.fullmatch(first)
+    command = found[1].decode() if found else ""
+    if not found or command not in _COMMANDS:
+        raise RefusedError(PROTOCOL, first[:100].decode("latin-1").rstrip())
+    version = (int(found[2]), int(found[3]))
+    if command in (PING, SKIP):  # headers may follow, and say nothing
+        return Request(command, version)
+    # The protocol had no headers before 1.1.
+    headers = await _read_headers(reader) if version > (1, 0) or command == TELL else {}
+    request = _with_headers(Request(command, version), headers)
+    if command == TELL and not tell:
+        raise RefusedError(UNAVAILABLE, "TELL is not enabled; start nbspam serve with --tell")
+    length = headers.get("content-length")
+    body = await _read_body(reader, None if length is None else _length(length), max_size)
+    return request._replace(body=body)
+
+
+async def _read_headers(reader: StreamReader) -> dict[str, str]:
+    """Return the header lines; names in lower case, for clients differ there."""
+    headers: dict[str, str] = {}
+    for _ in range(HEADERS_LIMIT + 1):
+        try:
+            line = (await reader.readuntil(b"\n")).rstrip(b"\r\n")
+        except IncompleteReadError:
+            raise RefusedError(PROTOCOL, "(EOF during headers)") from None
+        except LimitOverrunError:
+            raise RefusedError(PROTOCOL, "(a header line is too long)") from None
+        if not line:
+            return headers
+        name, colon, value = line.decode("latin-1").partition(":")
+        if not colon:
+            raise RefusedError(PROTOCOL, "(header not in 'Name: value' format)")
+        headers[name.strip().lower()] = value.strip()
+    raise RefusedError(PROTOCOL, "(too many headers)")
+
+
+def _length(value: str) -> int:
+    if not (value.isascii() and value.isdigit()):
+        raise RefusedError(PROTOCOL, "(Content-Length contains non-numeric bytes)")
+    return int(value[: _DIGITS_LIMIT + 1])
+
+
+def _with_headers(request: Request, headers: dict[str, str]) -> Request:
+    compress = headers.get("compress")
+    if compress is not None and compress.lower() != "zlib":
+        raise RefusedError(PROTOCOL, f"(compression type not supported: {compress})")
+    request = request._replace(compressed=compress is not None)
+    if request.command != TELL:
+        return request
+    to_set, to_remove = (
+        {place.strip().lower() for place in headers.get(name, "").split(",")}
+        for name in ("set", "remove")
+    )
+    for place in ("local", "remote"):
+        if place in to_set & to_remove:
+            raise RefusedError(
+                PROTOCOL, f"Unable to set {place} and remove {place} in the same operation."
+            )
+    message_class = headers.get("message-class", "").lower()
+    if message_class not in ("spam", "ham", ""):
+        raise RefusedError(PROTOCOL, "(Message-class header contains invalid class)")
+    if "local" in to_set and not message_class:
+        raise RefusedError(PROTOCOL, "(Set needs a Message-class of spam or ham)")
+    # "remote" is a database that many share, such as Razor; there is none here.
+    return request._replace(
+        message_class=message_class, set_local="local" in to_set, remove_local="local" in to_remove
+    )
+
+
+async def _read_body(reader: StreamReader, length: int | None, max_size: int) -> bytes:
+    """Read `length` bytes, or up to the end; whoever sends them need not close after them."""
+    if length is not None and length > max_size:
+        raise RefusedError(DATA, f"it is larger than --max-size, {max_size} bytes")
+    body = bytearray()
+    while length is None or len(body) < length:
+        chunk = await reader.read(_CHUNK)
+        if not chunk:
+            break
+        body += chunk
+        if len(body) > max_size:
+            if length is not None:
+                break
+            raise RefusedError(DATA, f"it is larger than --max-size, {max_size} bytes")
+    if length is not None and len(body) != length:
+        raise RefusedError(
+            PROTOCOL,
+            f"(Content-Length mismatch: Expected {length} bytes, got {len(body)} bytes)",
+        )
+    return bytes(body)
+
+
+def inflate(data: bytes, max_size: int) -> bytes:
+    """Return what zlib's `data` stands for; raises RefusedError.
+
+    Never makes more than max_size bytes: a few kilobytes can stand for gigabytes.
+    """
+    stream = zlib.decompressobj()
+    try:
+        message = stream.decompress(data, max_size + 1)
+    except zlib.error:
+        raise RefusedError(DATA, "it says Compress: zlib and is not zlib's") from None
+    if len(message) > max_size:
+        raise RefusedError(DATA, f"inflated it is larger than --max-size, {max_size} bytes")
+    if not stream.eof or stream.unused_data:
+        raise RefusedError(DATA, "its zlib stream is cut short or has more behind it")
+    return message
+
+
+PONG = b"SPAMD/1.5 0 PONG\r\n"
+
+
+def reply(request: Request, spam_line: str, content: bytes | None) -> bytes:
+    """Return the reply to a request about a message.
+
+    spam_line: such as "True ; 15.3 / 5.0".
+    content: what follows the headers; None with CHECK.
+    Before version 1.3 a reply had one header at most, and before 1.2 a message had none; Exim asks
+    for a REPORT as 1.2 does.
+    """
+    status, spam = b"SPAMD/1.1 0 EX_OK\r\n", f"Spam: {spam_line}\r\n".encode()
+    if content is None:
+        return status + spam + b"\r\n"
+    length = b"Content-length: %d\r\n" % len(content)
+    if request.version >= (1, 3):
+        return status + length + spam + b"\r\n" + content
+    if request.command in (PROCESS, HEADERS):
+        if request.version >= (1, 2):
+            return status + length + b"\r\n" + content
+        return b"SPAMD/1.0 0 EX_OK\r\n" + content
+    return status + spam + b"\r\n" + content + (b"\r\n" if request.command == SYMBOLS else b"")
+
+
+def tell_reply(request: Request, changed: bool) -> bytes:
+    """Return the reply to TELL; changed: whether the model is another now."""
+    did = b""
+    if changed:
+        did = b"DidSet: local\r\n" if request.set_local else b"DidRemove: local\r\n"
+    return b"SPAMD/1.1 0 EX_OK\r\n" + did + b"\r\n\r\n"
