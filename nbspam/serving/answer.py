@@ -99,7 +99,7 @@ def answer(
 ) -> tuple[bytes, Judged]:
     """Return the reply to a request about a message, and the verdict.
 
-    Raises RefusedError where spamc could not use the reply, ModelError when the model turns out damaged.
+    Raises RefusedError where spamc could not use the reply, ModelError when the model is damaged.
     """
     tokens = message_tokens(parse(message))
     judged = judge(classifier, tokens, cut_offs)
@@ -150,8 +150,8 @@ def head_for_spamc(message: bytes, rewritten: bytes) -> bytes:
     """Return what of the rewritten message goes before the body that spamc appends itself.
 
     spamc takes for the body what follows the first empty line of the message it sent, and copies
-    it as a C string: from a NUL on it would append NULs.  Raises RefusedError where the message would
-    come out other than rewritten; spamc then hands it on as it was.
+    it as a C string: from a NUL on it would append NULs.  Raises RefusedError where the message
+    would come out other than rewritten; spamc then hands it on as it was.
     """
     ends = [at + len(end) for end in (b"\n\n", b"\r\n\r\n") if (at := message.find(end)) >= 0]
     if not ends:

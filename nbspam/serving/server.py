@@ -314,6 +314,6 @@ def notify(state: str) -> None:
     if not address.startswith(("/", "@")):
         return
     address = address.replace("@", "\0", 1) if address.startswith("@") else address
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
-        with suppress(OSError):  # then systemd waits for it in vain, and says so
-            channel.sendto(state.encode(), address)
+    # Should it fail, systemd waits in vain, and says so.
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        channel.sendto(state.encode(), address)
