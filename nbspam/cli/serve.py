@@ -1,6 +1,7 @@
 """`nbspam serve`."""
 
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from nbspam.model.classifier import Score
 from nbspam.serving.current import CurrentModel
 from nbspam.serving.server import Limits, Server, serve
 from nbspam.serving.sockets import name_of, passed_by_systemd, tcp_sockets, unix_socket
-from nbspam.serving.tell import Learner, Lesson
+from nbspam.serving.tell import Learner, obey
 
 _DEFAULTS = Limits()
 
@@ -123,17 +124,10 @@ def command(
             _say(f"serving {model} on {', '.join(map(name_of, listeners))}")
 
         def server() -> Server:
-            learner = Learner(_learn(model)) if options["tell"] else None
+            learner = Learner(partial(obey, model)) if options["tell"] else None
             return Server(current, limits, _rewrite, learner, _say, verbose)
 
         serve(server, listeners)
-
-
-def _learn(model: Path) -> Any:
-    def learn(lessons: list[Lesson]) -> list[bool]:
-        return [False for _ in lessons]
-
-    return learn
 
 
 def _rewrite(message: bytes, called: str, score: Score) -> bytes:

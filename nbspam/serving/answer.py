@@ -90,6 +90,8 @@ def _margin(head: Head, score: Score, cut_offs: CutOffs) -> float:
     """Return how far the positive class is above where spam begins, in nats."""
     if len(head.classes) == 2:
         return score.log_odds - logit(cut_offs.spam)
+    if head.is_one_sided:
+        return 0.0
     k = head.classes.index(head.positive or head.classes[0])
     return score.log_scores[k] - max(s for i, s in enumerate(score.log_scores) if i != k)
 

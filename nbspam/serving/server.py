@@ -33,7 +33,7 @@ from nbspam.serving.spamd import (
     read_request,
     tell_reply,
 )
-from nbspam.serving.tell import Learner, Lesson
+from nbspam.serving.tell import Learner, Told
 
 # Larger messages, and compressed ones, are looked at in a thread.
 _SMALL = 32 << 10
@@ -284,10 +284,10 @@ class Server:
         assert self._learner is not None
         changed = False
         if request.set_local or request.remove_local:
-            label = request.message_class if request.set_local else None
+            is_spam = request.message_class == "spam" if request.set_local else None
             loop, size = asyncio.get_running_loop(), self._limits.max_size
             message = await loop.run_in_executor(self._threads, request.message, size)
-            changed = await self._learner(Lesson(message, label))
+            changed = await self._learner(Told(message, is_spam))
         return tell_reply(request, changed), "learned" if changed else "nothing new"
 
 
