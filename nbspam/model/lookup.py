@@ -41,7 +41,7 @@ _MANY = 20  # tokens looked for in one block
 _WHOLE = 10
 _WHOLE_LIMIT = 5_000_000  # tokens of a model that is read whole: a gigabyte
 _COPIED = 1 << 20  # bytes copied at a time
-_LINE_LIMIT = 1 << 13  # bytes; the tokenizer's longest token is far shorter
+LINE_LIMIT = 1 << 13  # bytes; the tokenizer's longest token is far shorter
 
 
 def _side(line: bytes, ledger: bool) -> int:
@@ -272,11 +272,11 @@ class Lookup:
             if position + size >= self._size:
                 return high, b""
             size *= 4
-            if size > 4 * _LINE_LIMIT:
+            if size > 4 * LINE_LIMIT:
                 raise self._damaged("a line in it is too long")
 
     def _read_line(self, position: int) -> bytes:
-        chunk = self._read(position, min(_LINE_LIMIT, self._size - position))
+        chunk = self._read(position, min(LINE_LIMIT, self._size - position))
         line, end, _ = chunk.partition(b"\n")
         if not end:
             raise self._damaged("a line in it is too long")

@@ -1,0 +1,344 @@
+#!/usr/bin/env python3
+"""nbspam serve under load, beside SpamAssassin's spamd and bogofilter, through the real spamc.
+
+Usage:  python benchmarks/serve.py --ham DIR... --spam DIR... [--messages N] [--clients N]
+                                   [--soak SECONDS] [--replace N] [--spamd USER] [--only PART,...]
+
+  --ham, --spam  folders with one mail a file, such as those of the SpamAssassin public corpus; every
+                 other one is learned, all of them are sent
+  --spamd        run `spamd -L` too, as this user (it refuses root); its Bayes learns nothing
+  --only         alone, load, replace, soak, huge (all by default)
+
+alone    one client at a time, `spamc -c` in turns with bogofilter run once per message
+load     N clients at once; each message is filtered and must come out whole, with our header
+replace  the same, with the model replaced all the while
+soak     clients that never rest; the server's memory at the beginning and at the end
+huge     the load, with a client that sends 10 MB of HTML again and again
+
+Times are of the whole client process.  Needs Debian's spamc and bogofilter; runs on Linux.
+"""
+
+import argparse
+import itertools
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+NBSPAM = [sys.executable, "-m", "nbspam"]
+SPAMC = shutil.which("spamc") or "/usr/bin/spamc"
+HEADER = b"X-Nbspam: "
+
+
+class Load(NamedTuple):
+    """What a load was like."""
+
+    seconds: list[float]  # of each client process
+    failed: list[str]
+    wall: float
+
+    def __str__(self) -> str:
+        ranked = sorted(self.seconds)
+        p50, p99 = (1000 * ranked[int(q * (len(ranked) - 1))] for q in (0.5, 0.99))
+        rate = len(ranked) / self.wall
+        return (
+            f"{len(ranked):6} messages  p50 {p50:7.1f} ms  p99 {p99:7.1f} ms"
+            f"  {rate:7.1f} messages/s  {len(self.failed)} failed"
+        )
+
+    def ratios(self, other: "Load") -> str:
+        """Return this load's figures over another's."""
+        mine, theirs = sorted(self.seconds), sorted(other.seconds)
+        found = [
+            mine[int(q * (len(mine) - 1))] / theirs[int(q * (len(theirs) - 1))] for q in (0.5, 0.99)
+        ]
+        rate = len(mine) / self.wall / (len(theirs) / other.wall)
+        return f"p50 {found[0]:.3f}  p99 {found[1]:.3f}  messages/s {rate:.2f}"
+
+
+def run(command: list[str], source: Path | None, out: Path | None) -> tuple[float, int]:
+    """Run a command and return its seconds and exit code; the cheapest way there is in Python."""
+    started = time.perf_counter()
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, str(source or os.devnull), os.O_RDONLY, 0),
+        (
+            os.POSIX_SPAWN_OPEN,
+            1,
+            str(out or os.devnull),
+            os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
+            0o600,
+        ),
+    ]
+    child = os.posix_spawn(command[0], command, os.environ, file_actions=actions)
+    _, status = os.waitpid(child, 0)
+    return time.perf_counter() - started, os.waitstatus_to_exitcode(status)
+
+
+def whole(message: Path, out: Path, header: bytes) -> bool:
+    """Return whether a filtered message is the message and a header of the filter's."""
+    given, got = message.read_bytes(), out.read_bytes()
+    if header != HEADER:
+        return len(got) > len(given) and header in got
+    lines = got.split(b"\n")
+    ours = [i for i, line in enumerate(lines) if line.startswith(HEADER)]
+    kept = b"\n".join(line for i, line in enumerate(lines) if i not in ours)
+    return len(ours) == 1 and kept == given
+
+
+def load(
+    command: list[str],
+    messages: Iterator[Path],
+    clients: int,
+    work: Path,
+    header: bytes = HEADER,
+) -> Load:
+    """Send messages through clients, as many at once as there are."""
+    seconds: list[float] = []
+    failed: list[str] = []
+    lock = threading.Lock()
+
+    def client(number: int) -> None:
+        out = work / f"out.{number}"
+        while True:
+            with lock:
+                message = next(messages, None)
+            if message is None:
+                return
+            taken, code = run(command, message, out)
+            if code or not whole(message, out, header):
+                failed.append(f"{message}: exit {code}")
+            seconds.append(taken)
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(clients) as pool:
+        for done in [pool.submit(client, number) for number in range(clients)]:
+            done.result()
+    return Load(seconds, failed, time.perf_counter() - started)
+
+
+@contextmanager
+def server(command: list[str], answers: list[str]) -> Iterator[int]:
+    """Run a server; yields its process number once it answers."""
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        for _ in range(300):
+            if run([*answers, "-K"], None, None)[1] == 0:
+                break
+            time.sleep(0.2)
+        else:
+            raise SystemExit(f"{command[:4]} does not answer")
+        yield process.pid
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+def resident(pid: int) -> float:
+    """Return a process's memory in MiB."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
+def alone(messages: list[Path], spamc: list[str], work: Path, bogofilter: Path) -> None:
+    """Print what one message at a time costs, beside bogofilter."""
+    ours: list[float] = []
+    theirs: list[float] = []
+    for i, message in enumerate(messages):
+        a = run([*spamc, "-c"], message, None)[0]
+        b = run([shutil.which("bogofilter") or "", "-d", str(bogofilter)], message, None)[0]
+        if i >= 20:  # the first ones warm the caches
+            ours.append(a)
+            theirs.append(b)
+    ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
+    print(
+        f"alone: spamc {1000 * statistics.median(ours):.2f} ms, bogofilter"
+        f" {1000 * statistics.median(theirs):.2f} ms, ratio {ratio:.2f}",
+        flush=True,
+    )
+
+
+def replacing(model: Path, times: int, stop: threading.Event, done: list[int]) -> None:
+    """Put copies of a model in its place by renaming, as nbspam does."""
+    for _ in range(times):
+        beside = model.with_suffix(".beside")
+        shutil.copyfile(model, beside)
+        beside.replace(model)
+        done.append(1)
+        if stop.wait(0.1):
+            return
+
+
+def main() -> None:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--ham", nargs="+", type=Path, required=True)
+    parser.add_argument("--spam", nargs="+", type=Path, required=True)
+    parser.add_argument("--messages", type=int, default=10_000)
+    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--soak", type=float, default=600)
+    parser.add_argument("--replace", type=int, default=100)
+    parser.add_argument("--spamd", metavar="USER")
+    parser.add_argument("--spamd-messages", type=int)
+    parser.add_argument("--only", default="alone,load,replace,soak,huge")
+    asked = parser.parse_args()
+    parts = asked.only.split(",")
+    with tempfile.TemporaryDirectory(prefix="nbspam-serve-") as folder:
+        measure(asked, parts, Path(folder))
+
+
+def measure(asked: argparse.Namespace, parts: list[str], work: Path) -> None:
+    """Train, serve, and run the parts."""
+    ham = sorted(f for d in asked.ham for f in d.iterdir())
+    spam = sorted(f for d in asked.spam for f in d.iterdir())
+    for name, files in (("ham", ham[::2]), ("spam", spam[::2])):
+        (work / name).mkdir()
+        for number, file in enumerate(files):
+            (work / name / str(number)).symlink_to(file.resolve())
+    model, socket = work / "model.json", work / "socket"
+    subprocess.run(
+        [
+            *NBSPAM,
+            "train",
+            "-m",
+            str(model),
+            "--ham",
+            str(work / "ham"),
+            "--spam",
+            str(work / "spam"),
+        ],
+        check=True,
+    )
+    bogofilter = work / "bogofilter"
+    bogofilter.mkdir()
+    for flag, files in (("-n", ham[::2]), ("-s", spam[::2])):
+        names = "".join(f"{file}\n" for file in files)
+        subprocess.run(
+            ["bogofilter", "-d", str(bogofilter), flag, "-b"], input=names.encode(), check=True
+        )
+    # Every fifth, then every fifth from the second: neighbours are of one list, or one sender.
+    # spamc hands on what is larger than its limit, unread by any server.
+    both = [file for file in (ham + spam) if file.stat().st_size < 500_000]
+    mails = [file for start in range(7) for file in both[start::7]]
+    spamc = [SPAMC, "-U", str(socket)]
+    serve = [*NBSPAM, "serve", "-q", "-m", str(model), "--socket", str(socket)]
+    ours = None
+    with server(serve, spamc) as pid:
+        if "alone" in parts:
+            alone(mails[:400], spamc, work, bogofilter)
+        if "load" in parts:
+            ours = load(spamc, endless(mails, asked.messages), asked.clients, work)
+            report("load, nbspam serve", ours, pid)
+        if "replace" in parts:
+            stop, done = threading.Event(), list[int]()
+            thread = threading.Thread(target=replacing, args=(model, asked.replace, stop, done))
+            thread.start()
+            count = max(2000, asked.messages // 2)
+            found = load(spamc, endless(mails, count), asked.clients, work)
+            stop.set()
+            thread.join()
+            report(f"load, the model replaced {len(done)} times", found, pid)
+        if "huge" in parts:
+            huge(mails, spamc, asked.clients, work, pid)
+        if "soak" in parts:
+            soak(mails, spamc, asked, work, pid)
+    if asked.spamd and "load" in parts and ours:
+        beside_spamd(asked, mails, work, ours)
+
+
+def endless(mails: list[Path], count: int) -> Iterator[Path]:
+    """Yield so many mails, from the start again when they are all done."""
+    return itertools.islice(itertools.cycle(mails), count)
+
+
+def report(what: str, found: Load, pid: int | None = None) -> None:
+    """Print a load."""
+    memory = f"  {resident(pid):.0f} MiB" if pid else ""
+    print(f"{what}: {found}{memory}", flush=True)
+    for line in found.failed[:5]:
+        print(f"  {line}", flush=True)
+
+
+def huge(mails: list[Path], spamc: list[str], clients: int, work: Path, pid: int) -> None:
+    """Print the load beside a client with huge messages."""
+    big = work / "huge.eml"
+    words = [word for mail in mails[:300] for word in mail.read_bytes().split() if word.isalnum()]
+    lines = (
+        b'<p><a href="http://%s.example/%s">%s</a> <b>%s</b></p>\n' % (a, b, a, b)
+        for a, b in zip(itertools.cycle(words), itertools.cycle(words[7:]), strict=False)
+    )
+    with big.open("wb") as file:
+        file.write(b"From: a@example.com\nSubject: huge\nContent-Type: text/html\n\n")
+        while file.tell() < 10 << 20:
+            file.write(next(lines))
+    stop, taken = threading.Event(), list[float]()
+
+    def client() -> None:
+        while not stop.is_set():
+            taken.append(run([*spamc, "-s", "50000000"], big, work / "huge.out")[0])
+
+    thread = threading.Thread(target=client)
+    thread.start()
+    found = load(spamc, endless(mails, 2000), clients, work)
+    stop.set()
+    thread.join()
+    report("load, beside 10 MB of HTML again and again", found, pid)
+    print(f"  the 10 MB took {statistics.median(taken):.2f} s, {len(taken)} times", flush=True)
+
+
+def soak(
+    mails: list[Path], spamc: list[str], asked: argparse.Namespace, work: Path, pid: int
+) -> None:
+    """Print the memory over a long time of load."""
+    load(
+        spamc, endless(mails, len(mails)), asked.clients, work
+    )  # each mail once: the caches are full
+    ends = time.monotonic() + asked.soak
+    memory = [resident(pid)]
+    total = failed = 0
+    while time.monotonic() < ends:
+        found = load(spamc, endless(mails, len(mails) // 2), asked.clients, work)
+        total, failed = total + len(found.seconds), failed + len(found.failed)
+        memory.append(resident(pid))
+    shown = ", ".join(f"{m:.1f}" for m in memory[:: max(1, len(memory) // 12)])
+    print(f"soak, {asked.soak:.0f} s: {total} messages, {failed} failed, MiB {shown}", flush=True)
+
+
+def beside_spamd(asked: argparse.Namespace, mails: list[Path], work: Path, ours: Load) -> None:
+    """Print the same load on spamd, and the ratios."""
+    home = work / "spamd"
+    home.mkdir()
+    shutil.chown(home, asked.spamd)
+    work.chmod(0o755)
+    port = "17833"
+    command = [
+        shutil.which("spamd") or "/usr/sbin/spamd",
+        "-L",
+        "-x",
+        "-i",
+        "127.0.0.1",
+        "-p",
+        port,
+    ]
+    command += ["-m", "5", "-u", asked.spamd, f"--helper-home-dir={home}", "-s", "null"]
+    spamc = [SPAMC, "-d", "127.0.0.1", "-p", port]
+    with server(command, spamc):
+        count = asked.spamd_messages or asked.messages
+        theirs = load(spamc, endless(mails, count), asked.clients, work, b"X-Spam-Checker-Version:")
+        report("load, spamd -L", theirs)
+    print(f"nbspam serve / spamd: {ours.ratios(theirs)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
