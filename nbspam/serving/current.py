@@ -11,7 +11,7 @@ from nbspam.model.index import Index
 from nbspam.model.verdict import CutOffs
 
 # Tokens whose weights are remembered between messages, 20 MB of them.  Of 2,000 real mails,
-# shuffled, 57 % of a mail's tokens were among them; 47 % with half as many, 73 % with three times as many.
+# shuffled, 57 % of a mail's tokens were among them; 47 % with half as many, 73 % with three times.
 _REMEMBERED = 100_000
 
 Say = Callable[[str], None]
