@@ -26,7 +26,7 @@ class Told(NamedTuple):
 
 class _Known(NamedTuple):
     told: Told
-    tokens: set[str]
+    tokens: list[str]  # in ascending order
     digest: str
 
 
@@ -39,7 +39,7 @@ def obey(path: Path, told: list[Told]) -> list[bool]:
     waiting = {}
     for number, one in enumerate(told):
         message = parse(one.message)
-        tokens = message_tokens(message)
+        tokens = sorted(message_tokens(message))
         waiting[number] = _Known(one, tokens, digest_of(tokens, message.headers))
     changed = [False] * len(told)
     while waiting:
@@ -63,7 +63,7 @@ def _obey_each(path: Path, told: dict[int, _Known]) -> list[tuple[int, bool]]:
         if one.is_spam is None:
             new = any(row)
             # As often as it was learned: what is forgotten is to leave nothing.
-            to_forget += [(None, list(tokens), digest)] * sum(row)
+            to_forget += [(None, tokens, digest)] * sum(row)
         else:
             label = _class_of(path, head, one.is_spam)
             new = not row[head.classes.index(label)]

@@ -1,0 +1,40 @@
+"""A model to serve, and a server in a thread."""
+
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+from servers import serving_in
+
+
+@pytest.fixture(scope="session")
+def model_file(tmp_path_factory):
+    """Return a model of invented messages; not to be changed."""
+    folder = tmp_path_factory.mktemp("model")
+    spam = "win a free prize now", "free prize for the winner", "claim the free cash prize today"
+    ham = "lunch at noon today", "see you at the meeting", "the meeting notes are here, love"
+    rows = [
+        f"{label}\t{texts[i % 3]} {i}\n"
+        for i in range(40)
+        for label, texts in (("spam", spam), ("ham", ham))
+    ]
+    table = folder / "messages.tsv"
+    table.write_text("".join(rows), encoding="utf-8")
+    path = folder / "model.json"
+    subprocess.run([sys.executable, "-m", "nbspam", "train", "-q", "-m", path, table], check=True)
+    return path
+
+
+@pytest.fixture
+def model(model_file, tmp_path):
+    """Return a copy of the model, to be changed at will."""
+    path = tmp_path / "model.json"
+    path.write_bytes(model_file.read_bytes())
+    return path
+
+
+@pytest.fixture
+def serving(tmp_path):
+    """Return a context manager that serves a model on a socket of the test's own."""
+    return partial(serving_in, tmp_path)

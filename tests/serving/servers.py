@@ -1,0 +1,132 @@
+"""Servers in a thread of the test's own process, and clients that speak to them byte by byte."""
+
+import asyncio
+import socket
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from nbspam.model.verdict import CutOffs
+from nbspam.serving.current import CurrentModel
+from nbspam.serving.server import Limits, Server
+from nbspam.serving.sockets import unix_socket
+from nbspam.serving.tell import Learner
+
+SPAM = b"Subject: prize\n\nclaim the free cash prize today, win it now\n"
+HAM = b"Subject: lunch\n\nsee you at lunch, at noon, after the meeting\n"
+_CUT_OFFS = CutOffs()
+
+
+def rewrite(message, called, score):
+    """Stand in for the passage of a message; what it does is tested beside it."""
+    return b"X-Test: " + called.encode() + b"\n" + message
+
+
+class Client:
+    """A connection to a server."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(20)
+        try:
+            self.socket.connect(str(path))
+        except OSError:
+            self.socket.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def end(self):
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def rest(self):
+        """Return all that the server says until it closes."""
+        found = b""
+        try:
+            while chunk := self.socket.recv(1 << 16):
+                found += chunk
+        except ConnectionResetError:
+            pass
+        return found
+
+
+class Served(NamedTuple):
+    """A running server."""
+
+    path: Path
+    said: list[str]
+    server: Server
+    loop: asyncio.AbstractEventLoop
+    thread: threading.Thread
+
+    def connect(self):
+        return Client(self.path)
+
+    def ask(self, request, end=True):
+        """Return the reply to a request, sent whole."""
+        with self.connect() as client:
+            try:
+                client.send(request)
+                if end:
+                    client.end()
+            except OSError:  # refused before it was all sent
+                pass
+            return client.rest()
+
+    def stop(self):
+        self.loop.call_soon_threadsafe(self.server.stop)
+
+    def wait(self, condition, seconds=10.0):
+        """Wait until a condition holds."""
+        ends = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < ends, "it did not come about in time"
+            time.sleep(0.005)
+
+
+def request(command, message=None, *headers, version="1.5"):
+    """Return a request as spamc writes it."""
+    lines = [f"{command} SPAMC/{version}", "User: nobody", *headers]
+    if message is None:
+        return "".join(f"{line}\r\n" for line in [*lines, ""]).encode()
+    lines.append(f"Content-length: {len(message)}")
+    return "".join(f"{line}\r\n" for line in [*lines, ""]).encode() + message
+
+
+@contextmanager
+def serving_in(
+    folder, model, obey=None, rewrite=rewrite, verbose=False, cut_offs=_CUT_OFFS, **limits
+):
+    """Serve a model in a thread; yields what there is to know of the server."""
+    said, started, kept = [], threading.Event(), []
+    path = folder / "socket"
+
+    async def main():
+        learner = Learner(obey) if obey else None
+        current = CurrentModel(model, lambda head: cut_offs, said.append)
+        server = Server(current, Limits(**limits), rewrite, learner, said.append, verbose)
+        kept.extend([server, asyncio.get_running_loop()])
+        with unix_socket(path, 0o600) as listener:
+            await server.run([listener], started.set)
+        current.close()
+
+    thread = threading.Thread(target=asyncio.run, args=(main(),))
+    thread.start()
+    try:
+        assert started.wait(10)
+        served = Served(path, said, *kept, thread)
+        yield served
+    finally:
+        if kept and thread.is_alive():
+            kept[1].call_soon_threadsafe(kept[0].stop)
+        thread.join(30)
+        assert not thread.is_alive()

@@ -1,0 +1,604 @@
+"""The protocol on the wire: every reply byte by byte, and what no reply may ever be."""
+
+import contextlib
+import math
+import socket
+import threading
+import time
+import zlib
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from servers import HAM, SPAM, request, rewrite, serving_in
+
+from nbspam.model.classifier import Classifier
+from nbspam.model.lookup import Lookup
+from nbspam.model.verdict import CutOffs
+from nbspam.reading.message import parse
+from nbspam.serving import server as server_module
+from nbspam.serving.spamd import HEADERS_LIMIT, LINE_LIMIT
+from nbspam.tokens.tokenizer import message_tokens
+
+OK = b"SPAMD/1.1 0 EX_OK\r\n"
+
+
+@pytest.fixture(scope="module")
+def log_odds(model_file):
+    """Return a function that gives a message's log-odds, by the way of `nbspam classify`."""
+    with Lookup(model_file) as lookup:
+        classifier = Classifier(lookup.head, lookup.counts)
+        yield lambda message: classifier.score(message_tokens(parse(message))).log_odds
+
+
+@pytest.fixture
+def spam_lines(log_odds):
+    """Return the `Spam:` lines of the two messages."""
+    found = {}
+    for message, spam in ((SPAM, "True"), (HAM, "False")):
+        points = 5 + log_odds(message)
+        assert (points > 5) == (spam == "True")
+        found[message] = f"Spam: {spam} ; {points:.1f} / 5.0\r\n".encode()
+    return found
+
+
+# Replies
+
+
+def test_ping(serving, model):
+    with serving(model) as served:
+        for line in (b"PING SPAMC/1.5\r\n\r\n", b"PING SPAMC/1.2\r\n", b"PING SPAMC/1.5\n\n"):
+            assert served.ask(line) == b"SPAMD/1.5 0 PONG\r\n"
+            assert served.ask(line, end=False) == b"SPAMD/1.5 0 PONG\r\n"
+
+
+def test_skip_is_answered_with_nothing(serving, model):
+    with serving(model) as served:
+        assert served.ask(b"SKIP SPAMC/1.5\r\n\r\n") == b""
+        assert served.ask(b"") == b""
+
+
+@pytest.mark.parametrize("message", [SPAM, HAM], ids=["spam", "ham"])
+def test_check(serving, model, spam_lines, message):
+    with serving(model) as served:
+        assert served.ask(request("CHECK", message)) == OK + spam_lines[message] + b"\r\n"
+
+
+def test_symbols(serving, model, spam_lines, log_odds):
+    with serving(model) as served:
+        for message, called in ((SPAM, b"SPAM"), (HAM, b"HAM")):
+            length, line, *rest = served.ask(request("SYMBOLS", message))[len(OK) :].split(b"\r\n")
+            assert line + b"\r\n" == spam_lines[message]
+            assert rest[0] == b""
+            (names,) = rest[1:]
+            assert length == b"Content-length: %d" % len(names)
+            assert names.startswith(b"NBSPAM_" + called + b",BAYES_")
+
+
+@pytest.mark.parametrize("command", ["REPORT", "REPORT_IFSPAM"])
+def test_report(serving, model, spam_lines, command):
+    with serving(model) as served:
+        reply = served.ask(request(command, SPAM))
+    head, _, report = reply.partition(b"\r\n\r\n")
+    length = b"Content-length: %d\r\n" % len(report)
+    assert head + b"\r\n" == OK + length + spam_lines[SPAM]
+    first, second, *words = report.decode().splitlines()
+    assert first.startswith("nbspam ")
+    assert ": spam, probability 1.0000, score " in first
+    assert second == "strongest words, in nats, spam against ham:"
+    assert words[-1].endswith("  all else")
+    assert "prize" in report.decode()
+    assert "\r" not in report.decode()
+    points = float(first.split("score ")[1].split(",")[0])
+    shares = math.fsum(float(line.split()[0]) for line in words)
+    assert shares == pytest.approx(points - 5, abs=0.06)
+
+
+def test_report_of_ham_that_was_asked_for_spam_is_empty(serving, model, spam_lines):
+    with serving(model) as served:
+        reply = served.ask(request("REPORT_IFSPAM", HAM))
+    assert reply == OK + b"Content-length: 0\r\n" + spam_lines[HAM] + b"\r\n"
+
+
+def test_process(serving, model, spam_lines):
+    with serving(model) as served:
+        for message, called in ((SPAM, "spam"), (HAM, "ham")):
+            whole = rewrite(message, called, None)
+            length = b"Content-length: %d\r\n" % len(whole)
+            reply = served.ask(request("PROCESS", message))
+            assert reply == OK + length + spam_lines[message] + b"\r\n" + whole
+
+
+def test_headers_ends_where_spamc_goes_on(serving, model, spam_lines):
+    with serving(model) as served:
+        reply = served.ask(request("HEADERS", SPAM))
+    head = rewrite(SPAM[: SPAM.index(b"\n\n") + 2], "spam", None)
+    length = b"Content-length: %d\r\n" % len(head)
+    assert reply == OK + length + spam_lines[SPAM] + b"\r\n" + head
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_spam", "changed", "said"),
+    [
+        (["Message-class: spam", "Set: local"], True, True, b"DidSet: local\r\n"),
+        (["Message-class: ham", "Set: local"], False, True, b"DidSet: local\r\n"),
+        (["Message-class: spam", "Set: local,remote"], True, True, b"DidSet: local\r\n"),
+        (["message-class: HAM", "set: Local"], False, True, b"DidSet: local\r\n"),
+        (["Remove: local"], None, True, b"DidRemove: local\r\n"),
+        (["Message-class: spam", "Set: local"], True, False, b""),
+        (["Remove: local"], None, False, b""),
+    ],
+)
+def test_tell(serving, model, headers, is_spam, changed, said):
+    told = []
+
+    def obey(lessons):
+        told.extend(lessons)
+        return [changed] * len(lessons)
+
+    with serving(model, obey) as served:
+        assert served.ask(request("TELL", SPAM, *headers)) == OK + said + b"\r\n\r\n"
+    assert told == [(SPAM, is_spam)]
+
+
+def test_tell_of_others_databases_does_nothing(serving, model):
+    with serving(model, lambda told: pytest.fail("nothing to learn")) as served:
+        headers = ["Message-class: spam", "Set: remote"]
+        assert served.ask(request("TELL", SPAM, *headers)) == OK + b"\r\n\r\n"
+
+
+# Older clients
+
+
+def test_before_1_3_there_is_one_header_at_most(serving, model, spam_lines):
+    with serving(model) as served:
+
+        def ask(command, version):
+            return served.ask(request(command, SPAM, version=version))
+
+        whole = rewrite(SPAM, "spam", None)
+        assert ask("CHECK", "1.2") == OK + spam_lines[SPAM] + b"\r\n"
+        length = b"Content-length: %d\r\n" % len(whole)
+        assert ask("PROCESS", "1.2") == OK + length + b"\r\n" + whole
+        assert ask("PROCESS", "1.1") == b"SPAMD/1.0 0 EX_OK\r\n" + whole
+        report = ask("REPORT", "1.5").partition(b"\r\n\r\n")[2]
+        assert ask("REPORT", "1.2") == OK + spam_lines[SPAM] + b"\r\n" + report
+        names = ask("SYMBOLS", "1.5").partition(b"\r\n\r\n")[2]
+        assert ask("SYMBOLS", "1.2") == OK + spam_lines[SPAM] + b"\r\n" + names + b"\r\n"
+
+
+def test_version_1_0_has_no_headers(serving, model, spam_lines):
+    with serving(model) as served:
+        assert served.ask(b"CHECK SPAMC/1.0\r\n" + SPAM) == OK + spam_lines[SPAM] + b"\r\n"
+
+
+# What is let pass
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"CHECK SPAMC/1.5\nUser: x\nContent-length: %d\n\n",
+        b"CHECK SPAMC/1.5\r\ncontent-length: %d\r\n\r\n",
+        b"CHECK SPAMC/1.5\r\nCONTENT-LENGTH:%d\r\n\r\n",
+        b"CHECK SPAMC/1.5  \r\nUser: a\xff\x00b\r\nX-Odd: 1\r\n: 2\r\nContent-length: %d\r\n\r\n",
+    ],
+    ids=["LF alone", "lower case", "capitals", "unknown headers"],
+)
+def test_other_ways_to_ask(serving, model, spam_lines, head):
+    with serving(model) as served:
+        for end in (True, False):
+            reply = served.ask(head % len(SPAM) + SPAM, end)
+            assert reply == OK + spam_lines[SPAM] + b"\r\n"
+
+
+def test_a_message_without_its_length_ends_with_the_connection(serving, model, spam_lines):
+    with serving(model) as served:
+        assert served.ask(b"CHECK SPAMC/1.5\r\n\r\n" + SPAM) == OK + spam_lines[SPAM] + b"\r\n"
+
+
+def test_a_request_may_come_in_drops(serving, model, spam_lines):
+    with serving(model) as served, served.connect() as client:
+        for byte in request("CHECK", SPAM):
+            client.send(bytes([byte]))
+        assert client.rest() == OK + spam_lines[SPAM] + b"\r\n"
+
+
+def test_zlib(serving, model, spam_lines):
+    packed = zlib.compress(SPAM)
+    with serving(model) as served:
+        for name in ("Compress: zlib", "compress: ZLIB"):
+            reply = served.ask(request("CHECK", packed, name))
+            assert reply == OK + spam_lines[SPAM] + b"\r\n"
+        reply = served.ask(request("PROCESS", packed, "Compress: zlib"))
+        assert reply.endswith(b"\r\n\r\n" + rewrite(SPAM, "spam", None))
+
+
+def test_an_empty_message_has_an_answer(serving, model):
+    with serving(model) as served:
+        assert served.ask(request("CHECK", b"")).startswith(OK + b"Spam: ")
+        whole = rewrite(b"", "ham", None)
+        assert len(served.ask(request("PROCESS", b"")).partition(b"\r\n\r\n")[2]) == len(whole)
+
+
+def test_as_many_headers_as_allowed(serving, model, spam_lines):
+    headers = [f"X-{i}: x" for i in range(HEADERS_LIMIT - 2)]  # User and Content-length too
+    with serving(model) as served:
+        reply = served.ask(request("CHECK", SPAM, *headers))
+        assert reply == OK + spam_lines[SPAM] + b"\r\n"
+        reply = served.ask(request("CHECK", SPAM, *headers, "X: x"))
+        assert reply == b"SPAMD/1.0 76 Bad header line: (too many headers)\r\n"
+
+
+# Errors: a status line, and nothing else
+
+BOMB = zlib.compress(bytes(3 << 20))
+TOO_LARGE = "65 Message refused: it is larger than --max-size, 1000000 bytes"
+ODD = {
+    "no command": (b"\r\n", "76 Bad header line: "),
+    "unknown": (b"BURN SPAMC/1.5\r\n\r\n", "76 Bad header line: BURN SPAMC/1.5"),
+    "lower case": (b"check SPAMC/1.5\r\n\r\n", "76 Bad header line: check SPAMC/1.5"),
+    "no version": (b"CHECK\r\n\r\n", "76 Bad header line: CHECK"),
+    "odd version": (b"CHECK SPAMC/x\r\n\r\n", "76 Bad header line: CHECK SPAMC/x"),
+    "HTTP": (b"GET / HTTP/1.1\r\n\r\n", "76 Bad header line: GET / HTTP/1.1"),
+    "not text": (b"\x16\x03\x01\r\x1b[2J\n", "76 Bad header line:  [2J"),
+    "no line": (b"CHECK", "76 Bad header line: (closed before headers)"),
+    "a long line": (
+        b"x" * (LINE_LIMIT + 2) + b"\n",
+        "76 Bad header line: (the first line is too long)",
+    ),
+    "ends in the header": (
+        b"CHECK SPAMC/1.5\r\nUser: x\r\n",
+        "76 Bad header line: (EOF during headers)",
+    ),
+    "half a header line": (
+        b"CHECK SPAMC/1.5\r\nUser",
+        "76 Bad header line: (EOF during headers)",
+    ),
+    "a long header": (
+        b"CHECK SPAMC/1.5\r\nUser: " + b"x" * LINE_LIMIT + b"\r\n\r\n",
+        "76 Bad header line: (a header line is too long)",
+    ),
+    "no colon": (
+        b"CHECK SPAMC/1.5\r\nUser x\r\n\r\n",
+        "76 Bad header line: (header not in 'Name: value' format)",
+    ),
+    "no number": (
+        b"CHECK SPAMC/1.5\r\nContent-length: ten\r\n\r\n",
+        "76 Bad header line: (Content-Length contains non-numeric bytes)",
+    ),
+    "a negative length": (
+        b"CHECK SPAMC/1.5\r\nContent-length: -1\r\n\r\n",
+        "76 Bad header line: (Content-Length contains non-numeric bytes)",
+    ),
+    "no length": (
+        b"CHECK SPAMC/1.5\r\nContent-length:\r\n\r\n",
+        "76 Bad header line: (Content-Length contains non-numeric bytes)",
+    ),
+    "another script's number": (
+        "CHECK SPAMC/1.5\r\nContent-length: ٣\r\n\r\n".encode(),
+        "76 Bad header line: (Content-Length contains non-numeric bytes)",
+    ),
+    "too short": (
+        b"CHECK SPAMC/1.5\r\nContent-length: 9\r\n\r\nabc",
+        "76 Bad header line: (Content-Length mismatch: Expected 9 bytes, got 3 bytes)",
+    ),
+    "too long": (
+        b"PROCESS SPAMC/1.5\r\nContent-length: 3\r\n\r\nabcdef",
+        "76 Bad header line: (Content-Length mismatch: Expected 3 bytes, got 6 bytes)",
+    ),
+    "said to be large": (b"PROCESS SPAMC/1.5\r\nContent-length: 1000001\r\n\r\n", TOO_LARGE),
+    "said to be huge": (
+        b"PROCESS SPAMC/1.5\r\nContent-length: %s\r\n\r\n" % (b"9" * 5_000),
+        TOO_LARGE,
+    ),
+    "large": (b"PROCESS SPAMC/1.5\r\n\r\n" + bytes(1_000_001), TOO_LARGE),
+    "another compression": (
+        request("PROCESS", SPAM, "Compress: gzip"),
+        "76 Bad header line: (compression type not supported: gzip)",
+    ),
+    "not zlib": (
+        request("PROCESS", SPAM, "Compress: zlib"),
+        "65 Message refused: it says Compress: zlib and is not zlib's",
+    ),
+    "zlib cut short": (
+        request("PROCESS", zlib.compress(SPAM)[:-3], "Compress: zlib"),
+        "65 Message refused: its zlib stream is cut short or has more behind it",
+    ),
+    "zlib and more": (
+        request("PROCESS", zlib.compress(SPAM) + b"x", "Compress: zlib"),
+        "65 Message refused: its zlib stream is cut short or has more behind it",
+    ),
+    "a zlib bomb": (
+        request("PROCESS", BOMB, "Compress: zlib"),
+        "65 Message refused: inflated it is larger than --max-size, 1000000 bytes",
+    ),
+    "a header that is none": (
+        request("HEADERS", b"Subject: a"),
+        "65 Message refused: HEADERS needs a message with an empty line after its header",
+    ),
+    "a NUL that spamc would cut at": (
+        request("HEADERS", b"Subject: a\n\nb\0c"),
+        "65 Message refused: HEADERS would change this message's body; use PROCESS",
+    ),
+    "to learn and forget": (
+        request("TELL", SPAM, "Message-class: spam", "Set: local", "Remove: local"),
+        "76 Bad header line: Unable to set local and remove local in the same operation.",
+    ),
+    "to learn and forget elsewhere": (
+        request("TELL", SPAM, "Message-class: spam", "Set: local,remote", "Remove: remote"),
+        "76 Bad header line: Unable to set remote and remove remote in the same operation.",
+    ),
+    "to learn as what": (
+        request("TELL", SPAM, "Set: local"),
+        "76 Bad header line: (Set needs a Message-class of spam or ham)",
+    ),
+    "to learn as eggs": (
+        request("TELL", SPAM, "Message-class: eggs", "Set: local"),
+        "76 Bad header line: (Message-class header contains invalid class)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_error_is_a_status_line_and_nothing_else(serving, model, name):
+    asked, line = ODD[name]
+    with serving(model, lambda told: [True] * len(told), max_size=1_000_000) as served:
+        assert served.ask(asked) == f"SPAMD/1.0 {line}\r\n".encode()
+        assert served.ask(b"PING SPAMC/1.5\r\n\r\n") == b"SPAMD/1.5 0 PONG\r\n"
+
+
+def test_tell_is_refused_unless_asked_for(serving, model):
+    with serving(model) as served:
+        reply = served.ask(request("TELL", SPAM, "Message-class: spam", "Set: local"))
+    assert reply == (
+        b"SPAMD/1.0 69 Service Unavailable: TELL is not enabled; start nbspam serve with --tell\r\n"
+    )
+
+
+def test_a_failure_of_ours_is_a_status_line_too(serving, model):
+    def fail(message, called, score):
+        raise RecursionError("too deep")
+
+    with serving(model, rewrite=fail) as served:
+        reply = served.ask(request("PROCESS", SPAM))
+        assert reply == b"SPAMD/1.0 70 Internal error: RecursionError\r\n"
+        assert served.ask(request("CHECK", SPAM)).startswith(OK)
+    assert served.said == ["internal error, RecursionError: too deep; please report it"]
+
+
+def test_a_model_damaged_where_it_is_read_is_a_status_line_too(serving, model):
+    raw = model.read_bytes()
+    line = raw.index(b'"claim the": [')
+    model.write_bytes(raw[:line] + raw[line:].replace(b"[", b"{", 1))
+    with serving(model) as served:
+        reply = served.ask(request("PROCESS", SPAM))
+        assert reply.startswith(b"SPAMD/1.0 74 Model unusable: ")
+        assert reply.count(b"\n") == 1
+    (said,) = served.said
+    assert said.startswith(f"{model}: the model is damaged")
+
+
+@given(
+    st.binary(max_size=300)
+    | st.builds(
+        lambda *parts: b"".join(parts),
+        st.sampled_from(
+            [b"CHECK", b"PROCESS", b"HEADERS", b"TELL", b"REPORT", b"SYMBOLS", b"PING"]
+        ),
+        st.sampled_from([b" SPAMC/1.5\r\n", b" SPAMC/1.2\n", b" SPAMC/1.0\r\n", b" SPAMC/1.3"]),
+        st.lists(
+            st.sampled_from(
+                [
+                    b"Content-length: 5\r\n",
+                    b"Compress: zlib\r\n",
+                    b"Message-class: spam\r\n",
+                    b"Set: local\r\n",
+                    b"Remove: local\r\n",
+                    b"\r\n",
+                    b"User: \xff\r\n",
+                ]
+            ),
+            max_size=6,
+        ).map(b"".join),
+        st.binary(max_size=40),
+    )
+)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_no_bytes_crash_it_or_get_an_empty_message(fuzzed, asked):
+    reply = fuzzed.ask(asked)
+    assert fuzzed.said == []
+    if not reply:
+        return
+    status, _, rest = reply.partition(b"\r\n")
+    assert status.startswith(b"SPAMD/1.")
+    if status.split()[1] != b"0":
+        assert rest == b""
+    elif asked.startswith((b"PROCESS", b"HEADERS")):
+        assert b"X-Test: " in rest
+
+
+@pytest.fixture(scope="module")
+def fuzzed(model_file, tmp_path_factory):
+    """Return a server that goes on from example to example."""
+    folder = tmp_path_factory.mktemp("fuzzed")
+    with serving_in(folder, model_file, lambda told: [True] * len(told)) as served:
+        yield served
+
+
+# Slow, silent, many
+
+
+def test_silent_clients_keep_nobody_waiting(serving, model, spam_lines):
+    with serving(model) as served, contextlib.ExitStack() as silent:
+        clients = [silent.enter_context(served.connect()) for _ in range(20)]
+        for client in clients[::2]:
+            client.send(b"PROCESS SPAMC/1.5\r\nContent-length: 900\r\n\r\nhalf of")
+        started = time.monotonic()
+        assert served.ask(request("CHECK", SPAM)) == OK + spam_lines[SPAM] + b"\r\n"
+        assert time.monotonic() - started < 1
+        for client in clients:
+            client.socket.close()
+
+
+def test_who_does_not_say_what_he_wants_must_go(serving, model):
+    with serving(model, seconds=0.2) as served:
+        line = b"SPAMD/1.0 79 Timeout: (the request did not come in time)\r\n"
+        assert served.ask(b"", end=False) == line
+        assert served.ask(b"CHECK SPAMC/1.5\r\n", end=False) == line
+        assert served.ask(b"CHECK SPAMC/1.5\r\nContent-length: 9\r\n\r\nx", end=False) == line
+        with served.connect() as client:  # a drop now and then does not win time
+            started = time.monotonic()
+            with contextlib.suppress(OSError):
+                for byte in b"CHECK SPAMC/1.5\r\nUser: slow\r\n" * 20:
+                    client.send(bytes([byte]))
+                    time.sleep(0.02)
+            assert time.monotonic() - started < 5
+            assert client.rest() in (line, b"")
+
+
+def test_who_does_not_take_his_reply_must_go(serving, model):
+    with serving(model, seconds=0.3) as served, served.connect() as client:
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.send(request("PROCESS", SPAM + b"x" * 4_000_000))
+        client.end()
+        served.wait(lambda: len(served.server._open) == 1)
+        served.wait(lambda: not served.server._open)
+
+
+def test_a_full_house_of_silent_clients_makes_room(serving, model, spam_lines, monkeypatch):
+    monkeypatch.setattr(server_module, "_GRACE", 0.2)
+    with serving(model, connections=4) as served, contextlib.ExitStack() as silent:
+        clients = [silent.enter_context(served.connect()) for _ in range(12)]
+        started = time.monotonic()
+        assert served.ask(request("CHECK", SPAM)) == OK + spam_lines[SPAM] + b"\r\n"
+        assert 0.2 < time.monotonic() - started < 5
+        assert len(served.server._open) <= 4
+        for client in clients:
+            client.socket.close()
+
+
+def test_a_rush_is_served_to_the_last(serving, model, spam_lines):
+    with serving(model, connections=3) as served:
+        replies = []
+
+        def one():
+            replies.append(served.ask(request("CHECK", SPAM)))
+
+        threads = [threading.Thread(target=one) for _ in range(40)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert replies == [OK + spam_lines[SPAM] + b"\r\n"] * 40
+
+
+def test_no_descriptor_left_is_waited_out(serving, model, monkeypatch):
+    monkeypatch.setattr(server_module, "_NO_DESCRIPTORS", 0.1)
+    with serving(model) as served:
+        real, failures = socket.socket.accept, [OSError(24, "Too many open files")] * 2
+
+        def accept(listener):
+            if failures:
+                raise failures.pop()
+            return real(listener)
+
+        monkeypatch.setattr(socket.socket, "accept", accept)
+        assert served.ask(b"PING SPAMC/1.5\r\n\r\n") == b"SPAMD/1.5 0 PONG\r\n"
+    assert len(served.said) == 2
+    assert "Too many open files" in served.said[0]
+
+
+def test_a_large_message_is_no_ones_wait(serving, model):
+    words = " ".join(f"<b>word{i}</b>" for i in range(40_000)).encode()
+    large = request("CHECK", b"Content-Type: text/html\n\n" + words)
+    with serving(model) as served:
+        started, taken = time.monotonic(), []
+
+        def ask_large():
+            assert served.ask(large).startswith(OK)
+            taken.append(time.monotonic() - started)
+
+        thread = threading.Thread(target=ask_large)
+        thread.start()
+        waits = []
+        while thread.is_alive():
+            begun = time.monotonic()
+            assert served.ask(request("CHECK", SPAM)).startswith(OK)
+            waits.append(time.monotonic() - begun)
+        thread.join()
+    assert taken
+    assert min(waits) < taken[0]  # at least one was answered meanwhile
+    assert len(waits) > 2
+
+
+def test_clients_that_leave_leave_nothing_behind(serving, model):
+    with serving(model) as served:
+        for cut in range(0, 200, 7):
+            with served.connect() as client:
+                client.send(request("PROCESS", SPAM)[:cut])
+        served.wait(lambda: not served.server._open)
+        assert served.ask(b"PING SPAMC/1.5\r\n\r\n") == b"SPAMD/1.5 0 PONG\r\n"
+    assert served.said == []
+
+
+# The end
+
+
+def test_requests_at_hand_are_answered_before_the_end(serving, model, spam_lines):
+    with serving(model) as served, served.connect() as client:
+        asked = request("CHECK", SPAM)
+        client.send(asked[:40])
+        served.wait(lambda: len(served.server._open) == 1)
+        served.stop()
+        served.wait(lambda: served.server._listeners[0].fileno() < 0)
+        with pytest.raises(OSError):
+            served.connect()
+        client.send(asked[40:])
+        client.end()
+        assert client.rest() == OK + spam_lines[SPAM] + b"\r\n"
+        served.thread.join(5)
+        assert not served.thread.is_alive()
+    assert not served.path.exists()
+
+
+def test_who_is_at_the_door_at_the_end_is_served(serving, model, spam_lines):
+    with serving(model, connections=1) as served, contextlib.ExitStack() as opened:
+        first = opened.enter_context(served.connect())
+        served.wait(lambda: len(served.server._open) == 1)
+        others = [opened.enter_context(served.connect()) for _ in range(3)]
+        served.stop()
+        for client in (first, *others):
+            client.send(request("CHECK", SPAM))
+            assert client.rest() == OK + spam_lines[SPAM] + b"\r\n"
+
+
+def test_the_end_does_not_wait_for_ever(serving, model, monkeypatch):
+    monkeypatch.setattr(server_module, "_STOP", 0.2)
+    with serving(model) as served, served.connect() as client:
+        client.send(b"CHECK SPAMC/1.5\r\n")
+        served.wait(lambda: len(served.server._open) == 1)
+        started = time.monotonic()
+        served.stop()
+        served.thread.join(10)
+        assert time.monotonic() - started < 5
+
+
+def test_verbose_says_a_line_for_each_request(serving, model):
+    with serving(model, verbose=True) as served:
+        served.ask(request("CHECK", SPAM))
+        served.ask(b"PING SPAMC/1.5\r\n\r\n")
+        served.ask(b"junk\r\n")
+        served.wait(lambda: len(served.said) == 3)
+    check, ping, junk = served.said
+    assert check.startswith("CHECK spam ")
+    assert f" {len(SPAM)} bytes, 0." in check
+    assert ping.startswith("PING, 0.")
+    assert junk.startswith("refused: junk, 0.")
+
+
+def test_unsure_is_not_spam(serving, model, log_odds):
+    p = 1 / (1 + math.exp(-log_odds(SPAM)))
+    with serving(model, cut_offs=CutOffs(spam=(1 + p) / 2, ham=0.01)) as served:
+        assert b"Spam: False ; " in served.ask(request("CHECK", SPAM))
+        assert b"NBSPAM_UNSURE,BAYES_" in served.ask(request("SYMBOLS", SPAM))
