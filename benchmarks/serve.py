@@ -4,8 +4,8 @@
 Usage:  python benchmarks/serve.py --ham DIR... --spam DIR... [--messages N] [--clients N]
                                    [--soak SECONDS] [--replace N] [--spamd USER] [--only PART,...]
 
-  --ham, --spam  folders with one mail a file, such as those of the SpamAssassin public corpus; every
-                 other one is learned, all of them are sent
+  --ham, --spam  folders with one mail a file, such as those of the SpamAssassin public corpus;
+                 every other one is learned, all of them are sent
   --spamd        run `spamd -L` too, as this user (it refuses root); its Bayes learns nothing
   --only         alone, load, replace, soak, huge (all by default)
 

@@ -51,7 +51,7 @@ class Index(Lookup):
             if low + begin == end:
                 break
             line_end = block.find(b"\n", begin)
-            if not begin or line_end < 0:
+            if not begin or not 0 <= line_end - begin <= LINE_LIMIT:
                 raise self._damaged("a line in it is too long")
             key = block[begin:line_end].rpartition(b": [")[0]
             if keys and key <= keys[-1]:

@@ -58,6 +58,9 @@ def unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
         listener.listen(BACKLOG)
         listener.setblocking(False)
         ours = path.lstat()
+    except ServingError:
+        listener.close()
+        raise
     except (OSError, ValueError) as error:
         listener.close()
         reason = getattr(error, "strerror", None) or error

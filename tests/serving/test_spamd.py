@@ -370,7 +370,7 @@ def test_a_failure_of_ours_is_a_status_line_too(serving, model):
 def test_a_model_damaged_where_it_is_read_is_a_status_line_too(serving, model):
     raw = model.read_bytes()
     line = raw.index(b'"claim the": [')
-    model.write_bytes(raw[:line] + raw[line:].replace(b"[", b"{", 1))
+    model.write_bytes(raw[:line] + raw[line:].replace(b"[", b"[x", 1))
     with serving(model) as served:
         reply = served.ask(request("PROCESS", SPAM))
         assert reply.startswith(b"SPAMD/1.0 74 Model unusable: ")

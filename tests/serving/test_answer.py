@@ -1,0 +1,163 @@
+"""What is said of a message: the scale, the symbols, the head that spamc goes on from."""
+
+import json
+import math
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from nbspam.model.classifier import Score
+from nbspam.model.head import Head
+from nbspam.model.settings import Settings, empty_head
+from nbspam.model.verdict import CutOffs, verdict
+from nbspam.serving.answer import Judged, head_for_spamc, symbols, tenths
+from nbspam.serving.spamd import RefusedError
+
+
+def head_of(classes=("ham", "spam"), messages=None) -> Head:
+    head = empty_head(classes, "spam", Settings())
+    return head._replace(messages=messages or (9,) * len(classes))
+
+
+def score_of(log_odds):
+    p = 0.0 if log_odds < -700 else 1 / (1 + math.exp(-log_odds))
+    return Score(log_odds, p, (1 - p, p))
+
+
+ODDS = st.floats(-2e9, 2e9) | st.floats(-8, 8) | st.floats(-0.06, 0.06)
+
+
+@given(ODDS, ODDS, st.floats(0, 1))
+@example(0.0, 1e-300, 0.5)
+@example(-0.04, 0.04, 0.5)
+@example(5.0, 7.0, 1.0)
+@example(-5.0, -7.0, 0.0)
+def test_the_scale_never_contradicts_the_verdict_nor_the_order(one, other, cut_off):
+    head, cut_offs = head_of(), CutOffs(cut_off, cut_off)
+    low, high = sorted([one, other])
+    found = [tenths(head, score_of(odds), cut_offs) for odds in (low, high)]
+    assert found == sorted(found)
+    for odds, points in zip((low, high), found, strict=True):
+        assert (points >= 50) == (verdict(head, score_of(odds), cut_offs) == "spam")
+        assert -1000 <= points <= 1000
+
+
+@pytest.mark.parametrize(
+    ("probability", "cut_off", "points"),
+    [
+        (0.5, 0.5, 4.9),
+        (0.501, 0.5, 5.0),
+        (0.9, 0.5, 7.2),
+        (0.99, 0.5, 9.6),
+        (0.01, 0.5, 0.4),
+        (0.9, 0.9, 4.9),
+        (0.99, 0.9, 7.4),
+    ],
+)
+def test_a_point_is_a_nat_above_the_cut_off(probability, cut_off, points):
+    log_odds = math.log(probability / (1 - probability))
+    assert tenths(head_of(), score_of(log_odds), CutOffs(cut_off, cut_off)) / 10 == points
+
+
+def test_both_ends_are_bounded():
+    assert tenths(head_of(), score_of(1e9), CutOffs()) == 1000
+    assert tenths(head_of(), score_of(-1e9), CutOffs()) == -1000
+    assert tenths(head_of(), score_of(3.0), CutOffs(1.0, 1.0)) == -1000
+    assert tenths(head_of(), score_of(3.0), CutOffs(0.0, 0.0)) == 1000
+
+
+@given(st.lists(st.floats(-30, 30), min_size=3, max_size=3))
+@example([0.0, 0.0, 0.0])
+def test_of_three_classes_the_most_probable_decides(log_scores):
+    head = head_of(("ham", "promo", "spam"))
+    weights = [math.exp(score) for score in log_scores]
+    probabilities = tuple(w / sum(weights) for w in weights)
+    score = Score(0.0, probabilities[2], probabilities, log_scores=tuple(log_scores))
+    called = verdict(head, score, CutOffs())
+    assert (tenths(head, score, CutOffs()) >= 50) == (called == "spam")
+
+
+@pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
+def test_a_model_of_one_side_is_just_below_the_threshold(classes):
+    head = head_of(classes, (5,) + (0,) * (len(classes) - 1))
+    n = len(classes)
+    assert tenths(head, Score(0.0, 0.5, (1 / n,) * n), CutOffs()) == 49
+
+
+@pytest.mark.parametrize(
+    ("probability", "names"),
+    [
+        (0.0, "BAYES_00"),
+        (0.0099, "BAYES_00"),
+        (0.01, "BAYES_05"),
+        (0.3, "BAYES_40"),
+        (0.5, "BAYES_50"),
+        (0.6, "BAYES_80" if 0.6 >= 0.8 else "BAYES_60"),
+        (0.95, "BAYES_99" if 0.95 >= 0.99 else "BAYES_95"),
+        (0.9989, "BAYES_99"),
+        (0.999, "BAYES_99,BAYES_999"),
+        (1.0, "BAYES_99,BAYES_999"),
+    ],
+)
+def test_symbols(probability, names):
+    score = Score(0.0, probability, (1 - probability, probability))
+    for called, spam, symbol in (("spam", True, "SPAM"), ("ham", False, "HAM")):
+        found = ",".join(symbols(Judged(called, score, spam, 50)))
+        assert found == f"NBSPAM_{symbol},{names}"
+    assert symbols(Judged("unsure", score, False, 50))[0] == "NBSPAM_UNSURE"
+    # A class of the user's own: its name might hold a comma.
+    assert symbols(Judged("a,b", score, False, 50))[0] == "NBSPAM_HAM"
+
+
+# HEADERS
+
+
+def spamc_appends(message, head):
+    """Return what spamc makes of a HEADERS reply, as libspamc does it."""
+    for at in range(len(message)):
+        for end in (b"\r\n\r\n", b"\n\n"):
+            if message.startswith(end, at):
+                body = message[at + len(end) :]
+                return head + body.split(b"\0")[0].ljust(len(body), b"\0")
+    return None
+
+
+def with_header(message):
+    """Put a line before the first empty one, or all and an empty line."""
+    at = message.find(b"\n\n")
+    if at < 0:
+        return b"X: y\n\n" + message
+    return message[: at + 1] + b"X: y\n" + message[at + 1 :]
+
+
+@given(st.lists(st.sampled_from([b"a", b"\n", b"\r\n", b"\r", b"\0", b"b: c"]), max_size=12))
+def test_what_spamc_makes_of_the_head_is_the_message(pieces):
+    message = b"".join(pieces)
+    rewritten = with_header(message)
+    try:
+        head = head_for_spamc(message, rewritten)
+    except RefusedError as error:
+        assert error.line.startswith(b"SPAMD/1.0 65 Message refused: HEADERS ")
+        return
+    assert spamc_appends(message, head) == rewritten
+
+
+def test_a_usual_mail_has_a_head():
+    assert head_for_spamc(b"To: a\n\nb\n\nc", b"To: a\nX: y\n\nb\n\nc") == b"To: a\nX: y\n\n"
+    crlf = b"To: a\r\n\r\nb\r\n"
+    assert head_for_spamc(crlf, b"To: a\r\nX: y\r\n\r\nb\r\n") == b"To: a\r\nX: y\r\n\r\n"
+
+
+def test_a_rewriting_of_the_body_is_refused():
+    with pytest.raises(RefusedError, match="use PROCESS"):
+        head_for_spamc(b"To: a\n\nb", b"To: a\n\nc")
+
+
+def test_a_refusal_is_one_printable_line():
+    line = RefusedError(76, "a\r\nSpam: True ; 1 / 1\r\n\r\n\x1b[31m" + "x" * 1000).line
+    assert line.endswith(b"\r\n")
+    assert line.count(b"\n") == 1
+    assert len(line) < 600
+    assert json.loads(json.dumps(line.decode("ascii")))
+    assert b"\x1b" not in line

@@ -1,0 +1,168 @@
+"""The model in use: another as soon as the file is another, and never a worse one."""
+
+import contextlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nbspam.errors import ModelError, OptionError
+from nbspam.model.verdict import CutOffs
+from nbspam.serving.current import CurrentModel
+
+FDS = Path("/proc/self/fd")
+
+
+def cut_offs(head):
+    return CutOffs(head.spam_cutoff, head.spam_cutoff)
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@pytest.fixture
+def current(model, said):
+    found = CurrentModel(model, cut_offs, said.append)
+    yield found
+    found.close()
+
+
+def put(path, raw, name="new"):
+    """Replace a file as nbspam does."""
+    beside = path.with_name(name)
+    beside.write_bytes(raw)
+    beside.replace(path)
+
+
+def changed(raw, cut_off=b"0.75"):
+    return raw.replace(b'"spam_cutoff": 0.5', b'"spam_cutoff": ' + cut_off)
+
+
+def cut_off_of(current):
+    with current.use() as model:
+        return model.cut_offs.spam
+
+
+def open_files(path):
+    """Return how many of this process's descriptors are of files that were once at the path."""
+    links = []
+    for number in FDS.iterdir():
+        with contextlib.suppress(OSError):
+            links.append(str(number.readlink()))
+    return sum(link.startswith(str(path.parent)) and "json" in link for link in links)
+
+
+linux = pytest.mark.skipif(not FDS.is_dir(), reason="needs /proc")
+
+
+def test_a_replaced_file_is_used_at_once(current, model, said):
+    assert cut_off_of(current) == 0.5
+    put(model, changed(model.read_bytes()))
+    assert cut_off_of(current) == 0.75
+    assert said == []
+
+
+def test_the_same_file_is_opened_once(current, model, monkeypatch):
+    monkeypatch.setattr("nbspam.serving.current.Index", lambda path: pytest.fail("opened"))
+    for _ in range(3):
+        assert cut_off_of(current) == 0.5
+
+
+@linux
+def test_an_old_version_stays_open_as_long_as_it_is_used(current, model):
+    with current.use() as old:
+        put(model, changed(model.read_bytes()))
+        with current.use() as new:
+            assert (old.cut_offs.spam, new.cut_offs.spam) == (0.5, 0.75)
+            assert open_files(model) == 2
+        assert old.classifier.score({"claim", "free"}).log_odds > 0
+    assert open_files(model) == 1
+    current.refresh()
+    assert open_files(model) == 1
+
+
+@pytest.mark.parametrize("bad", [b"", b"{}", b"no model", "half", "newer", "order"], ids=str)
+def test_a_bad_file_changes_nothing_and_is_told_once(current, model, said, bad):
+    good = model.read_bytes()
+    if bad == "half":
+        bad = good[: len(good) // 2]
+    elif bad == "newer":
+        bad = good.replace(b'"version": 1', b'"version": 99')
+    elif bad == "order":
+        start = good.index(b'"tokens": {\n') + len(b'"tokens": {\n')
+        end = good.index(b'\n},"learned"')
+        lines = good[start:end].split(b",\n")
+        bad = good[:start] + b",\n".join(reversed(lines)) + good[end:]
+    put(model, bad)
+    for _ in range(3):
+        assert cut_off_of(current) == 0.5
+    (line,) = said
+    assert line.startswith(f"{model}: ")
+    assert line.endswith("; going on with the model as it was")
+    put(model, changed(good))
+    assert cut_off_of(current) == 0.75
+    assert len(said) == 1
+
+
+def test_a_file_that_is_gone_is_told_once(current, model, said):
+    good = model.read_bytes()
+    model.unlink()
+    for _ in range(3):
+        assert cut_off_of(current) == 0.5
+    (line,) = said
+    assert "there is no such model" in line
+    put(model, changed(good))
+    assert cut_off_of(current) == 0.75
+
+
+def test_a_model_that_cannot_serve_is_as_bad_as_a_damaged_one(model, said):
+    good = model.read_bytes()
+
+    def refuse(head):
+        if head.spam_cutoff != 0.5:
+            raise OptionError("--ham-cutoff 0.6 is above the spam cut-off")
+        return cut_offs(head)
+
+    found = CurrentModel(model, refuse, said.append)
+    put(model, changed(good))
+    with found.use() as used:
+        assert used.cut_offs.spam == 0.5
+    assert len(said) == 1
+    found.close()
+
+
+def test_a_link_is_followed_to_another_file(model, tmp_path, said):
+    other = tmp_path / "other.json"
+    other.write_bytes(changed(model.read_bytes()))
+    link = tmp_path / "link.json"
+    link.symlink_to(model)
+    found = CurrentModel(link, cut_offs, said.append)
+    assert cut_off_of(found) == 0.5
+    put(link, b"", "unused")
+    link.unlink()
+    link.symlink_to(other)
+    assert cut_off_of(found) == 0.75
+    found.close()
+
+
+@linux
+def test_no_model_at_the_start_is_an_error(model, tmp_path, said):
+    before = open_files(model)
+    with pytest.raises(ModelError, match="there is no such model"):
+        CurrentModel(tmp_path / "none.json", cut_offs, said.append)
+    put(model, model.read_bytes().replace(b'"positive": "spam"', b'"positive": null'))
+    with pytest.raises(ModelError):
+        CurrentModel(model, cut_offs, said.append)
+    assert open_files(model) == before
+
+
+def test_a_model_without_spam_cannot_answer(tmp_path, said):
+    table = tmp_path / "t.tsv"
+    table.write_text("".join(f"{c}\t{c} word {i}\n" for i in range(5) for c in ("a", "b", "c")))
+    path = tmp_path / "three.json"
+    subprocess.run([sys.executable, "-m", "nbspam", "train", "-q", "-m", path, table], check=True)
+    with pytest.raises(ModelError, match=r"no class of it is spam.*--spam-label"):
+        CurrentModel(path, cut_offs, said.append)

@@ -1,0 +1,159 @@
+"""What clients tell is learned once, in order, and together."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+
+import pytest
+from servers import HAM, SPAM
+
+from nbspam.errors import ModelError
+from nbspam.model import update
+from nbspam.model.json_file import read_model
+from nbspam.serving.tell import Learner, Told, obey
+
+NEW = b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n"
+
+
+def known(path):
+    model = read_model(path)
+    return dict(zip(model.head.classes, model.head.messages, strict=True)), model.counts
+
+
+def test_learn_move_forget(model):
+    start = known(model)
+    assert obey(model, [Told(NEW, True)]) == [True]
+    assert known(model)[0]["spam"] == start[0]["spam"] + 1
+    assert obey(model, [Told(NEW, True)]) == [False]
+    assert obey(model, [Told(NEW, False)]) == [True]
+    assert known(model)[0] == start[0] | {"ham": start[0]["ham"] + 1}
+    assert obey(model, [Told(NEW, None)]) == [True]
+    assert obey(model, [Told(NEW, None)]) == [False]
+    assert known(model) == start
+
+
+def test_what_mail_software_adds_makes_no_other_message(model):
+    assert obey(model, [Told(NEW, True)]) == [True]
+    assert obey(model, [Told(b"X-Nbspam: spam, probability=1.0\n" + NEW, True)]) == [False]
+
+
+def test_many_at_once_are_one_save(model, monkeypatch):
+    saves = []
+    real = update.replace
+    monkeypatch.setattr(update, "replace", lambda *a: (saves.append(1), real(*a)))
+    told = [Told(b"Message-ID: <%d@example.org>\n\nhello" % i, i % 2 == 0) for i in range(20)]
+    before = known(model)[0]
+    assert obey(model, told) == [True] * 20
+    assert len(saves) == 1
+    assert known(model)[0] == {name: n + 10 for name, n in before.items()}
+    assert obey(model, told) == [False] * 20
+    assert len(saves) == 1
+    # Some to be forgotten and some to be learned: a save of each kind.
+    mixed = [Told(one.message, None if i < 10 else not one.is_spam) for i, one in enumerate(told)]
+    assert obey(model, mixed) == [True] * 20
+    assert len(saves) == 3
+
+
+def test_the_same_message_twice_is_obeyed_twice_in_order(model):
+    start = known(model)
+    told = [Told(NEW, True), Told(HAM, False), Told(NEW, True), Told(NEW, False), Told(NEW, None)]
+    told += [Told(HAM, None)]
+    assert obey(model, told) == [True, True, False, True, True, True]
+    assert known(model) == start
+
+
+def test_one_learned_several_times_is_forgotten_whole(model, tmp_path):
+    table = tmp_path / "again.tsv"
+    table.write_text("spam\tthe very same\n" * 3)
+    start = known(model)
+    command = [sys.executable, "-m", "nbspam", "train", "--update", "-q", "-m", model, table]
+    subprocess.run(command, check=True)
+    assert known(model)[0]["spam"] == start[0]["spam"] + 3
+    assert obey(model, [Told(b"the very same", None)]) == [True]
+    assert known(model) == start
+
+
+def test_a_missing_model_is_not_made_anew(model):
+    model.unlink()
+    with pytest.raises(ModelError, match="there is no such model"):
+        obey(model, [Told(NEW, True)])
+    assert not model.exists()
+
+
+def test_three_classes_need_one_called_ham(tmp_path):
+    for other, good in (("ham", True), ("mine", False)):
+        table = tmp_path / f"{other}.tsv"
+        labels = ("spam", other, "promo")
+        table.write_text("".join(f"{c}\t{c} word {i}\n" for i in range(5) for c in labels))
+        path = tmp_path / f"{other}.json"
+        command = [sys.executable, "-m", "nbspam", "train", "-q", "-m", path, table]
+        subprocess.run(command, check=True)
+        assert obey(path, [Told(NEW, True)]) == [True]
+        if good:
+            assert obey(path, [Told(NEW, False)]) == [True]
+        else:
+            with pytest.raises(ModelError, match="no class called ham"):
+                obey(path, [Told(NEW, False)])
+
+
+def test_what_comes_during_a_save_shares_the_next():
+    batches, go = [], threading.Event()
+
+    def slow(told):
+        batches.append([one.message for one in told])
+        assert go.wait(10)
+        return [True] * len(told)
+
+    async def main():
+        learner = Learner(slow)
+        tasks = [asyncio.create_task(learner(Told(b"%d" % i, True))) for i in range(1)]
+        while not batches:
+            await asyncio.sleep(0.001)
+        tasks += [asyncio.create_task(learner(Told(b"%d" % i, True))) for i in range(1, 6)]
+        await asyncio.sleep(0.01)
+        go.set()
+        assert await asyncio.gather(*tasks) == [True] * 6
+        await learner.close()
+
+    asyncio.run(main())
+    assert batches == [[b"0"], [b"1", b"2", b"3", b"4", b"5"]]
+
+
+def test_a_failure_is_told_to_each_and_ends_nothing():
+    failures = [ModelError("model.json: cannot be written")]
+
+    def fail(told):
+        if failures:
+            raise failures.pop()
+        return [False] * len(told)
+
+    async def main():
+        learner = Learner(fail)
+        results = await asyncio.gather(
+            learner(Told(SPAM, True)), learner(Told(HAM, True)), return_exceptions=True
+        )
+        assert [str(result) for result in results] == ["model.json: cannot be written"] * 2
+        assert await learner(Told(SPAM, True)) is False
+        await learner.close()
+
+    asyncio.run(main())
+
+
+def test_the_end_waits_for_what_is_being_learned():
+    done = []
+
+    def slow(told):
+        threading.Event().wait(0.1)
+        done.extend(told)
+        return [True] * len(told)
+
+    async def main():
+        learner = Learner(slow)
+        task = asyncio.create_task(learner(Told(SPAM, True)))
+        await asyncio.sleep(0)
+        await learner.close()
+        assert await task
+
+    asyncio.run(main())
+    assert len(done) == 1
