@@ -8,7 +8,13 @@ from typing import Any
 import click
 
 from nbspam import __version__
-from nbspam.cli.options import cut_off_options, cut_offs_of, model_option, quiet_option
+from nbspam.cli.options import (
+    cut_off_options,
+    cut_offs_of,
+    model_option,
+    quiet_option,
+    tell_one_sided,
+)
 from nbspam.errors import OptionError
 from nbspam.model.classifier import Score
 from nbspam.serving.current import CurrentModel
@@ -109,6 +115,8 @@ def command(
     limits = Limits(options["max_size"], options["timeout"], options["connections"])
     # First the model: without one there is nothing to listen for.
     current = CurrentModel(model, cut_offs, _say)
+    with current.use() as opened_model:
+        tell_one_sided(model, opened_model.classifier.head)
     with ExitStack() as opened:
         opened.callback(current.close)
         listeners = passed_by_systemd()

@@ -1,0 +1,536 @@
+"""`nbspam serve` and Debian's spamc: every way to call it, and what must never happen to mail."""
+
+import itertools
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SPAMC = shutil.which("spamc")
+spamc = pytest.mark.skipif(not SPAMC, reason="needs spamc (Debian package spamc)")
+SPAM = b"Subject: prize\n\nclaim the free cash prize today, win it now\n"
+HAM = b"Subject: lunch\n\nsee you at the meeting, lunch is at noon today\n"
+MARK = re.compile(rb"^X-Nbspam: [^\r\n]*\r?\n", re.MULTILINE)
+
+
+class Served:
+    """A running `nbspam serve`, and spamc to talk to it."""
+
+    def __init__(self, process, path):
+        self.process, self.path, self.said = process, path, []
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self):
+        for line in self.process.stderr:
+            self.said.append(line)
+
+    def wait(self, condition, seconds=20.0):
+        ends = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < ends, self.said
+            time.sleep(0.01)
+
+    def spamc(self, *options, message=SPAM):
+        done = subprocess.run(
+            [SPAMC, "-U", self.path, *options], input=message, capture_output=True, timeout=60
+        )
+        return done.returncode, done.stdout
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.process.wait(20)
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Return a context manager that runs the server as a program of its own."""
+
+    @contextmanager
+    def run(model, *options, answers=True):
+        path = tmp_path / "socket"
+        process = subprocess.Popen(
+            [sys.executable, "-m", "nbspam", "serve", "-m", model, "--socket", path, *options],
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            env=os.environ | {"PYTHONWARNINGS": "error"},
+        )
+        served = Served(process, path)
+        try:
+            if answers:
+                served.wait(lambda: served.said)
+                assert served.said == [f"nbspam: serving {model} on {path}\n"]
+            yield served
+        finally:
+            if process.poll() is None:
+                served.stop()
+            process.stderr.close()
+        assert not any("Traceback" in line for line in served.said)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def mail_model(tmp_path_factory):
+    """Return a model of invented messages; not to be changed."""
+    folder = tmp_path_factory.mktemp("served")
+    spam = "win a free prize now", "free prize for the winner", "claim the free cash prize today"
+    ham = "lunch at noon today", "see you at the meeting", "the meeting notes are here, love"
+    table = folder / "messages.tsv"
+    table.write_text(
+        "".join(f"spam\t{spam[i % 3]} {i}\nham\t{ham[i % 3]} {i}\n" for i in range(40))
+    )
+    path = folder / "model.json"
+    subprocess.run([sys.executable, "-m", "nbspam", "train", "-q", "-m", path, table], check=True)
+    return path
+
+
+@pytest.fixture
+def own_model(mail_model, tmp_path):
+    """Return a copy of the model, to be changed at will."""
+    path = tmp_path / "model.json"
+    shutil.copyfile(mail_model, path)
+    return path
+
+
+# Every way to call spamc
+
+
+@spamc
+def test_check(serve, mail_model):
+    with serve(mail_model) as served:
+        code, out = served.spamc("-c")
+        assert (code, bool(re.fullmatch(rb"\d+\.\d/5\.0\n", out))) == (1, True)
+        assert float(out.split(b"/")[0]) >= 5
+        code, out = served.spamc("-c", message=HAM)
+        assert (code, bool(re.fullmatch(rb"-?\d+\.\d/5\.0\n", out))) == (0, True)
+        assert float(out.split(b"/")[0]) < 5
+
+
+@spamc
+@pytest.mark.parametrize("options", [(), ("-x",), ("-E",), ("-x", "-E"), ("--headers",)])
+def test_filter(serve, mail_model, options):
+    with serve(mail_model) as served:
+        for message, spam in ((SPAM, True), (HAM, False)):
+            code, out = served.spamc(*options, message=message)
+            assert code == (spam and "-E" in options)
+            (mark,) = MARK.findall(out)
+            assert mark.startswith(b"X-Nbspam: spam, " if spam else b"X-Nbspam: ham, ")
+            assert MARK.sub(b"", out) == message
+
+
+@spamc
+def test_report(serve, mail_model):
+    with serve(mail_model) as served:
+        for option in ("-R", "-r"):
+            code, out = served.spamc(option)
+            score, report = out.split(b"\n", 1)
+            assert code == 0
+            assert re.fullmatch(rb"\d+\.\d/5\.0", score)
+            assert report.startswith(b"nbspam ")
+            assert b"free" in report
+        code, out = served.spamc("-R", message=HAM)
+        assert (code, b"ham, probability 0." in out) == (0, True)
+        assert served.spamc("-r", message=HAM) == (0, b"")
+
+
+@spamc
+def test_symbols(serve, mail_model):
+    with serve(mail_model) as served:
+        assert served.spamc("-y") == (0, b"NBSPAM_SPAM,BAYES_99,BAYES_999")
+        code, out = served.spamc("-y", message=HAM)
+        assert (code, out[:17]) == (0, b"NBSPAM_HAM,BAYES_")
+
+
+@spamc
+def test_ping(serve, mail_model, tmp_path):
+    with serve(mail_model) as served:
+        assert served.spamc("-K") == (0, b"SPAMD/1.5 0\n")
+        served.stop()
+        assert served.spamc("-K")[0] == 69
+
+
+@spamc
+def test_teach(serve, own_model, nbspam):
+    new = b"Subject: other\nMessage-ID: <1@example.org>\n\nsome quite unheard-of words\n"
+    done = (0, b"Message successfully un/learned\n")
+    already = (0, b"Message was already un/learned\n")
+    with serve(own_model, "--tell") as served:
+        before = served.spamc("-c", message=new)[1]
+        steps = [("spam", done), ("spam", already), ("ham", done), ("ham", already)]
+        scores = []
+        for what, said in [*steps, ("forget", done), ("forget", already)]:
+            assert served.spamc("-L", what, message=new) == said
+            scores.append(float(served.spamc("-c", message=new)[1].split(b"/")[0]))
+        assert scores[0] > float(before.split(b"/")[0]) > scores[2]
+        assert scores[1] == scores[0]
+        assert served.said[1:] == []
+    assert nbspam("model", "check", "-m", own_model).code == 0
+
+
+@spamc
+def test_teaching_is_off_unless_asked_for(serve, own_model):
+    raw = own_model.read_bytes()
+    with serve(own_model) as served:
+        code, out = served.spamc("-L", "spam")
+        assert code != 0
+        assert b"successfully" not in out
+    assert own_model.read_bytes() == raw
+
+
+@spamc
+def test_what_was_taught_at_once_is_learned_once_and_all(serve, own_model, nbspam):
+    mails = [b"Message-ID: <%d@example.org>\n\nhello %s\n" % (i, b"x" * i) for i in range(1, 31)]
+    with serve(own_model, "--tell") as served, ThreadPoolExecutor(8) as pool:
+        said = list(pool.map(lambda m: served.spamc("-L", "spam", message=m), mails * 2))
+    assert {code for code, _ in said} == {0}
+    assert [out for _, out in said].count(b"Message successfully un/learned\n") == 30
+    assert '"spam": 70' in nbspam("model", "info", "--format", "json", "-m", own_model).out
+
+
+# No mail is lost or altered
+
+ODD = {
+    "empty": b"",
+    "no header": b"just words\n",
+    "no final line end": b"Subject: a\n\nfree prize",
+    "CRLF": b"Subject: a\r\nTo: b\r\n\r\nfree prize\r\n",
+    "a bare CR": b"Subject: a\n\nfree\rprize\n",
+    "NUL": b"Subject: a\n\nfree\0prize\0\n",
+    "8 bit": b"Subject: gr\xfc\xdfe\n\n\xff\xfe free prize\n",
+    "only a header": b"Subject: free prize\n",
+    "From line": b"From a@example.org Mon Jan  1 10:00:00 2024\nSubject: a\n\nfree prize\n",
+    "large": b"Subject: a\n\n" + b"free prize for the winner\n" * 15_000,
+}
+
+
+@spamc
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("options", [(), ("--headers",)], ids=["process", "headers"])
+def test_an_odd_message_comes_out_whole(serve, mail_model, nbspam, name, options):
+    message = ODD[name]
+    with serve(mail_model) as served:
+        code, out = served.spamc(*options, message=message)
+    assert code == 0
+    if options and not MARK.search(out):  # spamc could not have put it together again
+        assert out == message
+        return
+    passed = nbspam("classify", "-p", "-m", mail_model, stdin=message)
+    assert passed.code == 0
+    assert len(MARK.findall(out)) == 1
+    assert out == passed.out.encode("utf-8", "surrogateescape") or MARK.sub(b"", out).endswith(
+        message
+    )
+
+
+@spamc
+@pytest.mark.parametrize("options", [(), ("--headers",), ("-E",)], ids=" ".join)
+def test_what_the_server_refuses_comes_out_as_it_was(serve, mail_model, options):
+    with serve(mail_model, "--max-size", "100") as served:
+        large = SPAM + b"more\n" * 100
+        assert served.spamc(*options, message=large) == (0, large)
+        assert served.spamc("-c", message=large) == (0, b"0/0\n")
+        assert served.spamc("-x", message=large)[0] != 0
+        assert served.spamc("-c")[0] == 1
+
+
+@spamc
+def test_a_forged_verdict_is_taken_out(serve, mail_model):
+    forged = b"X-Nbspam: ham, probability=0.000001, version=9\n" + SPAM
+    with serve(mail_model) as served:
+        _, out = served.spamc(message=forged)
+    (mark,) = MARK.findall(out)
+    assert mark.startswith(b"X-Nbspam: spam, ")
+    assert MARK.sub(b"", out) == SPAM
+
+
+@spamc
+def test_without_a_server_mail_comes_out_as_it_was(tmp_path):
+    gone = tmp_path / "gone"
+    done = subprocess.run(
+        [SPAMC, "-U", gone, "--connect-retries=1"], input=SPAM, capture_output=True
+    )
+    assert (done.returncode, done.stdout) == (0, SPAM)
+
+
+# Reload
+
+
+@spamc
+def test_the_model_is_exchanged_under_load(serve, own_model, exchange=20, messages=300):
+    with serve(own_model) as served:
+        exchanged = _under_load(served, own_model, exchange, messages)
+        assert served.said[1:] == []
+    assert exchanged == exchange
+
+
+def _under_load(served, model, exchange, messages):
+    """Filter messages with 8 clients while the model is replaced; return how often it was."""
+    raw, exchanged = model.read_bytes(), 0
+
+    def filtered(number):
+        message = (SPAM, HAM)[number % 2]
+        code, out = served.spamc("-x", "-E", message=message)
+        return code == 1 - number % 2 and MARK.sub(b"", out) == message != out
+
+    with ThreadPoolExecutor(8) as pool:
+        results = [pool.submit(filtered, number) for number in range(messages)]
+        while exchanged < exchange:
+            beside = model.with_name("beside")
+            beside.write_bytes(raw)
+            beside.replace(model)
+            exchanged += 1
+            time.sleep(0.02)
+        assert all(result.result() for result in results)
+    return exchanged
+
+
+@spamc
+def test_a_damaged_model_is_not_taken(serve, own_model):
+    with serve(own_model) as served:
+        good = served.spamc("-c")
+        beside = own_model.with_name("beside")
+        beside.write_bytes(own_model.read_bytes()[:500])
+        beside.replace(own_model)
+        assert [served.spamc("-c") for _ in range(3)] == [good] * 3
+        served.wait(lambda: len(served.said) == 2)
+        assert served.said[1].startswith(f"nbspam: {own_model}: ")
+        assert served.said[1].endswith("; going on with the model as it was\n")
+
+
+@spamc
+def test_what_is_learned_beside_the_server_counts_at_once(serve, own_model, nbspam):
+    message = b"Subject: other\n\nsome quite unheard-of words\n"
+    with serve(own_model) as served:
+        before = float(served.spamc("-c", message=message)[1].split(b"/")[0])
+        assert nbspam("train", "--update", "-m", own_model, "--spam", "-", stdin=message).code == 0
+        after = float(served.spamc("-c", message=message)[1].split(b"/")[0])
+    assert after > before
+
+
+# Start and end
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_clean_end(serve, mail_model, number):
+    with serve(mail_model, "-q", answers=False) as served:
+        served.wait(served.path.exists)
+        with socket.socket(socket.AF_UNIX) as client:
+            served.wait(lambda: client.connect_ex(str(served.path)) == 0)
+            client.sendall(b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n" % len(SPAM))
+            time.sleep(0.2)
+            served.process.send_signal(number)
+            served.wait(lambda: not served.path.exists() or _refused(served.path))
+            client.sendall(SPAM)
+            client.shutdown(socket.SHUT_WR)
+            assert client.recv(4096).startswith(b"SPAMD/1.1 0 EX_OK\r\nSpam: True ; ")
+        assert served.process.wait(20) == 0
+        assert not served.path.exists()
+        assert served.said == []
+
+
+def _refused(path):
+    with socket.socket(socket.AF_UNIX) as knock:
+        return knock.connect_ex(str(path)) != 0
+
+
+def test_no_model(program, tmp_path, assert_sentence):
+    path = tmp_path / "none.json"
+    found = program("serve", "-m", path, "--socket", tmp_path / "socket")
+    assert_sentence(found, path, "there is no such model")
+    assert not (tmp_path / "socket").exists()
+
+
+def test_nowhere_to_listen(program, mail_model, assert_sentence):
+    found = program("serve", "-m", mail_model)
+    assert_sentence(found, "nowhere to listen", "--socket", "--listen", code=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--listen", "0.0.0.0:0"], "--allow-any-address"),
+        (["--listen", "nonsense"], "127.0.0.1:783"),
+        (["--socket-mode", "rw", "--listen", "127.0.0.1:0"], "--socket-mode"),
+        (["--socket-mode", "7777", "--listen", "127.0.0.1:0"], "--socket-mode"),
+        (["--ham-cutoff", "0.9", "--listen", "127.0.0.1:0"], "--ham-cutoff"),
+    ],
+)
+def test_senseless_options(program, mail_model, assert_sentence, options, said):
+    assert_sentence(program("serve", "-m", mail_model, *options), said, code=2)
+
+
+def test_a_second_server(serve, program, mail_model, assert_sentence):
+    with serve(mail_model) as served:
+        found = program("serve", "-m", mail_model, "--socket", served.path)
+        assert_sentence(found, served.path, "a server is listening there")
+
+
+def test_after_a_crash_it_starts_again(serve, mail_model):
+    with serve(mail_model) as served:
+        served.process.kill()
+        served.process.wait()
+        assert served.path.exists()
+    with serve(mail_model):
+        pass
+
+
+@spamc
+def test_tcp(serve, mail_model):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with serve(mail_model, "--listen", f"127.0.0.1:{port}", answers=False) as served:
+        served.wait(lambda: served.said)
+        assert served.said[0].endswith(f"{served.path}, 127.0.0.1:{port}\n")
+        command = [SPAMC, "-d", "127.0.0.1", "-p", str(port), "-c"]
+        assert subprocess.run(command, input=SPAM, capture_output=True).returncode == 1
+        assert served.spamc("-c")[0] == 1
+
+
+@spamc
+def test_cut_offs(serve, mail_model):
+    with serve(mail_model, "--spam-cutoff", "0.9999999") as served:
+        assert served.spamc("-c")[0] == 0
+        assert served.spamc("-y")[1].startswith(b"NBSPAM_")
+
+
+@spamc
+def test_verbose(serve, mail_model):
+    with serve(mail_model, "--verbose") as served:
+        served.spamc("-c")
+        served.wait(lambda: len(served.said) == 2)
+        assert re.fullmatch(
+            rf"nbspam: CHECK spam \d+\.\d, {len(SPAM)} bytes, \d\.\d+ s\n", served.said[1]
+        )
+
+
+@spamc
+def test_a_model_of_one_side_is_told_of(serve, nbspam, tmp_path):
+    path = tmp_path / "one.json"
+    assert nbspam("train", "--update", "-m", path, "--ham", "-", stdin=HAM).code == 0
+    with serve(path, "--tell", answers=False) as served:
+        served.wait(lambda: len(served.said) == 2)
+        assert "has learned only ham so far" in served.said[0]
+        assert served.spamc("-c") == (0, b"4.9/5.0\n")
+        assert served.spamc("-L", "spam")[1] == b"Message successfully un/learned\n"
+        assert served.spamc("-y")[1] != b"NBSPAM_UNSURE,BAYES_50"
+
+
+def test_systemd_hands_over_its_socket(mail_model, tmp_path):
+    path = tmp_path / "socket"
+    become = (
+        "import os, sys; os.dup2(int(sys.argv[1]), 3);"
+        "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1');"
+        "os.execv(sys.executable, [sys.executable, '-m', 'nbspam', 'serve', *sys.argv[2:]])"
+    )
+    with (
+        socket.socket(socket.AF_UNIX) as listener,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd,
+        socket.socket(socket.AF_UNIX) as client,
+    ):
+        listener.bind(str(path))
+        listener.listen()
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(20)
+        client.connect(str(path))  # before anything runs
+        process = subprocess.Popen(
+            [sys.executable, "-c", become, str(listener.fileno()), "-m", mail_model, "-q"],
+            pass_fds=[listener.fileno()],
+            env=os.environ | {"NOTIFY_SOCKET": str(tmp_path / "notify")},
+        )
+        assert systemd.recv(100) == b"READY=1"
+        client.sendall(b"PING SPAMC/1.5\r\n\r\n")
+        assert client.recv(100) == b"SPAMD/1.5 0 PONG\r\n"
+        process.terminate()
+        assert process.wait(20) == 0
+        assert systemd.recv(100) == b"STOPPING=1"
+    assert path.exists()  # it is systemd's
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
+def test_the_units_are_valid(tmp_path):
+    for name in ("nbspam.service", "nbspam.socket"):
+        text = (ROOT / "docs" / name).read_text()
+        (tmp_path / name).write_text(re.sub(r"(?<=ExecStart=)\S+", "/bin/true", text))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", tmp_path / "nbspam.service", tmp_path / "nbspam.socket"],
+        capture_output=True,
+        text=True,
+    )
+    complaints = [line for line in done.stderr.splitlines() if "nbspam" in line]
+    assert (done.returncode, complaints) == (0, [])
+
+
+def test_the_service_calls_the_program_as_it_is(nbspam):
+    text = (ROOT / "docs" / "nbspam.service").read_text()
+    (command,) = re.findall(r"^ExecStart=\S+ (.*)$", text, re.MULTILINE)
+    known = nbspam("serve", "--help").out
+    assert command.split()[0] == "serve"
+    assert all(option in known for option in re.findall(r"--[a-z-]+", command))
+
+
+# Under load
+
+
+def _load(served, count, mails):
+    """Filter messages with 8 clients; return the number of those that did not come out right."""
+
+    def filtered(message):
+        code, out = served.spamc("-x", message=message)
+        return code == 0 and MARK.sub(b"", out) == message != out
+
+    with ThreadPoolExecutor(8) as pool:
+        return sum(not ok for ok in pool.map(filtered, itertools.islice(mails, count)))
+
+
+def _mails():
+    for number in itertools.count():
+        words = f"free prize {number}\nlunch meeting " * (1 + number % 50)
+        yield f"Message-ID: <{number}@example.org>\n\n{words}\n".encode()
+
+
+def _memory(pid):
+    return int(Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0])
+
+
+@spamc
+def test_a_few_hundred_messages(serve, mail_model):
+    with serve(mail_model) as served:
+        assert _load(served, 200, _mails()) == 0
+
+
+@spamc
+@pytest.mark.long
+def test_ten_thousand_messages_and_a_hundred_models(serve, own_model):
+    with serve(own_model) as served:
+        assert _load(served, 10_000, _mails()) == 0
+        assert _under_load(served, own_model, 100, 3_000) == 100
+
+
+@spamc
+@pytest.mark.long
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+def test_ten_minutes_without_growth(serve, own_model):
+    with serve(own_model, "--tell") as served:
+        mails = _mails()
+        for message in itertools.islice(_mails(), 50):  # as long as the threads start
+            served.spamc("-L", "ham", message=message)
+        _load(served, 3_000, mails)
+        start, ends = _memory(served.process.pid), time.monotonic() + 600
+        while time.monotonic() < ends:
+            assert _load(served, 1_000, mails) == 0
+            served.spamc("-L", "spam", message=next(mails))
+        # 100,000 remembered tokens come to 20 MB, and these mails hold a new word or two each.
+        assert _memory(served.process.pid) < start + 25_000
