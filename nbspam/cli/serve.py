@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from nbspam import __version__
 from nbspam.cli.options import (
     cut_off_options,
     cut_offs_of,
@@ -16,7 +15,6 @@ from nbspam.cli.options import (
     tell_one_sided,
 )
 from nbspam.errors import OptionError
-from nbspam.model.classifier import Score
 from nbspam.serving.current import CurrentModel
 from nbspam.serving.server import Limits, Server, serve
 from nbspam.serving.sockets import name_of, passed_by_systemd, tcp_sockets, unix_socket
@@ -133,15 +131,9 @@ def command(
 
         def server() -> Server:
             learner = Learner(partial(obey, model)) if options["tell"] else None
-            return Server(current, limits, _rewrite, learner, _say, verbose)
+            return Server(current, limits, learner, _say, verbose)
 
         serve(server, listeners)
-
-
-def _rewrite(message: bytes, called: str, score: Score) -> bytes:
-    line = f"X-Nbspam: {called}, probability={score.probability:.6f}, version={__version__}\n"
-    head, gap, body = message.partition(b"\n\n")
-    return head + b"\n" + line.encode() + b"\n" + body if gap else line.encode() + b"\n" + message
 
 
 def _say(sentence: str) -> None:

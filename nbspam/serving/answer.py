@@ -11,7 +11,7 @@ for BAYES_99 finds it.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from nbspam import __version__
@@ -19,7 +19,9 @@ from nbspam.model.classifier import Classifier, Score, logit
 from nbspam.model.explanation import explain
 from nbspam.model.head import Head
 from nbspam.model.verdict import UNSURE, CutOffs, verdict
+from nbspam.reading.header import MARK
 from nbspam.reading.message import parse
+from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
 from nbspam.serving.spamd import (
     CHECK,
     DATA,
@@ -47,8 +49,6 @@ _VERY_SURE = 0.999
 # What would break a line of the report, or command a terminal.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
-Rewrite = Callable[[bytes, str, Score], bytes]  # message, verdict, score -> message with our header
-
 
 class Judged(NamedTuple):
     """A scored message."""
@@ -64,7 +64,7 @@ class Judged(NamedTuple):
         return f"{self.spam} ; {self.tenths / 10:.1f} / {THRESHOLD:.1f}"
 
 
-def judge(classifier: Classifier, tokens: Iterable[str], cut_offs: CutOffs) -> Judged:
+def judge(classifier: Classifier, tokens: Sequence[str], cut_offs: CutOffs) -> Judged:
     """Return the verdict on a message with these tokens."""
     head = classifier.head
     score = classifier.score(tokens)
@@ -97,13 +97,13 @@ def _margin(head: Head, score: Score, cut_offs: CutOffs) -> float:
 
 
 def answer(
-    request: Request, message: bytes, classifier: Classifier, cut_offs: CutOffs, rewrite: Rewrite
+    request: Request, message: bytes, classifier: Classifier, cut_offs: CutOffs
 ) -> tuple[bytes, Judged]:
     """Return the reply to a request about a message, and the verdict.
 
     Raises RefusedError where spamc could not use the reply, ModelError when the model is damaged.
     """
-    tokens = message_tokens(parse(message))
+    tokens = sorted(message_tokens(parse(message)))  # summed up as by `classify`
     judged = judge(classifier, tokens, cut_offs)
     content: bytes | None = None
     if request.command == SYMBOLS:
@@ -113,9 +113,9 @@ def answer(
     elif request.command == REPORT_IFSPAM:
         content = b""
     elif request.command == PROCESS:
-        content = rewrite(message, judged.called, judged.score)
+        content = rewritten(message, judged)
     elif request.command == HEADERS:
-        content = head_for_spamc(message, rewrite(message, judged.called, judged.score))
+        content = head_for_spamc(message, rewritten(message, judged))
     else:
         assert request.command == CHECK
     return reply(request, judged.line, content), judged
@@ -129,7 +129,7 @@ def symbols(judged: Judged) -> list[str]:
     return [*found, "BAYES_999"] if probability >= _VERY_SURE else found
 
 
-def report(classifier: Classifier, tokens: set[str], judged: Judged) -> str:
+def report(classifier: Classifier, tokens: Sequence[str], judged: Judged) -> str:
     """Return the strongest words of a message and what each brought, as text."""
     found = explain(classifier, tokens)
     readable = [word for word in found.words if not word.token.startswith(TRIPLE)]
@@ -148,8 +148,14 @@ def report(classifier: Classifier, tokens: set[str], judged: Judged) -> str:
     return "\n".join(lines) + "\n"
 
 
-def head_for_spamc(message: bytes, rewritten: bytes) -> bytes:
-    """Return what of the rewritten message goes before the body that spamc appends itself.
+def rewritten(message: bytes, judged: Judged) -> bytes:
+    """Return the message with its verdict, as `classify --passthrough` gives it."""
+    value = verdict_value(judged.called, judged.score.probability)
+    return marked(cleaned(message, MARK), Marks(MARK, value))
+
+
+def head_for_spamc(message: bytes, whole: bytes) -> bytes:
+    """Return what of the rewritten message, `whole`, goes before the body that spamc appends.
 
     spamc takes for the body what follows the first empty line of the message it sent, and copies
     it as a C string: from a NUL on it would append NULs.  Raises RefusedError where the message
@@ -159,6 +165,6 @@ def head_for_spamc(message: bytes, rewritten: bytes) -> bytes:
     if not ends:
         raise RefusedError(DATA, "HEADERS needs a message with an empty line after its header")
     body = message[min(ends) :]
-    if not rewritten.endswith(body) or b"\x00" in body:
+    if not whole.endswith(body) or b"\x00" in body:
         raise RefusedError(DATA, "HEADERS would change this message's body; use PROCESS")
-    return rewritten[: len(rewritten) - len(body)]
+    return whole[: len(whole) - len(body)]

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
 
 from nbspam.errors import NbspamError
-from nbspam.serving.answer import Rewrite, answer
+from nbspam.serving.answer import answer
 from nbspam.serving.current import CurrentModel, OpenModel, Say
 from nbspam.serving.spamd import (
     IO,
@@ -71,13 +71,12 @@ class Server:
         self,
         model: CurrentModel,
         limits: Limits,
-        rewrite: Rewrite,
         learner: Learner | None,
         say: Say,
         verbose: bool = False,
     ) -> None:
         """Answer with `model`; learner: None where TELL is not allowed; say: to the log."""
-        self._model, self._limits, self._rewrite = model, limits, rewrite
+        self._model, self._limits = model, limits
         self._learner, self._say, self._verbose = learner, say, verbose
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="large")
         self._open: dict[asyncio.Task[None], asyncio.StreamWriter | None] = {}
@@ -277,7 +276,7 @@ class Server:
         """Return the reply and what to say of it; alone: in a thread."""
         message = request.message(self._limits.max_size)
         classifier = model.fresh_classifier() if alone else model.classifier
-        reply, judged = answer(request, message, classifier, model.cut_offs, self._rewrite)
+        reply, judged = answer(request, message, classifier, model.cut_offs)
         return reply, f"{judged.called} {judged.tenths / 10:.1f}"
 
     async def _tell(self, request: Request) -> tuple[bytes, str]:

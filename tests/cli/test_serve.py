@@ -158,7 +158,7 @@ def test_ping(serve, mail_model, tmp_path):
     with serve(mail_model) as served:
         assert served.spamc("-K") == (0, b"SPAMD/1.5 0\n")
         served.stop()
-        assert served.spamc("-K")[0] == 69
+        assert served.spamc("-K")[0] != 0
 
 
 @spamc
@@ -218,20 +218,19 @@ ODD = {
 @spamc
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("options", [(), ("--headers",)], ids=["process", "headers"])
-def test_an_odd_message_comes_out_whole(serve, mail_model, nbspam, name, options):
+def test_an_odd_message_comes_out_whole(serve, mail_model, program, name, options):
     message = ODD[name]
     with serve(mail_model) as served:
         code, out = served.spamc(*options, message=message)
     assert code == 0
-    if options and not MARK.search(out):  # spamc could not have put it together again
+    if not MARK.search(out):  # spamc could not have put it together again; of none it sends nothing
         assert out == message
+        assert name in ("empty", "no header", "NUL", "only a header")
+        assert options or name == "empty"
         return
-    passed = nbspam("classify", "-p", "-m", mail_model, stdin=message)
+    passed = program("classify", "-p", "-m", mail_model, input=message)
     assert passed.code == 0
-    assert len(MARK.findall(out)) == 1
-    assert out == passed.out.encode("utf-8", "surrogateescape") or MARK.sub(b"", out).endswith(
-        message
-    )
+    assert out == os.fsencode(passed.out)
 
 
 @spamc

@@ -12,7 +12,7 @@ from nbspam.model.lookup import LINE_LIMIT, Lookup
 
 @pytest.fixture(scope="module")
 def large():
-    return big(20_000)
+    return big(5_000)
 
 
 @pytest.fixture(scope="module")

@@ -19,11 +19,6 @@ HAM = b"Subject: lunch\n\nsee you at lunch, at noon, after the meeting\n"
 _CUT_OFFS = CutOffs()
 
 
-def rewrite(message, called, score):
-    """Stand in for the passage of a message; what it does is tested beside it."""
-    return b"X-Test: " + called.encode() + b"\n" + message
-
-
 class Client:
     """A connection to a server."""
 
@@ -103,9 +98,7 @@ def request(command, message=None, *headers, version="1.5"):
 
 
 @contextmanager
-def serving_in(
-    folder, model, obey=None, rewrite=rewrite, verbose=False, cut_offs=_CUT_OFFS, **limits
-):
+def serving_in(folder, model, obey=None, verbose=False, cut_offs=_CUT_OFFS, **limits):
     """Serve a model in a thread; yields what there is to know of the server."""
     said, started, kept = [], threading.Event(), []
     path = folder / "socket"
@@ -113,7 +106,7 @@ def serving_in(
     async def main():
         learner = Learner(obey) if obey else None
         current = CurrentModel(model, lambda head: cut_offs, said.append)
-        server = Server(current, Limits(**limits), rewrite, learner, said.append, verbose)
+        server = Server(current, Limits(**limits), learner, said.append, verbose)
         kept.extend([server, asyncio.get_running_loop()])
         with unix_socket(path, 0o600) as listener:
             await server.run([listener], started.set)

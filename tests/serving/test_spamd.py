@@ -10,13 +10,17 @@ import zlib
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from servers import HAM, SPAM, request, rewrite, serving_in
+from servers import HAM, SPAM, request, serving_in
 
+from nbspam.bayes.bernoulli import sigmoid
 from nbspam.model.classifier import Classifier
 from nbspam.model.lookup import Lookup
 from nbspam.model.verdict import CutOffs
+from nbspam.reading.header import MARK
 from nbspam.reading.message import parse
+from nbspam.serving import answer as answer_module
 from nbspam.serving import server as server_module
+from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
 from nbspam.serving.spamd import HEADERS_LIMIT, LINE_LIMIT
 from nbspam.tokens.tokenizer import message_tokens
 
@@ -28,7 +32,19 @@ def log_odds(model_file):
     """Return a function that gives a message's log-odds, by the way of `nbspam classify`."""
     with Lookup(model_file) as lookup:
         classifier = Classifier(lookup.head, lookup.counts)
-        yield lambda message: classifier.score(message_tokens(parse(message))).log_odds
+        yield lambda message: classifier.score(sorted(message_tokens(parse(message)))).log_odds
+
+
+@pytest.fixture
+def passed(log_odds):
+    """Return a function that marks a message as `classify --passthrough` does."""
+
+    def mark(message):
+        odds = log_odds(message)
+        value = verdict_value("spam" if odds > 0 else "ham", sigmoid(odds))
+        return marked(cleaned(message, MARK), Marks(MARK, value))
+
+    return mark
 
 
 @pytest.fixture
@@ -100,19 +116,19 @@ def test_report_of_ham_that_was_asked_for_spam_is_empty(serving, model, spam_lin
     assert reply == OK + b"Content-length: 0\r\n" + spam_lines[HAM] + b"\r\n"
 
 
-def test_process(serving, model, spam_lines):
+def test_process(serving, model, spam_lines, passed):
     with serving(model) as served:
-        for message, called in ((SPAM, "spam"), (HAM, "ham")):
-            whole = rewrite(message, called, None)
+        for message in (SPAM, HAM):
+            whole = passed(message)
             length = b"Content-length: %d\r\n" % len(whole)
             reply = served.ask(request("PROCESS", message))
             assert reply == OK + length + spam_lines[message] + b"\r\n" + whole
 
 
-def test_headers_ends_where_spamc_goes_on(serving, model, spam_lines):
+def test_headers_ends_where_spamc_goes_on(serving, model, spam_lines, passed):
     with serving(model) as served:
         reply = served.ask(request("HEADERS", SPAM))
-    head = rewrite(SPAM[: SPAM.index(b"\n\n") + 2], "spam", None)
+    head = passed(SPAM).removesuffix(SPAM[SPAM.index(b"\n\n") + 2 :])
     length = b"Content-length: %d\r\n" % len(head)
     assert reply == OK + length + spam_lines[SPAM] + b"\r\n" + head
 
@@ -150,13 +166,13 @@ def test_tell_of_others_databases_does_nothing(serving, model):
 # Older clients
 
 
-def test_before_1_3_there_is_one_header_at_most(serving, model, spam_lines):
+def test_before_1_3_there_is_one_header_at_most(serving, model, spam_lines, passed):
     with serving(model) as served:
 
         def ask(command, version):
             return served.ask(request(command, SPAM, version=version))
 
-        whole = rewrite(SPAM, "spam", None)
+        whole = passed(SPAM)
         assert ask("CHECK", "1.2") == OK + spam_lines[SPAM] + b"\r\n"
         length = b"Content-length: %d\r\n" % len(whole)
         assert ask("PROCESS", "1.2") == OK + length + b"\r\n" + whole
@@ -204,21 +220,20 @@ def test_a_request_may_come_in_drops(serving, model, spam_lines):
         assert client.rest() == OK + spam_lines[SPAM] + b"\r\n"
 
 
-def test_zlib(serving, model, spam_lines):
+def test_zlib(serving, model, spam_lines, passed):
     packed = zlib.compress(SPAM)
     with serving(model) as served:
         for name in ("Compress: zlib", "compress: ZLIB"):
             reply = served.ask(request("CHECK", packed, name))
             assert reply == OK + spam_lines[SPAM] + b"\r\n"
         reply = served.ask(request("PROCESS", packed, "Compress: zlib"))
-        assert reply.endswith(b"\r\n\r\n" + rewrite(SPAM, "spam", None))
+        assert reply.endswith(b"\r\n\r\n" + passed(SPAM))
 
 
-def test_an_empty_message_has_an_answer(serving, model):
+def test_an_empty_message_has_an_answer(serving, model, passed):
     with serving(model) as served:
         assert served.ask(request("CHECK", b"")).startswith(OK + b"Spam: ")
-        whole = rewrite(b"", "ham", None)
-        assert len(served.ask(request("PROCESS", b"")).partition(b"\r\n\r\n")[2]) == len(whole)
+        assert served.ask(request("PROCESS", b"")).endswith(b"\r\n\r\n" + passed(b""))
 
 
 def test_as_many_headers_as_allowed(serving, model, spam_lines):
@@ -356,11 +371,12 @@ def test_tell_is_refused_unless_asked_for(serving, model):
     )
 
 
-def test_a_failure_of_ours_is_a_status_line_too(serving, model):
-    def fail(message, called, score):
+def test_a_failure_of_ours_is_a_status_line_too(serving, model, monkeypatch):
+    def fail(message, marks):
         raise RecursionError("too deep")
 
-    with serving(model, rewrite=fail) as served:
+    monkeypatch.setattr(answer_module, "marked", fail)
+    with serving(model) as served:
         reply = served.ask(request("PROCESS", SPAM))
         assert reply == b"SPAMD/1.0 70 Internal error: RecursionError\r\n"
         assert served.ask(request("CHECK", SPAM)).startswith(OK)
@@ -415,7 +431,7 @@ def test_no_bytes_crash_it_or_get_an_empty_message(fuzzed, asked):
     if status.split()[1] != b"0":
         assert rest == b""
     elif asked.startswith((b"PROCESS", b"HEADERS")):
-        assert b"X-Test: " in rest
+        assert b"X-Nbspam: " in rest
 
 
 @pytest.fixture(scope="module")
