@@ -12,6 +12,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,8 @@ class Served:
 
     def __init__(self, process, path):
         self.process, self.path, self.said = process, path, []
-        threading.Thread(target=self._listen, daemon=True).start()
+        self.listener = threading.Thread(target=self._listen)
+        self.listener.start()
 
     def _listen(self):
         for line in self.process.stderr:
@@ -52,33 +54,43 @@ class Served:
         return self.process.wait(20)
 
 
+@contextmanager
+def running(folder, model, *options, answers=True):
+    """Run the server as a program of its own."""
+    path = folder / "socket"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nbspam", "serve", "-m", model, "--socket", path, *options],
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"PYTHONWARNINGS": "error"},
+    )
+    served = Served(process, path)
+    try:
+        if answers:
+            served.wait(lambda: served.said)
+            assert served.said == [f"nbspam: serving {model} on {path}\n"]
+        yield served
+    finally:
+        if process.poll() is None:
+            served.stop()
+        served.listener.join()
+        process.stderr.close()
+    assert not any("Traceback" in line for line in served.said)
+
+
 @pytest.fixture
 def serve(tmp_path):
-    """Return a context manager that runs the server as a program of its own."""
+    """Return a context manager that serves a model on a socket of the test's own."""
+    return partial(running, tmp_path)
 
-    @contextmanager
-    def run(model, *options, answers=True):
-        path = tmp_path / "socket"
-        process = subprocess.Popen(
-            [sys.executable, "-m", "nbspam", "serve", "-m", model, "--socket", path, *options],
-            stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            env=os.environ | {"PYTHONWARNINGS": "error"},
-        )
-        served = Served(process, path)
-        try:
-            if answers:
-                served.wait(lambda: served.said)
-                assert served.said == [f"nbspam: serving {model} on {path}\n"]
-            yield served
-        finally:
-            if process.poll() is None:
-                served.stop()
-            process.stderr.close()
-        assert not any("Traceback" in line for line in served.said)
 
-    return run
+@pytest.fixture(scope="module")
+def common(mail_model, tmp_path_factory):
+    """Return a server that several tests use, for none changes anything."""
+    with running(tmp_path_factory.mktemp("common"), mail_model) as served:
+        yield served
+        assert served.said[1:] == []
 
 
 @pytest.fixture(scope="module")
@@ -108,49 +120,45 @@ def own_model(mail_model, tmp_path):
 
 
 @spamc
-def test_check(serve, mail_model):
-    with serve(mail_model) as served:
-        code, out = served.spamc("-c")
-        assert (code, bool(re.fullmatch(rb"\d+\.\d/5\.0\n", out))) == (1, True)
-        assert float(out.split(b"/")[0]) >= 5
-        code, out = served.spamc("-c", message=HAM)
-        assert (code, bool(re.fullmatch(rb"-?\d+\.\d/5\.0\n", out))) == (0, True)
-        assert float(out.split(b"/")[0]) < 5
+def test_check(common):
+    code, out = common.spamc("-c")
+    assert (code, bool(re.fullmatch(rb"\d+\.\d/5\.0\n", out))) == (1, True)
+    assert float(out.split(b"/")[0]) >= 5
+    code, out = common.spamc("-c", message=HAM)
+    assert (code, bool(re.fullmatch(rb"-?\d+\.\d/5\.0\n", out))) == (0, True)
+    assert float(out.split(b"/")[0]) < 5
 
 
 @spamc
 @pytest.mark.parametrize("options", [(), ("-x",), ("-E",), ("-x", "-E"), ("--headers",)])
-def test_filter(serve, mail_model, options):
-    with serve(mail_model) as served:
-        for message, spam in ((SPAM, True), (HAM, False)):
-            code, out = served.spamc(*options, message=message)
-            assert code == (spam and "-E" in options)
-            (mark,) = MARK.findall(out)
-            assert mark.startswith(b"X-Nbspam: spam, " if spam else b"X-Nbspam: ham, ")
-            assert MARK.sub(b"", out) == message
+def test_filter(common, options):
+    for message, spam in ((SPAM, True), (HAM, False)):
+        code, out = common.spamc(*options, message=message)
+        assert code == (spam and "-E" in options)
+        (mark,) = MARK.findall(out)
+        assert mark.startswith(b"X-Nbspam: spam, " if spam else b"X-Nbspam: ham, ")
+        assert MARK.sub(b"", out) == message
 
 
 @spamc
-def test_report(serve, mail_model):
-    with serve(mail_model) as served:
-        for option in ("-R", "-r"):
-            code, out = served.spamc(option)
-            score, report = out.split(b"\n", 1)
-            assert code == 0
-            assert re.fullmatch(rb"\d+\.\d/5\.0", score)
-            assert report.startswith(b"nbspam ")
-            assert b"free" in report
-        code, out = served.spamc("-R", message=HAM)
-        assert (code, b"ham, probability 0." in out) == (0, True)
-        assert served.spamc("-r", message=HAM) == (0, b"")
+def test_report(common):
+    for option in ("-R", "-r"):
+        code, out = common.spamc(option)
+        score, report = out.split(b"\n", 1)
+        assert code == 0
+        assert re.fullmatch(rb"\d+\.\d/5\.0", score)
+        assert report.startswith(b"nbspam ")
+        assert b"free" in report
+    code, out = common.spamc("-R", message=HAM)
+    assert (code, b"ham, probability 0." in out) == (0, True)
+    assert common.spamc("-r", message=HAM) == (0, b"")
 
 
 @spamc
-def test_symbols(serve, mail_model):
-    with serve(mail_model) as served:
-        assert served.spamc("-y") == (0, b"NBSPAM_SPAM,BAYES_99,BAYES_999")
-        code, out = served.spamc("-y", message=HAM)
-        assert (code, out[:17]) == (0, b"NBSPAM_HAM,BAYES_")
+def test_symbols(common):
+    assert common.spamc("-y") == (0, b"NBSPAM_SPAM,BAYES_99,BAYES_999")
+    code, out = common.spamc("-y", message=HAM)
+    assert (code, out[:17]) == (0, b"NBSPAM_HAM,BAYES_")
 
 
 @spamc
@@ -218,10 +226,9 @@ ODD = {
 @spamc
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("options", [(), ("--headers",)], ids=["process", "headers"])
-def test_an_odd_message_comes_out_whole(serve, mail_model, program, name, options):
+def test_an_odd_message_comes_out_whole(common, mail_model, program, name, options):
     message = ODD[name]
-    with serve(mail_model) as served:
-        code, out = served.spamc(*options, message=message)
+    code, out = common.spamc(*options, message=message)
     assert code == 0
     if not MARK.search(out):  # spamc could not have put it together again; of none it sends nothing
         assert out == message
@@ -245,10 +252,9 @@ def test_what_the_server_refuses_comes_out_as_it_was(serve, mail_model, options)
 
 
 @spamc
-def test_a_forged_verdict_is_taken_out(serve, mail_model):
+def test_a_forged_verdict_is_taken_out(common):
     forged = b"X-Nbspam: ham, probability=0.000001, version=9\n" + SPAM
-    with serve(mail_model) as served:
-        _, out = served.spamc(message=forged)
+    _, out = common.spamc(message=forged)
     (mark,) = MARK.findall(out)
     assert mark.startswith(b"X-Nbspam: spam, ")
     assert MARK.sub(b"", out) == SPAM
@@ -505,9 +511,8 @@ def _memory(pid):
 
 
 @spamc
-def test_a_few_hundred_messages(serve, mail_model):
-    with serve(mail_model) as served:
-        assert _load(served, 200, _mails()) == 0
+def test_a_few_hundred_messages(common):
+    assert _load(common, 200, _mails()) == 0
 
 
 @spamc
