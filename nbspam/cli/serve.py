@@ -63,6 +63,11 @@ def _mode(ctx: click.Context, param: click.Parameter, value: str) -> int:
 )
 @model_option
 @click.option("--tell", is_flag=True, help="Let clients teach the model (spamc -L).")
+@click.option(
+    "--x-spam",
+    is_flag=True,
+    help="Write X-Spam-Flag, X-Spam-Level and X-Spam-Status too, for recipes that look for them.",
+)
 @cut_off_options
 @click.option(
     "--max-size",
@@ -131,7 +136,7 @@ def command(
 
         def server() -> Server:
             learner = Learner(partial(obey, model)) if options["tell"] else None
-            return Server(current, limits, learner, _say, verbose)
+            return Server(current, limits, learner, _say, verbose, options["x_spam"])
 
         serve(server, listeners)
 

@@ -39,6 +39,7 @@ from nbspam.tokens.tokenizer import message_tokens
 
 THRESHOLD = 5.0
 _MOST = 100.0  # points at most either way; plain Bernoulli's log-odds go to thousands
+_MOST_STARS = 50  # of X-Spam-Level, as in SpamAssassin
 _REPORTED = 15  # words in a report; mail readers show it as a header
 
 # Upper ends of SpamAssassin's Bayes classes.
@@ -97,10 +98,15 @@ def _margin(head: Head, score: Score, cut_offs: CutOffs) -> float:
 
 
 def answer(
-    request: Request, message: bytes, classifier: Classifier, cut_offs: CutOffs
+    request: Request,
+    message: bytes,
+    classifier: Classifier,
+    cut_offs: CutOffs,
+    x_spam: bool = False,
 ) -> tuple[bytes, Judged]:
     """Return the reply to a request about a message, and the verdict.
 
+    x_spam: whether a message gets SpamAssassin's headers too.
     Raises RefusedError where spamc could not use the reply, ModelError when the model is damaged.
     """
     tokens = sorted(message_tokens(parse(message)))  # summed up as by `classify`
@@ -113,9 +119,9 @@ def answer(
     elif request.command == REPORT_IFSPAM:
         content = b""
     elif request.command == PROCESS:
-        content = rewritten(message, judged)
+        content = rewritten(message, judged, x_spam)
     elif request.command == HEADERS:
-        content = head_for_spamc(message, rewritten(message, judged))
+        content = head_for_spamc(message, rewritten(message, judged, x_spam))
     else:
         assert request.command == CHECK
     return reply(request, judged.line, content), judged
@@ -148,10 +154,32 @@ def report(classifier: Classifier, tokens: Sequence[str], judged: Judged) -> str
     return "\n".join(lines) + "\n"
 
 
-def rewritten(message: bytes, judged: Judged) -> bytes:
-    """Return the message with its verdict, as `classify --passthrough` gives it."""
+def rewritten(message: bytes, judged: Judged, x_spam: bool = False) -> bytes:
+    """Return the message with its verdict, as `classify --passthrough` gives it.
+
+    x_spam: with the headers that recipes for SpamAssassin look for, before ours.
+    """
+    if x_spam:
+        for name, value in _x_spam(judged):
+            message = cleaned(message, name)
+            if value:
+                message = marked(message, Marks(name, value))
     value = verdict_value(judged.called, judged.score.probability)
     return marked(cleaned(message, MARK), Marks(MARK, value))
+
+
+def _x_spam(judged: Judged) -> list[tuple[str, str]]:
+    """Return SpamAssassin's headers and their values; an empty value is a header left out."""
+    score = judged.tenths / 10
+    return [
+        ("X-Spam-Flag", "YES" if judged.spam else ""),
+        ("X-Spam-Level", "*" * min(int(score), _MOST_STARS)),
+        (
+            "X-Spam-Status",
+            f"{'Yes' if judged.spam else 'No'}, score={score:.1f} required={THRESHOLD:.1f}"
+            f" tests={','.join(symbols(judged))}",
+        ),
+    ]
 
 
 def head_for_spamc(message: bytes, whole: bytes) -> bytes:

@@ -74,10 +74,16 @@ class Server:
         learner: Learner | None,
         say: Say,
         verbose: bool = False,
+        x_spam: bool = False,
     ) -> None:
-        """Answer with `model`; learner: None where TELL is not allowed; say: to the log."""
+        """Answer with `model`.
+
+        learner: None where TELL is not allowed.  say: to the log.  x_spam: whether messages get
+        SpamAssassin's headers too.
+        """
         self._model, self._limits = model, limits
-        self._learner, self._say, self._verbose = learner, say, verbose
+        self._learner, self._say = learner, say
+        self._verbose, self._x_spam = verbose, x_spam
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="large")
         self._open: dict[asyncio.Task[None], asyncio.StreamWriter | None] = {}
         # Those who wait for their client, longest first, and since when.
@@ -276,7 +282,7 @@ class Server:
         """Return the reply and what to say of it; alone: in a thread."""
         message = request.message(self._limits.max_size)
         classifier = model.fresh_classifier() if alone else model.classifier
-        reply, judged = answer(request, message, classifier, model.cut_offs)
+        reply, judged = answer(request, message, classifier, model.cut_offs, self._x_spam)
         return reply, f"{judged.called} {judged.tenths / 10:.1f}"
 
     async def _tell(self, request: Request) -> tuple[bytes, str]:

@@ -269,6 +269,30 @@ def test_without_a_server_mail_comes_out_as_it_was(tmp_path):
     assert (done.returncode, done.stdout) == (0, SPAM)
 
 
+@spamc
+def test_recipes_for_spamassassin_find_its_headers(serve, mail_model):
+    forged = b"X-Spam-Flag: NO\nX-Spam-Status: No, score=-9.9\n\ttests=NONE\nX-Spam-Level:\n"
+    with serve(mail_model, "--x-spam") as served:
+        score = float(served.spamc("-c")[1].split(b"/")[0])
+        _, out = served.spamc(message=forged + SPAM)
+        lines = out.splitlines(keepends=True)
+        assert lines[0] == b"Subject: prize\n"
+        assert lines[1:3] == [b"X-Spam-Flag: YES\n", b"X-Spam-Level: %s\n" % (b"*" * int(score))]
+        tests = b"NBSPAM_SPAM,BAYES_99,BAYES_999"
+        assert lines[3] == b"X-Spam-Status: Yes, score=%.1f required=5.0 tests=%s\n" % (
+            score,
+            tests,
+        )
+        assert MARK.fullmatch(lines[4])
+        assert b"".join(lines[5:]) == SPAM.partition(b"\n")[2]
+        forged = b"X-Spam-Flag: YES\n"
+        for options in ((), ("--headers",)):
+            _, out = served.spamc(*options, message=forged + HAM)
+            assert b"X-Spam-Flag" not in out
+            assert b"\nX-Spam-Status: No, score=" in out
+            assert re.sub(rb"X-Spam-Status: .*\n", b"", MARK.sub(b"", out)) == HAM
+
+
 # Reload
 
 
