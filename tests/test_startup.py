@@ -55,6 +55,7 @@ def test_the_measure_sees_what_training_loads(tmp_path):
         ("train", "--help"),
         ("eval", "--help"),
         ("model", "--help"),
+        ("serve", "--help"),
     ],
     ids=" ".join,
 )
@@ -114,6 +115,11 @@ def test_a_plain_table_loads_nothing_heavy(model):
     assert imported("classify", SAMPLE / "sms.tsv", "-m", model) & HEAVY == set()
 
 
+@pytest.mark.parametrize("command", [("classify",), ("classify", "-p"), ("explain",)], ids=" ".join)
+def test_one_message_loads_no_server(model, command):
+    assert imported(*command, "-m", model) & {"asyncio", "ssl", "concurrent", "socket"} == set()
+
+
 def test_the_group_loads_no_command():
     lines = run("--help", flags=("-X", "importtime")).stderr.decode().splitlines()
     loaded = {line.rpartition("|")[2].strip() for line in lines}
@@ -124,7 +130,7 @@ def test_the_group_loads_no_command():
 def test_classify_loads_no_other_command(model):
     lines = run("classify", "-m", model, flags=("-X", "importtime")).stderr.decode().splitlines()
     loaded = {line.rpartition("|")[2].strip() for line in lines}
-    others = {f"nbspam.cli.{name}" for name in ("train", "evaluate", "explain", "model")}
+    others = {f"nbspam.cli.{name}" for name in ("train", "evaluate", "explain", "model", "serve")}
     assert loaded & others == set()
     assert not [
         name for name in loaded if name.startswith(("nbspam.evaluation", "nbspam.model.training"))

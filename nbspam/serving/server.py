@@ -43,6 +43,7 @@ _THREADS = 2  # for those; they share one interpreter, so more would only make e
 _TURN = 0.001
 # While all places are taken, whoever has kept the server waiting for longer than this must go.
 _GRACE = 2.0
+_LOOK = 0.1  # seconds between looks for such clients
 _DRAIN = 2.0  # seconds to read on after a refusal, for the client to get to reading the reply
 _STOP = 10.0  # seconds that requests have to end when the server is stopped
 _NO_DESCRIPTORS = 1.0  # seconds to wait when the system has no file descriptor left
@@ -89,6 +90,7 @@ class Server:
         # Those who wait for their client, longest first, and since when.
         self._waiting: dict[asyncio.Timeout, float] = {}
         self._listeners: list[socket.socket] = []
+        self._late: set[asyncio.Timeout] = set()
         self._paused = False
         self._next_look: asyncio.TimerHandle | None = None
         self._stopped = asyncio.Event()
@@ -173,27 +175,30 @@ class Server:
             self._resume()
 
     def _send_away(self) -> None:
-        """End the longest wait for a client if all places are taken; look again in a while."""
+        """End waits for clients that take too long, if all places are taken; look again later.
+
+        Only who was late at the look before, too: then the loop has been round since, and whatever
+        they had sent has been read.
+        """
         self._next_look = None
         if not self._paused or self._stopped.is_set():
+            self._late.clear()
             return
         loop = asyncio.get_running_loop()
         now = loop.time()
-        again = _GRACE
-        for patience, since in self._waiting.items():
-            again = since + _GRACE - now
-            if again > 0:
-                break
+        late = {patience for patience, since in self._waiting.items() if now - since >= _GRACE}
+        for patience in late & self._late:
             if not patience.expired():
                 patience.reschedule(now)
-        self._next_look = loop.call_later(max(again, 0.05), self._send_away)
+        self._late = late
+        self._next_look = loop.call_later(_LOOK, self._send_away)
 
     @asynccontextmanager
     async def _patience(self) -> AsyncIterator[None]:
         """Bound the time that a client keeps the server waiting; raises TimeoutError."""
         loop = asyncio.get_running_loop()
-        seconds = min(self._limits.seconds, _STOP) if self._stopped.is_set() else None
-        async with asyncio.timeout(seconds or self._limits.seconds) as patience:
+        limit = _STOP if self._stopped.is_set() else self._limits.seconds
+        async with asyncio.timeout(min(limit, self._limits.seconds)) as patience:
             self._waiting[patience] = loop.time()
             try:
                 yield
@@ -305,10 +310,14 @@ def serve(server: Callable[[], Server], listeners: list[socket.socket]) -> None:
     async def run() -> None:
         running = server()
         loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            notify("STOPPING=1")
+            running.stop()
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, running.stop)
+            loop.add_signal_handler(number, stop)
         await running.run(listeners, lambda: notify("READY=1"))
-        notify("STOPPING=1")
 
     asyncio.run(run())
 

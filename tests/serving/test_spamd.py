@@ -494,6 +494,25 @@ def test_a_full_house_of_silent_clients_makes_room(serving, model, spam_lines, m
             client.socket.close()
 
 
+def test_a_slow_server_sends_nobody_away(serving, model, spam_lines, monkeypatch):
+    """Who has said all he has to say is not late because the server is."""
+    monkeypatch.setattr(server_module, "_GRACE", 0.1)
+    real = server_module.answer
+
+    def slow(*arguments):
+        time.sleep(0.15)
+        return real(*arguments)
+
+    monkeypatch.setattr(server_module, "answer", slow)
+    with serving(model, connections=4) as served, contextlib.ExitStack() as opened:
+        clients = [opened.enter_context(served.connect()) for _ in range(12)]
+        for client in clients:
+            client.send(request("CHECK", SPAM))
+            client.end()
+        for client in clients:
+            assert client.rest() == OK + spam_lines[SPAM] + b"\r\n"
+
+
 def test_a_rush_is_served_to_the_last(serving, model, spam_lines):
     with serving(model, connections=3) as served:
         replies = []
