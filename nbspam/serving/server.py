@@ -90,7 +90,6 @@ class Server:
         # Those who wait for their client, longest first, and since when.
         self._waiting: dict[asyncio.Timeout, float] = {}
         self._listeners: list[socket.socket] = []
-        self._late: set[asyncio.Timeout] = set()
         self._paused = False
         self._next_look: asyncio.TimerHandle | None = None
         self._stopped = asyncio.Event()
@@ -175,22 +174,18 @@ class Server:
             self._resume()
 
     def _send_away(self) -> None:
-        """End waits for clients that take too long, if all places are taken; look again later.
+        """End waits for clients that take too long while all places are taken; look again later.
 
-        Only who was late at the look before, too: then the loop has been round since, and whatever
-        they had sent has been read.
+        What a client has sent is read before any timer runs, so nobody is late because we are.
         """
         self._next_look = None
         if not self._paused or self._stopped.is_set():
-            self._late.clear()
             return
         loop = asyncio.get_running_loop()
         now = loop.time()
-        late = {patience for patience, since in self._waiting.items() if now - since >= _GRACE}
-        for patience in late & self._late:
-            if not patience.expired():
+        for patience, since in self._waiting.items():
+            if now - since >= _GRACE and not patience.expired():
                 patience.reschedule(now)
-        self._late = late
         self._next_look = loop.call_later(_LOOK, self._send_away)
 
     @asynccontextmanager
