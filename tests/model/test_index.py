@@ -26,10 +26,15 @@ def stride(request, monkeypatch):
     monkeypatch.setattr(index_module, "_ENTRIES", 1 << 20)
 
 
+@pytest.fixture(params=[0, 1 << 26], ids=["in the file", "in memory"])
+def place(request, monkeypatch):
+    monkeypatch.setattr(index_module, "_IN_MEMORY", request.param)
+
+
 UNKNOWN = ["", " ", "\0", "zzzzzzzzzz", "~", "\U0010ffff", '"', "\\", "nothing", "x" * 5_000]
 
 
-def test_it_finds_every_token_and_no_other(large, large_file, stride):
+def test_it_finds_every_token_and_no_other(large, large_file, stride, place):
     with Index(large_file) as index:
         assert index.counts(large.counts) == large.counts
         unknown = [token for token in UNKNOWN if token not in large.counts]
@@ -38,7 +43,7 @@ def test_it_finds_every_token_and_no_other(large, large_file, stride):
 
 
 @pytest.mark.parametrize("chunk", [2 * LINE_LIMIT + 100, 1 << 20])
-def test_the_index_does_not_depend_on_how_the_file_is_read(large, large_file, monkeypatch, chunk):
+def test_how_the_file_is_read_makes_no_difference(large, large_file, place, monkeypatch, chunk):
     monkeypatch.setattr(index_module, "_CHUNK", chunk)
     with Index(large_file) as index:
         assert index.counts(large.counts) == large.counts
@@ -72,7 +77,7 @@ def test_small_models_too(tmp_path_factory, tokens, probe):
         }
 
 
-def test_two_lines_exchanged(large_file, tmp_path, monkeypatch):
+def test_two_lines_exchanged(large_file, tmp_path, monkeypatch, place):
     monkeypatch.setattr(index_module, "_STRIDE", 1)
     raw = large_file.read_bytes()
     start = raw.index(b'"tokens": {\n') + len(b'"tokens": {\n')
@@ -86,7 +91,7 @@ def test_two_lines_exchanged(large_file, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("length", [LINE_LIMIT * 3, 1 << 21])
-def test_a_line_that_is_too_long(large_file, tmp_path, length):
+def test_a_line_that_is_too_long(large_file, tmp_path, place, length):
     raw = large_file.read_bytes()
     start = raw.index(b'"tokens": {\n') + len(b'"tokens": {\n')
     path = tmp_path / "model.json"
@@ -96,7 +101,7 @@ def test_a_line_that_is_too_long(large_file, tmp_path, length):
     assert_one_sentence(error, path)
 
 
-def test_a_line_that_is_no_token(large, large_file, tmp_path):
+def test_a_line_that_is_no_token(large, large_file, tmp_path, place):
     token = sorted(large.counts)[1234]
     raw = large_file.read_bytes()
     line = raw.index(b"\n" + token_key(token).encode() + b": [") + 1
