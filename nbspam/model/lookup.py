@@ -121,7 +121,7 @@ class Lookup:
                 found[token] = row
             n += whole.count(b"\n") + bool(whole)
             rest = last
-            if len(rest) > _LINE_LIMIT:
+            if len(rest) > LINE_LIMIT:
                 raise self._damaged("a line in it is too long")
             if n > self.head.n_tokens:  # not more memory than the head has said
                 raise self._damaged("it has more tokens than it says")
