@@ -63,7 +63,7 @@ def changes(draw, rows, keys):
     return old, new
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=150)
 @given(
     changes(COUNTS, TOKENS | st.text(max_size=4)),
     changes(LEDGERS, DIGESTS),
