@@ -33,6 +33,8 @@ from nbspam.tokens.text import TRIPLE
 from nbspam.tokens.tokenizer import message_tokens
 from nbspam.workers import token_sets
 
+_SMALL = 1 << 18  # bytes of a file that is one message, or few
+
 if TYPE_CHECKING:
     from nbspam.serving.passage import Passage
 
@@ -140,7 +142,7 @@ def command(
             raise OptionError(f"{option} goes with --passthrough alone; add that or leave it out")
     reading, skips = reading_of(options)
     last: int = VerdictCode.ERROR
-    with Lookup(model) as lookup:
+    with _opened(model, sources) as lookup:
         tell_one_sided(model, lookup.head)
         classifier = Classifier(lookup.head, lookup.counts)
         raws = (raw for source in sources or (STDIN,) for raw in any_kind(source, reading, skips))
@@ -175,6 +177,22 @@ def _check_positive(head: Head) -> None:
             "--exit-code tells spam from the rest, and the model has no class that counts as spam;"
             " name it with train --spam-label, or leave out --exit-code"
         )
+
+
+def _opened(model: Path, sources: tuple[str, ...]) -> Lookup:
+    """Return the open model; for what may be many messages, with an index of its tokens."""
+    if all(source == STDIN or _is_small(Path(source)) for source in sources):
+        return Lookup(model)
+    from nbspam.model.index import Index
+
+    return Index(model)
+
+
+def _is_small(path: Path) -> bool:
+    try:
+        return path.is_file() and path.stat().st_size < _SMALL
+    except (OSError, ValueError):
+        return True  # there is nothing to read
 
 
 def _code(head: Head, called: str) -> VerdictCode:

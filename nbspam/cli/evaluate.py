@@ -116,7 +116,7 @@ def command(
     from nbspam.evaluation.progress import progress
     from nbspam.model.classifier import Classifier
     from nbspam.model.corpus import Corpus
-    from nbspam.model.lookup import Lookup
+    from nbspam.model.index import Index
     from nbspam.workers import token_sets
 
     settings = settings_of(options)
@@ -129,7 +129,7 @@ def command(
     with progress(quiet, named) as shown:
         messages = shown(token_sets(raws, skips, jobs))
         if not trains:
-            with Lookup(model) as lookup:
+            with Index(model) as lookup:
                 classifier = Classifier(lookup.head, lookup.counts)
                 cut_offs = cut_offs_for(lookup.head)
 

@@ -36,10 +36,6 @@ _HEAD_LIMIT = 4 << 20  # a crafted one of 16 MB took a second and 400 MB
 _BLOCK = 8 << 10
 _PROBE = 256
 _MANY = 20  # tokens looked for in one block
-# A model of up to this many times the tokens that are looked for is read whole, for good; of 3,024
-# mails, five hundred at a time, the tokens are found in 3.4 s one by one and in 1.9 s so.
-_WHOLE = 10
-_WHOLE_LIMIT = 5_000_000  # tokens of a model that is read whole: a gigabyte
 _COPIED = 1 << 20  # bytes copied at a time
 LINE_LIMIT = 1 << 13  # bytes; the tokenizer's longest token is far shorter
 
@@ -65,7 +61,6 @@ class Lookup:
         self._path = path
         self._handle = open_model(path)
         try:
-            self._whole: dict[str, Row] | None = None
             self._ahead = 0, b""  # what was read last to be copied, and from where
             self._parsed: dict[bytes, Row] = {}  # few counts differ
             self._size = os.fstat(self._handle).st_size
@@ -85,49 +80,12 @@ class Lookup:
     def __exit__(self, *_: object) -> None:
         os.close(self._handle)
 
-    def counts(self, tokens: Iterable[str], again: bool = True) -> dict[str, Row]:
+    def counts(self, tokens: Iterable[str]) -> dict[str, Row]:
         """Return the counts per class of those tokens that the model knows.
 
-        again: more tokens may be asked for, so a model that is not much larger than what was
-        asked for is kept in memory; else memory goes by the tokens.
         Raises ModelError when a line it reads is not as it should be.
         """
-        tokens = list(tokens)
-        few = self.head.n_tokens < min(_WHOLE * len(tokens), _WHOLE_LIMIT)
-        if self._whole is None and again and few:
-            self._whole = self._read_whole()
-        if self._whole is not None:
-            whole = self._whole
-            return {token: whole[token] for token in tokens if token in whole}
         return self._rows(((token_key(token), token) for token in tokens), ledger=False)
-
-    def _read_whole(self) -> dict[str, Row]:
-        """Return the counts of all tokens: many are found sooner so."""
-        # With no way back (*+): a crafted line of 1 MB would be tried from each of its bytes.
-        lines = re.compile(rb'^"([^"\\\n]*+(?:\\.[^"\\\n]*+)*+)": \[([\d, ]*+)\],?$', re.MULTILINE)
-        rows: dict[bytes, Row] = {}  # few counts differ
-        found: dict[str, Row] = {}
-        n, rest = 0, b""
-        for part in self.copy(*self.sections[0]):
-            whole, _, last = (rest + part).rpartition(b"\n")
-            for key, counts in lines.findall(whole):
-                row = rows.get(counts)
-                if row is None:
-                    row = rows[counts] = self._row(b'"": [' + counts + b"]")
-                try:
-                    token = json.loads(b'"' + key + b'"') if b"\\" in key else key.decode()
-                except ValueError:
-                    raise self._damaged(f"{key[:80]!r} in it is not a token") from None
-                found[token] = row
-            n += whole.count(b"\n") + bool(whole)
-            rest = last
-            if len(rest) > LINE_LIMIT:
-                raise self._damaged("a line in it is too long")
-            if n > self.head.n_tokens:  # not more memory than the head has said
-                raise self._damaged("it has more tokens than it says")
-        if len(found) != n:
-            raise self._damaged("a line in it is not a token and its counts, or stands there twice")
-        return found
 
     def learned(self, digests: Iterable[str]) -> dict[str, Row]:
         """Return how often each class has learned those messages that the ledger knows.

@@ -102,7 +102,7 @@ def learn(path: Path, lessons: Lessons, settings: Settings, remember: bool = Tru
             return change
         with Lookup(place) as old:
             _check_classes(path, old.head, {label for _, label in lessons.found})
-            before = old.counts(lessons.corpus.vocabulary, again=False)
+            before = old.counts(lessons.corpus.vocabulary)
             learner = Learner(old.head, dict(before))
             known = old.learned({digest for digest, _ in lessons.found}) if remember else {}
             change, learned = _learn(path, learner, lessons, known, remember)
@@ -164,7 +164,7 @@ def forget(
     asked, corpus = _to_forget(path, messages, remember)
     with locked(path) as place, Lookup(place) as old:
         classes = old.head.classes
-        before = old.counts(corpus.vocabulary, again=False)
+        before = old.counts(corpus.vocabulary)
         learner = Learner(old.head, dict(before))
         learned = old.learned({digest for _, _, digest in corpus.rows()}) if remember else {}
         forgotten = 0
