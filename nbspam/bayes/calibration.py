@@ -19,6 +19,16 @@ P4.3 from 0.1 to 1.8 1-ROCA%, once it had run through a few thousand easy messag
 The usual step of the extended Kalman filter takes s at the old b; one mislabelled message that the
 filter was sure of would throw b far off, where this s falls short of it as it must.
 
+Blends that were learned from different messages are put together by `pooled`:
+
+    b = sum_i n_i b_i / sum_i n_i,   L = P + sum_i (L_i - P_i)
+
+with n_i for the messages in the smaller class of model i and P_i for the precision of the prior
+within it, of which the messages brought the rest.  By the book (each posterior is prior times
+likelihood, and likelihoods multiply) b would solve L b = P m + sum_i (L_i b_i - P_i m).  But models
+of different mail do not differ by chance alone, and where they disagree that b can lie outside of
+them all: docs/ideas-tried.md has both measured.
+
 Standard library only: the update is on the one-message path.
 """
 
@@ -112,6 +122,56 @@ def is_run(before: Calibration, is_spam: bool, share: float) -> bool:
     """
     run = before.run if is_spam else -before.run
     return run * (1 - share) >= RUN
+
+
+def pooled(parts: Sequence[tuple[Calibration, int]], fewest: int) -> Calibration:
+    """Return the blend of all the messages that several blends have learned from, each its own.
+
+    parts: each blend, with the number of messages in the smaller class of those it learned from.
+    fewest: the same number of all messages together.
+    """
+    total = sum(max(1, few) for _, few in parts)
+    coefficients = tuple(
+        math.fsum(max(1, few) * blend.coefficients[i] for blend, few in parts) / total
+        for i in range(SIZE)
+    )
+    prior = prior_precision(fewest)
+    precision = _summed([blend for blend, _ in parts], prior)
+    for _, few in parts:
+        for i, within in enumerate(prior_precision(few)):
+            precision[i][i] -= within
+    # Learning on only adds to the prior that a blend began with, since FLOOR is above it.  One that
+    # is less sure than its prior was made elsewhere, and all it has is what its messages brought.
+    surplus = [list(row) for row in precision]
+    for i in range(SIZE):
+        surplus[i][i] -= prior[i] / 2
+    if not is_positive_definite(surplus):
+        precision = _summed([blend for blend, _ in parts], prior)
+    return Calibration(coefficients, tuple(map(tuple, precision)))
+
+
+def _summed(blends: Sequence[Calibration], prior: Vector) -> list[list[float]]:
+    """Return the sum of the blends' precisions and of a diagonal one."""
+    return [
+        [
+            math.fsum([prior[i] if i == j else 0.0, *(blend.precision[i][j] for blend in blends)])
+            for j in range(SIZE)
+        ]
+        for i in range(SIZE)
+    ]
+
+
+def is_positive_definite(matrix: Sequence[Sequence[float]]) -> bool:
+    """Return whether a symmetric matrix is positive definite: whether `solve` may divide."""
+    rows = [list(row) for row in matrix]
+    for i, row in enumerate(rows):
+        if not row[i] > 0:
+            return False
+        for below in rows[i + 1 :]:
+            factor = below[i] / row[i]
+            for j in range(i, len(rows)):
+                below[j] -= factor * row[j]
+    return True
 
 
 def _dot(a: Sequence[float], b: Sequence[float]) -> float:

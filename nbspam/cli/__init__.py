@@ -22,7 +22,7 @@ _COMMANDS = {
     "explain": ("explain", "Show what each word of a message brought"),
     "forget": ("forget", "Take learned messages out of a model again"),
     "serve": ("serve", "Answer SpamAssassin's spamc"),
-    "model": ("model", "Look at a model and check it"),
+    "model": ("model", "Look at a model, check it, merge, prune, export and import it"),
 }
 _ALIASES = {"evaluate": "eval"}
 

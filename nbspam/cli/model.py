@@ -1,18 +1,29 @@
-"""`nbspam model`: looking at a model and checking it."""
+"""`nbspam model`: looking at a model, checking it, and making others of it."""
 
 import json
-import math
 from pathlib import Path
 
 import click
 
+from nbspam.cli import merge, prune
 from nbspam.cli.options import format_option, model_option
 from nbspam.errors import ModelError
+
+# Where the calibration comes from (head.ORIGINS), in plain words.
+_CALIBRATED = {
+    "training": "fitted to the messages it was trained on, each left out",
+    "merging": "put together from those of the models it was merged from",
+    "default": "not fitted: what is likely for any mail; train --update refines it",
+}
 
 
 @click.group("model")
 def command() -> None:
-    """Look at a model and check it."""
+    """Look at a model, check it, and make others of it."""
+
+
+for subcommand in (merge.command, prune.command):
+    command.add_command(subcommand)
 
 
 @command.command("info")
@@ -26,10 +37,11 @@ def info(model: Path, form: str) -> None:
       nbspam model info
       nbspam model info -m mail.json --format json
     """
+    from nbspam.model.head import BERNOULLI
     from nbspam.model.lookup import Lookup
 
     with Lookup(model) as lookup:
-        head = lookup.head
+        head, remembered = lookup.head, lookup.remembered()
     size = model.stat().st_size
     learned = dict(zip(head.classes, head.messages, strict=True))
     if form == "json":
@@ -43,22 +55,29 @@ def info(model: Path, form: str) -> None:
             "prior": head.prior,
             "positive": head.positive,
             "scoring": head.scoring,
+            "calibrated_by": None if head.scoring == BERNOULLI else head.calibrated_by,
+            "remembered": remembered,
             "spam_cutoff": head.spam_cutoff,
             "bias": head.bias,
         }
         click.echo(json.dumps(found))
         return
     prior = "as learned" if head.prior is None else f"{head.prior:g} (fixed)"
+    calibrated = _CALIBRATED[head.calibrated_by]
+    if head.scoring == BERNOULLI:
+        calibrated = "none: the plain posterior"
     rows = {
         "model": f"{model} ({size:,} bytes)",
         "learned": ", ".join(f"{name}: {n:,}" for name, n in learned.items()),
+        "ledger": f"remembers {remembered:,} messages",
         "tokens": f"{head.n_tokens:,}",
         "scoring": f"{head.scoring}, alpha {head.alpha:g}, share of spam to expect {prior}",
+        "calibration": calibrated,
         "cut-off": f"spam is above {head.spam_cutoff:g}",
         "spam is": head.positive or "no class: the verdict is the most probable one",
     }
     for name, text in rows.items():
-        click.echo(f"{name:8} {text}")
+        click.echo(f"{name:11} {text}")
 
 
 @command.command("check")
@@ -72,37 +91,9 @@ def check(model: Path) -> None:
     Example:
       nbspam model check -m mail.json
     """
-    from nbspam.model.head import with_bias
-    from nbspam.model.json_file import read_model
-    from nbspam.model.lookup import Lookup
-    from nbspam.model.training import counts_of_counts
+    from nbspam.model.derived import disagreements
 
-    head, counts, learned = read_model(model)
-    wrong = []
-    if head.n_tokens != len(counts):
-        wrong.append(f"it says {head.n_tokens} tokens and has {len(counts)}")
-    having = counts_of_counts(counts.values(), len(head.classes))
-    if tuple(map(dict, having)) != tuple(map(dict, head.tokens_with_count)):
-        wrong.append("its counts of counts are not those of its tokens")
-    true_bias = with_bias(head._replace(tokens_with_count=having)).bias
-    if not all(
-        math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
-        for a, b in zip(true_bias, head.bias, strict=True)
-    ):
-        wrong.append("its bias is not what its counts make it")
-    with Lookup(model) as lookup:
-        found = lookup.counts(counts)
-    if found != counts:
-        lost = next(token for token in counts if token not in found)
-        wrong.append(f"the token {lost!r} cannot be found where the order of the lines puts it")
-    for name, n, times in zip(
-        head.classes, head.messages, map(sum, zip(*learned.values(), strict=True)), strict=False
-    ):
-        if times > n:
-            wrong.append(f"its ledger has {times} messages of {name} and it learned {n}")
-    with Lookup(model) as lookup:
-        if lookup.learned(learned) != learned:
-            wrong.append("a message of its ledger cannot be found by the order of the lines")
+    whole, wrong = disagreements(model)
     if wrong:
         raise ModelError(f"{model}: {'; '.join(wrong)}; restore it from a copy or train again")
-    click.echo(f"{model}: whole; {len(counts)} tokens and all derived numbers agree")
+    click.echo(f"{model}: whole; {len(whole.counts)} tokens and all derived numbers agree")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nbspam.bayes.bernoulli import log_absent_sum, log_priors
-from nbspam.bayes.calibration import SIZE, Calibration
+from nbspam.bayes.calibration import SIZE, Calibration, is_positive_definite
 from nbspam.reading.raw import normal_label
 from nbspam.tokens.tokenizer import RULES
 
@@ -206,7 +206,8 @@ def _load_calibration(value: Any) -> Calibration:
             and rows[i][j] ** 2 <= 1.000001 * rows[i][i] * rows[j][j] <= _NATS_LIMIT**2
             for i in range(SIZE)
             for j in range(SIZE)
-        ),
+        )
+        and is_positive_definite(rows),
         "a precision that is none",
     )
     run = value["run"]

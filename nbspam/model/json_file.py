@@ -53,6 +53,10 @@ class Model(NamedTuple):
     counts: dict[str, Row]  # token -> messages that contain it, per class
     learned: dict[str, Row]  # digest of a message -> how often it was learned, per class
 
+    def write(self, file: IO[bytes]) -> None:
+        """Write the lines of its file."""
+        write_lines(file, self.head, self.counts.items(), sorted(self.learned.items()))
+
 
 def write_model(
     path: Path,
@@ -79,11 +83,11 @@ class ModelExistsError(ModelError):
     """There is a model already, and nobody said what is to become of it."""
 
 
-def already_there(path: Path) -> ModelExistsError:
+def already_there(
+    path: Path, remedy: str = "--update to add to it, or --replace to overwrite it"
+) -> ModelExistsError:
     """Return the error of a model that would be overwritten."""
-    return ModelExistsError(
-        f"{path}: there is a model already; add --update to add to it, or --replace to overwrite it"
-    )
+    return ModelExistsError(f"{path}: there is a model already; add {remedy}")
 
 
 def write_lines(
@@ -153,7 +157,11 @@ def read_model(path: Path) -> Model:
     Raises ModelError: no such file, not a model, damaged, newer than this program.
     """
     with os.fdopen(open_model(path), "rb") as file:
-        raw = file.read()
+        return parse_model(path, file.read())
+
+
+def parse_model(path: Path, raw: bytes) -> Model:
+    """Return the model that the bytes of a file hold; raises ModelError as `read_model` does."""
     try:
         fields = json.loads(raw, object_pairs_hook=without_duplicates, parse_constant=_refuse)
     except DuplicateError as error:

@@ -154,6 +154,15 @@ class Lookup:
             raise self._damaged("its ledger does not begin where its tokens end")
         return (self._start, border), (border + len(LEARNED_LINE), self._size - len(END))
 
+    def remembered(self) -> int:
+        """Return how many messages the ledger names: its lines, counted and not looked at."""
+        start, end = self.sections[1]
+        return sum(part.count(b"\n") for part in self.copy(start, end))
+
+    def whole(self) -> bytes:
+        """Return the whole file; raises ModelError."""
+        return b"".join(self.copy(0, self._size))
+
     def copy(self, start: int, end: int) -> Iterator[bytes]:
         """Yield the bytes of the file from start to end; raises ModelError.
 

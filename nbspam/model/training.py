@@ -1,9 +1,7 @@
 """Learning from many messages at once: token sets to a sparse matrix, the matrix to a model."""
 
-import itertools
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -189,10 +187,3 @@ def token_counts(
     """Yield each token of the vocabulary that some message has, with its counts per class."""
     rows = zip(*counts.tolist(), strict=True)
     return ((token, row) for token, row in zip(vocabulary, rows, strict=True) if any(row))
-
-
-def counts_of_counts(rows: Iterable[Sequence[int]], n_classes: int) -> tuple[Counter[int], ...]:
-    """Return per class how many tokens have each count."""
-    columns = zip(*rows, strict=True)
-    counted = tuple(Counter(column) for column in columns)
-    return counted or tuple(itertools.repeat(Counter(), n_classes))

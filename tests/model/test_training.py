@@ -15,8 +15,9 @@ from small_models import (
 
 from nbspam.errors import TrainingError
 from nbspam.model.corpus import Corpus
+from nbspam.model.derived import counts_of_counts
 from nbspam.model.settings import CLASSES_LIMIT, Settings, class_names
-from nbspam.model.training import counts_of_counts, fit, left_out_scores, matrix_scores
+from nbspam.model.training import fit, left_out_scores, matrix_scores
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 
