@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from nbspam.cli import merge, prune
+from nbspam.cli import exchange, merge, prune
 from nbspam.cli.options import format_option, model_option
 from nbspam.errors import ModelError
 
@@ -22,7 +22,12 @@ def command() -> None:
     """Look at a model, check it, and make others of it."""
 
 
-for subcommand in (merge.command, prune.command):
+for subcommand in (
+    merge.command,
+    prune.command,
+    exchange.export_command,
+    exchange.import_command,
+):
     command.add_command(subcommand)
 
 

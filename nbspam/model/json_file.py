@@ -36,6 +36,9 @@ from nbspam.model.replacing import locked, replace
 TOKENS_LINE = b'"tokens": {\n'
 LEARNED_LINE = b'},"learned": {\n'
 END = b"}}\n"
+# Of a token that comes from elsewhere, in characters; the tokenizer's own are far shorter.  Longer
+# ones could make a line that `lookup.py` takes for damage.
+TOKEN_LIMIT = 1_000
 _DIGEST = re.compile("[0-9a-f]{32}")
 _HALF = re.compile("[\ud800-\udfff]")  # JSON can spell half of a character; no file can hold it
 _BATCH = 20_000  # tokens joined at a time when writing

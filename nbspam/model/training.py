@@ -1,7 +1,7 @@
 """Learning from many messages at once: token sets to a sparse matrix, the matrix to a model."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np

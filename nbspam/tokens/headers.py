@@ -78,10 +78,15 @@ def header_tokens(headers: list[Header]) -> set[str]:
             if "@" in value:
                 for host in set(_ADDRESS.findall(value)):
                     add_host(f"{prefix}@", host, tokens)
-        elif name in _NEVER or name.startswith(_NEVER_BEGINS):
-            continue
-        elif len(trace) < _TRACE_LIMIT:
+        elif is_trace_field(name) and len(trace) < _TRACE_LIMIT:
             field = f"{TRACE}{name[:WORD_LIMIT]}:"
             trace.add(field)
             trace.update([field + word for word in set(words_of(raw[:_VALUE_LIMIT].lower()))])
     return tokens | trace
+
+
+def is_trace_field(name: str) -> bool:
+    """Return whether a field, its name in lower case, is one of those that have `trace:` tokens."""
+    return not (
+        name == "subject" or name in _FIELDS or name in _NEVER or name.startswith(_NEVER_BEGINS)
+    )
