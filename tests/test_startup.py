@@ -76,6 +76,9 @@ def test_help_loads_nothing_heavy(arguments):
         ("explain",),
         ("explain", "--format", "json"),
         ("model", "info"),
+        ("model", "check"),
+        ("model", "prune", "--min-count", "1"),
+        ("model", "export"),
     ],
     ids=" ".join,
 )

@@ -42,11 +42,12 @@ def command(
 ) -> None:
     """Make a model smaller: leave its rarest tokens out.
 
-    Messages, ledger and calibration stay as they are; a message that was learned is still known.
-    To forget such a message afterwards passes over the tokens that are gone.  A pruned token that
-    comes again is counted from nothing, and from then on is a little too rare.
+    Messages, ledger and calibration stay as they are, and a message that was learned is still known
+    as such.  To forget it passes over the tokens that are gone; and a pruned token that comes again
+    is counted from nothing.
 
-    --min-count 2 about halves a model of mail and costs next to nothing (docs/model-file.md).
+    Of a model of 3,000 mails --min-count 2 keeps three tokens of ten, and decides as well as
+    before; on short texts it costs a few errors more (docs/model-file.md).
 
     \b
     Examples:

@@ -8,7 +8,8 @@ Tokens stand as they are in the model, so what is exported and imported again is
 """
 
 import csv
-import io
+import itertools
+import re
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
@@ -20,6 +21,7 @@ from nbspam.reading.skips import Skips
 
 FIRST = "token"  # cell of the first line, before the classes
 MESSAGES = "(messages)"  # cell of the second line, before their messages
+_SPECIAL = re.compile('[,"\r\n]')
 
 
 class _Reader(Protocol):
@@ -32,12 +34,19 @@ class _Reader(Protocol):
 
 def dump(model: Model) -> tuple[str, int]:
     """Return the text of a model's counts, and how many tokens are left out: none."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow((FIRST, *model.head.classes))
-    writer.writerow((MESSAGES, *model.head.messages))
-    writer.writerows((token, *counts) for token, counts in model.counts.items())
-    return file.getvalue(), 0
+    rows = itertools.chain(
+        ((FIRST, *model.head.classes), (MESSAGES, *model.head.messages)),
+        ((token, *counts) for token, counts in model.counts.items()),
+    )
+    return "".join(f"{','.join(map(_quoted, row))}\n" for row in rows), 0
+
+
+def _quoted(cell: object) -> str:
+    """Return a cell as RFC 4180 has it; csv.writer quotes no \\r where lines end with \\n alone."""
+    text = str(cell)
+    if not _SPECIAL.search(text):
+        return text
+    return f'"{text.replace(chr(34), 2 * chr(34))}"'
 
 
 class Table(NamedTuple):

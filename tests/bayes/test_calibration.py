@@ -15,6 +15,8 @@ from nbspam.bayes.calibration import (
     PRIOR_MEAN,
     SIZE,
     Calibration,
+    is_positive_definite,
+    pooled,
     prior_precision,
     solve,
     untrained,
@@ -324,3 +326,91 @@ def test_learning_one_by_one_ends_near_the_fit_of_all():
         found = update(found, view, nats, label)
     whole = fit_calibration(views, offset, is_spam)
     np.testing.assert_allclose(found.coefficients, whole.coefficients, atol=0.4)
+
+
+# Several blends together
+
+
+def blends():
+    """Draw a blend as learning leaves it, with the messages in the smaller class."""
+    return st.tuples(st.builds(after, HISTORY), st.integers(0, 1000))
+
+
+@st.composite
+def any_blend(draw):
+    """Draw a blend that no training could have left: any precision, coefficients far off."""
+    chance = np.random.default_rng(draw(st.integers(0, 2**32)))
+    root = chance.normal(size=(SIZE, SIZE)) * 10.0 ** draw(st.integers(-2, 3))
+    precision = root @ root.T + 1e-3 * np.eye(SIZE)
+    rows = tuple(map(tuple, precision.tolist()))
+    return Calibration(tuple((100 * chance.normal(size=SIZE)).tolist()), rows), draw(
+        st.integers(0, 1000)
+    )
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(blends() | any_blend(), min_size=1, max_size=5), st.integers(0, 5000))
+def test_blends_together_are_a_blend_between_them(parts, fewest):
+    found = pooled(parts, fewest)
+    assert_sound(found)
+    every = np.array([blend.coefficients for blend, _ in parts])
+    b = np.array(found.coefficients)
+    room = 1e-9 * (1 + abs(every).max())
+    assert (every.min(axis=0) - room <= b).all()
+    assert (b <= every.max(axis=0) + room).all()
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(blends(), min_size=2, max_size=4), st.randoms(use_true_random=False))
+def test_the_order_of_blends_does_not_matter(parts, chance):
+    shuffled = chance.sample(parts, len(parts))
+    for a, b in zip(arrays(pooled(parts, 50)), arrays(pooled(shuffled, 50)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+@settings(deadline=None, max_examples=60)
+@given(blends())
+def test_one_blend_alone_stays_as_it_is(part):
+    blend, fewest = part
+    for a, b in zip(arrays(pooled([part], fewest)), arrays(blend), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+def fitted(chance, n):
+    """Return a fit to `n` messages, half of them spam, and their views, offsets and labels."""
+    is_spam = np.arange(n) % 2 == 1
+    views = chance.normal(size=(n, SIZE - 1)) + is_spam[:, None]
+    return fit_calibration(views, np.zeros(n), is_spam), views
+
+
+def test_what_messages_brought_adds_up_and_the_prior_counts_once():
+    chance = np.random.default_rng(4)
+    (a, _), (b, _) = fitted(chance, 60), fitted(chance, 200)
+    found = np.array(pooled([(a, 30), (b, 100)], 130).precision)
+    brought = [np.array(c.precision) - np.diag(prior_precision(n)) for c, n in ((a, 30), (b, 100))]
+    np.testing.assert_allclose(sum(brought) + np.diag(prior_precision(130)), found, rtol=1e-9)
+
+
+def test_the_blend_of_more_messages_weighs_more():
+    chance = np.random.default_rng(5)
+    (small, _), (large, _) = fitted(chance, 20), fitted(chance, 400)
+    found, _ = arrays(pooled([(small, 10), (large, 200)], 210))
+    of_small, of_large = (np.array(c.coefficients) for c in (small, large))
+    np.testing.assert_allclose((10 * of_small + 200 * of_large) / 210, found)
+
+
+def test_a_blend_less_sure_than_its_prior_keeps_all_it_has():
+    unsure = np.diag([p / 100 for p in PRECISION])
+    blend = Calibration(PRIOR_MEAN, tuple(map(tuple, unsure.tolist())))
+    found = np.array(pooled([(blend, 10), (blend, 10)], 20).precision)
+    np.testing.assert_allclose(2 * unsure + np.diag(prior_precision(20)), found)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 2**32), st.integers(1, 6), st.floats(-3, 3))
+def test_positive_definite_is_having_positive_eigenvalues_only(seed, size, shift):
+    root = np.random.default_rng(seed).normal(size=(size, size))
+    matrix = root + root.T + shift * np.eye(size)
+    least = np.linalg.eigvalsh(matrix).min()
+    if abs(least) > 1e-6:
+        assert (least > 0) == is_positive_definite(matrix.tolist())

@@ -27,6 +27,17 @@ def test_info_as_json(nbspam, model):
     assert fields["scoring"] == found["scoring"]
 
 
+def test_info_of_ledger_and_calibration(nbspam, model, table, make_model):
+    found = json.loads(nbspam("model", "info", "-m", model, "--format", "json").out)
+    assert len(json.loads(model.read_text())["learned"]) == found["remembered"] > 0
+    assert found["calibrated_by"] == "training"
+    assert f"remembers {found['remembered']} messages" in nbspam("model", "info", "-m", model).out
+    bare = make_model(table, "--no-ledger", "--scoring", "bernoulli", name="bare.json")
+    found = json.loads(nbspam("model", "info", "-m", bare, "--format", "json").out)
+    assert (found["remembered"], found["calibrated_by"]) == (0, None)
+    assert "plain posterior" in nbspam("model", "info", "-m", bare).out
+
+
 def test_info_of_options(nbspam, table, make_model):
     path = make_model(table, "--prior", "0.25", "--alpha", "0.5")
     found = json.loads(nbspam("model", "info", "-m", path, "--format", "json").out)
