@@ -21,8 +21,8 @@ def taught(messages, classes=TWO, scoring=EVIDENCE, **chosen):
     learner = Learner(head, {})
     learned: dict[str, Counter] = {}
     for label, tokens, number in messages:
-        score = None if learner.is_one_sided else learner.classifier().score(tokens)
-        learner.learn(label, tokens, score)
+        learner.learn(label, tokens)
+        learner.refine(label, tokens)
         learned.setdefault(f"{number:032x}", Counter())[label] += 1
     rows = {d: tuple(times[name] for name in classes) for d, times in sorted(learned.items())}
     return Model(learner.head, dict(sorted(learner.counts.items())), rows)
