@@ -430,6 +430,8 @@ def test_a_source_that_is_the_model_itself_is_read_as_text(nbspam, model):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
 @BOTH
 def test_a_folder_that_is_read_only_is_told(nbspam, model, command, assert_sentence):
+    if command == "forget":
+        act(nbspam, "train", model)
     before = model.read_bytes()
     model.parent.chmod(0o500)
     try:
