@@ -74,9 +74,6 @@ def bogofilter(home):
 def imported(bogofilter, recipe):
     """Return the same home with what bogofilter had learned in a model."""
     home = bogofilter
-    if home.nbspam("model", "import", "--help").code != 0:
-        pytest.skip("nbspam has no `model import` yet")
-    home.model.parent.mkdir(parents=True)
     ended = home.shell(recipe("bogofilter-import"))
     assert ended.code == 0, ended.err
     return home
