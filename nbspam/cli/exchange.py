@@ -94,9 +94,9 @@ def import_command(
     writes it, told apart by its first line; - is standard input.  bogofilter's words become the
     tokens that nbspam takes from the same messages.
 
-    The model has the default calibration: its verdicts are good, its probabilities rough, until
-    `train --update` has refined them on new messages.  It remembers no message, so do not train it
-    on those that are counted in the list.
+    The model has the default calibration, which is good on mail and poor on short texts; some
+    hundreds of new messages, learned with train --update, make it better than it was.  It remembers
+    no message, so do not train it on those that are counted already.
 
     \b
     Examples:
@@ -152,8 +152,8 @@ def import_command(
         )
     if head.scoring != BERNOULLI:
         click.echo(
-            "the calibration is the default, and probabilities are rough until train --update has"
-            " refined it on new messages"
+            "the calibration is the default; some hundreds of new messages, learned with train"
+            " --update, refine it"
         )
 
 

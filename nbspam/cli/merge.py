@@ -58,8 +58,8 @@ def command(
     ]
     if head.calibrated_by == DEFAULT:
         notes.append(
-            f"{output}: none of the models was calibrated, so probabilities are rough; refine them"
-            " with nbspam train --update"
+            f"{output}: none of the models was calibrated, so the calibration is the default; some"
+            " hundreds of new messages, learned with nbspam train --update, refine it"
         )
     for note in notes:
         click.echo(f"nbspam: {note}", err=True)

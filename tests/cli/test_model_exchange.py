@@ -74,7 +74,7 @@ def test_what_was_imported_is_told(nbspam, tmp_path):
     assert "1 tokens are counted in more messages" in found.err
     assert "7 messages (ham: 4, spam: 3), 4 tokens" in found.out
     assert "5 words were read; 1 of them" in found.out
-    assert "train --update" in found.out
+    assert "calibration is the default" in found.out
     assert nbspam("classify", "-m", model, stdin=b"prize").out.startswith("spam\t")
 
 

@@ -64,7 +64,7 @@ def test_spam_alone_and_ham_alone(nbspam, tmp_path):
     out = tmp_path / "out.json"
     found = nbspam("model", "merge", tmp_path / "spam.json", tmp_path / "ham.json", "-o", out)
     assert found.code == 0
-    assert "rough" in found.err
+    assert "calibration is the default" in found.err
     assert nbspam("classify", "-m", out, stdin=b"free prize today").out.startswith("spam\t")
     assert "not fitted" in nbspam("model", "info", "-m", out).out
 
