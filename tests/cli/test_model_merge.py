@@ -1,7 +1,14 @@
 import json
 
 import pytest
-from conftest import HAM, SPAM, write_table
+
+SPAM = "win a free prize now", "free prize for the winner", "claim the free cash prize today"
+HAM = "lunch at noon today", "see you at the meeting", "the meeting notes are here"
+
+
+def write_table(path, *rows):
+    path.write_text("".join(f"{label}\t{text}\n" for label, text in rows))
+    return path
 
 
 def write_half(tmp_path, half):
