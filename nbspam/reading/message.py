@@ -8,6 +8,7 @@ Sources: RFC 5322 (headers), RFC 2045-2047 (MIME), RFC 2231 (parameters).
 """
 
 import binascii
+import itertools
 import re
 from typing import NamedTuple
 
@@ -126,13 +127,11 @@ def split_header(raw: bytes) -> tuple[list[Header], bytes]:
         # ones, though, in each of many parts: a crafted mail of 16 MB took 12 s so.
         text = "\n".join(decode(line, "utf-8") for line in block.split(b"\n", 2 * HEADERS_LIMIT))
     headers = []
-    for line in _HEADER.finditer(text):
-        value = line[2]
+    lines = itertools.islice(_HEADER.finditer(text), HEADERS_LIMIT)
+    for name, value in map(re.Match.groups, lines):
         if "\n" in value:
             value = " ".join(filter(None, map(str.strip, value.split("\n"))))
-        headers.append((line[1].lower(), value.strip()))
-        if len(headers) == HEADERS_LIMIT:
-            break
+        headers.append((name.lower(), value.strip()))
     return headers, raw[len(block) :].removeprefix(b"\n")
 
 

@@ -4,19 +4,23 @@ One pattern over the whole text: the standard library's html.parser takes 25 tim
 against 0.03 s for the 6.6 MB of HTML in the SpamAssassin corpus), and spam's HTML is seldom valid.
 """
 
+import itertools
 import re
+from typing import NamedTuple
+
+from nbspam.tokens.memo import Memo
 
 # A comment, style or script that never closes goes on to the end, as in browsers; so the search for
 # its end is made once.  A quoted part of a tag is bounded: an unclosed quote costs its bound
 # and not the rest.
 _TAG = re.compile(
-    r"<!--(?P<comment>.*?)(?:-->|\Z)"
+    r"(<!--.*?(?:-->|\Z)"
     r"|<(?P<raw>style|script)\b.*?(?:</(?P=raw)\s*>|\Z)"
     r"|<[!?][^>]{0,2000}>?"
-    r"|<(?P<close>/?)(?P<name>[a-z][a-z0-9]{0,15})\b"
-    r"(?P<inside>(?:[^<>\"']+|\"[^\"]{0,2000}\"|'[^']{0,2000}'|[\"']){0,200})>?",
+    r"|</?[a-z][a-z0-9]{0,15}\b(?:[^<>\"']+|\"[^\"]{0,2000}\"|'[^']{0,2000}'|[\"']){0,200}>?)",
     re.IGNORECASE | re.DOTALL,
 )
+_NAME = re.compile(r"<(?:(style|script)|(/?)([a-z][a-z0-9]{0,15}))\b", re.IGNORECASE)
 _LINK = re.compile(
     r"(?:href|src|action|background)\s{0,9}=\s{0,9}[\"']?\s{0,9}([^\s\"'<>]{1,500})", re.IGNORECASE
 )
@@ -36,27 +40,25 @@ _SUSPECT = re.compile(
 _ANY_COLOUR = re.compile(
     r"(bgcolor|background-color|background|color)\s{0,3}[:=]\s{0,3}[\"']?(#?[a-z0-9]{3,20})"
 )
+# Of a tag's attributes in lower case.
 _HIDDEN = re.compile(
     r"display\s{0,3}:\s{0,3}none|visibility\s{0,3}:\s{0,3}hidden|opacity\s{0,3}:\s{0,3}0(?![.\d])|mso-hide"
-    r"|max-height\s{0,3}:\s{0,3}0(?!\d)",
-    re.IGNORECASE,
+    r"|max-height\s{0,3}:\s{0,3}0(?!\d)"
 )
 _TINY = re.compile(
-    r"font-size\s{0,3}:\s{0,3}(?:[0-3](?:\.\d{0,3})?\s?(?:px|pt)|0?\.[0-2]\d{0,3}\s?r?em|0(?![.\d]))",
-    re.IGNORECASE,
+    r"font-size\s{0,3}:\s{0,3}(?:[0-3](?:\.\d{0,3})?\s?(?:px|pt)|0?\.[0-2]\d{0,3}\s?r?em|0(?![.\d]))"
 )
-_COLOUR = re.compile(
-    r"(?<![-\w])(?:color|text)\s{0,3}[:=]\s{0,3}[\"']?(#?[a-z0-9]{3,20})", re.IGNORECASE
-)
+_COLOUR = re.compile(r"(?<![-\w])(?:color|text)\s{0,3}[:=]\s{0,3}[\"']?(#?[a-z0-9]{3,20})")
 _RGB = re.compile(
     r"rgb\(\s{0,3}(\d{1,3})\s{0,3},\s{0,3}(\d{1,3})\s{0,3},\s{0,3}(\d{1,3})\s{0,3}\)", re.IGNORECASE
 )
-_GROUND = re.compile(
-    r"(?:bgcolor|background(?:-color)?)\s{0,3}[:=]\s{0,3}[\"']?(#?[a-z0-9]{3,20})", re.IGNORECASE
-)
+_GROUND = re.compile(r"(?:bgcolor|background(?:-color)?)\s{0,3}[:=]\s{0,3}[\"']?(#?[a-z0-9]{3,20})")
+_Colour = tuple[int, int, int]
+_BLACK: _Colour = (0, 0, 0)
+_WHITE: _Colour = (255, 255, 255)
 _NAMED = {
-    "white": (255, 255, 255),
-    "black": (0, 0, 0),
+    "white": _WHITE,
+    "black": _BLACK,
     "red": (255, 0, 0),
     "yellow": (255, 255, 0),
     "blue": (0, 0, 255),
@@ -65,9 +67,33 @@ _NAMED = {
 }
 # Colours nearer than this, added over red, green and blue, are one to the eye.
 _SAME_COLOUR = 48
+# Pairs of a colour and a background beyond which the careful reading is cheaper: half a megabyte of
+# colours, no two of them alike, took 90 s.
+_COLOUR_PAIRS = 10_000
 _DEPTH_LIMIT = 200
 # Attributes that change what text looks like; most tags have none of them.
-_STYLES = re.compile(r"style|color|text|background", re.IGNORECASE)
+_STYLES = re.compile("style|color|text|background")
+
+
+class _Style(NamedTuple):
+    """What a tag's attributes say of how the text in it looks."""
+
+    colour: _Colour | None
+    ground: _Colour | None
+    hides: bool
+    tiny: bool
+    sized: bool  # has a size that is not tiny
+
+
+class _Tag(NamedTuple):
+    """A tag, comment, style sheet or script."""
+
+    gap: str  # what a reader sees in its place: a blank or nothing
+    name: str = ""  # in lower case; none but tags have one
+    closes: bool = False
+    opens: bool = False
+    links: tuple[str, ...] = ()
+    style: _Style | None = None
 
 
 _BEGINS = re.compile(r"\s{0,200}<(?:html|!doctype|head|body|table|div)\b", re.IGNORECASE)
@@ -88,20 +114,17 @@ def html_text(source: str) -> tuple[str, list[str], set[str]]:
     if "rgb(" in lower:
         source = _RGB.sub(_hexadecimal, source)
         lower = source.lower()
+    pieces = _TAG.split(source)  # a text, a tag, the name of a sheet or script, a text, and so on
+    texts, sources = pieces[::3], pieces[1::3]
+    if "<!--" in source and _has_comment_in_word(texts, sources):
+        tricks.add("trick:comment")
+    tags = list(map(_tags.__getitem__, sources))
     if _SUSPECT.search(lower) or ("color" in lower and _blends_in(lower)):
-        text = _careful(source, links, tricks)
+        text = _careful(texts, tags, links, tricks)
     else:
-
-        def replace(tag: re.Match[str]) -> str:
-            name = tag["name"]
-            if name is None:
-                _note_comment(tag, source, tricks)
-                return "" if tag["raw"] is None else " "
-            if tag["inside"] and "=" in tag["inside"]:
-                links.extend(_LINK.findall(tag["inside"]))
-            return "" if name.lower() in _INLINE else " "
-
-        text = _TAG.sub(replace, source)
+        links += [link for tag in tags if tag.links for link in tag.links]
+        gaps = [*[tag.gap for tag in tags], ""]
+        text = "".join(itertools.chain.from_iterable(zip(texts, gaps, strict=True)))
     if "&" in text:
         import html
 
@@ -116,101 +139,118 @@ def _hexadecimal(colour: re.Match[str]) -> str:
 
 def _blends_in(lower: str) -> bool:
     """Return whether some text's colour is near some background's; white is always one."""
-    colours, grounds = {(0, 0, 0)}, {(255, 255, 255)}
+    colours, grounds = {_BLACK}, {_WHITE}
     for found in set(_ANY_COLOUR.findall(lower)):
         if rgb := _rgb(found[1]):
             (colours if found[0] == "color" else grounds).add(rgb)
+    if len(colours) * len(grounds) > _COLOUR_PAIRS:
+        return True
     return any(_near(colour, ground) for colour in colours for ground in grounds)
 
 
-def _near(colour: tuple[int, ...], ground: tuple[int, ...]) -> bool:
-    return sum(abs(a - b) for a, b in zip(colour, ground, strict=True)) < _SAME_COLOUR
+def _near(a: _Colour, b: _Colour) -> bool:
+    return abs(a[0] - b[0]) + abs(a[1] - b[1]) + abs(a[2] - b[2]) < _SAME_COLOUR
 
 
-def _note_comment(tag: re.Match[str], source: str, tricks: set[str]) -> None:
-    """Note a comment between two letters: `fr<!-- x -->ee`."""
-    start, end = tag.span()
-    if (
-        tag["comment"] is not None
-        and source[start - 1 : start].isalpha()
-        and source[end : end + 1].isalpha()
-    ):
-        tricks.add("trick:comment")
+def _has_comment_in_word(texts: list[str], sources: list[str]) -> bool:
+    """Return whether a comment stands between two letters: `fr<!-- x -->ee`."""
+    return any(
+        source.startswith("<!--")
+        and (texts[i] or (sources[i - 1] if i else ""))[-1:].isalpha()
+        and texts[i + 1][:1].isalpha()
+        for i, source in enumerate(sources)
+    )
 
 
-def _careful(source: str, links: list[str], tricks: set[str]) -> str:
-    """Return the visible text, following which tags are open and how they are styled."""
+def _tag(source: str) -> _Tag:
+    found = _NAME.match(source)
+    if found is None:
+        return _Tag("")
+    if found[1]:
+        return _Tag(" ")
+    name, closes, inside = found[3].lower(), bool(found[2]), source[found.end() :]
+    return _Tag(
+        "" if name in _INLINE else " ",
+        name,
+        closes,
+        not closes and name not in _VOID,
+        tuple(_LINK.findall(inside)) if "=" in inside else (),
+        _style(inside.lower()),
+    )
+
+
+# Two tags in three were met before, most of them without attributes.
+_tags = Memo(_tag, limit=1 << 13)
+
+
+def _style(inside: str) -> _Style | None:
+    """Return what a tag's attributes, in lower case, say of the look of its text."""
+    if not _STYLES.search(inside):
+        return None
+    colour, ground = _COLOUR.search(inside), _GROUND.search(inside)
+    suspect = _SUSPECT.search(inside) is not None  # finds all that the next two do, in one go
+    tiny = suspect and _TINY.search(inside) is not None
+    return _Style(
+        _rgb(colour[1]) if colour else None,
+        _rgb(ground[1]) if ground else None,
+        suspect and _HIDDEN.search(inside) is not None,
+        tiny,
+        not tiny and "font-size" in inside,
+    )
+
+
+def _careful(texts: list[str], tags: list[_Tag], links: list[str], tricks: set[str]) -> str:
+    """Return the visible text, following which tags are open and how they are styled.
+
+    texts: what stands before each tag, and after the last one.
+    """
     pieces: list[str] = []
     # (tag's name, why its text is hidden or "", text colour, background)
-    open_tags: list[tuple[str, str, tuple[int, ...], tuple[int, ...]]] = []
+    open_tags: list[tuple[str, str, _Colour, _Colour]] = []
     opened: dict[str, int] = {}  # how many of each name are among them
-    hidden = ""
-    colour: tuple[int, ...] = (0, 0, 0)
-    ground: tuple[int, ...] = (255, 255, 255)
-    end = 0
-    for tag in _TAG.finditer(source):
-        between = source[end : tag.start()]
-        if between:
+    hidden, colour, ground = "", _BLACK, _WHITE
+    for text, tag in zip(texts, [*tags, _Tag("")], strict=True):
+        if text:
             if not hidden:
-                pieces.append(between)
-            elif between.strip():
+                pieces.append(text)
+            elif text.strip():
                 tricks.add(f"trick:{hidden}")
-        end = tag.end()
-        name = tag["name"]
-        if name is None:
-            _note_comment(tag, source, tricks)
-            if tag["raw"] is not None:
-                pieces.append(" ")
-            continue
-        name = name.lower()
-        if name not in _INLINE:
+        if tag.gap:
             pieces.append(" ")
-        if tag["close"]:
+        name = tag.name
+        if tag.closes:
             closed = "" if opened.get(name) else name  # a tag that nothing opened closes nothing
             while closed != name:
                 closed, hidden, colour, ground = open_tags.pop()
                 opened[closed] -= 1
             continue
-        inside = tag["inside"]
-        if inside and "=" in inside:
-            links.extend(_LINK.findall(inside))
-        if name in _VOID or len(open_tags) >= _DEPTH_LIMIT:
-            continue
-        open_tags.append((name, hidden, colour, ground))
-        opened[name] = opened.get(name, 0) + 1
-        if inside and _STYLES.search(inside):
-            hidden, colour, ground = _styled(inside, hidden, colour, ground)
-    rest = source[end:]
-    if not hidden:
-        pieces.append(rest)
-    elif rest.strip():
-        tricks.add(f"trick:{hidden}")
+        if tag.links:
+            links += tag.links
+        if tag.opens and len(open_tags) < _DEPTH_LIMIT:
+            open_tags.append((name, hidden, colour, ground))
+            opened[name] = opened.get(name, 0) + 1
+            if style := tag.style:
+                colour = style.colour or colour
+                ground = style.ground or ground
+                hidden = _hidden(style, hidden, colour, ground)
     return "".join(pieces)
 
 
-def _styled(
-    inside: str, hidden: str, colour: tuple[int, ...], ground: tuple[int, ...]
-) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
-    """Return why text under a tag with these attributes is hidden ("" for not), and its colours."""
-    if found := _GROUND.search(inside):
-        ground = _rgb(found[1]) or ground
-    if found := _COLOUR.search(inside):
-        colour = _rgb(found[1]) or colour
-    if hidden == "hidden" or (hidden == "tiny" and not _visible_again(inside)):
-        return hidden, colour, ground
-    if _HIDDEN.search(inside):
-        return "hidden", colour, ground
-    if _TINY.search(inside):
-        return "tiny", colour, ground
-    return "same-colour" if _near(colour, ground) else "", colour, ground
+def _hidden(style: _Style, hidden: str, colour: _Colour, ground: _Colour) -> str:
+    """Return why text under a tag of this style, within `hidden`, is hidden; "" for not.
+
+    A tag under a tiny one may set a size of its own (newsletters do, for layout).
+    """
+    if hidden == "hidden" or (hidden == "tiny" and not style.sized):
+        return hidden
+    if style.hides:
+        return "hidden"
+    if style.tiny:
+        return "tiny"
+    return "same-colour" if _near(colour, ground) else ""
 
 
-def _visible_again(inside: str) -> bool:
-    """Return whether a tag under a tiny one sets a size of its own (newsletters do, for layout)."""
-    return "font-size" in inside.lower() and not _TINY.search(inside)
-
-
-def _rgb(text: str) -> tuple[int, int, int] | None:
+def _rgb(text: str) -> _Colour | None:
     text = text.lower()
     if text in _NAMED:
         return _NAMED[text]

@@ -4,7 +4,6 @@ import re
 
 from nbspam.reading.message import Message
 from nbspam.tokens.headers import header_tokens
-from nbspam.tokens.html import html_text, looks_like_html
 from nbspam.tokens.text import SHORT, link_tokens, short_text_tokens, text_tokens, words_of
 from nbspam.tokens.unicode import undo_tricks
 
@@ -24,15 +23,22 @@ def message_tokens(message: Message) -> set[str]:
                 _add_filename(part.filename, tokens)
         if not text:
             continue
-        if part.content_type == "text/html" or looks_like_html(text):
-            text, links, tricks = html_text(text)
-            tokens |= tricks
-            for link in set(links):
-                _add_target(link.lower(), tokens)
+        if (is_html := part.content_type == "text/html") or text[:201].lstrip().startswith("<"):
+            # Its patterns take 2 ms to compile: one mail of plain text goes without them.
+            from nbspam.tokens.html import html_text, looks_like_html
+
+            if is_html or looks_like_html(text):
+                text, links, tricks = html_text(text)
+                tokens |= tricks
+                for link in set(links):
+                    _add_target(link.lower(), tokens)
         if not text.isascii():
             text, tricks = undo_tricks(text)
             tokens |= tricks
-        tokens |= text_tokens(text)
+        found = text_tokens(text)
+        if len(found) > len(tokens):  # the smaller set goes into the larger
+            tokens, found = found, tokens
+        tokens |= found
         if not message.headers:
             tokens |= short_text_tokens(text[:SHORT])
     return tokens

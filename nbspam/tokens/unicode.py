@@ -55,7 +55,7 @@ def western_bytes(text: str) -> bytes | None:
     A quick way to know that there is no mark, no look-alike and no script without spaces in it.
     """
     try:
-        return text.encode("cp1252")
+        return text.encode("ascii" if text.isascii() else "cp1252")
     except UnicodeEncodeError:
         return None
 

@@ -354,6 +354,17 @@ def test_html_of_any_make_takes_bounded_time(pattern, before):
         assert_good(message_tokens(message))
 
 
+def test_html_in_which_no_two_colours_are_alike_takes_bounded_time():
+    """All of them far from all backgrounds, so that no early find ends the search for two alike."""
+    paragraphs = (
+        f"<p style='color:#00{i * 7 % 65536:04x};background:#ff{i * 11 % 65536:04x}'>x"
+        for i in range(SIZE // 48)
+    )
+    message = parse(f"From: a\nContent-Type: text/html\n\n{''.join(paragraphs)}".encode())
+    with bounded_time():
+        assert "x x" in message_tokens(message)
+
+
 @pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
 def test_plain_text_of_any_make_takes_bounded_time(pattern):
     message = parse_text(repeated(pattern))
