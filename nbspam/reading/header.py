@@ -33,7 +33,7 @@ _PLAIN = r"[!-~](?:[ -~]*[!-~])?"
 _BOM = b"\xef\xbb\xbf"
 _START = rb"(?:^|(?<=\A\xef\xbb\xbf))"
 _VALUE = rb"[^\n]*+(?:\n[ \t][^\n]*+)*+(?:\n|\Z)"
-_EMPTY = rb"^(?:\r*\n|\r+\Z)"
+_EMPTY = _START + rb"(?:\r*\n|\r+\Z)"
 _BLOCK = rb"(?:[!-9;-~]++[ \t]*+:" + _VALUE + rb")++"
 _FIELD = rb"(?:^|(?<=\r)|(?<=\A\xef\xbb\xbf))([!-9;-~]+)[ \t]*:"  # many read a CR as a line end
 _SUBJECT = _START + rb"subject[ \t]*:[ \t]*"
@@ -154,5 +154,7 @@ def unmarked(raw: bytes, names: tuple[str, ...] = ()) -> bytes:
     rest = head + lines[end:]
     if lines is not raw:
         return rest.replace(b"\n", b"\r")
-    # Without the only LF, CRs end the lines; there may be marks on those.
-    return unmarked(rest, names) if b"\n" not in rest else rest
+    # Without the only LF, CRs end the lines; and a byte order mark that now stands first is none of
+    # the first line's.  Either may bring marks to light.
+    is_new = b"\n" not in rest or (rest.startswith(_BOM) and not raw.startswith(_BOM))
+    return unmarked(rest, names) if is_new else rest

@@ -145,7 +145,11 @@ def test_a_message_larger_than_what_is_looked_at_passes_whole_in_bounded_memory(
     count = "import sys; print(sum(map(len, iter(lambda: sys.stdin.buffer.read(1 << 20), b''))))"
     with source.open("rb") as stdin:
         first = subprocess.Popen(
-            command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"NBSPAM_DEBUG": "1"},  # else it leaves before it can be asked
         )
         counted = subprocess.run(
             [sys.executable, "-c", count], stdin=first.stdout, capture_output=True, check=True

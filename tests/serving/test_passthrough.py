@@ -150,6 +150,8 @@ def subjects_of(raw):
 
 @settings(max_examples=500, deadline=None)
 @given(MESSAGES, st.sampled_from(ALL_MARKS))
+@example(b"\xef\xbb\xbfX-Nbspam:\n\nX-Nbspam:", PLAIN)
+@example(b"X-Nbspam:\n\xef\xbb\xbfX-Nbspam:\n", PLAIN)
 def test_what_is_not_a_mark_stays_byte_for_byte(raw, marks):
     clean = cleaned(raw, marks.name)
     out = marked(clean, marks)
