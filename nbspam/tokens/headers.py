@@ -101,22 +101,23 @@ def is_trace_field(name: str) -> bool:
     return name != "subject" and _prefixes[name].startswith(TRACE)
 
 
-def _tokens_of(field: str) -> list[str]:
+def _tokens_of(field: str) -> tuple[str, ...]:
     """Return the tokens of a field but the Subject.  field: its name, a colon, its value."""
     name, _, value = field.partition(":")
     prefix = _prefixes[name]
     if prefix.startswith(TRACE):
-        return [prefix, *[prefix + word for word in different_words_of(value.lower())]]
+        return prefix, *[prefix + word for word in different_words_of(value.lower())]
     value = undo_tricks(decode_words(value))[0].lower()
     tokens = {prefix + word for word in different_words_of(value)}
     if "@" in value:
         for host in set(_ADDRESS.findall(value)):
             add_host(f"{prefix}@", host, tokens)
-    return list(tokens)
+    return tuple(tokens)
 
 
 _prefixes = Memo(_prefix_of, limit=1 << 10)
-# Half of all From and nine in ten of To, Content-Type and mailers stood in an earlier mail.
+# Of P2's mails half of the From fields, two in three To and nine in ten Content-Type stood in one
+# before: 120 µs a mail in place of 140.
 _field_tokens = Memo(_tokens_of, limit=1 << 12)
 # These stand in no other mail and would only fill the memo.
 _UNIQUE = frozenset({"received", "date", "message-id", "references", "in-reply-to"})
