@@ -23,7 +23,7 @@ B = TypeVar("B")
 _ALONE = 200
 _BATCH = 50  # messages handed over at a time, and no more than:
 _BATCH_BYTES = 1 << 20
-_WAITING = 4  # batches a process, done or to be done: memory does not go by the corpus
+_WAITING = 12  # batches a process, done or to be done: memory does not go by the corpus
 
 
 class Taken(NamedTuple):
