@@ -91,10 +91,18 @@ def _take_all(digests: bool, raws: list[Raw]) -> list[tuple[str | None, str]]:
     return done
 
 
-def _batches(raws: Iterable[Raw]) -> Iterator[list[Raw]]:
+def _batches(raws: Iterator[Raw]) -> Iterator[list[Raw]]:
     batch: list[Raw] = []
     size = 0
-    for raw in raws:
+    failure: Exception | None = None
+    while True:
+        try:
+            raw = next(raws)
+        except StopIteration:
+            break
+        except Exception as error:  # noqa: BLE001 (told after what was read before it)
+            failure = error
+            break
         batch.append(raw)
         size += 0 if isinstance(raw.content, Path) else len(raw.content)
         if len(batch) == _BATCH or size > _BATCH_BYTES:
@@ -102,6 +110,8 @@ def _batches(raws: Iterable[Raw]) -> Iterator[list[Raw]]:
             batch, size = [], 0
     if batch:
         yield batch
+    if failure is not None:
+        raise failure
 
 
 def _in_order(function: Callable[[A], B], items: Iterator[A], jobs: int) -> Iterator[tuple[A, B]]:
@@ -115,14 +125,22 @@ def _in_order(function: Callable[[A], B], items: Iterator[A], jobs: int) -> Iter
     waiting: deque[tuple[A, Future[B]]] = deque()
     pool = ProcessPoolExecutor(jobs, initializer=_begin)
     try:
-        for item in itertools.chain([first], items):
+        item: A | None = first
+        failure: Exception | None = None
+        while item is not None:
             waiting.append((item, pool.submit(function, item)))
             if len(waiting) == _WAITING * jobs:
                 done, future = waiting.popleft()
                 yield done, future.result()
+            try:
+                item = next(items, None)
+            except Exception as error:  # noqa: BLE001 (told after what was read before it)
+                item, failure = None, error
         while waiting:
             done, future = waiting.popleft()
             yield done, future.result()
+        if failure is not None:
+            raise failure
     except BrokenProcessPool:
         raise NbspamError(
             "a process that reads messages was killed, perhaps for want of memory; run it again"

@@ -92,6 +92,21 @@ def test_strict_stops_in_the_same_place(tmp_path, eager):
             list(token_sets(raws, Skips(strict=True), jobs))
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 40])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_was_read_before_a_failure_comes_first(eager, n, jobs):
+    def source():
+        for i in range(n):
+            yield Raw(f"x:{i}", None, f"text {i}")
+        raise SourceError("broken")
+
+    found = []
+    with pytest.raises(SourceError, match="broken"):
+        for message in token_sets(source(), Skips(), jobs):
+            found.append(message.raw.source)  # noqa: PERF401 (the failure comes after)
+    assert found == [f"x:{i}" for i in range(n)]
+
+
 class Killer(str):
     """A text that kills the process that looks at it, if it is not this one."""
 

@@ -119,6 +119,8 @@ def _told(error: BaseException) -> tuple[int, str]:
             return ExitCode.ERROR, "standard output is closed; open it, or send it to /dev/null"
         case click.ClickException():
             return error.exit_code, _usage(error)
+        case SystemExit(code=int(code)):  # of shell completion
+            return code, ""
         case BrokenPipeError() | SystemExit():  # which click makes of it
             return ExitCode.ERROR, ""  # whoever read our output has gone; nobody is left to be told
         case OSError():

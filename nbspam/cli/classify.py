@@ -17,6 +17,7 @@ from nbspam.cli.options import (
     model_option,
     reading_of,
     reading_options,
+    refuse_stdin_twice,
     tell,
     tell_one_sided,
 )
@@ -140,6 +141,7 @@ def command(
     for option, value in marking.items():
         if value is not None:
             raise OptionError(f"{option} goes with --passthrough alone; add that or leave it out")
+    refuse_stdin_twice(sources)
     reading, skips = reading_of(options)
     last: int = VerdictCode.ERROR
     with _opened(model, sources) as lookup:
@@ -232,7 +234,8 @@ def _pass(
 
     passage = Passage(sys.stdin, sys.stdout)
     passages.append(passage)
-    raw = passthrough.cleaned(passage.take(BYTES_LIMIT), name)
+    taken = passage.take(BYTES_LIMIT)
+    raw = passthrough.cleaned(taken, name)
     with Lookup(model) as lookup:
         head = lookup.head
         chosen = cut_offs(head)
@@ -257,7 +260,7 @@ def _pass(
         tag=tag if code == VerdictCode.SPAM else "",
         evidence=evidence,
     )
-    passage.give(passthrough.marked(raw, marks))
+    passage.give(passthrough.marked(raw, marks, is_cut=len(taken) == BYTES_LIMIT))
     with contextlib.suppress(OSError):  # the message is out
         tell_one_sided(model, head)
     return code if exit_code else ExitCode.DONE

@@ -74,6 +74,9 @@ def export_command(model: Path, form: str, output: Path | None, replace: bool) -
 
     if output is None:
         write(sys.stdout.buffer)
+    elif output.exists() and not output.is_file():  # /dev/stdout, a pipe
+        with output.open("wb") as file:
+            write(file)
     else:
         put(Path(os.path.realpath(output)), write)
 

@@ -47,7 +47,8 @@ def command(
 
     A SOURCE is whatever `train` takes.  A message without a label, as in a file that is given
     without --spam or --ham, is taken out of the class it was learned in; a message that was never
-    learned is left alone.  Counts and ledger become what they were, to the byte; the calibration
+    learned is left alone.  Without a SOURCE it reads one message from standard input, in silence.
+    Counts and ledger become what they were, to the byte; the calibration
     keeps what it has learned.
 
     \b

@@ -3,7 +3,7 @@
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from nbspam.model.settings import Settings
 from nbspam.model.verdict import CutOffs
 from nbspam.reading.raw import HAM, SPAM, Raw, normal_label
 from nbspam.reading.skips import Skips
-from nbspam.reading.sources import ReadingOptions, labelled, unlabelled
+from nbspam.reading.sources import STDIN, ReadingOptions, labelled, unlabelled
 from nbspam.reading.tables import TableOptions
 from nbspam.workers import all_cores
 
@@ -211,7 +211,15 @@ def settings_of(options: dict[str, Any]) -> Settings:
 def named_sources(options: dict[str, Any]) -> list[str]:
     """Return the names of all sources in a command's options."""
     labelled_ = [pair.partition("=")[2] for pair in options["label"]]
-    return [*options["sources"], *options["spam"], *options["ham"], *labelled_]
+    names = [*options["sources"], *options["spam"], *options["ham"], *labelled_]
+    refuse_stdin_twice(names)
+    return names
+
+
+def refuse_stdin_twice(names: Sequence[str]) -> None:
+    """Raise OptionError if standard input is named twice: the second time it is empty."""
+    if names.count(STDIN) > 1:
+        raise OptionError("-: standard input can be read once only; name it once")
 
 
 def labelled_messages(

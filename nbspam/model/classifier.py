@@ -81,7 +81,16 @@ class Classifier:
         """Yield messages with their tokens looked up: one walk through the model for many."""
         batch: list[M] = []
         tokens: set[str] = set()
-        for message in messages:
+        failure: Exception | None = None
+        coming = iter(messages)
+        while True:
+            try:
+                message = next(coming)
+            except StopIteration:
+                break
+            except Exception as error:  # noqa: BLE001 (told after what was read before it)
+                failure = error
+                break
             batch.append(message)
             tokens.update(message.tokens)
             if len(batch) == _BATCH_MESSAGES or len(tokens) > _BATCH_TOKENS:
@@ -90,6 +99,8 @@ class Classifier:
                 batch, tokens = [], set()
         self.prepare(tokens)
         yield from batch
+        if failure is not None:
+            raise failure
 
     def weights(self, row: tuple[int, ...]) -> tuple[float, ...]:
         """Return a token's weights, in nats.

@@ -159,6 +159,17 @@ class Lookup:
         start, end = self.sections[1]
         return sum(part.count(b"\n") for part in self.copy(start, end))
 
+    def unnamed(self) -> list[int]:
+        """Return how many messages of each class were learned that the ledger does not name."""
+        start, end = self.sections[1]
+        left = list(self.head.messages)
+        rest = b""
+        for part in self.copy(start, end):
+            *lines, rest = (rest + part).split(b"\n")
+            for line in lines:
+                left = [n - times for n, times in zip(left, self._row(line), strict=True)]
+        return left
+
     def whole(self) -> bytes:
         """Return the whole file; raises ModelError."""
         return b"".join(self.copy(0, self._size))

@@ -157,8 +157,8 @@ def forget(
     """Take messages out of the model at `path`: each as often as it comes, if it was learned.
 
     messages: (label, tokens, digest); a label of None is the class that the ledger names.
-    remember: False takes those with a label out without asking the ledger, if the counts may have
-    them.
+    remember: False takes those with a label out that the ledger does not name, if the counts may
+    have them and more messages were learned than it names.
     Raises ModelError: there is no model, it is damaged or has other classes, or cannot be written.
     """
     asked, corpus = _to_forget(path, messages, remember)
@@ -166,15 +166,18 @@ def forget(
         classes = old.head.classes
         before = old.counts(corpus.vocabulary)
         learner = Learner(old.head, dict(before))
-        learned = old.learned({digest for _, _, digest in corpus.rows()}) if remember else {}
+        learned = old.learned({digest for _, _, digest in corpus.rows()})
+        unnamed = [0] * len(classes) if remember else old.unnamed()
         forgotten = 0
         for label, tokens, digest in corpus.rows():
-            if not remember:
-                if learner.has(label, tokens):
+            row = list(learned.get(digest, ()))
+            if not remember and not any(row):
+                own = classes.index(label)
+                if unnamed[own] > 0 and learner.has(label, tokens):
                     learner.unlearn(label, tokens)
+                    unnamed[own] -= 1
                     forgotten += 1
                 continue
-            row = list(learned.get(digest, ()))
             k = next((k for k, n in enumerate(row) if n and label in ("", classes[k])), None)
             if k is None:
                 continue

@@ -95,15 +95,21 @@ def has_header(lines: bytes, end: int) -> bool:
     )
 
 
+def block_start(lines: bytes, end: int) -> int:
+    """Return where the header lines begin: after a byte order mark and a first `From ` line."""
+    start = len(_BOM) if lines.startswith(_BOM) else 0
+    if lines.startswith((b"From ", b">From "), start):
+        start = lines.find(b"\n", start, end) + 1 or end
+    return start
+
+
 def block_end(lines: bytes, end: int) -> int:
     """Return where the well-formed header lines end, after a first mbox `From ` line.
 
     Where there are none, because the first line is junk, that is `end`: programs that take a
     header as far as the empty line (procmail, bogofilter) find there what stands before it.
     """
-    start = len(_BOM) if lines.startswith(_BOM) else 0
-    if lines.startswith((b"From ", b">From "), start):
-        start = lines.find(b"\n", start, end) + 1 or end
+    start = block_start(lines, end)
     found = _pattern(_BLOCK).match(lines, start, end)
     return found.end() if found else end
 

@@ -17,6 +17,7 @@ from nbspam.reading.header import (
     MARK,
     TAG,
     block_end,
+    block_start,
     has_header,
     header_end,
     is_empty_line,
@@ -85,13 +86,18 @@ def cleaned(raw: bytes, name: str) -> bytes:
     return unmarked(raw, (name, MARK))
 
 
-def marked(raw: bytes, marks: Marks) -> bytes:
-    """Return the message, cleaned before, with its marks."""
+def marked(raw: bytes, marks: Marks, is_cut: bool = False) -> bytes:
+    """Return the message, cleaned before, with its marks.
+
+    is_cut: it goes on; if its header does too, the marks stand first, for it may end within a line.
+    """
     lines = lines_of(raw)
     end = header_end(lines)
     whole = has_header(lines, end)
     if whole:
         at = block_end(lines, end)
+        if is_cut and at == len(lines):
+            at = block_start(lines, end)
     elif found := FROM_LINE.match(lines):
         at = found.end()
     else:

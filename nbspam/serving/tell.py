@@ -123,11 +123,26 @@ class Learner:
             try:
                 changed = await loop.run_in_executor(self._thread, self._obey, told)
             except Exception as error:  # noqa: BLE001 (each client is told)
-                for _, done in batch:
-                    done.set_exception(error)
+                if len(batch) > 1:  # what one asks for shall not fail the others: one by one
+                    for one in batch:
+                        await self._obey_one(*one)
+                elif not batch[0][1].done():
+                    batch[0][1].set_exception(error)
                 continue
             for (_, done), new in zip(batch, changed, strict=True):
-                done.set_result(new)
+                if not done.done():  # its client has gone
+                    done.set_result(new)
+
+    async def _obey_one(self, told: Told, done: "asyncio.Future[bool]") -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            (new,) = await loop.run_in_executor(self._thread, self._obey, [told])
+        except Exception as error:  # noqa: BLE001 (its client is told)
+            if not done.done():
+                done.set_exception(error)
+            return
+        if not done.done():
+            done.set_result(new)
 
     async def close(self) -> None:
         """Finish what was begun."""

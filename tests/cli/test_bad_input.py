@@ -353,3 +353,18 @@ def test_a_name_that_would_break_the_line_does_not(nbspam, assert_sentence, tmp_
     name = str(tmp_path / "no\nsuch\x1b[31mfile\x85")
     assert_sentence(nbspam(command, name, "-m", tmp_path / "model.json"), "such")
     assert_sentence(nbspam("classify", "-", "-m", name), "such")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train", "--update", "--ham", "-", "--spam", "-"),
+        ("classify", "-", "-"),
+        ("forget", "-", "--spam", "-"),
+    ],
+)
+def test_standard_input_is_named_once(nbspam, assert_sentence, model, arguments):
+    before = model.read_bytes()
+    found = nbspam(*arguments, "-m", model, stdin=b"Subject: x\n\ny\n")
+    assert_sentence(found, "standard input", code=2)
+    assert before == model.read_bytes()

@@ -150,3 +150,23 @@ def test_a_missing_source_is_told(nbspam, model, tmp_path, assert_sentence):
     before = model.read_bytes()
     assert_sentence(nbspam("forget", tmp_path / "none", "-m", model), tmp_path / "none")
     assert before == model.read_bytes()
+
+
+def test_what_the_ledger_names_is_forgotten_there_too(nbspam, model):
+    """Else it would name messages that the counts no longer have."""
+    before = model.read_bytes().partition(b'"tokens"')[2]
+    assert nbspam("train", "--update", "--spam", "-", "-m", model, stdin=MAIL).code == 0
+    assert nbspam("forget", "--no-ledger", "--spam", "-", "-m", model, stdin=MAIL).code == 0
+    assert before == model.read_bytes().partition(b'"tokens"')[2]
+    assert nbspam("model", "check", "-m", model).code == 0
+
+
+def test_a_message_that_only_looks_learned_is_left_alone(nbspam, model):
+    """Its words are in messages that the ledger names; all messages are named."""
+    assert nbspam("train", "--update", "--spam", "-", "-m", model, stdin=MAIL).code == 0
+    before = model.read_bytes()
+    twin = MAIL.replace(b"Message-ID: <", b"Message-ID: <", 1) + b"\n"
+    twin = b"\n".join(line for line in twin.split(b"\n") if not line.startswith(b"Message-ID"))
+    assert nbspam("forget", "--no-ledger", "--spam", "-", "-m", model, stdin=twin).code == 0
+    assert nbspam("model", "check", "-m", model).code == 0
+    assert before == model.read_bytes()

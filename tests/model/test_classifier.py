@@ -101,6 +101,17 @@ def test_batches_of_any_size_keep_the_order_and_the_scores(monkeypatch, messages
     assert [(known, learned.classifier.score(known.tokens)) for known in given_] == found
 
 
+def test_a_batch_that_breaks_off_comes_before_the_failure():
+    def source():
+        yield Known(1, {"prize"})
+        raise ValueError("broken")
+
+    coming = learn().classifier.in_batches(source())
+    assert next(coming).number == 1
+    with pytest.raises(ValueError, match="broken"):
+        next(coming)
+
+
 def test_a_token_counts_once_however_often_it_stands():
     classifier = learn().classifier
     assert classifier.score(["prize"]) == classifier.score(["prize", "prize", "prize"])

@@ -114,6 +114,18 @@ def test_ten_thousand_headers():
     assert block + LINE + b"\n\nbody" == passed(block + b"\nbody")
 
 
+def test_a_header_that_goes_on_is_marked_at_its_beginning():
+    raw = b"Subject: x\r\nX-Long: aaa"
+    mark = f"X-Nbspam: {VERDICT}\r\n".encode()
+    assert marked(raw, PLAIN, is_cut=True) == mark + raw
+    assert marked(FROM + raw, PLAIN, is_cut=True) in (
+        FROM + mark + raw,
+        FROM + mark[:-2] + b"\n" + raw,
+    )
+    whole = b"Subject: x\n\nbody"
+    assert marked(whole, PLAIN, is_cut=True) == marked(whole, PLAIN)
+
+
 # Properties
 
 

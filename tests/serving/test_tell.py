@@ -121,7 +121,7 @@ def test_what_comes_during_a_save_shares_the_next():
 
 
 def test_a_failure_is_told_to_each_and_ends_nothing():
-    failures = [ModelError("model.json: cannot be written")]
+    failures = [ModelError("model.json: cannot be written")] * 3  # both together, then each
 
     def fail(told):
         if failures:
@@ -157,3 +157,23 @@ def test_the_end_waits_for_what_is_being_learned():
 
     asyncio.run(main())
     assert len(done) == 1
+
+
+def test_one_that_cannot_be_obeyed_fails_alone():
+    """What was told together is then obeyed one by one."""
+
+    def picky(told):
+        if any(one.is_spam is False for one in told):
+            raise ModelError("model.json: has no ham; try spam")
+        return [True] * len(told)
+
+    async def tell() -> list[object]:
+        learner = Learner(picky)
+        told = [Told(NEW, True), Told(NEW, False), Told(NEW, None)]
+        found = await asyncio.gather(*map(learner, told), return_exceptions=True)
+        await learner.close()
+        return found
+
+    first, second, third = asyncio.run(tell())
+    assert (first, third) == (True, True)
+    assert isinstance(second, ModelError)
