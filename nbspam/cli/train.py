@@ -85,9 +85,9 @@ def command(
     model that has not seen it (leave-one-out).
 
     --update adds to the model, or makes it.  The model remembers what it has learned: a message is
-    brought up to the number of times that the sources have it, never above, and one that was learned
-    in another class is moved.  So the same line can run every night.  One message from standard
-    input is learned in silence.
+    brought up to the number of times that the sources have it, never above, and one that was
+    learned in another class is moved.  So the same line can run every night.  One message from
+    standard input is learned in silence.
 
     \b
     Examples:
