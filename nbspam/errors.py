@@ -38,7 +38,7 @@ _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 def one_line(text: str) -> str:
     """Return a text without what would break its line, or command a terminal: names may hold it."""
-    return _UNSEEN.sub(" ", text)
+    return _UNSEEN.sub("\ufffd", text)
 
 
 class NbspamError(Exception):

@@ -92,26 +92,22 @@ def _take_all(digests: bool, raws: list[Raw]) -> list[tuple[str | None, str]]:
 
 
 def _batches(raws: Iterator[Raw]) -> Iterator[list[Raw]]:
+    """Yield the messages in batches; what was read before a failure comes before it."""
     batch: list[Raw] = []
     size = 0
-    failure: Exception | None = None
-    while True:
-        try:
-            raw = next(raws)
-        except StopIteration:
-            break
-        except Exception as error:  # noqa: BLE001 (told after what was read before it)
-            failure = error
-            break
-        batch.append(raw)
-        size += 0 if isinstance(raw.content, Path) else len(raw.content)
-        if len(batch) == _BATCH or size > _BATCH_BYTES:
+    try:
+        for raw in raws:
+            batch.append(raw)
+            size += 0 if isinstance(raw.content, Path) else len(raw.content)
+            if len(batch) == _BATCH or size > _BATCH_BYTES:
+                yield batch
+                batch, size = [], 0
+    except Exception:
+        if batch:
             yield batch
-            batch, size = [], 0
+        raise
     if batch:
         yield batch
-    if failure is not None:
-        raise failure
 
 
 def _in_order(function: Callable[[A], B], items: Iterator[A], jobs: int) -> Iterator[tuple[A, B]]:

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from nbspam.reading.raw import Raw
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.tokens.text import TRIPLE
 from nbspam.tokens.tokenizer import message_tokens
-from nbspam.workers import token_sets
+from nbspam.workers import Taken, token_sets
 
 _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
@@ -151,11 +151,12 @@ def command(
         chosen = cut_offs(lookup.head)
         if exit_code:
             _check_positive(lookup.head)
-        for raw, tokens, _ in classifier.in_batches(token_sets(raws, skips, jobs)):
-            score = classifier.score(tokens)
-            called = verdict(lookup.head, score, chosen)
-            click.echo(_line(raw, score, called, lookup.head, form))
-            last = _code(lookup.head, called)
+        with _progress(sources) as shown:
+            for raw, tokens, _ in classifier.in_batches(shown(token_sets(raws, skips, jobs))):
+                score = classifier.score(tokens)
+                called = verdict(lookup.head, score, chosen)
+                click.echo(_line(raw, score, called, lookup.head, form))
+                last = _code(lookup.head, called)
     tell(skips)
     if not exit_code:
         return ExitCode.DONE
@@ -183,11 +184,27 @@ def _check_positive(head: Head) -> None:
 
 def _opened(model: Path, sources: tuple[str, ...]) -> Lookup:
     """Return the open model; for what may be many messages, with an index of its tokens."""
-    if all(source == STDIN or _is_small(Path(source)) for source in sources):
+    if _are_few(sources):
         return Lookup(model)
     from nbspam.model.index import Index
 
     return Index(model)
+
+
+@contextlib.contextmanager
+def _progress(sources: tuple[str, ...]) -> Iterator[Callable[[Iterator[Taken]], Iterator[Taken]]]:
+    """Show on a terminal how far long work has come, where the verdicts go elsewhere."""
+    if _are_few(sources) or sys.stdout.isatty():
+        yield iter
+        return
+    from nbspam.evaluation.progress import progress
+
+    with progress(False, sources) as shown:
+        yield shown
+
+
+def _are_few(sources: tuple[str, ...]) -> bool:
+    return all(source == STDIN or _is_small(Path(source)) for source in sources)
 
 
 def _is_small(path: Path) -> bool:

@@ -46,7 +46,7 @@ from nbspam.workers import token_sets
 @click.option(
     "--ledger/--no-ledger",
     default=True,
-    help="Remember which messages were learned, so that each is learned once. [default: ledger]",
+    help="Remember which messages were learned, for --update and forget. [default: ledger]",
 )
 @click.option(
     "--seen",

@@ -17,7 +17,8 @@ from nbspam.evaluation.metrics import (
     figures,
 )
 from nbspam.evaluation.protocols import Evaluation, Outcome, worst_mistakes
-from nbspam.model.verdict import UNSURE, CutOffs, fields
+from nbspam.model.head import UNSURE
+from nbspam.model.verdict import CutOffs, fields
 
 T = TypeVar("T")
 

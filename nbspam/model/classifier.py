@@ -79,28 +79,9 @@ class Classifier:
 
     def in_batches(self, messages: Iterable[M]) -> Iterator[M]:
         """Yield messages with their tokens looked up: one walk through the model for many."""
-        batch: list[M] = []
-        tokens: set[str] = set()
-        failure: Exception | None = None
-        coming = iter(messages)
-        while True:
-            try:
-                message = next(coming)
-            except StopIteration:
-                break
-            except Exception as error:  # noqa: BLE001 (told after what was read before it)
-                failure = error
-                break
-            batch.append(message)
-            tokens.update(message.tokens)
-            if len(batch) == _BATCH_MESSAGES or len(tokens) > _BATCH_TOKENS:
-                self.prepare(tokens)
-                yield from batch
-                batch, tokens = [], set()
-        self.prepare(tokens)
-        yield from batch
-        if failure is not None:
-            raise failure
+        for batch, tokens in _batches(messages):
+            self.prepare(tokens)
+            yield from batch
 
     def weights(self, row: tuple[int, ...]) -> tuple[float, ...]:
         """Return a token's weights, in nats.
@@ -150,6 +131,23 @@ class Classifier:
             for i in range(len(self.speakers))
         )
         return score_of_evidence(head, evidences, self._offsets)
+
+
+def _batches(messages: Iterable[M]) -> Iterator[tuple[list[M], set[str]]]:
+    """Yield messages in batches, with their tokens; what was read before a failure comes first."""
+    batch: list[M] = []
+    tokens: set[str] = set()
+    try:
+        for message in messages:
+            batch.append(message)
+            tokens.update(message.tokens)
+            if len(batch) == _BATCH_MESSAGES or len(tokens) > _BATCH_TOKENS:
+                yield batch, tokens
+                batch, tokens = [], set()
+    except Exception:
+        yield batch, tokens
+        raise
+    yield batch, tokens
 
 
 def undecided(head: Head) -> Score:

@@ -18,6 +18,7 @@ VERSION = 1
 BERNOULLI = "bernoulli"  # the textbook rule, and its plain posterior
 EVIDENCE = "evidence"  # views of the same weights, blended and calibrated
 SCORINGS = (EVIDENCE, BERNOULLI)
+UNSURE = "unsure"  # the verdict that is no class
 # Where the calibration began; `train --update` refines it, whatever it was.
 TRAINING = "training"  # fitted to every training message, each left out
 MERGING = "merging"  # put together from the calibrations of models that were merged
@@ -141,6 +142,7 @@ def _load(fields: dict[str, Any]) -> Head:
         and all(isinstance(name, str) and name and normal_label(name) == name for name in classes),
         "no list of two class names or more, each fit to stand in a line",
     )
+    _require(UNSURE not in classes, f"a class called {UNSURE!r}, which is a verdict")
     _require(_are_counts(messages, len(classes)), "no message count per class")
     alpha, prior, positive = fields["alpha"], fields["prior"], fields["positive"]
     _require(_is_number(alpha) and ALPHA_MIN <= alpha <= ALPHA_LIMIT, "an alpha out of bounds")

@@ -37,6 +37,7 @@ _BLOCK = 8 << 10
 _PROBE = 256
 _MANY = 20  # tokens looked for in one block
 _COPIED = 1 << 20  # bytes copied at a time
+_COUNT = rb"(?:0|[1-9]\d{0,15})"  # as JSON writes it
 LINE_LIMIT = 1 << 13  # bytes; the tokenizer's longest token is far shorter
 
 
@@ -71,7 +72,7 @@ class Lookup:
             raise
         width = len(self.head.classes)
         self._line = re.compile(
-            rb' ?"(?:[^"\\\n]|\\.)*": \[(\d{1,16}(?:, \d{1,16}){%d})\],?' % (width - 1)
+            rb' ?"(?:[^"\\\n]|\\.)*": \[(%b(?:, %b){%d})\],?' % (_COUNT, _COUNT, width - 1)
         )
 
     def __enter__(self) -> "Lookup":
@@ -230,7 +231,7 @@ class Lookup:
             if row is not None:
                 return row
             row = tuple(map(int, match[1].split(b", ")))
-            if all(c <= n for c, n in zip(row, self.head.messages, strict=True)):
+            if any(row) and all(c <= n for c, n in zip(row, self.head.messages, strict=True)):
                 self._parsed[match[1]] = row
                 return row
         text = line[:80].decode("utf-8", "replace")

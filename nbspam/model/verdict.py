@@ -5,9 +5,7 @@ from typing import Any, NamedTuple
 
 from nbspam.errors import OptionError
 from nbspam.model.classifier import Score, logit
-from nbspam.model.head import Head
-
-UNSURE = "unsure"
+from nbspam.model.head import UNSURE, Head
 
 
 class CutOffs(NamedTuple):

@@ -1,13 +1,9 @@
 """The rows and files that could not be read: skipped, counted, and named at the end."""
 
-import re
-
-from nbspam.errors import SourceError
+from nbspam.errors import SourceError, one_line
 
 # Enough to see what is wrong; a log of a million bad rows helps nobody.
 NAMED_LIMIT = 10
-# A file's name, or a path in an index, may hold line ends and what commands a terminal.
-_NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class Skips:
@@ -22,14 +18,14 @@ class Skips:
         """Note that `source` was skipped; raises SourceError under `strict`."""
         if self.strict:
             sentence = f"{source}: {reason}; mend it, or leave out --strict to skip it"
-            raise SourceError(_NOT_SHOWN.sub("\ufffd", sentence))
+            raise SourceError(sentence)
         self.note(source, reason)
 
     def note(self, source: str, reason: str) -> None:
         """Note that `source` was passed over, which is no error even under `strict`."""
         self.count += 1
         if len(self.named) < NAMED_LIMIT:
-            self.named.append(_NOT_SHOWN.sub("\ufffd", f"{source}: {reason}"))
+            self.named.append(one_line(f"{source}: {reason}"))
 
     def report(self) -> list[str]:
         """Return the lines to show the user at the end; empty when nothing was skipped."""

@@ -9,16 +9,16 @@ scores 9.6, one of 0.01 scores 0.4.
 for BAYES_99 finds it.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from nbspam import __version__
+from nbspam.errors import one_line
 from nbspam.model.classifier import Classifier, Score, logit
 from nbspam.model.explanation import explain
-from nbspam.model.head import Head
-from nbspam.model.verdict import UNSURE, CutOffs, verdict
+from nbspam.model.head import UNSURE, Head
+from nbspam.model.verdict import CutOffs, verdict
 from nbspam.reading.header import MARK
 from nbspam.reading.message import parse
 from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
@@ -46,9 +46,6 @@ _REPORTED = 15  # words in a report; mail readers show it as a header
 _ENDS = (0.01, 0.05, 0.20, 0.40, 0.60, 0.80, 0.95, 0.99)
 _BAYES = ("00", "05", "20", "40", "50", "60", "80", "95", "99")
 _VERY_SURE = 0.999
-
-# What would break a line of the report, or command a terminal.
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 class Judged(NamedTuple):
@@ -148,7 +145,7 @@ def report(classifier: Classifier, tokens: Sequence[str], judged: Judged) -> str
     ]
     for word in shown:
         seen = ", ".join(f"{name} {n}" for name, n in zip(classes, word.counts, strict=True))
-        lines.append(f"{word.share:+8.3f}  {_UNSEEN.sub(' ', word.token)}  ({seen})")
+        lines.append(f"{word.share:+8.3f}  {one_line(word.token)}  ({seen})")
     rest = found.total - sum(word.share for word in shown)
     lines.append(f"{rest:+8.3f}  all else")
     return "\n".join(lines) + "\n"

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from nbspam.errors import ModelError
 from nbspam.model.head import Head
-from nbspam.model.ledger import digest_of
 from nbspam.model.lookup import Lookup
 from nbspam.model.settings import Settings
 from nbspam.model.update import Lessons, forget, learn
-from nbspam.reading.message import parse
-from nbspam.reading.raw import HAM
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.reading.raw import HAM, Raw
+from nbspam.reading.skips import Skips
+from nbspam.reading.sources import STDIN
+from nbspam.workers import token_sets
 
 
 class Told(NamedTuple):
@@ -36,11 +36,12 @@ def obey(path: Path, told: list[Told]) -> list[bool]:
     Returns of each whether it changed anything: a message that was known as what it is said to be
     did not, nor one to be forgotten that was never learned.  Raises ModelError.
     """
-    waiting = {}
-    for number, one in enumerate(told):
-        message = parse(one.message)
-        tokens = sorted(message_tokens(message))
-        waiting[number] = _Known(one, tokens, digest_of(tokens, message.headers))
+    raws = [Raw(STDIN, None, one.message) for one in told]
+    taken = token_sets(raws, Skips(), digests=True)
+    waiting = {
+        number: _Known(one, found.tokens, found.digest)
+        for number, (one, found) in enumerate(zip(told, taken, strict=True))
+    }
     changed = [False] * len(told)
     while waiting:
         # What is said of the same message twice is done twice, one after the other.
@@ -116,33 +117,30 @@ class Learner:
         return await done
 
     async def _go_on(self) -> None:
-        loop = asyncio.get_running_loop()
         while self._waiting:
             batch, self._waiting = self._waiting, []
-            told = [one for one, _ in batch]
-            try:
-                changed = await loop.run_in_executor(self._thread, self._obey, told)
-            except Exception as error:  # noqa: BLE001 (each client is told)
-                if len(batch) > 1:  # what one asks for shall not fail the others: one by one
-                    for one in batch:
-                        await self._obey_one(*one)
-                elif not batch[0][1].done():
-                    batch[0][1].set_exception(error)
-                continue
-            for (_, done), new in zip(batch, changed, strict=True):
-                if not done.done():  # its client has gone
-                    done.set_result(new)
+            await self._settle(batch)
 
-    async def _obey_one(self, told: Told, done: "asyncio.Future[bool]") -> None:
+    async def _settle(self, batch: "list[tuple[Told, asyncio.Future[bool]]]") -> None:
+        """Obey some together; what one of them asks for and cannot have fails it alone."""
         loop = asyncio.get_running_loop()
+        told = [one for one, _ in batch]
+        failure, changed = None, [False] * len(batch)
         try:
-            (new,) = await loop.run_in_executor(self._thread, self._obey, [told])
+            changed = await loop.run_in_executor(self._thread, self._obey, told)
         except Exception as error:  # noqa: BLE001 (its client is told)
-            if not done.done():
-                done.set_exception(error)
+            failure = error
+        if failure and len(batch) > 1:
+            for one in batch:
+                await self._settle([one])
             return
-        if not done.done():
-            done.set_result(new)
+        for (_, done), new in zip(batch, changed, strict=True):
+            if done.done():  # its client has gone
+                continue
+            if failure:
+                done.set_exception(failure)
+            else:
+                done.set_result(new)
 
     async def close(self) -> None:
         """Finish what was begun."""

@@ -5,6 +5,7 @@ import lzma
 import re
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 
@@ -221,3 +222,24 @@ def test_a_compressed_message_on_standard_input_is_read_as_it_is(model):
         for given in (text, gzip.compress(text), lzma.compress(text), bz2.compress(text))
     }
     assert len(answers) == 1
+
+
+def test_long_work_shows_progress_on_a_terminal_and_only_there(
+    nbspam, model, tmp_path, monkeypatch
+):
+    """Where the verdicts go elsewhere; they are the same with it."""
+    source = tmp_path / "many.tsv"
+    source.write_text("".join(f"ham\tlunch at noon {i}\n" for i in range(20)), encoding="utf-8")
+    quiet = nbspam("classify", source, "-m", model)
+    assert quiet.err == ""
+    monkeypatch.setattr("nbspam.cli.classify._SMALL", 0)
+    used = []
+
+    @contextmanager
+    def progress(silent, sources):
+        used.append((silent, list(sources)))
+        yield iter
+
+    monkeypatch.setattr("nbspam.evaluation.progress.progress", progress)
+    assert nbspam("classify", source, "-m", model) == quiet
+    assert used == [(False, [str(source)])]

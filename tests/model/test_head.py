@@ -68,3 +68,11 @@ def test_the_positive_class_has_an_index():
 def test_what_is_no_head_is_refused(fields):
     with pytest.raises(HeadError, match="not an nbspam model"):
         load_head(fields)
+
+
+def test_a_class_that_is_called_as_the_verdict_of_none_is_refused():
+    head = learn([("ham", {"a"}), ("spam", {"b"})]).fit.head
+    fields = json.loads(dump_head(head).rstrip().rstrip(",") + "}")
+    fields["classes"][0] = "unsure"
+    with pytest.raises(HeadError, match="unsure"):
+        load_head(fields)

@@ -11,7 +11,7 @@ from small_models import MESSAGES, assert_one_sentence, big, labelled_tokens, le
 
 from nbspam.errors import ModelError
 from nbspam.model import lookup as lookup_module
-from nbspam.model.json_file import write_model
+from nbspam.model.json_file import read_model, write_model
 from nbspam.model.lookup import Lookup
 from nbspam.model.settings import Settings, empty_head
 
@@ -432,3 +432,14 @@ def test_a_damaged_line_of_the_ledger_that_is_read_is_refused(tmp_path, row):
             assert_one_sentence(error, path, "damaged")
         else:  # no line of this digest; nor is it taken for another
             assert lookup.learned([digest]) == {}
+
+
+@pytest.mark.parametrize("counts", [b"[0, 0]", b"[00, 1]", b"[1, 01]"])
+def test_counts_that_reading_the_whole_refuses_are_refused_in_place(model, counts):
+    text = model.read_bytes()
+    assert text.count(b'"free": [1, 1]') == 1
+    model.write_bytes(text.replace(b'"free": [1, 1]', b'"free": ' + counts))
+    with pytest.raises(ModelError, match="damaged"):
+        looked_up(model, ["free"])
+    with pytest.raises(ModelError):
+        read_model(model)

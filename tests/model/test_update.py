@@ -13,14 +13,14 @@ from nbspam.model import update as update_module
 from nbspam.model.classifier import Classifier
 from nbspam.model.corpus import Corpus
 from nbspam.model.derived import counts_of_counts
-from nbspam.model.head import with_bias
+from nbspam.model.head import UNSURE, with_bias
 from nbspam.model.json_file import read_model, write_model
 from nbspam.model.ledger import digest_of
 from nbspam.model.lookup import Lookup
 from nbspam.model.settings import Settings
 from nbspam.model.training import fit, token_counts
 from nbspam.model.update import Change, Lessons, forget, learn
-from nbspam.model.verdict import UNSURE, CutOffs, verdict
+from nbspam.model.verdict import CutOffs, verdict
 
 HAM, SPAM = "ham", "spam"
 

@@ -3,10 +3,11 @@
 Not part of the test suite: it needs atheris (`pip install atheris`) beside nbspam.  A target is
 run from the root of the repository for as many seconds as one likes:
 
-    PYTHONPATH=. python fuzz/mail.py CORPUS -max_total_time=600
+    PYTHONPATH=. python tests/fuzz/mail.py CORPUS -max_total_time=600
 
 CORPUS is a folder that the run fills with inputs that reach new code, and begins with the next
-time.  An input that fails is written to crash-…, and `python fuzz/mail.py crash-…` runs it again.
+time.  An input that fails is written to crash-…, and `python tests/fuzz/mail.py crash-…` runs it
+again.
 """
 
 import sys

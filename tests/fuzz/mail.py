@@ -1,6 +1,6 @@
 """Any bytes are a message with tokens: they parse, and every token can be written and printed.
 
-PYTHONPATH=. python fuzz/mail.py CORPUS -max_total_time=600
+PYTHONPATH=. python tests/fuzz/mail.py CORPUS -max_total_time=600
 """
 
 import io
@@ -17,7 +17,7 @@ with atheris.instrument_imports(include=["nbspam"]):
     from nbspam.tokens.tokenizer import message_tokens
 
 LONGEST = 200  # characters of a token
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SEEDS = [
     *(ROOT / "sample_data").rglob("*.eml"),
     *(ROOT / "tests" / "golden").rglob("*.eml"),

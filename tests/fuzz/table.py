@@ -2,7 +2,7 @@
 
 The input's first byte chooses the file's ending, the rest is the file.
 
-PYTHONPATH=. python fuzz/table.py CORPUS -max_total_time=600
+PYTHONPATH=. python tests/fuzz/table.py CORPUS -max_total_time=600
 """
 
 import gzip

@@ -1,6 +1,6 @@
 """Any file is a model that scores, or is refused in one sentence; read whole or in place.
 
-PYTHONPATH=. python fuzz/model.py CORPUS -max_total_time=600
+PYTHONPATH=. python tests/fuzz/model.py CORPUS -max_total_time=600
 """
 
 import math
