@@ -244,9 +244,9 @@ def mails(
 
 def make_large(path: Path, tokens: int = 1_000_000) -> None:
     """Write a model of invented tokens."""
-    from nbspam.model.head import with_bias
-    from nbspam.model.json_file import write_model
-    from nbspam.model.settings import Settings, empty_head
+    from nbspam.learning.settings import Settings, empty_head
+    from nbspam.store.metadata import with_bias
+    from nbspam.store.model_file import write_model
 
     rows = [
         (f"token{i * 7919 % tokens:07}", ((1, 2), (3, 1), (0, 1))[i % 3]) for i in range(tokens)

@@ -16,12 +16,12 @@ import numpy as np
 from nbspam.evaluation.metrics import figures
 from nbspam.evaluation.protocols import online, train_first
 from nbspam.evaluation.report import compute
-from nbspam.model.corpus import Corpus
-from nbspam.model.settings import Settings
-from nbspam.model.training import fit, left_out_scores
-from nbspam.model.verdict import CutOffs
+from nbspam.learning.batch import fit, left_out_scores
+from nbspam.learning.corpus import Corpus
+from nbspam.learning.settings import Settings
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, labelled
+from nbspam.scoring.verdict import CutOffs
 from nbspam.workers import token_sets
 
 BATCH = 100

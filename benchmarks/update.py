@@ -19,9 +19,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from nbspam.model.head import with_bias
-from nbspam.model.json_file import write_model
-from nbspam.model.settings import Settings, empty_head
+from nbspam.learning.settings import Settings, empty_head
+from nbspam.store.metadata import with_bias
+from nbspam.store.model_file import write_model
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 HAM, SPAM = 40_000, 35_000

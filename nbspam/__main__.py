@@ -14,7 +14,7 @@ def main() -> None:
     """Run the program; what it cannot even be loaded for is one sentence as well."""
     gc.set_threshold(_LOOKED_AT, 50, 50)
     try:
-        from nbspam.cli import main as run
+        from nbspam.cli.program import main as run
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (click is missing, a file damaged)
         from nbspam.serving.passage import bug_or_missing, fail
 

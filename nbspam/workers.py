@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from nbspam.errors import NbspamError, SourceError
-from nbspam.reading.raw import Raw
+from nbspam.reading.raw_message import Raw
 from nbspam.reading.skips import Skips
 from nbspam.tokens.tokenizer import message_tokens
 
@@ -74,7 +74,7 @@ def _take(raw: Raw, digests: bool) -> tuple[list[str] | None, str]:
     tokens = sorted(message_tokens(message))
     if not digests:
         return tokens, ""
-    from nbspam.model.ledger import digest_of
+    from nbspam.learning.ledger import digest_of
 
     return tokens, digest_of(tokens, message.headers)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nbspam import workers
 from nbspam.errors import NbspamError, SourceError
-from nbspam.reading.raw import Raw
+from nbspam.reading.raw_message import Raw
 from nbspam.reading.skips import Skips
 from nbspam.tokens.tokenizer import message_tokens
 from nbspam.workers import token_sets
@@ -131,7 +131,7 @@ def test_processes_end_with_their_parent():
     script = (
         "import os, signal, sys, time\n"
         "from nbspam import workers\n"
-        "from nbspam.reading.raw import Raw\n"
+        "from nbspam.reading.raw_message import Raw\n"
         "from nbspam.reading.skips import Skips\n"
         "workers._ALONE, workers._BATCH = 1, 1\n"
         "raws = (Raw('x', None, 'a text') for _ in range(100_000))\n"

@@ -22,14 +22,14 @@ from nbspam.cli.options import (
     tell_one_sided,
 )
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode, one_line
-from nbspam.model.classifier import Classifier, Score
-from nbspam.model.head import Head
-from nbspam.model.lookup import Lookup
-from nbspam.model.verdict import CutOffs, fields, verdict
-from nbspam.reading.header import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
+from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, parse
-from nbspam.reading.raw import Raw
+from nbspam.reading.raw_message import Raw
 from nbspam.reading.sources import STDIN, any_kind
+from nbspam.scoring.classifier import Classifier, Score
+from nbspam.scoring.verdict import CutOffs, fields, verdict
+from nbspam.store.lookup import Lookup
+from nbspam.store.metadata import Head
 from nbspam.tokens.text import TRIPLE
 from nbspam.tokens.tokenizer import message_tokens
 from nbspam.workers import Taken, token_sets
@@ -186,7 +186,7 @@ def _opened(model: Path, sources: tuple[str, ...]) -> Lookup:
     """Return the open model; for what may be many messages, with an index of its tokens."""
     if _are_few(sources):
         return Lookup(model)
-    from nbspam.model.index import Index
+    from nbspam.store.index import Index
 
     return Index(model)
 
@@ -197,7 +197,7 @@ def _progress(sources: tuple[str, ...]) -> Iterator[Callable[[Iterator[Taken]], 
     if _are_few(sources) or sys.stdout.isatty():
         yield iter
         return
-    from nbspam.evaluation.progress import progress
+    from nbspam.cli.progress import progress
 
     with progress(False, sources) as shown:
         yield shown
@@ -264,7 +264,7 @@ def _pass(
         called = verdict(head, score, chosen)
         evidence = None
         if n_words:
-            from nbspam.model.explanation import explain
+            from nbspam.scoring.explanation import explain
 
             words = explain(classifier, tokens).words
             # Letter triples say nothing to a reader.

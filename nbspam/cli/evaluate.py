@@ -111,12 +111,12 @@ def command(
     cut_offs = cut_offs_for(None)
     reading, skips = reading_of(options)
 
+    from nbspam.cli.progress import progress
     from nbspam.evaluation import protocols, report
     from nbspam.evaluation.plot import check_plot, draw
-    from nbspam.evaluation.progress import progress
-    from nbspam.model.classifier import Classifier
-    from nbspam.model.corpus import Corpus
-    from nbspam.model.index import Index
+    from nbspam.learning.corpus import Corpus
+    from nbspam.scoring.classifier import Classifier
+    from nbspam.store.index import Index
     from nbspam.workers import token_sets
 
     settings = settings_of(options)

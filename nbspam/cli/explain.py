@@ -19,14 +19,14 @@ from nbspam.cli.options import (
     tell_one_sided,
 )
 from nbspam.errors import OptionError, SourceError
-from nbspam.model.classifier import Classifier
-from nbspam.model.explanation import Explanation, Word, explain
-from nbspam.model.head import BERNOULLI, Head
-from nbspam.model.lookup import Lookup
-from nbspam.model.verdict import fields, verdict
-from nbspam.reading.raw import Raw
+from nbspam.reading.raw_message import Raw
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
+from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.explanation import Explanation, Word, explain
+from nbspam.scoring.verdict import fields, verdict
+from nbspam.store.lookup import Lookup
+from nbspam.store.metadata import BERNOULLI, Head
 from nbspam.tokens.text import TRIPLE
 from nbspam.tokens.tokenizer import message_tokens
 
@@ -189,7 +189,7 @@ def _word(word: Word, head: Head) -> dict[str, Any]:
 
 def _print_words(model: Path, top: int, form: str) -> None:
     """Print the words that speak most strongly for each class."""
-    from nbspam.model.json_file import read_model
+    from nbspam.store.model_file import read_model
 
     whole = read_model(model)
     head = whole.head

@@ -21,8 +21,8 @@ from nbspam.cli.options import (
     tell,
 )
 from nbspam.errors import OptionError
-from nbspam.model.update import forget
-from nbspam.reading.raw import Raw
+from nbspam.learning.update import forget
+from nbspam.reading.raw_message import Raw
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
 from nbspam.workers import token_sets

@@ -10,13 +10,14 @@ from typing import Any, TypeVar
 import click
 
 from nbspam.errors import OptionError
-from nbspam.model.head import ALPHA_LIMIT, ALPHA_MIN, EVIDENCE, Head
-from nbspam.model.settings import Settings
-from nbspam.model.verdict import CutOffs
-from nbspam.reading.raw import HAM, SPAM, Raw, normal_label
+from nbspam.labels import HAM, SPAM, normal_label
+from nbspam.learning.settings import Settings
+from nbspam.reading.raw_message import Raw
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, labelled, unlabelled
 from nbspam.reading.tables import TableOptions
+from nbspam.scoring.verdict import CutOffs
+from nbspam.store.metadata import ALPHA_LIMIT, ALPHA_MIN, EVIDENCE, Head
 from nbspam.workers import all_cores
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -24,17 +24,17 @@ from nbspam.cli.options import (
     settings_of,
     tell,
 )
+from nbspam.cli.progress import progress
 from nbspam.errors import OptionError
-from nbspam.evaluation.progress import progress
-from nbspam.model.classifier import Score
-from nbspam.model.corpus import Corpus
-from nbspam.model.json_file import ModelExistsError, already_there, write_model
-from nbspam.model.lookup import Lookup
-from nbspam.model.settings import Settings
-from nbspam.model.update import Change, Lessons, learn
-from nbspam.model.verdict import CutOffs, verdict
+from nbspam.learning.corpus import Corpus
+from nbspam.learning.settings import Settings
+from nbspam.learning.update import Change, Lessons, learn
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
+from nbspam.scoring.classifier import Score
+from nbspam.scoring.verdict import CutOffs, verdict
+from nbspam.store.lookup import Lookup
+from nbspam.store.model_file import ModelExistsError, already_there, write_model
 from nbspam.workers import token_sets
 
 
@@ -168,7 +168,7 @@ def _fit(
     quiet: bool,
 ) -> None:
     """Learn from all messages at once, write the model and say what to expect of it."""
-    from nbspam.model.training import fit, left_out_scores, token_counts, with_cut_off
+    from nbspam.learning.batch import fit, left_out_scores, token_counts, with_cut_off
 
     fitted = fit(corpus, corpus.labels, settings, corpus.is_trace())
     if limit is not None:

@@ -7,14 +7,14 @@ import numpy as np
 
 from nbspam.bayes.matrix import Presence
 from nbspam.errors import OptionError, SourceError, TrainingError
-from nbspam.model.classifier import Classifier, Score
-from nbspam.model.corpus import Corpus
-from nbspam.model.explanation import Word, explain
-from nbspam.model.head import Head
-from nbspam.model.learner import Learner
-from nbspam.model.settings import Settings, class_names, empty_head
-from nbspam.model.training import Fit, fit, matrix_scores, token_counts
-from nbspam.model.verdict import CutOffs, verdict
+from nbspam.learning.batch import Fit, fit, matrix_scores, token_counts
+from nbspam.learning.corpus import Corpus
+from nbspam.learning.online import Learner
+from nbspam.learning.settings import Settings, class_names, empty_head
+from nbspam.scoring.classifier import Classifier, Score
+from nbspam.scoring.explanation import Word, explain
+from nbspam.scoring.verdict import CutOffs, verdict
+from nbspam.store.metadata import Head
 from nbspam.workers import Taken
 
 TELLING_WORDS = 8  # kept of each mistake

@@ -17,8 +17,8 @@ from nbspam.evaluation.metrics import (
     figures,
 )
 from nbspam.evaluation.protocols import Evaluation, Outcome, worst_mistakes
-from nbspam.model.head import UNSURE
-from nbspam.model.verdict import CutOffs, fields
+from nbspam.labels import UNSURE
+from nbspam.scoring.verdict import CutOffs, fields
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ import re
 from typing import NamedTuple
 
 from nbspam.reading.charsets import decode
-from nbspam.reading.header import is_known, unmarked
+from nbspam.reading.marks import is_known, unmarked
 
 # Bounds.  A spammer chooses the input, so each is a limit on time and memory that no real
 # mail of the corpora comes near (deepest nesting 5, most parts 40, longest header block 21 KB).

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from nbspam.errors import SourceError
+from nbspam.labels import normal_label
 from nbspam.reading import mbox
 from nbspam.reading.charsets import decode
 from nbspam.reading.compression import bare_suffix, decompressed, open_bytes
 from nbspam.reading.message import BYTES_LIMIT, is_mail
-from nbspam.reading.raw import Raw, normal_label
+from nbspam.reading.raw_message import Raw
 from nbspam.reading.skips import Skips
 from nbspam.reading.tables import TABLE_SUFFIXES, TableOptions, read_lines, read_table
 

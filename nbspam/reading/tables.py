@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from nbspam.errors import TableError
+from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.reading.compression import bare_suffix, open_bytes
-from nbspam.reading.raw import HAM, SPAM, Raw, normal_label
+from nbspam.reading.raw_message import Raw
 from nbspam.reading.skips import Skips
 
 TABLE_SUFFIXES = frozenset({".tsv", ".tab", ".csv", ".jsonl", ".ndjson", ".parquet"})

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from nbspam import __version__
 from nbspam.errors import one_line
-from nbspam.model.classifier import Classifier, Score, logit
-from nbspam.model.explanation import explain
-from nbspam.model.head import UNSURE, Head
-from nbspam.model.verdict import CutOffs, verdict
-from nbspam.reading.header import MARK
+from nbspam.labels import UNSURE
+from nbspam.reading.marks import MARK
 from nbspam.reading.message import parse
+from nbspam.scoring.classifier import Classifier, Score, logit
+from nbspam.scoring.explanation import explain
+from nbspam.scoring.verdict import CutOffs, verdict
 from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
 from nbspam.serving.spamd import (
     CHECK,
@@ -34,6 +34,7 @@ from nbspam.serving.spamd import (
     Request,
     reply,
 )
+from nbspam.store.metadata import Head
 from nbspam.tokens.text import TRIPLE
 from nbspam.tokens.tokenizer import message_tokens
 

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nbspam.errors import ModelError, NbspamError
-from nbspam.model.classifier import Classifier
-from nbspam.model.head import Head
-from nbspam.model.index import Index
-from nbspam.model.verdict import CutOffs
+from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.verdict import CutOffs
+from nbspam.store.index import Index
+from nbspam.store.metadata import Head
 
 # Tokens whose weights are remembered between messages, 20 MB of them.  Of 2,000 real mails,
 # shuffled, 57 % of a mail's tokens were among them; 47 % with half as many, 73 % with three times.

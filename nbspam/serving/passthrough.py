@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from nbspam import __version__
-from nbspam.reading.header import (
+from nbspam.reading.marks import (
     EVIDENCE,
     MARK,
     TAG,

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nbspam.errors import ModelError
-from nbspam.model.head import Head
-from nbspam.model.lookup import Lookup
-from nbspam.model.settings import Settings
-from nbspam.model.update import Lessons, forget, learn
-from nbspam.reading.raw import HAM, Raw
+from nbspam.labels import HAM
+from nbspam.learning.settings import Settings
+from nbspam.learning.update import Lessons, forget, learn
+from nbspam.reading.raw_message import Raw
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
+from nbspam.store.lookup import Lookup
+from nbspam.store.metadata import Head
 from nbspam.workers import token_sets
 
 

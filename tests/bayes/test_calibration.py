@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from nbspam.bayes import fit as fit_module
+from nbspam.bayes import evidence_matrix as fit_module
 from nbspam.bayes.calibration import (
     FIRM,
     FORGET,
@@ -22,7 +22,7 @@ from nbspam.bayes.calibration import (
     untrained,
     update,
 )
-from nbspam.bayes.fit import fit_calibration
+from nbspam.bayes.evidence_matrix import fit_calibration
 
 VIEW = st.floats(-6, 6)
 VIEWS = st.tuples(*[VIEW] * (SIZE - 1))

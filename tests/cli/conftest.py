@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from nbspam.cli import main
+from nbspam.cli.program import main
 
 ROOT = Path(__file__).parents[2]
 

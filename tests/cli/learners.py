@@ -17,13 +17,13 @@ import time
 from pathlib import Path
 
 from nbspam.errors import ModelError
-from nbspam.model.classifier import Classifier
-from nbspam.model.json_file import read_model
-from nbspam.model.ledger import digest_of
-from nbspam.model.lookup import Lookup
-from nbspam.model.settings import Settings
-from nbspam.model.update import Lessons, forget, learn
+from nbspam.learning.ledger import digest_of
+from nbspam.learning.settings import Settings
+from nbspam.learning.update import Lessons, forget, learn
 from nbspam.reading.message import parse
+from nbspam.scoring.classifier import Classifier
+from nbspam.store.lookup import Lookup
+from nbspam.store.model_file import read_model
 from nbspam.tokens.tokenizer import message_tokens
 
 WORDS = "lunch noon meeting notes free prize click win cash tea shop week train desk".split()

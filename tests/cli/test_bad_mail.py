@@ -30,7 +30,7 @@ PLAIN = HEAD + b"\n" + b"some words in a line of mail\n" * (16 * MB // 29)
 # rusage's peak would be that of the process that forked.
 MEASURED = """
 import sys
-from nbspam.cli import main
+from nbspam.cli.program import main
 try:
     main()
 finally:

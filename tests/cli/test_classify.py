@@ -240,6 +240,6 @@ def test_long_work_shows_progress_on_a_terminal_and_only_there(
         used.append((silent, list(sources)))
         yield iter
 
-    monkeypatch.setattr("nbspam.evaluation.progress.progress", progress)
+    monkeypatch.setattr("nbspam.cli.progress.progress", progress)
     assert nbspam("classify", source, "-m", model) == quiet
     assert used == [(False, [str(source)])]

@@ -11,7 +11,7 @@ from pathlib import Path
 import learners
 import pytest
 
-from nbspam.model.json_file import read_model
+from nbspam.store.model_file import read_model
 
 DRIVER = [sys.executable, learners.__file__]
 
@@ -188,17 +188,17 @@ if step == "open":
     os.open = lambda path, *more, **options: (
         stop(real) if str(path).endswith(".new") else real)(path, *more, **options)
 elif step == "write":
-    from nbspam.model import splicing
+    from nbspam.store import splice as splicing
     splicing._copy = stop(splicing._copy, after=True)
 elif step == "fsync":
     os.fsync = stop(os.fsync)
 elif step == "rename":
     pathlib.Path.replace = stop(pathlib.Path.replace)
 elif step == "renamed":
-    from nbspam.model import replacing
+    from nbspam.store import atomic_write as replacing
     replacing._sync_folder = stop(replacing._sync_folder)
 sys.argv = ["nbspam", *sys.argv[3:]]
-from nbspam.cli import main
+from nbspam.cli.program import main
 main()
 """
 STEPS = ["open", "write", "fsync", "rename", "renamed"]

@@ -12,8 +12,8 @@ from nbspam.errors import OptionError
 from nbspam.evaluation import plot
 from nbspam.evaluation.protocols import Evaluation, Outcome
 from nbspam.evaluation.report import compute
-from nbspam.model.classifier import IMPOSSIBLE, Score
-from nbspam.model.verdict import CutOffs
+from nbspam.scoring.classifier import IMPOSSIBLE, Score
+from nbspam.scoring.verdict import CutOffs
 
 MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml"}
 

@@ -4,13 +4,13 @@ import pytest
 
 from nbspam.errors import NbspamError, OptionError, SourceError, TrainingError
 from nbspam.evaluation import protocols
-from nbspam.model.classifier import Classifier
-from nbspam.model.corpus import Corpus
-from nbspam.model.learner import Learner
-from nbspam.model.settings import Settings, class_names, empty_head
-from nbspam.model.training import fit, token_counts
-from nbspam.model.verdict import CutOffs
-from nbspam.reading.raw import Raw
+from nbspam.learning.batch import fit, token_counts
+from nbspam.learning.corpus import Corpus
+from nbspam.learning.online import Learner
+from nbspam.learning.settings import Settings, class_names, empty_head
+from nbspam.reading.raw_message import Raw
+from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.verdict import CutOffs
 from nbspam.workers import Taken
 
 SCORINGS = ("bernoulli", "evidence")

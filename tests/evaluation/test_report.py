@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from nbspam.evaluation import report
 from nbspam.evaluation.protocols import Evaluation, Outcome
-from nbspam.model.classifier import Score
-from nbspam.model.explanation import Word
-from nbspam.model.verdict import CutOffs
+from nbspam.scoring.classifier import Score
+from nbspam.scoring.explanation import Word
+from nbspam.scoring.verdict import CutOffs
 
 
 def outcome(label, verdict, *probabilities, positive=-1, source="file:1", words=()):

@@ -11,9 +11,9 @@ from budget import fuzz  # beside this file
 
 atheris.enabled_hooks.add("str")  # what a text is compared with guides the search
 with atheris.instrument_imports(include=["nbspam"]):
-    from nbspam.model.json_file import token_key
     from nbspam.reading import mbox
     from nbspam.reading.message import PARTS_LIMIT, TEXT_LIMIT, is_mail, parse, parse_text
+    from nbspam.store.model_file import token_key
     from nbspam.tokens.tokenizer import message_tokens
 
 LONGEST = 200  # characters of a token

@@ -14,14 +14,14 @@ from budget import fuzz  # beside this file
 atheris.enabled_hooks.add("str")  # what a text is compared with guides the search
 with atheris.instrument_imports(include=["nbspam", "json"]):
     from nbspam.errors import ModelError
-    from nbspam.model.classifier import Classifier
-    from nbspam.model.explanation import explain
-    from nbspam.model.head import SCORINGS
-    from nbspam.model.json_file import read_model
-    from nbspam.model.lookup import Lookup
-    from nbspam.model.settings import Settings
-    from nbspam.model.update import Lessons, learn
-    from nbspam.model.verdict import CutOffs, fields, verdict
+    from nbspam.learning.settings import Settings
+    from nbspam.learning.update import Lessons, learn
+    from nbspam.scoring.classifier import Classifier
+    from nbspam.scoring.explanation import explain
+    from nbspam.scoring.verdict import CutOffs, fields, verdict
+    from nbspam.store.lookup import Lookup
+    from nbspam.store.metadata import SCORINGS
+    from nbspam.store.model_file import read_model
 
 PATH = Path(tempfile.mkdtemp(prefix="nbspam-fuzz-")) / "model.json"
 TOKENS = {"free", "prize", "meeting", "subject:free", "trace:received:a", "never met", "é", "\\"}

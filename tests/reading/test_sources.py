@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nbspam.errors import SourceError
-from nbspam.reading.raw import Raw
+from nbspam.reading.raw_message import Raw
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, any_kind, labelled, unlabelled
 from nbspam.reading.tables import TableOptions

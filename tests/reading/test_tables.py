@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbspam.errors import SourceError, TableError
-from nbspam.reading.raw import Raw
+from nbspam.reading.raw_message import Raw
 from nbspam.reading.skips import Skips
 from nbspam.reading.tables import TableOptions, read_lines, read_table
 

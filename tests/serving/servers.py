@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from nbspam.model.verdict import CutOffs
+from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.current import CurrentModel
 from nbspam.serving.server import Limits, Server
 from nbspam.serving.sockets import unix_socket

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.model.classifier import Score
-from nbspam.model.head import Head
-from nbspam.model.settings import Settings, empty_head
-from nbspam.model.verdict import CutOffs, verdict
+from nbspam.learning.settings import Settings, empty_head
+from nbspam.scoring.classifier import Score
+from nbspam.scoring.verdict import CutOffs, verdict
 from nbspam.serving.answer import Judged, head_for_spamc, symbols, tenths
 from nbspam.serving.spamd import RefusedError
+from nbspam.store.metadata import Head
 
 
 def head_of(classes=("ham", "spam"), messages=None) -> Head:

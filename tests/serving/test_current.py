@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nbspam.errors import ModelError, OptionError
-from nbspam.model.verdict import CutOffs
+from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.current import CurrentModel
 
 FDS = Path("/proc/self/fd")

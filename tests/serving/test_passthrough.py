@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nbspam import __version__
-from nbspam.reading.header import TAG_LIMIT, may_be_mark, may_be_tag, unmarked
+from nbspam.reading.marks import TAG_LIMIT, may_be_mark, may_be_tag, unmarked
 from nbspam.reading.message import parse
 from nbspam.serving.passthrough import Marks, cleaned, evidence_value, marked, verdict_value
 from nbspam.tokens.tokenizer import message_tokens

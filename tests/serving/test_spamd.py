@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from servers import HAM, SPAM, request, serving_in
 
 from nbspam.bayes.bernoulli import sigmoid
-from nbspam.model.classifier import Classifier
-from nbspam.model.lookup import Lookup
-from nbspam.model.verdict import CutOffs
-from nbspam.reading.header import MARK
+from nbspam.reading.marks import MARK
 from nbspam.reading.message import parse
+from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.verdict import CutOffs
 from nbspam.serving import answer as answer_module
 from nbspam.serving import server as server_module
 from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
 from nbspam.serving.spamd import HEADERS_LIMIT, LINE_LIMIT
+from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenizer import message_tokens
 
 OK = b"SPAMD/1.1 0 EX_OK\r\n"

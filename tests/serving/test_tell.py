@@ -9,9 +9,9 @@ import pytest
 from servers import HAM, SPAM
 
 from nbspam.errors import ModelError
-from nbspam.model import update
-from nbspam.model.json_file import read_model
+from nbspam.learning import update
 from nbspam.serving.tell import Learner, Told, obey
+from nbspam.store.model_file import read_model
 
 NEW = b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n"
 

@@ -10,8 +10,8 @@ from any_mail import mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nbspam.model.json_file import token_key
 from nbspam.reading.message import Message, Part, parse, parse_text
+from nbspam.store.model_file import token_key
 from nbspam.tokens.headers import TRACE
 from nbspam.tokens.tokenizer import message_tokens
 

@@ -1,0 +1,18 @@
+"""Class names as users write them, and the names that have a meaning."""
+
+import re
+
+SPAM, HAM = "spam", "ham"
+UNSURE = "unsure"  # the verdict that is not a class
+
+# What a terminal or a file cannot take, and every kind of blank.
+_NOT_IN_NAMES = re.compile("[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]+")
+
+
+def normal_label(label: str) -> str:
+    """Return a label as the model names its class: `Spam` and `HAM ` are `spam` and `ham`.
+
+    Runs of blanks, tabs, line ends and unprintable characters become one blank.
+    """
+    label = _NOT_IN_NAMES.sub(" ", label).strip()
+    return label.lower() if label.lower() in (SPAM, HAM) else label

@@ -1,0 +1,1 @@
+"""From messages to a model: training, updating, forgetting, merging and pruning."""

@@ -1,0 +1,73 @@
+"""Counts that go to other programs and come from them."""
+
+import itertools
+from collections.abc import Callable
+from typing import BinaryIO, NamedTuple
+
+from nbspam.errors import SourceError
+from nbspam.labels import HAM, SPAM
+from nbspam.learning.settings import Settings, class_names, empty_head
+from nbspam.reading.skips import Skips
+from nbspam.store import bogofilter, csv_counts
+from nbspam.store.check import with_derived
+from nbspam.store.model_file import Model, Row
+
+# Each returns the text, and how many tokens it has no way to write.
+FORMS: dict[str, Callable[[Model], tuple[str, int]]] = {
+    "bogofilter": bogofilter.dump,
+    "csv": csv_counts.dump,
+}
+_LINE_LIMIT = 1 << 16  # bytes; of a longer line the rest is a bad line of its own
+
+
+class Imported(NamedTuple):
+    """A model made from counts that others have taken."""
+
+    model: Model
+    capped: int  # tokens that were counted in more messages than there are
+    words: int  # of bogofilter's list; 0 for a table
+    foreign: int  # of those, the words that no token stands for
+
+
+def read_counts(name: str, stream: BinaryIO, skips: Skips, settings: Settings) -> Imported:
+    """Return the model that a file holds: bogofilter's word list as text, or CSV; told by its look.
+
+    It has the default calibration and no ledger.
+    Raises SourceError when the file is neither, and TrainingError when its classes make no model.
+    """
+    lines = iter(lambda: stream.readline(_LINE_LIMIT), b"")
+    try:
+        first = next(lines, b"").removeprefix(b"\xef\xbb\xbf")
+        if b"\0" in first:
+            raise SourceError(
+                f"{name}: is no text; of a database of bogofilter's write the text with bogoutil -d"
+            )
+        if first.startswith(f"{csv_counts.FIRST},".encode()):
+            text = (line.decode() for line in itertools.chain([first], lines))
+            table = csv_counts.read_table(name, text, skips)
+            return _imported(table.classes, table.messages, table.counts, settings)
+        found = bogofilter.WordList(name, itertools.chain([first], lines), skips)
+    except UnicodeDecodeError:
+        raise SourceError(f"{name}: is not in UTF-8; convert it, with iconv say") from None
+    except OSError as error:
+        raise SourceError(f"{name}: cannot be read ({error.strerror}); check it") from error
+    imported = _imported((HAM, SPAM), found.messages, found.counts, settings)
+    return imported._replace(words=found.words, foreign=found.foreign)
+
+
+def _imported(
+    names: tuple[str, ...], messages: Row, counts: dict[str, Row], settings: Settings
+) -> Imported:
+    classes, positive = class_names(names, settings.positive)
+    order = [names.index(name) for name in classes]
+    limits = tuple(messages[k] for k in order)
+    capped = 0
+    rows: dict[str, Row] = {}
+    for token, row in counts.items():
+        own = tuple(row[k] for k in order)
+        least = tuple(map(min, own, limits))
+        capped += own != least
+        if any(least):
+            rows[token] = least
+    head = empty_head(classes, positive, settings)._replace(messages=limits)
+    return Imported(Model(with_derived(head, rows.values()), rows, {}), capped, 0, 0)

@@ -1,1 +1,0 @@
-"""What was learned: the model, its file, and looking up one message's words in it."""

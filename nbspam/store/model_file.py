@@ -1,0 +1,242 @@
+"""The model file: written whole, atomically and durably; read whole, and validated whole.
+
+One JSON object.  Its layout is fixed, since the file is its own index: the head, a key a line;
+then the tokens, one a line, sorted by the bytes of their JSON-escaped keys:
+
+    {"format": "nbspam-model", "version": 1,
+    "classes": ["ham", "spam"],
+    …
+    "tokens": {
+    "free": [12, 340],
+    "meeting": [55, 1]
+    },"learned": {
+     "0a64…": [1, 0],
+     "ffe2…": [0, 1]
+    }}
+
+Every line of the tokens begins with a quote, every line of the ledger with a blank, and no other
+does, so that a search by bisection (`lookup.py`) needs no table of offsets and survives hand
+editing.
+"""
+
+import itertools
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from json.encoder import encode_basestring
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from nbspam.errors import ModelError
+from nbspam.store.atomic_write import locked, replace
+from nbspam.store.metadata import Head, HeadError, dump_head, load_head, shown
+
+TOKENS_LINE = b'"tokens": {\n'
+LEARNED_LINE = b'},"learned": {\n'
+END = b"}}\n"
+# Of a token that comes from elsewhere, in characters; the tokenizer's own are far shorter.  Longer
+# ones could make a line that `lookup.py` takes for damage.
+TOKEN_LIMIT = 1_000
+_DIGEST = re.compile("[0-9a-f]{32}")
+_HALF = re.compile("[\ud800-\udfff]")  # JSON can spell half of a character; no file can hold it
+_BATCH = 20_000  # tokens joined at a time when writing
+
+token_key: Callable[[str], str] = encode_basestring  # a token as its line begins, in quotes
+
+
+Row = tuple[int, ...]  # a number per class
+
+
+class Model(NamedTuple):
+    """A model, whole."""
+
+    head: Head
+    counts: dict[str, Row]  # token -> messages that contain it, per class
+    learned: dict[str, Row]  # digest of a message -> how often it was learned, per class
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the lines of its file."""
+        write_lines(file, self.head, self.counts.items(), sorted(self.learned.items()))
+
+
+def write_model(
+    path: Path,
+    head: Head,
+    counts: Iterable[tuple[str, Row]],
+    learned: Iterable[tuple[str, Row]] = (),
+    *,
+    replace_old: bool = True,
+) -> None:
+    """Write a model file, mode 0600, in place of what is there.
+
+    counts: (token, counts per class) in any order; no token twice.
+    learned: (digest, times per class) in the order of the digests.
+    Whatever happens on the way, the old file stays whole until the new one is on the disk.
+    Raises ModelError when it cannot be written, or is there already and must not be replaced.
+    """
+    with locked(path) as place:
+        if not replace_old and place.exists():
+            raise already_there(path)
+        replace(place, lambda file: write_lines(file, head, counts, learned))
+
+
+class ModelExistsError(ModelError):
+    """There is a model already, and nobody said what is to become of it."""
+
+
+def already_there(
+    path: Path, remedy: str = "--update to add to it, or --replace to overwrite it"
+) -> ModelExistsError:
+    """Return the error of a model that would be overwritten."""
+    return ModelExistsError(f"{path}: there is a model already; add {remedy}")
+
+
+def write_lines(
+    file: IO[bytes],
+    head: Head,
+    counts: Iterable[tuple[str, Row]],
+    learned: Iterable[tuple[str, Row]],
+) -> None:
+    """Write the lines of a model; its arguments are those of `write_model`."""
+    rows: dict[Row, str] = {}  # few counts differ: each pair is written out once
+    lines = []
+    for token, row in counts:
+        shown = rows.get(row)
+        if shown is None:
+            shown = rows[row] = f": [{', '.join(map(str, row))}]"
+        lines.append(token_key(token) + shown)
+    lines.sort()  # by code points, which is by the bytes of UTF-8
+    file.write(dump_head(head).encode())
+    file.write(TOKENS_LINE)
+    _join(file, iter(lines))
+    file.write(LEARNED_LINE)
+    _join(file, (learned_line(digest, row) for digest, row in learned))
+    file.write(END)
+
+
+def _join(file: IO[bytes], lines: Iterator[str]) -> None:
+    before = ""
+    while batch := list(itertools.islice(lines, _BATCH)):
+        file.write((before + ",\n".join(batch)).encode())
+        before = ",\n"
+    if before:
+        file.write(b"\n")
+
+
+def token_line(token: str, row: Row) -> str:
+    """Return a token's line, without comma and line end."""
+    return f"{token_key(token)}: [{', '.join(map(str, row))}]"
+
+
+def learned_line(digest: str, row: Row) -> str:
+    """Return a digest's line, without comma and line end; the blank tells it from a token's."""
+    return f' "{digest}": [{", ".join(map(str, row))}]'
+
+
+def open_model(path: Path) -> int:
+    """Return a file descriptor of a model file, for reading; raises ModelError."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        raise ModelError(
+            f"{path}: there is no such model; make it with nbspam train -m {path}, or name another"
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ModelError(
+            f"{path}: the model cannot be read ({reason}); check its permissions"
+        ) from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise ModelError(f"{path}: is not a file; name a file that nbspam train wrote")
+    return handle
+
+
+def read_model(path: Path) -> Model:
+    """Return the model in a file, every line of it validated.
+
+    Raises ModelError: no such file, not a model, damaged, newer than this program.
+    """
+    with os.fdopen(open_model(path), "rb") as file:
+        return parse_model(path, file.read())
+
+
+def parse_model(path: Path, raw: bytes) -> Model:
+    """Return the model that the bytes of a file hold; raises ModelError as `read_model` does."""
+    try:
+        fields = json.loads(raw, object_pairs_hook=without_duplicates, parse_constant=_refuse)
+    except DuplicateError as error:
+        raise ModelError(
+            f"{path}: is damaged: the key {error} stands in it twice;"
+            " restore it from a copy or train again"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        whole = raw.endswith(END) or not raw.startswith(b'{"format"')
+        what = "is not a model" if whole else "is cut short"
+        raise ModelError(
+            f"{path}: {what} ({error}); restore it from a copy or train again"
+        ) from None
+    try:
+        head = load_head(fields)
+    except HeadError as error:
+        raise ModelError(f"{path}: {error}") from None
+    counts = _section(path, fields.get("tokens"), head, "token", token_key)
+    learned = _section(path, fields.get("learned"), head, "message", _digest_key)
+    return Model(head, counts, learned)
+
+
+def _section(
+    path: Path, rows: Any, head: Head, what: str, key: Callable[[str], str]
+) -> dict[str, Row]:
+    """Return the rows of the tokens or of the ledger, validated; raises ModelError."""
+    if not isinstance(rows, dict):
+        raise ModelError(f"{path}: is damaged: it has no {what}s; restore it from a copy")
+    width, limits = len(head.classes), head.messages
+    for name, row in rows.items():
+        if (
+            type(row) is not list
+            or len(row) != width
+            or not all(type(c) is int and 0 <= c <= n for c, n in zip(row, limits, strict=True))
+            or not any(row)
+        ):
+            raise ModelError(
+                f"{path}: is damaged: the counts {shown(row)} of the {what} {shown(name)} make"
+                " no sense; restore it from a copy or train again"
+            )
+        if not name.isascii() and _HALF.search(name):
+            raise ModelError(
+                f"{path}: is damaged: the {what} {shown(name)} holds half of a character;"
+                " restore it from a copy or train again"
+            )
+    keys = [key(name) for name in rows]
+    for before, after in itertools.pairwise(["", *keys]):
+        if before >= after:
+            raise ModelError(
+                f"{path}: is damaged: {shown(after)} stands in the wrong place, and a {what} is"
+                " found by its order; restore it from a copy or train again"
+            )
+    return {name: tuple(row) for name, row in rows.items()}
+
+
+def _digest_key(digest: str) -> str:
+    return digest if _DIGEST.fullmatch(digest) else ""  # which is in no order
+
+
+class DuplicateError(Exception):
+    """A key stands twice in an object; the text is the key."""
+
+
+def without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return a JSON object's pairs as a dict; raises DuplicateError (for object_pairs_hook)."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = sorted(key for key, _ in pairs)
+        twice = next(a for a, b in itertools.pairwise(keys) if a == b)
+        raise DuplicateError(shown(twice))
+    return found
+
+
+def _refuse(constant: str) -> object:
+    raise ValueError(f"{constant} is no JSON number")

@@ -1,0 +1,55 @@
+"""A model file written anew from the old one with some lines changed.
+
+What does not change is copied as it stands, unread: a message is learned into a model of a million
+tokens at about the speed of copying the file.
+"""
+
+import itertools
+from collections.abc import Mapping
+from typing import IO
+
+from nbspam.store.lookup import Lookup
+from nbspam.store.metadata import Head, dump_head
+from nbspam.store.model_file import END, LEARNED_LINE, TOKENS_LINE, Row, learned_line, token_line
+
+
+def splice(
+    file: IO[bytes], old: Lookup, head: Head, counts: Mapping[str, Row], learned: Mapping[str, Row]
+) -> None:
+    """Write a model: the old one's lines, but with this head and these rows.
+
+    counts, learned: the rows that are new or have changed; one of zeros takes its line out.
+    Raises ModelError when a line of the old model that must be read is damaged.
+    """
+    tokens, ledger = old.sections
+    file.write(dump_head(head).encode())
+    file.write(TOKENS_LINE)
+    changed = {token_line(token, row).encode(): any(row) for token, row in counts.items()}
+    _copy(file, old, *tokens, changed, ledger=False)
+    file.write(LEARNED_LINE)
+    changed = {learned_line(digest, row).encode(): any(row) for digest, row in learned.items()}
+    _copy(file, old, *ledger, changed, ledger=True)
+    file.write(END)
+
+
+def _copy(
+    file: IO[bytes], old: Lookup, start: int, end: int, changed: dict[bytes, bool], ledger: bool
+) -> None:
+    """Write the lines from start to end of the old file, with the changed ones in their places."""
+    lines = sorted(changed)
+    places = old.places(lines, ledger)
+    separator = b""
+    for line, (below, above) in itertools.chain(
+        zip(lines, places, strict=True), [(b"", (end, end))]
+    ):
+        if start < below:
+            file.write(separator)
+            for part in old.copy(start, below - (1 if below == end else 2)):  # all but ",\n"
+                file.write(part)
+            separator = b",\n"
+        if line and changed[line]:
+            file.write(separator + line)
+            separator = b",\n"
+        start = above
+    if separator:
+        file.write(b"\n")

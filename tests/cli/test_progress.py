@@ -1,0 +1,64 @@
+import gzip
+import io
+
+import pytest
+
+from nbspam.cli.progress import progress, size_of
+from nbspam.reading.raw_message import Raw
+from nbspam.workers import Taken
+
+MESSAGES = [Taken(Raw(f"x:{i}", "ham", "a text"), ["a", "text"], "") for i in range(5)]
+
+
+def test_nothing_is_shown_where_nobody_looks(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    with progress(quiet=False, sources=[]) as shown:
+        assert list(shown(MESSAGES)) == MESSAGES
+    assert stream.getvalue() == ""
+
+
+def test_no_standard_error_is_needed(monkeypatch):
+    monkeypatch.setattr("sys.stderr", None)
+    with progress(quiet=False, sources=[]) as shown:
+        assert list(shown(MESSAGES)) == MESSAGES
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_everything_passes_through(quiet):
+    with progress(quiet, []) as shown:
+        assert list(shown(iter(MESSAGES))) == MESSAGES
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_is_shown_the_rate_and_the_time_left(monkeypatch, tmp_path):
+    source = tmp_path / "x"
+    source.write_text("a text" * 10)
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("nbspam.cli.progress._REDRAWN", -1)
+    with progress(quiet=False, sources=[str(source)]) as shown:
+        assert list(shown(MESSAGES)) == MESSAGES
+    assert "5 messages" in stream.getvalue()
+    assert "/s" in stream.getvalue()
+    assert "0:0" in stream.getvalue()
+
+
+def test_the_size_is_that_of_all_files(tmp_path):
+    (tmp_path / "folder" / "inner").mkdir(parents=True)
+    (tmp_path / "folder" / "a").write_bytes(b"12345")
+    (tmp_path / "folder" / "inner" / "b").write_bytes(b"123")
+    (tmp_path / "c").write_bytes(b"12")
+    assert size_of([str(tmp_path / "folder"), str(tmp_path / "c")]) == 10
+
+
+@pytest.mark.parametrize("name", ["-", "none", "x.gz"])
+def test_the_size_of_what_cannot_be_known_is_none(tmp_path, name):
+    (tmp_path / "x.gz").write_bytes(gzip.compress(b"x"))
+    source = name if name == "-" else str(tmp_path / name)
+    assert size_of([source]) is None

@@ -1,0 +1,125 @@
+"""Models learned from token sets, for the tests of this folder."""
+
+import json
+import random
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from nbspam.learning.batch import Fit, fit, token_counts
+from nbspam.learning.corpus import Corpus
+from nbspam.learning.settings import Settings
+from nbspam.scoring.classifier import Classifier
+from nbspam.store.model_file import write_model
+
+MESSAGES = [
+    ("ham", {"meeting", "tomorrow", "free"}),
+    ("ham", {"meeting", "notes"}),
+    ("ham", {"lunch", "tomorrow"}),
+    ("spam", {"free", "prize", "winner"}),
+    ("spam", {"prize", "click"}),
+]
+
+
+@dataclass(frozen=True)
+class Learned:
+    corpus: Corpus
+    fit: Fit
+
+    @cached_property
+    def counts(self) -> dict[str, tuple[int, ...]]:
+        rows = token_counts(self.corpus.vocabulary, self.fit.counts)
+        return {token: tuple(row) for token, row in rows}
+
+    @property
+    def classifier(self) -> Classifier:
+        known = self.counts
+        return Classifier(
+            self.fit.head,
+            lambda tokens: {token: known[token] for token in tokens if token in known},
+        )
+
+    def save(self, path: Path) -> Path:
+        write_model(path, self.fit.head, token_counts(self.corpus.vocabulary, self.fit.counts))
+        return path
+
+
+def learn(messages=MESSAGES, **chosen) -> Learned:
+    """Learn by plain Bernoulli scoring, unless another is chosen."""
+    corpus = Corpus()
+    for label, tokens in messages:
+        corpus.add(label, tokens)
+    chosen.setdefault("scoring", "bernoulli")
+    found = fit(corpus.presence(), corpus.labels, Settings(**chosen), corpus.is_trace())
+    return Learned(corpus, found)
+
+
+def rows_of(learned: Learned, token_sets):
+    """Return the matrix of messages over a model's columns; tokens it never met are left out."""
+    column = {token: j for j, token in enumerate(learned.corpus.vocabulary)}
+    rows = [[column[token] for token in tokens if token in column] for tokens in token_sets]
+    ends = np.cumsum([0, *map(len, rows)])
+    columns = np.array([j for row in rows for j in row], dtype=np.int32)
+    return csr_array((np.ones(len(columns)), columns, ends), shape=(len(rows), len(column)))
+
+
+def many_messages(n_tokens: int, seed: int = 0, longest: int = 30):
+    """Return 40 messages, half of them spam, that hold `n_tokens` random tokens between them."""
+    chance = random.Random(seed)
+    tokens = set()
+    while len(tokens) < n_tokens:
+        length = chance.randint(1, longest)
+        tokens.add("".join(chance.choices('abcdefghijé√"\\\x01 ', k=length)))
+    messages = [("spam" if i % 2 else "ham", set()) for i in range(40)]
+    for token in sorted(tokens):
+        for _ in range(chance.choice([1, 1, 1, 2, 5])):
+            messages[chance.randrange(40)][1].add(token)
+    return messages
+
+
+def big(n_tokens: int, seed: int = 0) -> Learned:
+    """Learn `n_tokens` random tokens."""
+    return learn(many_messages(n_tokens, seed))
+
+
+def rewrite(path: Path, change) -> Path:
+    """Change the parsed fields of a model file, and keep its layout where it has the keys for it.
+
+    change: called with the dict of the fields.
+    """
+    fields = json.loads(path.read_bytes())
+    change(fields)
+    path.write_text(json.dumps(fields))
+    return path
+
+
+def assert_one_sentence(error, path: Path, *parts: str) -> None:
+    """Hold an error to the promise: it names the file, and is one line that ends with a remedy."""
+    text = str(error.value if hasattr(error, "value") else error)
+    assert text.startswith(f"{path}: ")
+    assert "\n" not in text
+    assert not text.endswith(".")
+    assert len(text) < len(str(path)) + 400
+    for part in parts:
+        assert part in text
+
+
+SCORINGS = ("bernoulli", "evidence")
+ALPHAS = st.floats(1e-3, 3)
+PRIORS = st.none() | st.floats(0.01, 0.99)
+
+
+@st.composite
+def labelled_tokens(draw, tokens=None, classes=None, per_class=1, most=10):
+    """Draw a list of (label, tokens), at least `per_class` messages of each class."""
+    if classes is None:
+        classes = draw(st.sampled_from([("ham", "spam"), ("ham", "promo", "spam")]))
+    one = st.sampled_from("abcdefgh") if tokens is None else tokens
+    sets = st.sets(one, max_size=6)
+    labels = list(classes) * per_class
+    labels += draw(st.lists(st.sampled_from(classes), max_size=most - len(labels)))
+    return [(label, draw(sets)) for label in draw(st.permutations(labels))]

@@ -1,0 +1,44 @@
+"""Models in memory, learned message by message, with their ledgers."""
+
+from collections import Counter
+
+from hypothesis import strategies as st
+
+from nbspam.learning.online import Learner
+from nbspam.learning.settings import Settings, empty_head
+from nbspam.store.metadata import EVIDENCE
+from nbspam.store.model_file import Model
+
+TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
+
+
+def taught(messages, classes=TWO, scoring=EVIDENCE, **chosen):
+    """Return the model of messages: (label, tokens, number), the number for a digest.
+
+    One class may be enough, or none.
+    """
+    head = empty_head(classes, "spam", Settings(scoring=scoring, **chosen))
+    learner = Learner(head, {})
+    learned: dict[str, Counter] = {}
+    for label, tokens, number in messages:
+        learner.learn(label, tokens)
+        learner.refine(label, tokens)
+        learned.setdefault(f"{number:032x}", Counter())[label] += 1
+    rows = {d: tuple(times[name] for name in classes) for d, times in sorted(learned.items())}
+    return Model(learner.head, dict(sorted(learner.counts.items())), rows)
+
+
+def numbered(classes=TWO, most=8):
+    """Draw messages of one or more of the classes, each with a number of its own."""
+    one = st.tuples(st.sampled_from(classes), st.sets(st.sampled_from("abcdefgh"), max_size=5))
+    return st.lists(one, max_size=most).map(
+        lambda drawn: [(*message, i) for i, message in enumerate(drawn)]
+    )
+
+
+def assert_same_counts(expected: Model, found: Model) -> None:
+    """Hold two models to be the same in all but the calibration."""
+    assert expected.counts == found.counts
+    assert expected.learned == found.learned
+    blank = {"calibrations": (), "calibrated_by": ""}
+    assert expected.head._replace(**blank) == found.head._replace(**blank)

@@ -1,0 +1,215 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from sklearn.naive_bayes import BernoulliNB
+from small_models import (
+    ALPHAS,
+    MESSAGES,
+    PRIORS,
+    SCORINGS,
+    labelled_tokens,
+    learn,
+    many_messages,
+    rows_of,
+)
+
+from nbspam.errors import TrainingError
+from nbspam.learning.batch import fit, left_out_scores, matrix_scores
+from nbspam.learning.corpus import Corpus
+from nbspam.learning.settings import CLASSES_LIMIT, Settings, class_names
+from nbspam.store.check import counts_of_counts
+
+CLOSE = {"rtol": 1e-9, "atol": 1e-9}
+
+
+def dense(learned):
+    return learned.corpus.presence().toarray()
+
+
+def reference(learned, class_prior=None):
+    """Return scikit-learn's model of the same matrix; its classes are numbered as the head's."""
+    model = BernoulliNB(alpha=learned.fit.head.alpha, binarize=None, class_prior=class_prior)
+    return model.fit(dense(learned), learned.fit.labels)
+
+
+def probabilities(scores):
+    return np.array([score.probabilities for score in scores])
+
+
+def assert_scores_agree(expected, actual):
+    for name in ("log_odds", "probability", "probabilities"):
+        np.testing.assert_allclose(
+            [getattr(s, name) for s in actual], [getattr(s, name) for s in expected], **CLOSE
+        )
+
+
+def some_token(messages):
+    """Make sure that the vocabulary is not empty: scikit-learn has no model of no columns."""
+    label, tokens = messages[0]
+    return [(label, tokens | {"a"}), *messages[1:]]
+
+
+@settings(deadline=None, max_examples=60)
+@given(labelled_tokens(), ALPHAS)
+def test_scores_are_scikit_learns(messages, alpha):
+    learned = learn(some_token(messages), alpha=alpha)
+    scores = list(matrix_scores(learned.corpus.presence(), learned.fit))
+    expected = reference(learned).predict_proba(dense(learned))
+    np.testing.assert_allclose(probabilities(scores), expected, **CLOSE)
+
+
+@settings(deadline=None, max_examples=60)
+@given(labelled_tokens(classes=("ham", "spam")), ALPHAS, PRIORS)
+def test_log_odds_are_scikit_learns(messages, alpha, prior):
+    learned = learn(some_token(messages), alpha=alpha, prior=prior)
+    scores = list(matrix_scores(learned.corpus.presence(), learned.fit))
+    model = reference(learned, None if prior is None else [1 - prior, prior])
+    joint = model.predict_joint_log_proba(dense(learned))
+    expected = joint[:, 1] - joint[:, 0]
+    np.testing.assert_allclose([s.log_odds for s in scores], expected, **CLOSE)
+    shares = model.predict_proba(dense(learned))[:, 1]
+    np.testing.assert_allclose([s.probability for s in scores], shares, **CLOSE)
+
+
+def retrained_scores(messages, which, learned):
+    """Return the scores of some messages, each by a model of all the others.
+
+    The blend of the views is that of the model of all: it is fitted to these very scores.
+    """
+    scores = []
+    head = learned.fit.head
+    for i in which:
+        without = learn(
+            messages[:i] + messages[i + 1 :],
+            alpha=head.alpha,
+            prior=head.prior,
+            scoring=head.scoring,
+        )
+        part = without.fit._replace(head=without.fit.head._replace(calibrations=head.calibrations))
+        scores += list(matrix_scores(rows_of(without, [messages[i][1]]), part))
+    return scores
+
+
+@settings(deadline=None, max_examples=80)
+@given(labelled_tokens(classes=("ham", "spam"), per_class=2), ALPHAS, PRIORS)
+def test_left_out_scores_are_those_of_real_retraining(messages, alpha, prior):
+    learned = learn(messages, alpha=alpha, prior=prior)
+    expected = retrained_scores(messages, range(len(messages)), learned)
+    assert_scores_agree(expected, list(left_out_scores(learned.corpus.presence(), learned.fit)))
+
+
+@settings(deadline=None, max_examples=40)
+@given(labelled_tokens(classes=("ham", "promo", "spam"), per_class=2), ALPHAS)
+def test_left_out_scores_of_three_classes_are_those_of_real_retraining(messages, alpha):
+    learned = learn(messages, alpha=alpha)
+    expected = retrained_scores(messages, range(len(messages)), learned)
+    assert_scores_agree(expected, list(left_out_scores(learned.corpus.presence(), learned.fit)))
+
+
+@settings(deadline=None, max_examples=60)
+@given(labelled_tokens(classes=("ham", "spam"), per_class=2), ALPHAS)
+def test_left_out_evidence_is_that_of_real_retraining(messages, alpha):
+    learned = learn(messages, alpha=alpha, scoring="evidence")
+    expected = retrained_scores(messages, range(len(messages)), learned)
+    assert_scores_agree(expected, list(left_out_scores(learned.corpus.presence(), learned.fit)))
+
+
+@pytest.mark.parametrize(
+    ("scoring", "prior"), [("bernoulli", None), ("bernoulli", 0.3), ("evidence", None)]
+)
+def test_left_out_scores_are_those_of_real_retraining_on_many_tokens(scoring, prior):
+    messages = many_messages(500, seed=3)
+    learned = learn(messages, prior=prior, scoring=scoring)
+    actual = list(left_out_scores(learned.corpus.presence(), learned.fit))
+    some = range(0, len(messages), 3)
+    assert_scores_agree(retrained_scores(messages, some, learned), [actual[i] for i in some])
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_the_only_message_of_a_class_left_out_has_a_score(scoring):
+    learned = learn([("ham", {"a"}), ("ham", {"b"}), ("spam", {"c"})], scoring=scoring)
+    scores = list(left_out_scores(learned.corpus.presence(), learned.fit))
+    assert len(scores) == 3
+    assert all(0 <= score.probability <= 1 for score in scores)
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_a_column_that_training_never_filled_says_nothing(scoring):
+    learned = learn(scoring=scoring)
+    wider = Corpus()
+    for label, tokens in [*MESSAGES, ("ham", {"late"})]:
+        wider.add(label, tokens)
+    presence = wider.presence()[:5]
+    found = fit(presence, wider.labels[:5], Settings(scoring=scoring), wider.is_trace())
+    alone = list(matrix_scores(learned.corpus.presence(), learned.fit))
+    assert_scores_agree(alone, list(matrix_scores(presence, found)))
+    assert_scores_agree(
+        list(matrix_scores(rows_of(learned, [{"prize"}]), learned.fit)),
+        list(matrix_scores(rows_of(Columns(wider), [{"prize", "late"}]), found)),
+    )
+    assert learned.fit.head.n_tokens == found.head.n_tokens
+
+
+class Columns:
+    """Stands in for what was learned where only the columns matter."""
+
+    def __init__(self, corpus):
+        self.corpus = corpus
+
+
+@settings(deadline=None, max_examples=30)
+@given(labelled_tokens())
+def test_counts_of_counts_are_those_of_the_tokens(messages):
+    learned = learn(messages)
+    head = learned.fit.head
+    expected = counts_of_counts(learned.counts.values(), len(head.classes))
+    assert list(map(dict, expected)) == list(map(dict, head.tokens_with_count))
+    assert len(learned.counts) == head.n_tokens
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_one_message_of_each_class_is_enough(scoring):
+    learned = learn([("ham", {"a"}), ("spam", {"b"})], scoring=scoring)
+    ham, spam = list(matrix_scores(learned.corpus.presence(), learned.fit))
+    assert ham.probability < 0.5 < spam.probability
+
+
+def test_messages_without_any_token_can_be_learned():
+    learned = learn([("ham", set()), ("ham", set()), ("spam", set())])
+    scores = list(matrix_scores(learned.corpus.presence(), learned.fit))
+    assert [pytest.approx(1 / 3)] * 3 == [score.probability for score in scores]
+
+
+def test_spam_is_the_last_of_two_classes():
+    assert class_names(["spam", "zoo"], None) == (("zoo", "spam"), "spam")
+    assert class_names(["spam", "ham", "ham"], None) == (("ham", "spam"), "spam")
+
+
+def test_the_named_class_is_the_positive_one():
+    assert class_names(["good", "bad"], "bad") == (("good", "bad"), "bad")
+    assert class_names(["spam", "ham"], "ham") == (("spam", "ham"), "ham")
+
+
+def test_three_classes_need_no_positive_one():
+    assert class_names(["c", "a", "b"], None) == (("a", "b", "c"), None)
+    assert class_names(["spam", "promo", "ham"], None) == (("ham", "promo", "spam"), "spam")
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive", "part"),
+    [
+        ([], None, "no message"),
+        (["spam"], None, "only the class 'spam'"),
+        (["a", "b"], None, "--spam-label"),
+        (["ham", "spam"], "junk", "no message is labelled 'junk'"),
+    ],
+)
+def test_labels_that_make_no_model_are_refused(labels, positive, part):
+    with pytest.raises(TrainingError, match=part):
+        class_names(labels, positive)
+
+
+def test_texts_taken_for_labels_are_refused_at_once():
+    labels = [f"text {i}" for i in range(CLASSES_LIMIT + 1)]
+    with pytest.raises(TrainingError, match=r"101 different labels.*--label-column"):
+        class_names(labels, None)

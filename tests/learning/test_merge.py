@@ -1,0 +1,258 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_models import ALPHAS, SCORINGS, assert_one_sentence, learn
+from whole_models import THREE, TWO, assert_same_counts, numbered, taught
+
+from nbspam.bayes.calibration import untrained
+from nbspam.errors import ModelError
+from nbspam.learning.merge import merge, merge_files
+from nbspam.store.check import disagreements
+from nbspam.store.metadata import DEFAULT, MERGING, TRAINING
+from nbspam.store.model_file import Model, read_model
+
+SPAM = [("spam", {"free", "prize"}, 1), ("spam", {"prize", "click"}, 2)]
+HAM = [("ham", {"meeting", "free"}, 3), ("ham", {"lunch"}, 4), ("ham", {"notes"}, 5)]
+
+
+def together(*models, overlap=False):
+    return merge([(Path(f"{i}.json"), model) for i, model in enumerate(models)], overlap)
+
+
+def save(path, model):
+    with path.open("wb") as file:
+        model.write(file)
+    return path
+
+
+# Counts and ledger
+
+
+@st.composite
+def divided(draw):
+    """Draw classes, messages, and which of three models learns each."""
+    classes = draw(st.sampled_from([TWO, THREE]))
+    messages = draw(numbered(classes, most=12))
+    return classes, messages, draw(st.lists(st.integers(0, 2), min_size=12, max_size=12))
+
+
+@settings(deadline=None, max_examples=80)
+@given(divided(), st.sampled_from(SCORINGS), ALPHAS, st.sampled_from([None, 0.3]))
+def test_merging_counts_as_training_on_all_messages_does(drawn, scoring, alpha, prior):
+    classes, messages, whose = drawn
+    chosen = {"classes": classes, "scoring": scoring, "alpha": alpha, "prior": prior}
+    parts = [
+        taught([m for m, k in zip(messages, whose, strict=False) if k == part], **chosen)
+        for part in range(3)
+    ]
+    found = together(*parts)
+    assert_same_counts(taught(messages, **chosen), found.model)
+    assert (found.shared, found.unremembered) == (0, ())
+
+
+@settings(deadline=None, max_examples=60)
+@given(divided(), st.permutations(range(3)), st.booleans())
+def test_order_and_grouping_do_not_matter(drawn, order, overlap):
+    classes, messages, whose = drawn
+    parts = [
+        taught([m for m, k in zip(messages, whose, strict=False) if k == part], classes)
+        for part in range(3)
+    ]
+    if overlap:
+        parts[2] = taught(messages, classes)
+    flat = together(*parts, overlap=True).model
+    shuffled = together(*(parts[i] for i in order), overlap=True).model
+    left = together(together(*parts[:2], overlap=True).model, parts[2], overlap=True).model
+    right = together(parts[0], together(*parts[1:], overlap=True).model, overlap=True).model
+    for other in (shuffled, left, right):
+        assert_same_counts(flat, other)
+    for a, b in zip(flat.head.calibrations, shuffled.head.calibrations, strict=True):
+        np.testing.assert_allclose(a.coefficients, b.coefficients)
+        np.testing.assert_allclose(a.precision, b.precision)
+
+
+def test_all_derived_numbers_of_a_merged_file_agree(tmp_path):
+    paths = [save(tmp_path / "a.json", taught(SPAM)), save(tmp_path / "b.json", taught(HAM))]
+    merge_files(paths, tmp_path / "ab.json")
+    model, wrong = disagreements(tmp_path / "ab.json")
+    assert wrong == []
+    assert_same_counts(taught(SPAM + HAM), model)
+
+
+def test_classes_are_told_by_their_names():
+    first = taught([("ham", {"a"}, 1), ("promo", {"b"}, 2), ("spam", {"c"}, 3)], THREE)
+    order = ("spam", "ham", "promo")
+    second = taught([("ham", {"a"}, 4), ("spam", {"c"}, 5), ("spam", {"d"}, 6)], order)
+    found = together(first, second).model
+    assert found.head.classes == THREE
+    assert found.head.messages == (2, 1, 3)
+    assert found.counts == {"a": (2, 0, 0), "b": (0, 1, 0), "c": (0, 0, 2), "d": (0, 0, 1)}
+    assert found.learned[f"{5:032x}"] == (0, 0, 1)
+    back = together(second, first).model
+    assert back.head.messages == (3, 2, 1)
+    assert back.counts["b"] == (0, 0, 1)
+
+
+# What cannot be merged
+
+
+def test_shared_messages_are_refused_with_their_number(tmp_path):
+    paths = [
+        save(tmp_path / "a.json", taught(SPAM + HAM[:1])),
+        save(tmp_path / "b.json", taught(HAM)),
+        save(tmp_path / "c.json", taught([SPAM[1]])),
+    ]
+    with pytest.raises(ModelError, match="share 2 messages") as error:
+        merge_files(paths, tmp_path / "out.json")
+    assert all(str(path) in str(error.value) for path in paths)
+    assert "--allow-overlap" in str(error.value)
+    assert not (tmp_path / "out.json").exists()
+    merged = merge_files(paths, tmp_path / "out.json", overlap=True)
+    assert merged.shared == 2
+    assert merged.model.head.messages == (4, 3)
+    assert merged.model.learned[f"{3:032x}"] == (2, 0)
+    assert disagreements(tmp_path / "out.json")[1] == []
+
+
+def test_a_message_shared_under_another_label_is_shared():
+    model, other = taught([("spam", {"a"}, 1)]), taught([("ham", {"a"}, 1)])
+    with pytest.raises(ModelError, match="share 1 messages"):
+        together(model, other)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"alpha": 0.25}, ["alpha", "0.25", "0.5"]),
+        ({"scoring": "bernoulli"}, ["scoring", "bernoulli", "evidence"]),
+        ({"prior": 0.125}, ["prior", "0.125", "as learned"]),
+        ({"classes": ("good", "spam")}, ["classes", "good, spam", "ham, spam"]),
+        ({"classes": THREE}, ["classes", "promo"]),
+    ],
+)
+def test_models_of_different_kinds_are_refused(changes, words):
+    chosen = {"alpha": 0.5} | changes
+    for pair in ([taught([], alpha=0.5), taught([], **chosen)],):
+        with pytest.raises(ModelError) as error:
+            together(*pair)
+        assert_one_sentence(error, Path("1.json"), "0.json", "anew", *words)
+
+
+def test_another_positive_class_is_refused():
+    model = taught([], THREE)
+    other = model._replace(head=model.head._replace(positive="promo"))
+    with pytest.raises(ModelError, match="positive class promo") as error:
+        together(model, other)
+    assert "0.json has spam" in str(error.value)
+
+
+def test_a_model_given_twice_is_refused(tmp_path):
+    path = save(tmp_path / "a.json", taught(SPAM)._replace(learned={}))
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    with pytest.raises(ModelError, match="given twice") as error:
+        merge_files([path, link], tmp_path / "out.json")
+    assert_one_sentence(error, path, "--allow-overlap")
+    doubled = merge_files([path, link], tmp_path / "out.json", overlap=True)
+    assert doubled.model.head.messages == (0, 4)
+
+
+def test_a_damaged_model_leaves_nothing_behind(tmp_path):
+    whole = save(tmp_path / "a.json", taught(SPAM))
+    damaged = tmp_path / "b.json"
+    damaged.write_bytes(whole.read_bytes()[:-20])
+    with pytest.raises(ModelError) as error:
+        merge_files([whole, damaged], tmp_path / "out.json")
+    assert_one_sentence(error, damaged)
+    assert not (tmp_path / "out.json").exists()
+
+
+# The output
+
+
+def test_what_is_there_is_overwritten_only_if_asked(tmp_path):
+    a, b = save(tmp_path / "a.json", taught(SPAM)), save(tmp_path / "b.json", taught(HAM))
+    before = a.read_bytes()
+    with pytest.raises(ModelError) as error:
+        merge_files([a, b], a)
+    assert_one_sentence(error, a, "--replace")
+    assert before == a.read_bytes()
+    merge_files([a, b], a, replace_old=True)
+    assert_same_counts(taught(SPAM + HAM), read_model(a))
+
+
+def test_the_output_is_for_its_owner_alone(tmp_path):
+    paths = [save(tmp_path / "a.json", taught(SPAM)), save(tmp_path / "b.json", taught(HAM))]
+    merge_files(paths, tmp_path / "out.json")
+    assert (tmp_path / "out.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_models_that_do_not_remember_are_named(tmp_path):
+    full, bare = taught(SPAM), taught(HAM)._replace(learned={})
+    found = merge([(Path("a"), full), (Path("b"), bare)])
+    assert found.unremembered == (Path("b"),)
+
+
+# Calibration and cut-off
+
+
+def trained(seed, n=40):
+    """Return a model fitted to random messages."""
+    chance = np.random.default_rng(seed)
+    messages = [
+        (("ham", "spam")[i % 2], {f"w{j}" for j in chance.integers(0, 12, 4) + 3 * (i % 2)})
+        for i in range(n)
+    ]
+    learned = learn(messages, scoring="evidence")
+    assert learned.fit.head.calibrated_by == TRAINING
+    return Model(learned.fit.head, learned.counts, {})
+
+
+def test_a_merged_calibration_is_marked_and_lies_between():
+    models = trained(1), trained(2), trained(3)
+    head = together(*models).model.head
+    assert head.calibrated_by == MERGING
+    parts = np.array([model.head.calibrations[0].coefficients for model in models])
+    found = np.array(head.calibrations[0].coefficients)
+    assert (parts.min(axis=0) <= found).all()
+    assert (found <= parts.max(axis=0)).all()
+    assert np.linalg.eigvalsh(np.array(head.calibrations[0].precision)).min() > 0
+
+
+def test_spam_alone_and_ham_alone_make_a_model_with_the_default_calibration():
+    found = together(taught(SPAM), taught(HAM)).model
+    assert found.head.messages == (3, 2)
+    assert not found.head.is_one_sided
+    assert found.head.calibrated_by == DEFAULT
+    assert found.head.calibrations == (untrained(),)
+
+
+def test_a_model_that_was_never_calibrated_has_no_say():
+    model = trained(1)
+    found = together(model, taught(SPAM)).model.head
+    assert found.calibrated_by == MERGING
+    np.testing.assert_allclose(
+        model.head.calibrations[0].coefficients, found.calibrations[0].coefficients
+    )
+
+
+def test_each_of_three_classes_keeps_its_own_calibration():
+    labelled = [(THREE[i % 3], {f"w{i % 3}", f"x{i % 5}"}) for i in range(45)]
+    first = learn(labelled, scoring="evidence")
+    second = learn(labelled[::-1], scoring="evidence")
+    models = [Model(part.fit.head, part.counts, {}) for part in (first, second)]
+    found = together(*models).model.head
+    for i, merged in enumerate(found.calibrations):
+        own = [model.head.calibrations[i].coefficients for model in models]
+        np.testing.assert_allclose(np.mean(own, axis=0), merged.coefficients, atol=1e-9)
+
+
+def test_the_highest_cut_off_is_kept():
+    models = []
+    for cut_off in (0.5, 0.875, 0.75):
+        model = taught([])
+        models.append(model._replace(head=model.head._replace(spam_cutoff=cut_off)))
+    assert together(*models).model.head.spam_cutoff == 0.875

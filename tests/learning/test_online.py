@@ -1,0 +1,208 @@
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_models import ALPHAS, PRIORS, SCORINGS, labelled_tokens, learn, many_messages
+
+from nbspam.bayes.calibration import untrained, update
+from nbspam.learning.online import Learner
+from nbspam.learning.settings import Settings, empty_head
+from nbspam.scoring.classifier import Classifier
+
+TOKENS = st.sampled_from(["a", "b", "c", "d", "trace:e", "trace:f"])
+
+
+def close(expected):
+    return pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def learner_of(learned) -> Learner:
+    """Return an empty learner for the classes and settings of a fitted model."""
+    head = learned.fit.head
+    chosen = Settings(alpha=head.alpha, prior=head.prior, scoring=head.scoring)
+    return Learner(empty_head(head.classes, head.positive, chosen), {})
+
+
+def taught(learned, messages, refined=False) -> Learner:
+    learner = learner_of(learned)
+    for label, tokens in messages:
+        learner.learn(label, tokens)
+        if refined:
+            learner.refine(label, tokens)
+    return learner
+
+
+def counts_of(learner: Learner, tokens):
+    return dict(learner.classifier().counts(tokens))
+
+
+def assert_same_counts(learned, learner: Learner):
+    expected, head = learned.fit.head, learner.head
+    assert expected.messages == head.messages
+    assert expected.n_tokens == head.n_tokens
+    assert list(map(dict, expected.tokens_with_count)) == list(map(dict, head.tokens_with_count))
+    assert close(expected.bias) == head.bias
+    assert learned.counts == counts_of(learner, [*learned.counts, "never seen"])
+
+
+@settings(deadline=None, max_examples=60)
+@given(labelled_tokens(tokens=TOKENS), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
+def test_learning_one_by_one_counts_as_learning_all_at_once(messages, alpha, prior, scoring):
+    learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
+    assert_same_counts(learned, taught(learned, messages))
+    assert_same_counts(learned, taught(learned, messages, refined=True))
+
+
+@settings(deadline=None, max_examples=40)
+@given(labelled_tokens(tokens=TOKENS), st.randoms())
+def test_counts_do_not_depend_on_the_order(messages, chance: random.Random):
+    learned = learn(messages)
+    mixed = messages[:]
+    chance.shuffle(mixed)
+    assert_same_counts(learned, taught(learned, mixed))
+
+
+def test_going_on_from_a_fit_counts_as_learning_all_at_once():
+    messages = many_messages(500, seed=1)
+    whole, first = learn(messages, scoring="evidence"), learn(messages[:15], scoring="evidence")
+    learner = Learner(first.fit.head, dict(first.counts))
+    for label, tokens in messages[15:]:
+        learner.learn(label, tokens)
+        learner.refine(label, tokens)
+    assert_same_counts(whole, learner)
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+@pytest.mark.parametrize("labels", [("ham", "spam"), ("ham", "promo", "spam")])
+@pytest.mark.parametrize("prior", [None, 0.2])
+def test_scores_are_those_of_a_classifier_of_the_fitted_counts(scoring, labels, prior):
+    messages = many_messages(800, seed=2)
+    messages = [(labels[i % len(labels)], tokens) for i, (_, tokens) in enumerate(messages)]
+    learned = learn(messages, scoring=scoring, prior=prior)
+    learner = taught(learned, messages, refined=True)
+    head = learned.fit.head._replace(calibrations=learner.head.calibrations)
+    expected = Classifier(head, learned.classifier.counts)
+    actual = learner.classifier()
+    for _, tokens in messages[:20]:
+        one, other = expected.score(tokens), actual.score(tokens | {"never seen"})
+        assert close(one.log_odds) == other.log_odds
+        assert close(one.probabilities) == other.probabilities
+        for found, again in zip(one.evidences, other.evidences, strict=True):
+            assert close(found.views) == again.views
+
+
+def test_learning_leaves_the_blend_as_it_is():
+    learned = learn(scoring="evidence")
+    learner = Learner(learned.fit.head, dict(learned.counts))
+    learner.learn("spam", {"prize", "new"})
+    assert learned.fit.head.calibrations == learner.head.calibrations
+
+
+def test_under_plain_bernoulli_the_blend_stays_as_it_is():
+    learned = learn()
+    assert (
+        learner_of(learned).head.calibrations
+        == taught(learned, [("spam", {"prize"})] * 3, refined=True).head.calibrations
+    )
+
+
+def test_the_blend_is_refined_by_the_score_that_a_message_had_before():
+    learned = learn(many_messages(300, seed=3), scoring="evidence")
+    learner = Learner(learned.fit.head, dict(learned.counts))
+    expected = learned.fit.head.calibrations[0]
+    for label, tokens in many_messages(300, seed=3)[:10]:
+        score = learner.classifier().score(tokens)
+        (found,) = score.evidences
+        expected = update(expected, found.views, found.trace, label == "spam")
+        learner.learn(label, tokens)
+        learner.refine(label, tokens)
+    assert (expected,) == learner.head.calibrations
+
+
+def test_of_a_batch_each_message_is_scored_with_itself_left_out():
+    messages = many_messages(300, seed=3)
+    learned = learn(messages[:20], scoring="evidence")
+    learner = Learner(learned.fit.head, dict(learned.counts))
+    for label, tokens in messages[20:]:
+        learner.learn(label, tokens)
+    expected = learned.fit.head.calibrations[0]
+    for i, (label, tokens) in enumerate(messages[20:], 20):
+        others = learn(messages[:i] + messages[i + 1 :], scoring="evidence")
+        (found,) = others.classifier.score(tokens).evidences
+        expected = update(expected, found.views, found.trace, label == "spam")
+        learner.refine(label, tokens)
+    (actual,) = learner.head.calibrations
+    assert close(expected.coefficients) == actual.coefficients
+
+
+@pytest.mark.parametrize("first", ["ham", "spam"])
+def test_the_first_messages_of_the_second_class_do_not_spoil_the_blend(first):
+    messages = many_messages(3_000, seed=4, longest=5)
+    own = {"ham": {"lunch", "notes"}, "spam": {"prize", "click"}}
+    learner = Learner(empty_head(("ham", "spam"), "spam", Settings()), {})
+    for only in sorted(own, key=lambda name: name != first):
+        batch = [(only, tokens | own[only]) for label, tokens in messages if label == only]
+        for label, tokens in batch:
+            learner.learn(label, tokens)
+        for label, tokens in batch:
+            learner.refine(label, tokens)
+    score = learner.classifier().score
+    assert score({"lunch", "notes"}).probability < 0.2
+    assert score({"prize", "click"}).probability > 0.8
+
+
+def test_of_three_classes_each_speakers_blend_is_refined():
+    learned = learn(
+        [(name, {name, "x"}) for name in ("ham", "promo", "spam")] * 3, scoring="evidence"
+    )
+    learner = learner_of(learned)
+    for _ in range(20):
+        for name in ("ham", "promo", "spam"):
+            tokens = {name, "x"}
+            learner.learn(name, tokens)
+            learner.refine(name, tokens)
+    assert len(learner.head.calibrations) == 3
+    assert all(found != untrained() for found in learner.head.calibrations)
+    for k, name in enumerate(("ham", "promo", "spam")):
+        probabilities = learner.classifier().score({name, "x"}).probabilities
+        assert probabilities[k] == max(probabilities)
+        assert probabilities[k] > 0.5
+
+
+def test_a_learner_of_nothing_is_undecided():
+    for scoring in SCORINGS:
+        head = empty_head(("ham", "spam"), "spam", Settings(scoring=scoring))
+        learner = Learner(head, {})
+        assert learner.classifier().score({"prize"}).probability == close(0.5)
+        assert (learner.head.messages, learner.head.n_tokens) == ((0, 0), 0)
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_a_learner_of_one_class_alone_is_undecided(scoring):
+    learner = Learner(empty_head(("ham", "spam"), "spam", Settings(scoring=scoring)), {})
+    for i in range(5):
+        tokens = {"lunch", f"word{i}"}
+        score = learner.classifier().score(tokens)
+        assert score.probability == 0.5
+        assert score.log_odds == 0
+        learner.learn("ham", tokens)
+        learner.refine("ham", tokens)
+        assert learner.head.calibrations == (untrained(),)
+    learner.learn("spam", {"prize"})
+    assert learner.classifier().score({"lunch"}).probability < 0.5
+
+
+def test_a_label_that_is_no_class_is_refused():
+    learner = Learner(empty_head(("ham", "spam"), "spam", Settings()), {})
+    with pytest.raises(ValueError, match="not in tuple"):
+        learner.learn("promo", {"a"})
+    assert learner.head.messages == (0, 0)
+
+
+def test_a_classifier_does_not_see_what_is_learned_later():
+    learner = learner_of(learn())
+    before = learner.classifier()
+    learner.learn("spam", {"prize"})
+    assert before.head.messages == (0, 0)
+    assert learner.classifier().head.messages == (0, 1)

@@ -1,0 +1,100 @@
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_models import ALPHAS, SCORINGS, assert_one_sentence, labelled_tokens, learn
+from whole_models import THREE, TWO, numbered, taught
+
+from nbspam.errors import ModelError
+from nbspam.learning.prune import prune, prune_file
+from nbspam.store.check import disagreements, with_derived
+from nbspam.store.model_file import read_model
+
+MODELS = st.one_of(
+    st.builds(taught, numbered(TWO), st.just(TWO), st.sampled_from(SCORINGS), alpha=ALPHAS),
+    st.builds(taught, numbered(THREE), st.just(THREE), st.sampled_from(SCORINGS), alpha=ALPHAS),
+)
+
+
+def frequent(model, n):
+    return {token: row for token, row in model.counts.items() if sum(row) >= n}
+
+
+@settings(deadline=None, max_examples=60)
+@given(MODELS, st.integers(1, 4))
+def test_tokens_of_few_messages_go_and_nothing_else_changes(model, n):
+    found = prune(model, min_count=n)
+    assert frequent(model, n) == found.counts
+    assert model.learned == found.learned
+    assert with_derived(model.head, found.counts.values()) == found.head
+    assert (found.head.messages, found.head.calibrations, found.head.calibrated_by) == (
+        model.head.messages,
+        model.head.calibrations,
+        model.head.calibrated_by,
+    )
+
+
+@settings(deadline=None, max_examples=60)
+@given(MODELS, st.integers(1, 9), st.integers(1, 3))
+def test_the_tokens_of_most_messages_stay(model, most, n):
+    found = prune(model, n, most)
+    left = frequent(model, n)
+    assert len(found.counts) == min(most, len(left))
+    assert found.counts.items() <= left.items()
+    gone = [sum(row) for token, row in left.items() if token not in found.counts]
+    assert max(gone, default=0) <= min(map(sum, found.counts.values()), default=0)
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_of_equally_frequent_tokens_the_strongest_stay_then_the_first(scoring):
+    messages = [
+        ("ham", {"both", "calm", "dull"}, 1),
+        ("ham", {"calm"}, 2),
+        ("spam", {"both", "axe", "dull"}, 3),
+        ("spam", {"axe"}, 4),
+        ("spam", set(), 5),
+    ]
+    model = taught(messages, scoring=scoring)
+    # all four are in two messages; two of ham's two say more than two of spam's three
+    assert list(prune(model, max_tokens=1).counts) == ["calm"]
+    assert list(prune(model, max_tokens=2).counts) == ["axe", "calm"]
+    assert list(prune(model, max_tokens=3).counts) == ["axe", "both", "calm"]
+
+
+def test_a_pruned_file_agrees_with_itself(tmp_path):
+    path = tmp_path / "model.json"
+    messages = [(f"{'spam' if i % 2 else 'ham'}", {f"t{i % 7}", f"u{i}"}, i) for i in range(30)]
+    with path.open("wb") as file:
+        taught(messages).write(file)
+    before = path.stat().st_size
+    pruned = prune_file(path, min_count=2)
+    assert (pruned.tokens_before, pruned.tokens) == (37, 7)
+    assert (pruned.bytes_before, pruned.bytes) == (before, path.stat().st_size)
+    model, wrong = disagreements(path)
+    assert wrong == []
+    assert len(model.learned) == 30
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_another_file_leaves_the_model_alone(tmp_path):
+    path = learn().save(tmp_path / "model.json")
+    before = path.read_bytes()
+    output = tmp_path / "small.json"
+    prune_file(path, output, max_tokens=2)
+    assert before == path.read_bytes()
+    assert len(read_model(output).counts) == 2
+    with pytest.raises(ModelError) as error:
+        prune_file(path, output, max_tokens=1)
+    assert_one_sentence(error, output, "--replace")
+    prune_file(path, output, max_tokens=1, replace_old=True)
+    assert len(json.loads(output.read_bytes())["tokens"]) == 1
+
+
+@settings(deadline=None, max_examples=30)
+@given(labelled_tokens(), st.sampled_from(SCORINGS))
+def test_pruning_nothing_changes_nothing(messages, scoring):
+    learned = learn(messages, scoring=scoring)
+    model = taught([])._replace(head=learned.fit.head, counts=learned.counts)
+    assert prune(model) == model
+    assert prune(model, 1, len(model.counts) + 1) == model

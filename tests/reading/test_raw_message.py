@@ -1,0 +1,55 @@
+import gzip
+from pathlib import Path
+
+import pytest
+
+from nbspam.errors import SourceError
+from nbspam.labels import normal_label
+from nbspam.reading.message import BYTES_LIMIT
+from nbspam.reading.raw_message import Raw
+
+MAIL = b"Subject: hello\n\nthe body\n"
+
+
+def test_bytes_are_a_mail() -> None:
+    assert Raw("-", None, MAIL).message().header("subject") == "hello"
+
+
+def test_text_is_text() -> None:
+    message = Raw("a.tsv:1", "ham", MAIL.decode()).message()
+    assert message.headers == []
+    assert message.parts[0].text == MAIL.decode()
+
+
+@pytest.mark.parametrize("content", [MAIL, gzip.compress(MAIL)], ids=["plain", "gzip"])
+def test_path_is_a_file_with_a_mail(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "mail"
+    path.write_bytes(content)
+    assert Raw(str(path), None, path).message() == Raw("-", None, MAIL).message()
+
+
+def test_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "gone.eml"
+    with pytest.raises(SourceError, match=r"gone\.eml: cannot be read \(No such file.*\); check"):
+        Raw(str(path), None, path).message()
+
+
+def test_damaged_archive_is_named_with_its_damage(tmp_path: Path) -> None:
+    path = tmp_path / "mail.gz"
+    path.write_bytes(gzip.compress(MAIL)[:-6] + b"\x00\x00\x00\x00\x00\x00")
+    with pytest.raises(SourceError, match=r"mail\.gz: cannot be read \(damaged archive: .+\); "):
+        Raw(str(path), None, path).message()
+
+
+def test_archive_that_unpacks_to_gigabytes_is_read_in_part(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(MAIL + b"x" * (3 * BYTES_LIMIT), 1))
+    assert Raw(str(path), None, path).message().header("subject") == "hello"
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [("Spam", "spam"), (" HAM ", "ham"), ("Promo", "Promo"), (" 1", "1"), ("", "")],
+)
+def test_normal_label(label: str, expected: str) -> None:
+    assert expected == normal_label(label)

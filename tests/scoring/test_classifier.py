@@ -1,0 +1,179 @@
+import math
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_models import ALPHAS, PRIORS, SCORINGS, labelled_tokens, learn, many_messages
+
+from nbspam.bayes.bernoulli import sigmoid
+from nbspam.learning.batch import matrix_scores
+from nbspam.scoring import classifier as classifier_module
+from nbspam.scoring.classifier import IMPOSSIBLE, Classifier, logit
+from nbspam.store.lookup import Lookup
+
+
+def close(expected):
+    return pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def assert_same_score(expected, actual):
+    assert close(expected.log_odds) == actual.log_odds
+    assert close(expected.probability) == actual.probability
+    assert close(expected.probabilities) == actual.probabilities
+
+
+# One message and many
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    labelled_tokens(tokens=st.text(min_size=1, max_size=4)),
+    ALPHAS,
+    PRIORS,
+    st.sampled_from(SCORINGS),
+)
+def test_one_message_scores_as_in_the_matrix(tmp_path_factory, messages, alpha, prior, scoring):
+    learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
+    path = learned.save(tmp_path_factory.getbasetemp() / "one.json")
+    expected = list(matrix_scores(learned.corpus.presence(), learned.fit))
+    with Lookup(path) as lookup:
+        for (_, tokens), score in zip(messages, expected, strict=True):
+            actual = Classifier(lookup.head, lookup.counts).score(tokens | {"never seen before"})
+            assert_same_score(score, actual)
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("labels", [("ham", "spam"), ("ham", "promo", "spam")])
+def test_one_message_scores_as_in_a_large_matrix(tmp_path, scoring, seed, labels):
+    # Classes of one size: many weights are as strong as others on the other side, and what is
+    # counted among the strongest must not hang on the last bit of a logarithm.
+    messages = many_messages(5_000, seed)
+    messages = [(labels[i % len(labels)], tokens) for i, (_, tokens) in enumerate(messages)]
+    learned = learn(messages, scoring=scoring)
+    path = learned.save(tmp_path / "model.json")
+    expected = list(matrix_scores(learned.corpus.presence(), learned.fit))
+    with Lookup(path) as lookup:
+        classifier = Classifier(lookup.head, lookup.counts)
+        for (_, tokens), score in zip(messages, expected, strict=True):
+            assert_same_score(score, classifier.score(tokens))
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_one_message_with_tokens_of_trace_fields_scores_as_in_the_matrix(scoring):
+    messages = many_messages(500, 5)
+    messages = [
+        (label, {f"trace:{t}" if i % 2 else t for i, t in enumerate(sorted(tokens))})
+        for label, tokens in messages
+    ]
+    learned = learn(messages, scoring=scoring)
+    expected = list(matrix_scores(learned.corpus.presence(), learned.fit))
+    for (_, tokens), score in zip(messages, expected, strict=True):
+        assert_same_score(score, learned.classifier.score(tokens))
+
+
+def test_tokens_prepared_together_score_as_each_alone():
+    learned = learn()
+    together, alone = learned.classifier, learned.classifier
+    together.prepare(["free", "prize", "unknown", "meeting"])
+    for tokens in ({"free"}, {"prize", "unknown"}, {"meeting", "free", "lunch"}, set()):
+        assert alone.score(tokens) == together.score(tokens)
+
+
+class Known(NamedTuple):
+    number: int
+    tokens: set[str]
+
+
+@pytest.mark.parametrize(
+    ("messages", "tokens", "known"), [(500, 200_000, 1_000_000), (2, 9, 9), (9, 1, 9), (1, 9, 0)]
+)
+def test_batches_of_any_size_keep_the_order_and_the_scores(monkeypatch, messages, tokens, known):
+    monkeypatch.setattr(classifier_module, "_BATCH_MESSAGES", messages)
+    monkeypatch.setattr(classifier_module, "_BATCH_TOKENS", tokens)
+    monkeypatch.setattr(classifier_module, "_KNOWN_LIMIT", known)
+    learned = learn()
+    given_ = [Known(i, {"prize", ("free", "lunch")[i % 2], f"unknown{i}"}) for i in range(7)]
+    given_.append(Known(7, set()))
+    classifier = learned.classifier
+    found = [(known, classifier.score(known.tokens)) for known in classifier.in_batches(given_)]
+    assert [(known, learned.classifier.score(known.tokens)) for known in given_] == found
+
+
+def test_a_batch_that_breaks_off_comes_before_the_failure():
+    def source():
+        yield Known(1, {"prize"})
+        raise ValueError("broken")
+
+    coming = learn().classifier.in_batches(source())
+    assert next(coming).number == 1
+    with pytest.raises(ValueError, match="broken"):
+        next(coming)
+
+
+def test_a_token_counts_once_however_often_it_stands():
+    classifier = learn().classifier
+    assert classifier.score(["prize"]) == classifier.score(["prize", "prize", "prize"])
+
+
+def test_an_unknown_token_says_nothing():
+    classifier = learn().classifier
+    assert classifier.score({"prize"}) == classifier.score({"prize", "xylophone"})
+
+
+@settings(deadline=None, max_examples=60)
+@given(labelled_tokens(), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
+def test_probabilities_add_up_to_one_and_agree_with_the_log_odds(messages, alpha, prior, scoring):
+    classifier = learn(messages, alpha=alpha, prior=prior, scoring=scoring).classifier
+    for _, tokens in messages:
+        score = classifier.score(tokens)
+        assert close(1) == sum(score.probabilities)
+        assert score.probability in score.probabilities
+        assert close(sigmoid(score.log_odds)) == score.probability
+
+
+def test_opposite_positive_classes_have_opposite_scores():
+    messages = [("good", {"a", "b"}), ("good", {"a"}), ("bad", {"b", "c"})]
+    good = learn(messages, positive="good").classifier.score({"b"})
+    bad = learn(messages, positive="bad").classifier.score({"b"})
+    assert close(good.log_odds) == -bad.log_odds
+    assert close(good.probability) == 1 - bad.probability
+
+
+def test_of_three_classes_without_spam_the_probability_is_the_most_probable_ones():
+    score = learn([("a", {"x"}), ("b", {"y"}), ("c", {"z"})]).classifier.score({"y"})
+    assert max(score.probabilities) == score.probability
+    assert score.probabilities[1] == score.probability
+
+
+def test_of_three_classes_with_spam_the_probability_is_that_of_spam():
+    score = learn([("ham", {"x"}), ("promo", {"y"}), ("spam", {"z"})]).classifier.score({"y"})
+    assert score.probabilities[2] == score.probability
+    assert score.probability < 0.5
+
+
+def test_a_model_that_has_seen_one_class_alone_is_undecided():
+    head = learn([("a", {"x"}), ("b", {"x"}), ("spam", {"x"})]).fit.head
+    head = head._replace(messages=(0, 0, 1), bias=(-math.inf, -math.inf, -0.5))
+    score = Classifier(head, lambda tokens: {}).score(set())
+    assert score.probabilities == (1 / 3, 1 / 3, 1 / 3)
+    assert score.probability == 0.5
+    assert score.log_odds == 0
+
+
+def test_a_class_without_messages_beside_two_that_have_some_is_impossible():
+    head = learn([("a", {"x"}), ("b", {"x"}), ("spam", {"x"})], scoring="bernoulli").fit.head
+    head = head._replace(messages=(1, 1, 0), bias=(-0.5, -0.5, -math.inf))
+    score = Classifier(head, lambda tokens: {}).score(set())
+    assert score.probabilities == (0.5, 0.5, 0)
+    assert score.log_odds == -IMPOSSIBLE
+
+
+@given(st.floats(1e-9, 1 - 1e-9))
+def test_logit_undoes_the_logistic_function(probability):
+    assert pytest.approx(probability, rel=1e-9) == 1 / (1 + math.exp(-logit(probability)))
+
+
+def test_logit_of_certainty_is_infinite():
+    assert (-math.inf, math.inf) == (logit(0), logit(1))

@@ -1,0 +1,269 @@
+import errno
+import fcntl
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+
+import pytest
+from small_models import assert_one_sentence
+
+from nbspam.errors import ModelError
+from nbspam.store.atomic_write import locked, replace
+
+
+def put(path, text: bytes):
+    with locked(path) as place:
+        replace(place, lambda file: file.write(text))
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir() if not path.name.endswith(".lock"))
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "model.json"
+    put(path, b"old")
+    return path
+
+
+def test_a_file_is_made_and_replaced(model):
+    assert model.read_bytes() == b"old"
+    put(model, b"new")
+    assert model.read_bytes() == b"new"
+    assert stat.S_IMODE(model.stat().st_mode) == 0o600
+    assert names_in(model.parent) == ["model.json"]
+
+
+def test_the_lock_stays_and_is_the_owners_alone(model):
+    lock = model.with_name(".model.json.lock")
+    before = lock.stat()
+    put(model, b"new")
+    assert before.st_ino == lock.stat().st_ino
+    assert stat.S_IMODE(before.st_mode) == 0o600
+    assert before.st_size == 0
+
+
+def test_a_reader_keeps_the_old_file(model):
+    with model.open("rb") as file:
+        put(model, b"new")
+        assert file.read() == b"old"
+
+
+def test_the_second_writer_waits_for_the_first(model):
+    done = []
+    with locked(model):
+        other = threading.Thread(target=lambda: (put(model, b"second"), done.append(True)))
+        other.start()
+        other.join(0.1)
+        assert not done
+        replace(model, lambda file: file.write(b"first"))
+    other.join(10)
+    assert done
+    assert model.read_bytes() == b"second"
+
+
+def test_a_lock_is_free_again_after_a_failure(model):
+    with pytest.raises(ZeroDivisionError), locked(model):
+        1 / 0  # noqa: B018
+    with model.with_name(".model.json.lock").open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_lock_is_free_again_when_its_holder_is_killed(model):
+    code = (
+        "import sys, time; from pathlib import Path; from nbspam.store.atomic_write import locked\n"
+        "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", code, model], stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout.readline() == b"held\n"
+    finally:
+        holder.kill()
+        holder.communicate()
+    put(model, b"new")
+    assert model.read_bytes() == b"new"
+
+
+def test_what_a_killed_writer_left_is_cleared_away(model):
+    left = model.with_name(".model.json.new")
+    code = (
+        "import os, sys, signal; from pathlib import Path\n"
+        "from nbspam.store.atomic_write import locked, replace\n"
+        "def write(file):\n"
+        "    file.write(b'half'); file.flush(); os.kill(os.getpid(), signal.SIGTERM)\n"
+        "with locked(Path(sys.argv[1])) as place: replace(place, write)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, model], check=False)
+    assert done.returncode == -signal.SIGTERM
+    assert left.read_bytes() == b"half"
+    assert model.read_bytes() == b"old"
+    put(model, b"new")
+    assert names_in(model.parent) == ["model.json"]
+
+
+def test_what_was_left_is_not_followed(model, tmp_path):
+    other = tmp_path / "other"
+    other.write_bytes(b"precious")
+    model.with_name(".model.json.new").symlink_to(other)
+    put(model, b"new")
+    assert other.read_bytes() == b"precious"
+    assert model.read_bytes() == b"new"
+    assert not model.is_symlink()
+
+
+# Links
+
+
+def test_a_link_keeps_pointing_at_the_model(model, tmp_path):
+    (tmp_path / "sub").mkdir()
+    link = tmp_path / "sub" / "link"
+    link.symlink_to("../model.json")
+    put(link, b"new")
+    assert link.is_symlink()
+    assert model.read_bytes() == b"new"
+    assert names_in(tmp_path / "sub") == ["link"]
+    assert list((tmp_path / "sub").iterdir()) == [link]  # one lock for both names
+
+
+def test_a_link_that_leads_nowhere_gets_a_model_there(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to("model.json")
+    put(link, b"new")
+    assert link.is_symlink()
+    assert (tmp_path / "model.json").read_bytes() == b"new"
+
+
+def test_links_in_a_circle_are_refused_and_stay(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.symlink_to(two)
+    two.symlink_to(one)
+    with pytest.raises(ModelError) as error:
+        put(one, b"new")
+    assert_one_sentence(error, one, "Too many levels of symbolic links")
+    assert one.is_symlink()
+    assert two.is_symlink()
+    assert names_in(tmp_path) == ["one", "two"]
+
+
+# What cannot be locked or written
+
+
+def test_a_folder_in_the_models_place_stays(tmp_path):
+    with pytest.raises(ModelError) as error:
+        put(tmp_path, b"new")
+    assert_one_sentence(error, tmp_path, "folder")
+
+
+def test_a_file_in_the_folders_place_is_named(model):
+    with pytest.raises(ModelError) as error:
+        put(model / "model.json", b"new")
+    assert_one_sentence(error, model / "model.json", "Not a directory")
+    assert model.read_bytes() == b"old"
+
+
+def test_a_pipe_in_the_models_place_stays(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(ModelError) as error:
+        put(path, b"new")
+    assert_one_sentence(error, path, "no ordinary file")
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_a_lock_that_is_none_is_named(model, kind):
+    lock = model.with_name(".model.json.lock")
+    lock.unlink()
+    if kind == "folder":
+        lock.mkdir()
+    else:
+        lock.symlink_to("model.json")
+    with pytest.raises(ModelError) as error:
+        put(model, b"new")
+    assert_one_sentence(error, model, str(lock), "cannot be locked")
+    assert model.read_bytes() == b"old"
+
+
+def test_a_folder_in_the_new_files_place_is_told(model):
+    model.with_name(".model.json.new").mkdir()
+    with pytest.raises(ModelError) as error:
+        put(model, b"new")
+    assert_one_sentence(error, model, "Is a directory", "unchanged")
+    assert model.read_bytes() == b"old"
+
+
+def test_a_name_that_is_too_long_is_refused(tmp_path):
+    path = tmp_path / ("x" * 254)
+    with pytest.raises(ModelError) as error:
+        put(path, b"new")
+    assert_one_sentence(error, path, "File name too long")
+
+
+def test_a_disk_that_cannot_lock_is_told(model, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with pytest.raises(ModelError) as error:
+        put(model, b"new")
+    assert_one_sentence(error, model, "No locks available", "unchanged")
+
+
+def test_a_disk_that_cannot_sync_a_folder_is_no_hindrance(model, monkeypatch):
+    sync = os.fsync
+
+    def fail(handle):
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", fail)
+    put(model, b"new")
+    assert model.read_bytes() == b"new"
+
+
+def test_the_file_is_on_the_disk_before_it_has_the_name(model, monkeypatch):
+    seen = []
+    sync = os.fsync
+
+    def note(handle):
+        seen.append((stat.S_ISDIR(os.fstat(handle).st_mode), model.read_bytes()))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", note)
+    put(model, b"new")
+    assert seen == [(False, b"old"), (True, b"new")]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+@pytest.mark.parametrize("there", [True, False])
+def test_roots_update_leaves_a_users_model_the_users(tmp_path, there):
+    folder = tmp_path / "home"
+    folder.mkdir()
+    path = folder / "model.json"
+    if there:
+        path.write_bytes(b"old")
+        os.chown(path, 1234, 1235)
+    else:
+        os.chown(folder, 1234, 1235)
+    put(path, b"new")
+    for name in ("model.json", ".model.json.lock"):
+        owner = (folder / name).stat()
+        assert (owner.st_uid, owner.st_gid) == (1234, 1235)
+        assert stat.S_IMODE(owner.st_mode) == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+def test_root_gives_no_lock_away_that_was_there(tmp_path):
+    path = tmp_path / "model.json"
+    path.write_bytes(b"old")
+    os.chown(path, 1234, 1235)
+    other = tmp_path / "precious"
+    other.write_bytes(b"")
+    os.link(other, tmp_path / ".model.json.lock")
+    put(path, b"new")
+    assert other.stat().st_uid == 0

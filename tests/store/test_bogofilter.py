@@ -1,0 +1,332 @@
+"""bogofilter's words and our tokens; and bogofilter itself, where it is installed."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from whole_models import THREE, numbered, taught
+
+from nbspam.errors import OptionError, SourceError
+from nbspam.reading.message import parse, parse_text
+from nbspam.reading.skips import Skips
+from nbspam.store.bogofilter import WordList, dump, tokens_of, word_of
+from nbspam.tokens.tokenizer import message_tokens
+
+SAMPLE = Path(__file__).parents[2] / "sample_data"
+LIST = b"""\
+.ENCODING 2 0 20260105
+.MSG_COUNT 30 40 20260105
+.WORDLIST_VERSION 20040500 0 20260105
+.ROBX 415000 0 20260105
+FREE 12 0 20260105
+Free 9 1 20260105
+free 20 2 20260105
+meeting*Tomorrow 0 17 20260103
+subj:Cheap 7 1
+"""
+
+
+def read(raw, strict=False):
+    skips = Skips(strict)
+    return WordList("words.txt", raw.splitlines(keepends=True), skips), skips
+
+
+# Words to tokens
+
+
+@pytest.mark.parametrize(
+    ("word", "tokens"),
+    [
+        ("free", "free"),
+        ("FREE", "free"),
+        ("Grüße", "grüße"),
+        ("don't", "don't"),
+        ("v1agra", "v0agra"),
+        ("£20", "£00"),
+        ("claim_now!", "claim|now|claim now"),
+        ("free*Prize", "free prize"),
+        ("e-mail*host.example.org", "e-mail host"),
+        ("免费奖", "免费|费奖|免费 费奖"),
+        ("fr\u200bee", "free"),
+        ("subj:FREE", "subject:free"),
+        ("subj:free*Prize", "subject:free prize"),
+        ("from:Alice", "from:alice"),
+        (
+            "from:mail.example.org",
+            "from:mail|from:example|from:org|from:@mail.example.org|from:@example.org|from:@org",
+        ),
+        ("to:alice.smith", "to:alice|to:smith|to:@alice.smith|to:@smith"),
+        ("rcvd:ESMTP", "trace:received:esmtp"),
+        ("rcvd:192.0.2.7", "trace:received:000.0.0.0"),
+        ("rtrn:bounce-x", "trace:return-path:bounce-x"),
+        ("head:X-Foo-Bar", "trace:x-foo-bar:"),
+        ("head:In-Reply-To", "trace:in-reply-to:"),
+        ("head:X-Mailer", ""),  # a field with a kind of its own has no token for its name
+        ("head:X-Spam-Flag", ""),
+        ("head:multipart", ""),
+        ("mime:html", "mime:text/html"),
+        ("mime:octet-stream", "mime:application/octet-stream"),
+        ("mime:invoice.zip", "attachment:.zip|attachment:invoice"),
+        ("mime:base64", ""),
+        ("mime:Content-Type", ""),
+        (
+            "www.shop.example.com",
+            "www|shop|example|com|www shop|shop example|example com|host:www.shop.example.com"
+            "|host:shop.example.com|host:example.com|host:com",
+        ),
+        ("!!!", ""),
+        ("x" * 31, ""),
+    ],
+)
+def test_words_become_the_tokens_of_the_same_message(word, tokens):
+    assert set(filter(None, tokens.split("|"))) == tokens_of(word)
+
+
+def test_words_of_a_mail_are_its_tokens():
+    """What a word stands for is what the tokenizer makes of a mail that holds it."""
+    mail = parse(
+        b"From: Alice <alice@mail.example.org>\nTo: bob@example.com\nSubject: Cheap claim_now\n"
+        b"Return-Path: <bounce-x@example.net>\nX-Foo-Bar: 1\nContent-Type: text/plain\n\n"
+        b"Hello WORLD don't v1agra http://www.shop.example.com/x"
+    )
+    tokens = message_tokens(mail)
+    for word in (
+        "from:Alice from:mail.example.org to:bob to:example.com subj:Cheap subj:claim_now"
+        " rtrn:bounce-x head:X-Foo-Bar Hello WORLD Hello*WORLD don't v1agra"
+    ).split():
+        assert tokens_of(word) <= tokens, word
+        assert tokens_of(word), word
+    assert "host:www.shop.example.com" in tokens_of("www.shop.example.com") & tokens
+
+
+# Tokens to words, and back
+
+
+def sample_tokens():
+    """Return every token of the sample data: mail, odd mails and texts."""
+    paths = [p for p in sorted((SAMPLE / "mail").rglob("*")) if p.is_file()]
+    paths += sorted((SAMPLE / "odd").glob("*.eml"))
+    messages = [parse(path.read_bytes()) for path in paths]
+    rows = (SAMPLE / "sms.tsv").read_text("utf-8").splitlines()
+    messages += [parse_text(row.partition("\t")[2]) for row in rows]
+    return set().union(*map(message_tokens, messages))
+
+
+def test_the_sample_datas_tokens_come_back():
+    tokens = sample_tokens()
+    assert len(tokens) > 3000
+    words = {token: word_of(token) for token in tokens}
+    lost = [token for token, word in words.items() if word is None]
+    assert len(lost) <= len(tokens) // 1000
+    assert len(set(words.values())) == len(words) - max(0, len(lost) - 1)
+    for token, word in words.items():
+        if word is not None:
+            assert tokens_of(word) == {token}
+            assert not word.startswith(".")
+
+
+@pytest.mark.parametrize(
+    ("token", "word"),
+    [
+        ("free", "free"),
+        ("claim now", "claim*now"),
+        ("subject:free", "subj:free"),
+        ("subject:claim now", "subj:claim*now"),
+        ("subject:caps:1", "subj:caps:1"),
+        ("trace:received:smtp", "rcvd:smtp"),
+        ("trace:return-path:org", "rtrn:org"),
+        ("trace:received:", "trace:received:"),
+        ("trace:x-foo:bar", "trace:x-foo:bar"),
+        ("from:@example.org", "from:@example.org"),
+        ("host:example.org", "host:example.org"),
+        ("mime:text/html", "mime:text/html"),
+        ("punct:***", "punct:***"),
+        ("tri:a*b", "tri:a*b"),
+        ("case:WINNER", "case:WINNER"),
+    ],
+)
+def test_the_words_that_stand_for_tokens(token, word):
+    assert word == word_of(token)
+    assert tokens_of(word) == {token}
+
+
+@pytest.mark.parametrize(
+    "token", ["", "a b c", "a\tb", "x:y", "WINNER", "case:a b", ".MSG_COUNT", "mime:odd", "a\nb"]
+)
+def test_tokens_that_no_word_can_stand_for(token):
+    assert word_of(token) is None
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.text(max_size=12) | st.from_regex(r"(subj|from|head|host|tri|rcvd):.{0,6}"))
+def test_any_word_gives_tokens_and_any_token_a_word_or_none(text):
+    assert all(isinstance(token, str) for token in tokens_of(text))
+    word = word_of(text)
+    assert word is None or (tokens_of(word) == {text} and not set(word) & set(" \n\t\r"))
+
+
+# Lists
+
+
+def test_a_list_is_read():
+    found, skips = read(LIST)
+    assert skips.count == 0
+    assert found.messages == (40, 30)
+    assert found.counts == {
+        "free": (2, 20),  # the most frequent of its forms, class by class
+        "meeting tomorrow": (17, 0),
+        "subject:cheap": (1, 7),
+    }
+    assert (found.words, found.foreign) == (5, 0)
+
+
+def test_words_without_a_token_are_counted():
+    found, _ = read(LIST + b"head:multipart 1 1\nmime:base64 1 1\n")
+    assert (found.words, found.foreign) == (7, 2)
+
+
+def test_lists_one_after_the_other_add_up():
+    found, _ = read(LIST + LIST)
+    assert found.messages == (80, 60)
+    assert found.counts["free"] == (4, 40)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"free 1",
+        b"free",
+        b"free 1 2 20260101 5",
+        b"free one 2",
+        b"free -1 2",
+        b"free 1.5 2",
+        b"free 99999999999999999 1",
+        b"free 9999999999999999 1",
+        b"free \xd9\xa1 2",
+        b"fr ee 1 2 20260101",
+        b" free 1 2",
+        b"free\t1\t2",
+        b"x" * 1001 + b" 1 2",
+    ],
+)
+def test_a_bad_line_is_skipped_and_named(line):
+    found, skips = read(LIST + line + b"\nlast 3 4\n")
+    assert found.counts["last"] == (4, 3)
+    assert found.counts["free"] == (2, 20)
+    assert skips.count == 1
+    assert skips.named[0].startswith("words.txt:10: ")
+    with pytest.raises(SourceError, match=r"words\.txt:10: .*--strict"):
+        read(LIST + line + b"\n", strict=True)
+
+
+@pytest.mark.parametrize("raw", [b"", b"\n", b"free 1 2\n", b".MSG_COUNT 0 0\nfree 1 2\n"])
+def test_a_list_without_messages_is_none(raw):
+    with pytest.raises(SourceError, match="MSG_COUNT") as error:
+        read(raw)
+    assert "\n" not in str(error.value)
+
+
+def test_other_character_sets_and_blanks_within_words():
+    found, skips = read(b".MSG_COUNT 2 2\ncaf\xe9 1 0\nna\xc3\xafve 1 0\na\xc2\xa0b 1 0\n")
+    assert skips.count == 0
+    assert {"café", "naïve", "a b"} <= found.counts.keys()
+
+
+@settings(deadline=None, max_examples=60)
+@given(numbered())
+def test_a_models_list_brings_its_counts_back(messages):
+    model = taught([*messages, ("spam", {"subject:a b", "tri:x*y"}, 99)])
+    text, left_out = dump(model)
+    found, skips = read(text.encode(), strict=True)
+    assert (left_out, skips.count, found.foreign) == (0, 0, 0)
+    assert model.head.messages == found.messages
+    assert model.counts == found.counts
+
+
+def test_what_cannot_be_written_is_left_out_and_counted():
+    text, left_out = dump(taught([("spam", {"good", "a b c", "BAD"}, 1)]))
+    assert left_out == 2
+    assert text == ".MSG_COUNT 1 0\ngood 1 0\n"
+
+
+def test_the_positive_class_is_spam_whatever_it_is_called():
+    model = taught([("ham", {"a"}, 1), ("spam", {"b"}, 2), ("spam", {"b"}, 3)])
+    model = model._replace(head=model.head._replace(classes=("good", "junk"), positive="junk"))
+    assert dump(model)[0].splitlines() == [".MSG_COUNT 2 1", "a 0 1", "b 2 0"]
+
+
+def test_three_classes_have_no_place_in_a_list():
+    with pytest.raises(OptionError, match="--form csv"):
+        dump(taught([], THREE))
+
+
+# The real one
+
+
+def need(*programs):
+    for program in programs:
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
+
+
+def run(*command, stdin=b""):
+    done = subprocess.run(
+        list(map(str, command)), input=stdin, capture_output=True, check=False, timeout=60
+    )
+    assert done.returncode in (0, 1, 2), done.stderr
+    return done
+
+
+def test_bogoutil_loads_our_list_and_dumps_it_unchanged(tmp_path):
+    need("bogoutil")
+    model = taught(
+        [
+            ("spam", {"free", "claim now", "subject:free prize", "punct:!!!", "£00", "免费"}, 1),
+            ("ham", {"grüße", "trace:received:smtp", "host:example.org", "tri:a*b"}, 2),
+        ]
+    )
+    text, left_out = dump(model)
+    assert left_out == 0
+    run("bogoutil", "-l", tmp_path / "wordlist.db", stdin=text.encode())
+    found, skips = read(run("bogoutil", "-d", tmp_path / "wordlist.db").stdout, strict=True)
+    assert skips.count == 0
+    assert model.counts == found.counts
+    assert model.head.messages == found.messages
+
+
+def test_what_bogofilter_learned_is_what_we_would_have_counted(tmp_path):
+    need("bogofilter", "bogoutil")
+    mails = [
+        ("-s", b"From: eve@spam.example\nSubject: free PRIZE\n\nClaim the Free prize money\n"),
+        ("-s", b"From: eve@spam.example\nSubject: hello\n\nprize winner notice\n"),
+        ("-n", b"From: alice@example.org\nSubject: lunch\n\nThe meeting is at noon\n"),
+    ]
+    for flag, mail in mails:
+        run("bogofilter", "-d", tmp_path, flag, stdin=mail)
+    found, _ = read(run("bogoutil", "-d", tmp_path / "wordlist.db").stdout, strict=True)
+    assert found.messages == (1, 2)
+    expected = {}
+    for flag, mail in mails:
+        for token in message_tokens(parse(mail)):
+            ham, spam = expected.get(token, (0, 0))
+            expected[token] = (ham + (flag == "-n"), spam + (flag == "-s"))
+    for token in (
+        "prize free claim winner meeting noon subject:free subject:prize subject:lunch from:eve"
+        " from:@spam.example from:@example.org from:alice"
+    ).split():
+        assert expected[token] == found.counts[token], token
+
+
+def test_bogofilter_decides_with_our_list(tmp_path):
+    need("bogofilter", "bogoutil")
+    spam = [("spam", {"prize", "winner", "claim", "subject:prize"}, i) for i in range(30)]
+    ham = [("ham", {"meeting", "lunch", "notes", "subject:lunch"}, 100 + i) for i in range(30)]
+    run("bogoutil", "-l", tmp_path / "wordlist.db", stdin=dump(taught(spam + ham))[0].encode())
+    for mail, code in (
+        (b"Subject: prize\n\nclaim prize winner\n", 0),
+        (b"Subject: lunch\n\nmeeting notes lunch\n", 1),
+    ):
+        assert run("bogofilter", "-d", tmp_path, stdin=mail).returncode == code

@@ -1,0 +1,181 @@
+"""Every kind of damage that a derived number or the layout shows, and no more."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_models import ALPHAS, PRIORS, SCORINGS, big, labelled_tokens, learn
+from whole_models import THREE, TWO, numbered, taught
+
+from nbspam.errors import ModelError
+from nbspam.store.check import counts_of_counts, disagreements, with_derived
+from nbspam.store.model_file import TOKENS_LINE, Model
+
+MESSAGES = [(("ham", "spam")[i % 2], {f"w{i % 5}", f'"{i}"', "both", "é"}, i) for i in range(1, 11)]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return save(tmp_path / "model.json", taught(MESSAGES))
+
+
+def save(path, model: Model):
+    with path.open("wb") as file:
+        model.write(file)
+    return path
+
+
+def change(path, *pairs):
+    raw = path.read_bytes()
+    for old, new in pairs:
+        assert raw.count(old) == 1, old
+        raw = raw.replace(old, new)
+    path.write_bytes(raw)
+    return path
+
+
+def wrong_with(path):
+    return "; ".join(disagreements(path)[1])
+
+
+@settings(deadline=None, max_examples=60)
+@given(labelled_tokens(), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
+def test_what_training_derives_is_derived_from_the_counts(messages, alpha, prior, scoring):
+    learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
+    head = learned.fit.head
+    found = with_derived(head, learned.counts.values())
+    assert head._replace(bias=()) == found._replace(bias=())
+    assert pytest.approx(head.bias, rel=1e-9, abs=1e-9) == found.bias
+
+
+def test_no_tokens_have_no_counts():
+    assert counts_of_counts([], 3) == ({}, {}, {})
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.sampled_from([TWO, THREE]).flatmap(lambda c: st.tuples(st.just(c), numbered(c))))
+def test_a_whole_model_has_nothing_wrong(tmp_path_factory, drawn):
+    classes, messages = drawn
+    model = taught(messages, classes)
+    found, wrong = disagreements(save(tmp_path_factory.getbasetemp() / "whole.json", model))
+    assert (found, wrong) == (model, [])
+
+
+def test_a_large_model_has_nothing_wrong(tmp_path):
+    assert wrong_with(big(3000).save(tmp_path / "big.json")) == ""
+
+
+def test_the_number_of_tokens(path):
+    n = len(json.loads(path.read_bytes())["tokens"])
+    change(path, (b'"tokens": %d,' % n, b'"tokens": %d,' % (n + 1)))
+    assert f"says {n + 1} tokens and has {n}" in wrong_with(path)
+
+
+def test_the_counts_of_counts(path):
+    line = next(li for li in path.read_bytes().splitlines() if li.startswith(b'"derived"'))
+    assert b'[{"0": 5, "1": 10, ' in line
+    change(path, (b'[{"0": 5, "1": 10, ', b'[{"0": 6, "1": 9, '))
+    found = wrong_with(path)
+    assert "counts of counts" in found
+    assert "bias" not in found
+
+
+def test_the_bias(path):
+    bias = json.loads(path.read_bytes())["derived"]["bias"]
+    change(path, (json.dumps(bias).encode(), json.dumps([bias[0], bias[1] + 1e-6]).encode()))
+    assert wrong_with(path) == "its bias is not what its counts make it"
+
+
+def test_a_last_digit_of_the_bias_is_no_damage(path):
+    bias = json.loads(path.read_bytes())["derived"]["bias"]
+    near = [b * (1 + 4e-16) for b in bias]
+    change(path, (json.dumps(bias).encode(), json.dumps(near).encode()))
+    assert wrong_with(path) == ""
+
+
+def test_a_count(path):
+    change(path, (b'"w2": [1, 1]', b'"w2": [1, 2]'))
+    found = wrong_with(path)
+    assert "counts of counts" in found
+    assert "bias" in found
+
+
+def test_a_token_taken_out(path):
+    change(path, (b'"w2": [1, 1],\n', b""))
+    assert "tokens and has" in wrong_with(path)
+
+
+def test_more_in_the_ledger_than_was_learned(path):
+    digest = f"{1:032x}".encode()
+    change(path, (b'"%s": [0, 1]' % digest, b'"%s": [0, 2]' % digest))
+    assert wrong_with(path) == "its ledger has 6 messages of spam and it learned 5"
+
+
+def test_less_in_the_ledger_than_was_learned_is_no_damage(path):
+    change(path, (b' "%s": [0, 1],\n' % f"{1:032x}".encode(), b""))
+    assert wrong_with(path) == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"w2": [1, 1]', b'"w2":[1, 1]'),
+        (b'"w2": [1, 1]', b'"w2": [1,1]'),
+        (b'"w2": [1, 1],\n', b'"w2": [1, 1], '),
+        (b'"w2": [1, 1]', b'"\\u0077\\u0032": [1, 1]'),
+        ('"é"'.encode(), b'"\\u00e9"'),
+        (b'"w2": [1, 1],\n', b'"w2": [1, 1],\n\n'),
+        (b'"w2": [1, 1],\n', b'"w2": [1, 1],\r\n'),
+        (b'"w2": [1, 1],\n', b'"w2": [1, 1] ,\n'),
+        (b'"w2": [1, 1],\n', b'"w2": [1, 1], \n'),
+        (b'"w2": [1, 1]', b'\t"w2": [1, 1]'),
+        (b'},"learned": {\n', b'}, "learned": {\n'),
+        (b'},"learned": {\n', b'},\n"learned": {\n'),
+        (b' "%s": ' % f"{1:032x}".encode(), b'"%s": ' % f"{1:032x}".encode()),
+        (b' "%s": ' % f"{1:032x}".encode(), b'  "%s": ' % f"{1:032x}".encode()),
+        (b"]\n}}\n", b"]}}\n"),
+        (b"]\n}}\n", b"]\n\n}}\n"),
+    ],
+)
+def test_lines_that_are_json_and_yet_not_as_they_must_be(path, old, new):
+    change(path, (old, new))
+    json.loads(path.read_bytes())
+    try:
+        found = wrong_with(path)
+    except ModelError as error:
+        found = str(error)
+    assert found
+
+
+@pytest.mark.parametrize(
+    "extra", [b'"tokens": {},\n', b'"tokens": {"a": [1, 1]},\n', b'"messages": [5, 5],\n']
+)
+def test_a_key_that_stands_twice(path, extra):
+    raw = path.read_bytes()
+    path.write_bytes(raw.replace(TOKENS_LINE, extra + TOKENS_LINE, 1))
+    with pytest.raises(ModelError, match="twice"):
+        disagreements(path)
+
+
+def test_a_head_that_goes_on_after_the_tokens(path):
+    """JSON does not care where a key stands; the one-message path would not see it."""
+    raw = path.read_bytes()
+    line = next(li for li in raw.splitlines(keepends=True) if li.startswith(b'"spam_cutoff"'))
+    moved = raw.replace(line, b"", 1).replace(b"}}\n", b"},%s}\n" % line.strip(b",\n"))
+    path.write_bytes(moved)
+    json.loads(moved)
+    with pytest.raises(ModelError):
+        disagreements(path)
+
+
+def test_a_precision_that_no_blend_can_have(path):
+    fields = json.loads(path.read_bytes())
+    precision = fields["calibration"]["spam"]["precision"]
+    rows = [
+        [1.0 if i == j else 0.9 * (-1) ** (i + j + (i * j) % 2) for j in range(5)] for i in range(5)
+    ]
+    rows = [[(rows[i][j] + rows[j][i]) / 2 for j in range(5)] for i in range(5)]
+    change(path, (json.dumps(precision).encode(), json.dumps(rows).encode()))
+    with pytest.raises(ModelError, match="precision"):
+        disagreements(path)

@@ -1,0 +1,445 @@
+import json
+import os
+import random
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_models import MESSAGES, assert_one_sentence, big, labelled_tokens, learn
+
+from nbspam.errors import ModelError
+from nbspam.learning.settings import Settings, empty_head
+from nbspam.store import lookup as lookup_module
+from nbspam.store.lookup import Lookup
+from nbspam.store.model_file import read_model, write_model
+
+
+@pytest.fixture(scope="module")
+def large():
+    return big(50_000)
+
+
+@pytest.fixture(scope="module")
+def large_file(large, tmp_path_factory):
+    return large.save(tmp_path_factory.mktemp("large") / "model.json")
+
+
+@pytest.fixture
+def model(tmp_path):
+    return learn().save(tmp_path / "model.json")
+
+
+def looked_up(path, tokens):
+    with Lookup(path) as lookup:
+        return lookup.counts(tokens)
+
+
+UNKNOWN = ["", " ", "\0", "zzzzzzzzzz", "~", "\U0010ffff", '"', "\\", "nothing", "x" * 5_000]
+
+
+# What it finds
+
+
+@pytest.mark.parametrize("n_tokens", [0, 1, 2, 3, 10, 300, 301, 1_000])
+def test_finds_every_token_and_no_other(tmp_path, n_tokens):
+    learned = big(n_tokens) if n_tokens else learn([("ham", set()), ("spam", set())])
+    path = learned.save(tmp_path / "model.json")
+    unknown = [token for token in UNKNOWN if token not in learned.counts]
+    assert learned.counts == looked_up(path, [*learned.counts, *unknown])
+    assert looked_up(path, unknown) == {}
+    assert looked_up(path, []) == {}
+
+
+def test_finds_every_token_of_a_large_model_together(large, large_file):
+    assert large.counts == looked_up(large_file, large.counts)
+
+
+def test_finds_tokens_of_a_large_model_one_by_one(large, large_file):
+    tokens = sorted(large.counts)
+    some = [*tokens[:20], *tokens[-20:], *random.Random(5).sample(tokens, 300)]
+    with Lookup(large_file) as lookup:
+        for token in some:
+            assert {token: large.counts[token]} == lookup.counts([token])
+
+
+def test_finds_the_known_among_the_unknown_in_a_large_model(large, large_file):
+    chance = random.Random(6)
+    known = chance.sample(sorted(large.counts), 100)
+    near = [token + "!" for token in known] + [token[:-1] + "\x7f" for token in known]
+    unknown = [token for token in [*near, *UNKNOWN] if token not in large.counts]
+    wanted = [*known, *unknown]
+    chance.shuffle(wanted)
+    assert {token: large.counts[token] for token in known} == looked_up(large_file, wanted)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    labelled_tokens(tokens=st.text(min_size=1, max_size=20)),
+    st.lists(st.text(max_size=5)),
+    st.sampled_from([8, 20, 64, 8192]),
+)
+def test_finds_tokens_of_any_characters(tmp_path_factory, messages, more, block):
+    learned = learn(messages)
+    path = learned.save(tmp_path_factory.getbasetemp() / "any.json")
+    unknown = set(more) - learned.counts.keys()
+    # A small block makes a small model as much work as a large one.
+    with mock.patch.multiple(lookup_module, _BLOCK=block, _PROBE=max(4, block // 4)):
+        assert learned.counts == looked_up(path, [*learned.counts, *unknown])
+        for token in learned.counts:
+            assert {token: learned.counts[token]} == looked_up(path, [token])
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        '"',
+        "\\",
+        '\\"',
+        "\n",
+        "\r\n",
+        "\t",
+        "\0",
+        "\x1f",
+        "\x7f",
+        "\u2028",
+        "é",
+        "한",
+        "😀",
+        '": [1, 1]',
+    ],
+)
+def test_finds_tokens_that_json_writes_otherwise(tmp_path, token):
+    learned = learn([("ham", {token}), ("spam", {token, token * 2, "a"})])
+    path = learned.save(tmp_path / "model.json")
+    expected = {token: (1, 1), token * 2: (0, 1), "a": (0, 1)}
+    assert expected == looked_up(path, [token, token * 2, "a"])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_finds_long_tokens_among_short_ones(tmp_path, seed):
+    chance = random.Random(seed)
+    tokens = {
+        "".join(chance.choices("abc", k=chance.choice([1, 2, 5, 500, 2_000, 4_000])))
+        for _ in range(60)
+    }
+    learned = learn([("ham", tokens), ("spam", {"a"})])
+    path = learned.save(tmp_path / "model.json")
+    assert learned.counts == looked_up(path, tokens)
+    for token in tokens:
+        assert {token: learned.counts[token]} == looked_up(path, [token, token + "b" * 300])
+
+
+@pytest.mark.parametrize("length", [8_100, 8_192, 9_000, 50_000])
+def test_tokens_beyond_the_limit_never_give_a_wrong_count(tmp_path, length):
+    tokens = {letter * length for letter in "bdfh"} | set("acegi") | set(map(str, range(3_000)))
+    learned = learn([("ham", tokens), ("spam", {"a"})])
+    path = learned.save(tmp_path / "model.json")
+    for token in [*"abcdefghi", *(letter * length for letter in "bdfh")]:
+        try:
+            found = looked_up(path, [token])
+        except ModelError as error:
+            assert_one_sentence(error, path)
+        else:
+            expected = {token: learned.counts[token]} if token in learned.counts else {}
+            assert expected == found
+
+
+# How much it reads
+
+
+class Reads:
+    """Counts positioned reads and their bytes."""
+
+    def __init__(self, monkeypatch):
+        self.calls = self.bytes = 0
+        real = os.pread
+
+        def counted(handle, length, position):
+            found = real(handle, length, position)
+            self.calls += 1
+            self.bytes += len(found)
+            return found
+
+        monkeypatch.setattr(os, "pread", counted)
+
+
+def test_one_token_of_a_large_model_takes_few_reads(large, large_file, monkeypatch):
+    assert large_file.stat().st_size > 1_000_000
+    token = sorted(large.counts)[12_345]
+    with Lookup(large_file) as lookup:
+        reads = Reads(monkeypatch)
+        assert {token: large.counts[token]} == lookup.counts([token])
+    assert reads.calls <= 20
+    assert reads.bytes <= 20_000
+
+
+def test_the_tokens_of_a_mail_share_their_reads(large, large_file, monkeypatch):
+    tokens = random.Random(1).sample(sorted(large.counts), 100)
+    with Lookup(large_file) as lookup:
+        reads = Reads(monkeypatch)
+        assert len(lookup.counts(tokens)) == 100
+    assert reads.calls <= 100 * 4
+    assert reads.bytes <= large_file.stat().st_size
+
+
+def test_opening_reads_the_head_alone(large_file, monkeypatch):
+    reads = Reads(monkeypatch)
+    with Lookup(large_file):
+        pass
+    assert reads.calls <= 4
+    assert reads.bytes <= 1 << 17
+
+
+# Files that change, and files that are no model
+
+
+@pytest.mark.parametrize("messages", [MESSAGES, [("ham", set()), ("spam", set())]])
+def test_a_model_cut_short_is_refused_wherever_it_is_cut(tmp_path, messages):
+    path = learn(messages).save(tmp_path / "model.json")
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ModelError) as error:
+            looked_up(path, ["free"])
+        assert_one_sentence(error, path)
+
+
+def test_a_large_model_cut_short_is_refused(large_file, tmp_path):
+    whole = large_file.read_bytes()
+    path = tmp_path / "model.json"
+    for length in random.Random(2).sample(range(len(whole)), 30):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ModelError) as error:
+            Lookup(path)
+        assert_one_sentence(error, path)
+
+
+def test_a_model_replaced_while_open_is_read_to_its_end(large, large_file, tmp_path):
+    path = tmp_path / "model.json"
+    path.write_bytes(large_file.read_bytes())
+    tokens = random.Random(3).sample(sorted(large.counts), 50)
+    with Lookup(path) as lookup:
+        learn().save(path)
+        assert {token: large.counts[token] for token in tokens} == lookup.counts(tokens)
+    assert looked_up(path, ["free"]) == {"free": (1, 1)}
+
+
+@pytest.mark.parametrize("part", [0, 0.1, 0.5, 0.9])
+def test_a_model_truncated_while_open_is_an_error(large, large_file, tmp_path, part):
+    path = tmp_path / "model.json"
+    path.write_bytes(large_file.read_bytes())
+    with Lookup(path) as lookup:
+        os.truncate(path, int(path.stat().st_size * part))
+        with pytest.raises(ModelError) as error:
+            lookup.counts(large.counts)
+    assert_one_sentence(error, path, "shorter")
+
+
+def lines_of(path):
+    """Return the head, the lines of the tokens without commas, and the end of a model file."""
+    head, mark, rest = path.read_bytes().partition(b'"tokens": {\n')
+    tokens, end_mark, end = rest.rpartition(b'\n},"learned"')
+    return head + mark, tokens.split(b",\n"), end_mark + end
+
+
+def test_tokens_in_the_wrong_order_are_refused(large, large_file, tmp_path):
+    head, lines, end = lines_of(large_file)
+    path = tmp_path / "model.json"
+    path.write_bytes(head + b",\n".join(lines[::-1]) + end)
+    with pytest.raises(ModelError) as error:
+        looked_up(path, random.Random(4).sample(sorted(large.counts), 200))
+    assert_one_sentence(error, path, "order")
+
+
+def test_shuffled_tokens_never_give_a_wrong_count(tmp_path):
+    learned = big(2_000, seed=9)
+    path = learned.save(tmp_path / "model.json")
+    head, lines, end = lines_of(path)
+    random.Random(9).shuffle(lines)
+    path.write_bytes(head + b",\n".join(lines) + end)
+    for token in sorted(learned.counts)[::40]:
+        try:
+            found = looked_up(path, [token])
+        except ModelError as error:
+            assert_one_sentence(error, path)
+        else:
+            assert found in ({}, {token: learned.counts[token]})
+
+
+BAD_LINES = {
+    "count above messages": b'"free": [9, 1]',
+    "count negative": b'"free": [-1, 1]',
+    "count a fraction": b'"free": [1.0, 1]',
+    "count NaN": b'"free": [NaN, 1]',
+    "count of one class": b'"free": [1]',
+    "count of three classes": b'"free": [1, 1, 1]',
+    "no counts": b'"free": []',
+    "count text": b'"free": ["1", 1]',
+    "a very long count": b'"free": [' + b"9" * 5_000 + b", 1]",
+    "no end": b'"free": [1, 1',
+    "other spaces": b'"free": [1,1]',
+    "more behind": b'"free": [1, 1] 7',
+}
+
+
+@pytest.mark.parametrize("line", BAD_LINES.values(), ids=BAD_LINES.keys())
+def test_a_damaged_line_that_is_read_is_refused(model, line):
+    model.write_bytes(model.read_bytes().replace(b'"free": [1, 1]', line))
+    with pytest.raises(ModelError) as error:
+        looked_up(model, ["free"])
+    assert_one_sentence(error, model, "damaged")
+
+
+def test_a_newer_model_asks_for_a_newer_program(model):
+    model.write_bytes(model.read_bytes().replace(b'"version": 1', b'"version": 2'))
+    with pytest.raises(ModelError) as error:
+        Lookup(model)
+    assert_one_sentence(error, model, "version 2", "newer", "update nbspam")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"indent": 2}, {"indent": "\t"}, {"separators": (",", ":")}, {"sort_keys": True}],
+    ids=str,
+)
+def test_a_model_laid_out_by_another_program_is_refused(model, options):
+    model.write_text(json.dumps(json.loads(model.read_text()), **options))
+    with pytest.raises(ModelError) as error:
+        looked_up(model, ["free"])
+    assert_one_sentence(error, model)
+
+
+def test_a_head_that_makes_no_sense_is_refused(model):
+    model.write_bytes(model.read_bytes().replace(b'"alpha": 0.1', b'"alpha": NaN'))
+    with pytest.raises(ModelError) as error:
+        Lookup(model)
+    assert_one_sentence(error, model)
+
+
+def test_a_folder_is_no_model(tmp_path):
+    with pytest.raises(ModelError) as error:
+        Lookup(tmp_path)
+    assert_one_sentence(error, tmp_path, "not a file")
+
+
+def test_a_missing_model_says_how_to_make_one(tmp_path):
+    with pytest.raises(ModelError) as error:
+        Lookup(tmp_path / "none.json")
+    assert_one_sentence(error, tmp_path / "none.json", "nbspam train")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_model_without_permission_names_the_permissions(model):
+    model.chmod(0)
+    with pytest.raises(ModelError) as error:
+        Lookup(model)
+    assert_one_sentence(error, model, "permissions")
+
+
+def test_a_disk_that_fails_is_an_error(model, monkeypatch):
+    def fail(*_):
+        raise OSError(5, "Input/output error")
+
+    with Lookup(model) as lookup:
+        monkeypatch.setattr(os, "pread", fail)
+        with pytest.raises(ModelError) as error:
+            lookup.counts(["free"])
+    assert_one_sentence(error, model, "Input/output error")
+
+
+def open_files():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="Linux alone lists open files")
+def test_closing_gives_the_file_back(model):
+    before = open_files()
+    for _ in range(5):
+        looked_up(model, ["free"])
+    model.write_bytes(b"not a model")
+    for _ in range(5):
+        with pytest.raises(ModelError):
+            Lookup(model)
+    assert before == open_files()
+
+
+# The ledger
+
+
+def with_ledger(path, n, tokens=3):
+    """Return the ledger of a model of so many messages and tokens, which is written."""
+    chance = random.Random(n)
+    learned = {f"{chance.getrandbits(128):032x}": (i % 3, 1 + i % 2) for i in range(n)}
+    counts = {f"token{i}": (1, 2) for i in range(tokens)}
+    head = empty_head(("ham", "spam"), "spam", Settings())
+    head = head._replace(messages=(2 * n, 2 * n), n_tokens=tokens)
+    write_model(path, head, counts.items(), sorted(learned.items()))
+    return learned
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 3, 2_000])
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 2_000])
+def test_finds_every_message_of_the_ledger_and_no_other(tmp_path, n, tokens):
+    path = tmp_path / "model.json"
+    learned = with_ledger(path, n, tokens)
+    unknown = ["0" * 32, "f" * 32, "", "token1", '"', *(digest[:-1] for digest in learned)]
+    with Lookup(path) as lookup:
+        assert learned == lookup.learned([*learned, *unknown])
+        for digest in sorted(learned)[:20]:
+            assert {digest: learned[digest]} == lookup.learned([digest])
+        assert lookup.learned(unknown) == {}
+        assert lookup.learned([]) == {}
+        assert lookup.counts([*learned, '"', " "]) == {}
+
+
+@pytest.mark.parametrize("n", [1, 50, 2_000])
+def test_sections_hold_the_lines_of_the_tokens_and_of_the_ledger(tmp_path, n):
+    path = tmp_path / "model.json"
+    with_ledger(path, n, tokens=n)
+    raw = path.read_bytes()
+    with Lookup(path) as lookup:
+        tokens, ledger = (raw[start:end].splitlines() for start, end in lookup.sections)
+    assert [line[:1] for line in tokens] == [b'"'] * n
+    assert [line[:1] for line in ledger] == [b" "] * n
+
+
+def test_one_message_of_a_large_ledger_takes_few_reads(tmp_path, monkeypatch):
+    path = tmp_path / "model.json"
+    learned = with_ledger(path, 20_000, tokens=20_000)
+    with Lookup(path) as lookup:
+        reads = Reads(monkeypatch)
+        some = sorted(learned)[7_000]
+        assert lookup.learned([some]) == {some: learned[some]}
+    assert reads.calls <= 20
+    assert reads.bytes <= 20_000
+
+
+@pytest.mark.parametrize("row", ["x", "[1]", "[9, 1]", "[1, 2, 3]", "[-1, 1]", "[1.0, 1]"])
+def test_a_damaged_line_of_the_ledger_that_is_read_is_refused(tmp_path, row):
+    path = tmp_path / "model.json"
+    ((digest, counts),) = with_ledger(path, 1).items()
+    whole = f' "{digest}": {json.dumps(counts)}'
+    path.write_text(path.read_text().replace(whole, f' "{digest}": {row}'))
+    with Lookup(path) as lookup:
+        with pytest.raises(ModelError) as error:
+            lookup.places([f"{whole}\n".encode()], ledger=True)
+        assert_one_sentence(error, path, "damaged")
+        if row.startswith("["):
+            with pytest.raises(ModelError) as error:
+                lookup.learned([digest])
+            assert_one_sentence(error, path, "damaged")
+        else:  # no line of this digest; nor is it taken for another
+            assert lookup.learned([digest]) == {}
+
+
+@pytest.mark.parametrize("counts", [b"[0, 0]", b"[00, 1]", b"[1, 01]"])
+def test_counts_that_reading_the_whole_refuses_are_refused_in_place(model, counts):
+    text = model.read_bytes()
+    assert text.count(b'"free": [1, 1]') == 1
+    model.write_bytes(text.replace(b'"free": [1, 1]', b'"free": ' + counts))
+    with pytest.raises(ModelError, match="damaged"):
+        looked_up(model, ["free"])
+    with pytest.raises(ModelError):
+        read_model(model)

@@ -1,0 +1,405 @@
+import errno
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_models import (
+    ALPHAS,
+    MESSAGES,
+    PRIORS,
+    SCORINGS,
+    assert_one_sentence,
+    big,
+    labelled_tokens,
+    learn,
+    rewrite,
+)
+
+from nbspam.errors import ModelError
+from nbspam.store.lookup import Lookup
+from nbspam.store.model_file import read_model, write_model
+
+
+@pytest.fixture
+def model(tmp_path):
+    return learn().save(tmp_path / "model.json")
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def names_in(folder):
+    """Return what lies in a folder, but for locks, which stay."""
+    return sorted(p.name for p in folder.iterdir() if not p.name.endswith(".lock"))
+
+
+# Saving and loading
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    labelled_tokens(tokens=st.text(min_size=1, max_size=12)),
+    ALPHAS,
+    PRIORS,
+    st.sampled_from(SCORINGS),
+)
+def test_what_is_read_is_what_was_written(tmp_path_factory, messages, alpha, prior, scoring):
+    learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
+    path = learned.save(tmp_path_factory.getbasetemp() / "identity.json")
+    found = read_model(path)
+    assert learned.fit.head == found.head
+    assert learned.counts == found.counts
+
+
+@settings(deadline=None, max_examples=80)
+@given(labelled_tokens(), st.randoms(use_true_random=False))
+def test_the_order_of_learning_does_not_matter(tmp_path_factory, messages, random):
+    folder = tmp_path_factory.getbasetemp()
+    shuffled = random.sample(messages, len(messages))
+    first = learn(messages).save(folder / "first.json")
+    second = learn(shuffled).save(folder / "second.json")
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_reading_and_writing_again_gives_the_same_bytes(tmp_path):
+    path = big(3_000).save(tmp_path / "model.json")
+    found = read_model(path)
+    write_model(tmp_path / "again.json", found.head, found.counts.items())
+    assert path.read_bytes() == (tmp_path / "again.json").read_bytes()
+
+
+def test_any_json_reader_can_load_it(model):
+    fields = json.loads(model.read_text(encoding="utf-8"))
+    assert fields["format"] == "nbspam-model"
+    assert fields["version"] == 1
+    assert fields["classes"] == ["ham", "spam"]
+    assert fields["messages"] == [3, 2]
+    assert fields["tokens"]["free"] == [1, 1]
+    assert fields["tokens"]["prize"] == [0, 2]
+
+
+def test_each_token_stands_on_a_line_of_its_own_in_the_order_of_bytes(tmp_path):
+    path = big(500).save(tmp_path / "model.json")
+    lines = path.read_bytes().split(b'"tokens": {\n')[1].split(b"\n}")[0].split(b"\n")
+    assert len(lines) == 500
+    keys = [line.rpartition(b": [")[0] for line in lines]
+    assert sorted(keys) == keys
+
+
+def test_no_line_after_the_tokens_begins_with_a_quote_but_learned_ones(model):
+    after = model.read_bytes().split(b'"tokens": {\n')[1].split(b"\n}")[1]
+    assert not any(line.startswith(b'"') for line in after.split(b"\n"))
+
+
+# Writing
+
+
+def test_only_the_owner_may_read_it(model):
+    assert mode(model) == 0o600
+
+
+def test_only_the_owner_may_read_it_after_it_is_replaced(model):
+    model.chmod(0o644)
+    learn().save(model)
+    assert mode(model) == 0o600
+
+
+def test_a_link_keeps_pointing_at_the_model(tmp_path):
+    (tmp_path / "real").mkdir()
+    real, link = tmp_path / "real" / "model.json", tmp_path / "link.json"
+    learn().save(real)
+    link.symlink_to(real)
+    learn(MESSAGES[1:]).save(link)
+    assert link.is_symlink()
+    assert read_model(real).head.messages == (2, 2)
+    assert names_in(real.parent) == ["model.json"]
+
+
+def fail(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("step", ["write", "fsync", "replace"])
+def test_a_failed_write_leaves_the_old_model_and_nothing_else(model, monkeypatch, step):
+    before = model.read_bytes()
+    with monkeypatch.context() as patch:
+        if step == "write":
+            real = os.fdopen
+
+            def full_disk(handle, *arguments, **options):
+                return Full(real(handle, *arguments, **options))
+
+            patch.setattr(os, "fdopen", full_disk)
+        elif step == "fsync":
+            patch.setattr(os, "fsync", fail)
+        else:
+            patch.setattr(Path, "replace", fail)
+            patch.setattr(os, "replace", fail)
+            patch.setattr(os, "rename", fail)
+        with pytest.raises(ModelError) as error:
+            learn(MESSAGES[1:]).save(model)
+    assert_one_sentence(error, model, "No space left on device")
+    assert before == model.read_bytes()
+    assert [model.name] == names_in(model.parent)
+
+
+class Full:
+    """A file on a disk that is full."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._file.close()
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+    write = fail
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, MemoryError, SystemExit])
+def test_an_interrupted_write_leaves_the_old_model_and_nothing_else(
+    model, monkeypatch, interruption
+):
+    before = model.read_bytes()
+
+    def interrupt(*_):
+        raise interruption
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", interrupt)
+        with pytest.raises(interruption):
+            learn(MESSAGES[1:]).save(model)
+    assert before == model.read_bytes()
+    assert [model.name] == names_in(model.parent)
+
+
+def test_a_folder_in_the_models_place_stays(tmp_path):
+    (tmp_path / "model.json").mkdir()
+    with pytest.raises(ModelError) as error:
+        learn().save(tmp_path / "model.json")
+    assert_one_sentence(error, tmp_path / "model.json", "folder")
+    assert names_in(tmp_path) == ["model.json"]
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    path = tmp_path / "none" / "model.json"
+    with pytest.raises(ModelError) as error:
+        learn().save(path)
+    assert_one_sentence(error, path, "No such file or directory")
+
+
+def test_a_left_over_temporary_file_is_no_hindrance(tmp_path):
+    path = tmp_path / "model.json"
+    (tmp_path / ".model.json.new").write_text("left by a killed process")
+    learn().save(path)
+    assert names_in(tmp_path) == ["model.json"]
+
+
+# What reading refuses
+
+
+def set_to(*keys_and_value):
+    *keys, last, value = keys_and_value
+
+    def change(fields):
+        for key in keys:
+            fields = fields[key]
+        fields[last] = value
+
+    return change
+
+
+def without(*keys):
+    *path, last = keys
+
+    def change(fields):
+        for key in path:
+            fields = fields[key]
+        del fields[last]
+
+    return change
+
+
+NAN, INFINITY = float("nan"), float("inf")
+
+DAMAGES = (
+    {
+        "alpha NaN": set_to("alpha", NAN),
+        "alpha infinite": set_to("alpha", INFINITY),
+        "alpha 0": set_to("alpha", 0),
+        "alpha negative": set_to("alpha", -1),
+        "alpha text": set_to("alpha", "0.1"),
+        "alpha true": set_to("alpha", True),
+        "alpha null": set_to("alpha", None),
+        "alpha beyond a float": set_to("alpha", 10**400),
+        "prior 0": set_to("prior", 0),
+        "prior 1": set_to("prior", 1),
+        "prior NaN": set_to("prior", NAN),
+        "prior text": set_to("prior", "half"),
+        "bias NaN": set_to("derived", "bias", [NAN, 0]),
+        "bias minus infinity": set_to("derived", "bias", [0, -INFINITY]),
+        "bias text": set_to("derived", "bias", ["0", 0]),
+        "bias of one class": set_to("derived", "bias", [0]),
+        "bias null": set_to("derived", "bias", None),
+        "classes none": set_to("classes", []),
+        "classes text": set_to("classes", "hs"),
+        "classes twice the same": set_to("classes", ["spam", "spam"]),
+        "classes numbers": set_to("classes", [0, 1]),
+        "class without a name": set_to("classes", ["", "spam"]),
+        "classes more than messages": set_to("classes", ["ham", "spam", "promo"]),
+        "messages negative": set_to("messages", [-3, 2]),
+        "messages fractions": set_to("messages", [3.0, 2]),
+        "messages true": set_to("messages", [3, True]),
+        "messages too many": set_to("messages", [3, 2**60]),
+        "messages fewer than the counts": set_to("messages", [3, 1]),
+        "positive unknown": set_to("positive", "junk"),
+        "positive a list": set_to("positive", ["spam"]),
+        "positive none of two": set_to("positive", None),
+        "scoring unknown": set_to("scoring", "magic"),
+        "scoring a list": set_to("scoring", ["bernoulli"]),
+        "derived a list": set_to("derived", []),
+        "token number negative": set_to("derived", "tokens", -1),
+        "counts of counts a list": set_to("derived", "tokens_with_count", [[], []]),
+        "counts of counts of one class": set_to("derived", "tokens_with_count", [{}]),
+        "counts of counts text": set_to("derived", "tokens_with_count", [{"one": 1}, {}]),
+        "counts of counts negative": set_to("derived", "tokens_with_count", [{"1": -1}, {}]),
+        "counts of counts above messages": set_to("derived", "tokens_with_count", [{"4": 1}, {}]),
+        "spam cut-off NaN": set_to("spam_cutoff", NAN),
+        "spam cut-off above 1": set_to("spam_cutoff", 1.5),
+        "spam cut-off text": set_to("spam_cutoff", "0.5"),
+        "calibration null": set_to("calibration", None),
+        "calibration a list": set_to("calibration", []),
+        "coefficients too few": set_to("calibration", "spam", "coefficients", [0.0]),
+        "tokens a list": set_to("tokens", []),
+        "tokens null": set_to("tokens", None),
+        "count negative": set_to("tokens", "free", [-1, 1]),
+        "count a fraction": set_to("tokens", "free", [1.0, 1]),
+        "count text": set_to("tokens", "free", ["1", 1]),
+        "count true": set_to("tokens", "free", [True, 1]),
+        "count null": set_to("tokens", "free", [None, 1]),
+        "count NaN": set_to("tokens", "free", [NAN, 1]),
+        "count above messages": set_to("tokens", "free", [4, 1]),
+        "count of one class": set_to("tokens", "free", [1]),
+        "count of three classes": set_to("tokens", "free", [1, 1, 0]),
+        "count no list": set_to("tokens", "free", 1),
+        "count of no message": set_to("tokens", "free", [0, 0]),
+        "version 0": set_to("version", 0),
+        "version text": set_to("version", "1"),
+        "version 1.5": set_to("version", 1.5),
+        "version null": set_to("version", None),
+        "newer": set_to("version", 2),
+        "other format": set_to("format", "nbspam"),
+        "token rules unknown": set_to("tokenizer", "rules", 99),
+        "token rules missing": without("tokenizer", "rules"),
+        "tokenizer a list": set_to("tokenizer", []),
+    }
+    | {
+        f"no {key}": without(key)
+        for key in (
+            "format version tokenizer classes messages alpha prior positive scoring calibration"
+            " spam_cutoff derived tokens"
+        ).split()
+    }
+    | {
+        f"no derived {key}": without("derived", key)
+        for key in "tokens bias tokens_with_count".split()
+    }
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
+def test_a_damaged_model_is_refused_in_one_sentence(model, damage):
+    rewrite(model, damage)
+    with pytest.raises(ModelError) as error:
+        read_model(model)
+    assert_one_sentence(error, model)
+
+
+def test_a_key_that_stands_twice_is_refused(model):
+    text = model.read_text()
+    model.write_text(text.replace('"free": [1, 1]', '"free": [1, 1],\n"free": [0, 1]'))
+    with pytest.raises(ModelError) as error:
+        read_model(model)
+    assert_one_sentence(error, model, "'free'", "twice")
+
+
+def test_a_key_of_the_head_that_stands_twice_is_refused(model):
+    text = model.read_text()
+    model.write_text(text.replace('"alpha": 0.1', '"alpha": 0.1, "alpha": 0.2'))
+    with pytest.raises(ModelError) as error:
+        read_model(model)
+    assert_one_sentence(error, model, "'alpha'", "twice")
+
+
+NOT_MODELS = {
+    "empty": b"",
+    "blank": b"\n\n",
+    "a mail": b"From: a@example.org\n\nhello\n",
+    "a list": b"[1, 2]",
+    "a number": b"1",
+    "null": b"null",
+    "an empty object": b"{}",
+    "bytes": bytes(range(256)) * 40,
+    "zeros": b"\0" * 100_000,
+    "deep": b"[" * 100_000,
+    "a long number": b"9" * 100_000,
+    "a format alone": b'{"format": "nbspam-model"}',
+    "a format and a version": b'{"format": "nbspam-model", "version": 1}',
+}
+
+
+@pytest.mark.parametrize("content", NOT_MODELS.values(), ids=NOT_MODELS.keys())
+def test_a_file_that_is_no_model_is_refused(tmp_path, content):
+    path = tmp_path / "model.json"
+    path.write_bytes(content)
+    with pytest.raises(ModelError) as error:
+        read_model(path)
+    assert_one_sentence(error, path)
+    with pytest.raises(ModelError) as error:
+        Lookup(path)
+    assert_one_sentence(error, path)
+
+
+def test_a_newer_model_asks_for_a_newer_program(model):
+    rewrite(model, set_to("version", 2))
+    with pytest.raises(ModelError) as error:
+        read_model(model)
+    assert_one_sentence(error, model, "version 2", "newer", "update nbspam")
+
+
+def test_a_model_cut_short_is_refused_wherever_it_is_cut(model):
+    whole = model.read_bytes()
+    for length in range(0, len(whole) - 2, 3):
+        model.write_bytes(whole[:length])
+        with pytest.raises(ModelError) as error:
+            read_model(model)
+        assert_one_sentence(error, model)
+
+
+def test_a_missing_model_says_how_to_make_one(tmp_path):
+    with pytest.raises(ModelError) as error:
+        read_model(tmp_path / "none.json")
+    assert_one_sentence(error, tmp_path / "none.json", "nbspam train")
+
+
+def test_a_folder_is_no_model(tmp_path):
+    with pytest.raises(ModelError) as error:
+        read_model(tmp_path)
+    assert_one_sentence(error, tmp_path, "not a file")
+
+
+def test_what_is_no_ordinary_file_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelError, match="is no ordinary file"):
+        learn().save(tmp_path / "pipe")
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
