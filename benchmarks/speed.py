@@ -244,19 +244,19 @@ def mails(
 
 def make_large(path: Path, tokens: int = 1_000_000) -> None:
     """Write a model of invented tokens."""
-    from nbspam.learning.settings import Settings, empty_head
+    from nbspam.learning.settings import Settings, empty_metadata
     from nbspam.store.metadata import with_bias
     from nbspam.store.model_file import write_model
 
     rows = [
         (f"token{i * 7919 % tokens:07}", ((1, 2), (3, 1), (0, 1))[i % 3]) for i in range(tokens)
     ]
-    having = tuple(
+    histogram = tuple(
         {c: sum(row[k] == c for _, row in rows) for c in {row[k] for _, row in rows}}
         for k in (0, 1)
     )
-    head = empty_head(("ham", "spam"), "spam", Settings())._replace(
-        messages=(5000, 5000), n_tokens=tokens, tokens_with_count=having
+    head = empty_metadata(("ham", "spam"), "spam", Settings())._replace(
+        messages=(5000, 5000), n_tokens=tokens, count_histograms=histogram
     )
     write_model(path, with_bias(head), rows)
 

@@ -5,7 +5,7 @@ Usage:  python benchmarks/token_kinds.py [--train-first N | --online] [--name P1
 
 SOURCE is what `nbspam train` takes.  With --train-first the first N messages train and the rest
 test; with --online each batch of 100 is classified, then learned.  Prints a Markdown row per kind:
-more errors or a larger 1-ROCA% without a kind mean that it is worth having.  `left out` is
+more errors or a larger 1-ROCA% without a kind mean that it is worth histogram.  `left out` is
 leave-one-out on the training messages, by which kinds should be chosen; the test is for the record.
 """
 
@@ -48,7 +48,7 @@ def corpus_of(messages: Messages, without: str) -> Corpus:
 def left_out(corpus: Corpus, first: int) -> str:
     """Return the cells for the training messages, each scored with itself left out."""
     presence, labels = corpus.presence()[:first], corpus.labels[:first]
-    fitted = fit(presence, labels, Settings(), corpus.is_trace())
+    fitted = fit(presence, labels, Settings(), corpus.is_header())
     scores = left_out_scores(presence, fitted)
     log_odds = np.array([score.log_odds for score in scores])
     probability = np.array([score.probability for score in scores])

@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from nbspam.learning.settings import Settings, empty_head
+from nbspam.learning.settings import Settings, empty_metadata
 from nbspam.store.metadata import with_bias
 from nbspam.store.model_file import write_model
 
@@ -38,10 +38,10 @@ def make_model(path: Path, n: int) -> list[str]:
         total = min(30_000, int(chance.paretovariate(0.8)))  # most words are rare
         ham = chance.randint(0, total)
         counts[word] = (ham, total - ham)
-    head = empty_head(("ham", "spam"), "spam", Settings())._replace(
+    head = empty_metadata(("ham", "spam"), "spam", Settings())._replace(
         messages=(HAM, SPAM),
         n_tokens=n,
-        tokens_with_count=tuple(Counter(row[k] for row in counts.values()) for k in (0, 1)),
+        count_histograms=tuple(Counter(row[k] for row in counts.values()) for k in (0, 1)),
     )
     learned = sorted(
         (f"{chance.getrandbits(128):032x}", (1, 0) if i < HAM else (0, 1))

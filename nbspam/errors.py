@@ -2,21 +2,24 @@
 
 NbspamError                 exit 1: one sentence, ending with the remedy
 ├── SourceError             a source of messages cannot be read
-│   └── TableError          a table whose columns cannot be made out
-├── TrainingError           what was read cannot be learned from
+│   └── TableError          the label or text column of a table cannot be identified
+├── TrainingError           the messages read cannot be learned from
 ├── ModelError              a model file is missing, damaged, newer, or not a model
-├── ServingError            a server cannot listen where it was told to
-└── OptionError             exit 2: an option's value makes no sense
+├── ServingError            a server cannot listen on the given address
+└── OptionError             exit 2: an option's value is invalid
 
-Every sentence names the file, says what is wrong with it and what to do about it.
+Every sentence names the file, says what is wrong with it and how to fix it.  What fixes it may be
+an option of the command line or an argument of the library: such a remedy is named by a `Remedy`,
+whose text holds for the library; the command line has a text of its own for each (`cli/failure.py`).
 """
 
 import re
-from enum import IntEnum
+from collections.abc import Mapping
+from enum import Enum, IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the process answers with; `--exit-code` changes the meaning of 0 to 3."""
+    """The exit status of every command; `VerdictCode` replaces 0 to 3 where it is asked for."""
 
     DONE = 0
     ERROR = 1
@@ -25,7 +28,7 @@ class ExitCode(IntEnum):
 
 
 class VerdictCode(IntEnum):
-    """The answers of `classify --exit-code`: bogofilter's, so that its recipes carry over."""
+    """The verdict as an exit status: bogofilter's codes, so that its recipes carry over."""
 
     SPAM = 0
     HAM = 1
@@ -33,21 +36,63 @@ class VerdictCode(IntEnum):
     ERROR = 3
 
 
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+class Remedy(Enum):
+    """What fixes an error, where that is a setting; the text is for users of the library.
+
+    `{name}` stands for a value given where the error is raised.
+    """
+
+    NAME_LABEL_COLUMN = "name the label column"
+    NAME_ONE_OF_COLUMNS = "name one of {columns}"
+    NAME_UTF_16 = "name the encoding utf-16"
+    NAME_ENCODING = "name another encoding"
+    GIVE_LABEL = "give its messages with a label, or give a source with labels"
+    LEAVE_OUT_LABEL = "give it without a label"
+    GIVE_OUTSIDE_LABEL = "give it with a label of its own"
+    LEAVE_OUT_STRICT = "fix it, or read without strict to skip it"
+    NAME_SPAM_LABEL = "say which class is spam"
+    NAME_HAM = "teach it messages labelled ham"
+    TRAIN_ANEW = "correct the label, or train a new model"
+    UPDATE_OR_REPLACE = "update it or replace it"
+    REPLACE_OUTPUT = "replace it, or name another file"
+    ALLOW_OVERLAP = "merge models of different messages, or allow the overlap"
+    NAME_EACH_ONCE = "name each model once, or allow the overlap"
+    NAME_MODEL = "name the model file"
+    USE_CSV = "export it as CSV"
+    SEE_CSV = "see what an export as CSV writes"
+    LEAVE_OUT_LIMIT = "leave the limit out"
+    ONE_PROCESS = "run it again with one process"
+    ANY_ADDRESS = "use 127.0.0.1, or allow any address"
+
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def one_line(text: str) -> str:
-    """Return a text without what would break its line, or command a terminal: names may hold it."""
-    return _UNSEEN.sub("\ufffd", text)
+    """Return a text without the characters that would break its line or command a terminal."""
+    return _UNPRINTABLE.sub("\ufffd", text)
 
 
 class NbspamError(Exception):
-    """Something the user can mend; its text is one sentence with the remedy."""
+    """Something the user can fix; its text is one sentence with the remedy."""
 
     exit_code = ExitCode.ERROR
 
-    def __init__(self, sentence: str) -> None:
-        super().__init__(one_line(sentence))
+    def __init__(self, problem: str, remedy: Remedy | None = None, **values: object) -> None:
+        """Say what is wrong.
+
+        problem: a whole sentence; without its remedy where that is a `Remedy`.
+        values: what stands in the remedy's braces.
+        """
+        self.problem, self.remedy, self.values = problem, remedy, values
+        super().__init__(self.sentence({}))
+
+    def sentence(self, remedies: Mapping[Remedy, str]) -> str:
+        """Return the sentence, with the remedy in the words of whoever reports it."""
+        if self.remedy is None:
+            return one_line(self.problem)
+        remedy = remedies.get(self.remedy, self.remedy.value)
+        return one_line(f"{self.problem}; {remedy.format(**self.values)}")
 
 
 class SourceError(NbspamError):
@@ -55,7 +100,7 @@ class SourceError(NbspamError):
 
 
 class TableError(SourceError):
-    """A table's label or text column cannot be made out."""
+    """The label or text column of a table cannot be identified."""
 
 
 class TrainingError(NbspamError):
@@ -63,14 +108,14 @@ class TrainingError(NbspamError):
 
 
 class ModelError(NbspamError):
-    """A model file is missing, damaged, newer than this program, or no model at all."""
+    """A model file is missing, damaged, newer than this program, or not a model."""
 
 
 class ServingError(NbspamError):
-    """A server cannot listen where it was told to."""
+    """A server cannot listen on the given address."""
 
 
 class OptionError(NbspamError):
-    """An option's value makes no sense, alone or beside another's."""
+    """An option's value is invalid, alone or beside another's."""
 
     exit_code = ExitCode.USAGE

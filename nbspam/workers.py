@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from nbspam.errors import NbspamError, SourceError
-from nbspam.reading.raw_message import Raw
+from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.tokens.tokenizer import message_tokens
 
@@ -26,10 +26,10 @@ _BATCH_BYTES = 1 << 20
 _WAITING = 12  # batches a process, done or to be done: memory does not go by the corpus
 
 
-class Taken(NamedTuple):
+class TokenizedMessage(NamedTuple):
     """A message and what was taken from it."""
 
-    raw: Raw
+    raw: RawMessage
     tokens: list[str]  # each once, in ascending order
     digest: str  # for the ledger; "" when it was not asked for
 
@@ -42,8 +42,8 @@ def all_cores() -> int:
 
 
 def token_sets(
-    raws: Iterable[Raw], skips: Skips, jobs: int = 1, digests: bool = False
-) -> Iterator[Taken]:
+    raws: Iterable[RawMessage], skips: Skips, jobs: int = 1, digests: bool = False
+) -> Iterator[TokenizedMessage]:
     """Yield each message with its tokens, in order; one whose file cannot be read is skipped.
 
     jobs: processes to use.  digests: whether the messages are to be remembered in a ledger.
@@ -55,16 +55,16 @@ def token_sets(
         if tokens is None:
             skips(raw.source, digest)
         else:
-            yield Taken(raw, tokens, digest)
+            yield TokenizedMessage(raw, tokens, digest)
     for batch, results in _in_order(partial(_take_all, digests), _batches(raws), jobs):
         for raw, (text, digest) in zip(batch, results, strict=True):
             if text is None:
                 skips(raw.source, digest)
             else:
-                yield Taken(raw, text.split("\n") if text else [], digest)
+                yield TokenizedMessage(raw, text.split("\n") if text else [], digest)
 
 
-def _take(raw: Raw, digests: bool) -> tuple[list[str] | None, str]:
+def _take(raw: RawMessage, digests: bool) -> tuple[list[str] | None, str]:
     """Return a message's tokens and digest; else None and why it cannot be read."""
     try:
         message = raw.message()
@@ -79,7 +79,7 @@ def _take(raw: Raw, digests: bool) -> tuple[list[str] | None, str]:
     return tokens, digest_of(tokens, message.headers)
 
 
-def _take_all(digests: bool, raws: list[Raw]) -> list[tuple[str | None, str]]:
+def _take_all(digests: bool, raws: list[RawMessage]) -> list[tuple[str | None, str]]:
     """Return the tokens, a line each, and the digest of each message; else None and why not.
 
     One string is handed to another process in a fifth of the time that its tokens take.
@@ -91,9 +91,9 @@ def _take_all(digests: bool, raws: list[Raw]) -> list[tuple[str | None, str]]:
     return done
 
 
-def _batches(raws: Iterator[Raw]) -> Iterator[list[Raw]]:
+def _batches(raws: Iterator[RawMessage]) -> Iterator[list[RawMessage]]:
     """Yield the messages in batches; what was read before a failure comes before it."""
-    batch: list[Raw] = []
+    batch: list[RawMessage] = []
     size = 0
     try:
         for raw in raws:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nbspam import workers
 from nbspam.errors import NbspamError, SourceError
-from nbspam.reading.raw_message import Raw
+from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.tokens.tokenizer import message_tokens
 from nbspam.workers import token_sets
@@ -29,12 +29,12 @@ def some(tmp_path, n=23):
     for i in range(n):
         path = tmp_path / f"{i}.eml"
         path.write_bytes(b"Subject: number %d\n\nin a file\n" % i)
-        raws.append(Raw(f"row:{i}", "ham", f"row {i} caf\xe9"))
-        raws.append(Raw(f"mail:{i}", "spam", b"Subject: win %d\n\n\xff\x00prize\n" % i))
-        raws.append(Raw(str(path), None, path))
+        raws.append(RawMessage(f"row:{i}", "ham", f"row {i} caf\xe9"))
+        raws.append(RawMessage(f"mail:{i}", "spam", b"Subject: win %d\n\n\xff\x00prize\n" % i))
+        raws.append(RawMessage(str(path), None, path))
         if i % 7 == 0:
-            raws.append(Raw(f"gone:{i}", None, tmp_path / f"gone{i}"))
-    raws.append(Raw("empty", None, ""))
+            raws.append(RawMessage(f"gone:{i}", None, tmp_path / f"gone{i}"))
+    raws.append(RawMessage("empty", None, ""))
     return raws
 
 
@@ -53,7 +53,7 @@ def test_the_number_of_processes_changes_nothing(tmp_path, eager, jobs):
 
 
 def test_tokens_are_those_of_the_message_in_order():
-    raw = Raw("x", None, b"Subject: hello\n\nwin a prize\n")
+    raw = RawMessage("x", None, b"Subject: hello\n\nwin a prize\n")
     (found,) = token_sets([raw], Skips())
     assert found.tokens == sorted(message_tokens(raw.message()))
     assert found.digest == ""
@@ -64,7 +64,7 @@ def test_few_messages_start_no_process(monkeypatch):
         raise AssertionError("a process was started")
 
     monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", refuse)
-    few = [Raw("x", None, "a text")] * workers._ALONE
+    few = [RawMessage("x", None, "a text")] * workers._ALONE
     assert len(list(token_sets(few, Skips(), jobs=2))) == len(few)
     with pytest.raises(AssertionError, match="started"):
         list(token_sets([*few, few[0]], Skips(), jobs=2))
@@ -76,7 +76,7 @@ def test_messages_are_read_no_further_than_needed(eager):
     def source():
         for i in range(1000):
             read.append(i)
-            yield Raw(f"x:{i}", None, "a text")
+            yield RawMessage(f"x:{i}", None, "a text")
 
     found = token_sets(source(), Skips(), jobs=2)
     for _ in range(10):
@@ -97,7 +97,7 @@ def test_strict_stops_in_the_same_place(tmp_path, eager):
 def test_what_was_read_before_a_failure_comes_first(eager, n, jobs):
     def source():
         for i in range(n):
-            yield Raw(f"x:{i}", None, f"text {i}")
+            yield RawMessage(f"x:{i}", None, f"text {i}")
         raise SourceError("broken")
 
     found = []
@@ -119,7 +119,7 @@ class Killer(str):
 
 
 def test_a_killed_process_is_told_of(eager):
-    raws = [Raw("x", None, Killer("a text"))] * 9
+    raws = [RawMessage("x", None, Killer("a text"))] * 9
     with pytest.raises(NbspamError, match="-j 1") as error:
         list(token_sets(raws, Skips(), jobs=2))
     assert "\n" not in str(error.value)
@@ -131,10 +131,10 @@ def test_processes_end_with_their_parent():
     script = (
         "import os, signal, sys, time\n"
         "from nbspam import workers\n"
-        "from nbspam.reading.raw_message import Raw\n"
+        "from nbspam.reading.raw_message import RawMessage\n"
         "from nbspam.reading.skips import Skips\n"
         "workers._ALONE, workers._BATCH = 1, 1\n"
-        "raws = (Raw('x', None, 'a text') for _ in range(100_000))\n"
+        "raws = (RawMessage('x', None, 'a text') for _ in range(100_000))\n"
         "found = workers.token_sets(raws, Skips(), jobs=2)\n"
         "next(found), next(found)\n"
         "import multiprocessing\n"
@@ -163,7 +163,8 @@ def is_running(pid):
 @given(st.lists(st.binary(max_size=40) | st.integers(0, 3 << 20), max_size=12))
 def test_batches_keep_all_and_their_bounds(contents):
     raws = [
-        Raw(str(i), None, bytes(c) if isinstance(c, int) else c) for i, c in enumerate(contents)
+        RawMessage(str(i), None, bytes(c) if isinstance(c, int) else c)
+        for i, c in enumerate(contents)
     ]
     batches = list(workers._batches(iter(raws)))
     assert [raw for batch in batches for raw in batch] == raws

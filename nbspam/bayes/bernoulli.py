@@ -47,16 +47,16 @@ def log_priors(messages: Sequence[int], prior: float | None, positive: int | Non
     return [math.log(share) if share > 0 else -math.inf for share in shares]
 
 
-def log_absent_sum(tokens_with_count: Mapping[int, int], messages: int, alpha: float) -> float:
+def log_absent_sum(count_histograms: Mapping[int, int], messages: int, alpha: float) -> float:
     """Return sum_j log(1 - theta_j) over the vocabulary, in nats.
 
-    tokens_with_count: count -> how many tokens of the vocabulary have it in this class.  The sum
+    count_histograms: count -> how many tokens of the vocabulary have it in this class.  The sum
     needs no more than that, which is why the model file keeps it.
     """
     denominator = math.log(messages + 2 * alpha)
     return math.fsum(
         tokens * (math.log(messages - count + alpha) - denominator)
-        for count, tokens in tokens_with_count.items()
+        for count, tokens in count_histograms.items()
     )
 
 

@@ -1,11 +1,11 @@
-"""How the views of a message are blended into log-odds that are true.
+"""How the features of a message are blended into log-odds that are true.
 
-Logistic regression of "is it spam" on the views, with a Gaussian prior that keeps it sensible with
+Logistic regression of "is it spam" on the features, with a Gaussian prior that keeps it sensible with
 few messages:
 
-    P(spam) = sigmoid(b . x + offset),   x = (1, views),   b ~ N(PRIOR_MEAN, 1 / prior precision)
+    P(spam) = sigmoid(b . x + offset),   x = (1, features),   b ~ N(PRIOR_MEAN, 1 / prior precision)
 
-`train` fits it on leave-one-out views, so that it learns how reliable words are on messages they
+`train` fits it on leave-one-out features, so that it learns how reliable words are on messages they
 were not counted in (`fit.py`).  What is kept of the fit is the mode of b and the precision L at it
 (the second derivative: Laplace's approximation).  That is enough to go on learning one message at a
 time, each scored before its words are counted:
@@ -37,15 +37,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nbspam.bayes.bernoulli import sigmoid
-from nbspam.bayes.evidence import VIEWS
+from nbspam.bayes.evidence import FEATURES
 
-SIZE = 1 + len(VIEWS)
+SIZE = 1 + len(FEATURES)
 # A message whose words all speak for spam should be spam in a filter of ten messages; its length
 # says nothing until it has been seen to.
 PRIOR_MEAN = (0.0, 0.7, 0.7, 0.7, 0.0)
 PRECISION = (0.1, 0.4, 0.4, 0.4, 0.5)
-# With n messages in the smaller class the prior is 1 + FIRM / n times as firm: left-out views of
-# two messages a class are no ground to turn a view's sign.  Measured on 200 + 200 mails by a filter
+# With n messages in the smaller class the prior is 1 + FIRM / n times as firm: left-out features of
+# two messages a class are no ground to turn a feature's sign.  Measured on 200 + 200 mails by a filter
 # of 1 + 1 and 5 + 5: 43 and 83 % right with 0, 58 and 84 % with 10, 66 and 86 % with 30.
 FIRM = 20
 # Measured online, 1-ROCA% of P5 and P4.2: 0.432 and 0.085 at 1, 0.409 and 0.070 at 0.999, 0.432
@@ -73,7 +73,7 @@ RUN = 10
 class Calibration(NamedTuple):
     """The blend: its coefficients and how sure they are."""
 
-    coefficients: Vector  # (SIZE,): the constant, then one a view
+    coefficients: Vector  # (SIZE,): the constant, then one a feature
     precision: tuple[Vector, ...]  # (SIZE, SIZE), symmetric, positive definite
     run: int = 0  # how many of one class have come last: above 0 of spam, below of the rest
 
@@ -91,13 +91,13 @@ def untrained() -> Calibration:
 
 
 def update(
-    before: Calibration, views: Sequence[float], offset: float, is_spam: bool
+    before: Calibration, features: Sequence[float], offset: float, is_spam: bool
 ) -> Calibration:
     """Return the blend after one more message, scored before it was learned.
 
-    views: (len(VIEWS),); offset: the part of its log-odds that is not blended, in nats.
+    features: (len(FEATURES),); offset: the part of its log-odds that is not blended, in nats.
     """
-    x = (1.0, *views)
+    x = (1.0, *features)
     b = list(before.coefficients)
     precision = [[FORGET * value for value in row] for row in before.precision]
     for i in range(SIZE):

@@ -1,7 +1,7 @@
-"""From the weights of a message's words to a few views of it, whose blend is its log-odds.
+"""From the weights of a message's words to a few features of it, whose blend is its log-odds.
 
 The plain sum of naive Bayes takes every word for an independent witness.  Words come in flocks, so
-on a whole mail the sum is far too sure and ranks poorly.  Four views of the same weights w_1 … w_n
+on a whole mail the sum is far too sure and ranks poorly.  Four features of the same weights w_1 … w_n
 do better, together, on SMS and on mail (docs/how-it-decides.md has what else was tried):
 
     strongest  mean of the STRONGEST words of largest |w|
@@ -11,16 +11,16 @@ do better, together, on SMS and on mail (docs/how-it-decides.md has what else wa
 
     log-odds = b_0 + b_1 strongest + b_2 sum + b_3 strong + b_4 length + trace
 
-with b fitted on leave-one-out views (`calibration.py`).  Each view but the length is a sum over
+with b fitted on leave-one-out features (`calibration.py`).  Each feature but the length is a sum over
 words, so every word's share in the log-odds is exact: `shares`.
 
 `trace` is the evidence of the fields that say where a mail was collected (relays, dates, ids).
 They are superb on one server's mail and ruinous on other mail, so all of them together may bring
-TRACE_BOUND nats at most, never fitted:
+HEADER_BOUND nats at most, never fitted:
 
-    trace = TRACE_BOUND tanh(T / (TRACE_STRONGEST TRACE_SCALE))
+    trace = HEADER_BOUND tanh(T / (HEADER_STRONGEST HEADER_SCALE))
 
-with T the sum of the TRACE_STRONGEST trace weights of largest |w|.
+with T the sum of the HEADER_STRONGEST trace weights of largest |w|.
 
 The weights themselves are Bernoulli's (`bernoulli.py`), with smoothing in proportion to the class,
 alpha_k = 2 alpha (N_k + 1) / (N + 2): a word seen once in the smaller class does not shout.
@@ -36,19 +36,19 @@ SUM_SCALE = 5.0
 STRONG = 2.5
 STRONG_SHRINK = 3.0
 LENGTH_CENTRE = 4.5
-TRACE_BOUND = 1.0
-TRACE_STRONGEST = 10
-TRACE_SCALE = 2.0
+HEADER_BOUND = 1.0
+HEADER_STRONGEST = 10
+HEADER_SCALE = 2.0
 
-VIEWS = ("strongest", "sum", "strong", "length")
+FEATURES = ("strongest", "sum", "strong", "length")
 
-Views = tuple[float, float, float, float]
+Features = tuple[float, float, float, float]
 
 
 class Evidence(NamedTuple):
     """What a message's weights say, before calibration."""
 
-    views: Views
+    features: Features
     trace: float  # nats
 
 
@@ -94,38 +94,38 @@ def strongest(ordered: Sequence[float], most: int) -> list[float]:
     return taken
 
 
-def evidence(weights: Sequence[float], trace_weights: Sequence[float]) -> Evidence:
-    """Return the views of a message.
+def evidence(weights: Sequence[float], header_weights: Sequence[float]) -> Evidence:
+    """Return the features of a message.
 
     weights: log-odds weight of each known token, in nats, in any order.
-    trace_weights: those of the trace fields' tokens, which are not among `weights`.
+    header_weights: those of the trace fields' tokens, which are not among `weights`.
     """
     ordered = sorted(weights)
     n = len(ordered)
     top = strongest(ordered, STRONGEST)
     strong = ordered[: bisect_right(ordered, -STRONG)] + ordered[bisect_left(ordered, STRONG) :]
-    views = (
+    features = (
         math.fsum(top) / max(1, len(top)),
         math.fsum(ordered) / (SUM_SCALE * math.sqrt(max(1, n))),
         math.fsum(strong) / (len(strong) + STRONG_SHRINK),
         math.log(max(1, n)) - LENGTH_CENTRE,
     )
-    return Evidence(views, trace_nats(strongest(sorted(trace_weights), TRACE_STRONGEST)))
+    return Evidence(features, header_nats(strongest(sorted(header_weights), HEADER_STRONGEST)))
 
 
-def trace_nats(strongest: Sequence[float]) -> float:
+def header_nats(strongest: Sequence[float]) -> float:
     """Return what the strongest trace weights bring, bounded."""
     # Few words say less than many: the sum is divided by their full number, always.
-    return TRACE_BOUND * math.tanh(math.fsum(strongest) / (TRACE_STRONGEST * TRACE_SCALE))
+    return HEADER_BOUND * math.tanh(math.fsum(strongest) / (HEADER_STRONGEST * HEADER_SCALE))
 
 
 def shares(
-    weights: Sequence[float], trace_weights: Sequence[float], coefficients: Sequence[float]
+    weights: Sequence[float], header_weights: Sequence[float], coefficients: Sequence[float]
 ) -> tuple[list[float], list[float]]:
     """Return what each weight adds to the log-odds, in nats, in the order given.
 
-    coefficients: b_0, then one for each of VIEWS.  The shares, b_0 and b_4 length add up to the
-    log-odds.  Of equal weights at the edge of the strongest each has the same part in that view.
+    coefficients: b_0, then one for each of FEATURES.  The shares, b_0 and b_4 length add up to the
+    log-odds.  Of equal weights at the edge of the strongest each has the same part in that feature.
     """
     _, b_strongest, b_sum, b_strong, _ = coefficients
     n = max(1, len(weights))
@@ -142,11 +142,11 @@ def shares(
         for w in weights
     ]
     # tanh bends the sum of the trace weights; each keeps its proportion of it.
-    part = _part_in_strongest(trace_weights, TRACE_STRONGEST)
-    taken = strongest(sorted(trace_weights), TRACE_STRONGEST)
+    part = _part_in_strongest(header_weights, HEADER_STRONGEST)
+    taken = strongest(sorted(header_weights), HEADER_STRONGEST)
     total = math.fsum(taken)
-    per_nat = trace_nats(taken) / total if total else 0.0
-    return found, [w * part.get(w, 0.0) * per_nat for w in trace_weights]
+    per_nat = header_nats(taken) / total if total else 0.0
+    return found, [w * part.get(w, 0.0) * per_nat for w in header_weights]
 
 
 def _part_in_strongest(weights: Sequence[float], most: int) -> dict[float, float]:
@@ -163,5 +163,5 @@ def log_odds(found: Evidence, coefficients: Sequence[float]) -> float:
     """Return the calibrated log-odds, in nats."""
     return math.fsum(
         [coefficients[0], found.trace]
-        + [b * view for b, view in zip(coefficients[1:], found.views, strict=True)]
+        + [b * feature for b, feature in zip(coefficients[1:], found.features, strict=True)]
     )

@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from nbspam.bayes.calibration import PRIOR_MEAN, Calibration, prior_precision
 from nbspam.bayes.evidence import (
+    FEATURES,
+    HEADER_BOUND,
+    HEADER_SCALE,
+    HEADER_STRONGEST,
     LENGTH_CENTRE,
     STRONG,
     STRONG_SHRINK,
     STRONGEST,
     SUM_SCALE,
-    TRACE_BOUND,
-    TRACE_SCALE,
-    TRACE_STRONGEST,
-    VIEWS,
     class_alphas,
     pair_weight,
 )
@@ -60,28 +60,28 @@ def one_against_rest(
 
 
 def evidence_of_rows(
-    rows: Integers, weights: Floats, is_trace: Booleans, n_rows: int
+    rows: Integers, weights: Floats, is_header: Booleans, n_rows: int
 ) -> tuple[Floats, Floats]:
-    """Return the views (n_rows, len(VIEWS)) and the trace (n_rows,) of each message.
+    """Return the features (n_rows, len(FEATURES)) and the trace (n_rows,) of each message.
 
-    rows, weights, is_trace: of each entry of the matrix; a NaN weight is no token.
+    rows, weights, is_header: of each entry of the matrix; a NaN weight is no token.
     """
     known = ~np.isnan(weights)
-    own, trace = known & ~is_trace, known & is_trace
-    views = np.empty((n_rows, len(VIEWS)))
+    own, trace = known & ~is_header, known & is_header
+    features = np.empty((n_rows, len(FEATURES)))
     row, weight = rows[own], weights[own]
     n = np.bincount(row, minlength=n_rows)
     total, taken = _sum_of_strongest(row, weight, n_rows, STRONGEST)
-    views[:, 0] = total / np.maximum(taken, 1)
-    views[:, 1] = np.bincount(row, weight, n_rows) / (SUM_SCALE * np.sqrt(np.maximum(n, 1)))
+    features[:, 0] = total / np.maximum(taken, 1)
+    features[:, 1] = np.bincount(row, weight, n_rows) / (SUM_SCALE * np.sqrt(np.maximum(n, 1)))
     strong = np.abs(weight) >= STRONG
-    views[:, 2] = np.bincount(row[strong], weight[strong], n_rows) / (
+    features[:, 2] = np.bincount(row[strong], weight[strong], n_rows) / (
         np.bincount(row[strong], minlength=n_rows) + STRONG_SHRINK
     )
-    views[:, 3] = np.log(np.maximum(n, 1)) - LENGTH_CENTRE
-    total, _ = _sum_of_strongest(rows[trace], weights[trace], n_rows, TRACE_STRONGEST)
-    nats = TRACE_BOUND * np.tanh(total / (TRACE_STRONGEST * TRACE_SCALE))
-    return views, nats
+    features[:, 3] = np.log(np.maximum(n, 1)) - LENGTH_CENTRE
+    total, _ = _sum_of_strongest(rows[trace], weights[trace], n_rows, HEADER_STRONGEST)
+    nats = HEADER_BOUND * np.tanh(total / (HEADER_STRONGEST * HEADER_SCALE))
+    return features, nats
 
 
 def _sum_of_strongest(
@@ -97,13 +97,13 @@ def _sum_of_strongest(
     return total, np.minimum(n, most).astype(np.int64)
 
 
-def fit_calibration(views: Floats, offset: Floats, is_spam: Booleans) -> Calibration:
-    """Return the calibration fitted to honest views: the mode of b, and the precision at it.
+def fit_calibration(features: Floats, offset: Floats, is_spam: Booleans) -> Calibration:
+    """Return the calibration fitted to honest features: the mode of b, and the precision at it.
 
-    views: (n, len(VIEWS)); offset: (n,); is_spam: (n,).
+    features: (n, len(FEATURES)); offset: (n,); is_spam: (n,).
     Newton's method with halved steps; the objective is strictly convex, for the prior's sake.
     """
-    x = np.column_stack((np.ones(len(views)), views))
+    x = np.column_stack((np.ones(len(features)), features))
     y = is_spam.astype(float)
     n_spam = int(is_spam.sum())
     mean = np.array(PRIOR_MEAN)

@@ -24,15 +24,15 @@ from nbspam.cli.options import (
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode, one_line
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, parse
-from nbspam.reading.raw_message import Raw
+from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.scoring.classifier import Classifier, Score
 from nbspam.scoring.verdict import CutOffs, fields, verdict
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Head
+from nbspam.store.metadata import Metadata
 from nbspam.tokens.text import TRIPLE
 from nbspam.tokens.tokenizer import message_tokens
-from nbspam.workers import Taken, token_sets
+from nbspam.workers import TokenizedMessage, token_sets
 
 _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
@@ -168,13 +168,13 @@ def command(
     return VerdictCode.ERROR if skips.count else last
 
 
-def _line(raw: Raw, score: Score, called: str, head: Head, form: str) -> str:
+def _line(raw: RawMessage, score: Score, called: str, head: Metadata, form: str) -> str:
     if form == "text":
         return f"{called}\t{score.probability:.4f}\t{one_line(raw.source)}"
     return json.dumps({"source": raw.source, **fields(head.classes, called, score)})
 
 
-def _check_positive(head: Head) -> None:
+def _check_positive(head: Metadata) -> None:
     if head.positive is None:
         raise OptionError(
             "--exit-code tells spam from the rest, and the model has no class that counts as spam;"
@@ -192,7 +192,9 @@ def _opened(model: Path, sources: tuple[str, ...]) -> Lookup:
 
 
 @contextlib.contextmanager
-def _progress(sources: tuple[str, ...]) -> Iterator[Callable[[Iterator[Taken]], Iterator[Taken]]]:
+def _progress(
+    sources: tuple[str, ...],
+) -> Iterator[Callable[[Iterator[TokenizedMessage]], Iterator[TokenizedMessage]]]:
     """Show on a terminal how far long work has come, where the verdicts go elsewhere."""
     if _are_few(sources) or sys.stdout.isatty():
         yield iter
@@ -214,7 +216,7 @@ def _is_small(path: Path) -> bool:
         return True  # there is nothing to read
 
 
-def _code(head: Head, called: str) -> VerdictCode:
+def _code(head: Metadata, called: str) -> VerdictCode:
     if called == head.positive:
         return VerdictCode.SPAM
     return VerdictCode.HAM if called in head.classes else VerdictCode.UNSURE
@@ -238,7 +240,7 @@ def _name_and_tag(name: str | None, tag: str | None) -> tuple[str, str]:
 def _pass(
     passages: "list[Passage]",
     model: Path,
-    cut_offs: Callable[[Head | None], CutOffs],
+    cut_offs: Callable[[Metadata | None], CutOffs],
     exit_code: bool,
     name: str,
     tag: str,

@@ -19,14 +19,14 @@ from nbspam.cli.options import (
     tell_one_sided,
 )
 from nbspam.errors import OptionError, SourceError
-from nbspam.reading.raw_message import Raw
+from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import Explanation, Word, explain
 from nbspam.scoring.verdict import fields, verdict
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import BERNOULLI, Head
+from nbspam.store.metadata import BERNOULLI, Metadata
 from nbspam.tokens.text import TRIPLE
 from nbspam.tokens.tokenizer import message_tokens
 
@@ -83,7 +83,7 @@ def command(source: str, model: Path, top: int, words: bool, form: str, **option
             _print(raw, found, called, lookup.head, top)
 
 
-def _one(source: str, reading: ReadingOptions, skips: Skips) -> Raw:
+def _one(source: str, reading: ReadingOptions, skips: Skips) -> RawMessage:
     """Return the message that `source` names: the first of it, or the one of that number."""
     numbered = _NUMBERED.fullmatch(source)
     if numbered and source != STDIN and not Path(source).exists():
@@ -104,7 +104,7 @@ def _one(source: str, reading: ReadingOptions, skips: Skips) -> Raw:
     return raw
 
 
-def _print(raw: Raw, found: Explanation, called: str, head: Head, top: int) -> None:
+def _print(raw: RawMessage, found: Explanation, called: str, head: Metadata, top: int) -> None:
     score = found.score
     colour = None
     if head.positive is not None:
@@ -170,7 +170,7 @@ def _bar(share: float) -> str:
     return click.style(text, fg="red" if share > 0 else "green")
 
 
-def _as_json(raw: Raw, found: Explanation, called: str, head: Head) -> dict[str, Any]:
+def _as_json(raw: RawMessage, found: Explanation, called: str, head: Metadata) -> dict[str, Any]:
     out = {"source": raw.source, **fields(head.classes, called, found.score)}
     if len(head.classes) > 2:
         out["of"], out["against"] = found.of, found.against
@@ -182,7 +182,7 @@ def _as_json(raw: Raw, found: Explanation, called: str, head: Head) -> dict[str,
     return out
 
 
-def _word(word: Word, head: Head) -> dict[str, Any]:
+def _word(word: Word, head: Metadata) -> dict[str, Any]:
     counts = dict(zip(head.classes, word.counts, strict=True))
     return word._asdict() | {"counts": counts}
 
@@ -218,7 +218,7 @@ def _print_words(model: Path, top: int, form: str) -> None:
         click.echo()
 
 
-def _leads(head: Head, weights: tuple[float, ...]) -> list[float]:
+def _leads(head: Metadata, weights: tuple[float, ...]) -> list[float]:
     """Return what a word's weights say for each class against the rest (plain: the next best)."""
     if len(weights) == 1:
         sign = 1 if head.positive_index == 1 else -1

@@ -22,7 +22,7 @@ from nbspam.cli.options import (
 )
 from nbspam.errors import OptionError
 from nbspam.learning.update import forget
-from nbspam.reading.raw_message import Raw
+from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
 from nbspam.workers import token_sets
@@ -88,6 +88,8 @@ def command(
         )
 
 
-def _messages(sources: tuple[str, ...], reading: ReadingOptions, skips: Skips) -> Iterator[Raw]:
+def _messages(
+    sources: tuple[str, ...], reading: ReadingOptions, skips: Skips
+) -> Iterator[RawMessage]:
     for source in sources:
         yield from any_kind(source, reading, skips)

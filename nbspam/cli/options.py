@@ -12,12 +12,12 @@ import click
 from nbspam.errors import OptionError
 from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.learning.settings import Settings
-from nbspam.reading.raw_message import Raw
+from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, labelled, unlabelled
 from nbspam.reading.tables import TableOptions
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.metadata import ALPHA_LIMIT, ALPHA_MIN, EVIDENCE, Head
+from nbspam.store.metadata import ALPHA_LIMIT, ALPHA_MIN, EVIDENCE, Metadata
 from nbspam.workers import all_cores
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -166,7 +166,7 @@ def _check_encoding(name: str) -> None:
         ) from error
 
 
-def cut_offs_of(options: dict[str, Any]) -> Callable[[Head | None], CutOffs]:
+def cut_offs_of(options: dict[str, Any]) -> Callable[[Metadata | None], CutOffs]:
     """Take the cut-off options out of a command's; raises OptionError.
 
     Returns what gives the cut-offs for a model, or for one that is yet to be trained (None).
@@ -176,7 +176,7 @@ def cut_offs_of(options: dict[str, Any]) -> Callable[[Head | None], CutOffs]:
     # A senseless option is wrong for any model; one above the model's own cut-off may be right.
     CutOffs.of_options(1.0 if spam is None and cost is None else spam, ham, cost)
 
-    def cut_offs(head: Head | None) -> CutOffs:
+    def cut_offs(head: Metadata | None) -> CutOffs:
         asked = (spam, ham, cost) != (None, None, None)
         if head and len(head.classes) > 2 and asked:
             raise OptionError(
@@ -225,7 +225,7 @@ def refuse_stdin_twice(names: Sequence[str]) -> None:
 
 def labelled_messages(
     options: dict[str, Any], reading: ReadingOptions, skips: Skips
-) -> Iterator[Raw]:
+) -> Iterator[RawMessage]:
     """Take the sources out of a command's options and yield their messages with labels.
 
     First the sources that have labels themselves, then --spam, --ham and --label, as given.
@@ -252,7 +252,7 @@ def labelled_messages(
     )
 
 
-def tell_one_sided(model: Path, head: Head) -> None:
+def tell_one_sided(model: Path, head: Metadata) -> None:
     """Say on standard error that the model has not seen both sides yet, if so."""
     if head.is_one_sided:
         seen = [name for name, n in zip(head.classes, head.messages, strict=True) if n]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from nbspam.workers import Taken
+from nbspam.workers import TokenizedMessage
 
 _REDRAWN = 0.1  # seconds
 _COMPRESSED = (".gz", ".bz2", ".xz")
@@ -68,7 +68,7 @@ class Progress:
         self._bar = bar
         self._size = size
 
-    def __call__(self, messages: Iterable[Taken]) -> Iterator[Taken]:
+    def __call__(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
         """Yield the messages."""
         if self._bar is None:
             yield from messages

@@ -28,7 +28,7 @@ from nbspam.cli.progress import progress
 from nbspam.errors import OptionError
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import Settings
-from nbspam.learning.update import Change, Lessons, learn
+from nbspam.learning.update import Change, PendingMessages, learn
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
 from nbspam.scoring.classifier import Score
@@ -124,7 +124,7 @@ def command(
             for raw, tokens, digest in shown(token_sets(raws, skips, jobs, digests=True))
         )
         if update:
-            found = Lessons()
+            found = PendingMessages()
             found.read(model, messages, ledger)
             corpus = found.corpus
         else:
@@ -170,7 +170,7 @@ def _fit(
     """Learn from all messages at once, write the model and say what to expect of it."""
     from nbspam.learning.batch import fit, left_out_scores, token_counts, with_cut_off
 
-    fitted = fit(corpus, corpus.labels, settings, corpus.is_trace())
+    fitted = fit(corpus, corpus.labels, settings, corpus.is_header())
     if limit is not None:
         fitted = with_cut_off(fitted, left_out_scores(corpus, fitted), limit)
     write_model(

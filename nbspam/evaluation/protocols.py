@@ -10,12 +10,12 @@ from nbspam.errors import OptionError, SourceError, TrainingError
 from nbspam.learning.batch import Fit, fit, matrix_scores, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import Learner
-from nbspam.learning.settings import Settings, class_names, empty_head
+from nbspam.learning.settings import Settings, class_names, empty_metadata
 from nbspam.scoring.classifier import Classifier, Score
 from nbspam.scoring.explanation import Word, explain
 from nbspam.scoring.verdict import CutOffs, verdict
-from nbspam.store.metadata import Head
-from nbspam.workers import Taken
+from nbspam.store.metadata import Metadata
+from nbspam.workers import TokenizedMessage
 
 TELLING_WORDS = 8  # kept of each mistake
 
@@ -39,7 +39,9 @@ class Evaluation(NamedTuple):
     outcomes: list[Outcome]
 
 
-def saved_model(classifier: Classifier, messages: Iterable[Taken], cut_offs: CutOffs) -> Evaluation:
+def saved_model(
+    classifier: Classifier, messages: Iterable[TokenizedMessage], cut_offs: CutOffs
+) -> Evaluation:
     """Return the outcome of every message by a model that was trained before."""
     head = classifier.head
     outcomes = []
@@ -149,10 +151,10 @@ def _first_batch(corpus: Corpus, batch: int, settings: Settings) -> Learner:
     presence = corpus.presence()[:batch]
     vocabulary = corpus.vocabulary
     if set(labels[:batch]) == set(classes):
-        fitted = fit(presence, labels[:batch], settings, corpus.is_trace())
+        fitted = fit(presence, labels[:batch], settings, corpus.is_header())
         counts = {token: tuple(row) for token, row in token_counts(vocabulary, fitted.counts)}
         return Learner(fitted.head, counts)
-    learner = Learner(empty_head(classes, positive, settings), {})
+    learner = Learner(empty_metadata(classes, positive, settings), {})
     for i in range(batch):
         columns = presence.indices[presence.indptr[i] : presence.indptr[i + 1]].tolist()
         learner.learn(labels[i], [vocabulary[j] for j in columns])
@@ -166,10 +168,10 @@ def _train_and_test(
     test: "np.ndarray[tuple[int], np.dtype[np.int64]]",
     settings: Settings,
     cut_offs: CutOffs,
-) -> tuple[Head, list[Outcome]]:
+) -> tuple[Metadata, list[Outcome]]:
     presence: Presence = corpus.presence()
     labels = corpus.labels
-    fitted = fit(presence[train], [labels[i] for i in train], settings, corpus.is_trace())
+    fitted = fit(presence[train], [labels[i] for i in train], settings, corpus.is_header())
     rows = presence[test]
     scores = matrix_scores(rows, fitted)
     outcomes = []

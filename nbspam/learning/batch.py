@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from nbspam.bayes import leave_one_out, matrix
 from nbspam.bayes.bernoulli import log_priors, sigmoid
-from nbspam.bayes.evidence import VIEWS, Evidence
+from nbspam.bayes.evidence import FEATURES, Evidence
 from nbspam.bayes.evidence_matrix import evidence_of_rows, fit_calibration, one_against_rest
 from nbspam.bayes.matrix import Chunked, Floats, Integers, Presence, chunks
 from nbspam.errors import TrainingError
-from nbspam.learning.settings import Settings, class_names, empty_head
+from nbspam.learning.settings import Settings, class_names, empty_metadata
 from nbspam.scoring.classifier import (
     Score,
     class_offset,
@@ -21,7 +21,7 @@ from nbspam.scoring.classifier import (
     score_of_evidence,
     score_of_joints,
 )
-from nbspam.store.metadata import BERNOULLI, TRAINING, Head, with_bias
+from nbspam.store.metadata import BERNOULLI, TRAINING, Metadata, with_bias
 
 _SCORED = 10_000  # messages whose scores are made at a time
 Booleans = NDArray[np.bool_]
@@ -30,22 +30,22 @@ Booleans = NDArray[np.bool_]
 class Fit(NamedTuple):
     """A model fitted to a corpus, its counts still in an array."""
 
-    head: Head
+    head: Metadata
     counts: Integers  # (n_classes, n_tokens)
     labels: Integers  # (n_messages,), indices into head.classes
-    is_trace: Booleans  # (n_tokens,)
-    left_out: tuple[tuple[Floats, Floats], ...]  # per speaker: views and trace, left out
+    is_header: Booleans  # (n_tokens,)
+    left_out: tuple[tuple[Floats, Floats], ...]  # per scored: features and trace, left out
 
 
 def fit(
     presence: Presence | Chunked,
     labels: Sequence[str],
     settings: Settings,
-    is_trace: Booleans | None = None,
+    is_header: Booleans | None = None,
 ) -> Fit:
     """Return the model of a corpus; raises TrainingError when it has fewer than two classes.
 
-    is_trace: (n_tokens,), which columns are tokens of the trace fields; None for none.
+    is_header: (n_tokens,), which columns are tokens of the trace fields; None for none.
     """
     classes, positive = class_names(labels, settings.positive)
     number = {name: k for k, name in enumerate(classes)}
@@ -53,11 +53,11 @@ def fit(
     counts = matrix.class_counts(presence, indices, len(classes))
     messages = np.bincount(indices, minlength=len(classes))
     known = counts.any(axis=0)
-    head = empty_head(classes, positive, settings)._replace(
+    head = empty_metadata(classes, positive, settings)._replace(
         calibrated_by=TRAINING,
         messages=tuple(map(int, messages)),
         n_tokens=int(known.sum()),
-        tokens_with_count=tuple(
+        count_histograms=tuple(
             dict(
                 zip(
                     *(part.tolist() for part in np.unique(row[known], return_counts=True)),
@@ -67,48 +67,52 @@ def fit(
             for row in counts
         ),
     )
-    if is_trace is None:
-        is_trace = np.zeros(presence.shape[1], dtype=bool)
-    fitted = Fit(with_bias(head), counts, indices, is_trace, ())
+    if is_header is None:
+        is_header = np.zeros(presence.shape[1], dtype=bool)
+    fitted = Fit(with_bias(head), counts, indices, is_header, ())
     if settings.scoring == BERNOULLI:
         return fitted
-    found = tuple(_evidence(presence, fitted, speaker, left_out=True) for speaker in head.speakers)
+    found = tuple(
+        _evidence(presence, fitted, scored, left_out=True) for scored in head.scored_classes
+    )
     calibrations = tuple(
-        fit_calibration(views, trace, indices == k)
-        for (views, trace), k in zip(found, head.speakers, strict=True)
+        fit_calibration(features, trace, indices == k)
+        for (features, trace), k in zip(found, head.scored_classes, strict=True)
     )
     return fitted._replace(head=fitted.head._replace(calibrations=calibrations), left_out=found)
 
 
 def _evidence(
-    presence: Presence | Chunked, fitted: Fit, speaker: int, left_out: bool
+    presence: Presence | Chunked, fitted: Fit, scored: int, left_out: bool
 ) -> tuple[Floats, Floats]:
-    """Return every row's views and trace; left out of the counts, or as a new message."""
+    """Return every row's features and trace; left out of the counts, or as a new message."""
     head = fitted.head
     messages = np.array(head.messages)
     if left_out:
         # Of the rest it does not matter which class has lost the message.
-        other = 1 if speaker == 0 else 0
+        other = 1 if scored == 0 else 0
         weights = np.stack(
             [
-                one_against_rest(fitted.counts, messages, speaker, head.alpha, k)
-                for k in (other, speaker)
+                one_against_rest(fitted.counts, messages, scored, head.alpha, k)
+                for k in (other, scored)
             ]
         )
-        own = (fitted.labels == speaker).astype(np.int64)
+        own = (fitted.labels == scored).astype(np.int64)
     else:
-        weights = one_against_rest(fitted.counts, messages, speaker, head.alpha, None)[None]
+        weights = one_against_rest(fitted.counts, messages, scored, head.alpha, None)[None]
         # A column the training rows never filled is no vocabulary: its token says nothing.
         weights[:, ~fitted.counts.any(axis=0)] = np.nan
         own = np.zeros(presence.shape[0], dtype=np.int64)
-    views, trace = np.empty((len(own), len(VIEWS))), np.empty(len(own))
+    features, trace = np.empty((len(own), len(FEATURES))), np.empty(len(own))
     for place, piece in chunks(presence):
         lengths = np.diff(piece.indptr)
         rows = np.repeat(np.arange(len(lengths)), lengths)
         entry_weights = weights[np.repeat(own[place], lengths), piece.indices]
-        is_trace = fitted.is_trace[piece.indices]
-        views[place], trace[place] = evidence_of_rows(rows, entry_weights, is_trace, len(lengths))
-    return views, trace
+        is_header = fitted.is_header[piece.indices]
+        features[place], trace[place] = evidence_of_rows(
+            rows, entry_weights, is_header, len(lengths)
+        )
+    return features, trace
 
 
 def with_cut_off(fitted: Fit, scores: Iterable[Score], limit: float) -> Fit:
@@ -156,7 +160,7 @@ def matrix_scores(presence: Presence, fitted: Fit) -> Iterator[Score]:
     head = fitted.head
     if head.scoring != BERNOULLI:
         found = tuple(
-            _evidence(presence, fitted, speaker, left_out=False) for speaker in head.speakers
+            _evidence(presence, fitted, scored, left_out=False) for scored in head.scored_classes
         )
         yield from _scores_of(fitted, found)
         return
@@ -168,15 +172,15 @@ def matrix_scores(presence: Presence, fitted: Fit) -> Iterator[Score]:
 
 def _scores_of(fitted: Fit, found: tuple[tuple[Floats, Floats], ...]) -> Iterator[Score]:
     head = fitted.head
-    offsets = [class_offset(head, k) for k in head.speakers]
+    offsets = [class_offset(head, k) for k in head.scored_classes]
     for first in range(0, len(found[0][1]), _SCORED):
         place = slice(first, first + _SCORED)
         spoken = (
             [
                 Evidence(tuple(v), t)
-                for v, t in zip(views[place].tolist(), trace[place].tolist(), strict=True)
+                for v, t in zip(features[place].tolist(), trace[place].tolist(), strict=True)
             ]
-            for views, trace in found
+            for features, trace in found
         )
         yield from (score_of_evidence(head, row, offsets) for row in zip(*spoken, strict=True))
 

@@ -86,7 +86,7 @@ class Corpus:
             start = stop
         return found + self._columns[start - on_disk : end - on_disk] if start < end else found
 
-    def is_trace(self) -> "NDArray[np.bool_]":
+    def is_header(self) -> "NDArray[np.bool_]":
         """Return which columns are tokens of the trace fields, shape (n_tokens,)."""
         import numpy as np
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from nbspam.bayes.calibration import Calibration, pooled, untrained
 from nbspam.errors import ModelError
 from nbspam.store.atomic_write import locked, replace
-from nbspam.store.check import with_derived
-from nbspam.store.metadata import DEFAULT, MERGING, Head
+from nbspam.store.check import with_rows
+from nbspam.store.metadata import DEFAULT, MERGING, Metadata
 from nbspam.store.model_file import Model, Row, already_there, read_model
 
 
@@ -78,7 +78,7 @@ def merge(models: Sequence[tuple[Path, Model]], overlap: bool = False) -> Merged
         )
     heads = [model.head for _, model in models]
     blends = tuple(
-        _blend(heads, first.head.classes[k], messages[""], k) for k in first.head.speakers
+        _blend(heads, first.head.classes[k], messages[""], k) for k in first.head.scored_classes
     )
     head = first.head._replace(
         messages=messages[""],
@@ -91,11 +91,11 @@ def merge(models: Sequence[tuple[Path, Model]], overlap: bool = False) -> Merged
         for path, model in models
         if sum(map(sum, model.learned.values())) < sum(model.head.messages)
     )
-    merged = Model(with_derived(head, counts.values()), counts, dict(sorted(learned.items())))
+    merged = Model(with_rows(head, counts.values()), counts, dict(sorted(learned.items())))
     return Merged(merged, len(shared), unremembered)
 
 
-def _check_alike(path: Path, head: Head, other_path: Path, other: Head) -> None:
+def _check_alike(path: Path, head: Metadata, other_path: Path, other: Metadata) -> None:
     """Raise ModelError, naming both values, if two models are not of one kind."""
     for name, own, others in (
         ("the classes", ", ".join(sorted(head.classes)), ", ".join(sorted(other.classes))),
@@ -120,12 +120,12 @@ def _add(total: dict[str, Row], rows: Mapping[str, Row], order: Sequence[int]) -
         total[name] = own if before is None else tuple(map(add, before, own))
 
 
-def _blend(heads: Sequence[Head], name: str, messages: Row, k: int) -> Calibration:
+def _blend(heads: Sequence[Metadata], name: str, messages: Row, k: int) -> Calibration:
     """Return a class's blend, put together from those of the models that have learned one."""
     parts = []
     for head in heads:
         own = head.classes.index(name)
-        blend = head.calibrations[head.speakers.index(own)]
+        blend = head.calibrations[head.scored_classes.index(own)]
         if blend != untrained():
             parts.append((blend, _fewest(head.messages, own)))
     return pooled(parts, _fewest(messages, k)) if parts else untrained()

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from nbspam.bayes.calibration import is_run, update
 from nbspam.scoring.classifier import Classifier, Counts
-from nbspam.store.metadata import BERNOULLI, Head, with_bias
+from nbspam.store.metadata import BERNOULLI, Metadata, with_bias
 
 
 class Learner:
@@ -19,7 +19,7 @@ class Learner:
     filter of a few ham calls all ham spam, and what that teaches the blend is wrong ever after.
     """
 
-    def __init__(self, head: Head, counts: dict[str, tuple[int, ...]]) -> None:
+    def __init__(self, head: Metadata, counts: dict[str, tuple[int, ...]]) -> None:
         """Go on from a model; `counts` becomes the learner's own.
 
         counts: of all tokens of the model that are in the messages to come.
@@ -28,19 +28,19 @@ class Learner:
         self.counts = counts
         self._messages = list(head.messages)
         self._calibrations = list(head.calibrations)
-        self._having = [Counter(row) for row in head.tokens_with_count]
+        self._histograms = [Counter(row) for row in head.count_histograms]
         self._n_tokens = head.n_tokens
         self._left_out: dict[int, Classifier] = {}  # per class, of which a message is left out
 
     @property
-    def head(self) -> Head:
+    def head(self) -> Metadata:
         """The model's head as it now is."""
         return with_bias(
             self._head._replace(
                 messages=tuple(self._messages),
                 calibrations=tuple(self._calibrations),
                 n_tokens=self._n_tokens,
-                tokens_with_count=tuple(+having for having in self._having),
+                count_histograms=tuple(+histogram for histogram in self._histograms),
             )
         )
 
@@ -76,14 +76,14 @@ class Learner:
         if self._head.scoring == BERNOULLI or classifier.head.is_one_sided:
             return
         found = classifier.score(tokens).evidences
-        for i, (speaker, evidence) in enumerate(zip(self._head.speakers, found, strict=True)):
-            before, is_spam = self._calibrations[i], k == speaker
-            if not is_run(before, is_spam, self._share(speaker, is_spam)):
-                self._calibrations[i] = update(before, evidence.views, evidence.trace, is_spam)
+        for i, (scored, evidence) in enumerate(zip(self._head.scored_classes, found, strict=True)):
+            before, is_spam = self._calibrations[i], k == scored
+            if not is_run(before, is_spam, self._share(scored, is_spam)):
+                self._calibrations[i] = update(before, evidence.features, evidence.trace, is_spam)
 
-    def _share(self, speaker: int, of_its_own: bool) -> float:
+    def _share(self, scored: int, of_its_own: bool) -> float:
         """Return the share of a class in what was learned, or that of all others."""
-        n, total = self._messages[speaker], sum(self._messages)
+        n, total = self._messages[scored], sum(self._messages)
         return ((n if of_its_own else total - n) + 1) / (total + 2)
 
     def _without_one(self, k: int) -> Classifier:
@@ -124,7 +124,7 @@ class Learner:
         k = self._head.classes.index(label)
         n = self._messages[k]
         counts = [row[k] if (row := self.counts.get(token)) else 0 for token in tokens]
-        return n > 0 and (pruned or all(counts)) and counts.count(n) == self._having[k][n]
+        return n > 0 and (pruned or all(counts)) and counts.count(n) == self._histograms[k][n]
 
     def _change(self, token: str, k: int, by: int) -> None:
         """Add to a token's count in class k; a token that no message has is none."""
@@ -134,10 +134,10 @@ class Learner:
         after = tuple(new)
         if before is not None:
             self._n_tokens -= 1
-            for having, count in zip(self._having, before, strict=True):
-                having[count] -= 1
+            for histogram, count in zip(self._histograms, before, strict=True):
+                histogram[count] -= 1
         if any(after):
             self.counts[token] = after
             self._n_tokens += 1
-            for having, count in zip(self._having, after, strict=True):
-                having[count] += 1
+            for histogram, count in zip(self._histograms, after, strict=True):
+                histogram[count] += 1

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from nbspam.scoring.classifier import Classifier
 from nbspam.store.atomic_write import locked, replace
-from nbspam.store.check import with_derived
+from nbspam.store.check import with_rows
 from nbspam.store.metadata import BERNOULLI
 from nbspam.store.model_file import Model, Row, already_there, read_model
 
@@ -54,7 +54,7 @@ def prune(model: Model, min_count: int = 1, max_tokens: int | None = None) -> Mo
         rank = {row: _rank(classifier, row) for row in set(counts.values())}
         ranked = sorted(counts, key=lambda token: (rank[counts[token]], token))
         counts = {token: counts[token] for token in sorted(ranked[:max_tokens])}
-    return model._replace(head=with_derived(model.head, counts.values()), counts=counts)
+    return model._replace(head=with_rows(model.head, counts.values()), counts=counts)
 
 
 def _rank(classifier: Classifier, row: Row) -> tuple[int, float]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from nbspam.bayes.calibration import untrained
 from nbspam.errors import TrainingError
 from nbspam.labels import HAM, SPAM, UNSURE
-from nbspam.store.metadata import BERNOULLI, DEFAULT, EVIDENCE, Head, with_bias
+from nbspam.store.metadata import BERNOULLI, DEFAULT, EVIDENCE, Metadata, with_bias
 
 # Plain Bernoulli: chosen on the training half of P1 by leave-one-out, 10 errors of 1,674 against 18
 # and 34 for 0.3 and 1.  Evidence: docs/how-it-decides.md.
@@ -72,10 +72,10 @@ def first_classes(labels: Iterable[str], settings: Settings) -> tuple[tuple[str,
     return class_names(names, settings.positive)
 
 
-def empty_head(classes: tuple[str, ...], positive: str | None, settings: Settings) -> Head:
+def empty_metadata(classes: tuple[str, ...], positive: str | None, settings: Settings) -> Metadata:
     """Return the head of a model of these classes that has learned nothing yet."""
     return with_bias(
-        Head(
+        Metadata(
             classes=classes,
             messages=(0,) * len(classes),
             alpha=settings.effective_alpha,
@@ -86,7 +86,7 @@ def empty_head(classes: tuple[str, ...], positive: str | None, settings: Setting
             calibrated_by=DEFAULT,
             spam_cutoff=0.5,
             n_tokens=0,
-            tokens_with_count=tuple({} for _ in classes),
+            count_histograms=tuple({} for _ in classes),
             bias=(),
         )
     )

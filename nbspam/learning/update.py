@@ -13,10 +13,10 @@ from nbspam.errors import ModelError
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.ledger import moves
 from nbspam.learning.online import Learner
-from nbspam.learning.settings import Settings, empty_head, first_classes
+from nbspam.learning.settings import Settings, empty_metadata, first_classes
 from nbspam.store.atomic_write import locked, replace
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Head
+from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import Row, write_lines
 from nbspam.store.splice import splice
 
@@ -32,7 +32,7 @@ class Change(NamedTuple):
     unchanged: int = 0  # known already; or to be forgotten, and never learned
 
 
-class Lessons:
+class PendingMessages:
     """Messages to learn: how often each was found, and the tokens of those not known yet."""
 
     def __init__(self) -> None:
@@ -79,7 +79,9 @@ def _batches(
     yield batch
 
 
-def learn(path: Path, lessons: Lessons, settings: Settings, remember: bool = True) -> Change:
+def learn(
+    path: Path, lessons: PendingMessages, settings: Settings, remember: bool = True
+) -> Change:
     """Learn messages into the model at `path`; makes it if there is none.
 
     Each message is brought up to the number of times it was found, never above, and moved from the
@@ -91,7 +93,7 @@ def learn(path: Path, lessons: Lessons, settings: Settings, remember: bool = Tru
     with locked(path) as place:
         if not place.exists():
             classes, positive = first_classes((label for _, label in lessons.found), settings)
-            learner = Learner(empty_head(classes, positive, settings), {})
+            learner = Learner(empty_metadata(classes, positive, settings), {})
             change, learned = _learn(path, learner, lessons, {}, remember)
             replace(
                 place,
@@ -112,7 +114,7 @@ def learn(path: Path, lessons: Lessons, settings: Settings, remember: bool = Tru
 
 
 def _learn(
-    path: Path, learner: Learner, lessons: Lessons, known: dict[str, Row], remember: bool
+    path: Path, learner: Learner, lessons: PendingMessages, known: dict[str, Row], remember: bool
 ) -> tuple[Change, dict[str, Row]]:
     """Teach the learner; return what was done and the ledger's new rows.
 
@@ -232,7 +234,7 @@ def _save(
     replace(place, lambda file: splice(file, old, learner.head, counts, learned))
 
 
-def _check_classes(path: Path, head: Head, labels: set[str]) -> None:
+def _check_classes(path: Path, head: Metadata, labels: set[str]) -> None:
     strange = sorted(labels - set(head.classes))
     if strange:
         raise ModelError(

@@ -6,10 +6,10 @@ from typing import BinaryIO, NamedTuple
 
 from nbspam.errors import SourceError
 from nbspam.labels import HAM, SPAM
-from nbspam.learning.settings import Settings, class_names, empty_head
+from nbspam.learning.settings import Settings, class_names, empty_metadata
 from nbspam.reading.skips import Skips
 from nbspam.store import bogofilter, csv_counts
-from nbspam.store.check import with_derived
+from nbspam.store.check import with_rows
 from nbspam.store.model_file import Model, Row
 
 # Each returns the text, and how many tokens it has no way to write.
@@ -69,5 +69,5 @@ def _imported(
         capped += own != least
         if any(least):
             rows[token] = least
-    head = empty_head(classes, positive, settings)._replace(messages=limits)
-    return Imported(Model(with_derived(head, rows.values()), rows, {}), capped, 0, 0)
+    head = empty_metadata(classes, positive, settings)._replace(messages=limits)
+    return Imported(Model(with_rows(head, rows.values()), rows, {}), capped, 0, 0)

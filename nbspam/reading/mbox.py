@@ -28,7 +28,7 @@ def is_mbox(sample: bytes) -> bool:
     return _FIRST.match(sample) is not None
 
 
-def is_kept(message: bytes) -> bool:
+def is_read(message: bytes) -> bool:
     """Return whether a message's Status lines say that its owner has read and not deleted it.
 
     Source: the convention of mail readers since Berkeley's: R is read, and in X-Status D deleted.

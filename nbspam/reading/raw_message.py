@@ -8,7 +8,7 @@ from nbspam.reading.compression import open_bytes
 from nbspam.reading.message import BYTES_LIMIT, Message, parse, parse_text
 
 
-class Raw(NamedTuple):
+class RawMessage(NamedTuple):
     """One message of a source.
 
     A file is named, not read: whoever counts its words (perhaps another process) opens it.

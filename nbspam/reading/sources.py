@@ -18,7 +18,7 @@ from nbspam.reading import mbox
 from nbspam.reading.charsets import decode
 from nbspam.reading.compression import bare_suffix, decompressed, open_bytes
 from nbspam.reading.message import BYTES_LIMIT, is_mail
-from nbspam.reading.raw_message import Raw
+from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.tables import TABLE_SUFFIXES, TableOptions, read_lines, read_table
 
@@ -38,7 +38,7 @@ class ReadingOptions(NamedTuple):
     seen: bool = False  # of a Maildir or mbox, only what its owner has read and not deleted
 
 
-def labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[Raw]:
+def labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
     """Yield the messages of a source that says itself which class each is in.
 
     Raises SourceError when it cannot be read, or has no labels.
@@ -63,7 +63,7 @@ def labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[Raw
 
 def unlabelled(
     source: str, label: str | None, options: ReadingOptions, skips: Skips
-) -> Iterator[Raw]:
+) -> Iterator[RawMessage]:
     """Yield the messages of a source, each as one of class `label`.
 
     Raises SourceError when it cannot be read.
@@ -80,7 +80,7 @@ def unlabelled(
                 yield from _stream(str(path), stream, label, options)
         elif options.lines:
             for number, line in read_lines(path, options.table.encoding, skips):
-                yield Raw(f"{path}:{number}", label, line)
+                yield RawMessage(f"{path}:{number}", label, line)
         elif bare_suffix(path) in TABLE_SUFFIXES:
             raise SourceError(
                 f"{path}: a table goes by its own labels; give it without --spam or --ham,"
@@ -90,7 +90,7 @@ def unlabelled(
             yield from _file(path, label, options)
 
 
-def any_kind(source: str, options: ReadingOptions, skips: Skips) -> Iterator[Raw]:
+def any_kind(source: str, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
     """Yield the messages of any source, with a label where it gives one.
 
     Raises SourceError when it cannot be read.
@@ -201,7 +201,7 @@ def _is_index(path: Path, lines: list[str]) -> bool:
         return False
 
 
-def _index(path: Path, skips: Skips) -> Iterator[Raw]:
+def _index(path: Path, skips: Skips) -> Iterator[RawMessage]:
     for number, line in read_lines(path, None, skips):
         found = _INDEX_LINE.fullmatch(line.strip())
         if not found:
@@ -217,12 +217,12 @@ def _index(path: Path, skips: Skips) -> Iterator[Raw]:
         except OSError:  # a name too long for any file
             there = False
         if there:
-            yield Raw(str(target), label, target)
+            yield RawMessage(str(target), label, target)
         else:
             skips(f"{path}:{number}", f"there is no file {str(target)[:200]}")
 
 
-def _class_folders(path: Path, options: ReadingOptions, skips: Skips) -> Iterator[Raw]:
+def _class_folders(path: Path, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
     folders = [p for p in sorted(path.iterdir()) if p.is_dir() and not p.name.startswith(".")]
     if not folders or _is_maildir(path):
         raise SourceError(
@@ -253,7 +253,7 @@ def _folder(
     skips: Skips,
     seen: set[Path] | None = None,
     depth: int = 0,
-) -> Iterator[Raw]:
+) -> Iterator[RawMessage]:
     """Yield a folder's files in the order of their names, its sub-folders' too; no dot files.
 
     A Maildir is its cur and new: tmp holds what is still being written.
@@ -272,7 +272,7 @@ def _folder(
         folders = [path / "cur"] if options.seen else [path / "cur", path / "new"]
         inner = [entry for folder in folders for entry in sorted(folder.iterdir())]
         if options.seen:
-            inner = [entry for entry in inner if _is_kept(entry.name)]
+            inner = [entry for entry in inner if _is_read(entry.name)]
     else:
         inner = sorted(path.iterdir())
     for entry in inner:
@@ -284,29 +284,29 @@ def _folder(
             except PermissionError as error:
                 skips(str(entry), f"the folder cannot be read ({error.strerror})")
         elif entry.is_file():
-            yield Raw(str(entry), label, entry)
+            yield RawMessage(str(entry), label, entry)
         elif entry.is_symlink():
             skips(str(entry), "the link leads nowhere")
 
 
-def _is_kept(name: str) -> bool:
+def _is_read(name: str) -> bool:
     """Return whether a Maildir file's name says that its owner has read it, and not deleted it."""
     flags = name.partition(":2,")[2]
     return "S" in flags and "T" not in flags
 
 
-def _file(path: Path, label: str | None, options: ReadingOptions) -> Iterator[Raw]:
+def _file(path: Path, label: str | None, options: ReadingOptions) -> Iterator[RawMessage]:
     form = _form(path)
     if form != "mbox":
-        yield Raw(str(path), label, path)
+        yield RawMessage(str(path), label, path)
         return
     with open_bytes(path) as stream:
         for number, raw in enumerate(mbox.messages(stream, BYTES_LIMIT), 1):
-            if not options.seen or mbox.is_kept(raw):
-                yield Raw(f"{path}:{number}", label, raw)
+            if not options.seen or mbox.is_read(raw):
+                yield RawMessage(f"{path}:{number}", label, raw)
 
 
-def _stdin(label: str | None, options: ReadingOptions) -> Iterator[Raw]:
+def _stdin(label: str | None, options: ReadingOptions) -> Iterator[RawMessage]:
     if sys.stdin is None or sys.stdin.closed:
         raise SourceError("-: standard input is closed; pipe a message in, or name a file")
     try:
@@ -319,7 +319,7 @@ def _stdin(label: str | None, options: ReadingOptions) -> Iterator[Raw]:
 
 def _stream(
     name: str, stream: IO[bytes], label: str | None, options: ReadingOptions
-) -> Iterator[Raw]:
+) -> Iterator[RawMessage]:
     if isinstance(stream, io.BufferedReader):
         stream = decompressed(stream)
     if not options.lines:
@@ -327,13 +327,13 @@ def _stream(
         for _ in range(_DRAINED):  # who writes may not bear a broken pipe
             if not stream.read(1 << 20):
                 break
-        yield Raw(name, label, raw)
+        yield RawMessage(name, label, raw)
         return
     number = 0
     while line := stream.readline(BYTES_LIMIT):
         number += 1
         if line.strip():
-            yield Raw(
+            yield RawMessage(
                 f"{name}:{number}",
                 label,
                 decode(line.rstrip(b"\r\n"), options.table.encoding or ""),

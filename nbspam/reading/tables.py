@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from nbspam.errors import TableError
 from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.reading.compression import bare_suffix, open_bytes
-from nbspam.reading.raw_message import Raw
+from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 
 TABLE_SUFFIXES = frozenset({".tsv", ".tab", ".csv", ".jsonl", ".ndjson", ".parquet"})
@@ -52,7 +52,9 @@ class TableOptions(NamedTuple):
 Row = tuple[int, Sequence[str]]  # the line a row begins on, its cells
 
 
-def read_table(path: Path, options: TableOptions, skips: Skips, labelled: bool) -> Iterator[Raw]:
+def read_table(
+    path: Path, options: TableOptions, skips: Skips, labelled: bool
+) -> Iterator[RawMessage]:
     """Yield the rows of a table as messages.
 
     labelled: whether every row must have a label; else the labels are taken where there are any.
@@ -88,7 +90,7 @@ def read_table(path: Path, options: TableOptions, skips: Skips, labelled: bool) 
         if labelled and not label:
             skips(source, "the row has no label")
             continue
-        yield Raw(source, label, cells[columns.text])
+        yield RawMessage(source, label, cells[columns.text])
 
 
 class _Columns:

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from nbspam.bayes.bernoulli import joints, sigmoid, softmax, weight
 from nbspam.bayes.evidence import Evidence, class_alphas, evidence, log_odds, pair_weight
-from nbspam.store.metadata import BERNOULLI, Head
+from nbspam.store.metadata import BERNOULLI, Metadata
 from nbspam.tokens.headers import TRACE
 
 Counts = Mapping[str, tuple[int, ...]]
@@ -32,7 +32,7 @@ class Score(NamedTuple):
     log_odds: float  # of the positive class, in nats
     probability: float  # of the positive class
     probabilities: tuple[float, ...]  # per class, in the model's order
-    evidences: tuple[Evidence, ...] = ()  # per speaker; none under plain Bernoulli scoring
+    evidences: tuple[Evidence, ...] = ()  # per scored; none under plain Bernoulli scoring
     log_scores: tuple[
         float, ...
     ] = ()  # per class, up to a constant; none for two classes' evidence
@@ -43,7 +43,7 @@ class Classifier:
 
     def __init__(
         self,
-        head: Head,
+        head: Metadata,
         counts_of: Callable[[Iterable[str]], Counts],
         remember: int = _KNOWN_LIMIT,
     ) -> None:
@@ -52,7 +52,7 @@ class Classifier:
         remember: how many tokens' weights to keep for the messages to come, about.
         """
         self.head = head
-        self.speakers = head.speakers
+        self.scored_classes = head.scored_classes
         self.counts = counts_of
         self._remember = remember
         # Token -> weights; None for one that the model does not know, or that is of a trace field.
@@ -62,9 +62,9 @@ class Classifier:
         total = sum(head.messages)
         self._alphas = [
             class_alphas((total - head.messages[k], head.messages[k]), head.alpha)
-            for k in self.speakers
+            for k in self.scored_classes
         ]
-        self._offsets = [class_offset(head, k) for k in self.speakers]
+        self._offsets = [class_offset(head, k) for k in self.scored_classes]
 
     def prepare(self, tokens: Iterable[str]) -> None:
         """Look up tokens; for many messages at once this is far cheaper than one by one."""
@@ -86,7 +86,7 @@ class Classifier:
     def weights(self, row: tuple[int, ...]) -> tuple[float, ...]:
         """Return a token's weights, in nats.
 
-        Plain Bernoulli: one for each class, logit theta.  Else: one for each speaker, the class
+        Plain Bernoulli: one for each class, logit theta.  Else: one for each scored, the class
         against the rest.
         """
         found = self._weights.get(row)
@@ -106,7 +106,7 @@ class Classifier:
                         everyone - head.messages[k],
                         alphas,
                     )
-                    for k, alphas in zip(self.speakers, self._alphas, strict=True)
+                    for k, alphas in zip(self.scored_classes, self._alphas, strict=True)
                 )
             self._weights[row] = found
         return found
@@ -128,7 +128,7 @@ class Classifier:
             return score_of_joints(head, joints(head.bias, own + trace))
         evidences = tuple(
             evidence([row[i] for row in own], [row[i] for row in trace])
-            for i in range(len(self.speakers))
+            for i in range(len(self.scored_classes))
         )
         return score_of_evidence(head, evidences, self._offsets)
 
@@ -150,13 +150,13 @@ def _batches(messages: Iterable[M]) -> Iterator[tuple[list[M], set[str]]]:
     yield batch, tokens
 
 
-def undecided(head: Head) -> Score:
+def undecided(head: Metadata) -> Score:
     """Return the score of every message while fewer than two classes have been seen."""
     n = len(head.classes)
     return Score(0.0, 0.5, (1 / n,) * n)
 
 
-def class_offset(head: Head, k: int) -> float:
+def class_offset(head: Metadata, k: int) -> float:
     """Return what a prior that the user fixed adds to the log-odds of class k, in nats; else 0.
 
     The blend's constant knows how the classes were mixed in training; this takes it from there to
@@ -174,9 +174,9 @@ def class_offset(head: Head, k: int) -> float:
 
 
 def score_of_evidence(
-    head: Head, evidences: tuple[Evidence, ...], offsets: Sequence[float]
+    head: Metadata, evidences: tuple[Evidence, ...], offsets: Sequence[float]
 ) -> Score:
-    """Return the calibrated score of the speakers' evidence."""
+    """Return the calibrated score of the scored_classes' evidence."""
     spoken = [
         log_odds(found, calibration.coefficients) + offset
         for found, calibration, offset in zip(evidences, head.calibrations, offsets, strict=True)
@@ -190,7 +190,7 @@ def score_of_evidence(
     return score_of_joints(head, [z / 2 for z in spoken])._replace(evidences=evidences)
 
 
-def score_of_joints(head: Head, log_scores: Sequence[float]) -> Score:
+def score_of_joints(head: Metadata, log_scores: Sequence[float]) -> Score:
     """Return the score that goes with log-scores of the classes, such as joint log-likelihoods."""
     positive = head.positive_index
     probabilities = softmax(log_scores)

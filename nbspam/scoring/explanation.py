@@ -64,17 +64,17 @@ def explain(classifier: Classifier, tokens: Iterable[str]) -> Explanation:
         constants = [("every word's absence (bias)", bias)]
         weights = brought = plain
     else:
-        speaker = classifier.speakers.index(of)
-        coefficients = head.calibrations[speaker].coefficients
+        scored = classifier.scored_classes.index(of)
+        coefficients = head.calibrations[scored].coefficients
         own = [i for i, (token, _) in enumerate(found) if not token.startswith(TRACE)]
         trace = [i for i, (token, _) in enumerate(found) if token.startswith(TRACE)]
-        weights = [classifier.weights(row)[speaker] for _, row in found]
+        weights = [classifier.weights(row)[scored] for _, row in found]
         own_shares, trace_shares = shares(
             [weights[i] for i in own], [weights[i] for i in trace], coefficients
         )
         by_index = dict(zip([*own, *trace], [*own_shares, *trace_shares], strict=True))
         brought = [by_index[i] for i in range(len(found))]
-        length = score.evidences[speaker].views[-1]
+        length = score.evidences[scored].features[-1]
         constants = [
             ("calibration: any message", coefficients[0]),
             ("calibration: its length", coefficients[-1] * length),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from nbspam.errors import OptionError
 from nbspam.labels import UNSURE
 from nbspam.scoring.classifier import Score, logit
-from nbspam.store.metadata import Head
+from nbspam.store.metadata import Metadata
 
 
 class CutOffs(NamedTuple):
@@ -56,7 +56,7 @@ class CutOffs(NamedTuple):
         return cls(spam, ham)
 
 
-def verdict(head: Head, score: Score, cut_offs: CutOffs) -> str:
+def verdict(head: Metadata, score: Score, cut_offs: CutOffs) -> str:
     """Return the class of a message with this score, or `unsure`.
 
     Two classes: positive above the spam cut-off, negative up to the ham cut-off, else unsure.

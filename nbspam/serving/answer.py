@@ -34,7 +34,7 @@ from nbspam.serving.spamd import (
     Request,
     reply,
 )
-from nbspam.store.metadata import Head
+from nbspam.store.metadata import Metadata
 from nbspam.tokens.text import TRIPLE
 from nbspam.tokens.tokenizer import message_tokens
 
@@ -71,7 +71,7 @@ def judge(classifier: Classifier, tokens: Sequence[str], cut_offs: CutOffs) -> J
     return Judged(called, score, called == head.positive, tenths(head, score, cut_offs))
 
 
-def tenths(head: Head, score: Score, cut_offs: CutOffs) -> int:
+def tenths(head: Metadata, score: Score, cut_offs: CutOffs) -> int:
     """Return a score in tenths of SpamAssassin's points: 50 or more if, and only if, it is spam.
 
     It never falls as the log-odds rise.  Just below the cut-off it is 49, where rounding would say
@@ -85,7 +85,7 @@ def tenths(head: Head, score: Score, cut_offs: CutOffs) -> int:
     return max(rounded, limit) if is_spam else min(rounded, limit - 1)
 
 
-def _margin(head: Head, score: Score, cut_offs: CutOffs) -> float:
+def _margin(head: Metadata, score: Score, cut_offs: CutOffs) -> float:
     """Return how far the positive class is above where spam begins, in nats."""
     if len(head.classes) == 2:
         return score.log_odds - logit(cut_offs.spam)

@@ -8,14 +8,14 @@ from nbspam.errors import ModelError, NbspamError
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.index import Index
-from nbspam.store.metadata import Head
+from nbspam.store.metadata import Metadata
 
 # Tokens whose weights are remembered between messages, 20 MB of them.  Of 2,000 real mails,
 # shuffled, 57 % of a mail's tokens were among them; 47 % with half as many, 73 % with three times.
 _REMEMBERED = 100_000
 
 Say = Callable[[str], None]
-CutOffsOf = Callable[[Head], CutOffs]
+CutOffsOf = Callable[[Metadata], CutOffs]
 _Stamp = tuple[int, ...]  # what tells one version of a file from the next
 
 

@@ -19,7 +19,7 @@ VALUED = frozenset(
 )
 
 
-class Promise:
+class FailurePolicy:
     """What the command line promises the caller in case of failure, as far as it can be told."""
 
     __slots__ = ("deliver", "exit_code", "passthrough")
@@ -156,7 +156,7 @@ def fail(arguments: list[str], passages: list[Passage], code: int, sentence: str
     for a message one of them is enough; none is said if it is empty.
     The message comes out first: whoever reads standard error may be slow.
     """
-    promise = Promise(arguments)
+    promise = FailurePolicy(arguments)
     promise.passthrough = promise.passthrough or bool(passages)
     delivered = False
     if promise.passthrough:

@@ -33,7 +33,7 @@ from nbspam.serving.spamd import (
     read_request,
     tell_reply,
 )
-from nbspam.serving.tell import Learner, Told
+from nbspam.serving.tell import Learner, LearnRequest
 
 # Larger messages, and compressed ones, are looked at in a thread.
 _SMALL = 32 << 10
@@ -292,7 +292,7 @@ class Server:
             is_spam = request.message_class == "spam" if request.set_local else None
             loop, size = asyncio.get_running_loop(), self._limits.max_size
             message = await loop.run_in_executor(self._threads, request.message, size)
-            changed = await self._learner(Told(message, is_spam))
+            changed = await self._learner(LearnRequest(message, is_spam))
         return tell_reply(request, changed), "learned" if changed else "nothing new"
 
 

@@ -9,16 +9,16 @@ from typing import NamedTuple
 from nbspam.errors import ModelError
 from nbspam.labels import HAM
 from nbspam.learning.settings import Settings
-from nbspam.learning.update import Lessons, forget, learn
-from nbspam.reading.raw_message import Raw
+from nbspam.learning.update import PendingMessages, forget, learn
+from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Head
+from nbspam.store.metadata import Metadata
 from nbspam.workers import token_sets
 
 
-class Told(NamedTuple):
+class LearnRequest(NamedTuple):
     """What a client says of a message."""
 
     message: bytes
@@ -26,18 +26,18 @@ class Told(NamedTuple):
 
 
 class _Known(NamedTuple):
-    told: Told
+    told: LearnRequest
     tokens: list[str]  # in ascending order
     digest: str
 
 
-def obey(path: Path, told: list[Told]) -> list[bool]:
+def obey(path: Path, told: list[LearnRequest]) -> list[bool]:
     """Learn messages into the model at `path`, or forget them; in order, with few saves.
 
     Returns of each whether it changed anything: a message that was known as what it is said to be
     did not, nor one to be forgotten that was never learned.  Raises ModelError.
     """
-    raws = [Raw(STDIN, None, one.message) for one in told]
+    raws = [RawMessage(STDIN, None, one.message) for one in told]
     taken = token_sets(raws, Skips(), digests=True)
     waiting = {
         number: _Known(one, found.tokens, found.digest)
@@ -74,13 +74,13 @@ def _obey_each(path: Path, told: dict[int, _Known]) -> list[tuple[int, bool]]:
     if to_forget:
         forget(path, to_forget)
     if lessons:
-        found = Lessons()
+        found = PendingMessages()
         found.read(path, lessons, remember=True)
         learn(path, found, Settings())
     return changed
 
 
-def _class_of(path: Path, head: Head, is_spam: bool) -> str:
+def _class_of(path: Path, head: Metadata, is_spam: bool) -> str:
     """Return what the model calls spam or ham; raises ModelError when it knows no ham."""
     if is_spam and head.positive is not None:
         return head.positive
@@ -92,7 +92,7 @@ def _class_of(path: Path, head: Head, is_spam: bool) -> str:
 
 
 # Obeys some clients, and returns of each whether it changed anything; raises NbspamError.
-Obey = Callable[[list[Told]], list[bool]]
+Obey = Callable[[list[LearnRequest]], list[bool]]
 
 
 class Learner:
@@ -104,11 +104,11 @@ class Learner:
 
     def __init__(self, obey: Obey) -> None:
         self._obey = obey
-        self._waiting: list[tuple[Told, asyncio.Future[bool]]] = []
+        self._waiting: list[tuple[LearnRequest, asyncio.Future[bool]]] = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="learner")
         self._task: asyncio.Task[None] | None = None
 
-    async def __call__(self, told: Told) -> bool:
+    async def __call__(self, told: LearnRequest) -> bool:
         """Return whether it changed the model, once that is on the disk; raises NbspamError."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[bool] = loop.create_future()
@@ -122,7 +122,7 @@ class Learner:
             batch, self._waiting = self._waiting, []
             await self._settle(batch)
 
-    async def _settle(self, batch: "list[tuple[Told, asyncio.Future[bool]]]") -> None:
+    async def _settle(self, batch: "list[tuple[LearnRequest, asyncio.Future[bool]]]") -> None:
         """Obey some together; what one of them asks for and cannot have fails it alone."""
         loop = asyncio.get_running_loop()
         told = [one for one, _ in batch]

@@ -10,22 +10,22 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Head, with_bias
+from nbspam.store.metadata import Metadata, with_bias
 from nbspam.store.model_file import TOKENS_LINE, Model, parse_model
 
 _TOLERANCE = 1e-9  # of the bias, in nats or relative: sums in another order end in other digits
 
 
-def with_derived(head: Head, rows: Collection[Sequence[int]]) -> Head:
+def with_rows(head: Metadata, rows: Collection[Sequence[int]]) -> Metadata:
     """Return the head with all derived numbers computed from the tokens' counts.
 
     rows: the counts per class of every token.
     """
-    having = counts_of_counts(rows, len(head.classes))
-    return with_bias(head._replace(n_tokens=len(rows), tokens_with_count=having))
+    histogram = histograms_of(rows, len(head.classes))
+    return with_bias(head._replace(n_tokens=len(rows), count_histograms=histogram))
 
 
-def counts_of_counts(rows: Collection[Sequence[int]], n_classes: int) -> tuple[Counter[int], ...]:
+def histograms_of(rows: Collection[Sequence[int]], n_classes: int) -> tuple[Counter[int], ...]:
     """Return per class how many tokens have each count."""
     columns = zip(*rows, strict=True) if rows else [()] * n_classes
     return tuple(Counter(column) for column in columns)
@@ -48,8 +48,8 @@ def _numbers(model: Model) -> list[str]:
     wrong = []
     if head.n_tokens != len(counts):
         wrong.append(f"it says {head.n_tokens} tokens and has {len(counts)}")
-    true = with_derived(head, counts.values())
-    if tuple(map(dict, true.tokens_with_count)) != tuple(map(dict, head.tokens_with_count)):
+    true = with_rows(head, counts.values())
+    if tuple(map(dict, true.count_histograms)) != tuple(map(dict, head.count_histograms)):
         wrong.append("its counts of counts are not those of its tokens")
     if not all(
         math.isclose(a, b, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)

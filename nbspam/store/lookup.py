@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from nbspam.errors import ModelError
-from nbspam.store.metadata import FORMAT, Head, HeadError, load_head
+from nbspam.store.metadata import FORMAT, Metadata, MetadataError, load_metadata
 from nbspam.store.model_file import (
     END,
     LEARNED_LINE,
@@ -65,7 +65,7 @@ class Lookup:
             self._ahead = 0, b""  # what was read last to be copied, and from where
             self._parsed: dict[bytes, Row] = {}  # few counts differ
             self._size = os.fstat(self._handle).st_size
-            self.head: Head
+            self.head: Metadata
             self.head, self._start = self._read_head()
         except BaseException:
             os.close(self._handle)
@@ -275,7 +275,7 @@ class Lookup:
             )
         return chunk
 
-    def _read_head(self) -> tuple[Head, int]:
+    def _read_head(self) -> tuple[Metadata, int]:
         head = self._read(0, min(_HEAD_CHUNK, self._size))
         if not head.startswith(b'{"format": "%s"' % FORMAT.encode()):
             if head.lstrip()[:1] == b"{" and f'"{FORMAT}"'.encode() in head:
@@ -291,8 +291,8 @@ class Lookup:
             fields = json.loads(
                 head[:end].rstrip(b",") + b"}", object_pairs_hook=without_duplicates
             )
-            loaded = load_head(fields)
-        except HeadError as error:
+            loaded = load_metadata(fields)
+        except MetadataError as error:
             raise ModelError(f"{self._path}: {error}") from None
         except DuplicateError as error:
             raise self._damaged(f"the key {error} stands in it twice") from None

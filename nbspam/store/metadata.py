@@ -16,7 +16,7 @@ from nbspam.tokens.tokenizer import RULES
 FORMAT = "nbspam-model"
 VERSION = 1
 BERNOULLI = "bernoulli"  # the textbook rule, and its plain posterior
-EVIDENCE = "evidence"  # views of the same weights, blended and calibrated
+EVIDENCE = "evidence"  # features of the same weights, blended and calibrated
 SCORINGS = (EVIDENCE, BERNOULLI)
 # Where the calibration began; `train --update` refines it, whatever it was.
 TRAINING = "training"  # fitted to every training message, each left out
@@ -30,7 +30,7 @@ MESSAGES_LIMIT = 2**53  # counts are exact in floating point up to here
 _SHOWN = 40  # characters of a wrong value that a sentence holds
 
 
-class Head(NamedTuple):
+class Metadata(NamedTuple):
     """Everything a model says of itself."""
 
     classes: tuple[str, ...]  # in the order of every list of counts
@@ -39,11 +39,11 @@ class Head(NamedTuple):
     prior: float | None  # P(positive class) where the user fixed it
     positive: str | None  # the class that "probability" speaks of; None only with 3 or more
     scoring: str
-    calibrations: tuple[Calibration, ...]  # one for each of `speakers`
+    calibrations: tuple[Calibration, ...]  # one for each of `scored_classes`
     calibrated_by: str  # one of ORIGINS
     spam_cutoff: float  # where spam begins unless the user says otherwise
     n_tokens: int
-    tokens_with_count: tuple[Mapping[int, int], ...]  # per class: count -> tokens that have it
+    count_histograms: tuple[Mapping[int, int], ...]  # per class: count -> tokens that have it
     bias: tuple[float, ...]  # derived: b_k, in nats
 
     @property
@@ -57,26 +57,26 @@ class Head(NamedTuple):
         return sum(map(bool, self.messages)) < 2
 
     @property
-    def speakers(self) -> tuple[int, ...]:
+    def scored_classes(self) -> tuple[int, ...]:
         """Return the classes whose evidence is weighed: the positive one of two, each of more."""
         if len(self.classes) == 2:
             return (self.positive_index or 0,)
         return tuple(range(len(self.classes)))
 
 
-def with_bias(head: Head) -> Head:
+def with_bias(head: Metadata) -> Metadata:
     """Return the head with its bias computed from its counts."""
     priors = log_priors(head.messages, head.prior, head.positive_index)
     bias = (
-        prior + log_absent_sum(having, n, head.alpha)
-        for prior, having, n in zip(priors, head.tokens_with_count, head.messages, strict=True)
+        prior + log_absent_sum(histogram, n, head.alpha)
+        for prior, histogram, n in zip(priors, head.count_histograms, head.messages, strict=True)
     )
     return head._replace(bias=tuple(bias))
 
 
-def dump_head(head: Head) -> str:
+def dump_metadata(head: Metadata) -> str:
     """Return the lines of the file that come before its tokens."""
-    having = [{str(count): row[count] for count in sorted(row)} for row in head.tokens_with_count]
+    histogram = [{str(count): row[count] for count in sorted(row)} for row in head.count_histograms]
     fields = {
         "tokenizer": {"rules": RULES},
         "classes": head.classes,
@@ -87,14 +87,14 @@ def dump_head(head: Head) -> str:
         "scoring": head.scoring,
         "calibration": {
             head.classes[k]: calibration._asdict()
-            for k, calibration in zip(head.speakers, head.calibrations, strict=True)
+            for k, calibration in zip(head.scored_classes, head.calibrations, strict=True)
         },
         "calibrated_by": head.calibrated_by,
         "spam_cutoff": head.spam_cutoff,
         "derived": {
             "tokens": head.n_tokens,
             "bias": [b if math.isfinite(b) else None for b in head.bias],
-            "tokens_with_count": having,
+            "count_histograms": histogram,
         },
     }
     lines = [f'{{"format": "{FORMAT}", "version": {VERSION},']
@@ -102,37 +102,37 @@ def dump_head(head: Head) -> str:
     return "\n".join(lines) + "\n"
 
 
-class HeadError(ValueError):
+class MetadataError(ValueError):
     """The head is not one this program can use; the text says what is wrong, as a clause."""
 
 
-def load_head(fields: Any) -> Head:
-    """Return the head in a model file's parsed JSON; raises HeadError, and trusts nothing."""
+def load_metadata(fields: Any) -> Metadata:
+    """Return the head in a model file's parsed JSON; raises MetadataError, and trusts nothing."""
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
-        raise HeadError("is not an nbspam model; name a file that nbspam train wrote")
+        raise MetadataError("is not an nbspam model; name a file that nbspam train wrote")
     version = fields.get("version")
     if type(version) is not int or version < 1:
-        raise HeadError("has no valid version; restore it from a copy or train again")
+        raise MetadataError("has no valid version; restore it from a copy or train again")
     if version > VERSION:
-        raise HeadError(
+        raise MetadataError(
             f"is of version {shown(version)}, newer than this program's {VERSION}; update nbspam"
         )
     tokenizer = fields.get("tokenizer")
     rules = tokenizer.get("rules") if isinstance(tokenizer, dict) else None
     if rules != RULES:
-        raise HeadError(
+        raise MetadataError(
             f"was made with token rules {shown(rules)}, this program's are {RULES}; train again"
         )
     try:
         return _load(fields)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         reason = f"no {shown(error.args[0])}" if isinstance(error, KeyError) else str(error)
-        raise HeadError(
+        raise MetadataError(
             f"is damaged: it has {reason}; restore it from a copy or train again"
         ) from None
 
 
-def _load(fields: dict[str, Any]) -> Head:
+def _load(fields: dict[str, Any]) -> Metadata:
     classes, messages, derived = fields["classes"], fields["messages"], fields["derived"]
     _require(
         isinstance(classes, list)
@@ -155,8 +155,8 @@ def _load(fields: dict[str, Any]) -> Head:
     _require(_is_number(cutoff) and 0 <= cutoff <= 1, "a spam cut-off not within 0 and 1")
     _require(isinstance(derived, dict), "no derived numbers")
     _require(_is_count(derived["tokens"]), "no number of tokens")
-    having = derived["tokens_with_count"]
-    _require(isinstance(having, list) and len(having) == len(classes), "no counts of counts")
+    histogram = derived["count_histograms"]
+    _require(isinstance(histogram, list) and len(histogram) == len(classes), "no counts of counts")
     bias = derived["bias"]
     _require(
         isinstance(bias, list)
@@ -167,7 +167,7 @@ def _load(fields: dict[str, Any]) -> Head:
         ),
         "no bias per class",
     )
-    head = Head(
+    head = Metadata(
         classes=tuple(classes),
         messages=tuple(messages),
         alpha=float(alpha),
@@ -178,15 +178,17 @@ def _load(fields: dict[str, Any]) -> Head:
         calibrated_by=fields["calibrated_by"],
         spam_cutoff=float(cutoff),
         n_tokens=derived["tokens"],
-        tokens_with_count=tuple(
-            _load_having(row, n) for row, n in zip(having, messages, strict=True)
+        count_histograms=tuple(
+            _load_histogram(row, n) for row, n in zip(histogram, messages, strict=True)
         ),
         bias=tuple(-math.inf if value is None else float(value) for value in bias),
     )
     calibrations = fields["calibration"]
     _require(isinstance(calibrations, dict), "no calibration")
     return head._replace(
-        calibrations=tuple(_load_calibration(calibrations[head.classes[k]]) for k in head.speakers)
+        calibrations=tuple(
+            _load_calibration(calibrations[head.classes[k]]) for k in head.scored_classes
+        )
     )
 
 
@@ -216,7 +218,7 @@ def _load_calibration(value: Any) -> Calibration:
     return Calibration(tuple(map(float, value["coefficients"])), tuple(map(tuple, rows)), run)
 
 
-def _load_having(row: Any, messages: int) -> dict[int, int]:
+def _load_histogram(row: Any, messages: int) -> dict[int, int]:
     _require(isinstance(row, dict), "no counts of counts")
     loaded = {int(count): tokens for count, tokens in row.items() if str(int(count)) == count}
     _require(len(loaded) == len(row), "a count that is no plain number")

@@ -31,7 +31,7 @@ from typing import IO, Any, NamedTuple
 
 from nbspam.errors import ModelError
 from nbspam.store.atomic_write import locked, replace
-from nbspam.store.metadata import Head, HeadError, dump_head, load_head, shown
+from nbspam.store.metadata import Metadata, MetadataError, dump_metadata, load_metadata, shown
 
 TOKENS_LINE = b'"tokens": {\n'
 LEARNED_LINE = b'},"learned": {\n'
@@ -52,7 +52,7 @@ Row = tuple[int, ...]  # a number per class
 class Model(NamedTuple):
     """A model, whole."""
 
-    head: Head
+    head: Metadata
     counts: dict[str, Row]  # token -> messages that contain it, per class
     learned: dict[str, Row]  # digest of a message -> how often it was learned, per class
 
@@ -63,7 +63,7 @@ class Model(NamedTuple):
 
 def write_model(
     path: Path,
-    head: Head,
+    head: Metadata,
     counts: Iterable[tuple[str, Row]],
     learned: Iterable[tuple[str, Row]] = (),
     *,
@@ -95,7 +95,7 @@ def already_there(
 
 def write_lines(
     file: IO[bytes],
-    head: Head,
+    head: Metadata,
     counts: Iterable[tuple[str, Row]],
     learned: Iterable[tuple[str, Row]],
 ) -> None:
@@ -108,7 +108,7 @@ def write_lines(
             shown = rows[row] = f": [{', '.join(map(str, row))}]"
         lines.append(token_key(token) + shown)
     lines.sort()  # by code points, which is by the bytes of UTF-8
-    file.write(dump_head(head).encode())
+    file.write(dump_metadata(head).encode())
     file.write(TOKENS_LINE)
     _join(file, iter(lines))
     file.write(LEARNED_LINE)
@@ -179,8 +179,8 @@ def parse_model(path: Path, raw: bytes) -> Model:
             f"{path}: {what} ({error}); restore it from a copy or train again"
         ) from None
     try:
-        head = load_head(fields)
-    except HeadError as error:
+        head = load_metadata(fields)
+    except MetadataError as error:
         raise ModelError(f"{path}: {error}") from None
     counts = _section(path, fields.get("tokens"), head, "token", token_key)
     learned = _section(path, fields.get("learned"), head, "message", _digest_key)
@@ -188,7 +188,7 @@ def parse_model(path: Path, raw: bytes) -> Model:
 
 
 def _section(
-    path: Path, rows: Any, head: Head, what: str, key: Callable[[str], str]
+    path: Path, rows: Any, head: Metadata, what: str, key: Callable[[str], str]
 ) -> dict[str, Row]:
     """Return the rows of the tokens or of the ledger, validated; raises ModelError."""
     if not isinstance(rows, dict):

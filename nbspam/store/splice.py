@@ -9,12 +9,16 @@ from collections.abc import Mapping
 from typing import IO
 
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Head, dump_head
+from nbspam.store.metadata import Metadata, dump_metadata
 from nbspam.store.model_file import END, LEARNED_LINE, TOKENS_LINE, Row, learned_line, token_line
 
 
 def splice(
-    file: IO[bytes], old: Lookup, head: Head, counts: Mapping[str, Row], learned: Mapping[str, Row]
+    file: IO[bytes],
+    old: Lookup,
+    head: Metadata,
+    counts: Mapping[str, Row],
+    learned: Mapping[str, Row],
 ) -> None:
     """Write a model: the old one's lines, but with this head and these rows.
 
@@ -22,7 +26,7 @@ def splice(
     Raises ModelError when a line of the old model that must be read is damaged.
     """
     tokens, ledger = old.sections
-    file.write(dump_head(head).encode())
+    file.write(dump_metadata(head).encode())
     file.write(TOKENS_LINE)
     changed = {token_line(token, row).encode(): any(row) for token, row in counts.items()}
     _copy(file, old, *tokens, changed, ledger=False)

@@ -76,11 +76,11 @@ def header_tokens(headers: list[Header]) -> set[str]:
             tokens |= tricks
             tokens.update(["subject:" + token for token in text_tokens(text)])
             continue
-        is_trace = _prefixes[name].startswith(TRACE)
-        if is_trace and len(trace) >= _TRACE_LIMIT:
+        is_header = _prefixes[name].startswith(TRACE)
+        if is_header and len(trace) >= _TRACE_LIMIT:
             continue
         field = f"{name}:{raw[:_VALUE_LIMIT]}"
-        (trace if is_trace else tokens).update(
+        (trace if is_header else tokens).update(
             _tokens_of(field) if name in _UNIQUE else _field_tokens[field]
         )
     tokens |= trace

@@ -25,15 +25,15 @@ from nbspam.bayes.calibration import (
 from nbspam.bayes.evidence_matrix import fit_calibration
 
 VIEW = st.floats(-6, 6)
-VIEWS = st.tuples(*[VIEW] * (SIZE - 1))
+FEATURES = st.tuples(*[VIEW] * (SIZE - 1))
 OFFSETS = st.floats(-1, 1)
-HISTORY = st.lists(st.tuples(VIEWS, OFFSETS, st.booleans()), max_size=15)
+HISTORY = st.lists(st.tuples(FEATURES, OFFSETS, st.booleans()), max_size=15)
 
 
 def after(history, start=None):
     found = start or untrained()
-    for views, offset, is_spam in history:
-        found = update(found, views, offset, is_spam)
+    for features, offset, is_spam in history:
+        found = update(found, features, offset, is_spam)
     return found
 
 
@@ -58,11 +58,11 @@ def rested(before: Calibration) -> Calibration:
 
 
 @settings(deadline=None, max_examples=60)
-@given(HISTORY, VIEWS, OFFSETS, st.booleans())
-def test_an_update_is_the_mode_of_its_objective(history, views, offset, is_spam):
+@given(HISTORY, FEATURES, OFFSETS, st.booleans())
+def test_an_update_is_the_mode_of_its_objective(history, features, offset, is_spam):
     before = after(history)
     b, precision = arrays(rested(before))
-    x = np.array([1, *views])
+    x = np.array([1, *features])
     y = float(is_spam)
 
     def objective(c):
@@ -79,7 +79,7 @@ def test_an_update_is_the_mode_of_its_objective(history, views, offset, is_spam)
     found = minimize(
         objective, b, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-10}
     )
-    coefficients, actual_precision = arrays(update(before, views, offset, is_spam))
+    coefficients, actual_precision = arrays(update(before, features, offset, is_spam))
     np.testing.assert_allclose(coefficients, found.x, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(gradient(coefficients), 0, atol=1e-9)
     np.testing.assert_allclose(actual_precision, hessian(coefficients), rtol=1e-9, atol=1e-9)
@@ -102,18 +102,18 @@ def test_any_history_leaves_a_sound_calibration(history):
 
 @given(st.lists(st.tuples(st.tuples(*[st.floats(-1e3, 1e3)] * 4), st.booleans()), max_size=10))
 def test_wild_views_leave_a_finite_calibration(history):
-    found = after([(views, 0.0, is_spam) for views, is_spam in history])
+    found = after([(features, 0.0, is_spam) for features, is_spam in history])
     assert np.isfinite(arrays(found)[0]).all()
     assert np.isfinite(arrays(found)[1]).all()
 
 
 def test_a_message_moves_the_blend_toward_itself():
-    views = (2.0, 1.0, 1.0, 0.0)
+    features = (2.0, 1.0, 1.0, 0.0)
     for is_spam in (True, False):
-        before, now = untrained(), update(untrained(), views, 0.0, is_spam)
+        before, now = untrained(), update(untrained(), features, 0.0, is_spam)
         moved = sum(
             (a - b) * x
-            for a, b, x in zip(now.coefficients, before.coefficients, (1, *views), strict=True)
+            for a, b, x in zip(now.coefficients, before.coefficients, (1, *features), strict=True)
         )
         assert (moved > 0) == is_spam
 
@@ -219,18 +219,18 @@ def test_solve_leaves_what_it_was_given_alone():
 
 
 def drawn(n, seed=0, true=(0.3, 1.0, 0.5, -0.4, 0.2)):
-    """Return views, offsets and labels of n messages that follow the model."""
+    """Return features, offsets and labels of n messages that follow the model."""
     chance = np.random.default_rng(seed)
-    views = chance.normal(size=(n, SIZE - 1))
+    features = chance.normal(size=(n, SIZE - 1))
     offset = chance.uniform(-1, 1, n)
-    z = np.column_stack((np.ones(n), views)) @ np.array(true) + offset
-    return views, offset, chance.random(n) < 1 / (1 + np.exp(-z))
+    z = np.column_stack((np.ones(n), features)) @ np.array(true) + offset
+    return features, offset, chance.random(n) < 1 / (1 + np.exp(-z))
 
 
-def derivative(found, views, offset, is_spam):
+def derivative(found, features, offset, is_spam):
     """Return the objective's gradient at the coefficients found."""
     fewest = min(int(is_spam.sum()), int((~is_spam).sum()))
-    x = np.column_stack((np.ones(len(views)), views))
+    x = np.column_stack((np.ones(len(features)), features))
     b, _ = arrays(found)
     p = 1 / (1 + np.exp(-(x @ b + offset)))
     return x.T @ (p - is_spam) + np.array(prior_precision(fewest)) * (b - np.array(PRIOR_MEAN))
@@ -238,34 +238,34 @@ def derivative(found, views, offset, is_spam):
 
 @settings(deadline=None, max_examples=60)
 @given(
-    st.lists(st.tuples(VIEWS, OFFSETS, st.booleans()), min_size=1, max_size=30),
+    st.lists(st.tuples(FEATURES, OFFSETS, st.booleans()), min_size=1, max_size=30),
 )
 def test_the_fit_is_the_mode(messages):
-    views = np.array([m[0] for m in messages])
+    features = np.array([m[0] for m in messages])
     offset = np.array([m[1] for m in messages])
     is_spam = np.array([m[2] for m in messages])
-    found = fit_calibration(views, offset, is_spam)
+    found = fit_calibration(features, offset, is_spam)
     assert_sound(found)
-    np.testing.assert_allclose(derivative(found, views, offset, is_spam), 0, atol=1e-4)
+    np.testing.assert_allclose(derivative(found, features, offset, is_spam), 0, atol=1e-4)
 
 
 def test_the_fit_of_many_messages_is_the_mode_and_near_the_truth():
-    views, offset, is_spam = drawn(20_000)
-    found = fit_calibration(views, offset, is_spam)
-    np.testing.assert_allclose(derivative(found, views, offset, is_spam), 0, atol=1e-3)
+    features, offset, is_spam = drawn(20_000)
+    found = fit_calibration(features, offset, is_spam)
+    np.testing.assert_allclose(derivative(found, features, offset, is_spam), 0, atol=1e-3)
     np.testing.assert_allclose(found.coefficients, (0.3, 1.0, 0.5, -0.4, 0.2), atol=0.1)
 
 
 def test_the_precision_is_the_second_derivative():
-    views, offset, is_spam = drawn(200)
-    found = fit_calibration(views, offset, is_spam)
+    features, offset, is_spam = drawn(200)
+    found = fit_calibration(features, offset, is_spam)
     b, precision = arrays(found)
     step = 1e-5
     for i in range(SIZE):
         up, down = (
             derivative(
                 found._replace(coefficients=tuple(b + sign * step * np.eye(SIZE)[i])),
-                views,
+                features,
                 offset,
                 is_spam,
             )
@@ -276,18 +276,19 @@ def test_the_precision_is_the_second_derivative():
 
 def test_with_a_weak_prior_the_fit_is_scikit_learns(monkeypatch):
     monkeypatch.setattr(fit_module, "prior_precision", lambda fewest: (1e-9,) * SIZE)
-    views, offset, is_spam = drawn(500, seed=4)
+    features, offset, is_spam = drawn(500, seed=4)
     offset[:] = 0
-    found = fit_calibration(views, offset, is_spam)
-    reference = LogisticRegression(C=1e12, tol=1e-12, max_iter=10_000).fit(views, is_spam)
+    found = fit_calibration(features, offset, is_spam)
+    reference = LogisticRegression(C=1e12, tol=1e-12, max_iter=10_000).fit(features, is_spam)
     expected = [reference.intercept_[0], *reference.coef_[0]]
     np.testing.assert_allclose(found.coefficients, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_offsets_are_taken_off_the_constant():
-    views, _, is_spam = drawn(5_000, seed=5)
+    features, _, is_spam = drawn(5_000, seed=5)
     plain, moved = (
-        fit_calibration(views, np.full(len(views), by), is_spam).coefficients for by in (0.0, 0.5)
+        fit_calibration(features, np.full(len(features), by), is_spam).coefficients
+        for by in (0.0, 0.5)
     )
     assert moved[0] == pytest.approx(plain[0] - 0.5, abs=0.01)
     assert moved[1:] == pytest.approx(plain[1:], abs=0.01)
@@ -295,8 +296,8 @@ def test_offsets_are_taken_off_the_constant():
 
 def test_separable_messages_have_a_finite_fit():
     chance = random.Random(6)
-    views = np.array([easy(chance, bool(i % 2)) for i in range(1_000)])
-    found = fit_calibration(views, np.zeros(1_000), np.arange(1_000) % 2 == 1)
+    features = np.array([easy(chance, bool(i % 2)) for i in range(1_000)])
+    found = fit_calibration(features, np.zeros(1_000), np.arange(1_000) % 2 == 1)
     assert_sound(found)
     assert max(map(abs, found.coefficients)) < 20
 
@@ -320,11 +321,13 @@ def test_one_message_of_each_class_gives_sane_signs(ham, spam):
 
 
 def test_learning_one_by_one_ends_near_the_fit_of_all():
-    views, offset, is_spam = drawn(3_000, seed=7)
+    features, offset, is_spam = drawn(3_000, seed=7)
     found = untrained()
-    for view, nats, label in zip(views.tolist(), offset.tolist(), is_spam.tolist(), strict=True):
-        found = update(found, view, nats, label)
-    whole = fit_calibration(views, offset, is_spam)
+    for feature, nats, label in zip(
+        features.tolist(), offset.tolist(), is_spam.tolist(), strict=True
+    ):
+        found = update(found, feature, nats, label)
+    whole = fit_calibration(features, offset, is_spam)
     np.testing.assert_allclose(found.coefficients, whole.coefficients, atol=0.4)
 
 
@@ -377,10 +380,10 @@ def test_one_blend_alone_stays_as_it_is(part):
 
 
 def fitted(chance, n):
-    """Return a fit to `n` messages, half of them spam, and their views, offsets and labels."""
+    """Return a fit to `n` messages, half of them spam, and their features, offsets and labels."""
     is_spam = np.arange(n) % 2 == 1
-    views = chance.normal(size=(n, SIZE - 1)) + is_spam[:, None]
-    return fit_calibration(views, np.zeros(n), is_spam), views
+    features = chance.normal(size=(n, SIZE - 1)) + is_spam[:, None]
+    return fit_calibration(features, np.zeros(n), is_spam), features
 
 
 def test_what_messages_brought_adds_up_and_the_prior_counts_once():

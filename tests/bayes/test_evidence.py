@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.bayes.evidence import (
+    FEATURES,
+    HEADER_BOUND,
+    HEADER_SCALE,
+    HEADER_STRONGEST,
     LENGTH_CENTRE,
     STRONG,
     STRONG_SHRINK,
     STRONGEST,
     SUM_SCALE,
-    TRACE_BOUND,
-    TRACE_SCALE,
-    TRACE_STRONGEST,
-    VIEWS,
     class_alphas,
     evidence,
     log_odds,
@@ -27,22 +27,22 @@ from nbspam.bayes.evidence import (
 TIED = st.lists(st.sampled_from([-4.0, -3.0, -2.5, -1.0, 0.0, 1.0, 2.5, 3.0, 4.0]), max_size=60)
 FREE = st.lists(st.floats(-20, 20), max_size=60)
 WEIGHTS = TIED | FREE
-COEFFICIENTS = st.tuples(*[st.floats(-5, 5)] * (1 + len(VIEWS)))
+COEFFICIENTS = st.tuples(*[st.floats(-5, 5)] * (1 + len(FEATURES)))
 
 
 def close(expected):
     return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-def views(weights):
-    return dict(zip(VIEWS, evidence(weights, []).views, strict=True))
+def features(weights):
+    return dict(zip(FEATURES, evidence(weights, []).features, strict=True))
 
 
 # The definition, by hand
 
 
 def test_views_of_a_few_weights():
-    found = views([3.0, -1.0, 2.5, 0.5])
+    found = features([3.0, -1.0, 2.5, 0.5])
     assert found["strongest"] == close((3 - 1 + 2.5 + 0.5) / 4)
     assert found["sum"] == close(5 / (SUM_SCALE * 2))
     assert found["strong"] == close((3 + 2.5) / (2 + STRONG_SHRINK))
@@ -51,44 +51,44 @@ def test_views_of_a_few_weights():
 
 def test_the_strongest_alone_are_in_their_mean():
     weights = [5.0] * STRONGEST + [1.0] * 100
-    assert views(weights)["strongest"] == close(5)
-    assert views(weights)["sum"] == close((5 * STRONGEST + 100) / (SUM_SCALE * 120**0.5))
+    assert features(weights)["strongest"] == close(5)
+    assert features(weights)["sum"] == close((5 * STRONGEST + 100) / (SUM_SCALE * 120**0.5))
 
 
 def test_the_strongest_are_so_on_either_side():
     weights = [-5.0] * 10 + [4.0] * 10 + [0.5] * 30
-    assert views(weights)["strongest"] == close(-0.5)
+    assert features(weights)["strongest"] == close(-0.5)
 
 
 def test_of_weights_as_strong_the_negative_come_first():
     assert strongest(sorted([2.0, -2.0, 1.0, -3.0]), 9) == [-3.0, -2.0, 2.0, 1.0]
     assert strongest(sorted([2.0, -2.0, 1.0, -3.0]), 2) == [-3.0, -2.0]
     weights = [2.0] * STRONGEST + [-2.0] * STRONGEST
-    assert views(weights)["strongest"] == close(-2)
+    assert features(weights)["strongest"] == close(-2)
 
 
 def test_strong_begins_at_its_bound():
-    assert views([STRONG])["strong"] == close(STRONG / (1 + STRONG_SHRINK))
-    assert views([STRONG - 1e-9])["strong"] == 0
+    assert features([STRONG])["strong"] == close(STRONG / (1 + STRONG_SHRINK))
+    assert features([STRONG - 1e-9])["strong"] == 0
 
 
 def test_a_message_without_known_words():
     found = evidence([], [])
-    assert found.views == (0, 0, 0, -LENGTH_CENTRE)
+    assert found.features == (0, 0, 0, -LENGTH_CENTRE)
     assert found.trace == 0
 
 
 def test_trace_of_a_few_weights():
     found = evidence([], [3.0, -1.0])
-    assert found.trace == close(TRACE_BOUND * math.tanh(2 / (TRACE_STRONGEST * TRACE_SCALE)))
+    assert found.trace == close(HEADER_BOUND * math.tanh(2 / (HEADER_STRONGEST * HEADER_SCALE)))
 
 
 def test_the_strongest_alone_are_in_the_trace():
-    assert evidence([], [5.0] * TRACE_STRONGEST) == evidence([], [5.0] * TRACE_STRONGEST + [1.0])
+    assert evidence([], [5.0] * HEADER_STRONGEST) == evidence([], [5.0] * HEADER_STRONGEST + [1.0])
 
 
 def test_trace_weights_are_no_part_of_the_views():
-    assert evidence([1.0], [9.0] * 50).views == evidence([1.0], []).views
+    assert evidence([1.0], [9.0] * 50).features == evidence([1.0], []).features
     assert evidence([9.0] * 50, [1.0]).trace == evidence([], [1.0]).trace
 
 
@@ -96,7 +96,7 @@ def test_log_odds_are_the_blend_and_the_trace():
     found = evidence([3.0, 1.0], [2.0])
     b = (0.1, 0.2, 0.3, 0.4, 0.5)
     expected = 0.1 + found.trace
-    expected += sum(c * view for c, view in zip(b[1:], found.views, strict=True))
+    expected += sum(c * feature for c, feature in zip(b[1:], found.features, strict=True))
     assert close(expected) == log_odds(found, b)
 
 
@@ -105,12 +105,12 @@ def test_log_odds_are_the_blend_and_the_trace():
 
 @given(st.lists(st.floats(-1e6, 1e6), max_size=40))
 def test_the_trace_is_bounded(weights):
-    assert abs(evidence([], weights).trace) <= TRACE_BOUND
+    assert abs(evidence([], weights).trace) <= HEADER_BOUND
 
 
-@given(st.lists(st.floats(1, 20), min_size=TRACE_STRONGEST, max_size=40))
+@given(st.lists(st.floats(1, 20), min_size=HEADER_STRONGEST, max_size=40))
 def test_more_trace_weights_never_turn_its_sign(weights):
-    assert 0 < evidence([], weights).trace <= TRACE_BOUND
+    assert 0 < evidence([], weights).trace <= HEADER_BOUND
 
 
 @given(WEIGHTS, WEIGHTS, st.randoms())
@@ -125,7 +125,7 @@ def test_the_order_of_the_words_does_not_matter(weights, trace, chance: random.R
 def test_opposite_weights_have_opposite_views_but_for_ties_and_length(weights):
     strengths = sorted(map(abs, weights), reverse=True)
     tied = len(weights) > STRONGEST and strengths[STRONGEST - 1] == strengths[STRONGEST]
-    found, opposite = views(weights), views([-w for w in weights])
+    found, opposite = features(weights), features([-w for w in weights])
     for name in ("sum", "strong") if tied else ("strongest", "sum", "strong"):
         assert close(found[name]) == -opposite[name]
     assert found["length"] == opposite["length"]
@@ -136,7 +136,7 @@ def test_shares_and_constants_add_up_to_the_log_odds(weights, trace, coefficient
     found = evidence(weights, trace)
     own, of_trace = shares(weights, trace, coefficients)
     assert (len(own), len(of_trace)) == (len(weights), len(trace))
-    total = coefficients[0] + coefficients[-1] * found.views[-1] + sum(own) + sum(of_trace)
+    total = coefficients[0] + coefficients[-1] * found.features[-1] + sum(own) + sum(of_trace)
     assert close(log_odds(found, coefficients)) == total
 
 

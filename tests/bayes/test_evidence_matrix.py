@@ -20,12 +20,12 @@ def assert_as_each_alone(table):
     rows = np.repeat(np.arange(len(table)), [len(row) for row in table])
     entries = [entry for row in table for entry in row]
     weights = np.array([w for w, _ in entries], dtype=float)
-    is_trace = np.array([t for _, t in entries], dtype=bool)
-    views, trace = evidence_of_rows(rows, weights, is_trace, len(table))
-    for row, view, nats in zip(table, views, trace, strict=True):
+    is_header = np.array([t for _, t in entries], dtype=bool)
+    features, trace = evidence_of_rows(rows, weights, is_header, len(table))
+    for row, feature, nats in zip(table, features, trace, strict=True):
         known = [(w, t) for w, t in row if not math.isnan(w)]
         expected = evidence([w for w, t in known if not t], [w for w, t in known if t])
-        np.testing.assert_allclose(view, expected.views, **CLOSE)
+        np.testing.assert_allclose(feature, expected.features, **CLOSE)
         np.testing.assert_allclose(nats, expected.trace, **CLOSE)
 
 
@@ -51,8 +51,8 @@ def test_evidence_of_many_long_rows_is_that_of_each_alone():
 
 def test_rows_without_entries_have_the_evidence_of_nothing():
     nothing = np.array([], dtype=int), np.array([]), np.array([], dtype=bool)
-    views, trace = evidence_of_rows(*nothing, 3)
-    np.testing.assert_allclose(views, [evidence([], []).views] * 3)
+    features, trace = evidence_of_rows(*nothing, 3)
+    np.testing.assert_allclose(features, [evidence([], []).features] * 3)
     assert trace.tolist() == [0, 0, 0]
 
 

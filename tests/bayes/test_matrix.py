@@ -93,10 +93,10 @@ def test_the_one_message_formulas_give_what_the_matrix_gives(found, alpha):
     n_classes, n_tokens = found.n_classes, found.dense.shape[1]
     own_bias = []
     for k, prior in enumerate(log_priors(per_class, None, None)):
-        having = {}
+        histogram = {}
         for count in counts[k]:
-            having[count] = having.get(count, 0) + 1
-        own_bias.append(prior + log_absent_sum(having, per_class[k], alpha))
+            histogram[count] = histogram.get(count, 0) + 1
+        own_bias.append(prior + log_absent_sum(histogram, per_class[k], alpha))
     rows = [
         [weight(counts[k][j], per_class[k], alpha) for k in range(n_classes)]
         for j in range(n_tokens)

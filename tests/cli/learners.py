@@ -19,7 +19,7 @@ from pathlib import Path
 from nbspam.errors import ModelError
 from nbspam.learning.ledger import digest_of
 from nbspam.learning.settings import Settings
-from nbspam.learning.update import Lessons, forget, learn
+from nbspam.learning.update import PendingMessages, forget, learn
 from nbspam.reading.message import parse
 from nbspam.scoring.classifier import Classifier
 from nbspam.store.lookup import Lookup
@@ -48,7 +48,7 @@ def lesson(number: int) -> tuple[str, set[str], str]:
 
 
 def learn_one(model: Path, number: int) -> None:
-    found = Lessons()
+    found = PendingMessages()
     found.read(model, [lesson(number)], remember=True)
     learn(model, found, Settings())
 

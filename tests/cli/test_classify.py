@@ -190,7 +190,7 @@ def test_a_model_of_one_class_is_an_error_or_unsure(nbspam, model, assert_senten
     changed = {
         "classes": ["spam"],
         "messages": [3],
-        "derived": {"tokens": 1, "bias": [-1.0], "tokens_with_count": [{"1": 1}]},
+        "derived": {"tokens": 1, "bias": [-1.0], "count_histograms": [{"1": 1}]},
     }
     head = [lines[0]]
     for key, value in fields.items():

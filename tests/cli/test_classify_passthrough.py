@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbspam.cli.classify as classify_module
-from nbspam.serving.passage import VALUED, Promise
+from nbspam.serving.passage import VALUED, FailurePolicy
 
 ROOT = Path(__file__).parents[2]
 SPAM = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
@@ -365,7 +365,7 @@ def test_the_promise_is_what_click_reads(arguments):
         context = classify_module.command.make_context("classify", list(arguments))
     except click.UsageError:
         return
-    promise = Promise(["classify", *arguments])
+    promise = FailurePolicy(["classify", *arguments])
     assert promise.passthrough == context.params["passthrough"]
     assert promise.exit_code == context.params["exit_code"]
     assert promise.deliver == (context.params["on_error"] == "deliver")
@@ -387,7 +387,7 @@ def test_the_promise_is_what_click_reads(arguments):
     ],
 )
 def test_who_is_promised_a_passage(arguments, passes):
-    assert passes == Promise(list(arguments)).passthrough
+    assert passes == FailurePolicy(list(arguments)).passthrough
 
 
 # Exit codes

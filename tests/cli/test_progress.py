@@ -4,10 +4,12 @@ import io
 import pytest
 
 from nbspam.cli.progress import progress, size_of
-from nbspam.reading.raw_message import Raw
-from nbspam.workers import Taken
+from nbspam.reading.raw_message import RawMessage
+from nbspam.workers import TokenizedMessage
 
-MESSAGES = [Taken(Raw(f"x:{i}", "ham", "a text"), ["a", "text"], "") for i in range(5)]
+MESSAGES = [
+    TokenizedMessage(RawMessage(f"x:{i}", "ham", "a text"), ["a", "text"], "") for i in range(5)
+]
 
 
 def test_nothing_is_shown_where_nobody_looks(monkeypatch):

@@ -7,11 +7,11 @@ from nbspam.evaluation import protocols
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import Learner
-from nbspam.learning.settings import Settings, class_names, empty_head
-from nbspam.reading.raw_message import Raw
+from nbspam.learning.settings import Settings, class_names, empty_metadata
+from nbspam.reading.raw_message import RawMessage
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
-from nbspam.workers import Taken
+from nbspam.workers import TokenizedMessage
 
 SCORINGS = ("bernoulli", "evidence")
 
@@ -42,7 +42,7 @@ def names_of(messages):
 
 def classifier_of(messages, settings) -> Classifier:
     corpus = corpus_of(messages)
-    found = fit(corpus.presence(), corpus.labels, settings, corpus.is_trace())
+    found = fit(corpus.presence(), corpus.labels, settings, corpus.is_header())
     counts = {t: tuple(row) for t, row in token_counts(corpus.vocabulary, found.counts)}
     return Classifier(found.head, lambda tokens: {t: counts[t] for t in tokens if t in counts})
 
@@ -167,7 +167,7 @@ def test_a_saved_model_is_tested_on_labelled_messages():
     messages = random_messages(30)
     classifier = classifier_of(messages, Settings(scoring="bernoulli"))
     taken = [
-        Taken(Raw(f"x:{i}", label, ""), sorted(tokens), "")
+        TokenizedMessage(RawMessage(f"x:{i}", label, ""), sorted(tokens), "")
         for i, (label, tokens) in enumerate(messages)
     ]
     found = protocols.saved_model(classifier, iter(taken), CutOffs())
@@ -178,7 +178,7 @@ def test_a_saved_model_is_tested_on_labelled_messages():
 
 def test_a_label_that_the_model_does_not_know_is_refused():
     classifier = classifier_of(random_messages(30), Settings())
-    messages = iter([Taken(Raw("x:1", "promo", ""), ["a"], "")])
+    messages = iter([TokenizedMessage(RawMessage("x:1", "promo", ""), ["a"], "")])
     with pytest.raises(SourceError, match=r"^x:1: .*'promo'.*ham, spam"):
         protocols.saved_model(classifier, messages, CutOffs())
 
@@ -210,11 +210,11 @@ def by_hand(messages, batch, settings):
     classes, positive = class_names([label for label, _ in messages], settings.positive)
     if {label for label, _ in first} == set(classes):
         corpus = corpus_of(first)
-        found = fit(corpus.presence(), corpus.labels, settings, corpus.is_trace())
+        found = fit(corpus.presence(), corpus.labels, settings, corpus.is_header())
         counts = {t: tuple(row) for t, row in token_counts(corpus.vocabulary, found.counts)}
         learner = Learner(found.head, counts)
     else:
-        learner = Learner(empty_head(classes, positive, settings), {})
+        learner = Learner(empty_metadata(classes, positive, settings), {})
         for label, tokens in first:
             learner.learn(label, tokens)
     scores = []

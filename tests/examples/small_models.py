@@ -54,7 +54,7 @@ def learn(messages=MESSAGES, **chosen) -> Learned:
     for label, tokens in messages:
         corpus.add(label, tokens)
     chosen.setdefault("scoring", "bernoulli")
-    found = fit(corpus.presence(), corpus.labels, Settings(**chosen), corpus.is_trace())
+    found = fit(corpus.presence(), corpus.labels, Settings(**chosen), corpus.is_header())
     return Learned(corpus, found)
 
 

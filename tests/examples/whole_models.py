@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import strategies as st
 
 from nbspam.learning.online import Learner
-from nbspam.learning.settings import Settings, empty_head
+from nbspam.learning.settings import Settings, empty_metadata
 from nbspam.store.metadata import EVIDENCE
 from nbspam.store.model_file import Model
 
@@ -17,7 +17,7 @@ def taught(messages, classes=TWO, scoring=EVIDENCE, **chosen):
 
     One class may be enough, or none.
     """
-    head = empty_head(classes, "spam", Settings(scoring=scoring, **chosen))
+    head = empty_metadata(classes, "spam", Settings(scoring=scoring, **chosen))
     learner = Learner(head, {})
     learned: dict[str, Counter] = {}
     for label, tokens, number in messages:

@@ -15,7 +15,7 @@ atheris.enabled_hooks.add("str")  # what a text is compared with guides the sear
 with atheris.instrument_imports(include=["nbspam", "json"]):
     from nbspam.errors import ModelError
     from nbspam.learning.settings import Settings
-    from nbspam.learning.update import Lessons, learn
+    from nbspam.learning.update import PendingMessages, learn
     from nbspam.scoring.classifier import Classifier
     from nbspam.scoring.explanation import explain
     from nbspam.scoring.verdict import CutOffs, fields, verdict
@@ -62,7 +62,7 @@ def seeds() -> Iterator[bytes]:
     for scoring in SCORINGS:
         for label in ("spam", "promo"):
             PATH.unlink(missing_ok=True)
-            lessons = Lessons()
+            lessons = PendingMessages()
             found = [("ham", ["meeting", "é"]), ("spam", ["free", "trace:received:a"])]
             found.append((label, ["\\", "prize", "subject:free"]))
             messages = [

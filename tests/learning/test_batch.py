@@ -17,7 +17,7 @@ from nbspam.errors import TrainingError
 from nbspam.learning.batch import fit, left_out_scores, matrix_scores
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import CLASSES_LIMIT, Settings, class_names
-from nbspam.store.check import counts_of_counts
+from nbspam.store.check import histograms_of
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 
@@ -74,7 +74,7 @@ def test_log_odds_are_scikit_learns(messages, alpha, prior):
 def retrained_scores(messages, which, learned):
     """Return the scores of some messages, each by a model of all the others.
 
-    The blend of the views is that of the model of all: it is fitted to these very scores.
+    The blend of the features is that of the model of all: it is fitted to these very scores.
     """
     scores = []
     head = learned.fit.head
@@ -140,7 +140,7 @@ def test_a_column_that_training_never_filled_says_nothing(scoring):
     for label, tokens in [*MESSAGES, ("ham", {"late"})]:
         wider.add(label, tokens)
     presence = wider.presence()[:5]
-    found = fit(presence, wider.labels[:5], Settings(scoring=scoring), wider.is_trace())
+    found = fit(presence, wider.labels[:5], Settings(scoring=scoring), wider.is_header())
     alone = list(matrix_scores(learned.corpus.presence(), learned.fit))
     assert_scores_agree(alone, list(matrix_scores(presence, found)))
     assert_scores_agree(
@@ -162,8 +162,8 @@ class Columns:
 def test_counts_of_counts_are_those_of_the_tokens(messages):
     learned = learn(messages)
     head = learned.fit.head
-    expected = counts_of_counts(learned.counts.values(), len(head.classes))
-    assert list(map(dict, expected)) == list(map(dict, head.tokens_with_count))
+    expected = histograms_of(learned.counts.values(), len(head.classes))
+    assert list(map(dict, expected)) == list(map(dict, head.count_histograms))
     assert len(learned.counts) == head.n_tokens
 
 

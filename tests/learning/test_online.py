@@ -7,7 +7,7 @@ from small_models import ALPHAS, PRIORS, SCORINGS, labelled_tokens, learn, many_
 
 from nbspam.bayes.calibration import untrained, update
 from nbspam.learning.online import Learner
-from nbspam.learning.settings import Settings, empty_head
+from nbspam.learning.settings import Settings, empty_metadata
 from nbspam.scoring.classifier import Classifier
 
 TOKENS = st.sampled_from(["a", "b", "c", "d", "trace:e", "trace:f"])
@@ -21,7 +21,7 @@ def learner_of(learned) -> Learner:
     """Return an empty learner for the classes and settings of a fitted model."""
     head = learned.fit.head
     chosen = Settings(alpha=head.alpha, prior=head.prior, scoring=head.scoring)
-    return Learner(empty_head(head.classes, head.positive, chosen), {})
+    return Learner(empty_metadata(head.classes, head.positive, chosen), {})
 
 
 def taught(learned, messages, refined=False) -> Learner:
@@ -41,7 +41,7 @@ def assert_same_counts(learned, learner: Learner):
     expected, head = learned.fit.head, learner.head
     assert expected.messages == head.messages
     assert expected.n_tokens == head.n_tokens
-    assert list(map(dict, expected.tokens_with_count)) == list(map(dict, head.tokens_with_count))
+    assert list(map(dict, expected.count_histograms)) == list(map(dict, head.count_histograms))
     assert close(expected.bias) == head.bias
     assert learned.counts == counts_of(learner, [*learned.counts, "never seen"])
 
@@ -89,7 +89,7 @@ def test_scores_are_those_of_a_classifier_of_the_fitted_counts(scoring, labels, 
         assert close(one.log_odds) == other.log_odds
         assert close(one.probabilities) == other.probabilities
         for found, again in zip(one.evidences, other.evidences, strict=True):
-            assert close(found.views) == again.views
+            assert close(found.features) == again.features
 
 
 def test_learning_leaves_the_blend_as_it_is():
@@ -114,7 +114,7 @@ def test_the_blend_is_refined_by_the_score_that_a_message_had_before():
     for label, tokens in many_messages(300, seed=3)[:10]:
         score = learner.classifier().score(tokens)
         (found,) = score.evidences
-        expected = update(expected, found.views, found.trace, label == "spam")
+        expected = update(expected, found.features, found.trace, label == "spam")
         learner.learn(label, tokens)
         learner.refine(label, tokens)
     assert (expected,) == learner.head.calibrations
@@ -130,7 +130,7 @@ def test_of_a_batch_each_message_is_scored_with_itself_left_out():
     for i, (label, tokens) in enumerate(messages[20:], 20):
         others = learn(messages[:i] + messages[i + 1 :], scoring="evidence")
         (found,) = others.classifier.score(tokens).evidences
-        expected = update(expected, found.views, found.trace, label == "spam")
+        expected = update(expected, found.features, found.trace, label == "spam")
         learner.refine(label, tokens)
     (actual,) = learner.head.calibrations
     assert close(expected.coefficients) == actual.coefficients
@@ -140,7 +140,7 @@ def test_of_a_batch_each_message_is_scored_with_itself_left_out():
 def test_the_first_messages_of_the_second_class_do_not_spoil_the_blend(first):
     messages = many_messages(3_000, seed=4, longest=5)
     own = {"ham": {"lunch", "notes"}, "spam": {"prize", "click"}}
-    learner = Learner(empty_head(("ham", "spam"), "spam", Settings()), {})
+    learner = Learner(empty_metadata(("ham", "spam"), "spam", Settings()), {})
     for only in sorted(own, key=lambda name: name != first):
         batch = [(only, tokens | own[only]) for label, tokens in messages if label == only]
         for label, tokens in batch:
@@ -172,7 +172,7 @@ def test_of_three_classes_each_speakers_blend_is_refined():
 
 def test_a_learner_of_nothing_is_undecided():
     for scoring in SCORINGS:
-        head = empty_head(("ham", "spam"), "spam", Settings(scoring=scoring))
+        head = empty_metadata(("ham", "spam"), "spam", Settings(scoring=scoring))
         learner = Learner(head, {})
         assert learner.classifier().score({"prize"}).probability == close(0.5)
         assert (learner.head.messages, learner.head.n_tokens) == ((0, 0), 0)
@@ -180,7 +180,7 @@ def test_a_learner_of_nothing_is_undecided():
 
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_a_learner_of_one_class_alone_is_undecided(scoring):
-    learner = Learner(empty_head(("ham", "spam"), "spam", Settings(scoring=scoring)), {})
+    learner = Learner(empty_metadata(("ham", "spam"), "spam", Settings(scoring=scoring)), {})
     for i in range(5):
         tokens = {"lunch", f"word{i}"}
         score = learner.classifier().score(tokens)
@@ -194,7 +194,7 @@ def test_a_learner_of_one_class_alone_is_undecided(scoring):
 
 
 def test_a_label_that_is_no_class_is_refused():
-    learner = Learner(empty_head(("ham", "spam"), "spam", Settings()), {})
+    learner = Learner(empty_metadata(("ham", "spam"), "spam", Settings()), {})
     with pytest.raises(ValueError, match="not in tuple"):
         learner.learn("promo", {"a"})
     assert learner.head.messages == (0, 0)

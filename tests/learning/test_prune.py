@@ -8,7 +8,7 @@ from whole_models import THREE, TWO, numbered, taught
 
 from nbspam.errors import ModelError
 from nbspam.learning.prune import prune, prune_file
-from nbspam.store.check import disagreements, with_derived
+from nbspam.store.check import disagreements, with_rows
 from nbspam.store.model_file import read_model
 
 MODELS = st.one_of(
@@ -27,7 +27,7 @@ def test_tokens_of_few_messages_go_and_nothing_else_changes(model, n):
     found = prune(model, min_count=n)
     assert frequent(model, n) == found.counts
     assert model.learned == found.learned
-    assert with_derived(model.head, found.counts.values()) == found.head
+    assert with_rows(model.head, found.counts.values()) == found.head
     assert (found.head.messages, found.head.calibrations, found.head.calibrated_by) == (
         model.head.messages,
         model.head.calibrations,

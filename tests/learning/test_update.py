@@ -15,10 +15,10 @@ from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.ledger import digest_of
 from nbspam.learning.settings import Settings
-from nbspam.learning.update import Change, Lessons, forget, learn
+from nbspam.learning.update import Change, PendingMessages, forget, learn
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs, verdict
-from nbspam.store.check import counts_of_counts
+from nbspam.store.check import histograms_of
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import with_bias
 from nbspam.store.model_file import read_model, write_model
@@ -32,7 +32,7 @@ def message(label, *tokens, number=0):
 
 
 def teach(path, messages, remember=True, chosen=Settings()):  # noqa: B008
-    lessons = Lessons()
+    lessons = PendingMessages()
     lessons.read(path, messages, remember)
     return learn(path, lessons, chosen, remember)
 
@@ -42,7 +42,7 @@ def train(path, messages, chosen=Settings()):  # noqa: B008
     corpus = Corpus()
     for one in messages:
         corpus.add(*one)
-    found = fit(corpus, corpus.labels, chosen, corpus.is_trace())
+    found = fit(corpus, corpus.labels, chosen, corpus.is_header())
     counts = token_counts(corpus.vocabulary, found.counts)
     write_model(path, found.head, counts, corpus.learned(found.head.classes))
 
@@ -58,9 +58,9 @@ def sections(path):
 def assert_whole(path):
     """Hold a model to what `model check` recomputes."""
     model = read_model(path)
-    having = counts_of_counts(model.counts.values(), len(model.head.classes))
+    histogram = histograms_of(model.counts.values(), len(model.head.classes))
     assert len(model.counts) == model.head.n_tokens
-    assert list(map(dict, having)) == list(map(dict, model.head.tokens_with_count))
+    assert list(map(dict, histogram)) == list(map(dict, model.head.count_histograms))
     assert with_bias(model.head).bias == pytest.approx(model.head.bias, abs=1e-9)
     for k, n in enumerate(model.head.messages):
         assert sum(row[k] for row in model.learned.values()) <= n
@@ -236,7 +236,7 @@ def test_nothing_new_writes_nothing(model, known):
 
 
 def test_of_known_messages_no_tokens_are_kept(model):
-    lessons = Lessons()
+    lessons = PendingMessages()
     new = message(SPAM, "new", number=9)
     lessons.read(model, [*BASE, new, BASE[0], BASE[1]], remember=True)
     assert lessons.found.total() == 8
@@ -251,7 +251,7 @@ def test_memory_does_not_go_by_what_is_known(path):
             yield message((HAM, SPAM)[i % 2], *(f"w{i}-{j}" for j in range(30)), number=i)
 
     teach(path, mails())
-    lessons = Lessons()
+    lessons = PendingMessages()
     tracemalloc.start()
     try:
         lessons.read(path, mails(), remember=True)
@@ -268,7 +268,7 @@ def test_memory_does_not_go_by_what_is_known(path):
 def test_what_was_learned_meanwhile_is_not_learned_again(model):
     """Two processes that read the same mail, and write one after the other."""
     new = [message(SPAM, "win", number=9), message(HAM, "tea", number=10)]
-    first, second = Lessons(), Lessons()
+    first, second = PendingMessages(), PendingMessages()
     first.read(model, new, remember=True)
     second.read(model, [*new, message(HAM, "milk", number=11)], remember=True)
     assert learn(model, first, Settings()) == Change(learned=2)
@@ -277,7 +277,7 @@ def test_what_was_learned_meanwhile_is_not_learned_again(model):
 
 
 def test_what_was_moved_meanwhile_is_moved_again(model):
-    lessons = Lessons()
+    lessons = PendingMessages()
     lessons.read(model, [message(SPAM, "win", number=9)], remember=True)
     teach(model, [message(HAM, "win", number=9)])
     assert learn(model, lessons, Settings()) == Change(moved=1)
@@ -285,7 +285,7 @@ def test_what_was_moved_meanwhile_is_moved_again(model):
 
 
 def test_a_model_made_meanwhile_is_added_to(path):
-    lessons = Lessons()
+    lessons = PendingMessages()
     lessons.read(path, [message(SPAM, "win", number=9)], remember=True)
     train(path, BASE)
     assert learn(path, lessons, Settings()) == Change(learned=1)
@@ -472,8 +472,8 @@ def test_without_a_model_there_is_nothing_to_forget(path):
 def test_a_pruned_token_is_no_hindrance(model):
     found = read_model(model)
     counts = {token: row for token, row in found.counts.items() if token != "noon"}
-    having = counts_of_counts(counts.values(), 2)
-    head = with_bias(found.head._replace(n_tokens=len(counts), tokens_with_count=having))
+    histogram = histograms_of(counts.values(), 2)
+    head = with_bias(found.head._replace(n_tokens=len(counts), count_histograms=histogram))
     write_model(model, head, counts.items(), sorted(found.learned.items()))
     assert forget(model, BASE[:1]) == Change(forgotten=1)
     assert assert_whole(model).head.messages == (2, 2)
@@ -501,7 +501,7 @@ def damaged(path, change):
             learned | {message(HAM, "tea", number=i)[2]: (3, 0) for i in range(9)},
         ),
         lambda head, counts, learned: (
-            head._replace(messages=(0, 2), tokens_with_count=({0: 2}, {2: 1, 1: 1})),
+            head._replace(messages=(0, 2), count_histograms=({0: 2}, {2: 1, 1: 1})),
             {"free": (0, 2), "click": (0, 1)},
             learned,
         ),

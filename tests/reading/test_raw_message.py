@@ -6,17 +6,17 @@ import pytest
 from nbspam.errors import SourceError
 from nbspam.labels import normal_label
 from nbspam.reading.message import BYTES_LIMIT
-from nbspam.reading.raw_message import Raw
+from nbspam.reading.raw_message import RawMessage
 
 MAIL = b"Subject: hello\n\nthe body\n"
 
 
 def test_bytes_are_a_mail() -> None:
-    assert Raw("-", None, MAIL).message().header("subject") == "hello"
+    assert RawMessage("-", None, MAIL).message().header("subject") == "hello"
 
 
 def test_text_is_text() -> None:
-    message = Raw("a.tsv:1", "ham", MAIL.decode()).message()
+    message = RawMessage("a.tsv:1", "ham", MAIL.decode()).message()
     assert message.headers == []
     assert message.parts[0].text == MAIL.decode()
 
@@ -25,26 +25,26 @@ def test_text_is_text() -> None:
 def test_path_is_a_file_with_a_mail(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "mail"
     path.write_bytes(content)
-    assert Raw(str(path), None, path).message() == Raw("-", None, MAIL).message()
+    assert RawMessage(str(path), None, path).message() == RawMessage("-", None, MAIL).message()
 
 
 def test_file_that_is_gone_is_named(tmp_path: Path) -> None:
     path = tmp_path / "gone.eml"
     with pytest.raises(SourceError, match=r"gone\.eml: cannot be read \(No such file.*\); check"):
-        Raw(str(path), None, path).message()
+        RawMessage(str(path), None, path).message()
 
 
 def test_damaged_archive_is_named_with_its_damage(tmp_path: Path) -> None:
     path = tmp_path / "mail.gz"
     path.write_bytes(gzip.compress(MAIL)[:-6] + b"\x00\x00\x00\x00\x00\x00")
     with pytest.raises(SourceError, match=r"mail\.gz: cannot be read \(damaged archive: .+\); "):
-        Raw(str(path), None, path).message()
+        RawMessage(str(path), None, path).message()
 
 
 def test_archive_that_unpacks_to_gigabytes_is_read_in_part(tmp_path: Path) -> None:
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(MAIL + b"x" * (3 * BYTES_LIMIT), 1))
-    assert Raw(str(path), None, path).message().header("subject") == "hello"
+    assert RawMessage(str(path), None, path).message().header("subject") == "hello"
 
 
 @pytest.mark.parametrize(

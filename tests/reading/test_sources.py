@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nbspam.errors import SourceError
-from nbspam.reading.raw_message import Raw
+from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, any_kind, labelled, unlabelled
 from nbspam.reading.tables import TableOptions
@@ -34,7 +34,7 @@ def put(root: Path, *names: str, content: bytes = MAIL) -> None:
         path.write_bytes(content)
 
 
-def found(raws: Iterator[Raw], root: Path) -> Found:
+def found(raws: Iterator[RawMessage], root: Path) -> Found:
     """Sources, relative to the folder, and labels; each message must be readable."""
     pairs = []
     for raw in raws:
@@ -54,7 +54,7 @@ def without(
     return [(name, label) for name, label in found(raws, root) if label == "spam"]
 
 
-def texts(raws: Iterator[Raw]) -> list[str]:
+def texts(raws: Iterator[RawMessage]) -> list[str]:
     return [raw.message().parts[0].text for raw in raws]
 
 
@@ -262,13 +262,17 @@ def test_table_is_not_taken_without_its_labels(tmp_path: Path) -> None:
 
 def test_standard_input_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
     stdin(BOX, monkeypatch)
-    assert list(unlabelled("-", "spam", PLAIN, Skips())) == [Raw("-", "spam", BOX)]
+    assert list(unlabelled("-", "spam", PLAIN, Skips())) == [RawMessage("-", "spam", BOX)]
 
 
 def test_standard_input_as_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     stdin(b"one\r\n\ncaf\xc3\xa9\ncaf\xe9", monkeypatch)
     raws = list(any_kind("-", LINES, Skips()))
-    assert raws == [Raw("-:1", None, "one"), Raw("-:3", None, "café"), Raw("-:4", None, "café")]
+    assert raws == [
+        RawMessage("-:1", None, "one"),
+        RawMessage("-:3", None, "café"),
+        RawMessage("-:4", None, "café"),
+    ]
 
 
 def test_huge_standard_input_is_read_to_its_end_but_not_kept(
@@ -276,7 +280,7 @@ def test_huge_standard_input_is_read_to_its_end_but_not_kept(
 ) -> None:
     monkeypatch.setattr("nbspam.reading.sources.BYTES_LIMIT", 100)
     stdin(b"x" * 3_000_000, monkeypatch)
-    assert list(unlabelled("-", None, PLAIN, Skips())) == [Raw("-", None, b"x" * 100)]
+    assert list(unlabelled("-", None, PLAIN, Skips())) == [RawMessage("-", None, b"x" * 100)]
     assert sys.stdin.buffer.read() == b""
 
 
@@ -353,7 +357,7 @@ EVERY = pytest.mark.parametrize(
     ],
     ids=["labelled", "unlabelled", "lines", "any"],
 )
-Read = Callable[[str], list[Raw]]
+Read = Callable[[str], list[RawMessage]]
 
 
 @EVERY

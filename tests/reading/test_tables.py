@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbspam.errors import SourceError, TableError
-from nbspam.reading.raw_message import Raw
+from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.tables import TableOptions, read_lines, read_table
 
@@ -30,7 +30,7 @@ SAMPLE = Path(__file__).parents[2] / "sample_data" / "sms.tsv"
 
 def read(
     path: Path, skips: Skips | None = None, labelled: bool = True, **options: str | None
-) -> list[Raw]:
+) -> list[RawMessage]:
     return list(read_table(path, TableOptions(**options), skips or Skips(strict=True), labelled))
 
 

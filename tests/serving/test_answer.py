@@ -7,16 +7,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.learning.settings import Settings, empty_head
+from nbspam.learning.settings import Settings, empty_metadata
 from nbspam.scoring.classifier import Score
 from nbspam.scoring.verdict import CutOffs, verdict
 from nbspam.serving.answer import Judged, head_for_spamc, symbols, tenths
 from nbspam.serving.spamd import RefusedError
-from nbspam.store.metadata import Head
+from nbspam.store.metadata import Metadata
 
 
-def head_of(classes=("ham", "spam"), messages=None) -> Head:
-    head = empty_head(classes, "spam", Settings())
+def head_of(classes=("ham", "spam"), messages=None) -> Metadata:
+    head = empty_metadata(classes, "spam", Settings())
     return head._replace(messages=messages or (9,) * len(classes))
 
 

@@ -10,7 +10,7 @@ from servers import HAM, SPAM
 
 from nbspam.errors import ModelError
 from nbspam.learning import update
-from nbspam.serving.tell import Learner, Told, obey
+from nbspam.serving.tell import Learner, LearnRequest, obey
 from nbspam.store.model_file import read_model
 
 NEW = b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n"
@@ -23,26 +23,28 @@ def known(path):
 
 def test_learn_move_forget(model):
     start = known(model)
-    assert obey(model, [Told(NEW, True)]) == [True]
+    assert obey(model, [LearnRequest(NEW, True)]) == [True]
     assert known(model)[0]["spam"] == start[0]["spam"] + 1
-    assert obey(model, [Told(NEW, True)]) == [False]
-    assert obey(model, [Told(NEW, False)]) == [True]
+    assert obey(model, [LearnRequest(NEW, True)]) == [False]
+    assert obey(model, [LearnRequest(NEW, False)]) == [True]
     assert known(model)[0] == start[0] | {"ham": start[0]["ham"] + 1}
-    assert obey(model, [Told(NEW, None)]) == [True]
-    assert obey(model, [Told(NEW, None)]) == [False]
+    assert obey(model, [LearnRequest(NEW, None)]) == [True]
+    assert obey(model, [LearnRequest(NEW, None)]) == [False]
     assert known(model) == start
 
 
 def test_what_mail_software_adds_makes_no_other_message(model):
-    assert obey(model, [Told(NEW, True)]) == [True]
-    assert obey(model, [Told(b"X-Nbspam: spam, probability=1.0\n" + NEW, True)]) == [False]
+    assert obey(model, [LearnRequest(NEW, True)]) == [True]
+    assert obey(model, [LearnRequest(b"X-Nbspam: spam, probability=1.0\n" + NEW, True)]) == [False]
 
 
 def test_many_at_once_are_one_save(model, monkeypatch):
     saves = []
     real = update.replace
     monkeypatch.setattr(update, "replace", lambda *a: (saves.append(1), real(*a)))
-    told = [Told(b"Message-ID: <%d@example.org>\n\nhello" % i, i % 2 == 0) for i in range(20)]
+    told = [
+        LearnRequest(b"Message-ID: <%d@example.org>\n\nhello" % i, i % 2 == 0) for i in range(20)
+    ]
     before = known(model)[0]
     assert obey(model, told) == [True] * 20
     assert len(saves) == 1
@@ -50,15 +52,23 @@ def test_many_at_once_are_one_save(model, monkeypatch):
     assert obey(model, told) == [False] * 20
     assert len(saves) == 1
     # Some to be forgotten and some to be learned: a save of each kind.
-    mixed = [Told(one.message, None if i < 10 else not one.is_spam) for i, one in enumerate(told)]
+    mixed = [
+        LearnRequest(one.message, None if i < 10 else not one.is_spam) for i, one in enumerate(told)
+    ]
     assert obey(model, mixed) == [True] * 20
     assert len(saves) == 3
 
 
 def test_the_same_message_twice_is_obeyed_twice_in_order(model):
     start = known(model)
-    told = [Told(NEW, True), Told(HAM, False), Told(NEW, True), Told(NEW, False), Told(NEW, None)]
-    told += [Told(HAM, None)]
+    told = [
+        LearnRequest(NEW, True),
+        LearnRequest(HAM, False),
+        LearnRequest(NEW, True),
+        LearnRequest(NEW, False),
+        LearnRequest(NEW, None),
+    ]
+    told += [LearnRequest(HAM, None)]
     assert obey(model, told) == [True, True, False, True, True, True]
     assert known(model) == start
 
@@ -70,14 +80,14 @@ def test_one_learned_several_times_is_forgotten_whole(model, tmp_path):
     command = [sys.executable, "-m", "nbspam", "train", "--update", "-q", "-m", model, table]
     subprocess.run(command, check=True)
     assert known(model)[0]["spam"] == start[0]["spam"] + 3
-    assert obey(model, [Told(b"the very same", None)]) == [True]
+    assert obey(model, [LearnRequest(b"the very same", None)]) == [True]
     assert known(model) == start
 
 
 def test_a_missing_model_is_not_made_anew(model):
     model.unlink()
     with pytest.raises(ModelError, match="there is no such model"):
-        obey(model, [Told(NEW, True)])
+        obey(model, [LearnRequest(NEW, True)])
     assert not model.exists()
 
 
@@ -89,12 +99,12 @@ def test_three_classes_need_one_called_ham(tmp_path):
         path = tmp_path / f"{other}.json"
         command = [sys.executable, "-m", "nbspam", "train", "-q", "-m", path, table]
         subprocess.run(command, check=True)
-        assert obey(path, [Told(NEW, True)]) == [True]
+        assert obey(path, [LearnRequest(NEW, True)]) == [True]
         if good:
-            assert obey(path, [Told(NEW, False)]) == [True]
+            assert obey(path, [LearnRequest(NEW, False)]) == [True]
         else:
             with pytest.raises(ModelError, match="no class called ham"):
-                obey(path, [Told(NEW, False)])
+                obey(path, [LearnRequest(NEW, False)])
 
 
 def test_what_comes_during_a_save_shares_the_next():
@@ -107,10 +117,10 @@ def test_what_comes_during_a_save_shares_the_next():
 
     async def main():
         learner = Learner(slow)
-        tasks = [asyncio.create_task(learner(Told(b"%d" % i, True))) for i in range(1)]
+        tasks = [asyncio.create_task(learner(LearnRequest(b"%d" % i, True))) for i in range(1)]
         while not batches:
             await asyncio.sleep(0.001)
-        tasks += [asyncio.create_task(learner(Told(b"%d" % i, True))) for i in range(1, 6)]
+        tasks += [asyncio.create_task(learner(LearnRequest(b"%d" % i, True))) for i in range(1, 6)]
         await asyncio.sleep(0.01)
         go.set()
         assert await asyncio.gather(*tasks) == [True] * 6
@@ -131,10 +141,12 @@ def test_a_failure_is_told_to_each_and_ends_nothing():
     async def main():
         learner = Learner(fail)
         results = await asyncio.gather(
-            learner(Told(SPAM, True)), learner(Told(HAM, True)), return_exceptions=True
+            learner(LearnRequest(SPAM, True)),
+            learner(LearnRequest(HAM, True)),
+            return_exceptions=True,
         )
         assert [str(result) for result in results] == ["model.json: cannot be written"] * 2
-        assert await learner(Told(SPAM, True)) is False
+        assert await learner(LearnRequest(SPAM, True)) is False
         await learner.close()
 
     asyncio.run(main())
@@ -150,7 +162,7 @@ def test_the_end_waits_for_what_is_being_learned():
 
     async def main():
         learner = Learner(slow)
-        task = asyncio.create_task(learner(Told(SPAM, True)))
+        task = asyncio.create_task(learner(LearnRequest(SPAM, True)))
         await asyncio.sleep(0)
         await learner.close()
         assert await task
@@ -169,7 +181,7 @@ def test_one_that_cannot_be_obeyed_fails_alone():
 
     async def tell() -> list[object]:
         learner = Learner(picky)
-        told = [Told(NEW, True), Told(NEW, False), Told(NEW, None)]
+        told = [LearnRequest(NEW, True), LearnRequest(NEW, False), LearnRequest(NEW, None)]
         found = await asyncio.gather(*map(learner, told), return_exceptions=True)
         await learner.close()
         return found

@@ -9,7 +9,7 @@ from small_models import ALPHAS, PRIORS, SCORINGS, big, labelled_tokens, learn
 from whole_models import THREE, TWO, numbered, taught
 
 from nbspam.errors import ModelError
-from nbspam.store.check import counts_of_counts, disagreements, with_derived
+from nbspam.store.check import disagreements, histograms_of, with_rows
 from nbspam.store.model_file import TOKENS_LINE, Model
 
 MESSAGES = [(("ham", "spam")[i % 2], {f"w{i % 5}", f'"{i}"', "both", "é"}, i) for i in range(1, 11)]
@@ -44,13 +44,13 @@ def wrong_with(path):
 def test_what_training_derives_is_derived_from_the_counts(messages, alpha, prior, scoring):
     learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
     head = learned.fit.head
-    found = with_derived(head, learned.counts.values())
+    found = with_rows(head, learned.counts.values())
     assert head._replace(bias=()) == found._replace(bias=())
     assert pytest.approx(head.bias, rel=1e-9, abs=1e-9) == found.bias
 
 
 def test_no_tokens_have_no_counts():
-    assert counts_of_counts([], 3) == ({}, {}, {})
+    assert histograms_of([], 3) == ({}, {}, {})
 
 
 @settings(deadline=None, max_examples=40)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from small_models import MESSAGES, assert_one_sentence, big, labelled_tokens, learn
 
 from nbspam.errors import ModelError
-from nbspam.learning.settings import Settings, empty_head
+from nbspam.learning.settings import Settings, empty_metadata
 from nbspam.store import lookup as lookup_module
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import read_model, write_model
@@ -373,7 +373,7 @@ def with_ledger(path, n, tokens=3):
     chance = random.Random(n)
     learned = {f"{chance.getrandbits(128):032x}": (i % 3, 1 + i % 2) for i in range(n)}
     counts = {f"token{i}": (1, 2) for i in range(tokens)}
-    head = empty_head(("ham", "spam"), "spam", Settings())
+    head = empty_metadata(("ham", "spam"), "spam", Settings())
     head = head._replace(messages=(2 * n, 2 * n), n_tokens=tokens)
     write_model(path, head, counts.items(), sorted(learned.items()))
     return learned

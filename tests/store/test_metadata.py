@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from small_models import ALPHAS, PRIORS, labelled_tokens, learn
 
-from nbspam.store.metadata import HeadError, dump_head, load_head, with_bias
+from nbspam.store.metadata import MetadataError, dump_metadata, load_metadata, with_bias
 
 
 def loaded_again(head):
-    return load_head(json.loads(dump_head(head).rstrip().rstrip(",") + "}"))
+    return load_metadata(json.loads(dump_metadata(head).rstrip().rstrip(",") + "}"))
 
 
 @settings(deadline=None, max_examples=60)
@@ -42,7 +42,7 @@ def test_a_head_survives_being_written_and_read(messages, alpha, prior):
 
 def test_a_class_without_messages_has_an_impossible_bias_that_survives_too():
     head = learn([("ham", {"a"}), ("spam", {"a"})]).fit.head
-    head = with_bias(head._replace(messages=(1, 0), tokens_with_count=({1: 1}, {0: 1})))
+    head = with_bias(head._replace(messages=(1, 0), count_histograms=({1: 1}, {0: 1})))
     assert -math.inf == head.bias[1]
     assert head == loaded_again(head)
 
@@ -53,7 +53,7 @@ def test_class_names_of_any_script_survive():
 
 
 def test_each_key_stands_on_a_line_of_its_own():
-    lines = dump_head(learn().fit.head).splitlines()
+    lines = dump_metadata(learn().fit.head).splitlines()
     assert all(line.startswith(('"', '{"format": "nbspam-model", ')) for line in lines)
     assert all(line.endswith(",") for line in lines)
 
@@ -66,13 +66,13 @@ def test_the_positive_class_has_an_index():
 
 @pytest.mark.parametrize("fields", [None, [], "nbspam-model", 1, {}, {"format": []}])
 def test_what_is_no_head_is_refused(fields):
-    with pytest.raises(HeadError, match="not an nbspam model"):
-        load_head(fields)
+    with pytest.raises(MetadataError, match="not an nbspam model"):
+        load_metadata(fields)
 
 
 def test_a_class_that_is_called_as_the_verdict_of_none_is_refused():
     head = learn([("ham", {"a"}), ("spam", {"b"})]).fit.head
-    fields = json.loads(dump_head(head).rstrip().rstrip(",") + "}")
+    fields = json.loads(dump_metadata(head).rstrip().rstrip(",") + "}")
     fields["classes"][0] = "unsure"
-    with pytest.raises(HeadError, match="unsure"):
-        load_head(fields)
+    with pytest.raises(MetadataError, match="unsure"):
+        load_metadata(fields)

@@ -269,11 +269,11 @@ DAMAGES = (
         "scoring a list": set_to("scoring", ["bernoulli"]),
         "derived a list": set_to("derived", []),
         "token number negative": set_to("derived", "tokens", -1),
-        "counts of counts a list": set_to("derived", "tokens_with_count", [[], []]),
-        "counts of counts of one class": set_to("derived", "tokens_with_count", [{}]),
-        "counts of counts text": set_to("derived", "tokens_with_count", [{"one": 1}, {}]),
-        "counts of counts negative": set_to("derived", "tokens_with_count", [{"1": -1}, {}]),
-        "counts of counts above messages": set_to("derived", "tokens_with_count", [{"4": 1}, {}]),
+        "counts of counts a list": set_to("derived", "count_histograms", [[], []]),
+        "counts of counts of one class": set_to("derived", "count_histograms", [{}]),
+        "counts of counts text": set_to("derived", "count_histograms", [{"one": 1}, {}]),
+        "counts of counts negative": set_to("derived", "count_histograms", [{"1": -1}, {}]),
+        "counts of counts above messages": set_to("derived", "count_histograms", [{"4": 1}, {}]),
         "spam cut-off NaN": set_to("spam_cutoff", NAN),
         "spam cut-off above 1": set_to("spam_cutoff", 1.5),
         "spam cut-off text": set_to("spam_cutoff", "0.5"),
@@ -312,7 +312,7 @@ DAMAGES = (
     }
     | {
         f"no derived {key}": without("derived", key)
-        for key in "tokens bias tokens_with_count".split()
+        for key in "tokens bias count_histograms".split()
     }
 )
 

@@ -8,14 +8,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nbspam.errors import ModelError
-from nbspam.learning.settings import Settings, empty_head
+from nbspam.learning.settings import Settings, empty_metadata
 from nbspam.store import lookup as lookup_module
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import read_model, write_lines
 from nbspam.store.splice import splice
 
 MOST = 99
-HEAD = empty_head(("ham", "spam"), "spam", Settings())._replace(messages=(MOST, MOST))
+HEAD = empty_metadata(("ham", "spam"), "spam", Settings())._replace(messages=(MOST, MOST))
 # Few and close together, so that a change often meets a line that is there; some of the keys stand
 # at the very ends, or are written with escapes.
 TOKENS = st.sampled_from(

@@ -36,7 +36,7 @@ def test_two_halves_make_the_whole(nbspam, tmp_path, halves, make_model):
     merged = json.loads(out.read_bytes())
     for name in ("tokens", "learned", "messages", "classes", "alpha"):
         assert whole[name] == merged[name]
-    for name in ("tokens", "tokens_with_count"):
+    for name in ("tokens", "count_histograms"):
         assert whole["derived"][name] == merged["derived"][name]
     assert pytest.approx(whole["derived"]["bias"], rel=1e-9) == merged["derived"]["bias"]
     assert nbspam("model", "check", "-m", out).code == 0
