@@ -1,4 +1,4 @@
-"""The command line: each command in a file of its own, loaded when it is called."""
+"""The `nbspam` command; each sub-command has its own file, loaded when it is called."""
 
 import importlib
 import io
@@ -11,24 +11,24 @@ import click
 from nbspam import __version__
 from nbspam.errors import ExitCode, NbspamError, one_line
 
-if TYPE_CHECKING:  # its import costs every message time, and only a failure needs it
+if TYPE_CHECKING:  # importing it costs time, and only a passthrough needs it
     from nbspam.serving.passage import Passage
 
-# name -> (module, what `nbspam --help` says of it); the group's help must import no command.
+# name -> (module, its line in `nbspam --help`), so that this help imports no command.
 _COMMANDS = {
-    "train": ("train", "Learn from labelled messages and write a model"),
-    "classify": ("classify", "Say of each message whether it is spam"),
-    "eval": ("evaluate", "Measure how good the filter is"),
-    "explain": ("explain", "Show what each word of a message brought"),
-    "forget": ("forget", "Take learned messages out of a model again"),
-    "serve": ("serve", "Answer SpamAssassin's spamc"),
-    "model": ("model", "Look at a model, check it, merge, prune, export and import it"),
+    "train": ("train", "Train a model on labelled messages"),
+    "classify": ("classify", "Classify messages as spam or ham"),
+    "eval": ("evaluate", "Evaluate the filter on labelled messages"),
+    "explain": ("explain", "Show how much each word of a message contributed"),
+    "forget": ("forget", "Unlearn messages"),
+    "serve": ("serve", "Serve SpamAssassin's spamc and other spamd clients"),
+    "model": ("model", "Inspect, check, merge, prune, export or import a model"),
 }
 _ALIASES = {"evaluate": "eval"}
 
 
 class Commands(click.Group):
-    """A group that imports a command only to run it or to show its own help."""
+    """A group that imports a command only to run it or to print its help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -58,7 +58,7 @@ class Commands(click.Group):
 )
 @click.version_option(__version__, "-V", "--version", message="nbspam %(version)s")
 def nbspam() -> None:
-    """A spam filter for the shell: it learns from your messages, decides, and says why.
+    """A spam filter for the shell: it learns from your messages, and explains each verdict.
 
     \b
     Examples:
@@ -67,27 +67,27 @@ def nbspam() -> None:
       nbspam explain message.eml
       nbspam eval --folds 10 messages.tsv
 
-    The model is the file of -m/--model, else of $NBSPAM_MODEL, else a file in the user's data
-    folder.  `nbspam COMMAND --help` tells each command's options.
+    The model file is the one given with -m/--model, else $NBSPAM_MODEL, else a file in your data
+    folder.  `nbspam COMMAND --help` describes a command and its options.
 
-    It exits with 0 when it did its job, 1 on an error, 2 when the command line is wrong; classify
-    has more codes.  $NBSPAM_DEBUG=1 shows where in the program an error came up.
+    Exit status: 0 on success, 1 on an error, 2 when the command line is wrong; classify has more.
+    Set NBSPAM_DEBUG=1 to print a traceback with an error.
     """
 
 
 def main() -> None:
-    """Run the program and exit; every failure is one sentence on standard error."""
+    """Run the program and exit; every failure prints one sentence on standard error."""
     if os.environ.get("NO_COLOR"):
-        # rich heeds it by itself; click asks its context.
+        # rich obeys it by itself; click needs to be told.
         nbspam.context_settings["color"] = False
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # names of files may hold any byte
+        if isinstance(stream, io.TextIOWrapper):  # file names may contain any byte
             stream.reconfigure(errors="backslashreplace")
     sys.exit(_run(sys.argv[1:]))
 
 
 def _run(arguments: list[str]) -> int:
-    passages: list[Passage] = []  # classify notes here that a message is on its way
+    passages: list[Passage] = []  # classify adds its own once it reads a message
     try:
         if sys.stdout is None:
             raise OutputClosedError
@@ -96,13 +96,13 @@ def _run(arguments: list[str]) -> int:
         )
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 (the message must pass)
-        from nbspam.serving.passage import fail
+        from nbspam.cli.failure import fail
 
         if os.environ.get("NBSPAM_DEBUG"):
             import traceback
 
             traceback.print_exc()
-        return fail(arguments, passages, *_told(error))
+        return fail(arguments, passages, *_describe(error))
     return returned if isinstance(returned, int) else ExitCode.DONE
 
 
@@ -110,35 +110,40 @@ class OutputClosedError(Exception):
     """Standard output is closed."""
 
 
-def _told(error: BaseException) -> tuple[int, str]:
-    """Return the exit code of a failure, and the sentence for the user."""
+def _describe(error: BaseException) -> tuple[int, str]:
+    """Return the exit code of a failure, and the sentence for the user; empty for silence."""
     match error:
         case NbspamError():
-            return error.exit_code, str(error)
+            from nbspam.cli.failure import REMEDIES
+
+            return error.exit_code, error.sentence(REMEDIES)
         case OutputClosedError():
-            return ExitCode.ERROR, "standard output is closed; open it, or send it to /dev/null"
+            return ExitCode.ERROR, "standard output is closed; open it, or redirect it to /dev/null"
         case click.ClickException():
             return error.exit_code, _usage(error)
-        case SystemExit(code=int(code)):  # of shell completion
+        case SystemExit(code=int(code)):  # from shell completion
             return code, ""
-        case BrokenPipeError() | SystemExit():  # which click makes of it
-            return ExitCode.ERROR, ""  # whoever read our output has gone; nobody is left to be told
+        case BrokenPipeError() | SystemExit():  # click turns the first into the second
+            return (
+                ExitCode.ERROR,
+                "",
+            )  # the reader has gone, as `head` does: no news
         case OSError():
             name = f"{error.filename}: " if error.filename else ""
-            sentence = f"{name}{error.strerror or error}; see to it and run it again"
+            sentence = f"{name}{error.strerror or error}; fix that and run the command again"
             return ExitCode.ERROR, one_line(sentence)
         case MemoryError():
-            return ExitCode.ERROR, "there is not enough memory; give it more, or a smaller input"
+            return ExitCode.ERROR, "not enough memory; free some, or give it a smaller input"
         case KeyboardInterrupt() | click.Abort():
-            return 130, "interrupted; run it again"
+            return 130, "interrupted; run the command again"
         case _:
-            from nbspam.serving.passage import bug_or_missing
+            from nbspam.cli.failure import unexpected
 
-            return ExitCode.ERROR, bug_or_missing(error)
+            return ExitCode.ERROR, unexpected(error)
 
 
 def _usage(error: click.ClickException) -> str:
-    """Return what click says of a wrong command line, in its three lines."""
+    """Return click's three lines on a wrong command line."""
     shown = io.StringIO()
     error.show(shown)
     return shown.getvalue().rstrip("\n")

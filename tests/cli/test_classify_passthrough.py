@@ -10,13 +10,9 @@ import sys
 import time
 from pathlib import Path
 
-import click
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import nbspam.cli.classify as classify_module
-from nbspam.serving.passage import VALUED, FailurePolicy
 
 ROOT = Path(__file__).parents[2]
 SPAM = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
@@ -233,7 +229,7 @@ def test_the_message_passes_where_a_package_is_missing(passed, model, name):
         "runpy.run_module('nbspam', run_name='__main__')"
     )
     found = passed(SPAM, "-p", "-m", model, program=("-c", code))
-    assert_unchanged(found, SPAM, "missing", "install nbspam anew")
+    assert_unchanged(found, SPAM, "missing", "reinstall nbspam")
     if name == "click":
         found = passed(SPAM, "--exit-code", "-m", model, program=("-c", code))
         assert (found[0], found[1]) == (3, b"")
@@ -341,53 +337,6 @@ def test_a_user_without_a_home_is_told_to_name_the_model(nbspam, monkeypatch):
 def test_what_belongs_to_a_passage_is_refused_without(nbspam, model, assert_sentence, option):
     found = nbspam("classify", "-m", model, *option, stdin=SPAM)
     assert_sentence(found, option[0], "--passthrough", code=2)
-
-
-# What the command line promises, read without click
-
-
-def test_the_options_with_a_value_are_clicks():
-    options = [p for p in classify_module.command.params if isinstance(p, click.Option)]
-    valued = {name for p in options if not p.is_flag for name in p.opts}
-    assert valued == VALUED
-
-
-WORDS = st.sampled_from(
-    "-p --passthrough --exit-code -m --model --header --header=-p --on-error deliver"
-    " tempfail -pm -mp -p-m -- - a.eml --lines --strict --model=-p --on-error=deliver".split()
-)
-
-
-@settings(deadline=None, max_examples=300)
-@given(st.lists(WORDS, max_size=6))
-def test_the_promise_is_what_click_reads(arguments):
-    try:
-        context = classify_module.command.make_context("classify", list(arguments))
-    except click.UsageError:
-        return
-    promise = FailurePolicy(["classify", *arguments])
-    assert promise.passthrough == context.params["passthrough"]
-    assert promise.exit_code == context.params["exit_code"]
-    assert promise.deliver == (context.params["on_error"] == "deliver")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "passes"),
-    [
-        (("classify", "-p"), True),
-        (("classify", "a", "--passthrough"), True),
-        (("classify", "-pm"), True),
-        (("classify", "-m", "-p"), False),
-        (("classify", "--", "-p"), False),
-        (("--bogus", "classify", "-p"), True),
-        (("train", "classify", "-p"), False),
-        (("-p",), False),
-        ((), False),
-        (("classify",), False),
-    ],
-)
-def test_who_is_promised_a_passage(arguments, passes):
-    assert passes == FailurePolicy(list(arguments)).passthrough
 
 
 # Exit codes

@@ -1,0 +1,121 @@
+"""How a command fails: what the command line promises, and the option that fixes an error."""
+
+import ast
+import string
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nbspam.cli.classify as classify_module
+from nbspam.cli.failure import REMEDIES, VALUED, FailurePolicy
+from nbspam.errors import ModelError, Remedy
+
+PACKAGE = Path(__file__).parents[2] / "nbspam"
+
+
+def test_it_needs_no_click():
+    code = "import sys; sys.modules['click'] = None; import nbspam.cli.failure"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# What the command line promises, read without click
+
+
+def test_the_options_with_a_value_are_clicks():
+    options = [p for p in classify_module.command.params if isinstance(p, click.Option)]
+    valued = [p for p in options if not (p.is_flag or p.count)]
+    assert {name for p in valued for name in p.opts} == VALUED
+    # What the policy cannot read: `--no-x` of a flag, several values, an optional value.
+    assert not [p.name for p in options if p.secondary_opts]
+    assert {p.nargs for p in valued} == {1}
+    assert not [p.name for p in options if p.is_flag and p.type.name != "boolean"]
+
+
+WORDS = st.sampled_from(
+    "-p --passthrough --exit-code -m --model --header --header=-p --on-error deliver"
+    " tempfail -pm -mp -p-m -- - a.eml --lines --strict --model=-p --on-error=deliver".split()
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(WORDS, max_size=6))
+def test_the_policy_is_what_click_reads(arguments):
+    try:
+        context = classify_module.command.make_context("classify", list(arguments))
+    except click.UsageError:
+        return
+    policy = FailurePolicy(["classify", *arguments])
+    assert policy.passthrough == context.params["passthrough"]
+    assert policy.exit_code == context.params["exit_code"]
+    assert policy.deliver == (context.params["on_error"] == "deliver")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "passes"),
+    [
+        (("classify", "-p"), True),
+        (("classify", "a", "--passthrough"), True),
+        (("classify", "-pm"), True),
+        (("classify", "-m", "-p"), False),
+        (("classify", "--", "-p"), False),
+        (("--bogus", "classify", "-p"), True),
+        (("train", "classify", "-p"), False),
+        (("-p",), False),
+        ((), False),
+        (("classify",), False),
+    ],
+)
+def test_who_is_promised_a_passage(arguments, passes):
+    assert passes == FailurePolicy(list(arguments)).passthrough
+
+
+# Remedies
+
+
+def braces(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+
+
+def test_every_remedy_has_a_text_of_the_command_line():
+    assert set(REMEDIES) == set(Remedy)
+
+
+@pytest.mark.parametrize("remedy", Remedy)
+def test_a_remedy_has_the_same_values_in_both_texts(remedy):
+    assert braces(REMEDIES[remedy]) == braces(remedy.value)
+
+
+def uses_of_remedies() -> list[tuple[str, str, set[str]]]:
+    """Return where each remedy is given to an error: the place, its name, the values beside it."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            values = {keyword.arg or "" for keyword in node.keywords}
+            found += [
+                (f"{path.relative_to(PACKAGE)}:{node.lineno}", argument.attr, values)
+                for argument in node.args
+                if isinstance(argument, ast.Attribute)
+                and isinstance(argument.value, ast.Name)
+                and argument.value.id == "Remedy"
+            ]
+    return found
+
+
+def test_every_error_gives_the_values_of_its_remedy():
+    for place, name, values in uses_of_remedies():
+        assert braces(Remedy[name].value) <= values, place
+
+
+def test_the_command_line_names_the_option(nbspam, model, table, assert_sentence):
+    error = ModelError("a: b", Remedy.ANY_ADDRESS)
+    assert str(error) == "a: b; use 127.0.0.1, or allow any address"
+    assert error.sentence(REMEDIES) == "a: b; use 127.0.0.1, or add --allow-any-address"
+    found = nbspam("serve", "-m", model, "--listen", "0.0.0.0:0")
+    assert_sentence(found, "0.0.0.0:0", "--allow-any-address", code=2)
