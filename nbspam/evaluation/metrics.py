@@ -1,4 +1,7 @@
-"""The figures of the field, each with a 95 % interval.
+"""The metrics of the field, each with a 95 % interval.
+
+`METRICS` lists them all, each in one entry: its key in the JSON, how its value and interval are
+computed, and its line in the report.  To add a metric, add an entry.
 
 Spam is the positive class throughout.  Rates are those of the TREC 2005-2007 spam tracks (Cormack
 and Lynam, "TREC 2005 Spam Track Overview"): percentages, the smaller the better.
@@ -7,109 +10,119 @@ and Lynam, "TREC 2005 Spam Track Overview"): percentages, the smaller the better
     sm%   spam misclassified = 100 fn / spam           (sc_pct, "spam caught", is 100 - sm%)
     lam%  100 logit^-1((logit hm + logit sm) / 2)      their logistic average
     1-ROCA%   100 x the share of (ham, spam) pairs in which the ham scores higher; ties count half
-    sm@hm.1   sm% at the cut-off that loses at most 0.1 % of the ham
+    sm@hm.1   sm% at the lowest cut-off that misclassifies at most 0.1 % of the ham
 
-Where a rate is 0 or 1 and has no logit, lam% counts half an error more in one message more (the
-CEAS 2007 contest did alike; the tracks left it undefined).
+A rate of 0 or 1 has no logit.  For lam%, half an error more in one message more is counted then, as
+the CEAS 2007 contest did (the TREC tracks left it undefined).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Booleans = NDArray[np.bool_]
-Interval = tuple[float, float]
+from nbspam.bayes.matrix import Floats
+from nbspam.evaluation.intervals import Interval, mean_interval, percentile_interval, wilson
+from nbspam.evaluation.samples import Ranking, Sample, ScoredMessages, VerdictCounts
 
-_Z = 1.959963984540054  # of the normal distribution, 2.5 % on either side
 HAM_LOSS = 0.001  # of sm@hm.1
-# Probabilities are held off 0 and 1 by this in the log-loss, so that one sure mistake is finite.
+# Probabilities are kept this far from 0 in the log-loss, so that one certain mistake is finite.
 LOG_LOSS_FLOOR = 1e-12
-_RESAMPLES = 1_000
-_RESAMPLED_LIMIT = 20_000_000  # resamples x messages: time, about 2 s
+_RESAMPLES = 200, 1_000  # at least and at most
+_RESAMPLED_LIMIT = 20_000_000  # resamples x messages: time, about 0.4 s
 
 
-@dataclass(frozen=True)
-class Figures:
-    """All figures of one evaluation, by their names in the JSON output; None where undefined."""
+class Figure(NamedTuple):
+    """The value of a metric; None where it is undefined, as a rate of no messages is."""
 
-    values: dict[str, float | int | None]
-    intervals: dict[str, Interval | None]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the figures, each interval beside its own as `…_ci`."""
-        out: dict[str, Any] = {}
-        for name, value in self.values.items():
-            out[name] = value
-            if name in self.intervals:
-                interval = self.intervals[name]
-                out[f"{name}_ci"] = None if interval is None else list(interval)
-        return out
+    value: float | int | None
+    interval: Interval | None = None
 
 
-def figures(
-    spam: Booleans, log_odds: Floats, probability: Floats, called_spam: Booleans, threshold: float
-) -> Figures:
-    """Return the figures of a two-class evaluation.
+UNDEFINED = Figure(None)
 
-    spam:        (n,), what each message is.
-    log_odds:    (n,), what it is ranked by; any rising function of P(spam) gives the same ranks.
-    probability: (n,), P(spam), for log-loss and Brier score.
-    called_spam: (n,), the verdicts; a message that is not called spam is delivered.
-    threshold:   the probability above which a message was called spam; reported, not used.
+# How a metric's value and interval are computed.
+
+
+class Count(NamedTuple):
+    """A plain number, without an interval."""
+
+    number: Callable[[ScoredMessages], float | int]
+
+    def figure(self, messages: ScoredMessages) -> Figure:
+        """Return the number."""
+        return Figure(self.number(messages))
+
+
+class Share(NamedTuple):
+    """A share, with Wilson's interval."""
+
+    hits: Callable[[VerdictCounts], int]
+    of: Callable[[VerdictCounts], int]
+    scale: int = 100  # 1: a share from 0 to 1; 100: a percentage
+
+    def figure(self, messages: ScoredMessages) -> Figure:
+        """Return the share among these messages."""
+        return self.of_counts(messages.counts)
+
+    def of_counts(self, counts: VerdictCounts) -> Figure:
+        """Return the share that these counts give."""
+        hits, of = self.hits(counts), self.of(counts)
+        interval = wilson(hits, of)
+        if interval is None:
+            return UNDEFINED
+        low, high = interval
+        return Figure(self.scale * hits / of, (self.scale * low, self.scale * high))
+
+
+class Mean(NamedTuple):
+    """A mean over the messages, with the normal interval."""
+
+    losses: Callable[[ScoredMessages], Floats]  # (n,), not negative
+
+    def figure(self, messages: ScoredMessages) -> Figure:
+        """Return the mean over these messages."""
+        losses = self.losses(messages)
+        return Figure(float(losses.mean()), mean_interval(losses)) if len(losses) else UNDEFINED
+
+
+class Resampled(NamedTuple):
+    """A statistic of both classes that has no simple interval: a bootstrap gives it.
+
+    It has no `figure` of its own: each resample is drawn once for all such metrics.
     """
-    n, n_spam = len(spam), int(spam.sum())
-    n_ham = n - n_spam
-    tp, fp = int((called_spam & spam).sum()), int((called_spam & ~spam).sum())
-    fn, tn = n_spam - tp, n_ham - fp
-    both = n_spam > 0 and n_ham > 0
-    losses = -np.log(np.maximum(np.where(spam, probability, 1 - probability), LOG_LOSS_FLOOR))
-    squares = (probability - spam) ** 2
-    values: dict[str, float | int | None] = {
-        "messages": n,
-        "spam": n_spam,
-        "ham": n_ham,
-        "threshold": threshold,
-        "accuracy": (tp + tn) / n if n else None,
-        "mcc": matthews(tp, fp, fn, tn) if both else None,
-        "sc_pct": 100 * tp / n_spam if n_spam else None,
-        "bh_pct": 100 * fp / n_ham if n_ham else None,
-        "sm_pct": 100 * fn / n_spam if n_spam else None,
-        "hm_pct": 100 * fp / n_ham if n_ham else None,
-        "lam_pct": lam_pct(fp, n_ham, fn, n_spam) if both else None,
-        "one_minus_roca_pct": one_minus_roca_pct(spam, log_odds) if both else None,
-        "sm_pct_at_hm_0_1": sm_pct_at_hm(spam, log_odds) if both else None,
-        "log_loss": float(losses.mean()) if n else None,
-        "brier": float(squares.mean()) if n else None,
-        "tp": tp,
-        "fp": fp,
-        "fn": fn,
-        "tn": tn,
-    }
-    intervals: dict[str, Interval | None] = {
-        "accuracy": wilson(tp + tn, n),
-        "sc_pct": _percent(wilson(tp, n_spam)),
-        "bh_pct": _percent(wilson(fp, n_ham)),
-        "sm_pct": _percent(wilson(fn, n_spam)),
-        "hm_pct": _percent(wilson(fp, n_ham)),
-        "log_loss": _mean_interval(losses),
-        "brier": _mean_interval(squares),
-        **_resampled(spam, log_odds, called_spam),
-    }
-    return Figures(values, intervals)
+
+    statistic: Callable[[Sample], float]
 
 
-def matthews(tp: float, fp: float, fn: float, tn: float) -> float:
+class ReportLine(NamedTuple):
+    """How the report shows a metric."""
+
+    name: str
+    meaning: str
+    scale: int = 1  # by which the figure is multiplied for the report
+
+
+class Metric(NamedTuple):
+    """A metric: all there is to know of it."""
+
+    key: str  # in the JSON, with the interval as KEY_ci
+    computation: Count | Share | Mean | Resampled
+    line: ReportLine | None = None  # None: not in the report
+    any_classes: bool = False  # defined without a class that is called spam, too
+
+
+def matthews(counts: VerdictCounts) -> float:
     """Return Matthews' correlation coefficient, 0 where a margin is empty (Matthews 1975)."""
+    _, _, tp, fp, fn, tn = counts
     below = float(tp + fp) * float(tp + fn) * float(tn + fp) * float(tn + fn)
     return float((tp * tn - fp * fn) / below**0.5) if below > 0 else 0.0
 
 
-def lam_pct(fp: float, ham: float, fn: float, spam: float) -> float:
+def lam_pct(counts: VerdictCounts) -> float:
     """Return the logistic average of the two misclassification rates, in percent."""
+    fp, ham, fn, spam = counts.fp, counts.ham, counts.fn, counts.spam
     if 0 < fp < ham and 0 < fn < spam:
         hm, sm = fp / ham, fn / spam
     else:
@@ -118,144 +131,185 @@ def lam_pct(fp: float, ham: float, fn: float, spam: float) -> float:
     return float(100 * odds / (1 + odds))
 
 
-def one_minus_roca_pct(spam: Booleans, log_odds: Floats) -> float:
-    """Return 100 x the share of (ham, spam) pairs ranked wrongly (Mann and Whitney 1947)."""
-    _, inverse, count = np.unique(log_odds, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(count) - (count - 1) / 2)[inverse]
-    n_spam = int(spam.sum())
-    pairs = n_spam * (len(spam) - n_spam)
-    return float(100 * (1 - (ranks[spam].sum() - n_spam * (n_spam + 1) / 2) / pairs))
+def one_minus_roca_pct(sample: Sample) -> float:
+    """Return 100 (1 - U / (spam x ham)), the share of pairs ranked wrongly, in percent.
 
-
-def sm_pct_at_hm(spam: Booleans, log_odds: Floats, ham_loss: float = HAM_LOSS) -> float:
-    """Return sm% at the lowest cut-off that calls no more than `ham_loss` of the ham spam."""
-    ham = np.sort(log_odds[~spam])
-    cut_off = ham[-(int(len(ham) * ham_loss) + 1)]
-    return float(100 * (log_odds[spam] <= cut_off).mean())
-
-
-def wilson(hits: int, of: int) -> Interval | None:
-    """Return the 95 % score interval of a share (Wilson 1927); None for a share of nothing."""
-    if not of:
-        return None
-    share, z2 = hits / of, _Z**2
-    middle = share + z2 / (2 * of)
-    half = _Z * ((share * (1 - share) + z2 / (4 * of)) / of) ** 0.5
-    # At no hits the lower end is 0 exactly, and at nothing but hits the upper end is 1.
-    low = 0.0 if not hits else max(0.0, (middle - half) / (1 + z2 / of))
-    high = 1.0 if hits == of else min(1.0, (middle + half) / (1 + z2 / of))
-    return low, high
-
-
-def share(name: str, hits: int, n: int, scale: float) -> dict[str, Any]:
-    """Return hits of n, times `scale`, and its 95 % interval, as in JSON; None for n = 0."""
-    interval = wilson(hits, n)
-    if interval is None:
-        return {name: None, f"{name}_ci": None}
-    low, high = interval
-    value = scale * hits / n
-    return {name: value, f"{name}_ci": [scale * low, scale * high]}
-
-
-def _percent(interval: Interval | None) -> Interval | None:
-    return interval and (100 * interval[0], 100 * interval[1])
-
-
-def _mean_interval(values: Floats) -> Interval | None:
-    if len(values) < 2:
-        return None
-    mean, error = float(values.mean()), float(values.std(ddof=1)) / len(values) ** 0.5
-    return max(0.0, mean - _Z * error), mean + _Z * error
-
-
-def _resampled(
-    spam: Booleans, log_odds: Floats, called_spam: Booleans
-) -> dict[str, Interval | None]:
-    """Return the percentile bootstrap intervals of the figures that have no simple formula.
-
-    Each class is resampled by itself (the mix of an evaluation is its maker's choice), with a fixed
-    seed, so that the same scores give the same report (Efron and Tibshirani 1993, chapter 13).
+    U counts the (ham, spam) pairs in which the spam scores higher, ties half (Mann and Whitney
+    1947).  It is exact: a multiple of 1/2, and far below 2^52.
     """
-    names = ("mcc", "lam_pct", "one_minus_roca_pct", "sm_pct_at_hm_0_1")
-    n, n_spam = len(spam), int(spam.sum())
-    if not 0 < n_spam < n:
-        return dict.fromkeys(names)
-    order = np.argsort(log_odds, kind="stable")
-    spam, called_spam, log_odds = spam[order], called_spam[order], log_odds[order]
-    group = np.concatenate([[0], np.cumsum(log_odds[1:] != log_odds[:-1])])
-    random = np.random.default_rng(0)
-    where = {label: np.flatnonzero(spam == label) for label in (True, False)}
-    found: dict[str, list[float]] = {name: [] for name in names}
-    for _ in range(max(200, min(_RESAMPLES, _RESAMPLED_LIMIT // n))):
-        drawn = np.zeros(n, dtype=np.int64)
-        for rows in where.values():
-            drawn[rows] = np.bincount(
-                random.integers(len(rows), size=len(rows)), minlength=len(rows)
-            )
-        spams, hams = np.where(spam, drawn, 0), np.where(spam, 0, drawn)
-        tp, fp = int(spams[called_spam].sum()), int(hams[called_spam].sum())
-        fn, tn = n_spam - tp, n - n_spam - fp
-        found["mcc"].append(matthews(tp, fp, fn, tn))
-        found["lam_pct"].append(lam_pct(fp, n - n_spam, fn, n_spam))
-        spam_in, ham_in = np.bincount(group, spams), np.bincount(group, hams)
-        wrong = (spam_in * (ham_in.sum() - np.cumsum(ham_in) + ham_in / 2)).sum()
-        found["one_minus_roca_pct"].append(float(100 * wrong / (n_spam * (n - n_spam))))
-        above = ham_in[::-1].cumsum()[::-1]  # hams at this score or higher
-        allowed = int((n - n_spam) * HAM_LOSS)
-        cut = int(
-            np.flatnonzero(above > allowed)[-1]
-        )  # the highest score not all of whose hams fit
-        found["sm_pct_at_hm_0_1"].append(float(100 * spam_in[: cut + 1].sum() / n_spam))
-    return {
-        name: (float(np.percentile(values, 2.5)), float(np.percentile(values, 97.5)))
-        for name, values in found.items()
+    ham_below = np.cumsum(sample.ham_at) - sample.ham_at / 2
+    ranked_rightly = (sample.spam_at * ham_below).sum()
+    return float(100 * (1 - ranked_rightly / (sample.counts.spam * sample.counts.ham)))
+
+
+def sm_pct_at_hm(sample: Sample, ham_loss: float = HAM_LOSS) -> float:
+    """Return sm% at the lowest cut-off above which lies no more than `ham_loss` of the ham."""
+    kept = sample.counts.ham - int(sample.counts.ham * ham_loss)
+    cut_off = int(np.searchsorted(np.cumsum(sample.ham_at), kept))
+    return float(100 * (sample.spam_at[: cut_off + 1].sum() / sample.counts.spam))
+
+
+def log_losses(messages: ScoredMessages) -> Floats:
+    """Return -log P(own class) of each message, in nats: (n,)."""
+    return -np.log(np.maximum(messages.own_probability, LOG_LOSS_FLOOR))
+
+
+def squared_errors(messages: ScoredMessages) -> Floats:
+    """Return the squared error of P(spam) of each message: (n,)  (Brier 1950)."""
+    return (messages.probability - messages.spam) ** 2
+
+
+# In the order of the JSON and of the report.
+METRICS = (
+    Metric("messages", Count(lambda m: m.counts.messages), any_classes=True),
+    Metric("spam", Count(lambda m: m.counts.spam)),
+    Metric("ham", Count(lambda m: m.counts.ham)),
+    Metric("threshold", Count(lambda m: m.threshold), any_classes=True),
+    Metric(
+        "accuracy",
+        Share(lambda c: c.right, lambda c: c.messages, scale=1),
+        ReportLine("accuracy%", "correct verdicts", scale=100),
+        any_classes=True,
+    ),
+    Metric(
+        "mcc",
+        Resampled(lambda s: matthews(s.counts)),
+        ReportLine("MCC", "Matthews correlation coefficient, 1 is perfect"),
+    ),
+    Metric("sc_pct", Share(lambda c: c.tp, lambda c: c.spam), ReportLine("SC%", "spam caught")),
+    Metric("bh_pct", Share(lambda c: c.fp, lambda c: c.ham), ReportLine("BH%", "ham blocked")),
+    Metric("sm_pct", Share(lambda c: c.fn, lambda c: c.spam)),
+    Metric("hm_pct", Share(lambda c: c.fp, lambda c: c.ham)),
+    Metric(
+        "lam_pct",
+        Resampled(lambda s: lam_pct(s.counts)),
+        ReportLine("lam%", "logistic average of spam missed and ham blocked"),
+    ),
+    Metric(
+        "one_minus_roca_pct",
+        Resampled(one_minus_roca_pct),
+        ReportLine("1-ROCA%", "(ham, spam) pairs ranked wrongly"),
+    ),
+    Metric(
+        "sm_pct_at_hm_0_1",
+        Resampled(sm_pct_at_hm),
+        ReportLine("sm@hm.1", "spam missed when at most 0.1 % of ham is blocked"),
+    ),
+    Metric(
+        "log_loss",
+        Mean(log_losses),
+        ReportLine("log-loss", "nats per message"),
+        any_classes=True,
+    ),
+    Metric("brier", Mean(squared_errors), ReportLine("Brier", "mean squared error of P(spam)")),
+    Metric("tp", Count(lambda m: m.counts.tp)),
+    Metric("fp", Count(lambda m: m.counts.fp)),
+    Metric("fn", Count(lambda m: m.counts.fn)),
+    Metric("tn", Count(lambda m: m.counts.tn)),
+)
+_VERDICT_RATES = ("accuracy", "sc_pct", "bh_pct")
+
+
+class ReportRow(NamedTuple):
+    """A figure as people read it: a percentage where its name says so."""
+
+    name: str
+    value: float
+    interval: Interval | None
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures by the keys of their metrics: all of an evaluation's, or some."""
+
+    by_key: dict[str, Figure]
+
+    @property
+    def values(self) -> dict[str, float | int | None]:
+        """The values alone."""
+        return {key: figure.value for key, figure in self.by_key.items()}
+
+    @property
+    def intervals(self) -> dict[str, Interval | None]:
+        """The intervals alone, of the metrics that have one."""
+        return {m.key: self.by_key[m.key].interval for m in self._with_interval()}
+
+    def as_json(self) -> dict[str, float | int | list[float] | None]:
+        """Return the figures, each followed by its interval as `KEY_ci`."""
+        intervals = self.intervals
+        fields: dict[str, float | int | list[float] | None] = {}
+        for key, value in self.values.items():
+            fields[key] = value
+            if key in intervals:
+                interval = intervals[key]
+                fields[f"{key}_ci"] = None if interval is None else list(interval)
+        return fields
+
+    def rows(self) -> Iterator[ReportRow]:
+        """Yield the figures of the report that are defined."""
+        for metric in METRICS:
+            value, interval = self.by_key.get(metric.key, UNDEFINED)
+            if metric.line is not None and value is not None:
+                name, meaning, scale = metric.line
+                scaled = interval and (scale * interval[0], scale * interval[1])
+                yield ReportRow(name, scale * value, scaled, meaning)
+
+    def _with_interval(self) -> Iterator[Metric]:
+        for metric in METRICS:
+            if metric.key in self.by_key and not isinstance(metric.computation, Count):
+                yield metric
+
+
+def figures(messages: ScoredMessages) -> Figures:
+    """Return the figures of all metrics."""
+    resampled = _resampled(messages)
+    by_key: dict[str, Figure] = {}
+    for key, computation, _, any_classes in METRICS:
+        if not (any_classes or messages.has_spam_class):
+            by_key[key] = UNDEFINED
+        elif isinstance(computation, Resampled):
+            by_key[key] = resampled[key]
+        else:
+            by_key[key] = computation.figure(messages)
+    return Figures(by_key)
+
+
+def verdict_rates(counts: VerdictCounts) -> Figures:
+    """Return the accuracy, the spam caught and the ham blocked, where only verdicts are counted."""
+    return Figures(
+        {
+            metric.key: metric.computation.of_counts(counts)
+            for metric in METRICS
+            if metric.key in _VERDICT_RATES and isinstance(metric.computation, Share)
+        }
+    )
+
+
+def share(name: str, hits: int, n: int, scale: int) -> dict[str, float | int | list[float] | None]:
+    """Return a share as in the JSON; only until cli/train.py calls `verdict_rates`."""
+    counts = VerdictCounts(n, hits, 0, 0, 0, 0)
+    figure = Share(lambda c: c.right, lambda c: c.messages, scale).of_counts(counts)
+    return Figures({name: figure}).as_json()
+
+
+def _resampled(messages: ScoredMessages) -> dict[str, Figure]:
+    """Return the figures that need a bootstrap; UNDEFINED unless there are spam and ham."""
+    statistics = {
+        metric.key: metric.computation.statistic
+        for metric in METRICS
+        if isinstance(metric.computation, Resampled)
     }
-
-
-class Bin(NamedTuple):
-    """A tenth of the probabilities: what was said and what was true."""
-
-    low: float
-    high: float
-    messages: int
-    mean_probability: float
-    spam_share: float
-
-
-def calibration_bins(spam: Booleans, probability: Floats, n_bins: int = 10) -> list[Bin]:
-    """Return the bins of equal width that hold a message, lowest first."""
-    which = np.minimum((probability * n_bins).astype(int), n_bins - 1)
-    return [
-        Bin(
-            k / n_bins,
-            (k + 1) / n_bins,
-            int((which == k).sum()),
-            float(probability[which == k].mean()),
-            float(spam[which == k].mean()),
-        )
-        for k in range(n_bins)
-        if (which == k).any()
-    ]
-
-
-def calibration_error(bins: Sequence[Bin]) -> float:
-    """Return the expected calibration error: the mean gap of the bins, weighed by their messages.
-
-    Naeini, Cooper and Hauskrecht 2015.
-    """
-    total = sum(found.messages for found in bins)
-    gaps = (abs(b.mean_probability - b.spam_share) * b.messages for b in bins)
-    return sum(gaps) / total if total else 0.0
-
-
-def confusion(
-    actual: Sequence[str], called: Sequence[str], classes: Sequence[str]
-) -> list[list[int]]:
-    """Return how often each class (rows) was called each verdict (columns)."""
-    rows = {name: i for i, name in enumerate(classes)}
-    names = [*classes, *sorted(set(called) - set(classes))]
-    columns = {name: i for i, name in enumerate(names)}
-    table = [[0] * len(names) for _ in classes]
-    for is_, was in zip(actual, called, strict=True):
-        table[rows[is_]][columns[was]] += 1
-    return table
+    if not 0 < messages.counts.spam < len(messages):
+        return dict.fromkeys(statistics, UNDEFINED)
+    ranking = Ranking(messages)
+    drawn: dict[str, list[float]] = {key: [] for key in statistics}
+    fewest, most = _RESAMPLES
+    for sample in ranking.draw(max(fewest, min(most, _RESAMPLED_LIMIT // len(messages)))):
+        for key, statistic in statistics.items():
+            drawn[key].append(statistic(sample))
+    whole = ranking.whole()
+    return {
+        key: Figure(statistic(whole), percentile_interval(drawn[key]))
+        for key, statistic in statistics.items()
+    }

@@ -1,67 +1,94 @@
-"""Pictures of an evaluation: ROC curve, calibration, and how the scores lie."""
+"""Plots of an evaluation: ROC curve, calibration curve and score distribution."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbspam.errors import OptionError
-from nbspam.evaluation.metrics import Floats
-from nbspam.evaluation.report import Report
+from nbspam.bayes.matrix import Floats
+from nbspam.errors import OptionError, Remedy
+from nbspam.evaluation.bins import CalibrationBin
+from nbspam.evaluation.results import Results
+from nbspam.evaluation.samples import ScoredMessages
+
+if TYPE_CHECKING:  # an optional dependency, and slow to import
+    from matplotlib.axes import Axes
 
 SUFFIXES = (".png", ".svg")
 
 
 def check_plot(path: Path) -> None:
-    """Raise OptionError unless a plot can be written to a file of this name."""
+    """Raise OptionError unless a plot can be drawn into a file of this name."""
     if path.suffix.lower() not in SUFFIXES:
         raise OptionError(
-            f"--plot {path}: draws PNG and SVG; name a file that ends in .png or .svg"
+            f"{path}: a plot is a PNG or SVG file; name a file that ends in .png or .svg"
         )
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise OptionError(
-            f"--plot {path}: drawing needs matplotlib; install it with: pip install 'nbspam[plot]'"
+            f"{path}: plots need matplotlib; install it with: pip install 'nbspam[plot]'"
         ) from error
 
 
-def draw(report: Report, path: Path) -> None:
-    """Draw the report's three pictures side by side into a file, PNG or SVG by its name.
+def draw(results: Results, path: Path) -> None:
+    """Draw three plots side by side into a file, PNG or SVG by its name.
 
-    The ROC curve has logarithmic axes, as the TREC spam tracks draw it: a good filter's curve is
-    all corner otherwise.
+    Raises OptionError where no class is called spam.
     """
+    if not results.messages.has_spam_class:
+        raise OptionError(f"{path}: a plot needs a class called spam", Remedy.NAME_SPAM_LABEL)
     import matplotlib as mpl
 
     mpl.use("agg")
     from matplotlib import pyplot as plt
 
-    spam, log_odds = report.spam, report.log_odds
-    figure, (roc, said, scores) = plt.subplots(1, 3, figsize=(15, 5), layout="constrained")
-    ham_lost, spam_missed = roc_points(report)
-    floor = 100 * 0.5 / max(1, int((~spam).sum()))
-    roc.plot(np.maximum(ham_lost, floor), np.maximum(spam_missed, floor), drawstyle="steps-post")
-    roc.set(xscale="log", yscale="log", xlabel="ham lost, %", ylabel="spam missed, %", title="ROC")
-    roc.grid(visible=True, which="both", alpha=0.3)
-    said.plot([0, 1], [0, 1], color="0.7")
-    said.plot([b.mean_probability for b in report.bins], [b.spam_share for b in report.bins], "o-")
-    said.set(xlabel="probability said", ylabel="share of spam", title="calibration")
-    for name, shown in (("ham", log_odds[~spam]), ("spam", log_odds[spam])):
-        between = (float(log_odds.min()), float(log_odds.max()))
-        scores.hist(shown, bins=60, range=between, label=name, histtype="step")
-    scores.set(xlabel="log-odds, nats", ylabel="messages", yscale="log", title="scores")
-    scores.legend()
+    figure, (roc, calibration, scores) = plt.subplots(1, 3, figsize=(15, 5), layout="constrained")
+    _draw_roc(roc, results.messages)
+    _draw_calibration(calibration, results.bins)
+    _draw_scores(scores, results.messages)
     try:
         figure.savefig(path)
     finally:
         plt.close(figure)
 
 
-def roc_points(report: Report) -> tuple[Floats, Floats]:
-    """Return, for every cut-off, ham lost and spam missed, both in percent."""
-    order = np.argsort(-report.log_odds, kind="stable")
-    spam = report.spam[order]
-    last = np.append(report.log_odds[order][1:] != report.log_odds[order][:-1], True)
-    ham_lost = 100 * np.cumsum(~spam)[last] / max(1, int((~spam).sum()))
-    spam_missed = 100 - 100 * np.cumsum(spam)[last] / max(1, int(spam.sum()))
-    return ham_lost, spam_missed
+def _draw_roc(axes: "Axes", messages: ScoredMessages) -> None:
+    """Draw the ROC curve on logarithmic axes, as the TREC spam tracks do.
+
+    On linear axes the curve of a good filter is all corner.
+    """
+    ham_blocked, spam_missed = roc_points(messages)
+    floor = 100 * 0.5 / max(1, messages.counts.ham)  # half a message stands for none
+    axes.plot(
+        np.maximum(ham_blocked, floor), np.maximum(spam_missed, floor), drawstyle="steps-post"
+    )
+    axes.set(
+        xscale="log", yscale="log", xlabel="ham blocked, %", ylabel="spam missed, %", title="ROC"
+    )
+    axes.grid(visible=True, which="both", alpha=0.3)
+
+
+def _draw_calibration(axes: "Axes", bins: list[CalibrationBin]) -> None:
+    axes.plot([0, 1], [0, 1], color="0.7")
+    axes.plot([b.mean_probability for b in bins], [b.spam_share for b in bins], "o-")
+    axes.set(xlabel="predicted P(spam)", ylabel="observed share of spam", title="calibration")
+
+
+def _draw_scores(axes: "Axes", messages: ScoredMessages) -> None:
+    spam, log_odds = messages.spam, messages.log_odds
+    limits = (float(log_odds.min()), float(log_odds.max()))
+    for name, scores in (("ham", log_odds[~spam]), ("spam", log_odds[spam])):
+        axes.hist(scores, bins=60, range=limits, label=name, histtype="step")
+    axes.set(xlabel="log-odds, nats", ylabel="messages", yscale="log", title="score distribution")
+    axes.legend()
+
+
+def roc_points(messages: ScoredMessages) -> tuple[Floats, Floats]:
+    """Return ham blocked and spam missed, in percent, at every cut-off, the highest first."""
+    order = np.argsort(-messages.log_odds, kind="stable")
+    spam, log_odds = messages.spam[order], messages.log_odds[order]
+    last = np.append(log_odds[1:] != log_odds[:-1], True)  # of each distinct score
+    ham_blocked = 100 * np.cumsum(~spam)[last] / max(1, messages.counts.ham)
+    spam_missed = 100 - 100 * np.cumsum(spam)[last] / max(1, messages.counts.spam)
+    return ham_blocked, spam_missed

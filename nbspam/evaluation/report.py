@@ -1,240 +1,128 @@
-"""The report of an evaluation: rich tables on a terminal, plain text in a pipe, or JSON."""
+"""The results of an evaluation as text: rich tables on a terminal, plain text in a pipe."""
 
-import json
 import sys
-from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from nbspam.evaluation.metrics import (
-    Bin,
-    Booleans,
-    Figures,
-    Floats,
-    calibration_bins,
-    calibration_error,
-    confusion,
-    figures,
-)
+from nbspam.evaluation.bins import CalibrationBin, calibration_error, score_distribution
+from nbspam.evaluation.json_report import as_json, prediction
+from nbspam.evaluation.metrics import Figures
 from nbspam.evaluation.protocols import Evaluation, Outcome, worst_mistakes
-from nbspam.labels import UNSURE
-from nbspam.scoring.verdict import CutOffs, fields
+from nbspam.evaluation.results import Confusion, Results, compute
+from nbspam.evaluation.samples import ScoredMessages
 
-T = TypeVar("T")
+# Until their callers import the last three from results.py and json_report.py.
+__all__ = ["as_json", "compute", "prediction", "print_report"]
 
-# Name in the JSON, name in the report, what it is; the order is the report's.
-_ROWS = (
-    ("accuracy", "accuracy", "right verdicts, %"),
-    ("mcc", "MCC", "Matthews' correlation, 1 is perfect"),
-    ("sc_pct", "SC%", "spam caught"),
-    ("bh_pct", "BH%", "ham blocked"),
-    ("lam_pct", "lam%", "logistic average of spam missed and ham blocked"),
-    ("one_minus_roca_pct", "1-ROCA%", "(ham, spam) pairs ranked wrongly"),
-    ("sm_pct_at_hm_0_1", "sm@hm.1", "spam missed when 0.1 % of ham may be lost"),
-    ("log_loss", "log-loss", "nats a message"),
-    ("brier", "Brier", "mean square of P(spam) less truth"),
-)
+_PIPE_WIDTH = 200  # characters; wide enough that no table is folded
+_BAR_LENGTH = 40  # characters, of all messages
 
 
-class Report(NamedTuple):
-    """An evaluation with its figures."""
+def print_report(results: Results, errors: int) -> None:
+    """Print the report to standard output, with colours and lines on a terminal only.
 
-    evaluation: Evaluation
-    figures: Figures
-    bins: list[Bin]  # empty without a positive class
-    spam: Booleans  # (n,)
-    log_odds: Floats  # (n,)
-    probability: Floats  # (n,)
-
-
-def compute(evaluation: Evaluation, cut_offs: CutOffs) -> Report:
-    """Return the figures of an evaluation; those of the positive class need one."""
-    outcomes = evaluation.outcomes
-    positive = evaluation.positive
-    spam = np.array([o.label == positive for o in outcomes], dtype=bool)
-    log_odds = np.array([o.score.log_odds for o in outcomes], dtype=float)
-    probability = np.array([o.score.probability for o in outcomes], dtype=float)
-    called = np.array([o.verdict == positive for o in outcomes], dtype=bool)
-    found = figures(spam, log_odds, probability, called, cut_offs.spam)
-    bins = calibration_bins(spam, probability) if positive is not None else []
-    if len(evaluation.classes) > 2:
-        found = _of_many_classes(evaluation, found)
-    return Report(evaluation, found, bins, spam, log_odds, probability)
-
-
-def _of_many_classes(evaluation: Evaluation, found: Figures) -> Figures:
-    """Return the figures with accuracy and log-loss over all classes.
-
-    The two-class figures stay as those of the positive class against the rest; without a positive
-    class they have no meaning and are None.
+    errors: how many of the worst mistakes to show; 0 shows none.
     """
-    outcomes = evaluation.outcomes
-    number = {name: k for k, name in enumerate(evaluation.classes)}
-    right = np.array([o.verdict == o.label for o in outcomes], dtype=bool)
-    of_truth = np.array([o.score.probabilities[number[o.label]] for o in outcomes], dtype=float)
-    every = figures(
-        np.ones(len(right), dtype=bool),
-        of_truth,
-        of_truth,
-        right,
-        float(found.values["threshold"] or 0),
-    )
-    values, intervals = dict(found.values), dict(found.intervals)
-    if evaluation.positive is None:
-        kept = {"messages", "threshold"}
-        values = {name: value if name in kept else None for name, value in values.items()}
-        intervals = dict.fromkeys(intervals)
-    for name in ("accuracy", "log_loss"):
-        values[name], intervals[name] = every.values[name], every.intervals[name]
-    return Figures(values, intervals)
-
-
-def as_json(report: Report, skipped: int, errors: int) -> str:
-    """Return the report as one JSON object."""
-    evaluation, found, bins = report[:3]
-    outcomes = evaluation.outcomes
-    table = confusion(
-        [o.label for o in outcomes], [o.verdict for o in outcomes], evaluation.classes
-    )
-    names = _verdict_names(evaluation)
-    out: dict[str, Any] = {
-        "protocol": evaluation.protocol,
-        **found.as_json(),
-        "unsure": sum(o.verdict == UNSURE for o in outcomes),
-        "skipped": skipped,
-        "calibration_error": calibration_error(bins) if bins else None,
-        "calibration": [b._asdict() for b in bins],
-        "classes": list(evaluation.classes),
-        "confusion": {
-            name: dict(zip(names, row, strict=True))
-            for name, row in zip(evaluation.classes, table, strict=True)
-        },
-    }
-    if errors:
-        out["errors"] = [
-            prediction(o, evaluation.classes) | {"words": [w._asdict() for w in o.words]}
-            for o in worst_mistakes(evaluation, errors)
-        ]
-    return json.dumps(out, indent=1)
-
-
-def prediction(outcome: Outcome, classes: tuple[str, ...]) -> dict[str, Any]:
-    """Return what `--predictions` writes of a message."""
-    said = fields(classes, outcome.verdict, outcome.score)
-    return {"source": outcome.source, "label": outcome.label, **said}
-
-
-def print_report(report: Report, errors: int) -> None:
-    """Print the report to standard output, with colours and lines on a terminal only."""
-    evaluation, found, bins = report[:3]
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    terminal = sys.stdout.isatty()
-    # In a pipe the width is the content's: nothing is cut for want of a screen.
+    on_terminal = sys.stdout.isatty()
     console = Console(
-        file=sys.stdout, width=None if terminal else 200, highlight=False, emoji=False
+        file=sys.stdout,
+        width=None if on_terminal else _PIPE_WIDTH,
+        highlight=False,
+        emoji=False,
+        markup=False,
     )
-    style = box.SIMPLE_HEAD if terminal else None
+    style = box.SIMPLE_HEAD if on_terminal else None
+    console.print(_title(results.evaluation))
+    tables = [_figures_table(style, results.figures), _confusion_table(style, results.confusion)]
+    if results.bins:
+        tables.append(_calibration_table(style, results.bins))
+    for table in tables:
+        console.print()
+        console.print(table)
+    if results.bins:
+        error = calibration_error(results.bins)
+        console.print(f"calibration error {error:.4f} (mean gap between predicted and observed)")
+        console.print()
+        console.print(_score_table(style, results.messages))
+    if errors:
+        for line in _mistake_lines(worst_mistakes(results.evaluation, errors)):
+            console.print(line)
 
-    def table(*columns: str) -> Table:
-        made = Table(box=style, pad_edge=False, header_style="bold")
-        for i, name in enumerate(columns):
-            made.add_column(Text(name), justify="left" if not i else "right", overflow="fold")
-        return made
 
+def _title(evaluation: Evaluation) -> str:
+    """Return the first line: the protocol and the messages of each class."""
     counts = dict.fromkeys(evaluation.classes, 0)
     for outcome in evaluation.outcomes:
         counts[outcome.label] += 1
-    shown = ", ".join(f"{name}: {n}" for name, n in counts.items())
-    console.print(
-        f"{evaluation.protocol}: {len(evaluation.outcomes)} messages ({shown})", markup=False
-    )
-    console.print()
-    rows = table("figure", "value", "95 % interval", "")
-    rows.columns[3].justify = "left"
-    for name, short, meaning in _ROWS:
-        value = found.values[name]
-        if value is not None:
-            times = 100 if name == "accuracy" else 1
-            interval = found.intervals.get(name)
-            between = "" if interval is None else " – ".join(_number(times * v) for v in interval)
-            rows.add_row(short, _number(times * value), between, meaning)
-    console.print(rows)
-    console.print()
-    names = _verdict_names(evaluation)
-    grid = table("actual", *(f"called {name}" for name in names))
-    counted = confusion(
-        [o.label for o in evaluation.outcomes],
-        [o.verdict for o in evaluation.outcomes],
-        evaluation.classes,
-    )
-    for name, row in zip(evaluation.classes, counted, strict=True):
-        grid.add_row(Text(name), *map(str, row))
-    console.print(grid)
-    if bins:
-        console.print()
-        _print_calibration(console, table, report)
-    if errors:
-        _print_mistakes(console.print, worst_mistakes(evaluation, errors))
+    n = len(evaluation.outcomes)
+    by_class = ", ".join(f"{name}: {count}" for name, count in counts.items())
+    return f"{evaluation.protocol}: {n} {'message' if n == 1 else 'messages'} ({by_class})"
 
 
-def _print_calibration(console: Any, table: Any, report: Report) -> None:
-    """Print what the probabilities said and what was true, and how the scores lie."""
-    rows = table("P(spam)", "messages", "said", "true")
-    for b in report.bins:
-        rows.add_row(
+def _table(style: box.Box | None, *columns: str, last_is_text: bool = False) -> Table:
+    """Return an empty table: words in its first column, numbers in the others."""
+    table = Table(box=style, pad_edge=False, header_style="bold")
+    for i, name in enumerate(columns):
+        is_text = i == 0 or (last_is_text and i == len(columns) - 1)
+        table.add_column(Text(name), justify="left" if is_text else "right", overflow="fold")
+    return table
+
+
+def _figures_table(style: box.Box | None, figures: Figures) -> Table:
+    table = _table(style, "metric", "value", "95 % interval", "", last_is_text=True)
+    for name, value, interval, meaning in figures.rows():
+        ends = "" if interval is None else " – ".join(_number(end) for end in interval)
+        table.add_row(name, _number(value), ends, meaning)
+    return table
+
+
+def _confusion_table(style: box.Box | None, confusion: Confusion) -> Table:
+    table = _table(style, "actual", *(f"called {name}" for name in confusion.verdicts))
+    for name, row in zip(confusion.classes, confusion.counts, strict=True):
+        table.add_row(Text(name), *map(str, row))
+    return table
+
+
+def _calibration_table(style: box.Box | None, bins: list[CalibrationBin]) -> Table:
+    table = _table(style, "P(spam)", "messages", "predicted", "observed")
+    for b in bins:
+        table.add_row(
             f"{b.low:.1f} to {b.high:.1f}",
             str(b.messages),
             f"{b.mean_probability:.4f}",
             f"{b.spam_share:.4f}",
         )
-    console.print(rows)
-    error = calibration_error(report.bins)
-    console.print(f"calibration error {error:.4f} (mean gap of said and true)", markup=False)
-    console.print()
-    rows = table("log-odds", "ham", "spam", "")
-    rows.columns[3].justify = "left"
-    for low, high, ham, spam in histogram(report.spam, report.log_odds):
-        bar = "h" * _bar_length(ham, report) + "S" * _bar_length(spam, report)
-        rows.add_row(f"{low:+.0f} to {high:+.0f}", str(ham), str(spam), bar)
-    console.print(rows)
+    return table
 
 
-def histogram(spam: Booleans, log_odds: Floats) -> list[tuple[float, float, int, int]]:
-    """Return (from, to, ham, spam) for each two nats of score; the ends take what is beyond."""
-    edges = np.arange(-14, 15, 2)
-    held = np.clip(log_odds, edges[0], edges[-1] - 1e-9)
-    ham, _ = np.histogram(held[~spam], edges)
-    spams, _ = np.histogram(held[spam], edges)
-    return [
-        (float(low), float(high), int(h), int(s))
-        for low, high, h, s in zip(edges[:-1], edges[1:], ham, spams, strict=True)
-    ]
+def _score_table(style: box.Box | None, messages: ScoredMessages) -> Table:
+    """Return the score distribution: a bar of h for ham and S for spam per range of log-odds."""
+    table = _table(style, "log-odds", "ham", "spam", "", last_is_text=True)
+    for low, high, ham, spam in score_distribution(messages.spam, messages.log_odds):
+        bar = "h" * _bar_length(ham, len(messages)) + "S" * _bar_length(spam, len(messages))
+        table.add_row(f"{low:+.0f} to {high:+.0f}", str(ham), str(spam), bar)
+    return table
 
 
-def _bar_length(count: int, report: Report) -> int:
-    """Return the length of a bar: in proportion, but never nothing for something."""
-    return -(-40 * count // max(1, len(report.spam)))
+def _bar_length(count: int, messages: int) -> int:
+    """Return the length of a bar, in proportion, and at least 1 unless the count is 0."""
+    return -(-_BAR_LENGTH * count // max(1, messages))
 
 
-def _print_mistakes(write: Any, mistakes: list[Outcome]) -> None:
-    write("\nworst mistakes" if mistakes else "\nno mistakes", markup=False)
+def _mistake_lines(mistakes: list[Outcome]) -> list[str]:
+    """Return the mistakes, each with its strongest words and their weights in nats."""
+    lines = ["\nworst mistakes" if mistakes else "\nno mistakes"]
     for outcome in mistakes:
         words = "  ".join(f"{word.token} {word.weight:+.2f}" for word in outcome.words)
-        write(
+        lines += [
             f"  {outcome.source}: {outcome.label} called {outcome.verdict},"
             f" probability {outcome.score.probability:.4f}",
-            markup=False,
-        )
-        write(f"    {words or '(no known word)'}", markup=False)
-
-
-def _verdict_names(evaluation: Evaluation) -> list[str]:
-    called = {o.verdict for o in evaluation.outcomes}
-    return [*evaluation.classes, *sorted(called - set(evaluation.classes))]
+            f"    {words or '(no known word)'}",
+        ]
+    return lines
 
 
 def _number(value: float) -> str:

@@ -4,22 +4,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest
 from sklearn.metrics import brier_score_loss, log_loss, matthews_corrcoef, roc_auc_score
 
+from nbspam.evaluation.intervals import wilson
 from nbspam.evaluation.metrics import (
     LOG_LOSS_FLOOR,
-    Bin,
-    calibration_bins,
-    calibration_error,
-    confusion,
+    METRICS,
+    Count,
     figures,
     lam_pct,
     matthews,
     one_minus_roca_pct,
     sm_pct_at_hm,
-    wilson,
+    verdict_rates,
 )
+from nbspam.evaluation.samples import Ranking, ScoredMessages, VerdictCounts, count_verdicts
 
 
 def close(expected):
@@ -45,7 +44,24 @@ def evaluations(draw):
 
 def computed(spam, log_odds, cut_off=0.0):
     probability = 1 / (1 + np.exp(-log_odds))
-    return figures(spam, log_odds, probability, log_odds > cut_off, 0.5)
+    called = log_odds > cut_off
+    return figures(ScoredMessages.of_two_classes(spam, log_odds, probability, called, 0.5))
+
+
+def ranked(spam, log_odds):
+    """Return the sample that holds each message once."""
+    probability = np.full(len(spam), 0.5)
+    called = np.zeros(len(spam), dtype=bool)
+    messages = ScoredMessages.of_two_classes(spam, log_odds, probability, called, 0.5)
+    return Ranking(messages).whole()
+
+
+def counts(tp, fp, fn, tn):
+    return VerdictCounts(tp + fp + fn + tn, tp + tn, tp, fp, fn, tn)
+
+
+def lam(fp, ham, fn, spam):
+    return lam_pct(counts(spam - fn, fp, fn, ham - fp))
 
 
 # Against scikit-learn
@@ -56,7 +72,7 @@ def computed(spam, log_odds, cut_off=0.0):
 def test_roca_is_scikit_learns(evaluation):
     spam, log_odds = evaluation
     expected = 100 * (1 - roc_auc_score(spam, log_odds))
-    assert close(expected) == one_minus_roca_pct(spam, log_odds)
+    assert close(expected) == one_minus_roca_pct(ranked(spam, log_odds))
 
 
 @settings(deadline=None, max_examples=25)
@@ -86,34 +102,34 @@ def test_counts_and_rates():
 
 def test_lam_is_the_logistic_average():
     # logit 0.1 + logit 0.5 = log(1/9): half of it is -log 3, and logit^-1(-log 3) = 1/4
-    assert lam_pct(10, 100, 50, 100) == close(25)
-    assert lam_pct(20, 100, 20, 100) == close(20)
+    assert lam(10, 100, 50, 100) == close(25)
+    assert lam(20, 100, 20, 100) == close(20)
 
 
 def test_lam_of_no_errors_counts_half_an_error():
     rate = 0.5 / 101
-    assert lam_pct(0, 100, 0, 100) == close(100 * rate)
+    assert lam(0, 100, 0, 100) == close(100 * rate)
 
 
 def test_lam_of_nothing_but_errors_counts_half_an_error_less():
-    assert lam_pct(100, 100, 100, 100) == close(100 * 100.5 / 101)
+    assert lam(100, 100, 100, 100) == close(100 * 100.5 / 101)
 
 
 def test_lam_of_one_rate_at_its_end():
     hm, sm = 0.5 / 11, 5.5 / 11
     expected = 1 / (1 + math.exp(-(math.log(hm / (1 - hm)) + math.log(sm / (1 - sm))) / 2))
-    assert lam_pct(0, 10, 5, 10) == close(100 * expected)
+    assert lam(0, 10, 5, 10) == close(100 * expected)
 
 
 def test_matthews_of_an_empty_margin_is_nothing():
-    assert matthews(5, 5, 0, 0) == 0
-    assert matthews(0, 0, 5, 5) == 0
-    assert matthews(5, 0, 0, 5) == 1
-    assert matthews(0, 5, 5, 0) == -1
+    assert matthews(counts(5, 5, 0, 0)) == 0
+    assert matthews(counts(0, 0, 5, 5)) == 0
+    assert matthews(counts(5, 0, 0, 5)) == 1
+    assert matthews(counts(0, 5, 5, 0)) == -1
 
 
 def test_matthews_of_many_messages_does_not_overflow():
-    assert matthews(10**9, 1, 1, 10**9) == close(1 - 2e-9)
+    assert matthews(counts(10**9, 1, 1, 10**9)) == close(1 - 2e-9)
 
 
 @pytest.mark.parametrize(
@@ -129,17 +145,17 @@ def test_matthews_of_many_messages_does_not_overflow():
     ],
 )
 def test_roca_counts_pairs_ranked_wrongly_and_ties_half(spam, log_odds, expected):
-    assert close(expected) == one_minus_roca_pct(booleans(*spam), floats(*log_odds))
+    assert close(expected) == one_minus_roca_pct(ranked(booleans(*spam), floats(*log_odds)))
 
 
 def test_sm_at_hm_of_few_ham_may_lose_none():
     spam = booleans(0, 0, 0, 1, 1, 1, 1)
-    assert sm_pct_at_hm(spam, floats(1, 2, 3, 0, 2, 4, 5)) == 50
+    assert sm_pct_at_hm(ranked(spam, floats(1, 2, 3, 0, 2, 4, 5))) == 50
 
 
 def test_sm_at_hm_counts_a_tie_with_the_last_ham_as_missed():
     spam = booleans(0, 0, 1, 1)
-    assert sm_pct_at_hm(spam, floats(1, 3, 3, 4)) == 50
+    assert sm_pct_at_hm(ranked(spam, floats(1, 3, 3, 4))) == 50
 
 
 def test_sm_at_hm_of_a_thousand_ham_may_lose_one():
@@ -147,17 +163,21 @@ def test_sm_at_hm_of_a_thousand_ham_may_lose_one():
     spam = floats(998.5, 998, 2000, 997)
     is_spam = np.concatenate([np.zeros(1000, bool), np.ones(4, bool)])
     # The ham at 999 may go; the cut-off is 998, which no ham exceeds but that one.
-    assert sm_pct_at_hm(is_spam, np.concatenate([ham, spam])) == 50
+    assert sm_pct_at_hm(ranked(is_spam, np.concatenate([ham, spam]))) == 50
 
 
 def test_sm_at_hm_of_999_ham_may_lose_none():
     is_spam = np.concatenate([np.zeros(999, bool), np.ones(2, bool)])
     log_odds = np.concatenate([np.zeros(998), floats(10, 5, 11)])
-    assert sm_pct_at_hm(is_spam, log_odds) == 50
+    assert sm_pct_at_hm(ranked(is_spam, log_odds)) == 50
 
 
 def test_a_sure_mistake_has_a_finite_log_loss():
-    found = figures(booleans(1, 0), floats(-9, -9), floats(0, 0), booleans(0, 0), 0.5)
+    found = figures(
+        ScoredMessages.of_two_classes(
+            booleans(1, 0), floats(-9, -9), floats(0, 0), booleans(0, 0), 0.5
+        )
+    )
     assert found.values["log_loss"] == pytest.approx(-math.log(LOG_LOSS_FLOOR) / 2)
     assert found.values["brier"] == 0.5
 
@@ -186,7 +206,7 @@ def test_no_ham():
 
 
 def test_no_message():
-    found = figures(booleans(), floats(), floats(), booleans(), 0.5)
+    found = computed(booleans(), floats())
     assert found.values["messages"] == 0
     assert found.values["accuracy"] is None
     assert found.values["log_loss"] is None
@@ -204,22 +224,6 @@ def test_infinite_log_odds():
 
 
 # Intervals
-
-
-@pytest.mark.parametrize("of", [1, 2, 7, 100, 4_000])
-def test_wilson_is_scipys(of):
-    for hits in sorted({0, 1, of // 3, of // 2, of - 1, of}):
-        expected = binomtest(hits, of).proportion_ci(confidence_level=0.95, method="wilson")
-        assert close((expected.low, expected.high)) == wilson(hits, of)
-
-
-def test_wilson_of_nothing_is_nothing():
-    assert wilson(0, 0) is None
-
-
-def test_wilson_holds_its_ends():
-    assert wilson(0, 10)[0] == 0
-    assert wilson(10, 10)[1] == 1
 
 
 def random_evaluation():
@@ -279,59 +283,84 @@ def test_json_of_undefined_figures_is_null():
     assert found["mcc_ci"] is None
 
 
-# Confusion
+# The table
 
 
-def test_confusion_has_a_row_for_each_class_and_a_column_for_each_verdict():
-    actual = ["ham", "spam", "spam", "ham", "spam"]
-    called = ["ham", "spam", "unsure", "spam", "ham"]
-    assert confusion(actual, called, ("ham", "spam")) == [[1, 1, 0], [1, 1, 1]]
+def test_keys_and_names_are_unique():
+    keys = [metric.key for metric in METRICS]
+    names = [metric.line.name for metric in METRICS if metric.line]
+    assert len(set(keys)) == len(keys)
+    assert len(set(names)) == len(names)
 
 
-def test_confusion_of_no_messages():
-    assert confusion([], [], ("a", "b")) == [[0, 0], [0, 0]]
-
-
-# Calibration
-
-
-def test_bins_say_what_was_said_and_what_was_true():
-    spam = booleans(0, 1, 0, 1, 1)
-    probability = floats(0.02, 0.08, 0.55, 0.95, 1)
-    assert calibration_bins(spam, probability) == [
-        Bin(0, 0.1, 2, close(0.05), 0.5),
-        Bin(0.5, 0.6, 1, close(0.55), 0),
-        Bin(0.9, 1, 2, close(0.975), 1),
+def test_the_figures_are_those_of_the_table_in_its_order():
+    found = computed(*random_evaluation())
+    assert list(found.values) == [metric.key for metric in METRICS]
+    assert list(found.intervals) == [
+        metric.key for metric in METRICS if not isinstance(metric.computation, Count)
     ]
 
 
-def test_the_edges_belong_to_the_bin_above_and_one_to_the_last():
-    bins = calibration_bins(booleans(0, 0, 0), floats(0, 0.5, 1))
-    assert [(b.low, b.messages) for b in bins] == [(0, 1), (0.5, 1), (0.9, 1)]
+def test_rows_are_the_figures_that_have_a_line_and_a_value():
+    found = computed(*random_evaluation())
+    rows = {row.name: row for row in found.rows()}
+    assert list(rows) == [metric.line.name for metric in METRICS if metric.line]
+    assert rows["accuracy%"].value == 100 * found.values["accuracy"]
+    assert rows["accuracy%"].interval == tuple(100 * end for end in found.intervals["accuracy"])
+    assert rows["MCC"].value == found.values["mcc"]
+    without_ham = computed(booleans(1, 1, 1), floats(1, 2, -1))
+    assert [row.name for row in without_ham.rows()] == ["accuracy%", "SC%", "log-loss", "Brier"]
 
 
-@given(evaluations())
-def test_bins_hold_each_message_once_and_the_truth_of_all(evaluation):
-    spam, log_odds = evaluation
-    probability = 1 / (1 + np.exp(-log_odds))
-    bins = calibration_bins(spam, probability)
-    assert len(spam) == sum(b.messages for b in bins)
-    assert close(spam.sum()) == sum(b.messages * b.spam_share for b in bins)
-    assert close(probability.sum()) == sum(b.messages * b.mean_probability for b in bins)
-    for b in bins:
-        assert b.low - 1e-9 <= b.mean_probability <= b.high + 1e-9
-    assert 0 <= calibration_error(bins) <= 1
+def test_a_resample_is_the_same_metric_of_repeated_messages():
+    """Draw messages, repeat them as drawn, and compute the metric of those by themselves."""
+    spam, log_odds = random_evaluation()
+    order = np.argsort(log_odds, kind="stable")
+    spam, log_odds = spam[order], log_odds[order]
+    messages = ScoredMessages.of_two_classes(
+        spam, log_odds, 1 / (1 + np.exp(-log_odds)), log_odds > 0, 0.5
+    )
+    random = np.random.default_rng(0)
+    of_spam, of_ham = np.flatnonzero(spam), np.flatnonzero(~spam)
+    for sample in Ranking(messages).draw(20):
+        rows = np.concatenate(
+            [of[random.integers(len(of), size=len(of))] for of in (of_spam, of_ham)]
+        )
+        repeated = computed(spam[rows], log_odds[rows]).values
+        assert one_minus_roca_pct(sample) == repeated["one_minus_roca_pct"]
+        assert sm_pct_at_hm(sample) == repeated["sm_pct_at_hm_0_1"]
+        assert matthews(sample.counts) == repeated["mcc"]
+        assert lam_pct(sample.counts) == repeated["lam_pct"]
 
 
-def test_the_calibration_error_is_the_mean_gap():
-    bins = [Bin(0, 0.1, 30, 0.05, 0.15), Bin(0.9, 1, 10, 0.95, 0.75)]
-    assert calibration_error(bins) == close((30 * 0.1 + 10 * 0.2) / 40)
-    assert calibration_error([]) == 0
+# From verdicts alone
 
 
-def test_true_probabilities_have_a_small_calibration_error():
-    chance = np.random.default_rng(0)
-    probability = chance.random(20_000)
-    spam = chance.random(20_000) < probability
-    assert calibration_error(calibration_bins(spam, probability)) < 0.015
-    assert calibration_error(calibration_bins(~spam, probability)) > 0.3
+def test_verdict_rates_are_the_figures_of_the_same_verdicts():
+    spam, log_odds = random_evaluation()
+    names = np.array(["ham", "spam"])
+    labels, verdicts = names[spam.astype(int)], names[(log_odds > 0).astype(int)]
+    rates = verdict_rates(count_verdicts(zip(labels, verdicts, strict=True), "spam"))
+    whole = computed(spam, log_odds).by_key
+    assert rates.by_key == {key: whole[key] for key in ("accuracy", "sc_pct", "bh_pct")}
+    assert list(rates.as_json()) == [
+        *("accuracy", "accuracy_ci", "sc_pct", "sc_pct_ci", "bh_pct", "bh_pct_ci")
+    ]
+    assert [row.meaning for row in rates.rows()] == [
+        *("correct verdicts", "spam caught", "ham blocked")
+    ]
+
+
+def test_verdicts_of_many_classes_are_counted_against_the_rest():
+    pairs = [("a", "a"), ("a", "b"), ("b", "a"), ("spam", "spam"), ("b", "spam"), ("spam", "a")]
+    assert count_verdicts(pairs, "spam") == VerdictCounts(6, right=2, tp=1, fp=1, fn=1, tn=3)
+
+
+def test_without_a_class_called_spam_the_accuracy_alone_is_defined():
+    rates = verdict_rates(count_verdicts([("a", "a"), ("b", "c")], None))
+    assert rates.values == {"accuracy": 0.5, "sc_pct": None, "bh_pct": None}
+    assert rates.as_json()["bh_pct_ci"] is None
+
+
+def test_no_verdicts_have_no_rates():
+    assert set(verdict_rates(count_verdicts([], "spam")).values.values()) == {None}

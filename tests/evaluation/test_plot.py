@@ -8,17 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_curve
 
+from nbspam.bayes.posterior import IMPOSSIBLE
 from nbspam.errors import OptionError
 from nbspam.evaluation import plot
 from nbspam.evaluation.protocols import Evaluation, Outcome
-from nbspam.evaluation.report import compute
-from nbspam.scoring.classifier import IMPOSSIBLE, Score
+from nbspam.evaluation.results import compute
+from nbspam.scoring.classifier import Score
 from nbspam.scoring.verdict import CutOffs
 
 MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml"}
 
 
-def report_of(spam, log_odds):
+def results_of(spam, log_odds):
     outcomes = []
     for label, z in zip(spam, log_odds, strict=True):
         p = 1 / (1 + math.exp(-max(-700, min(700, z))))
@@ -34,8 +35,9 @@ def test_png_and_svg_can_be_drawn(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["a", "a.pdf", "a.jpg", "png", "a.png.gz", ".svg"])
 def test_other_kinds_of_file_are_refused(tmp_path, name):
-    with pytest.raises(OptionError, match="--plot") as error:
+    with pytest.raises(OptionError, match=r"a plot is a PNG or SVG file") as error:
         plot.check_plot(tmp_path / name)
+    assert str(error.value).startswith(f"{tmp_path / name}: ")
     assert ".png or .svg" in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -56,8 +58,8 @@ def test_without_matplotlib_the_remedy_is_told(tmp_path, monkeypatch):
     assert "\n" not in str(error.value)
 
 
-def assert_drawn(report, path):
-    plot.draw(report, path)
+def assert_drawn(results, path):
+    plot.draw(results, path)
     written = path.read_bytes()
     assert written.startswith(MAGIC[path.suffix])
     assert len(written) > 5_000
@@ -67,7 +69,7 @@ def assert_drawn(report, path):
 def test_a_picture_is_drawn(tmp_path, suffix):
     chance = np.random.default_rng(0)
     spam = chance.random(200) < 0.4
-    assert_drawn(report_of(spam, chance.normal(size=200) + 2 * spam), tmp_path / f"a{suffix}")
+    assert_drawn(results_of(spam, chance.normal(size=200) + 2 * spam), tmp_path / f"a{suffix}")
 
 
 @pytest.mark.parametrize(
@@ -83,12 +85,20 @@ def test_a_picture_is_drawn(tmp_path, suffix):
     ids=["perfect", "worst", "spam alone", "ham alone", "ties", "impossible"],
 )
 def test_pictures_of_odd_evaluations_are_drawn(tmp_path, spam, log_odds):
-    assert_drawn(report_of(spam, log_odds), tmp_path / "a.svg")
+    assert_drawn(results_of(spam, log_odds), tmp_path / "a.svg")
+
+
+def test_classes_without_spam_are_refused(tmp_path):
+    outcomes = [Outcome("x", "a", Score(0.0, 0.5, (0.4, 0.3, 0.3)), "a", ())]
+    results = compute(Evaluation("a test", ("a", "b", "c"), None, outcomes), CutOffs())
+    with pytest.raises(OptionError, match="a plot needs a class called spam; say which"):
+        plot.draw(results, tmp_path / "a.png")
+    assert not (tmp_path / "a.png").exists()
 
 
 def test_a_picture_that_cannot_be_written_is_an_error_of_the_system(tmp_path):
     with pytest.raises(OSError, match="No such file"):
-        plot.draw(report_of([True, False], [1, -1]), tmp_path / "no" / "a.png")
+        plot.draw(results_of([True, False], [1, -1]), tmp_path / "no" / "a.png")
 
 
 @settings(deadline=None, max_examples=30)
@@ -96,7 +106,7 @@ def test_a_picture_that_cannot_be_written_is_an_error_of_the_system(tmp_path):
 def test_points_of_the_roc_curve_are_scikit_learns(messages):
     messages = [*messages, (True, 0), (False, 1)]
     spam, log_odds = (np.array(column) for column in zip(*messages, strict=True))
-    ham_lost, spam_missed = plot.roc_points(report_of(spam, log_odds))
+    ham_lost, spam_missed = plot.roc_points(results_of(spam, log_odds).messages)
     false, true, _ = roc_curve(spam, log_odds, drop_intermediate=False)
     np.testing.assert_allclose(ham_lost, 100 * false[1:], atol=1e-9)
     np.testing.assert_allclose(spam_missed, 100 - 100 * true[1:], atol=1e-9)

@@ -1,0 +1,48 @@
+"""The results of an evaluation as JSON, and each prediction as JSON."""
+
+import json
+
+from nbspam.evaluation.bins import calibration_error
+from nbspam.evaluation.protocols import Outcome, worst_mistakes
+from nbspam.evaluation.results import Confusion, Results
+from nbspam.labels import UNSURE
+from nbspam.scoring.verdict import fields
+
+
+def as_json(results: Results, skipped: int, errors: int) -> str:
+    """Return the results as one JSON object.
+
+    skipped: how many messages could not be read.
+    errors: how many of the worst mistakes to list; 0 leaves the key out.
+    """
+    evaluation, bins = results.evaluation, results.bins
+    report: dict[str, object] = {
+        "protocol": evaluation.protocol,
+        **results.figures.as_json(),
+        "unsure": sum(o.verdict == UNSURE for o in evaluation.outcomes),
+        "skipped": skipped,
+        "calibration_error": calibration_error(bins) if bins else None,
+        "calibration": [b._asdict() for b in bins],
+        "classes": list(evaluation.classes),
+        "confusion": _confusion_json(results.confusion),
+    }
+    if errors:
+        report["errors"] = [
+            prediction(o, evaluation.classes) | {"words": [w._asdict() for w in o.words]}
+            for o in worst_mistakes(evaluation, errors)
+        ]
+    return json.dumps(report, indent=1)
+
+
+def prediction(outcome: Outcome, classes: tuple[str, ...]) -> dict[str, object]:
+    """Return the JSON object of one message: its source, its label, and what classify prints."""
+    scored = fields(classes, outcome.verdict, outcome.score)
+    return {"source": outcome.source, "label": outcome.label, **scored}
+
+
+def _confusion_json(confusion: Confusion) -> dict[str, dict[str, int]]:
+    """Return class -> verdict -> messages."""
+    return {
+        name: dict(zip(confusion.verdicts, row, strict=True))
+        for name, row in zip(confusion.classes, confusion.counts, strict=True)
+    }

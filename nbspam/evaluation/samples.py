@@ -1,0 +1,160 @@
+"""What metrics are computed from: scored messages, their verdict counts, and samples of them.
+
+Spam is the positive class throughout.  A metric that needs a bootstrap is a function of a `Sample`.
+The sample that holds each message once gives its value; samples drawn with replacement give its
+interval.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nbspam.bayes.matrix import Floats, Integers
+
+Booleans = NDArray[np.bool_]
+
+
+class VerdictCounts(NamedTuple):
+    """How many messages got which verdict; those of spam are 0 where no class is called spam."""
+
+    messages: int
+    right: int  # over all classes
+    tp: int  # spam called spam
+    fp: int  # ham (any other class) called spam
+    fn: int
+    tn: int
+
+    @property
+    def spam(self) -> int:
+        """How many messages are spam."""
+        return self.tp + self.fn
+
+    @property
+    def ham(self) -> int:
+        """How many messages are of another class."""
+        return self.fp + self.tn
+
+
+def count_verdicts(pairs: Iterable[tuple[str, str]], positive: str | None) -> VerdictCounts:
+    """Return the counts of (label, verdict) pairs.
+
+    positive: the class that is spam; None if there is none.
+    """
+    messages = right = 0
+    cells = {(is_spam, called): 0 for is_spam in (True, False) for called in (True, False)}
+    for label, verdict in pairs:
+        messages += 1
+        right += label == verdict
+        if positive is not None:
+            cells[label == positive, verdict == positive] += 1
+    return VerdictCounts(
+        messages,
+        right,
+        tp=cells[True, True],
+        fp=cells[False, True],
+        fn=cells[True, False],
+        tn=cells[False, False],
+    )
+
+
+@dataclass(frozen=True)
+class ScoredMessages:
+    """The messages of an evaluation, with their scores and verdicts; all arrays are (n,)."""
+
+    spam: Booleans  # what each message is
+    log_odds: Floats  # of spam; only their order counts, so any unit will do
+    probability: Floats  # P(spam)
+    called_spam: Booleans  # a message that is not called spam is delivered
+    threshold: float  # the probability above which a message was called spam; reported, not used
+    right: Booleans  # whether the verdict is right, over all classes
+    own_probability: Floats  # P(the class that the message is of)
+    has_spam_class: bool = True  # without one, only metrics of any classes are defined
+
+    @classmethod
+    def of_two_classes(
+        cls,
+        spam: Booleans,
+        log_odds: Floats,
+        probability: Floats,
+        called_spam: Booleans,
+        threshold: float,
+    ) -> "ScoredMessages":
+        """Return messages of spam and ham; whatever is not called spam is called ham."""
+        right = called_spam == spam
+        own = np.where(spam, probability, 1 - probability)
+        return cls(spam, log_odds, probability, called_spam, threshold, right, own)
+
+    def __len__(self) -> int:
+        return len(self.spam)
+
+    @cached_property
+    def counts(self) -> VerdictCounts:
+        """How many got which verdict."""
+        n, n_spam = len(self.spam), int(self.spam.sum())
+        tp = int((self.called_spam & self.spam).sum())
+        fp = int((self.called_spam & ~self.spam).sum())
+        return VerdictCounts(n, int(self.right.sum()), tp, fp, n_spam - tp, n - n_spam - fp)
+
+
+class Sample(NamedTuple):
+    """Messages of both classes: how many got which verdict, and how many got which score.
+
+    The distinct scores are those of the whole evaluation, lowest first; a resample may have no
+    message at some of them.
+    """
+
+    counts: VerdictCounts
+    spam_at: Integers  # (n_scores,), spam with each score
+    ham_at: Integers  # (n_scores,), ham with each score
+
+
+class _Ranked(NamedTuple):
+    """The messages of one class, lowest score first."""
+
+    scores: Integers  # (n,), the index of each message's score among the distinct scores
+    called_spam: Booleans  # (n,)
+
+
+class Ranking:
+    """Scored messages of both classes in the order of their scores, to draw samples from."""
+
+    def __init__(self, messages: ScoredMessages) -> None:
+        order = np.argsort(messages.log_odds, kind="stable")
+        log_odds, spam = messages.log_odds[order], messages.spam[order]
+        called = messages.called_spam[order]
+        score = np.concatenate([[0], np.cumsum(log_odds[1:] != log_odds[:-1])])
+        self._spam = _Ranked(score[spam], called[spam])
+        self._ham = _Ranked(score[~spam], called[~spam])
+        self._n_scores = int(score[-1]) + 1
+
+    def whole(self) -> Sample:
+        """Return the sample that holds each message once."""
+        return self._sample(np.arange(len(self._spam.scores)), np.arange(len(self._ham.scores)))
+
+    def draw(self, times: int) -> Iterator[Sample]:
+        """Yield samples drawn with replacement.
+
+        Each class is resampled by itself (whoever made the evaluation chose the mix), with a fixed
+        seed, so that the same scores give the same report.
+        """
+        random = np.random.default_rng(0)
+        n_spam, n_ham = len(self._spam.scores), len(self._ham.scores)
+        for _ in range(times):
+            spam_rows = random.integers(n_spam, size=n_spam)
+            yield self._sample(spam_rows, random.integers(n_ham, size=n_ham))
+
+    def _sample(self, spam_rows: Integers, ham_rows: Integers) -> Sample:
+        """Return the sample of these messages, given by their places in their class."""
+        n_spam, n_ham = len(spam_rows), len(ham_rows)
+        tp = int(np.count_nonzero(self._spam.called_spam[spam_rows]))
+        fp = int(np.count_nonzero(self._ham.called_spam[ham_rows]))
+        tn = n_ham - fp
+        return Sample(
+            VerdictCounts(n_spam + n_ham, tp + tn, tp, fp, n_spam - tp, tn),
+            np.bincount(self._spam.scores[spam_rows], minlength=self._n_scores),
+            np.bincount(self._ham.scores[ham_rows], minlength=self._n_scores),
+        )

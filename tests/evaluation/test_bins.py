@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbspam.evaluation.bins import (
+    CalibrationBin,
+    calibration_bins,
+    calibration_error,
+    score_distribution,
+)
+
+
+def close(expected):
+    return pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def booleans(*values):
+    return np.array(values, dtype=bool)
+
+
+def floats(*values):
+    return np.array(values, dtype=float)
+
+
+@st.composite
+def evaluations(draw):
+    """Draw what each message is and its log-odds, with ties; both classes are there."""
+    spam = [*draw(st.lists(st.booleans(), max_size=30)), True, False]
+    scores = draw(st.lists(st.integers(-4, 4), min_size=len(spam), max_size=len(spam)))
+    return np.array(spam), np.array(scores) / 2
+
+
+# Calibration
+
+
+def test_bins_have_the_predicted_and_the_observed_share():
+    spam = booleans(0, 1, 0, 1, 1)
+    probability = floats(0.02, 0.08, 0.55, 0.95, 1)
+    assert calibration_bins(spam, probability) == [
+        CalibrationBin(0, 0.1, 2, close(0.05), 0.5),
+        CalibrationBin(0.5, 0.6, 1, close(0.55), 0),
+        CalibrationBin(0.9, 1, 2, close(0.975), 1),
+    ]
+
+
+def test_the_edges_belong_to_the_bin_above_and_one_to_the_last():
+    bins = calibration_bins(booleans(0, 0, 0), floats(0, 0.5, 1))
+    assert [(b.low, b.messages) for b in bins] == [(0, 1), (0.5, 1), (0.9, 1)]
+
+
+@given(evaluations())
+def test_bins_hold_each_message_once_and_the_labels_of_all(evaluation):
+    spam, log_odds = evaluation
+    probability = 1 / (1 + np.exp(-log_odds))
+    bins = calibration_bins(spam, probability)
+    assert len(spam) == sum(b.messages for b in bins)
+    assert close(spam.sum()) == sum(b.messages * b.spam_share for b in bins)
+    assert close(probability.sum()) == sum(b.messages * b.mean_probability for b in bins)
+    for b in bins:
+        assert b.low - 1e-9 <= b.mean_probability <= b.high + 1e-9
+    assert 0 <= calibration_error(bins) <= 1
+
+
+def test_the_calibration_error_is_the_mean_gap():
+    bins = [CalibrationBin(0, 0.1, 30, 0.05, 0.15), CalibrationBin(0.9, 1, 10, 0.95, 0.75)]
+    assert calibration_error(bins) == close((30 * 0.1 + 10 * 0.2) / 40)
+    assert calibration_error([]) == 0
+
+
+def test_true_probabilities_have_a_small_calibration_error():
+    chance = np.random.default_rng(0)
+    probability = chance.random(20_000)
+    spam = chance.random(20_000) < probability
+    assert calibration_error(calibration_bins(spam, probability)) < 0.015
+    assert calibration_error(calibration_bins(~spam, probability)) > 0.3
+
+
+# The score distribution
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.floats(-1e9, 1e9) | st.integers(-20, 20)), min_size=1))
+def test_the_histogram_counts_everything(messages):
+    spam = np.array([s for s, _ in messages])
+    log_odds = np.array([z for _, z in messages], dtype=float)
+    found = score_distribution(spam, log_odds)
+    assert sum(h for _, _, h, _ in found) == (~spam).sum()
+    assert sum(s for _, _, _, s in found) == spam.sum()
+    for low, high, ham, spams in found[1:-1]:
+        inside = (log_odds >= low) & (log_odds < high)
+        assert (ham, spams) == ((inside & ~spam).sum(), (inside & spam).sum())
+
+
+def test_the_histograms_ends_take_what_is_beyond():
+    found = score_distribution(np.array([True, False]), np.array([1e9, -1e9]))
+    assert found[0][2:] == (1, 0)
+    assert found[-1][2:] == (0, 1)
+    assert [row[1] for row in found[:-1]] == [row[0] for row in found[1:]]

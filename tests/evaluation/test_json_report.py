@@ -1,0 +1,76 @@
+import json
+import math
+
+import pytest
+from outcomes import THREE, TWO
+
+from nbspam.evaluation import json_report
+from nbspam.evaluation.json_report import prediction
+from nbspam.evaluation.results import compute
+from nbspam.scoring.verdict import CutOffs
+
+
+def as_json(evaluation, skipped=0, errors=0):
+    return json.loads(json_report.as_json(compute(evaluation, CutOffs()), skipped, errors))
+
+
+def test_json_has_the_promised_fields():
+    found = as_json(TWO, skipped=3)
+    promised = (
+        "messages spam ham threshold accuracy mcc sc_pct bh_pct sm_pct hm_pct lam_pct"
+        " one_minus_roca_pct sm_pct_at_hm_0_1 log_loss brier tp fp fn tn"
+    )
+    assert set(promised.split()) <= found.keys()
+    assert found["skipped"] == 3
+    assert found["unsure"] == 1
+    assert found["confusion"] == {
+        "ham": {"ham": 1, "spam": 1, "unsure": 0},
+        "spam": {"ham": 0, "spam": 1, "unsure": 1},
+    }
+
+
+def test_json_has_the_worst_mistakes_when_asked():
+    assert "errors" not in as_json(TWO)
+    (worst,) = as_json(TWO, errors=1)["errors"]
+    assert (worst["label"], worst["verdict"], worst["probability"]) == ("ham", "spam", 0.8)
+    assert worst["words"][0]["token"] == "prize"
+
+
+def test_json_of_the_figures_that_have_none_is_null():
+    found = as_json(THREE)
+    assert found["mcc"] is None
+    assert found["accuracy"] == 0.5
+
+
+def test_a_prediction_is_what_classify_prints_and_the_label():
+    assert prediction(TWO.outcomes[3], TWO.classes) == {
+        "source": "file:4",
+        "label": "spam",
+        "verdict": "unsure",
+        "probability": 0.6,
+        "log_odds": pytest.approx(math.log(1.5)),
+    }
+
+
+def test_a_prediction_of_three_classes_has_the_probability_of_each():
+    found = prediction(THREE.outcomes[0], THREE.classes)
+    assert found["probabilities"] == {"a": 0.5, "b": 0.3, "c": 0.2}
+
+
+def test_json_has_the_calibration():
+    found = as_json(TWO)
+    assert [b["messages"] for b in found["calibration"]] == [1, 1, 1, 1]
+    assert found["calibration"][0] == {
+        "low": 0.1,
+        "high": 0.2,
+        "messages": 1,
+        "mean_probability": 0.1,
+        "spam_share": 0.0,
+    }
+    assert found["calibration_error"] == pytest.approx((0.1 + 0.8 + 0.1 + 0.4) / 4)
+
+
+def test_without_a_positive_class_there_is_no_calibration():
+    found = as_json(THREE)
+    assert (found["calibration"], found["calibration_error"]) == ([], None)
+    assert compute(THREE, CutOffs()).bins == []

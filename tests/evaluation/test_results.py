@@ -1,0 +1,78 @@
+import math
+
+import pytest
+from outcomes import THREE, TWO, outcome
+
+from nbspam.evaluation.protocols import Evaluation
+from nbspam.evaluation.results import compute, confusion
+from nbspam.scoring.verdict import CutOffs
+
+
+def test_figures_are_those_of_the_outcomes():
+    values = compute(TWO, CutOffs(0.7, 0.3)).figures.values
+    assert [values[n] for n in ("tp", "fp", "fn", "tn")] == [1, 1, 1, 1]
+    assert values["threshold"] == 0.7
+    assert values["brier"] == pytest.approx((0.01 + 0.64 + 0.01 + 0.16) / 4)
+    assert values["one_minus_roca_pct"] == pytest.approx(25)
+
+
+def test_accuracy_of_three_classes_is_over_all_of_them():
+    values = compute(THREE, CutOffs()).figures.values
+    assert values["accuracy"] == 0.5
+    assert values["log_loss"] == pytest.approx(-(math.log(0.5) + math.log(0.2)) / 2)
+
+
+def test_figures_of_spam_have_no_meaning_without_a_class_called_so():
+    values = compute(THREE, CutOffs()).figures.values
+    assert values["messages"] == 2
+    assert values["sc_pct"] is None
+    assert values["tp"] is None
+
+
+def test_three_classes_with_spam_have_its_figures_against_the_rest():
+    evaluation = Evaluation(
+        "a test",
+        ("ham", "promo", "spam"),
+        "spam",
+        [
+            outcome("ham", "promo", 0.3, 0.6, 0.1),
+            outcome("spam", "spam", 0.1, 0.1, 0.8),
+            outcome("promo", "spam", 0.1, 0.3, 0.6),
+        ],
+    )
+    values = compute(evaluation, CutOffs()).figures.values
+    assert [values[n] for n in ("tp", "fp", "fn", "tn")] == [1, 1, 0, 1]
+    assert values["accuracy"] == pytest.approx(1 / 3)
+
+
+def test_the_figures_behind_the_report_are_kept():
+    found = compute(TWO, CutOffs())
+    assert found.evaluation is TWO
+    messages = found.messages
+    assert messages.spam.tolist() == [False, False, True, True]
+    assert messages.probability.tolist() == [0.1, 0.8, 0.9, 0.6]
+    assert messages.log_odds.tolist() == [o.score.log_odds for o in TWO.outcomes]
+
+
+def test_an_unsure_message_of_two_classes_is_delivered_and_of_three_is_wrong():
+    two = compute(TWO, CutOffs()).figures.values
+    assert two["accuracy"] == 0.5  # the spam that is unsure counts as a spam delivered
+    three = Evaluation(
+        "a test", ("a", "b", "spam"), "spam", [outcome("a", "unsure", 0.3, 0.3, 0.4)]
+    )
+    assert compute(three, CutOffs()).figures.values["accuracy"] == 0
+
+
+# Confusion
+
+
+def test_confusion_has_a_row_for_each_class_and_a_column_for_each_verdict():
+    actual = ["ham", "spam", "spam", "ham", "spam"]
+    called = ["ham", "spam", "unsure", "spam", "ham"]
+    found = confusion(actual, called, ("ham", "spam"))
+    assert found.verdicts == ("ham", "spam", "unsure")
+    assert found.counts == [[1, 1, 0], [1, 1, 1]]
+
+
+def test_confusion_of_no_messages():
+    assert confusion([], [], ("a", "b")).counts == [[0, 0], [0, 0]]
