@@ -51,7 +51,7 @@ class Remedy(Enum):
     GIVE_OUTSIDE_LABEL = "give it with a label of its own"
     LEAVE_OUT_STRICT = "fix it, or read without strict to skip it"
     NAME_SPAM_LABEL = "say which class is spam"
-    NAME_HAM = "teach it messages labelled ham"
+    NAME_CLASS = "learn it under the name of its class"
     TRAIN_ANEW = "correct the label, or train a new model"
     UPDATE_OR_REPLACE = "update it or replace it"
     REPLACE_OUTPUT = "replace it, or name another file"

@@ -35,7 +35,7 @@ REMEDIES = {
     Remedy.GIVE_OUTSIDE_LABEL: "give it with --spam or --ham",
     Remedy.LEAVE_OUT_STRICT: "fix it, or leave out --strict to skip it",
     Remedy.NAME_SPAM_LABEL: "name the spam class with --spam-label when training",
-    Remedy.NAME_HAM: "teach it with nbspam train --update --label NAME=SOURCE",
+    Remedy.NAME_CLASS: "learn it with nbspam train --update --label NAME=SOURCE",
     Remedy.TRAIN_ANEW: "correct the label, or train a new model with --replace",
     Remedy.UPDATE_OR_REPLACE: "add --update to add to it, or --replace to overwrite it",
     Remedy.REPLACE_OUTPUT: "add --replace to overwrite it, or name another file",

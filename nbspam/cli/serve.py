@@ -3,7 +3,7 @@
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -16,22 +16,45 @@ from nbspam.cli.options import (
 )
 from nbspam.errors import OptionError
 from nbspam.serving.current import CurrentModel
-from nbspam.serving.server import Limits, Server, serve
-from nbspam.serving.sockets import name_of, passed_by_systemd, tcp_sockets, unix_socket
-from nbspam.serving.tell import Learner, obey
+from nbspam.serving.limits import Limits
+from nbspam.serving.server import Server, serve
+from nbspam.serving.sockets import name_of, tcp_sockets, unix_socket
+from nbspam.serving.systemd import passed_sockets
+from nbspam.serving.tell import LearnQueue, apply_requests
 
 _DEFAULTS = Limits()
 
 
+class ServeOptions(NamedTuple):
+    """The command's options, named as click names them."""
+
+    socket: Path | None
+    socket_mode: int
+    listen: str | None  # HOST:PORT
+    allow_any_address: bool
+    model: Path
+    tell: bool
+    x_spam: bool
+    spam_cutoff: float | None
+    ham_cutoff: float | None
+    ham_cost: float | None
+    max_size: int
+    timeout: float
+    connections: int
+    verbose: bool
+    quiet: bool
+
+
 def _mode(ctx: click.Context, param: click.Parameter, value: str) -> int:
-    """Take a file mode as chmod does."""
+    """Return a file mode given in octal, as for chmod."""
     try:
         mode = int(value, 8)
     except ValueError:
         mode = -1
     if not 0 <= mode <= 0o777:
         raise OptionError(
-            f"--socket-mode {value!r} is no mode; 0600 is yours alone, 0660 a group's"
+            f"--socket-mode {value!r} is not a file mode; 0600 is for the owner only, 0660 for the"
+            " group too"
         )
     return mode
 
@@ -39,7 +62,6 @@ def _mode(ctx: click.Context, param: click.Parameter, value: str) -> int:
 @click.command("serve")
 @click.option(
     "--socket",
-    "path",
     type=click.Path(path_type=Path),
     metavar="PATH",
     help="Listen on a Unix socket.",
@@ -50,23 +72,20 @@ def _mode(ctx: click.Context, param: click.Parameter, value: str) -> int:
     default="0600",
     show_default=True,
     metavar="MODE",
-    help="Who may use that socket; 0660 adds its group.",
+    help="File mode of that socket; 0660 lets its group connect.",
 )
-@click.option(
-    "--listen", "place", metavar="HOST:PORT", help="Listen on TCP; spamc's own port is 783."
-)
+@click.option("--listen", metavar="HOST:PORT", help="Listen on TCP; spamc's default port is 783.")
 @click.option(
     "--allow-any-address",
-    "any_address",
     is_flag=True,
-    help="Let --listen take an address that other machines can reach.",
+    help="Let --listen take an address that other machines can connect to.",
 )
 @model_option
 @click.option("--tell", is_flag=True, help="Let clients teach the model (spamc -L).")
 @click.option(
     "--x-spam",
     is_flag=True,
-    help="Write X-Spam-Flag, X-Spam-Level and X-Spam-Status too, for recipes that look for them.",
+    help="Also write X-Spam-Flag, X-Spam-Level and X-Spam-Status, for recipes that look for them.",
 )
 @cut_off_options
 @click.option(
@@ -80,10 +99,10 @@ def _mode(ctx: click.Context, param: click.Parameter, value: str) -> int:
 @click.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),
-    default=_DEFAULTS.seconds,
+    default=_DEFAULTS.timeout,
     show_default=True,
     metavar="SECONDS",
-    help="How long a client may take to send its request, and to take the reply.",
+    help="Time for a client to send its request, and again to read the reply.",
 )
 @click.option(
     "--connections",
@@ -91,21 +110,19 @@ def _mode(ctx: click.Context, param: click.Parameter, value: str) -> int:
     default=_DEFAULTS.connections,
     show_default=True,
     metavar="N",
-    help="How many clients are let in at a time; more have to wait.",
+    help="Serve at most N clients at a time; others wait.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Write a line for each request.")
+@click.option("-v", "--verbose", is_flag=True, help="Log each request.")
 @quiet_option
-def command(
-    path: Path | None, place: str | None, model: Path, quiet: bool, verbose: bool, **options: Any
-) -> None:
-    """Answer SpamAssassin's spamc, so that all that calls it works with nbspam.
+def command(**values: Any) -> None:
+    """Serve SpamAssassin's spamc, so that every program that calls it works with nbspam.
 
-    It listens on a Unix socket, on TCP, or on the sockets that systemd passes, and speaks the
-    protocol of spamd: CHECK, SYMBOLS, REPORT, REPORT_IFSPAM, PROCESS, HEADERS, TELL, PING and SKIP.
-    Scores are on SpamAssassin's scale: spam from 5.0 on, a point for each nat of log-odds.
+    It listens on a Unix socket, on TCP, or on the sockets that systemd passes, and speaks the spamd
+    protocol: CHECK, SYMBOLS, REPORT, REPORT_IFSPAM, PROCESS, HEADERS, TELL, PING and SKIP.  Scores
+    are on SpamAssassin's scale: 5.0 or more is spam, and a point is a nat of log-odds.
 
-    The model stays open, and is opened anew when its file is replaced.  SIGTERM and SIGINT end the
-    server once the requests at hand are answered.
+    The model stays open, and is reopened when its file is replaced.  SIGTERM and SIGINT stop the
+    server once the current requests are answered.
 
     \b
     Examples:
@@ -114,33 +131,38 @@ def command(
       nbspam serve --listen 127.0.0.1:7830 --tell
       spamc -p 7830 -L spam < message.eml
     """
-    cut_offs = cut_offs_of(options)
-    limits = Limits(options["max_size"], options["timeout"], options["connections"])
-    # First the model: without one there is nothing to listen for.
-    current = CurrentModel(model, cut_offs, _say)
+    options = ServeOptions(**values)
+    cut_offs = cut_offs_of(
+        {name: values[name] for name in ("spam_cutoff", "ham_cutoff", "ham_cost")}
+    )
+    # The model first: without one there is no reason to listen.
+    current = CurrentModel(options.model, cut_offs, _log)
     with current.use() as opened_model:
-        tell_one_sided(model, opened_model.classifier.head)
+        tell_one_sided(options.model, opened_model.classifier.head)
     with ExitStack() as opened:
         opened.callback(current.close)
-        listeners = passed_by_systemd()
-        if path is not None:
-            listeners.append(opened.enter_context(unix_socket(path, options["socket_mode"])))
-        if place is not None:
-            listeners += opened.enter_context(tcp_sockets(place, options["any_address"]))
+        listeners = passed_sockets()
+        if options.socket is not None:
+            listeners.append(opened.enter_context(unix_socket(options.socket, options.socket_mode)))
+        if options.listen is not None:
+            listeners += opened.enter_context(
+                tcp_sockets(options.listen, options.allow_any_address)
+            )
         if not listeners:
             raise OptionError(
-                "there is nowhere to listen; name it with --socket PATH or --listen 127.0.0.1:783"
+                "there is no socket to listen on; name one with --socket PATH or --listen"
+                " 127.0.0.1:783"
             )
-        if not quiet:
-            _say(f"serving {model} on {', '.join(map(name_of, listeners))}")
+        if not options.quiet:
+            _log(f"serving {options.model} on {', '.join(map(name_of, listeners))}")
+        limits = Limits(options.max_size, options.timeout, options.connections)
+        queue = LearnQueue(partial(apply_requests, options.model)) if options.tell else None
+        serve(
+            Server(current, limits, queue, _log, options.verbose, options.x_spam),
+            listeners,
+        )
 
-        def server() -> Server:
-            learner = Learner(partial(obey, model)) if options["tell"] else None
-            return Server(current, limits, learner, _say, verbose, options["x_spam"])
 
-        serve(server, listeners)
-
-
-def _say(sentence: str) -> None:
-    with suppress(OSError):  # nobody reads the log any more; the mail goes on
+def _log(sentence: str) -> None:
+    with suppress(OSError):  # a log that nobody reads must not stop the mail
         click.echo(f"nbspam: {sentence}", err=True)

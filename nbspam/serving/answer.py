@@ -1,12 +1,12 @@
-"""What the model says of a message, in the words of the spamd protocol.
+"""The verdict on a message as a reply of the spamd protocol.
 
-**Score.**  SpamAssassin's users know points: spam from 5.0 on.  A point here is a nat: the score is
-5 and the calibrated log-odds, less those of the spam cut-off.  So 5.0 is the cut-off wherever it
-lies, 6.0 stands for odds 2.7 times as high, and with the default cut-off 0.5 a probability of 0.99
-scores 9.6, one of 0.01 scores 0.4.
+**Score.**  SpamAssassin's users know points: a message with 5.0 or more is spam.  Here a point is a
+nat: the score is 5 plus the calibrated log-odds, less those of the spam cut-off.  So 5.0 is always
+the cut-off, 6.0 means odds 2.7 times as high, and with the default cut-off 0.5 a probability of
+0.99 scores 9.6, one of 0.01 scores 0.4.
 
-**Symbols.**  The verdict, then the probability in SpamAssassin's Bayes classes, so that what looks
-for BAYES_99 finds it.
+**Symbols.**  The verdict, then the probability in SpamAssassin's Bayes classes, so that programs
+that look for BAYES_99 find it.
 """
 
 from bisect import bisect_right
@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nbspam import __version__
+from nbspam.bayes.posterior import logit
 from nbspam.errors import one_line
 from nbspam.labels import UNSURE
 from nbspam.reading.marks import MARK
 from nbspam.reading.message import parse
-from nbspam.scoring.classifier import Classifier, Score, logit
+from nbspam.scoring.classifier import Classifier, Score
 from nbspam.scoring.explanation import explain
 from nbspam.scoring.verdict import CutOffs, verdict
 from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
@@ -39,9 +40,9 @@ from nbspam.tokens.text import TRIPLE
 from nbspam.tokens.tokenizer import message_tokens
 
 THRESHOLD = 5.0
-_MOST = 100.0  # points at most either way; plain Bernoulli's log-odds go to thousands
-_MOST_STARS = 50  # of X-Spam-Level, as in SpamAssassin
-_REPORTED = 15  # words in a report; mail readers show it as a header
+_POINTS_LIMIT = 100.0  # points, positive or negative; a plain sum's log-odds reach thousands
+_STARS_LIMIT = 50  # in X-Spam-Level, as in SpamAssassin
+_REPORTED = 15  # words in a report, which mail readers show as a header
 
 # Upper ends of SpamAssassin's Bayes classes.
 _ENDS = (0.01, 0.05, 0.20, 0.40, 0.60, 0.80, 0.95, 0.99)
@@ -52,10 +53,10 @@ _VERY_SURE = 0.999
 class Judged(NamedTuple):
     """A scored message."""
 
-    called: str  # its verdict
+    called: str  # the verdict
     score: Score
     spam: bool
-    tenths: int  # its score on SpamAssassin's scale, times 10
+    tenths: int  # the score on SpamAssassin's scale, times 10
 
     @property
     def line(self) -> str:
@@ -72,13 +73,13 @@ def judge(classifier: Classifier, tokens: Sequence[str], cut_offs: CutOffs) -> J
 
 
 def tenths(head: Metadata, score: Score, cut_offs: CutOffs) -> int:
-    """Return a score in tenths of SpamAssassin's points: 50 or more if, and only if, it is spam.
+    """Return a score in tenths of SpamAssassin's points: at least 50 if and only if it is spam.
 
-    It never falls as the log-odds rise.  Just below the cut-off it is 49, where rounding would say
-    50 and contradict the verdict.
+    It never decreases as the log-odds increase.  Just below the cut-off it is 49, where rounding
+    would give 50 and contradict the verdict.
     """
     margin = _margin(head, score, cut_offs)
-    points = min(max(THRESHOLD + margin, -_MOST), _MOST)
+    points = min(max(THRESHOLD + margin, -_POINTS_LIMIT), _POINTS_LIMIT)
     rounded = round(10 * points)
     limit = round(10 * THRESHOLD)
     is_spam = verdict(head, score, cut_offs) == head.positive
@@ -86,7 +87,7 @@ def tenths(head: Metadata, score: Score, cut_offs: CutOffs) -> int:
 
 
 def _margin(head: Metadata, score: Score, cut_offs: CutOffs) -> float:
-    """Return how far the positive class is above where spam begins, in nats."""
+    """Return how far a message is above the spam cut-off, in nats."""
     if len(head.classes) == 2:
         return score.log_odds - logit(cut_offs.spam)
     if head.is_one_sided:
@@ -105,7 +106,7 @@ def answer(
     """Return the reply to a request about a message, and the verdict.
 
     x_spam: whether a message gets SpamAssassin's headers too.
-    Raises RefusedError where spamc could not use the reply, ModelError when the model is damaged.
+    Raises RefusedError when spamc could not use the reply, ModelError when the model is damaged.
     """
     tokens = sorted(message_tokens(parse(message)))  # summed up as by `classify`
     judged = judge(classifier, tokens, cut_offs)
@@ -119,14 +120,14 @@ def answer(
     elif request.command == PROCESS:
         content = rewritten(message, judged, x_spam)
     elif request.command == HEADERS:
-        content = head_for_spamc(message, rewritten(message, judged, x_spam))
+        content = header_for_spamc(message, rewritten(message, judged, x_spam))
     else:
         assert request.command == CHECK
     return reply(request, judged.line, content), judged
 
 
 def symbols(judged: Judged) -> list[str]:
-    """Return the names of the tests that a message met, as SpamAssassin would list them."""
+    """Return the names of the tests that match a message, as SpamAssassin lists them."""
     called = "SPAM" if judged.spam else "UNSURE" if judged.called == UNSURE else "HAM"
     probability = judged.score.probability
     found = [f"NBSPAM_{called}", f"BAYES_{_BAYES[bisect_right(_ENDS, probability)]}"]
@@ -134,7 +135,7 @@ def symbols(judged: Judged) -> list[str]:
 
 
 def report(classifier: Classifier, tokens: Sequence[str], judged: Judged) -> str:
-    """Return the strongest words of a message and what each brought, as text."""
+    """Return the strongest words of a message with their contributions, as text."""
     found = explain(classifier, tokens)
     readable = [word for word in found.words if not word.token.startswith(TRIPLE)]
     shown = readable[:_REPORTED]
@@ -153,9 +154,9 @@ def report(classifier: Classifier, tokens: Sequence[str], judged: Judged) -> str
 
 
 def rewritten(message: bytes, judged: Judged, x_spam: bool = False) -> bytes:
-    """Return the message with its verdict, as `classify --passthrough` gives it.
+    """Return the message with its verdict, as a passthrough writes it.
 
-    x_spam: with the headers that recipes for SpamAssassin look for, before ours.
+    x_spam: whether to add the headers that recipes for SpamAssassin look for, before ours.
     """
     if x_spam:
         for name, value in _x_spam(judged):
@@ -167,11 +168,11 @@ def rewritten(message: bytes, judged: Judged, x_spam: bool = False) -> bytes:
 
 
 def _x_spam(judged: Judged) -> list[tuple[str, str]]:
-    """Return SpamAssassin's headers and their values; an empty value is a header left out."""
+    """Return SpamAssassin's headers and their values; one with an empty value is not written."""
     score = judged.tenths / 10
     return [
         ("X-Spam-Flag", "YES" if judged.spam else ""),
-        ("X-Spam-Level", "*" * min(int(score), _MOST_STARS)),
+        ("X-Spam-Level", "*" * min(int(score), _STARS_LIMIT)),
         (
             "X-Spam-Status",
             f"{'Yes' if judged.spam else 'No'}, score={score:.1f} required={THRESHOLD:.1f}"
@@ -180,12 +181,12 @@ def _x_spam(judged: Judged) -> list[tuple[str, str]]:
     ]
 
 
-def head_for_spamc(message: bytes, whole: bytes) -> bytes:
-    """Return what of the rewritten message, `whole`, goes before the body that spamc appends.
+def header_for_spamc(message: bytes, whole: bytes) -> bytes:
+    """Return the part of the rewritten message, `whole`, that spamc puts before the body.
 
-    spamc takes for the body what follows the first empty line of the message it sent, and copies
-    it as a C string: from a NUL on it would append NULs.  Raises RefusedError where the message
-    would come out other than rewritten; spamc then hands it on as it was.
+    spamc takes the body from the message that it sent, after the first empty line, and copies it
+    as a C string: it would replace everything after a NUL by NULs.  Raises RefusedError if the
+    result would not be the rewritten message; spamc then outputs the original.
     """
     ends = [at + len(end) for end in (b"\n\n", b"\r\n\r\n") if (at := message.find(end)) >= 0]
     if not ends:

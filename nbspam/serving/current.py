@@ -1,37 +1,37 @@
-"""The model in use: open all the time, and another one as soon as the file is another."""
+"""The model in use: always open, and reopened when the file is replaced."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nbspam.errors import ModelError, NbspamError
+from nbspam.errors import ModelError, NbspamError, Remedy
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.index import Index
 from nbspam.store.metadata import Metadata
 
-# Tokens whose weights are remembered between messages, 20 MB of them.  Of 2,000 real mails,
-# shuffled, 57 % of a mail's tokens were among them; 47 % with half as many, 73 % with three times.
-_REMEMBERED = 100_000
+# Tokens whose weights are cached between messages, 20 MB.  On 2,000 real mails, shuffled, 57 % of a
+# mail's tokens were in the cache; 47 % with half as many, 73 % with three times as many.
+_CACHED_TOKENS = 100_000
 
 Say = Callable[[str], None]
 CutOffsOf = Callable[[Metadata], CutOffs]
-_Stamp = tuple[int, ...]  # what tells one version of a file from the next
+_Stamp = tuple[int, ...]  # differs between versions of the file
 
 
 class OpenModel:
     """One version of the model file."""
 
     def __init__(self, path: Path, cut_offs: CutOffsOf) -> None:
-        """Open it; raises NbspamError when it is no model, or cannot serve."""
+        """Open it; raises NbspamError when it is not a model, or not one that can classify spam."""
         self._lookup = Index(path)
-        self._users = 1  # the server itself, as long as this is the newest version
+        self._users = 1  # the server itself, while this is the newest version
         try:
             head = self._lookup.head
             if head.positive is None:
                 raise ModelError(
-                    f"{path}: no class of it is spam, so it cannot answer spamc; train with"
-                    " --spam-label NAME"
+                    f"{path}: the model has no spam class, so it cannot answer spamc",
+                    Remedy.NAME_SPAM_LABEL,
                 )
             self.cut_offs = cut_offs(head)
             self.classifier = self.fresh_classifier()
@@ -40,11 +40,11 @@ class OpenModel:
             raise
 
     def fresh_classifier(self) -> Classifier:
-        """Return a classifier that shares nothing with another thread's but the file."""
-        return Classifier(self._lookup.head, self._lookup.counts, _REMEMBERED)
+        """Return a classifier that another thread can use: only the file is shared."""
+        return Classifier(self._lookup.head, self._lookup.counts, _CACHED_TOKENS)
 
     def enter(self) -> None:
-        """Keep the file open until `leave`."""
+        """Add a user: the file stays open until it calls `leave`."""
         self._users += 1
 
     def leave(self) -> None:
@@ -55,42 +55,42 @@ class OpenModel:
 
 
 class CurrentModel:
-    """The newest version of a model file that can be used; belongs to one thread."""
+    """The newest usable version of a model file; for use by one thread."""
 
     def __init__(self, path: Path, cut_offs: CutOffsOf, say: Say) -> None:
-        """Open the model; raises NbspamError when there is none that can be used."""
+        """Open the model; raises NbspamError when it is missing or cannot be used."""
         self._path, self._cut_offs, self._say = path, cut_offs, say
         self._seen = self._stamp()
         self._model = OpenModel(path, cut_offs)
 
     def _stamp(self) -> _Stamp:
-        """Return what changes when the file is replaced or written to; empty when it is gone.
+        """Return what changes when the file is replaced or written to; empty when it is missing.
 
-        The number of the inode cannot come back while the version that has it is open.
+        The inode number is not reused while the old version is open.
         """
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
             return ()
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
     def refresh(self) -> None:
-        """Open the file if it is another than the last seen; keep the old one if that fails."""
+        """Open the file if it has changed; keep the version in use if that fails."""
         stamp = self._stamp()
         if stamp == self._seen:
             return
-        self._seen = stamp  # a version that cannot be used is complained of once
+        self._seen = stamp  # a version that cannot be used is reported once
         try:
             newer = OpenModel(self._path, self._cut_offs)
         except NbspamError as error:
-            self._say(f"{error}; going on with the model as it was")
+            self._say(f"{error}; the server keeps using the previous model")
             return
         self._model.leave()
         self._model = newer
 
     @contextmanager
     def use(self) -> Iterator[OpenModel]:
-        """Give the newest usable version, open as long as it is used."""
+        """Give the newest usable version, and keep it open while it is used."""
         self.refresh()
         model = self._model
         model.enter()
@@ -100,5 +100,5 @@ class CurrentModel:
             model.leave()
 
     def close(self) -> None:
-        """Close the file once nobody uses it."""
+        """Close the file once it is no longer used."""
         self._model.leave()

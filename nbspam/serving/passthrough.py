@@ -1,10 +1,10 @@
-"""A message with its verdict in the header, and otherwise byte for byte as it came.
+"""The verdict written into a message's header; every other byte stays as it was.
 
     X-Nbspam: spam, probability=0.998712, version=0.1.0
 
-stands last in the header: after its last well-formed line, before the empty line or the first line
-that is no header.  A text without a header gets the empty line too.  Our lines end as the line
-before them does.
+is the last line of the header: it follows the last well-formed header line, before the empty line
+or the first malformed one.  A text without a header gets the empty line too.  Added lines have the
+line end of the line before them.
 """
 
 import json
@@ -27,23 +27,23 @@ from nbspam.reading.marks import (
 )
 from nbspam.reading.message import FROM_LINE
 
-_COLUMNS = 77  # of a line; RFC 5322 asks for 78 at the most
+_COLUMNS = 77  # characters of a line; RFC 5322 asks for at most 78
 _WORD_COLUMNS = 48  # of one word of the evidence, quoted
 _CLASS_COLUMNS = 200  # of a class's name
 
 
 class Marks(NamedTuple):
-    """What is to be written into the message, and under which name."""
+    """The headers to write into a message."""
 
     name: str
     verdict: str
-    tag: str = ""  # before the Subject; empty for none
+    tag: str = ""  # put before the Subject's text; empty for none
     evidence: str | None = None
 
 
 def verdict_value(called: str, probability: float) -> str:
-    """Return the verdict's header value; the class's name in plain ASCII, the rest as %XX."""
-    # A comma would end the name, a line end the header; UTF-8 as in a URL.
+    """Return the verdict's header value; what is not plain ASCII in the class name becomes %XX."""
+    # A comma would end the name, and a line end the header.  UTF-8 is escaped as in a URL.
     name = "".join(
         chr(byte) if 0x20 <= byte < 0x7F and byte not in b"%," else f"%{byte:02X}"
         for byte in called.encode("utf-8", "replace")
@@ -52,10 +52,10 @@ def verdict_value(called: str, probability: float) -> str:
 
 
 def evidence_value(name: str, words: Iterable[tuple[str, float]]) -> str:
-    """Return the evidence header's value, folded with LF: each word and what it brought, in nats.
+    """Return the evidence header's value, folded with LF: each word and its contribution in nats.
 
-    name: of the verdict's header; the first line has room for it.
-    A word is quoted as in JSON, so it can neither leave its quotes nor the header.
+    name: of the verdict's header, which the first line leaves room for.
+    Words are quoted as in JSON, so that no word can end its quotes or the header.
     """
     lines = [""]
     room = _COLUMNS - len(f"{name}{EVIDENCE}:")
@@ -82,45 +82,20 @@ def _quoted(word: str) -> str:
 
 
 def cleaned(raw: bytes, name: str) -> bytes:
-    """Return the message without marks of this name and of nbspam's own, forged or not."""
+    """Return the message without marks of this name or of nbspam's default name, forged or not."""
     return unmarked(raw, (name, MARK))
 
 
 def marked(raw: bytes, marks: Marks, is_cut: bool = False) -> bytes:
-    """Return the message, cleaned before, with its marks.
+    """Return a message with its marks; `cleaned` must have removed those that came with it.
 
-    is_cut: it goes on; if its header does too, the marks stand first, for it may end within a line.
+    is_cut: `raw` is only the message's beginning.  If its header is not complete, the marks go
+    first, because the cut may be within a line.
     """
-    lines = lines_of(raw)
-    end = header_end(lines)
-    whole = has_header(lines, end)
-    if whole:
-        at = block_end(lines, end)
-        if is_cut and at == len(lines):
-            at = block_start(lines, end)
-    elif found := FROM_LINE.match(lines):
-        at = found.end()
-    else:
-        at = 0
-    if at == 0:
-        lines = raw  # nothing to agree with: LF then, which every program takes for a line end
-    eol = _line_end(lines, at) if lines is raw else b"\r"
-    fields = []
-    if marks.tag:
-        subject = subject_start(lines, end) if whole else None
-        if subject is None:
-            fields.append(f"Subject: {marks.tag}")
-        fields.append(f"{marks.name}{TAG}: {marks.tag}")
-    else:
-        subject = None
-    if marks.evidence is not None:
-        fields.append(f"{marks.name}{EVIDENCE}: {marks.evidence}".replace(": \n", ":\n"))
-    fields.append(f"{marks.name}: {marks.verdict}")
-    block = "\n".join([*fields, ""]).encode("ascii").replace(b"\n", eol)
-    if at and not lines.endswith(b"\n", 0, at):
-        block = eol.removeprefix(b"\r" if lines.endswith(b"\r", 0, at) else b"") + block
-    if not (whole or is_empty_line(lines, at)):
-        block += eol
+    place = _place(raw, is_cut)
+    at = place.at
+    subject = place.subject() if marks.tag else None
+    block = place.before + _block(marks, place.eol, subject is not None) + place.after
     if subject is None:
         return b"".join([raw[:at], block, raw[at:]])
     tag = marks.tag.encode("ascii") + b" "
@@ -129,9 +104,65 @@ def marked(raw: bytes, marks: Marks, is_cut: bool = False) -> bytes:
     return b"".join([raw[:at], block, raw[at:subject], tag, raw[subject:]])
 
 
+class _Place(NamedTuple):
+    """Where the marks go in a message, and what separates them from their surroundings."""
+
+    lines: bytes  # the message, each line ending with LF unless the marks go first
+    end: int  # where its first empty line begins
+    has_header: bool
+    at: int  # where the marks go
+    eol: bytes
+
+    @property
+    def before(self) -> bytes:
+        """The line end that the line before the marks lacks."""
+        if not self.at or self.lines.endswith(b"\n", 0, self.at):
+            return b""
+        return self.eol.removeprefix(b"\r" if self.lines.endswith(b"\r", 0, self.at) else b"")
+
+    @property
+    def after(self) -> bytes:
+        """The empty line that ends the header, where the message has no header of its own."""
+        return b"" if self.has_header or is_empty_line(self.lines, self.at) else self.eol
+
+    def subject(self) -> int | None:
+        """Return where the text of the first Subject begins; None if there is none."""
+        return subject_start(self.lines, self.end) if self.has_header else None
+
+
+def _place(raw: bytes, is_cut: bool) -> _Place:
+    lines = lines_of(raw)
+    end = header_end(lines)
+    has_block = has_header(lines, end)
+    if has_block:
+        at = block_end(lines, end)
+        if is_cut and at == len(lines):
+            at = block_start(lines, end)
+    else:
+        from_line = FROM_LINE.match(lines)
+        at = from_line.end() if from_line else 0
+    if at == 0:
+        lines = raw  # so that a first line never ends with CR alone, which many programs ignore
+    eol = _line_end(lines, at) if lines is raw else b"\r"
+    return _Place(lines, end, has_block, at, eol)
+
+
+def _block(marks: Marks, eol: bytes, has_subject: bool) -> bytes:
+    """Return the header lines of the marks, the verdict last."""
+    fields = []
+    if marks.tag:
+        if not has_subject:
+            fields.append(f"Subject: {marks.tag}")
+        fields.append(f"{marks.name}{TAG}: {marks.tag}")
+    if marks.evidence is not None:
+        fields.append(f"{marks.name}{EVIDENCE}: {marks.evidence}".replace(": \n", ":\n"))
+    fields.append(f"{marks.name}: {marks.verdict}")
+    return "\n".join([*fields, ""]).encode("ascii").replace(b"\n", eol)
+
+
 def _line_end(lines: bytes, at: int) -> bytes:
-    """Return the line end before `at`; where there is none, the first of all."""
+    """Return the line end before `at`, or the message's first one if `at` is the start."""
     if lines.endswith(b"\r", 0, at):
-        return b"\r\n"  # half of one
+        return b"\r\n"  # the CR is its first half
     before = at if lines.endswith(b"\n", 0, at) else lines.find(b"\n") + 1
     return b"\r\n" if lines.endswith(b"\r\n", 0, before) else b"\n"

@@ -1,14 +1,14 @@
-"""The spamd protocol: requests read, replies written.  No sockets of our own, no model files.
+"""The spamd protocol: how to read a request and write a reply.  It opens no sockets and no models.
 
-A request is a line `COMMAND SPAMC/1.5`, header lines, a blank line and a message; a reply a line
-`SPAMD/1.1 0 EX_OK`, header lines, a blank line and what was asked for.  The client is
-SpamAssassin's `spamc` and whatever else speaks to spamd (Exim, amavis, sieve scripts).
+A request is a line `COMMAND SPAMC/1.5`, header lines, an empty line and a message; a reply is a
+line `SPAMD/1.1 0 EX_OK`, header lines, an empty line and the content.  Clients are SpamAssassin's
+`spamc` and everything else that speaks to spamd (Exim, amavis, sieve scripts).
 
-Two rules come from what spamc does with a reply:
-- It ignores the code in the status line.  After an error that carried `Content-length: 0` it hands
-  on an empty message and exits 0, so an error is the status line alone; then spamc hands on the
-  message it was given.
-- Only `Spam: True` is spam to it, in that case and with those blanks.
+Two rules follow from what spamc does with a reply:
+- It ignores the code in the status line.  After an error with `Content-length: 0` it outputs an
+  empty message and exits with 0.  After a status line alone it outputs the message it was given, so
+  an error is the status line alone.
+- It recognises spam by `Spam: True` only, with exactly this case and spacing.
 """
 
 import re
@@ -16,10 +16,10 @@ import zlib
 from asyncio import IncompleteReadError, LimitOverrunError, StreamReader
 from typing import NamedTuple
 
-# Bounds.  Whoever reaches the socket chooses what is sent.
-LINE_LIMIT = 8 << 10  # bytes of one line of the request; the longest real one is a User: name
-HEADERS_LIMIT = 255  # header lines; spamd's own bound, spamc sends four
-_DIGITS_LIMIT = 15  # of a Content-length; int() of a long run of digits takes quadratic time
+# Whoever can connect chooses what is sent, so everything is bounded.
+LINE_LIMIT = 8 << 10  # bytes of one line of a request; the longest real one is a User: name
+HEADERS_LIMIT = 255  # header lines, as in spamd; spamc sends four
+_DIGITS_LIMIT = 15  # of a Content-length; int() takes quadratic time
 _CHUNK = 256 << 10
 
 CHECK, SYMBOLS, REPORT, REPORT_IFSPAM = "CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM"
@@ -28,9 +28,9 @@ _COMMANDS = {CHECK, SYMBOLS, REPORT, REPORT_IFSPAM, PROCESS, HEADERS, TELL, PING
 _FIRST_LINE = re.compile(rb"([A-Z_]+) SPAMC/(\d{1,3})\.(\d{1,3})\s*")
 _NOT_PRINTABLE = re.compile("[^ -~]+")
 
-# Codes of <sysexits.h>, and spamd's own for a timeout.
+# Exit codes of <sysexits.h>, and spamd's own for a timeout.
 DATA, UNAVAILABLE, SOFTWARE, IO, TEMPORARY, PROTOCOL, TIMEOUT = 65, 69, 70, 74, 75, 76, 79
-_SAID = {  # what stands between the code and the reason
+_TITLES = {  # between the code and the reason
     DATA: "Message refused",
     UNAVAILABLE: "Service Unavailable",
     SOFTWARE: "Internal error",
@@ -42,7 +42,7 @@ _SAID = {  # what stands between the code and the reason
 
 
 class RefusedError(Exception):
-    """A request that gets no answer but a status line; its text is the reason."""
+    """The request is answered with a status line only; the error's text is the reason."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -52,32 +52,32 @@ class RefusedError(Exception):
     def line(self) -> bytes:
         """The whole reply."""
         reason = _NOT_PRINTABLE.sub(" ", str(self))[:500]
-        return f"SPAMD/1.0 {self.code} {_SAID[self.code]}: {reason}\r\n".encode()
+        return f"SPAMD/1.0 {self.code} {_TITLES[self.code]}: {reason}\r\n".encode()
 
 
 class Request(NamedTuple):
-    """What a client asks for."""
+    """A client's request."""
 
     command: str
-    version: tuple[int, int] = (1, 5)  # of the protocol that the client speaks
+    version: tuple[int, int] = (1, 5)  # of the client's protocol
     body: bytes = b""  # the message, as sent
-    compressed: bool = False  # the body is zlib's
-    message_class: str = ""  # TELL: "spam", "ham" or nothing
+    compressed: bool = False  # by zlib
+    message_class: str = ""  # TELL: "spam", "ham" or empty
     set_local: bool = False  # TELL: learn it
     remove_local: bool = False  # TELL: forget it
 
     def message(self, max_size: int) -> bytes:
-        """Return the message, inflated if it has to be; raises RefusedError."""
-        return inflate(self.body, max_size) if self.compressed else self.body
+        """Return the message, decompressed if necessary; raises RefusedError."""
+        return decompress(self.body, max_size) if self.compressed else self.body
 
 
-async def read_request(reader: StreamReader, max_size: int, tell: bool) -> Request | None:
-    """Read one request; None when the client closed without a word.
+async def read_request(reader: StreamReader, max_size: int, can_tell: bool) -> Request | None:
+    """Read one request; None when the client closed without sending one.
 
     reader: its limit should be LINE_LIMIT.
-    max_size: bytes of a message, as sent and inflated.
-    tell: whether TELL is allowed.
-    Raises RefusedError for what is no request, too large, or not allowed.
+    max_size: of a message as it is sent, in bytes.
+    can_tell: whether TELL is allowed.
+    Raises RefusedError for a request that is invalid, too large, or not allowed.
     """
     try:
         first = await reader.readuntil(b"\n")
@@ -92,20 +92,20 @@ async def read_request(reader: StreamReader, max_size: int, tell: bool) -> Reque
     if not found or command not in _COMMANDS:
         raise RefusedError(PROTOCOL, first[:100].decode("latin-1").rstrip())
     version = (int(found[2]), int(found[3]))
-    if command in (PING, SKIP):  # headers may follow, and say nothing
+    if command in (PING, SKIP):  # headers may follow, and mean nothing
         return Request(command, version)
     # The protocol had no headers before 1.1.
     headers = await _read_headers(reader) if version > (1, 0) or command == TELL else {}
     request = _with_headers(Request(command, version), headers)
-    if command == TELL and not tell:
-        raise RefusedError(UNAVAILABLE, "TELL is not enabled; start nbspam serve with --tell")
+    if command == TELL and not can_tell:
+        raise RefusedError(UNAVAILABLE, "TELL is not enabled on this server")
     length = headers.get("content-length")
     body = await _read_body(reader, None if length is None else _length(length), max_size)
     return request._replace(body=body)
 
 
 async def _read_headers(reader: StreamReader) -> dict[str, str]:
-    """Return the header lines; names in lower case, for clients differ there."""
+    """Return the header values by name, in lower case because clients differ there."""
     headers: dict[str, str] = {}
     for _ in range(HEADERS_LIMIT + 1):
         try:
@@ -130,6 +130,7 @@ def _length(value: str) -> int:
 
 
 def _with_headers(request: Request, headers: dict[str, str]) -> Request:
+    """Return the request with the meaning of its headers; raises RefusedError."""
     compress = headers.get("compress")
     if compress is not None and compress.lower() != "zlib":
         raise RefusedError(PROTOCOL, f"(compression type not supported: {compress})")
@@ -150,16 +151,16 @@ def _with_headers(request: Request, headers: dict[str, str]) -> Request:
         raise RefusedError(PROTOCOL, "(Message-class header contains invalid class)")
     if "local" in to_set and not message_class:
         raise RefusedError(PROTOCOL, "(Set needs a Message-class of spam or ham)")
-    # "remote" is a database that many share, such as Razor; there is none here.
+    # "remote" is a database that many sites share, such as Razor; nbspam has none.
     return request._replace(
         message_class=message_class, set_local="local" in to_set, remove_local="local" in to_remove
     )
 
 
 async def _read_body(reader: StreamReader, length: int | None, max_size: int) -> bytes:
-    """Read `length` bytes, or up to the end; whoever sends them need not close after them."""
+    """Read `length` bytes, or up to the end; the client need not close after `length` bytes."""
     if length is not None and length > max_size:
-        raise RefusedError(DATA, f"it is larger than --max-size, {max_size} bytes")
+        raise _too_large("the message", max_size)
     body = bytearray()
     while length is None or len(body) < length:
         chunk = await reader.read(_CHUNK)
@@ -169,7 +170,7 @@ async def _read_body(reader: StreamReader, length: int | None, max_size: int) ->
         if len(body) > max_size:
             if length is not None:
                 break
-            raise RefusedError(DATA, f"it is larger than --max-size, {max_size} bytes")
+            raise _too_large("the message", max_size)
     if length is not None and len(body) != length:
         raise RefusedError(
             PROTOCOL,
@@ -178,20 +179,24 @@ async def _read_body(reader: StreamReader, length: int | None, max_size: int) ->
     return bytes(body)
 
 
-def inflate(data: bytes, max_size: int) -> bytes:
-    """Return what zlib's `data` stands for; raises RefusedError.
+def _too_large(what: str, max_size: int) -> RefusedError:
+    return RefusedError(DATA, f"{what} is larger than {max_size} bytes")
 
-    Never makes more than max_size bytes: a few kilobytes can stand for gigabytes.
+
+def decompress(data: bytes, max_size: int) -> bytes:
+    """Return the message that was compressed by zlib; raises RefusedError.
+
+    It produces at most one byte more than `max_size`: a few kilobytes can expand to gigabytes.
     """
     stream = zlib.decompressobj()
     try:
         message = stream.decompress(data, max_size + 1)
     except zlib.error:
-        raise RefusedError(DATA, "it says Compress: zlib and is not zlib's") from None
+        raise RefusedError(DATA, "invalid zlib data") from None
     if len(message) > max_size:
-        raise RefusedError(DATA, f"inflated it is larger than --max-size, {max_size} bytes")
+        raise _too_large("the decompressed message", max_size)
     if not stream.eof or stream.unused_data:
-        raise RefusedError(DATA, "its zlib stream is cut short or has more behind it")
+        raise RefusedError(DATA, "the zlib data is truncated or has trailing bytes")
     return message
 
 
@@ -202,9 +207,9 @@ def reply(request: Request, spam_line: str, content: bytes | None) -> bytes:
     """Return the reply to a request about a message.
 
     spam_line: such as "True ; 15.3 / 5.0".
-    content: what follows the headers; None with CHECK.
-    Before version 1.3 a reply had one header at most, and before 1.2 a message had none; Exim asks
-    for a REPORT as 1.2 does.
+    content: of the reply, after its headers; None for CHECK.
+    Before version 1.3 a reply had at most one header, and before 1.2 one with a message had none.
+    Exim asks for a REPORT in version 1.2.
     """
     status, spam = b"SPAMD/1.1 0 EX_OK\r\n", f"Spam: {spam_line}\r\n".encode()
     if content is None:
@@ -220,8 +225,8 @@ def reply(request: Request, spam_line: str, content: bytes | None) -> bytes:
 
 
 def tell_reply(request: Request, changed: bool) -> bytes:
-    """Return the reply to TELL; changed: whether the model is another now."""
-    did = b""
+    """Return the reply to TELL; changed: whether the model has changed."""
+    done = b""
     if changed:
-        did = b"DidSet: local\r\n" if request.set_local else b"DidRemove: local\r\n"
-    return b"SPAMD/1.1 0 EX_OK\r\n" + did + b"\r\n\r\n"
+        done = b"DidSet: local\r\n" if request.set_local else b"DidRemove: local\r\n"
+    return b"SPAMD/1.1 0 EX_OK\r\n" + done + b"\r\n\r\n"

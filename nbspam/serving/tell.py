@@ -1,4 +1,4 @@
-"""Learning while serving: in a thread of its own, all that has come in at once with one save."""
+"""Learning while serving: in a thread of its own, with one save for all requests that wait."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from nbspam.errors import ModelError
+from nbspam.errors import ModelError, Remedy
 from nbspam.labels import HAM
 from nbspam.learning.settings import Settings
 from nbspam.learning.update import PendingMessages, forget, learn
@@ -19,129 +19,132 @@ from nbspam.workers import token_sets
 
 
 class LearnRequest(NamedTuple):
-    """What a client says of a message."""
+    """A message that a client asks to learn or to forget."""
 
     message: bytes
     is_spam: bool | None  # None: forget it
 
 
-class _Known(NamedTuple):
-    told: LearnRequest
+class _TokenizedRequest(NamedTuple):
+    request: LearnRequest
     tokens: list[str]  # in ascending order
     digest: str
 
 
-def obey(path: Path, told: list[LearnRequest]) -> list[bool]:
+def apply_requests(path: Path, requests: list[LearnRequest]) -> list[bool]:
     """Learn messages into the model at `path`, or forget them; in order, with few saves.
 
-    Returns of each whether it changed anything: a message that was known as what it is said to be
-    did not, nor one to be forgotten that was never learned.  Raises ModelError.
+    Returns for each request whether it changed the model: learning does not when the message is
+    known as that class, forgetting does not when it was never learned.  Raises ModelError.
     """
-    raws = [RawMessage(STDIN, None, one.message) for one in told]
-    taken = token_sets(raws, Skips(), digests=True)
+    raws = [RawMessage(STDIN, None, request.message) for request in requests]
+    tokenized = token_sets(raws, Skips(), digests=True)
     waiting = {
-        number: _Known(one, found.tokens, found.digest)
-        for number, (one, found) in enumerate(zip(told, taken, strict=True))
+        number: _TokenizedRequest(request, message.tokens, message.digest)
+        for number, (request, message) in enumerate(zip(requests, tokenized, strict=True))
     }
-    changed = [False] * len(told)
+    changed = [False] * len(requests)
     while waiting:
-        # What is said of the same message twice is done twice, one after the other.
-        first = {known.digest: number for number, known in reversed(waiting.items())}
+        # Several requests about one message are applied one after the other.
+        first = {one.digest: number for number, one in reversed(waiting.items())}
         now = {number: waiting.pop(number) for number in sorted(first.values())}
-        for number, new in _obey_each(path, now):
-            changed[number] = new
+        for number, has_changed in _apply_distinct(path, now):
+            changed[number] = has_changed
     return changed
 
 
-def _obey_each(path: Path, told: dict[int, _Known]) -> list[tuple[int, bool]]:
-    """Obey what is said of different messages."""
+def _apply_distinct(path: Path, requests: dict[int, _TokenizedRequest]) -> list[tuple[int, bool]]:
+    """Apply requests about different messages; return of each whether it changed the model."""
     with Lookup(path) as lookup:
-        rows = lookup.learned(known.digest for known in told.values())
+        rows = lookup.learned(one.digest for one in requests.values())
         head = lookup.head
-    lessons, to_forget = [], []
+    to_learn, to_forget = [], []
     changed = []
-    for number, (one, tokens, digest) in told.items():
+    for number, (request, tokens, digest) in requests.items():
         row = rows.get(digest, (0,) * len(head.classes))
-        if one.is_spam is None:
-            new = any(row)
-            # As often as it was learned: what is forgotten is to leave nothing.
+        if request.is_spam is None:
+            has_changed = any(row)
+            # As often as it was learned, so that nothing of it is left.
             to_forget += [(None, tokens, digest)] * sum(row)
         else:
-            label = _class_of(path, head, one.is_spam)
-            new = not row[head.classes.index(label)]
-            lessons.append((label, tokens, digest))
-        changed.append((number, new))
+            label = _class_of(path, head, request.is_spam)
+            has_changed = not row[head.classes.index(label)]
+            to_learn.append((label, tokens, digest))
+        changed.append((number, has_changed))
     if to_forget:
         forget(path, to_forget)
-    if lessons:
-        found = PendingMessages()
-        found.read(path, lessons, remember=True)
-        learn(path, found, Settings())
+    if to_learn:
+        pending = PendingMessages()
+        pending.read(path, to_learn, remember=True)
+        learn(path, pending, Settings())
     return changed
 
 
 def _class_of(path: Path, head: Metadata, is_spam: bool) -> str:
-    """Return what the model calls spam or ham; raises ModelError when it knows no ham."""
+    """Return the model's class for spam or ham; raises ModelError when it has none for ham."""
     if is_spam and head.positive is not None:
         return head.positive
     if len(head.classes) == 2:
         return head.classes[1 - (head.positive_index or 0)]
     if HAM in head.classes:
         return HAM
-    raise ModelError(f"{path}: has no class called ham; teach it with nbspam train --label")
+    raise ModelError(f"{path}: the model has no class called ham", Remedy.NAME_CLASS)
 
 
-# Obeys some clients, and returns of each whether it changed anything; raises NbspamError.
-Obey = Callable[[list[LearnRequest]], list[bool]]
+# Applies requests, and returns of each whether it changed the model; raises NbspamError.
+ApplyRequests = Callable[[list[LearnRequest]], list[bool]]
+
+_Waiting = tuple[LearnRequest, "asyncio.Future[bool]"]
 
 
-class Learner:
-    """Takes what clients tell one by one, and obeys them together.
+class LearnQueue:
+    """Takes requests one by one, and applies those that wait together.
 
     A save takes as long for one message as for many: what arrives during a save waits for the
     next, and shares it.
     """
 
-    def __init__(self, obey: Obey) -> None:
-        self._obey = obey
-        self._waiting: list[tuple[LearnRequest, asyncio.Future[bool]]] = []
+    def __init__(self, apply: ApplyRequests) -> None:
+        """Call `apply` in a thread, never twice at the same time."""
+        self._apply = apply
+        self._waiting: list[_Waiting] = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="learner")
         self._task: asyncio.Task[None] | None = None
 
-    async def __call__(self, told: LearnRequest) -> bool:
+    async def submit(self, request: LearnRequest) -> bool:
         """Return whether it changed the model, once that is on the disk; raises NbspamError."""
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[bool] = loop.create_future()
-        self._waiting.append((told, done))
+        result: asyncio.Future[bool] = loop.create_future()
+        self._waiting.append((request, result))
         if self._task is None or self._task.done():
-            self._task = loop.create_task(self._go_on())
-        return await done
+            self._task = loop.create_task(self._run())
+        return await result
 
-    async def _go_on(self) -> None:
+    async def _run(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting, []
             await self._settle(batch)
 
-    async def _settle(self, batch: "list[tuple[LearnRequest, asyncio.Future[bool]]]") -> None:
-        """Obey some together; what one of them asks for and cannot have fails it alone."""
+    async def _settle(self, batch: list[_Waiting]) -> None:
+        """Apply requests together; if that fails one by one, so that a bad one fails alone."""
         loop = asyncio.get_running_loop()
-        told = [one for one, _ in batch]
+        requests = [request for request, _ in batch]
         failure, changed = None, [False] * len(batch)
         try:
-            changed = await loop.run_in_executor(self._thread, self._obey, told)
-        except Exception as error:  # noqa: BLE001 (its client is told)
+            changed = await loop.run_in_executor(self._thread, self._apply, requests)
+        except Exception as error:  # noqa: BLE001 (its client gets it)
             failure = error
         if failure and len(batch) > 1:
             for one in batch:
                 await self._settle([one])
             return
-        for (_, done), new in zip(batch, changed, strict=True):
-            if done.done():  # its client has gone
+        for (_, result), has_changed in zip(batch, changed, strict=True):
+            if result.done():  # its client has disconnected
                 continue
             if failure:
-                done.set_exception(failure)
+                result.set_exception(failure)
             else:
-                done.set_result(new)
+                result.set_result(has_changed)
 
     async def close(self) -> None:
         """Finish what was begun."""

@@ -335,7 +335,7 @@ def test_a_damaged_model_is_not_taken(serve, own_model):
         assert [served.spamc("-c") for _ in range(3)] == [good] * 3
         served.wait(lambda: len(served.said) == 2)
         assert served.said[1].startswith(f"nbspam: {own_model}: ")
-        assert served.said[1].endswith("; going on with the model as it was\n")
+        assert served.said[1].endswith("; the server keeps using the previous model\n")
 
 
 @spamc
@@ -383,7 +383,7 @@ def test_no_model(program, tmp_path, assert_sentence):
 
 def test_nowhere_to_listen(program, mail_model, assert_sentence):
     found = program("serve", "-m", mail_model)
-    assert_sentence(found, "nowhere to listen", "--socket", "--listen", code=2)
+    assert_sentence(found, "no socket to listen on", "--socket", "--listen", code=2)
 
 
 @pytest.mark.parametrize(

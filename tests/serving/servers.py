@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.current import CurrentModel
-from nbspam.serving.server import Limits, Server
+from nbspam.serving.limits import Limits
+from nbspam.serving.server import Server
 from nbspam.serving.sockets import unix_socket
-from nbspam.serving.tell import Learner
+from nbspam.serving.tell import LearnQueue
 
 SPAM = b"Subject: prize\n\nclaim the free cash prize today, win it now\n"
 HAM = b"Subject: lunch\n\nsee you at lunch, at noon, after the meeting\n"
@@ -61,6 +62,7 @@ class Served(NamedTuple):
     said: list[str]
     server: Server
     loop: asyncio.AbstractEventLoop
+    listener: socket.socket
     thread: threading.Thread
 
     def connect(self):
@@ -80,6 +82,10 @@ class Served(NamedTuple):
     def stop(self):
         self.loop.call_soon_threadsafe(self.server.stop)
 
+    @property
+    def n_open(self):
+        return self.server.connections.n_open
+
     def wait(self, condition, seconds=10.0):
         """Wait until a condition holds."""
         ends = time.monotonic() + seconds
@@ -98,17 +104,17 @@ def request(command, message=None, *headers, version="1.5"):
 
 
 @contextmanager
-def serving_in(folder, model, obey=None, verbose=False, cut_offs=_CUT_OFFS, **limits):
+def serving_in(folder, model, apply=None, verbose=False, cut_offs=_CUT_OFFS, **limits):
     """Serve a model in a thread; yields what there is to know of the server."""
     said, started, kept = [], threading.Event(), []
     path = folder / "socket"
 
     async def main():
-        learner = Learner(obey) if obey else None
+        queue = LearnQueue(apply) if apply else None
         current = CurrentModel(model, lambda head: cut_offs, said.append)
-        server = Server(current, Limits(**limits), learner, said.append, verbose)
-        kept.extend([server, asyncio.get_running_loop()])
+        server = Server(current, Limits(**limits), queue, said.append, verbose)
         with unix_socket(path, 0o600) as listener:
+            kept.extend([server, asyncio.get_running_loop(), listener])
             await server.run([listener], started.set)
         current.close()
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nbspam.learning.settings import Settings, empty_metadata
 from nbspam.scoring.classifier import Score
 from nbspam.scoring.verdict import CutOffs, verdict
-from nbspam.serving.answer import Judged, head_for_spamc, symbols, tenths
+from nbspam.serving.answer import Judged, header_for_spamc, symbols, tenths
 from nbspam.serving.spamd import RefusedError
 from nbspam.store.metadata import Metadata
 
@@ -136,7 +136,7 @@ def test_what_spamc_makes_of_the_head_is_the_message(pieces):
     message = b"".join(pieces)
     rewritten = with_header(message)
     try:
-        head = head_for_spamc(message, rewritten)
+        head = header_for_spamc(message, rewritten)
     except RefusedError as error:
         assert error.line.startswith(b"SPAMD/1.0 65 Message refused: HEADERS ")
         return
@@ -144,14 +144,14 @@ def test_what_spamc_makes_of_the_head_is_the_message(pieces):
 
 
 def test_a_usual_mail_has_a_head():
-    assert head_for_spamc(b"To: a\n\nb\n\nc", b"To: a\nX: y\n\nb\n\nc") == b"To: a\nX: y\n\n"
+    assert header_for_spamc(b"To: a\n\nb\n\nc", b"To: a\nX: y\n\nb\n\nc") == b"To: a\nX: y\n\n"
     crlf = b"To: a\r\n\r\nb\r\n"
-    assert head_for_spamc(crlf, b"To: a\r\nX: y\r\n\r\nb\r\n") == b"To: a\r\nX: y\r\n\r\n"
+    assert header_for_spamc(crlf, b"To: a\r\nX: y\r\n\r\nb\r\n") == b"To: a\r\nX: y\r\n\r\n"
 
 
 def test_a_rewriting_of_the_body_is_refused():
     with pytest.raises(RefusedError, match="use PROCESS"):
-        head_for_spamc(b"To: a\n\nb", b"To: a\n\nc")
+        header_for_spamc(b"To: a\n\nb", b"To: a\n\nc")
 
 
 def test_a_refusal_is_one_printable_line():

@@ -101,7 +101,7 @@ def test_a_bad_file_changes_nothing_and_is_told_once(current, model, said, bad):
         assert cut_off_of(current) == 0.5
     (line,) = said
     assert line.startswith(f"{model}: ")
-    assert line.endswith("; going on with the model as it was")
+    assert line.endswith("; the server keeps using the previous model")
     put(model, changed(good))
     assert cut_off_of(current) == 0.75
     assert len(said) == 1
@@ -164,5 +164,5 @@ def test_a_model_without_spam_cannot_answer(tmp_path, said):
     table.write_text("".join(f"{c}\t{c} word {i}\n" for i in range(5) for c in ("a", "b", "c")))
     path = tmp_path / "three.json"
     subprocess.run([sys.executable, "-m", "nbspam", "train", "-q", "-m", path, table], check=True)
-    with pytest.raises(ModelError, match=r"no class of it is spam.*--spam-label"):
+    with pytest.raises(ModelError, match=r"has no spam class, .*; say which class is spam"):
         CurrentModel(path, cut_offs, said.append)

@@ -1,0 +1,135 @@
+"""The clients of listening sockets: accepted, evicted when slow, waited for when the server stops.
+
+There are never more connections open than `Limits.connections`; other clients wait in the system's
+queue.  While all connections are in use, a client that keeps the server waiting for longer than
+`Limits.grace` is evicted.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+
+from nbspam.serving.client import Client
+from nbspam.serving.current import Say
+from nbspam.serving.limits import Deadlines, Limits
+
+_EVICT_INTERVAL = 0.1  # seconds
+
+Serve = Callable[[Client], Awaitable[None]]
+
+
+class Connections:
+    """Accepts clients, and serves each in a task of its own."""
+
+    def __init__(self, limits: Limits, serve: Serve, say: Say) -> None:
+        """Accept nothing yet.
+
+        serve: called with each client; it closes the connection and does not raise.
+        say: writes to the log.
+        """
+        self._limits, self._serve, self._say = limits, serve, say
+        self._deadlines = Deadlines(limits.timeout)
+        self._listeners: list[socket.socket] = []
+        self._open: dict[asyncio.Task[None], Client | None] = {}  # None: not connected yet
+        self._is_paused = False
+        self._is_closing = False
+        self._eviction: asyncio.TimerHandle | None = None
+
+    @property
+    def n_open(self) -> int:
+        """The number of open connections."""
+        return len(self._open)
+
+    def listen(self, listeners: list[socket.socket]) -> None:
+        """Accept the clients of these sockets from now on, until `close`."""
+        self._listeners = listeners
+        self._resume()
+
+    async def close(self) -> None:
+        """Accept whoever waits in the queue, close the listeners and wait for the last client."""
+        self._is_closing = True
+        loop = asyncio.get_running_loop()
+        for listener in self._listeners:
+            loop.remove_reader(listener)
+            self._accept(listener)
+            listener.close()
+        self._deadlines.shorten(self._limits.shutdown)
+        if self._open:
+            await asyncio.wait(self._open, timeout=self._limits.shutdown)
+        for client in self._open.values():
+            if client:
+                client.abort()
+        if self._open:  # a thread may still classify a message, which takes a second or so
+            await asyncio.wait(self._open)
+
+    def _resume(self) -> None:
+        self._is_paused = False
+        loop = asyncio.get_running_loop()
+        for listener in self._listeners:
+            loop.add_reader(listener, self._accept, listener)
+
+    def _pause(self) -> None:
+        """Stop accepting; new clients wait in the system's queue."""
+        self._is_paused = True
+        loop = asyncio.get_running_loop()
+        for listener in self._listeners:
+            loop.remove_reader(listener)
+
+    def _resume_if_paused(self) -> None:
+        if self._is_paused and not self._is_closing:
+            self._resume()
+
+    def _accept(self, listener: socket.socket) -> None:
+        """Accept the waiting clients; all of them when closing, else up to the limit."""
+        while self._is_closing or len(self._open) < self._limits.connections:
+            try:
+                connection, _ = listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if not self._is_closing:
+                    self._retry_later(error)
+                return
+            connection.setblocking(False)
+            task = asyncio.get_running_loop().create_task(self._run(connection))
+            self._open[task] = None
+            task.add_done_callback(self._forget)
+        if not self._is_paused:
+            self._pause()
+        if self._eviction is None:
+            self._evict_slow_clients()
+
+    def _retry_later(self, error: OSError) -> None:
+        """Pause for a while: the system has no file descriptor left, or no memory."""
+        self._say(f"cannot accept connections ({error.strerror}); raise ulimit -n")
+        self._pause()
+        asyncio.get_running_loop().call_later(self._limits.retry, self._resume_if_paused)
+
+    def _forget(self, task: "asyncio.Task[None]") -> None:
+        self._open.pop(task, None)
+        self._resume_if_paused()
+
+    def _evict_slow_clients(self) -> None:
+        """Evict the clients that take too long while all connections are in use; repeat later.
+
+        The event loop reads what a client has sent before it runs any timer, so no client is late
+        because the server is.
+        """
+        self._eviction = None
+        if not self._is_paused or self._is_closing:
+            return
+        self._deadlines.end_long_waits(self._limits.grace)
+        loop = asyncio.get_running_loop()
+        self._eviction = loop.call_later(_EVICT_INTERVAL, self._evict_slow_clients)
+
+    async def _run(self, connection: socket.socket) -> None:
+        """Serve the client of one connection."""
+        try:
+            client = await Client.connect(connection, self._limits, self._deadlines)
+        except OSError:
+            connection.close()
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        self._open[task] = client
+        await self._serve(client)
