@@ -5,7 +5,7 @@ from encodings import normalize_encoding
 from encodings.aliases import aliases
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
-# What software says and what it means; the supersets are what mail readers use (WHATWG's table).
+# The charset that software claims, and the one it uses; the supersets are WHATWG's.
 _SUPERSETS = {
     "gb2312": "gb18030",
     "gbk": "gb18030",
@@ -20,14 +20,14 @@ _SUPERSETS = {
 }
 # One byte a character, ASCII below 0x80: text in these that is valid UTF-8 is UTF-8.
 _SINGLE_BYTE = ("iso-8859", "iso8859", "latin", "windows-125", "cp125", "koi8", "us-ascii", "ascii")
-# Charsets that say more than ASCII in bytes below 128.
+# Charsets that encode more than ASCII in bytes below 128.
 _SEVEN_BIT = ("utf-7", "unicode-1-1-utf-7", "iso-2022", "csiso2022", "hz")
 _UTF_16 = ("utf-16", "utf16", "utf_16", "ucs-2", "unicode")
-# Codecs that are no charset: their cost is not linear, or their text is code.
+# Codecs that are not charsets: their cost is not linear, or their text is code.
 _REFUSED = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"})
-# Python remembers every name it has looked for in vain, for good: a mail of 1 MB with a new one in
-# each encoded word took 20 MB and a second.  So only names that it knows are looked for: those
-# with an alias, and these few that have none.
+# Python caches every unknown name that it looks up, forever: a mail of 1 MB with a new one in each
+# encoded word took 20 MB and a second.  So only names that it knows are looked up: those with an
+# alias, and these few that have none.
 _CODECS = frozenset(aliases.values()).union(
     "cp1006 cp720 cp737 cp856 cp874 cp875 iso8859_1 koi8_t koi8_u mac_arabic mac_croatian mac_farsi"
     " mac_romanian utf_8_sig".split()
@@ -38,9 +38,9 @@ _CHARSET_LIMIT = 40  # characters; the longest that Python knows has 21
 def decode(data: bytes, charset: str) -> str:
     """Return the text of `data`, whose sender claims `charset` ("" for no claim); never raises.
 
-    Claims are often lies.  Valid UTF-8 with bytes above 127 is UTF-8 under any one-byte claim (a
-    Latin text that is valid UTF-8 by chance is not met in practice); what is not valid in the
-    claimed charset is tried as UTF-8, then read as Windows-1252.
+    Claims are often wrong.  Valid UTF-8 with bytes above 127 is UTF-8 whatever one-byte charset is
+    claimed (a Latin text that is valid UTF-8 by chance does not occur in practice); what is not
+    valid in the claimed charset is tried as UTF-8, then read as Windows-1252.
     """
     name = charset[: 2 * _CHARSET_LIMIT].strip(" '\"").lower()
     if data.isascii() and b"\x00" not in data and not name.startswith(_SEVEN_BIT):
@@ -52,30 +52,43 @@ def decode(data: bytes, charset: str) -> str:
         return _decode_utf16(data, name)
     if not _is_codec(name):
         name = ""
-    single = not name or name.startswith(_SINGLE_BYTE)
-    candidates: tuple[str, ...] = ("utf-8", name) if single else (name, "utf-8")
-    if data.isascii() and name.startswith(_SEVEN_BIT):
-        candidates = (name,)  # broken, it is valid UTF-8 all the same, and unreadable
+    text = _decode_strictly(data, name)
+    if text is None and name and not name.startswith((*_SINGLE_BYTE, "utf-8", "utf8")):
+        # A multi-byte text with a broken character is still mostly that text.
+        text = _decode_with(data, name, "replace")
+    if text is None:
+        text = _decode_with(data, "cp1252")
+    return data.decode("latin-1") if text is None else text
+
+
+def _decode_strictly(data: bytes, name: str) -> str | None:
+    """Return the text that is valid in the claimed charset or UTF-8; None if it is in neither."""
+    if not name or name.startswith(_SINGLE_BYTE):
+        candidates: tuple[str, ...] = ("utf-8", name)
+    elif data.isascii() and name.startswith(_SEVEN_BIT):
+        candidates = (name,)  # if broken, it is still valid UTF-8, but unreadable
+    else:
+        candidates = (name, "utf-8")
     for candidate in candidates:
-        if candidate in ("iso-8859-1", "latin1", "us-ascii", "ascii", ""):
-            continue
-        try:
-            return _valid(data.decode(candidate))
-        except (LookupError, ValueError):  # no such charset; not valid in it
-            continue
-    if name and not name.startswith((*_SINGLE_BYTE, "utf-8", "utf8")):
-        try:  # a multi-byte text with a broken character is still mostly that text
-            return _valid(data.decode(name, "replace"))
-        except (LookupError, ValueError):
-            pass
+        if candidate not in ("iso-8859-1", "latin1", "us-ascii", "ascii", ""):
+            text = _decode_with(data, candidate)
+            if text is not None:
+                return text
+    return None
+
+
+def _decode_with(data: bytes, codec: str, errors: str = "strict") -> str | None:
+    """Return the text without unpaired surrogates; None if it is not valid or there is no codec."""
     try:
-        return data.decode("cp1252")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
+        text = data.decode(codec, errors)
+    except (LookupError, ValueError):
+        return None
+    # UTF-7 allows unpaired surrogates, which cannot be encoded.
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 def _is_codec(name: str) -> bool:
-    """Return whether Python has a codec that goes by this name."""
+    """Return whether Python has a codec of this name."""
     if len(name) > _CHARSET_LIMIT:
         return False
     name = normalize_encoding(name)
@@ -91,7 +104,7 @@ def _decode_utf16(data: bytes, name: str) -> str:
     codec = "utf-16-le" if little else "utf-16-be"
     if 4 * zeros >= len(data):
         return data.decode(codec, "replace")
-    # Claimed, but hardly a zero byte in it: another script than Latin, or a lie.
+    # Claimed, but with hardly a zero byte: a script other than Latin, or a wrong claim.
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -102,8 +115,3 @@ def _decode_utf16(data: bytes, name: str) -> str:
         return data[: len(data) & ~1].decode(codec)
     except UnicodeDecodeError:
         return decode(data, "us-ascii")
-
-
-def _valid(text: str) -> str:
-    """Return the text without lone surrogates, which UTF-7 lets in and nothing can write out."""
-    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)

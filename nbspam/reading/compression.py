@@ -1,4 +1,4 @@
-"""Files as they are, or as gzip, bzip2 and xz hold them; told by their first bytes."""
+"""Files, plain or compressed with gzip, bzip2 or xz, which their first bytes show."""
 
 import io
 from pathlib import Path
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 class _Archive(io.RawIOBase):
-    """A decompressing stream whose every failure is an OSError, as a plain file's is."""
+    """A decompressing stream whose failures are all OSErrors, like those of a plain file."""
 
     def __init__(self, file: IO[bytes], inner: IO[bytes], damage: type[Exception]) -> None:
-        self._file = file  # the inner stream leaves it open
+        self._file = file  # closing the inner stream leaves it open
         self._inner = inner
         self._damage = damage
 
@@ -25,7 +25,7 @@ class _Archive(io.RawIOBase):
             data = self._inner.read(len(view))
         except (EOFError, OSError, self._damage) as error:
             if isinstance(error, OSError) and error.strerror:
-                raise  # the disk's failure, not the archive's
+                raise  # the disk fails, not the archive
             raise OSError(0, f"damaged archive: {error}") from error
         view[: len(data)] = data
         return len(data)
@@ -42,7 +42,7 @@ def open_bytes(path: Path) -> io.BufferedReader:
 
 
 def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
-    """Return a stream of what another one holds, decompressed if it is an archive."""
+    """Return a stream of another's content, decompressed if it is an archive."""
     magic = stream.peek(6)[:6]
     inner: IO[bytes]
     damage: type[Exception]
@@ -66,7 +66,7 @@ def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
 
 
 def bare_suffix(path: Path) -> str:
-    """Return the suffix that tells the format, in lower case: ".csv" of `mail.CSV.gz`."""
+    """Return the suffix that shows the format, in lower case: ".csv" of `mail.CSV.gz`."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in (".gz", ".bz2", ".xz"):
         suffixes.pop()

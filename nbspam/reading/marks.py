@@ -1,8 +1,8 @@
-"""The header of a message in its bytes: where it ends, and what nbspam itself has written there.
+"""The header of a message as bytes: where it ends, and the marks that nbspam writes into it.
 
-nbspam marks a message that it passes on: a header with the verdict, beside it `NAME-Evidence` and
-`NAME-Tag`, the last of which says what was put before the Subject.  A marked message is the same
-message, so its marks are taken out before anything else looks at it.
+nbspam marks a message that it passes on: with a header for the verdict, and optionally with
+`NAME-Evidence` and `NAME-Tag`; the latter names the tag that was put before the Subject.  A marked
+message is the same message, so its marks are removed before anything else reads it.
 
 Lines end with LF; a CR before it belongs to the line end and any other CR is an ordinary byte,
 except in a message that has no LF at all.  The header ends at the first empty line.
@@ -13,12 +13,12 @@ import re
 MARK = "X-Nbspam"  # unless the user names another
 EVIDENCE, TAG = "-Evidence", "-Tag"
 NAME_LIMIT = 60  # characters; a line has room for `NAME-Evidence:`
-# Whoever writes a mail can forge marks, and what a tag names is hidden from the tokenizer.
+# A sender can forge marks, and the text that a tag names is hidden from the tokenizer.
 TAG_LIMIT = 30
 _NAMES_LIMIT = 10  # of verdicts in one message
 
-# A block is taken for a mail's header only if it has one of these (or an X- header): an SMS may
-# well begin with "Reminder: call me".
+# A block is a mail's header only if it has one of these (or an X- header): an SMS may begin with
+# "Reminder: call me".
 _KNOWN = frozenset(
     "from to subject date cc bcc sender reply-to message-id received return-path mime-version "
     "content-type content-transfer-encoding content-disposition delivered-to envelope-to "
@@ -28,8 +28,8 @@ _KNOWN = frozenset(
 _NOT_OURS = ("content-", "resent-", "list-", "mime-", "arc-")
 _NAME = r"[!-9;-~]+"
 _PLAIN = r"[!-~](?:[ -~]*[!-~])?"
-# Patterns are compiled when a message is marked; those that are only classified need none.
-# Possessive: a million fields must not leave a million places to come back to.
+# Patterns are compiled when a message is marked; to classify one, none is needed.
+# Possessive: a million fields must not leave a million places to backtrack to.
 _BOM = b"\xef\xbb\xbf"
 _START = rb"(?:^|(?<=\A\xef\xbb\xbf))"
 _VALUE = rb"[^\n]*+(?:\n[ \t][^\n]*+)*+(?:\n|\Z)"
@@ -37,7 +37,7 @@ _EMPTY = _START + rb"(?:\r*\n|\r+\Z)"
 _BLOCK = rb"(?:[!-9;-~]++[ \t]*+:" + _VALUE + rb")++"
 _FIELD = rb"(?:^|(?<=\r)|(?<=\A\xef\xbb\xbf))([!-9;-~]+)[ \t]*:"  # many read a CR as a line end
 _SUBJECT = _START + rb"subject[ \t]*:[ \t]*"
-_SIGN = b", probability="  # in every verdict of ours, and seldom elsewhere
+_SIGN = b", probability="  # in every verdict of nbspam, and seldom elsewhere
 _VERDICT = (
     _START
     + rb"([!-9;-~]{1,%d}):[ \t][^\n,]{1,999}, probability=[01]\.\d{6}, version=[^\s,]{1,40}\r*$"
@@ -46,16 +46,16 @@ _VERDICT = (
 
 
 def _pattern(text: bytes) -> re.Pattern[bytes]:
-    return re.compile(text, re.MULTILINE | re.IGNORECASE)  # which caches
+    return re.compile(text, re.MULTILINE | re.IGNORECASE)  # re caches it
 
 
 def is_known(name: str) -> bool:
-    """Return whether a header's name, in lower case, is one that shows a mail."""
+    """Return whether a header of this name, in lower case, shows that a text is a mail."""
     return name in _KNOWN or name.startswith("x-")
 
 
 def may_be_mark(name: str) -> bool:
-    """Return whether a verdict may be written under this name: no header with a meaning has it."""
+    """Return whether a verdict may be written under this name: no standard header has it."""
     lower = name.lower()
     return (
         len(name) <= NAME_LIMIT
@@ -66,12 +66,12 @@ def may_be_mark(name: str) -> bool:
 
 
 def may_be_tag(text: str) -> bool:
-    """Return whether a text may be put before the Subject: short and plain, no blank around it."""
+    """Return whether a text may be put before the Subject: short, ASCII, no blanks around it."""
     return len(text) <= TAG_LIMIT and re.fullmatch(_PLAIN, text) is not None
 
 
 def lines_of(raw: bytes) -> bytes:
-    """Return `raw` as lines that end with LF, byte for byte at the same place."""
+    """Return `raw` as lines that end with LF; every byte keeps its place."""
     return raw if b"\n" in raw or b"\r" not in raw else raw.replace(b"\r", b"\n")
 
 
@@ -82,13 +82,13 @@ def header_end(lines: bytes) -> int:
 
 
 def is_empty_line(lines: bytes, at: int) -> bool:
-    """Return whether an empty line begins at `at`, which a line begins at."""
+    """Return whether the line that begins at `at` is empty."""
     return _pattern(_EMPTY).match(lines, at) is not None
 
 
 def has_header(lines: bytes, end: int) -> bool:
     """Return whether one of the lines up to `end` is a known header of a mail."""
-    if lines.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16, whose lines are others
+    if lines.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16, whose line ends are two bytes
         return False
     return any(
         is_known(m[1].decode("ascii").lower()) for m in _pattern(_FIELD).finditer(lines, 0, end)
@@ -106,8 +106,8 @@ def block_start(lines: bytes, end: int) -> int:
 def block_end(lines: bytes, end: int) -> int:
     """Return where the well-formed header lines end, after a first mbox `From ` line.
 
-    Where there are none, because the first line is junk, that is `end`: programs that take a
-    header as far as the empty line (procmail, bogofilter) find there what stands before it.
+    If there are none, because the first line is junk, that is `end`: programs for which the header
+    ends at the empty line (procmail, bogofilter) find there what is written before it.
     """
     start = block_start(lines, end)
     found = _pattern(_BLOCK).match(lines, start, end)
@@ -121,46 +121,66 @@ def subject_start(lines: bytes, end: int) -> int | None:
 
 
 def unmarked(raw: bytes, names: tuple[str, ...] = ()) -> bytes:
-    """Return the message without the marks that nbspam, or who forged them, wrote into it.
+    """Return the message without the marks that nbspam, or whoever forged them, wrote into it.
 
-    names: remove what is named so, whatever it says, and what belongs to it; besides, whatever is
-    recognised as a verdict by its value.
-    The tag before the Subject goes with the header that names it; a Subject that is nothing but
-    the tag goes whole.  The empty line stays that was added to a text without a header.
+    names: headers to remove with what belongs to them, whatever their value; in addition to those
+    whose value is recognised as a verdict.
+    The tag before the Subject is removed with the header that names it; a Subject that is only the
+    tag is removed whole.  The empty line stays that was added to a text without a header.
     """
-    known = {name.lower().encode() for name in names}
-    if not known and _SIGN not in raw:
+    marks = {name.lower().encode() for name in names}
+    if not marks and _SIGN not in raw:
         return raw
     lines = lines_of(raw)
     end = header_end(lines)
-    for found in _pattern(_VERDICT).finditer(lines, 0, end):
-        if may_be_mark(found[1].decode("ascii")):
-            known.add(found[1].lower())
-            if len(known) == _NAMES_LIMIT:
-                break
-    if not known:
+    marks = _verdict_names(lines, end, marks)
+    header, n_marks, tag = _without_marks(lines[:end], marks)
+    if not n_marks:
         return raw
+    if may_be_tag(tag.decode("latin-1")):
+        header = _without_tag(header, tag)
+    rest = header + lines[end:]
+    if lines is not raw:
+        return rest.replace(b"\n", b"\r")
+    # Without the only LF, CRs end the lines; and a byte order mark that is first now is not part of
+    # the first line.  Either may uncover more marks.
+    is_new = b"\n" not in rest or (rest.startswith(_BOM) and not raw.startswith(_BOM))
+    return unmarked(rest, names) if is_new else rest
+
+
+def _verdict_names(lines: bytes, end: int, known: set[bytes]) -> set[bytes]:
+    """Return `known`, and the names in lower case of headers whose value is a verdict of nbspam."""
+    names = set(known)
+    for verdict in _pattern(_VERDICT).finditer(lines, 0, end):
+        if may_be_mark(verdict[1].decode("ascii")):
+            names.add(verdict[1].lower())
+            if len(names) == _NAMES_LIMIT:
+                break
+    return names
+
+
+def _without_marks(header: bytes, names: set[bytes]) -> tuple[bytes, int, bytes]:
+    """Return the header without the marks of these names, how many they were, and the tag."""
+    if not names:
+        return header, 0, b""
     mark = _pattern(
         _START
         + rb"(?:%s)(-evidence|-tag)?[ \t]*:(%s)"
-        % (b"|".join(map(re.escape, sorted(known))), _VALUE)
+        % (b"|".join(map(re.escape, sorted(names))), _VALUE)
     )
-    head = lines[:end]
-    tag = next((m[2].strip() for m in mark.finditer(head) if (m[1] or b"").lower() == b"-tag"), b"")
-    head, n_marks = mark.subn(b"", head)
-    if not n_marks:
-        return raw
-    if may_be_tag(tag.decode("latin-1")) and (subject := _pattern(_SUBJECT).search(head)):
-        at = subject.end()
-        line, _, after = head[at:].partition(b"\n")
-        if line.startswith(tag + b" "):
-            head = head[:at] + head[at + len(tag) + 1 :]
-        elif line.rstrip(b"\r") == tag and not after.startswith((b" ", b"\t")):
-            head = head[: subject.start()] + after
-    rest = head + lines[end:]
-    if lines is not raw:
-        return rest.replace(b"\n", b"\r")
-    # Without the only LF, CRs end the lines; and a byte order mark that now stands first is none of
-    # the first line's.  Either may bring marks to light.
-    is_new = b"\n" not in rest or (rest.startswith(_BOM) and not raw.startswith(_BOM))
-    return unmarked(rest, names) if is_new else rest
+    tags = (m[2].strip() for m in mark.finditer(header) if (m[1] or b"").lower() == b"-tag")
+    return *mark.subn(b"", header), next(tags, b"")
+
+
+def _without_tag(header: bytes, tag: bytes) -> bytes:
+    """Return the header without the tag before the Subject, if it is there."""
+    subject = _pattern(_SUBJECT).search(header)
+    if not subject:
+        return header
+    start = subject.end()
+    line, _, after = header[start:].partition(b"\n")
+    if line.startswith(tag + b" "):
+        return header[:start] + header[start + len(tag) + 1 :]
+    if line.rstrip(b"\r") == tag and not after.startswith((b" ", b"\t")):
+        return header[: subject.start()] + after
+    return header

@@ -1,9 +1,9 @@
-"""Messages out of an mbox, whatever wrote it.
+"""Messages in an mbox, whatever program wrote it.
 
 A message begins at a `From ` line (a "From_ line") that is first in the file or follows a blank
-line, carries a date as asctime writes it, and is followed by a header line.  All three are asked
-for, since only some writers quote body lines that begin with `From `; those that do put a `>`
-before them (mboxrd: before `>From ` too), and one such `>` is taken off again.
+line, has a date in the format of asctime, and is followed by a header line.  All three are
+required, since only some writers quote body lines that begin with `From `; those that do put a `>`
+before them (mboxrd: before `>From ` too), and one such `>` is removed.
 
 Source: RFC 4155, and the mboxo/mboxrd/mboxcl family as qmail's mbox(5) describes it.
 """
@@ -12,6 +12,11 @@ import re
 from collections.abc import Iterator
 from typing import IO
 
+from nbspam.reading.compression import open_bytes
+from nbspam.reading.message import BYTES_LIMIT
+from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source, SourceKind
+
 _CHUNK = 1 << 20
 _BORDER = 2_000  # longer than any separator with the first byte of the header after it
 _DATE = rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +(?:[A-Z][a-z][a-z] +\d?\d|\d?\d +[A-Z][a-z][a-z])\b"
@@ -19,7 +24,7 @@ _FROM_LINE = rb"From [^\n]{0,500}?" + _DATE + rb"[^\n]{0,500}\n(?=[!-9;-~]+[ \t]
 _FIRST = re.compile(rb"\s*" + _FROM_LINE)
 _SEPARATOR = re.compile(rb"\n(?=\r?\n" + _FROM_LINE + rb")")
 _STATUS = re.compile(rb"^(X-|)Status:[ \t]*([A-Za-z]*)", re.MULTILINE)
-_HEADER_LIMIT = 1 << 17  # bytes in which a Status line is looked for
+_HEADER_LIMIT = 1 << 17  # bytes in which a Status line is searched
 _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
@@ -41,25 +46,39 @@ def is_read(message: bytes) -> bool:
 def messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:
     """Yield each message without its From_ line, its quoted `From ` lines restored.
 
-    limit: bytes kept of a message; the rest of a larger one is read past.
-    Memory is bounded by the limit and not by the mailbox.
+    limit: bytes kept of a message; the rest of a larger one is read and dropped.
+    Memory is bounded by the limit, not by the size of the mailbox.
     """
     kept, tail = b"", b""  # a message's bytes so far; what may be the start of a separator
     while chunk := stream.read(_CHUNK):
         pieces = _SEPARATOR.split(tail + chunk)
         for piece in pieces[:-1]:
-            yield _unquote(kept + piece, limit)
+            yield _unquoted(kept + piece, limit)
             kept = b""
-        # A separator across the chunks' border is found once it is whole: From_ lines are short.
+        # A separator across two chunks is found once it is whole: From_ lines are short.
         last = pieces[-1]
         border = max(0, len(last) - _BORDER)
-        if len(kept) < limit + _BORDER:  # what is beyond is not worth copying
+        if len(kept) < limit + _BORDER:  # bytes beyond the limit are not worth copying
             kept = (kept + last[:border])[: limit + _BORDER]
         tail = last[border:]
     if (kept + tail).strip():
-        yield _unquote(kept + tail, limit)
+        yield _unquoted(kept + tail, limit)
 
 
-def _unquote(piece: bytes, limit: int) -> bytes:
+def _unquoted(piece: bytes, limit: int) -> bytes:
     message = piece.lstrip(b"\r\n").partition(b"\n")[2][:limit]
     return _QUOTED.sub(rb"\1", message) if b">From " in message else message
+
+
+def _is_recognised(source: Source, _: ReadingOptions) -> bool:
+    return is_mbox(source.sample)
+
+
+def _read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    with open_bytes(source.path) as stream:
+        for number, raw in enumerate(messages(stream, BYTES_LIMIT), 1):
+            if not request.options.seen or is_read(raw):
+                yield RawMessage(f"{source.path}:{number}", request.label, raw)
+
+
+MBOX = SourceKind(Labels.NEVER, _is_recognised, _read, "an mbox has no labels")

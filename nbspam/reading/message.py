@@ -1,6 +1,6 @@
-"""One message: its headers as they stand, its parts decoded to text.
+"""One message: its headers unchanged, its parts decoded to text.
 
-The standard library's email package is right about valid mail and slow to start (its import
+The standard library's email package is correct for valid mail and slow to start (its import
 alone costs as much as scoring a message); spam is seldom valid.  This reader never fails: what
 cannot be parsed is text, what cannot be decoded is read as Windows-1252, every loop has a bound.
 
@@ -15,9 +15,9 @@ from typing import NamedTuple
 from nbspam.reading.charsets import decode
 from nbspam.reading.marks import is_known, unmarked
 
-# Bounds.  A spammer chooses the input, so each is a limit on time and memory that no real
-# mail of the corpora comes near (deepest nesting 5, most parts 40, longest header block 21 KB).
-BYTES_LIMIT = 16 << 20  # of one message that are looked at
+# Bounds.  A spammer chooses the input, so each is a limit on time and memory, far above the mail
+# in the corpora (deepest nesting 5, most parts 40, longest header block 21 KB).
+BYTES_LIMIT = 16 << 20  # bytes of one message that are read
 HEADER_LIMIT = 256 << 10  # bytes of one header block
 HEADERS_LIMIT = 1_000  # header lines kept of one block
 PARAMETERS_LIMIT = 16 << 10  # characters of one Content-Type or Content-Disposition
@@ -33,13 +33,13 @@ class Part(NamedTuple):
 
     content_type: str  # lower case, such as "text/html"
     text: str  # decoded; empty for what is not text
-    filename: str  # empty when it has none
+    filename: str  # empty if it has none
 
 
 class Message(NamedTuple):
-    """A message as the tokenizer sees it."""
+    """A message as the tokenizer reads it."""
 
-    headers: list[Header]  # (name in lower case, value unfolded but not yet decoded), in order
+    headers: list[Header]  # (name in lower case, value unfolded but not decoded), in order
     parts: list[Part]
 
     def header(self, name: str) -> str:
@@ -52,7 +52,7 @@ _HEADER = re.compile(r"^([!-9;-~]+)[ \t]*:([^\n]*(?:\n[ \t][^\n]*)*)", re.MULTIL
 FROM_LINE = re.compile(rb">?From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [^\n]*\d:\d\d[^\n]*\n?")
 _FILE_MARK = re.compile(rb"\r?\n(?:\xff\xfe|\xfe\xff|\xef\xbb\xbf)")
 _PARAMETER = re.compile(r';\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]*))')
-# Some mailers leave a word's own question marks bare; the bound keeps the pattern linear.
+# Some mailers do not encode question marks in a word; the bound keeps the pattern linear.
 _ENCODED_WORD = re.compile(r"=\?([^?\s]{1,40})\?([bBqQ])\?([^?\n]*(?:\?(?!=)[^?\n]*){0,20})\?=")
 _NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]+")
 _PADDING = re.compile(rb"={1,3}[ \t]*(?:\n|\Z)")
@@ -66,23 +66,23 @@ def parse_text(text: str) -> Message:
 def parse(raw: bytes) -> Message:
     """Return the message in `raw`, whatever it holds; never raises.
 
-    raw: a mail with its headers, or bare text.  A first mbox `From ` line is not part of it (but
-    "From 9 on I am free" is a text), nor is what nbspam has written into its header.
-    Looks at BYTES_LIMIT bytes and decodes TEXT_LIMIT bytes of text at most.
+    raw: a mail with its headers, or plain text.  A first mbox `From ` line is not part of it (but
+    "From 9 on I am free" is a text), nor are the marks of nbspam in its header.
+    Reads BYTES_LIMIT bytes and decodes TEXT_LIMIT bytes of text at most.
     """
     raw = raw[:BYTES_LIMIT]
-    own = unmarked(raw)
-    marked = own is not raw
-    raw = own
-    if marked and _FILE_MARK.match(raw):  # the empty line is ours
+    original = unmarked(raw)
+    marked = original is not raw
+    raw = original
+    if marked and _FILE_MARK.match(raw):  # nbspam added the empty line
         raw = raw.lstrip(b"\r\n")
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):  # a file saved as "Unicode"
         raw = raw.decode("utf-16", "replace").encode("utf-8")
     raw = _lf(raw)
     headers, body = split_header(_after_from_line(raw))
     if not _is_known(headers):
-        if found := FROM_LINE.match(raw):
-            raw = raw[found.end() :]
+        if from_line := FROM_LINE.match(raw):
+            raw = raw[from_line.end() :]
         if marked:
             raw = raw.removeprefix(b"\n")
         return Message([], [Part("text/plain", decode(raw[:TEXT_LIMIT], ""), "")])
@@ -113,22 +113,22 @@ def _is_known(headers: list[Header]) -> bool:
 def split_header(raw: bytes) -> tuple[list[Header], bytes]:
     """Return the header lines that `raw` (LF line ends) begins with, and the rest.
 
-    The block ends at the first line that is neither a header nor the continuation of one, as
-    in mail readers; a blank line there belongs to neither side.
+    As in mail readers, the block ends at the first line that is neither a header nor the
+    continuation of one; if that is a blank line, it belongs to neither.
     """
-    found = _HEADER_LINES.match(raw, 0, HEADER_LIMIT)
-    if not found:
+    lines = _HEADER_LINES.match(raw, 0, HEADER_LIMIT)
+    if not lines:
         return [], raw.removeprefix(b"\n")
-    block = found[0]
+    block = lines[0]
     try:
         text = block.decode("ascii")
     except UnicodeDecodeError:
-        # Line by line: one header in Latin-1 does not spoil the others.  Not all of 100,000 short
-        # ones, though, in each of many parts: a crafted mail of 16 MB took 12 s so.
+        # Line by line: one header in Latin-1 does not affect the others.  But not all of 100,000
+        # short ones in each of many parts: a crafted mail of 16 MB took 12 s.
         text = "\n".join(decode(line, "utf-8") for line in block.split(b"\n", 2 * HEADERS_LIMIT))
     headers = []
-    lines = itertools.islice(_HEADER.finditer(text), HEADERS_LIMIT)
-    for name, value in map(re.Match.groups, lines):
+    matches = itertools.islice(_HEADER.finditer(text), HEADERS_LIMIT)
+    for name, value in map(re.Match.groups, matches):
         if "\n" in value:
             value = " ".join(filter(None, map(str.strip, value.split("\n"))))
         headers.append((name.lower(), value.strip()))
@@ -138,50 +138,68 @@ def split_header(raw: bytes) -> tuple[list[Header], bytes]:
 def _leaves(headers: list[Header], body: bytes) -> list[Part]:
     """Return the leaves of the MIME tree in reading order; a stack, so that depth cannot hurt."""
     leaves: list[Part] = []
-    budget = TEXT_LIMIT
+    budget = TEXT_LIMIT  # bytes of text that may still be decoded
     stack = [(headers, body, 0, "text/plain")]
     while stack and len(leaves) < PARTS_LIMIT:
         headers, body, depth, default = stack.pop()
-        kind = disposition = encoding = ""
-        for name, value in headers:
-            if name == "content-type":
-                kind = kind or value
-            elif name == "content-transfer-encoding":
-                encoding = encoding or value.lower()
-            elif name == "content-disposition":
-                disposition = disposition or value
-        content_type, parameters = _content_type(kind, default)
+        value, encoding, disposition = _mime_values(headers)
+        content_type, parameters = _content_type(value, default)
         if content_type.startswith("multipart/"):
-            boundary = parameters.get("boundary", "").rstrip()
-            segments = _split_parts(body, boundary) if depth < DEPTH_LIMIT else []
+            segments = _split_parts(body, parameters) if depth < DEPTH_LIMIT else []
             if segments:
                 inner = "message/rfc822" if content_type == "multipart/digest" else "text/plain"
                 stack += [(*split_header(s), depth + 1, inner) for s in reversed(segments)]
                 continue
-            # No boundary, or never used, or too deep: what is there is text.
+            # The boundary is missing or unused, or the part is too deep: its body is text.
             content_type = "text/plain"
         elif content_type == "message/rfc822" and depth < DEPTH_LIMIT:
-            if encoding and encoding not in ("7bit", "8bit", "binary"):
-                # RFC 2046 allows no encoding here; a text that has one is looked at in part.
-                body = _decode_transfer(body[: 4 * TEXT_LIMIT], encoding)
-            inner_headers, inner_body = split_header(body)
-            subject = next((v for n, v in inner_headers if n == "subject"), "")[:budget]
+            headers, body = split_header(_without_encoding(body, encoding))
+            subject = next((v for n, v in headers if n == "subject"), "")[:budget]
             budget -= len(subject)
-            leaves.append(Part("message/rfc822", decode_words(subject), ""))
-            stack.append((inner_headers, inner_body, depth + 1, "text/plain"))
+            leaves.append(Part(content_type, decode_words(subject), ""))
+            stack.append((headers, body, depth + 1, "text/plain"))
             continue
-        filename = _filename(disposition, parameters)
+        text = ""
         if content_type.startswith(("text/", "message/")) or content_type in _TEXTUAL:
-            # Base64 needs 4 bytes for 3; what is cut off was beyond the budget either way.
-            data = _decode_transfer(body[: 2 * budget], encoding)[:budget]
-            budget -= len(data)
-            leaves.append(Part(content_type, decode(data, parameters.get("charset", "")), filename))
-        else:
-            leaves.append(Part(content_type, "", filename))
+            text, size = _decoded(body, encoding, parameters, budget)
+            budget -= size
+        leaves.append(Part(content_type, text, _filename(disposition, parameters)))
     return leaves
 
 
 _TEXTUAL = frozenset({"application/xhtml+xml", "application/xml"})
+
+
+def _mime_values(headers: list[Header]) -> tuple[str, str, str]:
+    """Return Content-Type, Content-Transfer-Encoding (in lower case) and Content-Disposition."""
+    content_type = encoding = disposition = ""
+    for name, value in headers:
+        if name == "content-type":
+            content_type = content_type or value
+        elif name == "content-transfer-encoding":
+            encoding = encoding or value.lower()
+        elif name == "content-disposition":
+            disposition = disposition or value
+    return content_type, encoding, disposition
+
+
+def _decoded(
+    body: bytes, encoding: str, parameters: dict[str, str], budget: int
+) -> tuple[str, int]:
+    """Return the text of a part, cut off at the budget, and its size in bytes."""
+    # Base64 needs 4 bytes for 3; what is cut off before decoding is beyond the budget in any case.
+    data = _decode_transfer(body[: 2 * budget], encoding)[:budget]
+    return decode(data, parameters.get("charset", "")), len(data)
+
+
+def _without_encoding(body: bytes, encoding: str) -> bytes:
+    """Return the message in a message/rfc822 part.
+
+    RFC 2046 allows no encoding there; of a message that has one, only the beginning is read.
+    """
+    if not encoding or encoding in ("7bit", "8bit", "binary"):
+        return body
+    return _decode_transfer(body[: 4 * TEXT_LIMIT], encoding)
 
 
 def _content_type(value: str, default: str) -> tuple[str, dict[str, str]]:
@@ -197,29 +215,31 @@ def _content_type(value: str, default: str) -> tuple[str, dict[str, str]]:
 
 
 def _parameters(value: str) -> dict[str, str]:
-    """Return the parameters of a header value, with quotes and RFC 2231's encodings undone."""
-    found: dict[str, str] = {}
+    """Return the parameters of a header value, without quotes and RFC 2231's encodings."""
+    parameters: dict[str, str] = {}
     extended: dict[str, tuple[str, list[bytes]]] = {}  # charset, pieces; preferred (RFC 6266)
     for name, quoted, bare in _PARAMETER.findall(value):
-        # A quote without its fellow is no part of the value.
+        # An unpaired quote is not part of the value.
         text = quoted.replace("\\", "") if quoted else bare.strip().strip('"')
         base, star, section = name.lower().partition("*")
         if not star:
-            found.setdefault(base, text)
+            parameters.setdefault(base, text)
             continue
         charset = ""
-        percent = not section or section.endswith("*")  # name*, name*0*; name*0 is as it stands
+        percent = not section or section.endswith("*")  # name*, name*0*; name*0 is not encoded
         if percent and base not in extended and text.count("'") >= 2:
             charset, _, text = text.split("'", 2)
         data = text.encode("utf-8", "replace")
-        extended.setdefault(base, (charset, []))[1].append(_unquote(data) if percent else data)
+        extended.setdefault(base, (charset, []))[1].append(
+            _percent_decoded(data) if percent else data
+        )
     for base, (charset, pieces) in extended.items():
-        found[base] = decode(b"".join(pieces), charset)
-    return found
+        parameters[base] = decode(b"".join(pieces), charset)
+    return parameters
 
 
-def _unquote(data: bytes) -> bytes:
-    """Undo RFC 2231's %XX, which is quoted-printable's =XX by another name."""
+def _percent_decoded(data: bytes) -> bytes:
+    """Decode RFC 2231's %XX, which is quoted-printable's =XX with another sign."""
     if b"%" not in data:
         return data
     return binascii.a2b_qp(data.replace(b"=", b"=3D").replace(b"%", b"="))
@@ -233,12 +253,14 @@ def _filename(disposition: str, parameters: dict[str, str]) -> str:
     return decode_words(parameters.get("name", ""))
 
 
-def _split_parts(body: bytes, boundary: str) -> list[bytes]:
-    """Return what stands between the boundary's delimiter lines; empty when there are none.
+def _split_parts(body: bytes, parameters: dict[str, str]) -> list[bytes]:
+    """Return the parts between the boundary's delimiter lines; empty if there are none.
 
-    A delimiter is `--boundary` on a line of its own; a longer word that merely begins so (the
-    boundary of an inner multipart may) is text.  A missing end delimiter is the end of the body.
+    A delimiter is `--boundary` on a line of its own; a longer word that begins with it (such as the
+    boundary of an inner multipart) is text.  Without an end delimiter, the last part ends with the
+    body.
     """
+    boundary = parameters.get("boundary", "").rstrip()
     if not boundary:
         return []
     delimiter = b"\n--" + boundary.encode("utf-8", "replace")
@@ -273,15 +295,15 @@ def _decode_transfer(body: bytes, encoding: str) -> bytes:
 
 
 def decode_base64(data: bytes) -> bytes:
-    """Return what base64 `data` stands for; what is not base64 in it is passed over.
+    """Return base64 `data` decoded; characters that are not base64 are ignored.
 
-    A text that claims to be base64 and is not comes back as it is: the reader sees it so too.
+    A text that claims to be base64 and is not is returned unchanged: mail readers show it so, too.
     """
-    # Up to the padding: what follows it is a list's footer or junk.
+    # Up to the padding: a mailing list's footer or junk follows it.
     padding = _PADDING.search(data)
     encoded = data[: padding.start()] if padding else data
     digits = _NOT_BASE64.sub(b"", encoded)
-    # One byte in six of a text is a space or a mark; base64 has none but line ends.
+    # One byte in six of a text is a space or punctuation; base64 has none except line ends.
     if 10 * len(digits) <= 9 * len(encoded.replace(b"\n", b"")):
         return data
     digits = digits[: len(digits) - (len(digits) % 4 == 1)]
@@ -291,8 +313,8 @@ def decode_base64(data: bytes) -> bytes:
 def decode_words(value: str) -> str:
     """Return a header value with its RFC 2047 encoded words decoded.
 
-    Neighbours of one charset are joined before they are decoded: many mailers cut a character
-    in two.  A word that cannot be decoded stays as it stands.
+    Adjacent words of one charset are joined before they are decoded: many mailers cut a character
+    in two.  A word that cannot be decoded stays unchanged.
     """
     if "=?" not in value:
         return value

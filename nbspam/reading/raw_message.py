@@ -11,11 +11,11 @@ from nbspam.reading.message import BYTES_LIMIT, Message, parse, parse_text
 class RawMessage(NamedTuple):
     """One message of a source.
 
-    A file is named, not read: whoever counts its words (perhaps another process) opens it.
+    A file is named, not read: the process that needs its content opens it.
     """
 
-    source: str  # a path, `path:line` of a row, `path:number` in an mbox, or "-"
-    label: str | None  # the class it is said to be in
+    source: str  # a path, `path:line` of a row, `path:number` in an mbox, "-", `row:0`, `pair:0`
+    label: str | None  # the class that its source or the user gives it
     content: bytes | str | Path  # a mail; plain text; a file with one message
 
     def message(self) -> Message:
@@ -28,13 +28,13 @@ class RawMessage(NamedTuple):
         return parse(content)
 
 
-_MOST = 1 << 16  # bytes: more than most mails have
+_MOST = 1 << 16  # bytes; most mails have fewer
 
 
 def _read(path: Path) -> bytes:
     try:
         with open_bytes(path) as stream:
-            # To be asked for 16 MiB at once costs 32 µs a file where this costs 12.
+            # Reading 16 MiB at once costs 32 µs per file; this costs 12.
             content = stream.read(_MOST)
             return content + stream.read(BYTES_LIMIT - _MOST) if len(content) == _MOST else content
     except OSError as error:

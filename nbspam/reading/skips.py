@@ -1,6 +1,8 @@
-"""The rows and files that could not be read: skipped, counted, and named at the end."""
+"""Rows and files that could not be read: skipped, counted, and named at the end."""
 
-from nbspam.errors import SourceError, one_line
+from collections.abc import Mapping
+
+from nbspam.errors import Remedy, SourceError
 
 # Enough to see what is wrong; a log of a million bad rows helps nobody.
 NAMED_LIMIT = 10
@@ -12,26 +14,40 @@ class Skips:
     def __init__(self, strict: bool = False) -> None:
         self.strict = strict
         self.count = 0
-        self.named: list[str] = []
+        self._first: list[SourceError] = []  # NAMED_LIMIT at most
 
     def __call__(self, source: str, reason: str) -> None:
         """Note that `source` was skipped; raises SourceError under `strict`."""
         if self.strict:
-            sentence = f"{source}: {reason}; mend it, or leave out --strict to skip it"
-            raise SourceError(sentence)
+            raise SourceError(f"{source}: {reason}", Remedy.LEAVE_OUT_STRICT)
         self.note(source, reason)
 
-    def note(self, source: str, reason: str) -> None:
-        """Note that `source` was passed over, which is no error even under `strict`."""
+    def note(self, source: str, reason: str, remedy: Remedy | None = None) -> None:
+        """Note that `source` was left out, which is not an error even under `strict`."""
         self.count += 1
-        if len(self.named) < NAMED_LIMIT:
-            self.named.append(one_line(f"{source}: {reason}"))
+        if len(self._first) < NAMED_LIMIT:
+            self._first.append(SourceError(f"{source}: {reason}", remedy))
 
-    def report(self) -> list[str]:
-        """Return the lines to show the user at the end; empty when nothing was skipped."""
+    def merge(self, other: "Skips") -> None:
+        """Add what another reader skipped after this one."""
+        self.count += other.count
+        self._first += other._first[: NAMED_LIMIT - len(self._first)]
+
+    @property
+    def named(self) -> list[str]:
+        """The first things skipped, each with the reason."""
+        return [str(skipped) for skipped in self._first]
+
+    def report(self, remedies: Mapping[Remedy, str] | None = None) -> list[str]:
+        """Return the lines to show the user at the end; empty when nothing was skipped.
+
+        remedies: the words of whoever reports, as in `NbspamError.sentence`.
+        """
         if not self.count:
             return []
-        lines = [f"skipped {self.count} that could not be read:", *(f"  {n}" for n in self.named)]
-        if self.count > len(self.named):
-            lines.append(f"  … and {self.count - len(self.named)} more")
+        items = "item" if self.count == 1 else "items"
+        lines = [f"skipped {self.count} {items} that could not be read:"]
+        lines += [f"  {skipped.sentence(remedies or {})}" for skipped in self._first]
+        if self.count > len(self._first):
+            lines.append(f"  … and {self.count - len(self._first)} more")
         return lines

@@ -1,6 +1,8 @@
+import pickle
+
 import pytest
 
-from nbspam.errors import SourceError
+from nbspam.errors import Remedy, SourceError
 from nbspam.reading.skips import NAMED_LIMIT, Skips
 
 
@@ -14,7 +16,7 @@ def test_what_was_skipped_is_counted_and_named() -> None:
     skips("b.eml", "cannot be read")
     assert skips.count == 2
     assert skips.report() == [
-        "skipped 2 that could not be read:",
+        "skipped 2 items that could not be read:",
         "  a.tsv:3: the row has no text",
         "  b.eml: cannot be read",
     ]
@@ -31,7 +33,9 @@ def test_only_the_first_are_named() -> None:
 
 def test_strict_stops_at_the_first() -> None:
     skips = Skips(strict=True)
-    with pytest.raises(SourceError, match=r"^a\.tsv:3: the row has no text; .*--strict"):
+    with pytest.raises(
+        SourceError, match=r"^a\.tsv:3: the row has no text; fix it, or read without strict to"
+    ):
         skips("a.tsv:3", "the row has no text")
 
 
@@ -39,5 +43,40 @@ def test_what_is_skipped_cannot_command_a_terminal_or_break_its_line() -> None:
     skips = Skips()
     skips("a\nb\x1b[2J\x85", "cannot be read")
     assert skips.named == ["a\ufffdb\ufffd[2J\ufffd: cannot be read"]
-    with pytest.raises(SourceError, match=r"^a.b: cannot be read; mend it"):
+    with pytest.raises(SourceError, match=r"^a.b: cannot be read; fix it"):
         Skips(strict=True)("a\nb", "cannot be read")
+
+
+def test_one_item_is_not_several() -> None:
+    skips = Skips()
+    skips("b.eml", "cannot be read")
+    assert skips.report()[0] == "skipped 1 item that could not be read:"
+
+
+@pytest.mark.parametrize("count", [0, 1, NAMED_LIMIT - 1, NAMED_LIMIT, NAMED_LIMIT + 1, 40])
+def test_two_halves_merged_equal_the_whole(count: int) -> None:
+    for cut in {0, count // 3, count // 2, count}:
+        whole, first, second = Skips(), Skips(), Skips()
+        for number in range(count):
+            for skips in (whole, first if number < cut else second):
+                skips(f"a.tsv:{number}", "bad")
+        first.merge(pickle.loads(pickle.dumps(second)))  # as from another process
+        assert (first.count, first.named) == (whole.count, whole.named)
+        assert first.report() == whole.report()
+
+
+def test_merging_is_no_error_under_strict() -> None:
+    skips, other = Skips(strict=True), Skips()
+    other("b.eml", "cannot be read")
+    skips.merge(other)
+    assert skips.named == ["b.eml: cannot be read"]
+
+
+def test_remedy_is_in_the_words_of_whoever_reports() -> None:
+    skips = Skips()
+    skips.note("ham.txt", "the file is in no folder of a class", Remedy.GIVE_OUTSIDE_LABEL)
+    assert skips.report({Remedy.GIVE_OUTSIDE_LABEL: "give it with --ham"})[1:] == [
+        "  ham.txt: the file is in no folder of a class; give it with --ham"
+    ]
+    assert skips.report()[1:] == [f"  {skips.named[0]}"]
+    assert skips.named[0].endswith(f"; {Remedy.GIVE_OUTSIDE_LABEL.value}")

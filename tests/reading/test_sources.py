@@ -3,6 +3,7 @@ import gzip
 import io
 import lzma
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -13,8 +14,16 @@ import pytest
 from nbspam.errors import SourceError
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
-from nbspam.reading.sources import ReadingOptions, any_kind, labelled, unlabelled
-from nbspam.reading.tables import TableOptions
+from nbspam.reading.source_kind import Labels, Source
+from nbspam.reading.sources import (
+    ReadingOptions,
+    TableOptions,
+    _kinds,
+    any_kind,
+    labelled,
+    unlabelled,
+)
+from nbspam.reading.stream import STANDARD_INPUT
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 MAIL = b"Subject: hello\n\nthe body\n"
@@ -69,6 +78,39 @@ class Input:
 
 def stdin(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Input(content))
+
+
+# Kinds
+
+
+def test_every_kind_that_may_be_refused_says_why() -> None:
+    for kind in (STANDARD_INPUT, *_kinds()):
+        assert bool(kind.refusal) == (kind.labels in (Labels.NEVER, Labels.ALWAYS))
+
+
+def test_any_file_folder_or_pipe_is_of_some_kind(tmp_path: Path) -> None:
+    put(tmp_path, "file", content=bytes(range(256)))
+    put(tmp_path, "folder/file")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("file", "folder", "pipe"):
+        source = Source(str(tmp_path / name))
+        assert any(
+            kind.is_recognised(source, PLAIN) for kind in _kinds() if kind.labels is Labels.NEVER
+        )
+
+
+def test_standard_input_loads_no_other_kind() -> None:
+    code = (
+        "import sys; from nbspam.reading import sources; from nbspam.reading.skips import Skips;"
+        "list(sources.any_kind('-', sources.ReadingOptions(), Skips()));"
+        "print(*(name for name in sys.modules if name.startswith('nbspam.reading.')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=b"hello", capture_output=True, check=True
+    )
+    loaded = {name.removeprefix("nbspam.reading.") for name in done.stdout.decode().split()}
+    assert "stream" in loaded
+    assert not loaded & {"tables", "columns", "folder", "index", "lines", "mbox", "single_message"}
 
 
 # With labels
@@ -148,7 +190,9 @@ def test_label_of_nothing_to_show_is_none(tmp_path: Path) -> None:
 
 def test_strict_stops_at_a_missing_file_of_an_index(tmp_path: Path) -> None:
     put(tmp_path, "a.index", content=b"spam gone\n")
-    with pytest.raises(SourceError, match=r"a\.index:1: there is no file .*gone; .*--strict"):
+    with pytest.raises(
+        SourceError, match=r"a\.index:1: there is no file .*gone; .*without strict to skip it$"
+    ):
         with_labels(tmp_path / "a.index", tmp_path)
 
 
@@ -160,23 +204,29 @@ def test_file_without_labels_is_an_error_that_says_what_it_is(
     content: bytes, what: str, tmp_path: Path
 ) -> None:
     put(tmp_path, "thing", content=content)
-    with pytest.raises(SourceError, match=rf"thing: {what} has no labels; give it as --spam "):
+    with pytest.raises(
+        SourceError, match=rf"thing: {what} has no labels; give its messages with a label, or"
+    ):
         with_labels(tmp_path / "thing", tmp_path)
 
 
 def test_folder_without_classes_is_an_error(tmp_path: Path) -> None:
     put(tmp_path, "1", ".hidden/2")
-    with pytest.raises(SourceError, match="the folder has no sub-folder per class; give it as"):
+    with pytest.raises(
+        SourceError, match="the folder has no sub-folder for each class; give its messages"
+    ):
         with_labels(tmp_path, tmp_path)
 
 
 def test_maildir_is_no_folder_of_classes() -> None:
-    with pytest.raises(SourceError, match="the folder has no sub-folder per class; give it as"):
+    with pytest.raises(
+        SourceError, match="the folder has no sub-folder for each class; give its messages"
+    ):
         list(labelled(str(SAMPLES / "mail" / "ham"), PLAIN, Skips()))
 
 
 def test_standard_input_has_no_labels() -> None:
-    with pytest.raises(SourceError, match=r"^-: standard input has no labels; give --spam - or"):
+    with pytest.raises(SourceError, match=r"^-: standard input has no labels; give its messages"):
         list(labelled("-", PLAIN, Skips()))
 
 
@@ -256,7 +306,9 @@ def test_lines(tmp_path: Path) -> None:
 
 def test_table_is_not_taken_without_its_labels(tmp_path: Path) -> None:
     put(tmp_path, "a.csv", content=b"ham,x\n")
-    with pytest.raises(SourceError, match=r"a\.csv: a table goes by its own labels; .*--lines"):
+    with pytest.raises(
+        SourceError, match=r"a\.csv: a table has labels of its own; give it without a label$"
+    ):
         without(tmp_path / "a.csv", tmp_path)
 
 
@@ -273,15 +325,6 @@ def test_standard_input_as_lines(monkeypatch: pytest.MonkeyPatch) -> None:
         RawMessage("-:3", None, "café"),
         RawMessage("-:4", None, "café"),
     ]
-
-
-def test_huge_standard_input_is_read_to_its_end_but_not_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("nbspam.reading.sources.BYTES_LIMIT", 100)
-    stdin(b"x" * 3_000_000, monkeypatch)
-    assert list(unlabelled("-", None, PLAIN, Skips())) == [RawMessage("-", None, b"x" * 100)]
-    assert sys.stdin.buffer.read() == b""
 
 
 def test_standard_input_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -499,5 +542,7 @@ def test_damaged_archive_in_a_folder_is_named_when_it_is_read(tmp_path: Path) ->
 def test_encoding_that_nobody_knows(tmp_path: Path) -> None:
     put(tmp_path, "a.tsv", content=b"ham\tx\n")
     options = ReadingOptions(TableOptions(encoding="martian"))
-    with pytest.raises(SourceError, match=r"a\.tsv: unknown encoding: martian; give --encoding"):
+    with pytest.raises(
+        SourceError, match=r"a\.tsv: unknown encoding: martian; name another encoding$"
+    ):
         list(labelled(str(tmp_path / "a.tsv"), options, Skips()))

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from nbspam.errors import SourceError, TableError
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
-from nbspam.reading.tables import TableOptions, read_lines, read_table
+from nbspam.reading.source_kind import TableOptions
+from nbspam.reading.tables import read_table
 
 Rows = list[tuple[str | None, str]]
 ROWS: Rows = [
@@ -29,16 +30,18 @@ SAMPLE = Path(__file__).parents[2] / "sample_data" / "sms.tsv"
 
 
 def read(
-    path: Path, skips: Skips | None = None, labelled: bool = True, **options: str | None
+    path: Path, skips: Skips | None = None, needs_labels: bool = True, **options: str | None
 ) -> list[RawMessage]:
-    return list(read_table(path, TableOptions(**options), skips or Skips(strict=True), labelled))
+    return list(
+        read_table(path, TableOptions(**options), skips or Skips(strict=True), needs_labels)
+    )
 
 
 def rows(
-    path: Path, skips: Skips | None = None, labelled: bool = True, **options: str | None
+    path: Path, skips: Skips | None = None, needs_labels: bool = True, **options: str | None
 ) -> Rows:
     found = []
-    for raw in read(path, skips, labelled, **options):
+    for raw in read(path, skips, needs_labels, **options):
         assert isinstance(raw.content, str)
         found.append((raw.label, raw.content))
     return found
@@ -103,7 +106,7 @@ def test_wide_encodings_when_told(name: str, encoding: str, tmp_path: Path) -> N
 
 def test_utf_16_when_not_told(tmp_path: Path) -> None:
     path = file(tmp_path, "a.tsv", FORMATS["a.tsv"].decode().encode("utf-16"))
-    with pytest.raises(TableError, match=r"a\.tsv: the file is UTF-16; add --encoding utf-16$"):
+    with pytest.raises(TableError, match=r"a\.tsv: the file is UTF-16; name the encoding utf-16$"):
         rows(path)
 
 
@@ -277,15 +280,6 @@ def test_row_is_named_by_the_line_it_begins_on(tmp_path: Path) -> None:
     assert [raw.source for raw in read(path)] == [f"{path}:2", f"{path}:5"]
 
 
-def test_cell_beyond_any_bound_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nbspam.reading.tables._CELL_LIMIT", 100)
-    skips = Skips()
-    path = file(tmp_path, "a.csv", "label,text\nham,one\nspam," + "x" * 200 + "\nham,two\n")
-    assert rows(path, skips) == [("ham", "one"), ("ham", "two")]
-    assert skips.count == 1
-    csv.field_size_limit(131_072)
-
-
 # JSON lines
 
 
@@ -338,7 +332,7 @@ def test_unknown_column_is_an_error_that_shows_the_others(tmp_path: Path) -> Non
     path = file(tmp_path, "a.csv", "label,text\nham,hello\n")
     with pytest.raises(
         TableError,
-        match=r"a\.csv: there is no column 'words'; give --text-column one of 'label', 'text'$",
+        match=r"a\.csv: there is no column 'words'; name one of 'label', 'text'$",
     ):
         rows(path, text_column="words")
 
@@ -365,9 +359,12 @@ def test_label_by_content(tmp_path: Path) -> None:
 
 def test_no_label_column(tmp_path: Path) -> None:
     path = file(tmp_path, "a.csv", "text\nhello\nwin\n")
-    with pytest.raises(TableError, match=r"a\.csv: no column among 'text' .*--label-column$"):
+    with pytest.raises(
+        TableError,
+        match=r"a\.csv: no column among 'text' looks like a label; name the label column$",
+    ):
         rows(path)
-    assert rows(path, labelled=False) == [(None, "hello"), (None, "win")]
+    assert rows(path, needs_labels=False) == [(None, "hello"), (None, "win")]
 
 
 @pytest.mark.parametrize("name", ["spam", "is_spam", "Spam"])
@@ -416,7 +413,9 @@ def test_bad_rows_are_skipped_counted_and_named(tmp_path: Path) -> None:
 
 def test_strict_stops_at_a_bad_row(tmp_path: Path) -> None:
     path = file(tmp_path, "a.tsv", "ham\tone\nspam\nham\tthree\n")
-    with pytest.raises(SourceError, match=r"a\.tsv:2: the row has no text; .*--strict"):
+    with pytest.raises(
+        SourceError, match=r"a\.tsv:2: the row has no text; .*without strict to skip it$"
+    ):
         rows(path, Skips(strict=True))
 
 
@@ -457,12 +456,6 @@ def test_encoding_that_is_none(encoding: str, tmp_path: Path) -> None:
         rows(file(tmp_path, "a.tsv", "ham\tplain\n"), encoding=encoding)
 
 
-def test_lines_of_text(tmp_path: Path) -> None:
-    path = file(tmp_path, "a.txt", b"one\r\n\n  \ncaf\xe9\ttwo\nthree")
-    expected = [(1, "one"), (4, "café\ttwo"), (5, "three")]
-    assert expected == list(read_lines(path, None, Skips()))
-
-
 # Properties
 
 CELLS = st.text(
@@ -501,7 +494,7 @@ def test_any_bytes_are_rows_or_one_clear_error(
 ) -> None:
     path = file(tmp_path_factory.mktemp("any"), name, content)
     try:
-        found = rows(path, Skips(), labelled=False)
+        found = rows(path, Skips(), needs_labels=False)
     except (SourceError, OSError):
         return
     for _, text in found:
@@ -511,7 +504,7 @@ def test_any_bytes_are_rows_or_one_clear_error(
 def test_quotes_that_come_out_uneven_glue_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "uneven.csv"
     path.write_text("label,text\n" + 'ham,"x\n' * 10)
-    rows = list(read_table(path, TableOptions(), Skips(), labelled=True))
+    rows = list(read_table(path, TableOptions(), Skips(), needs_labels=True))
     assert len(rows) + 1 >= 10
 
 
@@ -519,5 +512,5 @@ def test_a_file_of_nothing_but_open_quotes_takes_little_time(tmp_path: Path) -> 
     path = tmp_path / "open.csv"
     path.write_text("label,text\n" + 'a","b\n' * 50_000)
     started = time.process_time()
-    list(read_table(path, TableOptions(label_column="label"), Skips(), labelled=False))
+    list(read_table(path, TableOptions(label_column="label"), Skips(), needs_labels=False))
     assert time.process_time() - started < 5

@@ -1,0 +1,34 @@
+"""A folder with one sub-folder per class, which is named after the class."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from nbspam.errors import Remedy
+from nbspam.labels import normal_label
+from nbspam.reading.folder import folder_messages, is_maildir
+from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source, SourceKind
+
+
+def _is_recognised(source: Source, _: ReadingOptions) -> bool:
+    return source.is_folder and bool(_folders(source.path)) and not is_maildir(source.path)
+
+
+def _folders(path: Path) -> list[Path]:
+    return [p for p in sorted(path.iterdir()) if p.is_dir() and not p.name.startswith(".")]
+
+
+def _read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    for entry in sorted(source.path.iterdir()):
+        if entry.is_file() and not entry.name.startswith("."):
+            request.skips.note(
+                str(entry), "the file is in no folder of a class", Remedy.GIVE_OUTSIDE_LABEL
+            )
+    for folder in _folders(source.path):
+        if label := normal_label(folder.name):
+            yield from folder_messages(folder, request._replace(label=label))
+        else:
+            request.skips(str(folder), "the folder's name has no printable character")
+
+
+CLASS_FOLDERS = SourceKind(Labels.ON_REQUEST, _is_recognised, _read)

@@ -1,0 +1,181 @@
+"""The columns of a table: which holds the text, and which the label.
+
+A column is found by the name that the user gives, else by a usual name, else by its content.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from nbspam.errors import Remedy, TableError
+from nbspam.labels import HAM, SPAM, normal_label
+from nbspam.reading.source_kind import TableOptions
+
+LABEL_NAMES = ("label", "class", "category", "v1", "spam", "is_spam", "type", "target", "verdict")
+TEXT_NAMES = (
+    *("text", "message", "sms", "body", "content", "v2", "email", "mail"),
+    *("teks", "texto", "texte", "nachricht", "messages", "message_text", "sms_text"),
+)
+SAMPLE_ROWS = 200  # rows in which the columns are searched
+_SAMPLE_CHARACTERS = 1 << 20  # of those rows, so that huge cells are not all kept in memory
+_CLASSES_LIMIT = 20  # a column with more distinct values than this is not a label
+LABEL_LENGTH = 24  # characters; a column with a longer value is not a label
+_NAMES_SHOWN, _NAME_SHOWN = 20, 40  # columns, and characters of each, in an error
+_SURROGATES = re.compile("[\ud800-\udfff]")
+# What a column called `spam` says about a message: it answers yes or no, and names no class.
+_ANSWERS = {"1": SPAM, "true": SPAM, "yes": SPAM, "0": HAM, "false": HAM, "no": HAM}
+
+T = TypeVar("T")
+
+
+class Columns(NamedTuple):
+    """Where the cells of a message are in a row."""
+
+    text: int
+    label: int | None
+    width: int  # cells in a usual row
+    is_yes_no: bool  # the label column says whether a message is spam
+
+    def label_of(self, cells: Sequence[str]) -> str | None:
+        """Return the label of a row, or None if it has none."""
+        if self.label is None or self.label >= len(cells):
+            return None
+        return self.label_named(cells[self.label])
+
+    def label_named(self, cell: str) -> str | None:
+        """Return the label in a cell, or None if there is none."""
+        label = normal_label(cell)
+        if self.is_yes_no:
+            label = _ANSWERS.get(label.lower(), label)
+        return label or None
+
+
+def cell_text(value: object) -> str:
+    """Return a value of JSON, Parquet or a data frame as a CSV file would have it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    # JSON can contain an unpaired surrogate, which cannot be encoded.
+    return _SURROGATES.sub("\ufffd", value if isinstance(value, str) else str(value))
+
+
+def first_rows(rows: Iterator[T], size: Callable[[T], int]) -> Iterator[T]:
+    """Yield the first rows, in which the columns are searched; size: the characters of a row."""
+    left = _SAMPLE_CHARACTERS
+    for row in itertools.islice(rows, SAMPLE_ROWS):
+        yield row
+        left -= size(row)
+        if left < 0:
+            return
+
+
+def is_header(cells: Sequence[str], options: TableOptions) -> bool:
+    """Return whether the first row of a table names its columns."""
+    names = [cell.strip().lower() for cell in cells]
+    wanted = {name.lower() for name in (options.text_column, options.label_column) if name}
+    if wanted & set(names):
+        return True
+    if SPAM in names and not any(name in TEXT_NAMES for name in names):
+        return False  # a column may be called spam, but so may the class of the first row
+    return any(name in LABEL_NAMES or name in TEXT_NAMES for name in names)
+
+
+def find_columns(
+    table: str,
+    header: Sequence[str] | None,
+    sample: Sequence[Sequence[str]],
+    options: TableOptions,
+    needs_labels: bool,
+) -> Columns:
+    """Return the columns of a table.
+
+    table: its name in an error.  header: the names of the columns, if it has any.
+    Raises TableError when there is no such column as the user names, or no label and one is needed.
+    """
+    width = len(header) if header else _usual_width(sample)
+    names = list(header or ()) or [str(number + 1) for number in range(width)]
+    lower = [name.lower() for name in names]
+    contents = [[row[i] for row in sample if i < len(row)] for i in range(len(names))]
+
+    label = _named(table, names, options.label_column)
+    if label is None and header:
+        label = _usually_named(lower, LABEL_NAMES)
+    if label is None:
+        label = _label_by_content(contents)
+
+    text = _named(table, names, options.text_column)
+    if text is None:
+        text = _usually_named(lower, TEXT_NAMES) if header else None
+        if text is None or text == label:
+            text = _text_by_content(contents, label)
+    if text is None:
+        text, label = 0, None  # the only column looked like a label; it is the text
+    elif text == label:
+        label = None
+    if needs_labels and label is None:
+        raise TableError(
+            f"{table}: no column among {_shown(names)} looks like a label",
+            Remedy.NAME_LABEL_COLUMN,
+        )
+    return Columns(text, label, width, label is not None and lower[label] in ("spam", "is_spam"))
+
+
+def _usual_width(sample: Sequence[Sequence[str]]) -> int:
+    """Return how many cells most rows have."""
+    widths = [len(row) for row in sample] or [0]
+    return max(set(widths), key=widths.count)
+
+
+def _named(table: str, names: list[str], wanted: str | None) -> int | None:
+    """Return the column that the user names; None if the user names none."""
+    if wanted is None:
+        return None
+    for number, name in enumerate(names):
+        if name.lower() == wanted.lower():
+            return number
+    raise TableError(
+        f"{table}: there is no column {wanted!r}",
+        Remedy.NAME_ONE_OF_COLUMNS,
+        columns=_shown(names),
+    )
+
+
+def _usually_named(names: list[str], usual: Iterable[str]) -> int | None:
+    return next((names.index(name) for name in usual if name in names), None)
+
+
+def _shown(names: list[str]) -> str:
+    """Return the names as an error lists them."""
+    not_empty = [name for name in names if name]
+    shown = ", ".join(repr(name[:_NAME_SHOWN]) for name in not_empty[:_NAMES_SHOWN])
+    more = len(not_empty) - _NAMES_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _label_by_content(columns: list[list[str]]) -> int | None:
+    """Return the column with the values ham or spam, else the one with the fewest short values.
+
+    A column that never changes is the last choice; a few bad rows without a value do not matter.
+    """
+    best: tuple[bool, bool, int, int] | None = None
+    for i, column in enumerate(columns):
+        cells = [cell.strip() for cell in column if cell.strip()]
+        values = set(cells)
+        if (
+            len(columns) > 1
+            and 4 * len(cells) >= 3 * len(column)
+            and 0 < len(values) <= min(_CLASSES_LIMIT, max(2, len(cells) // 2))
+            and max(map(len, values)) <= LABEL_LENGTH
+        ):
+            usual = {SPAM, HAM} & {value.lower() for value in values}
+            rank = (not usual, len(values) == 1, len(values), i)
+            best = min(best or rank, rank)
+    return best and best[3]
+
+
+def _text_by_content(columns: list[list[str]], label: int | None) -> int | None:
+    """Return the column with the longest cells, apart from the label's; None if there is none."""
+    lengths = [(sum(map(len, c)), -i) for i, c in enumerate(columns) if i != label]
+    return -max(lengths)[1] if lengths else None

@@ -1,0 +1,58 @@
+"""An index file, as the TREC spam corpora have one: each line is a label and a file's path."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from nbspam.labels import normal_label
+from nbspam.reading.lines import read_lines
+from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source, SourceKind
+
+_PATHS_TRIED = 20  # paths of which one must be a file
+_LINE = re.compile(r"(\S+)\s+(\S.*)")
+
+
+def _is_recognised(source: Source, _: ReadingOptions) -> bool:
+    """Return whether each line is a label and a path, and one of the first paths is a file.
+
+    In a file that is called an index, one such line suffices, and any other is a bad line.
+    """
+    lines = [_LINE.fullmatch(line.strip()) for line in source.lines]
+    if "index" in (source.path.name, source.suffix[1:]):
+        return any(lines)
+    try:
+        return all(lines) and any(
+            (source.path.parent / line[2]).is_file() for line in lines[:_PATHS_TRIED] if line
+        )
+    except (OSError, ValueError):
+        return False
+
+
+def _read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    skips = request.skips
+    for number, text in read_lines(source.path, None, skips):
+        where = f"{source.path}:{number}"
+        line = _LINE.fullmatch(text.strip())
+        if not line:
+            skips(where, "the line is not a label and a file's path")
+            continue
+        label = normal_label(line[1])
+        if not label:
+            skips(where, "the label has no printable character")
+            continue
+        path = source.path.parent / line[2]
+        if _is_file(path):
+            yield RawMessage(str(path), label, path)
+        else:
+            skips(where, f"there is no file {str(path)[:200]}")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # the name is too long for a file
+        return False
+
+
+INDEX = SourceKind(Labels.ALLOWED, _is_recognised, _read)

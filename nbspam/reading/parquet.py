@@ -1,0 +1,31 @@
+"""Tables as Parquet, which pandas reads."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from nbspam.errors import TableError
+from nbspam.reading.columns import cell_text
+from nbspam.reading.compression import open_bytes
+from nbspam.reading.data_frame import frame_rows
+
+
+def parquet_rows(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """Return the names of the columns, and (row number from 1, cells) of each row."""
+    import pandas as pd
+
+    with open_bytes(path) as stream:
+        content = io.BytesIO(stream.read())  # pandas reads it from both ends, so unpacked first
+    try:
+        frame = pd.read_parquet(content)
+        rows = frame_rows(frame)
+    except ImportError as error:
+        raise TableError(
+            f"{path}: reading Parquet needs pyarrow; install it with: pip install 'nbspam[parquet]'"
+        ) from error
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise TableError(f"{path}: not a Parquet file ({reason}); check it") from error
+    return [str(name) for name in frame.columns], (
+        (number, [cell_text(value) for value in row]) for number, row in enumerate(rows, 1)
+    )

@@ -1,0 +1,107 @@
+"""What a kind of source is: how it is recognised, whether it has labels, how it is read."""
+
+import stat
+from collections.abc import Callable, Iterator
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from nbspam.errors import Remedy
+from nbspam.reading.compression import bare_suffix, open_bytes
+from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.skips import Skips
+
+STDIN = "-"
+_SAMPLE_BYTES = 1 << 16
+
+
+class TableOptions(NamedTuple):
+    """What the user says about a table; what is None, the program finds out."""
+
+    text_column: str | None = None
+    label_column: str | None = None
+    encoding: str | None = None
+
+
+class ReadingOptions(NamedTuple):
+    """How the user wants sources read."""
+
+    table: TableOptions = TableOptions()
+    lines: bool = False  # a text file has one message per line
+    seen: bool = False  # of a Maildir or mbox, only mail that its owner has read and not deleted
+
+
+class ReadingRequest(NamedTuple):
+    """How the messages of one source are read."""
+
+    options: ReadingOptions
+    skips: Skips
+    label: str | None = None  # the class that the user gives the messages
+    needs_labels: bool = False  # each message must have a label of its own
+
+
+class Source:
+    """A source by its name, with what its kind is recognised by; each is read when needed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.path = Path(name)
+
+    @cached_property
+    def mode(self) -> int:
+        """The type and permissions of the file; raises OSError or ValueError if there is none."""
+        return self.path.stat().st_mode
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the source is a folder, or a link to one."""
+        return stat.S_ISDIR(self.mode)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the source is a regular file, or a link to one."""
+        return stat.S_ISREG(self.mode)
+
+    @cached_property
+    def suffix(self) -> str:
+        """The suffix that shows the format, in lower case, without that of an archive."""
+        return bare_suffix(self.path)
+
+    @cached_property
+    def sample(self) -> bytes:
+        """The first bytes of the file, decompressed."""
+        with open_bytes(self.path) as stream:
+            return stream.read(_SAMPLE_BYTES)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The whole lines of the sample that are not blank."""
+        text = self.sample.decode("utf-8", "replace")
+        if len(self.sample) == _SAMPLE_BYTES:
+            text = text.rpartition("\n")[0]
+        return [line for line in text.split("\n") if line.strip()]
+
+
+class Labels(Enum):
+    """Whether the messages of a source have labels of their own."""
+
+    NEVER = "never"  # their class is what the user says, or unknown
+    ALLOWED = "allowed"  # they have, and a label that the user gives replaces them
+    ALWAYS = "always"  # they have, and the user cannot give another
+    ON_REQUEST = "on request"  # recognised only where labels are needed
+
+
+class SourceKind(NamedTuple):
+    """One kind of source.
+
+    is_recognised: whether a source that no earlier kind in the registry recognised is of this kind.
+    read: yields the messages; raises NbspamError, OSError, or LookupError and UnicodeError for an
+    encoding that does not exist or does not fit.
+    """
+
+    labels: Labels
+    is_recognised: Callable[[Source, ReadingOptions], bool]
+    read: Callable[[Source, ReadingRequest], Iterator[RawMessage]]
+    refusal: str = ""  # why its labels cannot be read (NEVER) or replaced (ALWAYS)
+    remedy: Remedy | None = Remedy.GIVE_LABEL  # what fixes that; None: the refusal says so

@@ -1,0 +1,36 @@
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nbspam.reading.delimited import delimited_rows
+from nbspam.reading.skips import Skips
+
+
+@pytest.fixture(autouse=True)
+def field_size_limit() -> Iterator[None]:
+    """The csv module has one limit for all."""
+    before = csv.field_size_limit()
+    yield
+    csv.field_size_limit(before)
+
+
+@pytest.mark.parametrize("long", ["x" * 200, '"' + "x" * 200 + '"'])
+def test_cell_beyond_the_limit_is_skipped(long: str, tmp_path: Path) -> None:
+    skips = Skips()
+    path = tmp_path / "a.csv"
+    path.write_text(f"label,text\nham,one\nspam,{long}\nham,two\n")
+    assert list(delimited_rows(path, None, skips, cell_limit=100)) == [
+        (1, ["label", "text"]),
+        (2, ["ham", "one"]),
+        (4, ["ham", "two"]),
+    ]
+    assert skips.named == [f"{path}:3: the row is not CSV (field larger than field limit (100))"]
+
+
+def test_tsv_with_a_cell_beyond_the_limit_is_not_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text('ham\t"one\t1"\nspam\t"' + "x\t" * 100 + '"\n')
+    assert next(delimited_rows(path, None, Skips())) == (1, ["ham", "one\t1"])
+    assert next(delimited_rows(path, None, Skips(), cell_limit=100)) == (1, ["ham", '"one', '1"'])
