@@ -128,10 +128,10 @@ def answer(
 
 def symbols(judged: Judged) -> list[str]:
     """Return the names of the tests that match a message, as SpamAssassin lists them."""
-    called = "SPAM" if judged.spam else "UNSURE" if judged.called == UNSURE else "HAM"
+    kind = "SPAM" if judged.spam else "UNSURE" if judged.called == UNSURE else "HAM"
     probability = judged.score.probability
-    found = [f"NBSPAM_{called}", f"BAYES_{_BAYES[bisect_right(_ENDS, probability)]}"]
-    return [*found, "BAYES_999"] if probability >= _VERY_SURE else found
+    names = [f"NBSPAM_{kind}", f"BAYES_{_BAYES[bisect_right(_ENDS, probability)]}"]
+    return [*names, "BAYES_999"] if probability >= _VERY_SURE else names
 
 
 def report(classifier: Classifier, tokens: Sequence[str], judged: Judged) -> str:

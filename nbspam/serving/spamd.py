@@ -80,18 +80,18 @@ async def read_request(reader: StreamReader, max_size: int, can_tell: bool) -> R
     Raises RefusedError for a request that is invalid, too large, or not allowed.
     """
     try:
-        first = await reader.readuntil(b"\n")
+        first_line = await reader.readuntil(b"\n")
     except IncompleteReadError as error:
         if not error.partial:
             return None
         raise RefusedError(PROTOCOL, "(closed before headers)") from None
     except LimitOverrunError:
         raise RefusedError(PROTOCOL, "(the first line is too long)") from None
-    found = _FIRST_LINE.fullmatch(first)
-    command = found[1].decode() if found else ""
-    if not found or command not in _COMMANDS:
-        raise RefusedError(PROTOCOL, first[:100].decode("latin-1").rstrip())
-    version = (int(found[2]), int(found[3]))
+    match = _FIRST_LINE.fullmatch(first_line)
+    command = match[1].decode() if match else ""
+    if not match or command not in _COMMANDS:
+        raise RefusedError(PROTOCOL, first_line[:100].decode("latin-1").rstrip())
+    version = (int(match[2]), int(match[3]))
     if command in (PING, SKIP):  # headers may follow, and mean nothing
         return Request(command, version)
     # The protocol had no headers before 1.1.
