@@ -41,7 +41,7 @@ REMEDIES = {
     Remedy.REPLACE_OUTPUT: "add --replace to overwrite it, or name another file",
     Remedy.ALLOW_OVERLAP: "merge models of different messages, or add --allow-overlap",
     Remedy.NAME_EACH_ONCE: "name each model once, or add --allow-overlap",
-    Remedy.NAME_MODEL: "name it with --model",
+    Remedy.NAME_MODEL: "name another file with --model or --output",
     Remedy.USE_CSV: "export it with --form csv",
     Remedy.SEE_CSV: "see what nbspam model export --form csv writes",
     Remedy.LEAVE_OUT_LIMIT: "leave out --max-ham-blocked",

@@ -8,14 +8,12 @@ from typing import NamedTuple
 
 from nbspam.errors import ModelError, Remedy
 from nbspam.labels import HAM
-from nbspam.learning.settings import Settings
+from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import PendingMessages, forget, learn
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
-from nbspam.reading.sources import STDIN
+from nbspam.reading.message import parse
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Metadata
-from nbspam.workers import token_sets
+from nbspam.store.metadata import ModelSettings
+from nbspam.tokens.tokenized import TokenizedMessage, tokenize
 
 
 class LearnRequest(NamedTuple):
@@ -26,9 +24,8 @@ class LearnRequest(NamedTuple):
 
 
 class _TokenizedRequest(NamedTuple):
-    request: LearnRequest
-    tokens: list[str]  # in ascending order
-    digest: str
+    is_spam: bool | None
+    message: TokenizedMessage
 
 
 def apply_requests(path: Path, requests: list[LearnRequest]) -> list[bool]:
@@ -37,16 +34,14 @@ def apply_requests(path: Path, requests: list[LearnRequest]) -> list[bool]:
     Returns for each request whether it changed the model: learning does not when the message is
     known as that class, forgetting does not when it was never learned.  Raises ModelError.
     """
-    raws = [RawMessage(STDIN, None, request.message) for request in requests]
-    tokenized = token_sets(raws, Skips(), digests=True)
     waiting = {
-        number: _TokenizedRequest(request, message.tokens, message.digest)
-        for number, (request, message) in enumerate(zip(requests, tokenized, strict=True))
+        number: _TokenizedRequest(request.is_spam, tokenize(parse(request.message), digest=True))
+        for number, request in enumerate(requests)
     }
     changed = [False] * len(requests)
     while waiting:
         # Several requests about one message are applied one after the other.
-        first = {one.digest: number for number, one in reversed(waiting.items())}
+        first = {one.message.digest: number for number, one in reversed(waiting.items())}
         now = {number: waiting.pop(number) for number in sorted(first.values())}
         for number, has_changed in _apply_distinct(path, now):
             changed[number] = has_changed
@@ -56,37 +51,37 @@ def apply_requests(path: Path, requests: list[LearnRequest]) -> list[bool]:
 def _apply_distinct(path: Path, requests: dict[int, _TokenizedRequest]) -> list[tuple[int, bool]]:
     """Apply requests about different messages; return of each whether it changed the model."""
     with Lookup(path) as lookup:
-        rows = lookup.learned(one.digest for one in requests.values())
-        head = lookup.head
+        rows = lookup.learned(one.message.digest for one in requests.values())
+        settings = lookup.metadata.settings
     to_learn, to_forget = [], []
     changed = []
-    for number, (request, tokens, digest) in requests.items():
-        row = rows.get(digest, (0,) * len(head.classes))
-        if request.is_spam is None:
+    for number, (is_spam, message) in requests.items():
+        row = rows.get(message.digest, (0,) * len(settings.classes))
+        if is_spam is None:
             has_changed = any(row)
             # As often as it was learned, so that nothing of it is left.
-            to_forget += [(None, tokens, digest)] * sum(row)
+            to_forget += [message] * sum(row)
         else:
-            label = _class_of(path, head, request.is_spam)
-            has_changed = not row[head.classes.index(label)]
-            to_learn.append((label, tokens, digest))
+            label = _class_of(path, settings, is_spam)
+            has_changed = not row[settings.classes.index(label)]
+            to_learn.append(message._replace(label=label))
         changed.append((number, has_changed))
     if to_forget:
         forget(path, to_forget)
     if to_learn:
         pending = PendingMessages()
         pending.read(path, to_learn, remember=True)
-        learn(path, pending, Settings())
+        learn(path, pending, TrainingSettings())
     return changed
 
 
-def _class_of(path: Path, head: Metadata, is_spam: bool) -> str:
+def _class_of(path: Path, settings: ModelSettings, is_spam: bool) -> str:
     """Return the model's class for spam or ham; raises ModelError when it has none for ham."""
-    if is_spam and head.positive is not None:
-        return head.positive
-    if len(head.classes) == 2:
-        return head.classes[1 - (head.positive_index or 0)]
-    if HAM in head.classes:
+    if is_spam and settings.positive is not None:
+        return settings.positive
+    if len(settings.classes) == 2:
+        return settings.classes[1 - (settings.positive_index or 0)]
+    if HAM in settings.classes:
         return HAM
     raise ModelError(f"{path}: the model has no class called ham", Remedy.NAME_CLASS)
 

@@ -393,7 +393,7 @@ def test_nowhere_to_listen(program, mail_model, assert_sentence):
         (["--listen", "nonsense"], "127.0.0.1:783"),
         (["--socket-mode", "rw", "--listen", "127.0.0.1:0"], "--socket-mode"),
         (["--socket-mode", "7777", "--listen", "127.0.0.1:0"], "--socket-mode"),
-        (["--ham-cutoff", "0.9", "--listen", "127.0.0.1:0"], "--ham-cutoff"),
+        (["--ham-cutoff", "0.9", "--listen", "127.0.0.1:0"], "above the spam cut-off"),
     ],
 )
 def test_senseless_options(program, mail_model, assert_sentence, options, said):

@@ -18,7 +18,9 @@ NEW = b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n"
 
 def known(path):
     model = read_model(path)
-    return dict(zip(model.head.classes, model.head.messages, strict=True)), model.counts
+    return dict(
+        zip(model.metadata.settings.classes, model.metadata.learned.messages, strict=True)
+    ), model.counts
 
 
 def test_learn_move_forget(model):
@@ -42,8 +44,8 @@ def test_what_mail_software_adds_makes_no_other_message(model):
 
 def test_many_at_once_are_one_save(model, monkeypatch):
     saves = []
-    real = update.replace
-    monkeypatch.setattr(update, "replace", lambda *a: (saves.append(1), real(*a)))
+    real = update.write_atomically
+    monkeypatch.setattr(update, "write_atomically", lambda *a: (saves.append(1), real(*a)))
     requests = [
         LearnRequest(b"Message-ID: <%d@example.org>\n\nhello" % i, i % 2 == 0) for i in range(20)
     ]
