@@ -56,9 +56,7 @@ def decode(data: bytes, charset: str) -> str:
     if text is None and name and not name.startswith((*_SINGLE_BYTE, "utf-8", "utf8")):
         # A multi-byte text with a broken character is still mostly that text.
         text = _decode_with(data, name, "replace")
-    if text is None:
-        text = _decode_with(data, "cp1252")
-    return data.decode("latin-1") if text is None else text
+    return _decode_western(data) if text is None else text
 
 
 def _decode_strictly(data: bytes, name: str) -> str | None:
@@ -85,6 +83,13 @@ def _decode_with(data: bytes, codec: str, errors: str = "strict") -> str | None:
         return None
     # UTF-7 allows unpaired surrogates, which cannot be encoded.
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+
+
+def _decode_western(data: bytes) -> str:
+    try:
+        return data.decode("cp1252")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 def _is_codec(name: str) -> bool:

@@ -10,7 +10,7 @@ from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source, SourceKind
 
 
-def _is_recognised(source: Source, _: ReadingOptions) -> bool:
+def _has_class_folders(source: Source, _: ReadingOptions) -> bool:
     return source.is_folder and bool(_folders(source.path)) and not is_maildir(source.path)
 
 
@@ -18,7 +18,7 @@ def _folders(path: Path) -> list[Path]:
     return [p for p in sorted(path.iterdir()) if p.is_dir() and not p.name.startswith(".")]
 
 
-def _read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+def _read_class_folders(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     for entry in sorted(source.path.iterdir()):
         if entry.is_file() and not entry.name.startswith("."):
             request.skips.note(
@@ -31,4 +31,4 @@ def _read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
             request.skips(str(folder), "the folder's name has no printable character")
 
 
-CLASS_FOLDERS = SourceKind(Labels.ON_REQUEST, _is_recognised, _read)
+CLASS_FOLDERS = SourceKind(Labels.ON_REQUEST, _has_class_folders, _read_class_folders)

@@ -71,7 +71,7 @@ def first_rows(rows: Iterator[T], size: Callable[[T], int]) -> Iterator[T]:
             return
 
 
-def is_header(cells: Sequence[str], options: TableOptions) -> bool:
+def names_columns(cells: Sequence[str], options: TableOptions) -> bool:
     """Return whether the first row of a table names its columns."""
     names = [cell.strip().lower() for cell in cells]
     wanted = {name.lower() for name in (options.text_column, options.label_column) if name}

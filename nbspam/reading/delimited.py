@@ -68,11 +68,12 @@ class _RowLines:
         # Each failure reads its lines once more; after many, a row is one line, so that a file of
         # nothing but failures takes linear time.
         limit = _ROW_LINES_LIMIT if self._failures < _FAILURES_LIMIT else 0
-        while len(self.row) <= limit:
-            line = self._returned.popleft() if self._returned else next(self._lines, None)
+        row, returned, lines = self.row, self._returned, self._lines
+        while len(row) <= limit:
+            line = returned.popleft() if returned else next(lines, None)
             if line is None:
                 break
-            self.row.append(line)
+            row.append(line)
             yield line[1]
         self.ended = True
 
@@ -114,12 +115,13 @@ def _strict_rows(source: _RowLines, delimiter: str) -> Iterator[tuple[int, list[
 
     Raises csv.Error unless that row has no end.
     """
+    row = source.row
     for cells in csv.reader(source.texts(), delimiter=delimiter, strict=True):
         if source.ended:  # within the row: its quote is still open
             return
         if cells:
-            yield source.row[0][0], cells
-        source.row.clear()
+            yield row[0][0], cells
+        row.clear()
 
 
 def _problem(error: str) -> str:

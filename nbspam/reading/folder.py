@@ -9,11 +9,11 @@ from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, S
 _DEPTH_LIMIT = 100  # folders inside one another
 
 
-def _is_recognised(source: Source, _: ReadingOptions) -> bool:
+def _is_folder(source: Source, _: ReadingOptions) -> bool:
     return source.is_folder
 
 
-def _read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+def _read_folder(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     return folder_messages(source.path, request)
 
 
@@ -76,5 +76,5 @@ def _is_read(name: str) -> bool:
 
 
 FOLDER = SourceKind(
-    Labels.NEVER, _is_recognised, _read, "the folder has no sub-folder for each class"
+    Labels.NEVER, _is_folder, _read_folder, "the folder has no sub-folder for each class"
 )

@@ -13,7 +13,7 @@ _PATHS_TRIED = 20  # paths of which one must be a file
 _LINE = re.compile(r"(\S+)\s+(\S.*)")
 
 
-def _is_recognised(source: Source, _: ReadingOptions) -> bool:
+def _is_index(source: Source, _: ReadingOptions) -> bool:
     """Return whether each line is a label and a path, and one of the first paths is a file.
 
     In a file that is called an index, one such line suffices, and any other is a bad line.
@@ -29,7 +29,7 @@ def _is_recognised(source: Source, _: ReadingOptions) -> bool:
         return False
 
 
-def _read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     skips = request.skips
     for number, text in read_lines(source.path, None, skips):
         where = f"{source.path}:{number}"
@@ -42,17 +42,17 @@ def _read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
             skips(where, "the label has no printable character")
             continue
         path = source.path.parent / line[2]
-        if _is_file(path):
+        if _exists(path):
             yield RawMessage(str(path), label, path)
         else:
             skips(where, f"there is no file {str(path)[:200]}")
 
 
-def _is_file(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError:  # the name is too long for a file
         return False
 
 
-INDEX = SourceKind(Labels.ALLOWED, _is_recognised, _read)
+INDEX = SourceKind(Labels.ALLOWED, _is_index, _read_index)

@@ -58,13 +58,13 @@ def _byte_lines(path: Path, encoding: str | None, skips: Skips) -> Iterator[tupl
                     yield number, line.decode("cp1252", "replace")
 
 
-def _is_recognised(source: Source, options: ReadingOptions) -> bool:
+def _is_read_by_line(source: Source, options: ReadingOptions) -> bool:
     return options.lines and source.is_file
 
 
-def _read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+def _read_each_line(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     for number, line in read_lines(source.path, request.options.table.encoding, request.skips):
         yield RawMessage(f"{source.path}:{number}", request.label, line)
 
 
-LINES = SourceKind(Labels.NEVER, _is_recognised, _read, "lines of text have no labels")
+LINES = SourceKind(Labels.NEVER, _is_read_by_line, _read_each_line, "lines of text have no labels")

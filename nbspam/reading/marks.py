@@ -128,12 +128,11 @@ def unmarked(raw: bytes, names: tuple[str, ...] = ()) -> bytes:
     The tag before the Subject is removed with the header that names it; a Subject that is only the
     tag is removed whole.  The empty line stays that was added to a text without a header.
     """
-    marks = {name.lower().encode() for name in names}
-    if not marks and _SIGN not in raw:
+    if not names and _SIGN not in raw:
         return raw
     lines = lines_of(raw)
     end = header_end(lines)
-    marks = _verdict_names(lines, end, marks)
+    marks = _verdict_names(lines, end, {name.lower().encode() for name in names})
     header, n_marks, tag = _without_marks(lines[:end], marks)
     if not n_marks:
         return raw

@@ -70,15 +70,15 @@ def _unquoted(piece: bytes, limit: int) -> bytes:
     return _QUOTED.sub(rb"\1", message) if b">From " in message else message
 
 
-def _is_recognised(source: Source, _: ReadingOptions) -> bool:
+def _has_from_line(source: Source, _: ReadingOptions) -> bool:
     return is_mbox(source.sample)
 
 
-def _read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+def _read_mbox(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     with open_bytes(source.path) as stream:
         for number, raw in enumerate(messages(stream, BYTES_LIMIT), 1):
             if not request.options.seen or is_read(raw):
                 yield RawMessage(f"{source.path}:{number}", request.label, raw)
 
 
-MBOX = SourceKind(Labels.NEVER, _is_recognised, _read, "an mbox has no labels")
+MBOX = SourceKind(Labels.NEVER, _has_from_line, _read_mbox, "an mbox has no labels")

@@ -10,6 +10,7 @@ Sources: RFC 5322 (headers), RFC 2045-2047 (MIME), RFC 2231 (parameters).
 import binascii
 import itertools
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from nbspam.reading.charsets import decode
@@ -47,8 +48,9 @@ class Message(NamedTuple):
         return next((decode_words(value) for key, value in self.headers if key == name), "")
 
 
-_HEADER_LINES = re.compile(rb"(?:[!-9;-~]+[ \t]*:[^\n]*(?:\n[ \t][^\n]*)*(?:\n|\Z))+")
-_HEADER = re.compile(r"^([!-9;-~]+)[ \t]*:([^\n]*(?:\n[ \t][^\n]*)*)", re.MULTILINE)
+# Possessive, for speed: no header line can be matched in another way.
+_HEADER_LINES = re.compile(rb"(?:[!-9;-~]++[ \t]*+:[^\n]*+(?:\n[ \t][^\n]*+)*+(?:\n|\Z))++")
+_HEADER = re.compile(r"^([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)", re.MULTILINE)
 FROM_LINE = re.compile(rb">?From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [^\n]*\d:\d\d[^\n]*\n?")
 _FILE_MARK = re.compile(rb"\r?\n(?:\xff\xfe|\xfe\xff|\xef\xbb\xbf)")
 _PARAMETER = re.compile(r';\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]*))')
@@ -127,12 +129,19 @@ def split_header(raw: bytes) -> tuple[list[Header], bytes]:
         # short ones in each of many parts: a crafted mail of 16 MB took 12 s.
         text = "\n".join(decode(line, "utf-8") for line in block.split(b"\n", 2 * HEADERS_LIMIT))
     headers = []
-    matches = itertools.islice(_HEADER.finditer(text), HEADERS_LIMIT)
-    for name, value in map(re.Match.groups, matches):
+    for name, value in _first_headers(text):
         if "\n" in value:
             value = " ".join(filter(None, map(str.strip, value.split("\n"))))
         headers.append((name.lower(), value.strip()))
     return headers, raw[len(block) :].removeprefix(b"\n")
+
+
+def _first_headers(block: str) -> Iterable[Header]:
+    """Return HEADERS_LIMIT headers of a block at most, as they are written."""
+    if block.count("\n") < HEADERS_LIMIT:
+        return _HEADER.findall(block)  # twice as fast, and cannot stop
+    matches = itertools.islice(_HEADER.finditer(block), HEADERS_LIMIT)
+    return ((match[1], match[2]) for match in matches)
 
 
 def _leaves(headers: list[Header], body: bytes) -> list[Part]:
@@ -142,8 +151,8 @@ def _leaves(headers: list[Header], body: bytes) -> list[Part]:
     stack = [(headers, body, 0, "text/plain")]
     while stack and len(leaves) < PARTS_LIMIT:
         headers, body, depth, default = stack.pop()
-        value, encoding, disposition = _mime_values(headers)
-        content_type, parameters = _content_type(value, default)
+        fields = _mime_fields(headers)
+        content_type, parameters = _content_type(fields.get("content-type", ""), default)
         if content_type.startswith("multipart/"):
             segments = _split_parts(body, parameters) if depth < DEPTH_LIMIT else []
             if segments:
@@ -153,53 +162,56 @@ def _leaves(headers: list[Header], body: bytes) -> list[Part]:
             # The boundary is missing or unused, or the part is too deep: its body is text.
             content_type = "text/plain"
         elif content_type == "message/rfc822" and depth < DEPTH_LIMIT:
-            headers, body = split_header(_without_encoding(body, encoding))
+            headers, body = split_header(_inner_message(body, fields))
             subject = next((v for n, v in headers if n == "subject"), "")[:budget]
             budget -= len(subject)
             leaves.append(Part(content_type, decode_words(subject), ""))
             stack.append((headers, body, depth + 1, "text/plain"))
             continue
-        text = ""
-        if content_type.startswith(("text/", "message/")) or content_type in _TEXTUAL:
-            text, size = _decoded(body, encoding, parameters, budget)
-            budget -= size
-        leaves.append(Part(content_type, text, _filename(disposition, parameters)))
+        part, size = _leaf(content_type, parameters, fields, body, budget)
+        budget -= size
+        leaves.append(part)
     return leaves
 
 
+_MIME_FIELDS = frozenset({"content-type", "content-transfer-encoding", "content-disposition"})
 _TEXTUAL = frozenset({"application/xhtml+xml", "application/xml"})
 
 
-def _mime_values(headers: list[Header]) -> tuple[str, str, str]:
-    """Return Content-Type, Content-Transfer-Encoding (in lower case) and Content-Disposition."""
-    content_type = encoding = disposition = ""
-    for name, value in headers:
-        if name == "content-type":
-            content_type = content_type or value
-        elif name == "content-transfer-encoding":
-            encoding = encoding or value.lower()
-        elif name == "content-disposition":
-            disposition = disposition or value
-    return content_type, encoding, disposition
+def _mime_fields(headers: list[Header]) -> dict[str, str]:
+    """Return the headers that say how a part is to be read; of several, the first with a value."""
+    fields: dict[str, str] = {}
+    for header in headers:
+        if header[0] in _MIME_FIELDS and header[1]:
+            fields.setdefault(*header)
+    return fields
 
 
-def _decoded(
-    body: bytes, encoding: str, parameters: dict[str, str], budget: int
-) -> tuple[str, int]:
-    """Return the text of a part, cut off at the budget, and its size in bytes."""
+def _leaf(
+    content_type: str, parameters: dict[str, str], fields: dict[str, str], body: bytes, budget: int
+) -> tuple[Part, int]:
+    """Return a part that has no parts, and how many bytes of text it has; `budget` at most."""
+    filename = _filename(fields.get("content-disposition", ""), parameters)
+    if not content_type.startswith(("text/", "message/")) and content_type not in _TEXTUAL:
+        return Part(content_type, "", filename), 0
     # Base64 needs 4 bytes for 3; what is cut off before decoding is beyond the budget in any case.
-    data = _decode_transfer(body[: 2 * budget], encoding)[:budget]
-    return decode(data, parameters.get("charset", "")), len(data)
+    data = _decode_transfer(body[: 2 * budget], _encoding(fields))[:budget]
+    return Part(content_type, decode(data, parameters.get("charset", "")), filename), len(data)
 
 
-def _without_encoding(body: bytes, encoding: str) -> bytes:
+def _inner_message(body: bytes, fields: dict[str, str]) -> bytes:
     """Return the message in a message/rfc822 part.
 
     RFC 2046 allows no encoding there; of a message that has one, only the beginning is read.
     """
+    encoding = _encoding(fields)
     if not encoding or encoding in ("7bit", "8bit", "binary"):
         return body
     return _decode_transfer(body[: 4 * TEXT_LIMIT], encoding)
+
+
+def _encoding(fields: dict[str, str]) -> str:
+    return fields.get("content-transfer-encoding", "").lower()
 
 
 def _content_type(value: str, default: str) -> tuple[str, dict[str, str]]:
@@ -250,7 +262,7 @@ def _filename(disposition: str, parameters: dict[str, str]) -> str:
         named = _parameters(disposition[:PARAMETERS_LIMIT]).get("filename")
         if named:
             return decode_words(named)
-    return decode_words(parameters.get("name", ""))
+    return decode_words(parameters["name"]) if "name" in parameters else ""
 
 
 def _split_parts(body: bytes, parameters: dict[str, str]) -> list[bytes]:

@@ -24,14 +24,14 @@ class RawMessage(NamedTuple):
         if isinstance(content, str):
             return parse_text(content)
         if isinstance(content, Path):
-            content = _read(content)
+            content = _file_bytes(content)
         return parse(content)
 
 
 _MOST = 1 << 16  # bytes; most mails have fewer
 
 
-def _read(path: Path) -> bytes:
+def _file_bytes(path: Path) -> bytes:
     try:
         with open_bytes(path) as stream:
             # Reading 16 MiB at once costs 32 µs per file; this costs 12.

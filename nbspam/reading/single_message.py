@@ -7,7 +7,7 @@ from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source, SourceKind
 
 
-def _read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+def _read_file(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     yield RawMessage(str(source.path), request.label, source.path)
 
 
@@ -23,11 +23,11 @@ def _is_mail(source: Source, _: ReadingOptions) -> bool:
     return is_mail(source.sample)
 
 
-def _is_file(source: Source, _: ReadingOptions) -> bool:
+def _is_any_file(source: Source, _: ReadingOptions) -> bool:
     return source.is_file
 
 
-EMPTY_FILE = SourceKind(Labels.NEVER, _is_empty, _read, "an empty file has no labels")
-NAMED_MAIL = SourceKind(Labels.NEVER, _is_named_mail, _read, "one mail has no labels")
-MAIL = SourceKind(Labels.NEVER, _is_mail, _read, "one mail has no labels")
-TEXT = SourceKind(Labels.NEVER, _is_file, _read, "the file has no labels")
+EMPTY_FILE = SourceKind(Labels.NEVER, _is_empty, _read_file, "an empty file has no labels")
+NAMED_MAIL = SourceKind(Labels.NEVER, _is_named_mail, _read_file, "one mail has no labels")
+MAIL = SourceKind(Labels.NEVER, _is_mail, _read_file, "one mail has no labels")
+TEXT = SourceKind(Labels.NEVER, _is_any_file, _read_file, "the file has no labels")

@@ -4,6 +4,7 @@ Each kind of source has a file of its own; `_kinds` is the registry.
 """
 
 from collections.abc import Iterator
+from functools import cache
 
 from nbspam.errors import Remedy, SourceError
 from nbspam.reading.raw_message import RawMessage
@@ -22,6 +23,7 @@ from nbspam.reading.stream import PIPE, STANDARD_INPUT
 __all__ = ["STDIN", "ReadingOptions", "TableOptions", "any_kind", "labelled", "unlabelled"]
 
 
+@cache
 def _kinds() -> tuple[SourceKind, ...]:
     """Return the kinds of files and folders, in the order in which they are recognised."""
     # Deferred: a mail filter reads standard input, once per message, and needs none of these.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nbspam.errors import Remedy, TableError
 from nbspam.labels import HAM, SPAM
-from nbspam.reading.columns import LABEL_LENGTH, find_columns, first_rows, is_header
+from nbspam.reading.columns import LABEL_LENGTH, find_columns, first_rows, names_columns
 from nbspam.reading.compression import bare_suffix, open_bytes
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
@@ -45,24 +45,25 @@ def read_table(
         raise TableError(
             f"{path}: the table is empty; give one with a label and a text in each row"
         )
-    if header is None and is_header(sample[0][1], options):
+    if header is None and names_columns(sample[0][1], options):
         header = [name.strip() for name in sample.pop(0)[1]]
         while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
             header.pop()
     columns = find_columns(str(path), header, [cells for _, cells in sample], options, needs_labels)
+    text, width = columns.text, columns.width
     for line, cells in itertools.chain(sample, rows):
         source = f"{path}:{line}"
-        if len(cells) <= columns.text:
+        if len(cells) <= text:
             skips(source, "the row has no text")
             continue
-        if len(cells) > columns.width and columns.text == columns.width - 1:
+        if len(cells) > width and text == width - 1:
             # An unquoted delimiter in the text.
-            cells = [*cells[: columns.text], " ".join(filter(None, cells[columns.text :]))]
+            cells = [*cells[:text], " ".join(filter(None, cells[text:]))]
         label = columns.label_of(cells)
         if needs_labels and not label:
             skips(source, "the row has no label")
             continue
-        yield RawMessage(source, label, cells[columns.text])
+        yield RawMessage(source, label, cells[text])
 
 
 def _rows(
@@ -105,16 +106,16 @@ def _is_tsv(source: Source, _: ReadingOptions) -> bool:
     )
 
 
-def _read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+def _read_any_table(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     return read_table(source.path, request.options.table, request.skips, request.needs_labels)
 
 
 NAMED_TABLE = SourceKind(
     Labels.ALWAYS,
     _has_table_suffix,
-    _read,
+    _read_any_table,
     "a table has labels of its own",
     Remedy.LEAVE_OUT_LABEL,
 )
-NAMELESS_PARQUET = SourceKind(Labels.ALLOWED, _is_parquet, _read)
-NAMELESS_TSV = SourceKind(Labels.ALLOWED, _is_tsv, _read)
+NAMELESS_PARQUET = SourceKind(Labels.ALLOWED, _is_parquet, _read_any_table)
+NAMELESS_TSV = SourceKind(Labels.ALLOWED, _is_tsv, _read_any_table)
