@@ -73,6 +73,11 @@ def one_line(text: str) -> str:
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
+def counted(n: int, noun: str) -> str:
+    """Return a number of things, as sentences have it: `1 message`, `2,000 messages`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 class NbspamError(Exception):
     """Something the user can fix; its text is one sentence with the remedy."""
 

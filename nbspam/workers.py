@@ -1,6 +1,8 @@
-"""Sources in, token sets out; on several cores where there are many messages.
+"""The executor: sources in, tokenized messages out; on several cores where there are many messages.
 
-The messages come out in the order in which they went in, whatever the number of processes.
+An executor applies a function to items, in order.  What comes back is data (tokenized messages, and
+records of what was skipped), so an executor needs to know nothing of what it runs, and its caller
+nothing of where that ran.
 """
 
 import itertools
@@ -9,141 +11,91 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
-from nbspam.errors import NbspamError, SourceError
+from nbspam.errors import NbspamError, Remedy, SourceError
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.tokenized import TokenizedMessage, tokenize
 
 A = TypeVar("A")
 B = TypeVar("B")
-# Messages that one process does before others are started: to start them takes 0.05 s, in which
-# a mail or two hundred rows are done.
-_ALONE = 200
 _BATCH = 50  # messages handed over at a time, and no more than:
 _BATCH_BYTES = 1 << 20
-_WAITING = 12  # batches a process, done or to be done: memory does not go by the corpus
+_WAITING = 12  # batches per process, done or to be done: memory does not grow with the corpus
+# Batches done before processes are started: starting them takes 0.05 s, in which a mail or two
+# hundred rows are done.
+_ALONE = 4
 
 
-class TokenizedMessage(NamedTuple):
-    """A message and what was taken from it."""
+class Executor(Protocol):
+    """Where work is done."""
 
-    raw: RawMessage
-    tokens: list[str]  # each once, in ascending order
-    digest: str  # for the ledger; "" when it was not asked for
+    def map(self, function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+        """Yield the function's value of each item, in order; what precedes a failure comes first.
 
-
-def all_cores() -> int:
-    """Return how many processes can run at once."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        function, items and values can go to another process.  Raises NbspamError when one dies.
+        """
 
 
-def token_sets(
-    raws: Iterable[RawMessage], skips: Skips, jobs: int = 1, digests: bool = False
-) -> Iterator[TokenizedMessage]:
-    """Yield each message with its tokens, in order; one whose file cannot be read is skipped.
+class Serial:
+    """Everything in this process."""
 
-    jobs: processes to use.  digests: whether the messages are to be remembered in a ledger.
-    Raises NbspamError when a process dies.
-    """
-    raws = iter(raws)
-    for raw in itertools.islice(raws, _ALONE if jobs > 1 else None):
-        tokens, digest = _take(raw, digests)
-        if tokens is None:
-            skips(raw.source, digest)
-        else:
-            yield TokenizedMessage(raw, tokens, digest)
-    for batch, results in _in_order(partial(_take_all, digests), _batches(raws), jobs):
-        for raw, (text, digest) in zip(batch, results, strict=True):
-            if text is None:
-                skips(raw.source, digest)
-            else:
-                yield TokenizedMessage(raw, text.split("\n") if text else [], digest)
+    def map(self, function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+        """Yield the function's value of each item, in order."""
+        return map(function, items)
 
 
-def _take(raw: RawMessage, digests: bool) -> tuple[list[str] | None, str]:
-    """Return a message's tokens and digest; else None and why it cannot be read."""
-    try:
-        message = raw.message()
-    except SourceError as error:
-        return None, str(error).removeprefix(f"{raw.source}: ")
-    # In order, so that sums are added up alike and the same messages make the same model, always.
-    tokens = sorted(message_tokens(message))
-    if not digests:
-        return tokens, ""
-    from nbspam.learning.ledger import digest_of
+class Processes:
+    """Several processes of this machine; the first items are done in this one."""
 
-    return tokens, digest_of(tokens, message.headers)
+    def __init__(self, jobs: int, alone: int = _ALONE) -> None:
+        """Use `jobs` processes where there are more than `alone` items."""
+        self._jobs, self._alone = jobs, alone
 
+    def map(self, function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+        """Yield the function's value of each item, in order; raises NbspamError if one dies."""
+        items = iter(items)
+        yield from map(function, itertools.islice(items, self._alone))
+        for first in items:
+            yield from self._in_processes(function, itertools.chain([first], items))
 
-def _take_all(digests: bool, raws: list[RawMessage]) -> list[tuple[str | None, str]]:
-    """Return the tokens, a line each, and the digest of each message; else None and why not.
+    def _in_processes(self, function: Callable[[A], B], items: Iterator[A]) -> Iterator[B]:
+        from concurrent.futures import Future, ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
 
-    One string is handed to another process in a fifth of the time that its tokens take.
-    """
-    done: list[tuple[str | None, str]] = []
-    for raw in raws:
-        tokens, digest = _take(raw, digests)
-        done.append((None if tokens is None else "\n".join(tokens), digest))
-    return done
-
-
-def _batches(raws: Iterator[RawMessage]) -> Iterator[list[RawMessage]]:
-    """Yield the messages in batches; what was read before a failure comes before it."""
-    batch: list[RawMessage] = []
-    size = 0
-    try:
-        for raw in raws:
-            batch.append(raw)
-            size += 0 if isinstance(raw.content, Path) else len(raw.content)
-            if len(batch) == _BATCH or size > _BATCH_BYTES:
-                yield batch
-                batch, size = [], 0
-    except Exception:
-        if batch:
-            yield batch
-        raise
-    if batch:
-        yield batch
+        pool = ProcessPoolExecutor(self._jobs, initializer=_begin)
+        submitted: Iterator[Future[B]] = (pool.submit(function, item) for item in items)
+        try:
+            for future in _ahead(submitted, _WAITING * self._jobs):
+                yield future.result()
+        except BrokenProcessPool:
+            raise NbspamError(
+                "a process that reads messages was killed, perhaps for lack of memory",
+                Remedy.ONE_PROCESS,
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
-def _in_order(function: Callable[[A], B], items: Iterator[A], jobs: int) -> Iterator[tuple[A, B]]:
-    """Yield each item with what the function makes of it in another process, in order."""
-    first = next(items, None)
-    if first is None:
-        return
-    from concurrent.futures import Future, ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    waiting: deque[tuple[A, Future[B]]] = deque()
-    pool = ProcessPoolExecutor(jobs, initializer=_begin)
-    try:
-        item: A | None = first
-        failure: Exception | None = None
-        while item is not None:
-            waiting.append((item, pool.submit(function, item)))
-            if len(waiting) == _WAITING * jobs:
-                done, future = waiting.popleft()
-                yield done, future.result()
-            try:
-                item = next(items, None)
-            except Exception as error:  # noqa: BLE001 (told after what was read before it)
-                item, failure = None, error
-        while waiting:
-            done, future = waiting.popleft()
-            yield done, future.result()
-        if failure is not None:
-            raise failure
-    except BrokenProcessPool:
-        raise NbspamError(
-            "a process that reads messages was killed, perhaps for want of memory; run it again"
-            " with -j 1"
-        ) from None
-    finally:
-        pool.shutdown(cancel_futures=True)
+def _ahead(items: Iterator[A], length: int) -> Iterator[A]:
+    """Yield items while `length` of the next are taken already; a failure comes in its place."""
+    waiting: deque[A] = deque()
+    failure: Exception | None = None
+    while True:
+        try:
+            while failure is None and len(waiting) < length:
+                waiting.append(next(items))
+        except StopIteration:
+            break
+        except Exception as error:  # noqa: BLE001 (raised after what precedes it)
+            failure = error
+        if not waiting:
+            break
+        yield waiting.popleft()
+    yield from waiting
+    if failure is not None:
+        raise failure
 
 
 def _begin() -> None:
@@ -161,3 +113,74 @@ def _begin() -> None:
         os._exit(1)
 
     Thread(target=watch, daemon=True).start()
+
+
+def all_cores() -> int:
+    """Return how many processes can run at once."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def executor(jobs: int) -> Executor:
+    """Return the executor for a number of processes."""
+    return Serial() if jobs == 1 else Processes(jobs)
+
+
+class Skipped(NamedTuple):
+    """A message that could not be read."""
+
+    source: str
+    reason: str
+
+
+def tokenized(
+    raws: Iterable[RawMessage],
+    skips: Skips,
+    where: Executor,
+    digests: bool = False,
+    batch: int = _BATCH,
+) -> Iterator[TokenizedMessage]:
+    """Yield each message tokenized, in order; one whose file cannot be read is skipped.
+
+    digests: whether the messages are to be looked up in a ledger or entered into it.
+    Raises NbspamError when a process dies.
+    """
+    for results in where.map(partial(_tokenize_all, digests), _batches(iter(raws), batch)):
+        for result in results:
+            if isinstance(result, Skipped):
+                skips(*result)
+            else:
+                yield result
+
+
+def _tokenize_all(digests: bool, raws: list[RawMessage]) -> list[TokenizedMessage | Skipped]:
+    return [_tokenize(raw, digests) for raw in raws]
+
+
+def _tokenize(raw: RawMessage, digests: bool) -> TokenizedMessage | Skipped:
+    try:
+        message = raw.message()
+    except SourceError as error:
+        return Skipped(raw.source, str(error).removeprefix(f"{raw.source}: "))
+    size = 0 if isinstance(raw.content, Path) else len(raw.content)
+    return tokenize(message, raw.source, raw.label, digests)._replace(size=size)
+
+
+def _batches(raws: Iterator[RawMessage], most: int) -> Iterator[list[RawMessage]]:
+    """Yield the messages in batches; what was read before a failure comes before it."""
+    batch: list[RawMessage] = []
+    size = 0
+    try:
+        for raw in raws:
+            batch.append(raw)
+            size += 0 if isinstance(raw.content, Path) else len(raw.content)
+            if len(batch) == most or size > _BATCH_BYTES:
+                yield batch
+                batch, size = [], 0
+    except Exception:
+        if batch:
+            yield batch
+        raise
+    if batch:
+        yield batch

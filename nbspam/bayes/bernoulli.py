@@ -16,35 +16,21 @@ absent, two outcomes, and only so do P(present) and P(absent) add up to 1 (McCal
 of counts, never of 1 - exp(...): for small a that loses seven digits.
 
 The sums run over the vocabulary, which is every token seen in training.
-`matrix.py` has the same formulas for many messages at once; a test holds the two together.
+`bernoulli_arrays.py` has the same formulas for many messages at once; a test holds the two together.
+
+The evidence rule takes one weight a token, that of a class against all others, with a smoothing in
+proportion to the class (`class_alphas`, `pair_weight`).
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+Row = tuple[int, ...]  # a number per class
+
 
 def weight(count: int, messages: int, alpha: float) -> float:
     """Return log theta - log(1 - theta), in nats, of a token that `count` of `messages` contain."""
     return math.log((count + alpha) / (messages - count + alpha))
-
-
-def log_priors(messages: Sequence[int], prior: float | None, positive: int | None) -> list[float]:
-    """Return log P(k) of each class.
-
-    prior: P(positive class) if the user fixed it; the other classes share the rest as their
-    messages do.  A class without messages gets -inf.
-    """
-    total = sum(messages)
-    shares = [n / total if total else 1 / len(messages) for n in messages]
-    if prior is not None and positive is not None:
-        rest = 1 - shares[positive]
-        shares = [
-            prior
-            if k == positive
-            else (1 - prior) * (share / rest if rest else 1 / (len(messages) - 1))
-            for k, share in enumerate(shares)
-        ]
-    return [math.log(share) if share > 0 else -math.inf for share in shares]
 
 
 def log_absent_sum(count_histograms: Mapping[int, int], messages: int, alpha: float) -> float:
@@ -66,19 +52,57 @@ def joints(bias: Sequence[float], token_weights: Iterable[Sequence[float]]) -> l
     return [math.fsum([b, *(row[k] for row in rows)]) for k, b in enumerate(bias)]
 
 
-def softmax(log_scores: Sequence[float]) -> list[float]:
-    """Return the probabilities that go with log-scores; they add up to 1."""
-    top = max(log_scores)
-    if top == -math.inf:
-        return [1 / len(log_scores)] * len(log_scores)
-    powers = [math.exp(score - top) for score in log_scores]
-    total = sum(powers)
-    return [power / total for power in powers]
+def class_alphas(messages: Sequence[int], alpha: float) -> list[float]:
+    """Return the smoothing of each of K classes, K alpha (N_k + 1) / (N + K); they average alpha.
+
+    The 1 and the K keep a class without messages (the only one may be left out) above 0.
+    """
+    k = len(messages)
+    return [alpha * k * (n + 1) / (sum(messages) + k) for n in messages]
 
 
-def sigmoid(log_odds: float) -> float:
-    """Return the probability of log-odds, without overflow at either end."""
-    if log_odds >= 0:
-        return 1 / (1 + math.exp(-log_odds))
-    power = math.exp(log_odds)
-    return power / (1 + power)
+def pair_weight(inside: int, n: int, outside: int, rest: int, alphas: Sequence[float]) -> float:
+    """Return the weight of a token, for the positive class against the rest, in nats.
+
+    inside: of n positive messages, how many hold it; outside: of `rest` others, how many.
+    alphas: smoothing of the rest and of the positive class (`class_alphas`).
+    """
+    log = math.log
+    return (
+        log(inside + alphas[1])
+        - log(n - inside + alphas[1])
+        - log(outside + alphas[0])
+        + log(rest - outside + alphas[0])
+    )
+
+
+class Bernoulli:
+    """The event model: a token is present in a message or absent from it."""
+
+    name = "bernoulli"
+
+    def is_row(self, row: Row, messages: Row) -> bool:
+        """Return whether these can be a token's counts: no class has it more often than messages.
+
+        row, messages: per class.
+        """
+        return any(row) and all(0 <= c <= n for c, n in zip(row, messages, strict=True))
+
+    def class_weights(self, row: Row, messages: Row, alpha: float) -> tuple[float, ...]:
+        """Return a present token's weight for each class, logit theta, in nats."""
+        return tuple(weight(c, n, alpha) for c, n in zip(row, messages, strict=True))
+
+    def contrast(self, row: Row, messages: Row, k: int, alpha: float) -> float:
+        """Return a present token's weight for class k against all others, in nats."""
+        n, outside = messages[k], sum(messages) - messages[k]
+        alphas = class_alphas((outside, n), alpha)
+        return pair_weight(row[k], n, sum(row) - row[k], outside, alphas)
+
+    def bias(
+        self, histograms: Sequence[Mapping[int, int]], messages: Row, alpha: float
+    ) -> list[float]:
+        """Return what each class's joint log-likelihood is without any token, less its log prior.
+
+        histograms: per class, count -> how many tokens of the vocabulary have it.
+        """
+        return [log_absent_sum(h, n, alpha) for h, n in zip(histograms, messages, strict=True)]

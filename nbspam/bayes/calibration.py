@@ -36,8 +36,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nbspam.bayes.bernoulli import sigmoid
 from nbspam.bayes.evidence import FEATURES
+from nbspam.bayes.posterior import sigmoid
 
 SIZE = 1 + len(FEATURES)
 # A message whose words all speak for spam should be spam in a filter of ten messages; its length

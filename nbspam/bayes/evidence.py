@@ -49,31 +49,7 @@ class Evidence(NamedTuple):
     """What a message's weights say, before calibration."""
 
     features: Features
-    trace: float  # nats
-
-
-def class_alphas(messages: Sequence[int], alpha: float) -> list[float]:
-    """Return the smoothing of each of K classes, K alpha (N_k + 1) / (N + K); they average alpha.
-
-    The 1 and the K keep a class without messages (the only one may be left out) above 0.
-    """
-    k = len(messages)
-    return [alpha * k * (n + 1) / (sum(messages) + k) for n in messages]
-
-
-def pair_weight(inside: int, n: int, outside: int, rest: int, alphas: Sequence[float]) -> float:
-    """Return the weight of a token, for the positive class against the rest, in nats.
-
-    inside: of n positive messages, how many hold it; outside: of `rest` others, how many.
-    alphas: smoothing of the rest and of the positive class (`class_alphas`).
-    """
-    log = math.log
-    return (
-        log(inside + alphas[1])
-        - log(n - inside + alphas[1])
-        - log(outside + alphas[0])
-        + log(rest - outside + alphas[0])
-    )
+    header_nats: float  # of the header channel
 
 
 def strongest(ordered: Sequence[float], most: int) -> list[float]:
@@ -162,6 +138,6 @@ def _part_in_strongest(weights: Sequence[float], most: int) -> dict[float, float
 def log_odds(found: Evidence, coefficients: Sequence[float]) -> float:
     """Return the calibrated log-odds, in nats."""
     return math.fsum(
-        [coefficients[0], found.trace]
+        [coefficients[0], found.header_nats]
         + [b * feature for b, feature in zip(coefficients[1:], found.features, strict=True)]
     )

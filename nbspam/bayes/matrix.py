@@ -1,4 +1,4 @@
-"""Bernoulli naive Bayes for many messages: the formulas of `bernoulli.py` on a sparse matrix.
+"""Messages as a sparse 0/1 matrix: its pieces, its counts per class, and sums over its rows.
 
 Shapes: presence (n_messages, n_tokens), entries 0 or 1; counts (n_classes, n_tokens);
 messages (n_classes,).
@@ -56,12 +56,6 @@ def class_counts(presence: Presence | Chunked, labels: Integers, n_classes: int)
         own = np.repeat(labels[rows] * n_tokens, np.diff(piece.indptr))
         counts += np.bincount(own + piece.indices, minlength=len(counts))
     return counts.reshape(n_classes, n_tokens)
-
-
-def weights(counts: Integers, messages: Integers, alpha: float) -> Floats:
-    """Return log theta - log(1 - theta) per class and token, (n_classes, n_tokens), nats."""
-    absent = messages[:, None] - counts
-    return np.asarray(np.log(counts + alpha) - np.log(absent + alpha))
 
 
 def joints(presence: Presence, token_weights: Floats, class_bias: Floats) -> Floats:

@@ -3,41 +3,76 @@
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from nbspam.cli.notes import note_one_sided, note_skips
 from nbspam.cli.options import (
+    Cutting,
+    Reading,
     cut_off_options,
-    cut_offs_of,
     format_option,
+    gathered,
     jobs_option,
     model_option,
-    reading_of,
     reading_options,
     refuse_stdin_twice,
-    tell,
-    tell_one_sided,
 )
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode, one_line
+from nbspam.filter import Filter, open_filter
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, parse
-from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, any_kind
-from nbspam.scoring.classifier import Classifier, Score
-from nbspam.scoring.verdict import CutOffs, fields, verdict
-from nbspam.store.lookup import Lookup
+from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.text import TRIPLE
-from nbspam.tokens.tokenizer import message_tokens
-from nbspam.workers import TokenizedMessage, token_sets
+from nbspam.tokens.kinds import is_fragment
+from nbspam.tokens.tokenized import TokenizedMessage, tokenize
+from nbspam.workers import executor, tokenized
 
 _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
 if TYPE_CHECKING:
     from nbspam.serving.passage import Passage
+
+
+class Marking(NamedTuple):
+    """How -p marks the message; None is the default."""
+
+    header: str | None
+    subject_tag: str | None
+    evidence: int | None
+    on_error: str | None  # read from the arguments by cli/failure.py
+
+    def name(self) -> str:
+        """Return the header's name; raises OptionError."""
+        if self.header is not None and not may_be_mark(self.header):
+            raise OptionError(
+                f"--header {self.header!r} cannot hold the verdict; take a name of at most"
+                f" {NAME_LIMIT} letters and hyphens that mail does not use itself, such as {MARK}"
+            )
+        return self.header or MARK
+
+    def tag(self) -> str:
+        """Return the Subject's tag, "" for none; raises OptionError."""
+        if self.subject_tag is not None and not may_be_tag(self.subject_tag):
+            raise OptionError(
+                f"--subject-tag {self.subject_tag!r} cannot go before a Subject; take at most"
+                f" {TAG_LIMIT} plain ASCII characters without blanks around them, such as [SPAM]"
+            )
+        return self.subject_tag or ""
+
+    def refuse(self) -> None:
+        """Raise OptionError if an option was given that only -p has a use for."""
+        for name, value in self._asdict().items():
+            if value is not None:
+                raise OptionError(
+                    f"--{name.replace('_', '-')} goes with --passthrough alone; add that or leave"
+                    " it out"
+                )
 
 
 @click.command("classify")
@@ -58,23 +93,27 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Copy the message to standard output with its verdict as a header.",
 )
-@click.option("--header", metavar="NAME", help=f"With -p: the header's name. [default: {MARK}]")
-@click.option(
-    "--subject-tag",
-    metavar="TEXT",
-    help="With -p: put TEXT before the Subject of what is called spam.",
-)
-@click.option(
-    "--evidence",
-    type=click.IntRange(1, 100),
-    metavar="N",
-    help=f"With -p: add a header {MARK}{EVIDENCE} with the N most telling words, in nats.",
-)
-@click.option(
-    "--on-error",
-    type=click.Choice(["tempfail", "deliver"]),
-    help="With -p: what to exit with when the message had to go without a verdict, 75 (it is tried"
-    " again) or 0. [default: tempfail]",
+@gathered(
+    "marking",
+    Marking,
+    click.option("--header", metavar="NAME", help=f"With -p, name the header. [default: {MARK}]"),
+    click.option(
+        "--subject-tag",
+        metavar="TEXT",
+        help="With -p, put TEXT before the Subject of a message that is classified as spam.",
+    ),
+    click.option(
+        "--evidence",
+        type=click.IntRange(1, 100),
+        metavar="N",
+        help=f"With -p, add a header {MARK}{EVIDENCE} with the N strongest words, in nats.",
+    ),
+    click.option(
+        "--on-error",
+        type=click.Choice(["tempfail", "deliver"]),
+        help="With -p, exit with 75 (try again) or 0 if the message was passed on without a"
+        " verdict. [default: tempfail]",
+    ),
 )
 @click.pass_obj
 def command(
@@ -82,17 +121,19 @@ def command(
     /,
     sources: tuple[str, ...],
     model: Path,
+    cutting: Cutting,
+    reading: Reading,
     form: str,
     jobs: int,
     exit_code: bool,
     passthrough: bool,
-    **options: Any,
+    marking: Marking,
 ) -> int:
-    """Say of each message whether it is spam.
+    """Classify messages as spam or ham.
 
-    Without a SOURCE it reads one message from standard input.  A SOURCE is whatever `train` takes;
-    labels are ignored.  One line a message, in the order of the input: verdict, probability of
-    spam, source, with tabs between them.
+    Without a SOURCE it reads one message from standard input.  A SOURCE is anything that `train`
+    takes; labels are ignored.  It prints one line per message, in the order of the input: verdict,
+    probability of spam and source, separated by tabs.
 
     \b
     Examples:
@@ -101,14 +142,14 @@ def command(
       echo "You have won a prize" | nbspam classify --format json
       nbspam classify --spam-cutoff 0.99 --ham-cutoff 0.1 ~/Maildir
 
-    In the mail path, -p passes the message on byte for byte with one header more, the last,
-    and without any such header that came with it:
+    In the mail path, -p copies the message byte for byte and adds one header, the last; any such
+    header that came with the message is removed:
 
     \b
       X-Nbspam: spam, probability=0.998712, version=0.1.0
 
-    If anything fails, a wrong option too, the message comes out unchanged and the exit code is 75:
-    maildrop keeps it in the queue, and so does procmail with the second recipe.
+    If anything fails, even because of a wrong option, the message comes out unchanged and the exit
+    status is 75: maildrop then keeps it in the queue, and so does procmail with the second recipe.
 
     \b
       # ~/.procmailrc                        # ~/.mailfilter
@@ -120,82 +161,61 @@ def command(
       * ^X-Nbspam: spam,
       spam
 
-    Exit codes: 0 when it did its job, 1 on an error, 2 when an option is wrong; with -p 75 for
-    both.  With --exit-code the verdict on the last message: 0 spam, 1 not spam, 2 unsure, and 3
-    for any error (with -p 75), so that `* ? nbspam classify --exit-code` never takes an error for
-    spam.
+    Exit status: 0 on success, 1 on an error, 2 for a wrong option; with -p 75 for both.  With
+    --exit-code the verdict on the last message: 0 spam, 1 ham, 2 unsure, and 3 for any error (with
+    -p 75), so that `* ? nbspam classify --exit-code` never takes an error for spam.
     """
-    marking = {
-        option: options.pop(option.removeprefix("--").replace("-", "_"))
-        for option in ("--header", "--subject-tag", "--evidence", "--on-error")
-    }
-    cut_offs = cut_offs_of(options)
+    cutting.check()
     if passthrough:
-        if form != "text" or options["lines"] or sources not in ((), (STDIN,)):
+        if form != "text" or reading.lines or sources not in ((), (STDIN,)):
             raise OptionError(
                 "--passthrough copies one message from standard input; leave out --format, --lines"
                 " and any SOURCE"
             )
-        name, tag = _name_and_tag(marking["--header"], marking["--subject-tag"])
-        return _pass(passages, model, cut_offs, exit_code, name, tag, marking["--evidence"])
-    for option, value in marking.items():
-        if value is not None:
-            raise OptionError(f"{option} goes with --passthrough alone; add that or leave it out")
+        return _pass(passages, model, cutting, exit_code, marking)
+    marking.refuse()
     refuse_stdin_twice(sources)
-    reading, skips = reading_of(options)
+    sources = sources or (STDIN,)
+    options, skips = reading.options(), Skips(reading.strict)
     last: int = VerdictCode.ERROR
-    with _opened(model, sources) as lookup:
-        tell_one_sided(model, lookup.head)
-        classifier = Classifier(lookup.head, lookup.counts)
-        raws = (raw for source in sources or (STDIN,) for raw in any_kind(source, reading, skips))
-        chosen = cut_offs(lookup.head)
+    # For what may be many messages an index of the tokens pays.
+    with open_filter(model, cutting.of, indexed=not _are_few(sources)) as spam_filter:
+        note_one_sided(model, spam_filter.metadata)
         if exit_code:
-            _check_positive(lookup.head)
+            _check_positive(spam_filter.metadata)
+        raws = (raw for source in sources for raw in any_kind(source, options, skips))
         with _progress(sources) as shown:
-            for raw, tokens, _ in classifier.in_batches(shown(token_sets(raws, skips, jobs))):
-                score = classifier.score(tokens)
-                called = verdict(lookup.head, score, chosen)
-                click.echo(_line(raw, score, called, lookup.head, form))
-                last = _code(lookup.head, called)
-    tell(skips)
+            messages = shown(tokenized(raws, skips, executor(jobs)))
+            for judged in spam_filter.judge_all(messages):
+                click.echo(_line(judged, form))
+                last = _code(spam_filter, judged)
+    note_skips(skips)
     if not exit_code:
         return ExitCode.DONE
     if last == VerdictCode.ERROR and not skips.count:
-        raise SourceError(
-            f"{sources[-1] if sources else STDIN}: there is no message in it; name a"
-            " source with one"
-        )
+        raise SourceError(f"{sources[-1]}: there is no message in it; name a source with one")
     return VerdictCode.ERROR if skips.count else last
 
 
-def _line(raw: RawMessage, score: Score, called: str, head: Metadata, form: str) -> str:
+def _line(judged: Verdict, form: str) -> str:
     if form == "text":
-        return f"{called}\t{score.probability:.4f}\t{one_line(raw.source)}"
-    return json.dumps({"source": raw.source, **fields(head.classes, called, score)})
+        return f"{judged.verdict}\t{judged.probability:.4f}\t{one_line(judged.source)}"
+    return json.dumps(judged.as_json())
 
 
-def _check_positive(head: Metadata) -> None:
-    if head.positive is None:
+def _check_positive(metadata: Metadata) -> None:
+    if metadata.settings.positive is None:
         raise OptionError(
-            "--exit-code tells spam from the rest, and the model has no class that counts as spam;"
-            " name it with train --spam-label, or leave out --exit-code"
+            "--exit-code needs a class that counts as spam, and the model has none; name it with"
+            " train --spam-label, or leave out --exit-code"
         )
-
-
-def _opened(model: Path, sources: tuple[str, ...]) -> Lookup:
-    """Return the open model; for what may be many messages, with an index of its tokens."""
-    if _are_few(sources):
-        return Lookup(model)
-    from nbspam.store.index import Index
-
-    return Index(model)
 
 
 @contextlib.contextmanager
 def _progress(
     sources: tuple[str, ...],
-) -> Iterator[Callable[[Iterator[TokenizedMessage]], Iterator[TokenizedMessage]]]:
-    """Show on a terminal how far long work has come, where the verdicts go elsewhere."""
+) -> Iterator[Callable[[Iterable[TokenizedMessage]], Iterable[TokenizedMessage]]]:
+    """Show progress on a terminal, where the verdicts go elsewhere."""
     if _are_few(sources) or sys.stdout.isatty():
         yield iter
         return
@@ -216,70 +236,43 @@ def _is_small(path: Path) -> bool:
         return True  # there is nothing to read
 
 
-def _code(head: Metadata, called: str) -> VerdictCode:
-    if called == head.positive:
+def _code(spam_filter: Filter, judged: Verdict) -> VerdictCode:
+    if judged.verdict == spam_filter.metadata.settings.positive:
         return VerdictCode.SPAM
-    return VerdictCode.HAM if called in head.classes else VerdictCode.UNSURE
-
-
-def _name_and_tag(name: str | None, tag: str | None) -> tuple[str, str]:
-    """Return the header's name and the Subject's tag, "" for none; raises OptionError."""
-    if name is not None and not may_be_mark(name):
-        raise OptionError(
-            f"--header {name!r} cannot hold the verdict; take a name of at most {NAME_LIMIT}"
-            f" letters and hyphens that mail does not use itself, such as {MARK}"
-        )
-    if tag is not None and not may_be_tag(tag):
-        raise OptionError(
-            f"--subject-tag {tag!r} cannot go before a Subject; take at most {TAG_LIMIT} plain"
-            " characters (ASCII) without blanks around them, such as [SPAM]"
-        )
-    return name or MARK, tag or ""
+    return VerdictCode.HAM if judged.verdict in judged.probabilities else VerdictCode.UNSURE
 
 
 def _pass(
-    passages: "list[Passage]",
-    model: Path,
-    cut_offs: Callable[[Metadata | None], CutOffs],
-    exit_code: bool,
-    name: str,
-    tag: str,
-    n_words: int | None,
+    passages: "list[Passage]", model: Path, cutting: Cutting, exit_code: bool, marking: Marking
 ) -> int:
-    """Give the message out with its verdict; nothing is written before all is known."""
-    # Deferred, as `explain` below: whoever passes nothing through need not load it.
+    """Write the message with its verdict; nothing is written before all is known."""
+    # Deferred: only a passthrough needs them.
     from nbspam.serving import passthrough
     from nbspam.serving.passage import Passage
 
+    name, tag = marking.name(), marking.tag()
     passage = Passage(sys.stdin, sys.stdout)
     passages.append(passage)
     taken = passage.take(BYTES_LIMIT)
     raw = passthrough.cleaned(taken, name)
-    with Lookup(model) as lookup:
-        head = lookup.head
-        chosen = cut_offs(head)
+    with open_filter(model, cutting.of, indexed=False) as spam_filter:
         if exit_code:
-            _check_positive(head)
-        classifier = Classifier(head, lookup.counts)
-        tokens = sorted(message_tokens(parse(raw)))  # summed up as in bulk
-        score = classifier.score(tokens)
-        called = verdict(head, score, chosen)
+            _check_positive(spam_filter.metadata)
+        message = tokenize(parse(raw))
+        judged = spam_filter.judge(message)
         evidence = None
-        if n_words:
-            from nbspam.scoring.explanation import explain
-
-            words = explain(classifier, tokens).words
-            # Letter triples say nothing to a reader.
-            telling = [(w.token, w.share) for w in words if not w.token.startswith(TRIPLE)]
-            evidence = passthrough.evidence_value(name, telling[:n_words])
-    code = _code(head, called)
+        if marking.evidence:
+            words = spam_filter.explain(message).words
+            telling = [(w.token, w.share) for w in words if not is_fragment(w.token)]
+            evidence = passthrough.evidence_value(name, telling[: marking.evidence])
+    code = _code(spam_filter, judged)
     marks = passthrough.Marks(
         name=name,
-        verdict=passthrough.verdict_value(called, score.probability),
+        verdict=passthrough.verdict_value(judged.verdict, judged.probability),
         tag=tag if code == VerdictCode.SPAM else "",
         evidence=evidence,
     )
     passage.give(passthrough.marked(raw, marks, is_cut=len(taken) == BYTES_LIMIT))
     with contextlib.suppress(OSError):  # the message is out
-        tell_one_sided(model, head)
+        note_one_sided(model, spam_filter.metadata)
     return code if exit_code else ExitCode.DONE

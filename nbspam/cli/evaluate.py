@@ -2,61 +2,142 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from nbspam.cli.notes import note_skips
 from nbspam.cli.options import (
+    Cutting,
+    Learning,
+    Reading,
+    Sources,
     cut_off_options,
-    cut_offs_of,
     format_option,
+    gathered,
     jobs_option,
-    labelled_messages,
     labelled_sources,
     learning_options,
     model_option,
-    named_sources,
     quiet_option,
-    reading_of,
     reading_options,
-    settings_of,
-    tell,
 )
 from nbspam.errors import OptionError, SourceError
+from nbspam.reading.skips import Skips
+
+if TYPE_CHECKING:  # the help of this command loads no numpy
+    from collections.abc import Iterator
+
+    from nbspam.evaluation.protocols import Evaluation
+    from nbspam.scoring.verdict import CutOffs
+    from nbspam.tokens.tokenized import TokenizedMessage
+
+
+class Protocol(NamedTuple):
+    """How to test; without any of these, the saved model."""
+
+    folds: int | None
+    train_first: str | None
+    online: bool
+    batch: int | None
+
+    @property
+    def trains(self) -> bool:
+        """Whether models are trained on some of the messages."""
+        return self.folds is not None or self.train_first is not None or self.online
+
+    def check(self, learning: Learning) -> None:
+        """Raise OptionError for options that cannot be together."""
+        if sum([self.folds is not None, self.train_first is not None, self.online]) > 1:
+            raise OptionError(
+                "--folds, --train-first and --online are three ways to test; give one of them"
+            )
+        if self.batch is not None and not self.online:
+            raise OptionError("--batch goes with --online; add it, or leave --batch out")
+        for name in learning.given() if not self.trains else ():
+            raise OptionError(
+                f"{learning.option(name)} is for training; add --folds, --train-first or --online,"
+                " or leave it out"
+            )
+
+    def first(self, messages: int) -> int:
+        """Return how many messages --train-first means."""
+        text = self.train_first or ""
+        try:
+            if text.endswith("%"):
+                return round(messages * float(text[:-1]) / 100)
+            return int(text)
+        except (ValueError, OverflowError) as error:
+            raise OptionError(
+                f"--train-first {text!r} is neither a number nor a percentage; try 1000 or 30%"
+            ) from error
+
+
+class Report(NamedTuple):
+    """What to report, and where."""
+
+    errors: int
+    predictions: Path | None
+    plot: Path | None
+
+    def check(self) -> None:
+        """Raise an error for a file that cannot be written."""
+        if self.predictions is not None and not self.predictions.parent.is_dir():
+            raise SourceError(
+                f"--predictions {self.predictions}: there is no such folder; create it first"
+            )
+        if self.plot is not None:
+            from nbspam.evaluation.plot import check_plot
+
+            check_plot(self.plot)
 
 
 @click.command("eval")
 @labelled_sources
 @model_option
-@click.option("--folds", type=int, metavar="K", help="Cross-validate: train and test K times.")
-@click.option(
-    "--train-first",
-    metavar="N|P%",
-    help="Train on the first N messages (or P percent), test on the rest.",
+@gathered(
+    "protocol",
+    Protocol,
+    click.option("--folds", type=int, metavar="K", help="Cross-validate with K folds."),
+    click.option(
+        "--train-first",
+        metavar="N|P%",
+        help="Train on the first N messages (or P percent) and test on the rest.",
+    ),
+    click.option(
+        "--online",
+        is_flag=True,
+        help="Classify, then learn, in order, simulating a live filter.",
+    ),
+    click.option(
+        "--batch",
+        type=int,
+        metavar="N",
+        help="With --online, classify N messages before learning them. [default: 1]",
+    ),
 )
-@click.option(
-    "--online", is_flag=True, help="Classify, then learn, in order; as a filter in use would."
-)
-@click.option(
-    "--batch",
-    type=int,
-    metavar="N",
-    help="With --online: messages classified before they are learned. [default: 1]",
-)
-@click.option(
-    "--errors", type=click.IntRange(0), default=0, metavar="N", help="Show the N worst mistakes."
-)
-@click.option(
-    "--predictions",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write a JSON object for each message into FILE.",
-)
-@click.option(
-    "--plot",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Draw ROC, calibration and scores into FILE (.png or .svg); needs matplotlib.",
+@gathered(
+    "report",
+    Report,
+    click.option(
+        "--errors",
+        type=click.IntRange(0),
+        default=0,
+        metavar="N",
+        help="Show the N worst mistakes.",
+    ),
+    click.option(
+        "--predictions",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Write a JSON object for each message to FILE.",
+    ),
+    click.option(
+        "--plot",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Draw ROC, calibration and scores to FILE (.png or .svg); needs matplotlib.",
+    ),
 )
 @cut_off_options
 @learning_options
@@ -65,24 +146,22 @@ from nbspam.errors import OptionError, SourceError
 @quiet_option
 @jobs_option
 def command(
+    sources: Sources,
     model: Path,
-    folds: int | None,
-    train_first: str | None,
-    online: bool,
-    batch: int | None,
-    errors: int,
-    predictions: Path | None,
-    plot: Path | None,
+    protocol: Protocol,
+    report: Report,
+    cutting: Cutting,
+    learning: Learning,
+    reading: Reading,
     form: str,
     quiet: bool,
     jobs: int,
-    **options: Any,
 ) -> None:
     """Measure how good the filter is on labelled messages.
 
     By default it tests the saved model, on messages it should not have learned from.  --folds,
-    --train-first and --online train on some of the messages and test on others; no model file is
-    read or written then.  Figures are those of the TREC spam track, each with its 95 % interval.
+    --train-first and --online train on some of the messages and test on others; they read and write
+    no model file.  The figures are those of the TREC spam track, each with its 95 % interval.
 
     \b
     Examples:
@@ -91,88 +170,77 @@ def command(
       nbspam eval --train-first 30% --errors 10 messages.tsv
       nbspam eval --online --batch 100 --plot figures.png corpus/index
     """
-    ways = [folds is not None, train_first is not None, online]
-    if sum(ways) > 1:
-        raise OptionError(
-            "--folds, --train-first and --online are three ways to test; give one of them"
-        )
-    if batch is not None and not online:
-        raise OptionError("--batch goes with --online; add it, or leave --batch out")
-    trains = any(ways)
-    if not trains:
-        for name in ("alpha", "prior", "scoring", "spam_label"):
-            if options[name] is not None:
-                option = "--" + name.replace("_", "-")
-                raise OptionError(
-                    f"{option} is for training; add --folds, --train-first or --online, or leave it"
-                    " out"
-                )
-    cut_offs_for = cut_offs_of(options)
-    cut_offs = cut_offs_for(None)
-    reading, skips = reading_of(options)
+    protocol.check(learning)
+    cut_offs = cutting.of_new()
+    options, skips = reading.options(), Skips(reading.strict)
+    report.check()
+    names = sources.names()
 
     from nbspam.cli.progress import progress
-    from nbspam.evaluation import protocols, report
-    from nbspam.evaluation.plot import check_plot, draw
-    from nbspam.learning.corpus import Corpus
-    from nbspam.scoring.classifier import Classifier
-    from nbspam.store.index import Index
-    from nbspam.workers import token_sets
+    from nbspam.workers import executor, tokenized
 
-    settings = settings_of(options)
-    if predictions is not None and not predictions.parent.is_dir():
-        raise SourceError(f"--predictions {predictions}: there is no such folder; make it first")
-    if plot is not None:
-        check_plot(plot)
-    named = named_sources(options)
-    raws = labelled_messages(options, reading, skips)
-    with progress(quiet, named) as shown:
-        messages = shown(token_sets(raws, skips, jobs))
-        if not trains:
-            with Index(model) as lookup:
-                classifier = Classifier(lookup.head, lookup.counts)
-                cut_offs = cut_offs_for(lookup.head)
-
-                found = protocols.saved_model(classifier, classifier.in_batches(messages), cut_offs)
+    raws = sources.messages(options, skips)
+    with progress(quiet, names) as shown:
+        messages = shown(tokenized(raws, skips, executor(jobs)))
+        if protocol.trains:
+            found = _trained(messages, protocol, learning, cut_offs)
         else:
-            corpus, sources = Corpus(), []
-            for raw, tokens, _ in messages:
-                corpus.add(raw.label or "", tokens)
-                sources.append(raw.source)
-            if folds is not None:
-                found = protocols.folds(corpus, sources, folds, settings, cut_offs)
-            elif online:
-                size = 1 if batch is None else batch
-                found = protocols.online(corpus, sources, size, settings, cut_offs)
-            else:
-                first = _first(train_first or "", len(corpus))
-                found = protocols.train_first(corpus, sources, first, settings, cut_offs)
-    tell(skips)
+            found, cut_offs = _saved(messages, model, cutting)
+    note_skips(skips)
     if not found.outcomes:
-        raise SourceError("there is no message to test on; name a source that holds some")
-    if predictions is not None:
-        with predictions.open("w", encoding="utf-8") as file:
-            for outcome in found.outcomes:
-                line = json.dumps(report.prediction(outcome, found.classes))
-                file.write(f"{line}\n")
-    computed = report.compute(found, cut_offs)
-    if plot is not None:
-        if found.positive is None:
-            raise OptionError("--plot: no class is called spam; name one with --spam-label")
-        draw(computed, plot)
+        raise SourceError("there is no message to test on; name a source that has some")
+    _print(found, cut_offs, report, form, skips)
+
+
+def _trained(
+    messages: "Iterator[TokenizedMessage]",
+    protocol: Protocol,
+    learning: Learning,
+    cut_offs: "CutOffs",
+) -> "Evaluation":
+    """Return the outcomes of models trained on some of the messages."""
+    from nbspam.evaluation import protocols
+
+    settings = learning.settings()
+    read = protocols.LabelledCorpus.of(messages)
+    if protocol.folds is not None:
+        return protocols.folds(read, protocol.folds, settings, cut_offs)
+    if protocol.online:
+        batch = 1 if protocol.batch is None else protocol.batch
+        return protocols.online(read, batch, settings, cut_offs)
+    first = protocol.first(len(read.corpus))
+    return protocols.train_first(read, first, settings, cut_offs)
+
+
+def _saved(
+    messages: "Iterator[TokenizedMessage]", model: Path, cutting: Cutting
+) -> "tuple[Evaluation, CutOffs]":
+    """Return the outcomes of the saved model, and its cut-offs."""
+    from nbspam.evaluation import protocols
+    from nbspam.filter import open_filter
+
+    with open_filter(model, cutting.of) as spam_filter:
+        return protocols.saved_model(spam_filter, messages), spam_filter.cut_offs
+
+
+def _print(
+    found: "Evaluation", cut_offs: "CutOffs", report: Report, form: str, skips: Skips
+) -> None:
+    """Write and print what was asked for."""
+    from nbspam.evaluation.json_report import as_json, prediction
+    from nbspam.evaluation.results import compute
+
+    if report.predictions is not None:
+        with report.predictions.open("w", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(prediction(o))}\n" for o in found.outcomes)
+    computed = compute(found, cut_offs)
+    if report.plot is not None:
+        from nbspam.evaluation.plot import draw
+
+        draw(computed, report.plot)
     if form == "json":
-        click.echo(report.as_json(computed, skips.count, errors))
-    else:
-        report.print_report(computed, errors)
+        click.echo(as_json(computed, skips.count, report.errors))
+        return
+    from nbspam.evaluation.report import print_report
 
-
-def _first(text: str, messages: int) -> int:
-    """Return how many messages `--train-first` means."""
-    try:
-        if text.endswith("%"):
-            return round(messages * float(text[:-1]) / 100)
-        return int(text)
-    except (ValueError, OverflowError) as error:
-        raise OptionError(
-            f"--train-first {text!r} is neither a number nor a percentage; try 1000 or 30%"
-        ) from error
+    print_report(computed, report.errors)

@@ -8,30 +8,38 @@ from typing import Any
 
 import click
 
+from nbspam.cli.notes import note, note_one_sided, note_skips
 from nbspam.cli.options import (
+    Cutting,
+    Reading,
     cut_off_options,
-    cut_offs_of,
     format_option,
     model_option,
-    reading_of,
     reading_options,
-    tell,
-    tell_one_sided,
 )
-from nbspam.errors import OptionError, SourceError
+from nbspam.errors import OptionError, SourceError, counted
+from nbspam.filter import open_filter
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
-from nbspam.scoring.classifier import Classifier
-from nbspam.scoring.explanation import Explanation, Word, explain
-from nbspam.scoring.verdict import fields, verdict
-from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import BERNOULLI, Metadata
-from nbspam.tokens.text import TRIPLE
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.scoring.explanation import Explanation, Word
+from nbspam.scoring.terms import BIAS, CALIBRATION, LENGTH, OTHER_CLASSES, PRIOR
+from nbspam.scoring.verdict import Verdict
+from nbspam.store.metadata import Metadata
+from nbspam.tokens.kinds import is_fragment
+from nbspam.tokens.tokenized import tokenize
 
 _BAR = 20  # characters of the longest bar
 _NUMBERED = re.compile(r"(.+):(\d+)")
+_SUM = "sum: the log-odds"
+# What a constant term is, in words.
+_CONSTANTS = {
+    BIAS: "the absence of every word (bias)",
+    CALIBRATION: "calibration: any message",
+    LENGTH: "calibration: its length",
+    PRIOR: "the fixed prior (--prior)",
+    OTHER_CLASSES: "the other classes' scores",
+}
 
 
 @click.command("explain")
@@ -45,17 +53,25 @@ _NUMBERED = re.compile(r"(.+):(\d+)")
     metavar="N",
     help="Show the N strongest words.",
 )
-@click.option("--words", is_flag=True, help="Show the model's strongest words; no message is read.")
+@click.option("--words", is_flag=True, help="Show the model's strongest words; read no message.")
 @cut_off_options
 @reading_options
 @format_option
-def command(source: str, model: Path, top: int, words: bool, form: str, **options: Any) -> None:
-    """Show what each word of a message brought, and the sum that is the score.
+def command(
+    source: str,
+    model: Path,
+    top: int,
+    words: bool,
+    cutting: Cutting,
+    reading: Reading,
+    form: str,
+) -> None:
+    """Show how much each word of a message contributed to its score.
 
     SOURCE is one message, or the name that `classify` printed for a message of a larger source,
     such as messages.tsv:17; without it a message is read from standard input.  A word's weight is
-    what it says by itself, its share what it adds to this message's sum; both are log-odds in nats:
-    +0.7 doubles the odds of spam, -0.7 halves them.  JSON has all words, whatever --top says.
+    what it says by itself, its share what it adds to this message's sum.  Both are log-odds in
+    nats: +0.7 doubles the odds of spam, -0.7 halves them.  JSON has all words, whatever --top is.
 
     \b
     Examples:
@@ -64,101 +80,102 @@ def command(source: str, model: Path, top: int, words: bool, form: str, **option
       echo "You have won a prize" | nbspam explain
       nbspam explain --words --top 50
     """
-    cut_offs = cut_offs_of(options)
-    reading, skips = reading_of(options)
+    cutting.check()
+    options, skips = reading.options(), Skips(reading.strict)
     if words:
         if source != STDIN:
             raise OptionError(f"--words reads no message; leave out {source}, or --words")
         _print_words(model, top, form)
         return
-    with Lookup(model) as lookup:
-        tell_one_sided(model, lookup.head)
-        raw = _one(source, reading, skips)
-        tell(skips)
-        found = explain(Classifier(lookup.head, lookup.counts), message_tokens(raw.message()))
-        called = verdict(lookup.head, found.score, cut_offs(lookup.head))
+    with open_filter(model, cutting.of, indexed=False) as spam_filter:
+        note_one_sided(model, spam_filter.metadata)
+        raw = _one(source, options, skips)
+        note_skips(skips)
+        message = tokenize(raw.message(), raw.source, raw.label)
+        judged, found = spam_filter.judge(message), spam_filter.explain(message)
         if form == "json":
-            click.echo(json.dumps(_as_json(raw, found, called, lookup.head)))
+            click.echo(json.dumps(_as_json(judged, found)))
         else:
-            _print(raw, found, called, lookup.head, top)
+            _print(judged, found, spam_filter.metadata, top)
 
 
-def _one(source: str, reading: ReadingOptions, skips: Skips) -> RawMessage:
+def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
     """Return the message that `source` names: the first of it, or the one of that number."""
     numbered = _NUMBERED.fullmatch(source)
     if numbered and source != STDIN and not Path(source).exists():
-        for found in any_kind(numbered[1], reading, skips):
+        for found in any_kind(numbered[1], options, skips):
             if os.path.normpath(found.source) == os.path.normpath(source):
                 return found
         raise SourceError(
             f"{source}: there is no such message; take a name that nbspam classify prints"
         )
-    messages = any_kind(source, reading, skips)
+    messages = any_kind(source, options, skips)
     raw = next(messages, None)
     if raw is None:
         raise SourceError(f"{source}: there is no message in it; name a file with one")
     if next(messages, None) is not None:
-        click.echo(
-            f"nbspam: {source} holds several messages; this is {raw.source}, the first", err=True
-        )
+        note(f"{source} holds several messages; this is {raw.source}, the first")
     return raw
 
 
-def _print(raw: RawMessage, found: Explanation, called: str, head: Metadata, top: int) -> None:
-    score = found.score
+def _print(judged: Verdict, found: Explanation, metadata: Metadata, top: int) -> None:
     colour = None
-    if head.positive is not None:
-        colour = "red" if called == head.positive else "green"
-    shown_verdict = click.style(called, fg=colour, bold=True)
-    click.echo(f"{raw.source}: {shown_verdict}, probability {score.probability:.4f}")
+    if metadata.settings.positive is not None:
+        colour = "red" if judged.verdict == metadata.settings.positive else "green"
+    shown = click.style(judged.verdict, fg=colour, bold=True)
+    click.echo(f"{judged.source}: {shown}, probability {judged.probability:.4f}")
     click.echo(f"log-odds in nats, {found.of} against {found.against}\n")
-    # Letter triples are many and say nothing to a reader one by one; JSON has them all.
-    words = [word for word in found.words if not word.token.startswith(TRIPLE)]
-    triples = [word for word in found.words if word.token.startswith(TRIPLE)]
-    shown = words[:top]
-    rest = list(found.constants)
-    for several, what in ((triples, "letter triples"), (words[top:], "more words")):
+    # Fragments are many and mean little to a reader one by one; JSON has them all.
+    words = [word for word in found.words if not is_fragment(word.token)]
+    fragments = [word for word in found.words if is_fragment(word.token)]
+    rest = [(_CONSTANTS[key], nats) for key, nats in found.constants.items()]
+    for several, what in ((fragments, "character trigram"), (words[top:], "more word")):
         if several:
-            rest.insert(0, (f"{len(several)} {what}", sum(word.share for word in several)))
-    names = [f"in {name}" for name in head.classes]
-    wide = [max(len(name), 7) for name in names]
-    width = max(len(name) for name in [*(w.token for w in shown), *(n for n, _ in rest), _SUM])
-    heads = [name.rjust(w) for name, w in zip(names, wide, strict=True)]
+            rest.insert(0, (counted(len(several), what), sum(word.share for word in several)))
+    _print_table(words[:top], [*rest, (_SUM, found.total)], metadata.settings.classes)
+    if found.unknown:
+        verb = "is" if found.unknown == 1 else "are"
+        click.echo(f"\n{counted(found.unknown, 'unknown token')} {verb} ignored")
+    click.echo(f"\n{_why(judged, found)}")
+
+
+def _print_table(
+    words: list[Word], sums: list[tuple[str, float]], classes: tuple[str, ...]
+) -> None:
+    """Print a line for each word, then one for each sum."""
+    heads = [f"in {name}" for name in classes]
+    wide = [max(len(name), 7) for name in heads]
+    width = max(len(name) for name in [*(w.token for w in words), *(name for name, _ in sums)])
+    heads = [name.rjust(w) for name, w in zip(heads, wide, strict=True)]
     click.echo("  ".join(["word".ljust(width), "  weight", *heads, "   share"]))
-    longest = max((abs(word.share) for word in shown), default=0) or 1
-    for word in shown:
+    longest = max((abs(word.share) for word in words), default=0) or 1
+    for word in words:
         cells = [str(c).rjust(w) for c, w in zip(word.counts, wide, strict=True)]
         row = [word.token.ljust(width), f"{word.weight:+8.3f}", *cells, f"{word.share:+8.3f}"]
         click.echo("  ".join([*row, _bar(word.share / longest)]).rstrip())
     gap = " " * (2 + 8 + sum(wide) + 2 * len(wide) + 2)
-    for name, nats in [*rest, (_SUM, found.total)]:
+    for name, nats in sums:
         click.echo(f"{name.ljust(width)}{gap}{nats:+8.3f}")
-    if found.unknown:
-        click.echo(f"\n{found.unknown} tokens the model has never seen say nothing")
-    click.echo(f"\n{_why(found, called)}")
 
 
-_SUM = "sum: the log-odds"
-
-
-def _why(found: Explanation, called: str) -> str:
+def _why(judged: Verdict, found: Explanation) -> str:
     """Return one sentence that says what decided."""
     side = 1 if found.total > 0 else -1
-    toward = found.of if side > 0 else f"{found.against}"
+    toward = found.of if side > 0 else found.against
     words = sum(word.share for word in found.words)
     leaning = [word.token for word in found.words if word.share * side > 0]
-    readable = [token for token in leaning if not token.startswith(TRIPLE)]
+    readable = [token for token in leaning if not is_fragment(token)]
     strongest = [f"“{token}”" for token in (readable or leaning)[:3]]
     if not found.words:
-        reason = "by the calibration alone, for it knows none of its words"
+        reason = "by the calibration alone, since the model knows none of its words"
     elif words * side <= 0:
-        reason = "by the calibration alone: its words speak for the other side, too weakly"
+        reason = "by the calibration alone: its words point the other way, too weakly"
     else:
         reason = f"and the strongest words for that are {_and(strongest)}"
-        triples = sum(w.share for w in found.words if w.token.startswith(TRIPLE))
-        if 2 * triples * side > words * side:
-            reason += "; its letter triples bring most of it"
-    return f"{called}: the sum leans to {toward} by {abs(found.total):.2f} nats, {reason}."
+        fragments = sum(w.share for w in found.words if is_fragment(w.token))
+        if 2 * fragments * side > words * side:
+            reason += "; its character trigrams contribute most of it"
+    return f"{judged.verdict}: the sum leans to {toward} by {abs(found.total):.2f} nats, {reason}."
 
 
 def _and(names: list[str]) -> str:
@@ -170,41 +187,41 @@ def _bar(share: float) -> str:
     return click.style(text, fg="red" if share > 0 else "green")
 
 
-def _as_json(raw: RawMessage, found: Explanation, called: str, head: Metadata) -> dict[str, Any]:
-    out = {"source": raw.source, **fields(head.classes, called, found.score)}
-    if len(head.classes) > 2:
-        out["of"], out["against"] = found.of, found.against
-    out["bias"] = found.bias
-    out["bernoulli_log_odds"] = found.bernoulli_log_odds
-    out["constants"] = dict(found.constants)
-    out["unknown"] = found.unknown
-    out["words"] = [_word(word, head) for word in found.words]
-    return out
-
-
-def _word(word: Word, head: Metadata) -> dict[str, Any]:
-    counts = dict(zip(head.classes, word.counts, strict=True))
-    return word._asdict() | {"counts": counts}
+def _as_json(judged: Verdict, found: Explanation) -> dict[str, Any]:
+    fields = judged.as_json()
+    if len(judged.probabilities) > 2:
+        fields["of"], fields["against"] = found.of, found.against
+    fields["bias"] = found.bias
+    fields["bernoulli_log_odds"] = found.bernoulli_log_odds
+    fields["constants"] = dict(found.constants)
+    fields["unknown"] = found.unknown
+    classes = tuple(judged.probabilities)
+    fields["words"] = [
+        word._asdict() | {"counts": dict(zip(classes, word.counts, strict=True))}
+        for word in found.words
+    ]
+    return fields
 
 
 def _print_words(model: Path, top: int, form: str) -> None:
     """Print the words that speak most strongly for each class."""
+    from nbspam.scoring.rule import rule_of
     from nbspam.store.model_file import read_model
 
     whole = read_model(model)
-    head = whole.head
-    weigh = Classifier(head, lambda tokens: {}).weights
-    rows = [(token, row, _leads(head, weigh(row))) for token, row in whole.counts.items()]
+    classes = whole.metadata.settings.classes
+    contrasts = rule_of(whole.metadata).contrasts
+    rows = [(token, row, contrasts(row)) for token, row in whole.counts.items()]
     ranked: dict[str, list[dict[str, Any]]] = {}
-    for k, name in enumerate(head.classes):
+    for k, name in enumerate(classes):
         best = sorted(rows, key=lambda item: (-item[2][k], item[0]))[:top]
         ranked[name] = [
             {
                 "token": token,
-                "weight": leads[k],
-                "counts": dict(zip(head.classes, row, strict=True)),
+                "weight": weights[k],
+                "counts": dict(zip(classes, row, strict=True)),
             }
-            for token, row, leads in best
+            for token, row, weights in best
         ]
     if form == "json":
         click.echo(json.dumps(ranked))
@@ -216,13 +233,3 @@ def _print_words(model: Path, top: int, form: str) -> None:
             counts = ", ".join(f"{c}: {n}" for c, n in word["counts"].items())
             click.echo(f"  {word['token'].ljust(width)}  {word['weight']:+8.3f}  {counts}")
         click.echo()
-
-
-def _leads(head: Metadata, weights: tuple[float, ...]) -> list[float]:
-    """Return what a word's weights say for each class against the rest (plain: the next best)."""
-    if len(weights) == 1:
-        sign = 1 if head.positive_index == 1 else -1
-        return [-sign * weights[0], sign * weights[0]]
-    if head.scoring != BERNOULLI:
-        return list(weights)
-    return [w - max(weights[:k] + weights[k + 1 :]) for k, w in enumerate(weights)]

@@ -1,31 +1,26 @@
 """`nbspam forget`."""
 
-import itertools
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
+from nbspam.cli.notes import note_skips
 from nbspam.cli.options import (
+    Reading,
+    Sources,
     format_option,
     jobs_option,
-    labelled_messages,
     labelled_sources,
     model_option,
-    named_sources,
     quiet_option,
-    reading_of,
     reading_options,
-    tell,
 )
-from nbspam.errors import OptionError
+from nbspam.errors import OptionError, counted
 from nbspam.learning.update import forget
-from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
-from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
-from nbspam.workers import token_sets
+from nbspam.reading.sources import STDIN
+from nbspam.workers import executor, tokenized
 
 
 @click.command("forget")
@@ -34,22 +29,28 @@ from nbspam.workers import token_sets
 @click.option(
     "--no-ledger",
     is_flag=True,
-    help="Take messages out that the model does not remember: learned with train --no-ledger.",
+    help="Unlearn messages that the model does not remember, learned with train --no-ledger.",
 )
 @reading_options
 @format_option
 @quiet_option
 @jobs_option
 def command(
-    model: Path, no_ledger: bool, form: str, quiet: bool, jobs: int, **options: Any
+    sources: Sources,
+    model: Path,
+    no_ledger: bool,
+    reading: Reading,
+    form: str,
+    quiet: bool,
+    jobs: int,
 ) -> None:
-    """Take messages out of a model again, as if they had never been learned.
+    """Unlearn messages, as if they had never been learned.
 
-    A SOURCE is whatever `train` takes.  A message without a label, as in a file that is given
+    A SOURCE is anything that `train` takes.  A message without a label, as in a file that is given
     without --spam or --ham, is taken out of the class it was learned in; a message that was never
-    learned is left alone.  Without a SOURCE it reads one message from standard input, in silence.
-    Counts and ledger become what they were, to the byte; the calibration
-    keeps what it has learned.
+    learned is left alone.  Without a SOURCE it reads one message from standard input and prints
+    nothing.  Counts and ledger become what they were, to the byte; the calibration keeps what it
+    has learned.
 
     \b
     Examples:
@@ -57,39 +58,29 @@ def command(
       nbspam forget --spam - < message.eml
       nbspam forget --ham old-inbox.mbox -m mail.json
     """
-    sources = options["sources"]
-    named = named_sources(options)[len(sources) :]
-    if not sources and not named:
-        sources = (STDIN,)
-    if no_ledger and sources:
+    names = sources.names()
+    if not names:
+        sources, names = sources._replace(sources=(STDIN,)), [STDIN]
+    if no_ledger and sources.sources:
         raise OptionError(
-            f"--no-ledger: the model does not know in which class {sources[0]} was learned; give it"
-            " with --spam or --ham"
+            f"--no-ledger: the model does not know in which class {sources.sources[0]} was learned;"
+            " give it with --spam or --ham"
         )
-    silent = quiet or [*sources, *named] == [STDIN]
-    reading, skips = reading_of(options)
-    options["sources"] = ()
-    raws = itertools.chain(
-        _messages(sources, reading, skips),
-        labelled_messages(options, reading, skips) if named else (),
-    )
-    messages = (
-        (raw.label, tokens, digest)
-        for raw, tokens, digest in token_sets(raws, skips, jobs, digests=True)
-    )
+    options, skips = reading.options(), Skips(reading.strict)
+    raws = sources.messages_of_any_kind(options, skips)
+    messages = tokenized(raws, skips, executor(jobs), digests=True)
     change = forget(model, messages, remember=not no_ledger)
-    tell(skips)
+    note_skips(skips)
     if form == "json":
-        told = {"model": str(model), "forgotten": change.forgotten, "unchanged": change.unchanged}
-        click.echo(json.dumps(told | {"skipped": skips.count}))
-    elif not silent:
+        fields = {
+            "model": str(model),
+            "forgotten": change.forgotten,
+            "unchanged": change.unchanged,
+            "skipped": skips.count,
+        }
+        click.echo(json.dumps(fields))
+    elif not quiet and names != [STDIN]:
         click.echo(
-            f"{model}: forgot {change.forgotten} messages, {change.unchanged} had not been learned"
+            f"{model}: forgot {counted(change.forgotten, 'message')},"
+            f" {change.unchanged:,} had not been learned"
         )
-
-
-def _messages(
-    sources: tuple[str, ...], reading: ReadingOptions, skips: Skips
-) -> Iterator[RawMessage]:
-    for source in sources:
-        yield from any_kind(source, reading, skips)

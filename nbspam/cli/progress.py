@@ -1,4 +1,4 @@
-"""How far long work has come, on a terminal; loads rich only when it draws."""
+"""The progress of long work, on a terminal; loads rich only when it draws."""
 
 import os
 import sys
@@ -6,22 +6,27 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from nbspam.workers import TokenizedMessage
+from nbspam.tokens.tokenized import TokenizedMessage
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
 
 _REDRAWN = 0.1  # seconds
 _COMPRESSED = (".gz", ".bz2", ".xz")
 
 
 @contextmanager
-def progress(quiet: bool, sources: Sequence[str]) -> Iterator["Progress"]:
-    """Show on standard error, if it is a terminal, how many messages have gone by.
+def progress(
+    quiet: bool, sources: Sequence[str], redrawn: float = _REDRAWN
+) -> Iterator["Progress"]:
+    """Show on standard error, if it is a terminal, how many messages have been read.
 
-    And how many do in a second, and the time left, if the sources tell how large they are.
+    Also the rate, and the time left if the size of the sources is known.
     """
     if quiet or not sys.stderr or not sys.stderr.isatty():
-        yield Progress(None, None)
+        yield Progress(None, None, redrawn)
         return
     from rich.console import Console
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
@@ -36,11 +41,11 @@ def progress(quiet: bool, sources: Sequence[str]) -> Iterator["Progress"]:
     )
     # No thread of its own that redraws: processes are forked meanwhile.
     with Bar(*columns, console=Console(file=sys.stderr), transient=True, auto_refresh=False) as bar:
-        yield Progress(bar, size_of(sources))
+        yield Progress(bar, size_of(sources), redrawn)
 
 
 def size_of(sources: Sequence[str]) -> int | None:
-    """Return how many bytes the sources have; None where that cannot be known beforehand."""
+    """Return the total size of the sources in bytes; None where it cannot be known in advance."""
     total = 0
     for source in sources:
         files = [source]
@@ -62,14 +67,14 @@ def _size(path: str | Path) -> int:
 
 
 class Progress:
-    """Counts what passes through it."""
+    """Counts the messages that pass through it."""
 
-    def __init__(self, bar: Any, size: int | None) -> None:
-        self._bar = bar
-        self._size = size
+    def __init__(self, bar: "Bar | None", size: int | None, redrawn: float) -> None:
+        """Draw on `bar`; size: bytes to read, if known; redrawn: seconds between two drawings."""
+        self._bar, self._size, self._redrawn = bar, size, redrawn
 
     def __call__(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
-        """Yield the messages."""
+        """Yield the messages, and draw."""
         if self._bar is None:
             yield from messages
             return
@@ -78,10 +83,9 @@ class Progress:
         passed = 0
         for done, message in enumerate(messages, 1):
             yield message
-            content = message.raw.content
-            passed += _size(content) if isinstance(content, Path) else len(content)
+            passed += message.size or _size(message.source)
             now = time.monotonic()
-            if now - drawn > _REDRAWN or done == 1:
+            if now - drawn > self._redrawn or done == 1:
                 drawn = now
                 rate = f"{done / (now - started):,.0f}/s"
                 self._bar.update(task, completed=passed, done=done, rate=rate, refresh=True)

@@ -144,7 +144,7 @@ def command(
     # The model first: without one there is no reason to listen.
     current = CurrentModel(model, cutting.of, _log)
     with current.use() as opened_model:
-        note_one_sided(model, opened_model.classifier.metadata)
+        note_one_sided(model, opened_model.filter.metadata)
     with ExitStack() as opened:
         opened.callback(current.close)
         listeners = _sockets(listening, opened)

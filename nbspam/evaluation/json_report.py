@@ -6,7 +6,6 @@ from nbspam.evaluation.bins import calibration_error
 from nbspam.evaluation.protocols import Outcome, worst_mistakes
 from nbspam.evaluation.results import Confusion, Results
 from nbspam.labels import UNSURE
-from nbspam.scoring.verdict import fields
 
 
 def as_json(results: Results, skipped: int, errors: int) -> str:
@@ -28,16 +27,16 @@ def as_json(results: Results, skipped: int, errors: int) -> str:
     }
     if errors:
         report["errors"] = [
-            prediction(o, evaluation.classes) | {"words": [w._asdict() for w in o.words]}
+            prediction(o) | {"words": [w._asdict() for w in o.words]}
             for o in worst_mistakes(evaluation, errors)
         ]
     return json.dumps(report, indent=1)
 
 
-def prediction(outcome: Outcome, classes: tuple[str, ...]) -> dict[str, object]:
+def prediction(outcome: Outcome) -> dict[str, object]:
     """Return the JSON object of one message: its source, its label, and what classify prints."""
-    scored = fields(classes, outcome.verdict, outcome.score)
-    return {"source": outcome.source, "label": outcome.label, **scored}
+    judged = outcome.judged
+    return {"source": judged.source, "label": outcome.label} | judged.as_json()
 
 
 def _confusion_json(confusion: Confusion) -> dict[str, dict[str, int]]:

@@ -286,13 +286,6 @@ def verdict_rates(counts: VerdictCounts) -> Figures:
     )
 
 
-def share(name: str, hits: int, n: int, scale: int) -> dict[str, float | int | list[float] | None]:
-    """Return a share as in the JSON; only until cli/train.py calls `verdict_rates`."""
-    counts = VerdictCounts(n, hits, 0, 0, 0, 0)
-    figure = Share(lambda c: c.right, lambda c: c.messages, scale).of_counts(counts)
-    return Figures({name: figure}).as_json()
-
-
 def _resampled(messages: ScoredMessages) -> dict[str, Figure]:
     """Return the figures that need a bootstrap; UNDEFINED unless there are spam and ham."""
     statistics = {

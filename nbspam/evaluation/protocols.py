@@ -1,21 +1,23 @@
 """Ways to test a filter on labelled messages it has not learned from."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.bayes.matrix import Presence
-from nbspam.errors import OptionError, SourceError, TrainingError
-from nbspam.learning.batch import Fit, fit, matrix_scores, token_counts
+from nbspam.bayes.bernoulli import Row
+from nbspam.bayes.matrix import Integers, Presence
+from nbspam.errors import OptionError, Remedy, SourceError, TrainingError, counted
+from nbspam.filter import Filter
+from nbspam.learning.batch import Fit, fit, token_counts
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.online import Learner
-from nbspam.learning.settings import Settings, class_names, empty_metadata
-from nbspam.scoring.classifier import Classifier, Score
+from nbspam.learning.online import OnlineLearner
+from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
+from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import Word, explain
-from nbspam.scoring.verdict import CutOffs, verdict
+from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.metadata import Metadata
-from nbspam.workers import TokenizedMessage
+from nbspam.tokens.tokenized import TokenizedMessage
 
 TELLING_WORDS = 8  # kept of each mistake
 
@@ -23,11 +25,18 @@ TELLING_WORDS = 8  # kept of each mistake
 class Outcome(NamedTuple):
     """One message of an evaluation."""
 
-    source: str
-    label: str  # what it is
-    score: Score
-    verdict: str
-    words: tuple[Word, ...]  # of a mistake: the strongest, for the report
+    judged: Verdict
+    words: tuple[Word, ...] = ()  # of a mistake: the strongest, for the report
+
+    @property
+    def label(self) -> str:
+        """The class that the message is of."""
+        return self.judged.label or ""
+
+    @property
+    def verdict(self) -> str:
+        """The class it was classified as, or "unsure"."""
+        return self.judged.verdict
 
 
 class Evaluation(NamedTuple):
@@ -39,63 +48,87 @@ class Evaluation(NamedTuple):
     outcomes: list[Outcome]
 
 
-def saved_model(
-    classifier: Classifier, messages: Iterable[TokenizedMessage], cut_offs: CutOffs
-) -> Evaluation:
-    """Return the outcome of every message by a model that was trained before."""
-    head = classifier.head
-    outcomes = []
-    for raw, tokens, _ in messages:
-        if raw.label not in head.classes:
-            raise SourceError(
-                f"{raw.source}: is labelled {raw.label!r}, which is none of the model's classes"
-                f" ({', '.join(head.classes)}); name its column with --label-column, or train anew"
-            )
-        outcomes.append(_outcome(classifier, raw.source, raw.label, tokens, cut_offs))
-    return Evaluation("saved model", head.classes, head.positive, outcomes)
+class LabelledCorpus(NamedTuple):
+    """Messages to train and test on: the matrix, and where each message came from."""
+
+    corpus: Corpus
+    sources: list[str]
+
+    @classmethod
+    def of(cls, messages: Iterable[TokenizedMessage]) -> "LabelledCorpus":
+        """Return the messages as a corpus."""
+        read = cls(Corpus(), [])
+        for message in messages:
+            read.corpus.add(message)
+            read.sources.append(message.source)
+        return read
 
 
-def _outcome(
-    classifier: Classifier, source: str, label: str, tokens: Iterable[str], cut_offs: CutOffs
-) -> Outcome:
-    score = classifier.score(tokens)
-    called = verdict(classifier.head, score, cut_offs)
-    words = explain(classifier, tokens).words[:TELLING_WORDS] if called != label else ()
-    return Outcome(source, label, score, called, words)
+def saved_model(spam_filter: Filter, messages: Iterable[TokenizedMessage]) -> Evaluation:
+    """Return the outcome of every message by a filter that was trained before."""
+    settings = spam_filter.metadata.settings
+
+    def checked() -> Iterable[TokenizedMessage]:
+        for message in messages:
+            if message.label not in settings.classes:
+                raise SourceError(
+                    f"{message.source}: is labelled {message.label!r}, and the model's classes are"
+                    f" {', '.join(settings.classes)}",
+                    Remedy.NAME_LABEL_COLUMN,
+                )
+            yield message
+
+    outcomes = [
+        _outcome(spam_filter, message) for message in spam_filter.classifier.in_batches(checked())
+    ]
+    return Evaluation("saved model", settings.classes, settings.positive, outcomes)
+
+
+def _outcome(spam_filter: Filter, message: TokenizedMessage) -> Outcome:
+    judged = spam_filter.judge(message)
+    if judged.verdict == message.label:
+        return Outcome(judged)
+    return Outcome(judged, spam_filter.explain(message).words[:TELLING_WORDS])
 
 
 def train_first(
-    corpus: Corpus, sources: Sequence[str], first: int, settings: Settings, cut_offs: CutOffs
+    read: LabelledCorpus, first: int, settings: TrainingSettings, cut_offs: CutOffs
 ) -> Evaluation:
     """Train on the first messages in their order and test on the rest."""
-    n = len(corpus)
+    n = len(read.corpus)
     if not 0 < first < n:
         raise OptionError(
-            f"--train-first {first}: there are {n} messages; give a number from 1 to"
-            f" {max(1, n - 1)}"
+            f"cannot train on the first {first} of {counted(n, 'message')} and test on the rest;"
+            f" give a number from 1 to {max(1, n - 1)}"
         )
     train, test = np.arange(first), np.arange(first, n)
     try:
-        head, outcomes = _train_and_test(corpus, sources, train, test, settings, cut_offs)
+        metadata, outcomes = _train_and_test(read, train, test, settings, cut_offs)
     except TrainingError as error:
-        raise TrainingError(f"among the first {first} messages {error}, mixed in order") from error
-    return Evaluation(f"trained on the first {first}", head.classes, head.positive, outcomes)
+        raise TrainingError(
+            f"among the first {counted(first, 'message')} {error.problem}, mixed in order",
+            error.remedy,
+        ) from error
+    of_model = metadata.settings
+    protocol = f"trained on the first {first}"
+    return Evaluation(protocol, of_model.classes, of_model.positive, outcomes)
 
 
 def folds(
-    corpus: Corpus, sources: Sequence[str], k: int, settings: Settings, cut_offs: CutOffs
+    read: LabelledCorpus, k: int, settings: TrainingSettings, cut_offs: CutOffs
 ) -> Evaluation:
     """Cross-validate: each message is scored by a model of the other folds.
 
     Message i is in fold i mod k, counted within its class: every fold has each class's share, the
     same on every run.  Outcomes come in the order of the messages.
     """
-    labels = np.array(corpus.labels)
-    classes, positive = class_names(corpus.labels, settings.positive)
+    labels = np.array(read.corpus.labels)
+    classes, positive = class_names(read.corpus.labels, settings.positive)
     fewest = min(int((labels == name).sum()) for name in classes)
     if not 2 <= k <= fewest:
         raise OptionError(
-            f"--folds {k}: with {fewest} messages in the smallest class give 2 to {fewest} folds"
+            f"cannot make {counted(k, 'fold')}, since the smallest class has"
+            f" {counted(fewest, 'message')}; give 2 to {max(2, fewest)} folds"
         )
     fold = np.empty(len(labels), dtype=np.int64)
     for name in classes:
@@ -104,101 +137,110 @@ def folds(
     outcomes: dict[int, Outcome] = {}
     for part in range(k):
         train, test = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
-        _, found = _train_and_test(corpus, sources, train, test, settings, cut_offs)
+        _, found = _train_and_test(read, train, test, settings, cut_offs)
         outcomes.update(zip(test.tolist(), found, strict=True))
     ordered = [outcomes[i] for i in range(len(labels))]
     return Evaluation(f"{k} folds", classes, positive, ordered)
 
 
 def online(
-    corpus: Corpus, sources: Sequence[str], batch: int, settings: Settings, cut_offs: CutOffs
+    read: LabelledCorpus, batch: int, settings: TrainingSettings, cut_offs: CutOffs
 ) -> Evaluation:
     """Classify, then learn, in order, a batch at a time; the first batch is learned uncounted.
 
-    As `train --update` on each day's mail would, and with its code.
+    It runs the code of an update of the model with each day's mail.
     """
-    labels = corpus.labels
+    labels = read.corpus.labels
     if batch < 1 or len(labels) <= batch:
         raise OptionError(
-            f"--batch {batch}: of {len(labels)} messages the first batch is not counted;"
-            " give a smaller number, of 1 at least"
+            f"a batch of {batch} is too large for {counted(len(labels), 'message')}, since the"
+            " first batch is not counted; give a smaller number, at least 1"
+            if batch > 0
+            else f"a batch of {batch} is not possible; give a number of at least 1"
         )
-    learner = _first_batch(corpus, batch, settings)
-    vocabulary = corpus.vocabulary
-    presence = corpus.presence()
+    rows = _Rows(read)
+    learner = _first_batch(read, rows, batch, settings)
     outcomes = []
     for start in range(batch, len(labels), batch):
-        classifier = learner.classifier()
-        learned = []
-        for i in range(start, min(start + batch, len(labels))):
-            columns = presence.indices[presence.indptr[i] : presence.indptr[i + 1]].tolist()
-            tokens = {vocabulary[j] for j in columns}
-            outcomes.append(_outcome(classifier, sources[i], labels[i], tokens, cut_offs))
-            learned.append((labels[i], tokens))
-        for label, tokens in learned:
-            learner.learn(label, tokens)
-        for label, tokens in learned:
-            learner.refine(label, tokens)
-    head = learner.head
+        spam_filter = Filter(learner.classifier(), cut_offs)
+        messages = [rows.message(i) for i in range(start, min(start + batch, len(labels)))]
+        outcomes += [_outcome(spam_filter, message) for message in messages]
+        for message in messages:
+            learner.learn(message.label or "", message.tokens)
+        for message in messages:
+            learner.refine(message.label or "", message.tokens)
+    of_model = learner.metadata.settings
     protocol = f"online, {batch} at a time, the first {batch} not counted"
-    return Evaluation(protocol, head.classes, head.positive, outcomes)
+    return Evaluation(protocol, of_model.classes, of_model.positive, outcomes)
 
 
-def _first_batch(corpus: Corpus, batch: int, settings: Settings) -> Learner:
+class _Rows:
+    """The rows of a corpus' matrix as messages."""
+
+    def __init__(self, read: LabelledCorpus) -> None:
+        self._read = read
+        self._vocabulary = read.corpus.vocabulary
+        self.presence = read.corpus.presence()
+
+    def message(self, i: int) -> TokenizedMessage:
+        """Return message i."""
+        ends = self.presence.indptr
+        columns = self.presence.indices[ends[i] : ends[i + 1]].tolist()
+        tokens = [self._vocabulary[j] for j in columns]
+        return TokenizedMessage(self._read.sources[i], self._read.corpus.labels[i], tokens)
+
+
+def _first_batch(
+    read: LabelledCorpus, rows: _Rows, batch: int, settings: TrainingSettings
+) -> OnlineLearner:
     """Return a learner of the first messages; the classes are those of all."""
-    labels = corpus.labels
+    labels = read.corpus.labels
     classes, positive = class_names(labels, settings.positive)
-    presence = corpus.presence()[:batch]
-    vocabulary = corpus.vocabulary
     if set(labels[:batch]) == set(classes):
-        fitted = fit(presence, labels[:batch], settings, corpus.is_header())
-        counts = {token: tuple(row) for token, row in token_counts(vocabulary, fitted.counts)}
-        return Learner(fitted.head, counts)
-    learner = Learner(empty_metadata(classes, positive, settings), {})
+        presence = rows.presence[:batch]
+        fitted = fit(presence, labels[:batch], settings, read.corpus.is_header())
+        counts = dict(token_counts(read.corpus.vocabulary, fitted.counts))
+        return OnlineLearner(fitted.metadata, counts)
+    learner = OnlineLearner(empty_metadata(classes, positive, settings), {})
     for i in range(batch):
-        columns = presence.indices[presence.indptr[i] : presence.indptr[i + 1]].tolist()
-        learner.learn(labels[i], [vocabulary[j] for j in columns])
+        learner.learn(labels[i], rows.message(i).tokens)
     return learner
 
 
 def _train_and_test(
-    corpus: Corpus,
-    sources: Sequence[str],
-    train: "np.ndarray[tuple[int], np.dtype[np.int64]]",
-    test: "np.ndarray[tuple[int], np.dtype[np.int64]]",
-    settings: Settings,
+    read: LabelledCorpus,
+    train: Integers,
+    test: Integers,
+    settings: TrainingSettings,
     cut_offs: CutOffs,
 ) -> tuple[Metadata, list[Outcome]]:
-    presence: Presence = corpus.presence()
-    labels = corpus.labels
-    fitted = fit(presence[train], [labels[i] for i in train], settings, corpus.is_header())
+    presence: Presence = read.corpus.presence()
+    labels = read.corpus.labels
+    fitted = fit(presence[train], [labels[i] for i in train], settings, read.corpus.is_header())
     rows = presence[test]
-    scores = matrix_scores(rows, fitted)
     outcomes = []
     vocabulary: list[str] = []
-    for row, (i, score) in enumerate(zip(test.tolist(), scores, strict=True)):
-        label = labels[i]
+    for row, (i, score) in enumerate(zip(test.tolist(), fitted.scores(rows), strict=True)):
+        judged = verdict_on(fitted.metadata, score, cut_offs, read.sources[i], labels[i])
         words: tuple[Word, ...] = ()
-        called = verdict(fitted.head, score, cut_offs)
-        if called != label:
-            vocabulary = vocabulary or corpus.vocabulary
+        if judged.verdict != judged.label:
+            vocabulary = vocabulary or read.corpus.vocabulary
             columns = rows.indices[rows.indptr[row] : rows.indptr[row + 1]].tolist()
             words = _telling_words(fitted, {vocabulary[j]: j for j in columns})
-        outcomes.append(Outcome(sources[i], label, score, called, words))
-    return fitted.head, outcomes
+        outcomes.append(Outcome(judged, words))
+    return fitted.metadata, outcomes
 
 
 def _telling_words(fitted: Fit, columns: Mapping[str, int]) -> tuple[Word, ...]:
-    def counts_of(tokens: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    def counts_of(tokens: Iterable[str]) -> dict[str, Row]:
         rows = ((t, tuple(fitted.counts[:, columns[t]].tolist())) for t in tokens)
         return {token: row for token, row in rows if any(row)}
 
-    return explain(Classifier(fitted.head, counts_of), columns).words[:TELLING_WORDS]
+    return explain(Classifier(fitted.metadata, counts_of), columns).words[:TELLING_WORDS]
 
 
 def worst_mistakes(evaluation: Evaluation, limit: int) -> list[Outcome]:
     """Return the mistakes, those that gave the true class the least probability first."""
-    number = {name: k for k, name in enumerate(evaluation.classes)}
     mistakes = [o for o in evaluation.outcomes if o.verdict != o.label]
-    mistakes.sort(key=lambda o: o.score.probabilities[number[o.label]])
+    mistakes.sort(key=lambda o: o.judged.probabilities[o.label])
     return mistakes[:limit]

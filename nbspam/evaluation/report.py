@@ -7,15 +7,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from nbspam.errors import counted
 from nbspam.evaluation.bins import CalibrationBin, calibration_error, score_distribution
-from nbspam.evaluation.json_report import as_json, prediction
 from nbspam.evaluation.metrics import Figures
 from nbspam.evaluation.protocols import Evaluation, Outcome, worst_mistakes
-from nbspam.evaluation.results import Confusion, Results, compute
+from nbspam.evaluation.results import Confusion, Results
 from nbspam.evaluation.samples import ScoredMessages
-
-# Until their callers import the last three from results.py and json_report.py.
-__all__ = ["as_json", "compute", "prediction", "print_report"]
 
 _PIPE_WIDTH = 200  # characters; wide enough that no table is folded
 _BAR_LENGTH = 40  # characters, of all messages
@@ -57,9 +54,9 @@ def _title(evaluation: Evaluation) -> str:
     counts = dict.fromkeys(evaluation.classes, 0)
     for outcome in evaluation.outcomes:
         counts[outcome.label] += 1
-    n = len(evaluation.outcomes)
+    n = counted(len(evaluation.outcomes), "message")
     by_class = ", ".join(f"{name}: {count}" for name, count in counts.items())
-    return f"{evaluation.protocol}: {n} {'message' if n == 1 else 'messages'} ({by_class})"
+    return f"{evaluation.protocol}: {n} ({by_class})"
 
 
 def _table(style: box.Box | None, *columns: str, last_is_text: bool = False) -> Table:
@@ -118,8 +115,8 @@ def _mistake_lines(mistakes: list[Outcome]) -> list[str]:
     for outcome in mistakes:
         words = "  ".join(f"{word.token} {word.weight:+.2f}" for word in outcome.words)
         lines += [
-            f"  {outcome.source}: {outcome.label} called {outcome.verdict},"
-            f" probability {outcome.score.probability:.4f}",
+            f"  {outcome.judged.source}: {outcome.label} called {outcome.verdict},"
+            f" probability {outcome.judged.probability:.4f}",
             f"    {words or '(no known word)'}",
         ]
     return lines

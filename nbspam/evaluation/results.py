@@ -54,14 +54,13 @@ def scored_messages(evaluation: Evaluation, threshold: float) -> ScoredMessages:
     """
     outcomes, positive = evaluation.outcomes, evaluation.positive
     spam = np.array([o.label == positive for o in outcomes], dtype=bool)
-    log_odds = np.array([o.score.log_odds for o in outcomes], dtype=float)
-    probability = np.array([o.score.probability for o in outcomes], dtype=float)
+    log_odds = np.array([o.judged.log_odds for o in outcomes], dtype=float)
+    probability = np.array([o.judged.probability for o in outcomes], dtype=float)
     called = np.array([o.verdict == positive for o in outcomes], dtype=bool)
     if len(evaluation.classes) == 2:
         return ScoredMessages.of_two_classes(spam, log_odds, probability, called, threshold)
-    number = {name: k for k, name in enumerate(evaluation.classes)}
     right = np.array([o.verdict == o.label for o in outcomes], dtype=bool)
-    own = np.array([o.score.probabilities[number[o.label]] for o in outcomes], dtype=float)
+    own = np.array([o.judged.probabilities[o.label] for o in outcomes], dtype=float)
     return ScoredMessages(
         spam, log_odds, probability, called, threshold, right, own, positive is not None
     )

@@ -5,10 +5,11 @@ import weakref
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from nbspam.tokens.headers import TRACE
+from nbspam.tokens.kinds import is_header
+from nbspam.tokens.tokenized import TokenizedMessage
 
 if TYPE_CHECKING:  # one message is learned without numpy
     import numpy as np
@@ -17,7 +18,9 @@ if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.bayes.matrix import Presence
 
 _DIGEST = 16  # bytes
-_IN_MEMORY = 10_000_000  # entries; more go to a temporary file, for memory goes by the vocabulary
+_IN_MEMORY = (
+    10_000_000  # entries; more go to a temporary file, for memory grows with the vocabulary
+)
 
 
 class Corpus:
@@ -35,13 +38,13 @@ class Corpus:
     def __len__(self) -> int:
         return len(self._labels)
 
-    def add(self, label: str, tokens: Iterable[str], digest: str = "") -> None:
-        """Add a message: its tokens, each once, and its digest if it is to be remembered."""
+    def add(self, message: TokenizedMessage) -> None:
+        """Add a message, with its digest if it has one."""
         before = len(self._columns)
-        self._columns.extend(map(self._vocabulary.__getitem__, tokens))
+        self._columns.extend(map(self._vocabulary.__getitem__, message.tokens))
         self._ends.append(self._ends[-1] + len(self._columns) - before)
-        self._labels.append(label)
-        self._digests += bytes.fromhex(digest)
+        self._labels.append(message.label or "")
+        self._digests += bytes.fromhex(message.digest)
         if len(self._columns) > _IN_MEMORY:
             if self._spool is None:
                 from tempfile import TemporaryFile
@@ -61,15 +64,16 @@ class Corpus:
         """The label of each message, in the order of the matrix's rows."""
         return self._labels
 
-    def rows(self) -> Iterator[tuple[str, list[str], str]]:
-        """Yield each message's label, tokens and digest, in the order of digests and labels.
+    def messages(self) -> Iterator[TokenizedMessage]:
+        """Yield the messages, in the order of digests and labels.
 
-        That order is none that a source has: the messages of two folders come mixed.
+        That order is effectively random: the messages of two folders come mixed.
         """
         vocabulary = self.vocabulary
         for i in sorted(range(len(self)), key=lambda i: (self._digest(i), self._labels[i])):
             columns = self._entries(self._ends[i], self._ends[i + 1])
-            yield self._labels[i], [vocabulary[j] for j in columns], self._digest(i).hex()
+            tokens = [vocabulary[j] for j in columns]
+            yield TokenizedMessage("", self._labels[i], tokens, self._digest(i).hex())
 
     def _digest(self, i: int) -> bytearray:
         return self._digests[i * _DIGEST : (i + 1) * _DIGEST]
@@ -87,12 +91,10 @@ class Corpus:
         return found + self._columns[start - on_disk : end - on_disk] if start < end else found
 
     def is_header(self) -> "NDArray[np.bool_]":
-        """Return which columns are tokens of the trace fields, shape (n_tokens,)."""
+        """Return which columns are tokens of the header channel, shape (n_tokens,)."""
         import numpy as np
 
-        return np.fromiter(
-            (t.startswith(TRACE) for t in self._vocabulary), bool, len(self._vocabulary)
-        )
+        return np.fromiter(map(is_header, self._vocabulary), bool, len(self._vocabulary))
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -1,7 +1,7 @@
-"""Several models made one: as if one had been trained on all their messages.
+"""Several models merged into one, as if one had been trained on all their messages.
 
-Counts, messages and ledger add up, to exactly those of such a training.  The calibration cannot be
-had so, since the messages are gone; it is put together from the models' own (`pooled` in
+Counts, messages and ledger add up, to exactly those of such a training.  The calibration does not,
+since the messages are gone; it is combined from the models' own (`pooled` in
 bayes/calibration.py).
 """
 
@@ -12,12 +12,13 @@ from operator import add
 from pathlib import Path
 from typing import NamedTuple
 
+from nbspam.bayes.bernoulli import Row
 from nbspam.bayes.calibration import Calibration, pooled, untrained
-from nbspam.errors import ModelError
-from nbspam.store.atomic_write import locked, replace
+from nbspam.errors import ModelError, Remedy
+from nbspam.store.atomic_write import locked, write_atomically
 from nbspam.store.check import with_rows
-from nbspam.store.metadata import DEFAULT, MERGING, Metadata
-from nbspam.store.model_file import Model, Row, already_there, read_model
+from nbspam.store.metadata import DEFAULT, MERGING, Metadata, ModelSettings
+from nbspam.store.model_file import Model, already_exists, read_model
 
 
 class Merged(NamedTuple):
@@ -41,14 +42,13 @@ def merge_files(
     twice = next((path for path in paths if places[os.path.realpath(path)] > 1), None)
     if twice is not None and not overlap:
         raise ModelError(
-            f"{twice}: is given twice, and its messages would count twice; name each model once, or"
-            " add --allow-overlap"
+            f"{twice}: is named twice, and its messages would count twice", Remedy.NAME_EACH_ONCE
         )
     with locked(output) as place:
         if place.exists() and not replace_old:
-            raise already_there(output, "--replace to overwrite it, or name another")
+            raise already_exists(output, Remedy.REPLACE_OUTPUT)
         merged = merge([(path, read_model(path)) for path in paths], overlap)
-        replace(place, merged.model.write)
+        write_atomically(place, merged.model.write)
     return merged
 
 
@@ -60,54 +60,66 @@ def merge(models: Sequence[tuple[Path, Model]], overlap: bool = False) -> Merged
     """
     first_path, first = models[0]
     for path, model in models[1:]:
-        _check_alike(first_path, first.head, path, model.head)
+        _check_alike(first_path, first.metadata.settings, path, model.metadata.settings)
+    classes = first.metadata.settings.classes
     counts: dict[str, Row] = {}
     learned: dict[str, Row] = {}
     messages: dict[str, Row] = {}
     shared: set[str] = set()
     for _, model in models:
-        order = [model.head.classes.index(name) for name in first.head.classes]
+        order = [model.metadata.settings.classes.index(name) for name in classes]
         shared.update(learned.keys() & model.learned.keys())
         _add(counts, model.counts, order)
         _add(learned, model.learned, order)
-        _add(messages, {"": model.head.messages}, order)
+        _add(messages, {"": model.metadata.learned.messages}, order)
     if shared and not overlap:
         raise ModelError(
             f"{', '.join(str(path) for path, _ in models)}: share {len(shared)} messages, which"
-            " would count twice; merge models of different messages, or add --allow-overlap"
+            " would count twice",
+            Remedy.ALLOW_OVERLAP,
         )
-    heads = [model.head for _, model in models]
-    blends = tuple(
-        _blend(heads, first.head.classes[k], messages[""], k) for k in first.head.scored_classes
-    )
-    head = first.head._replace(
-        messages=messages[""],
-        calibrations=blends,
-        calibrated_by=DEFAULT if set(blends) == {untrained()} else MERGING,
-        spam_cutoff=max(head.spam_cutoff for head in heads),
+    merged = Model(_metadata([model.metadata for _, model in models], messages[""]), counts, {})
+    merged = merged._replace(
+        metadata=with_rows(merged.metadata, counts.values()), learned=dict(sorted(learned.items()))
     )
     unremembered = tuple(
         path
         for path, model in models
-        if sum(map(sum, model.learned.values())) < sum(model.head.messages)
+        if sum(map(sum, model.learned.values())) < sum(model.metadata.learned.messages)
     )
-    merged = Model(with_rows(head, counts.values()), counts, dict(sorted(learned.items())))
     return Merged(merged, len(shared), unremembered)
 
 
-def _check_alike(path: Path, head: Metadata, other_path: Path, other: Metadata) -> None:
+def _metadata(parts: Sequence[Metadata], messages: Row) -> Metadata:
+    """Return the metadata of the merged model, but for the histograms of its tokens' counts."""
+    settings, learned = parts[0]
+    calibrations = tuple(
+        _calibration(parts, settings.classes[k], messages, k) for k in settings.scored_classes
+    )
+    return Metadata(
+        settings._replace(spam_cutoff=max(part.settings.spam_cutoff for part in parts)),
+        learned._replace(
+            messages=messages,
+            calibrations=calibrations,
+            calibrated_by=DEFAULT if set(calibrations) == {untrained()} else MERGING,
+        ),
+    )
+
+
+def _check_alike(path: Path, own: ModelSettings, other_path: Path, other: ModelSettings) -> None:
     """Raise ModelError, naming both values, if two models are not of one kind."""
-    for name, own, others in (
-        ("the classes", ", ".join(sorted(head.classes)), ", ".join(sorted(other.classes))),
-        ("the positive class", head.positive, other.positive),
-        ("the scoring", head.scoring, other.scoring),
-        ("the alpha", head.alpha, other.alpha),
-        ("the prior", head.prior or "as learned", other.prior or "as learned"),
+    for name, value, others in (
+        ("the classes", ", ".join(sorted(own.classes)), ", ".join(sorted(other.classes))),
+        ("the positive class", own.positive, other.positive),
+        ("the event model", own.event_model, other.event_model),
+        ("the scoring", own.scoring, other.scoring),
+        ("the alpha", own.alpha, other.alpha),
+        ("the prior", own.prior or "as learned", other.prior or "as learned"),
     ):
-        if own != others:
+        if value != others:
             raise ModelError(
-                f"{other_path}: has {name} {others} and {path} has {own}; models can be merged that"
-                " were trained with the same options, so train one of the two anew"
+                f"{other_path}: has {name} {others} and {path} has {value}; only models trained"
+                " with the same options can be merged, so train one of the two again"
             )
 
 
@@ -120,15 +132,15 @@ def _add(total: dict[str, Row], rows: Mapping[str, Row], order: Sequence[int]) -
         total[name] = own if before is None else tuple(map(add, before, own))
 
 
-def _blend(heads: Sequence[Metadata], name: str, messages: Row, k: int) -> Calibration:
-    """Return a class's blend, put together from those of the models that have learned one."""
-    parts = []
-    for head in heads:
-        own = head.classes.index(name)
-        blend = head.calibrations[head.scored_classes.index(own)]
-        if blend != untrained():
-            parts.append((blend, _fewest(head.messages, own)))
-    return pooled(parts, _fewest(messages, k)) if parts else untrained()
+def _calibration(parts: Sequence[Metadata], name: str, messages: Row, k: int) -> Calibration:
+    """Return a class's calibration, combined from those of the models that have learned one."""
+    learned = []
+    for settings, state in parts:
+        own = settings.classes.index(name)
+        calibration = state.calibrations[settings.scored_classes.index(own)]
+        if calibration != untrained():
+            learned.append((calibration, _fewest(state.messages, own)))
+    return pooled(learned, _fewest(messages, k)) if learned else untrained()
 
 
 def _fewest(messages: Row, k: int) -> int:

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from nbspam.scoring.classifier import Classifier
-from nbspam.store.atomic_write import locked, replace
+from nbspam.errors import Remedy
+from nbspam.scoring.rule import rule_of
+from nbspam.store.atomic_write import locked, write_atomically
 from nbspam.store.check import with_rows
-from nbspam.store.metadata import BERNOULLI
-from nbspam.store.model_file import Model, Row, already_there, read_model
+from nbspam.store.model_file import Model, already_exists, read_model
 
 
 class Pruned(NamedTuple):
@@ -33,11 +33,11 @@ def prune_file(
     """
     with locked(output or path) as place:
         if output is not None and output.exists() and not replace_old:
-            raise already_there(output, "--replace to overwrite it, or name another")
+            raise already_exists(output, Remedy.REPLACE_OUTPUT)
         before = read_model(path)
         size = path.stat().st_size
         after = prune(before, min_count, max_tokens)
-        replace(place, after.write)
+        write_atomically(place, after.write)
         return Pruned(len(before.counts), len(after.counts), size, place.stat().st_size)
 
 
@@ -50,16 +50,8 @@ def prune(model: Model, min_count: int = 1, max_tokens: int | None = None) -> Mo
     """
     counts = {token: row for token, row in model.counts.items() if sum(row) >= min_count}
     if max_tokens is not None and len(counts) > max_tokens:
-        classifier = Classifier(model.head, lambda _: {})
-        rank = {row: _rank(classifier, row) for row in set(counts.values())}
+        rule = rule_of(model.metadata)
+        rank = {row: (-sum(row), -max(map(abs, rule.contrasts(row)))) for row in set(counts.values())}
         ranked = sorted(counts, key=lambda token: (rank[counts[token]], token))
         counts = {token: counts[token] for token in sorted(ranked[:max_tokens])}
-    return model._replace(head=with_rows(model.head, counts.values()), counts=counts)
-
-
-def _rank(classifier: Classifier, row: Row) -> tuple[int, float]:
-    """Return a token's place: the frequent ones first, and of those the strong ones."""
-    weights = classifier.weights(row)
-    if classifier.head.scoring == BERNOULLI:  # one a class: what the token can say for one
-        return -sum(row), min(weights) - max(weights)
-    return -sum(row), -max(map(abs, weights))
+    return model._replace(metadata=with_rows(model.metadata, counts.values()), counts=counts)

@@ -4,13 +4,15 @@ import itertools
 from collections.abc import Callable
 from typing import BinaryIO, NamedTuple
 
+from nbspam.bayes.bernoulli import Row
 from nbspam.errors import SourceError
 from nbspam.labels import HAM, SPAM
-from nbspam.learning.settings import Settings, class_names, empty_metadata
+from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
 from nbspam.reading.skips import Skips
 from nbspam.store import bogofilter, csv_counts
 from nbspam.store.check import with_rows
-from nbspam.store.model_file import Model, Row
+from nbspam.store.metadata import Metadata
+from nbspam.store.model_file import Model
 
 # Each returns the text, and how many tokens it has no way to write.
 FORMS: dict[str, Callable[[Model], tuple[str, int]]] = {
@@ -29,7 +31,7 @@ class Imported(NamedTuple):
     foreign: int  # of those, the words that no token stands for
 
 
-def read_counts(name: str, stream: BinaryIO, skips: Skips, settings: Settings) -> Imported:
+def read_counts(name: str, stream: BinaryIO, skips: Skips, settings: TrainingSettings) -> Imported:
     """Return the model that a file holds: bogofilter's word list as text, or CSV; told by its look.
 
     It has the default calibration and no ledger.
@@ -40,11 +42,11 @@ def read_counts(name: str, stream: BinaryIO, skips: Skips, settings: Settings) -
         first = next(lines, b"").removeprefix(b"\xef\xbb\xbf")
         if b"\0" in first:
             raise SourceError(
-                f"{name}: is no text; of a database of bogofilter's write the text with bogoutil -d"
+                f"{name}: is a binary file; convert a bogofilter database with bogoutil -d"
             )
         if first.startswith(f"{csv_counts.FIRST},".encode()):
             text = (line.decode() for line in itertools.chain([first], lines))
-            table = csv_counts.read_table(name, text, skips)
+            table = csv_counts.read_counts_table(name, text, skips)
             return _imported(table.classes, table.messages, table.counts, settings)
         found = bogofilter.WordList(name, itertools.chain([first], lines), skips)
     except UnicodeDecodeError:
@@ -56,7 +58,7 @@ def read_counts(name: str, stream: BinaryIO, skips: Skips, settings: Settings) -
 
 
 def _imported(
-    names: tuple[str, ...], messages: Row, counts: dict[str, Row], settings: Settings
+    names: tuple[str, ...], messages: Row, counts: dict[str, Row], settings: TrainingSettings
 ) -> Imported:
     classes, positive = class_names(names, settings.positive)
     order = [names.index(name) for name in classes]
@@ -69,5 +71,6 @@ def _imported(
         capped += own != least
         if any(least):
             rows[token] = least
-    head = empty_metadata(classes, positive, settings)._replace(messages=limits)
-    return Imported(Model(with_rows(head, rows.values()), rows, {}), capped, 0, 0)
+    settings_, learned = empty_metadata(classes, positive, settings)
+    metadata = Metadata(settings_, learned._replace(messages=limits))
+    return Imported(Model(with_rows(metadata, rows.values()), rows, {}), capped, 0, 0)

@@ -1,13 +1,14 @@
-"""Why a message got its score: what each of its words brought, in nats, to the last digit."""
+"""Why a message got its score: what each of its words contributed, in nats, to the last digit."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from nbspam.bayes.bernoulli import weight
-from nbspam.bayes.evidence import shares
-from nbspam.scoring.classifier import Classifier, Score, class_offset, odds_of_class
-from nbspam.store.metadata import BERNOULLI
-from nbspam.tokens.headers import TRACE
+from nbspam.bayes.bernoulli import Row
+from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.score import Score
+from nbspam.scoring.terms import Terms
+from nbspam.store.metadata import Metadata
+from nbspam.tokens.kinds import is_header
 
 
 class Word(NamedTuple):
@@ -15,7 +16,7 @@ class Word(NamedTuple):
 
     token: str
     weight: float  # log-odds weight of its presence, for `of` against `against`, in nats
-    counts: tuple[int, ...]  # messages of each class that contain it
+    counts: Row  # messages of each class that contain it
     share: float  # what it adds to the sum, in nats
 
 
@@ -25,79 +26,67 @@ class Explanation(NamedTuple):
     score: Score
     of: str  # the class that the weights speak for
     against: str  # the class they speak against, or "the rest"
-    constants: tuple[tuple[str, float], ...]  # (what it is, nats), the same for any words
+    constants: Mapping[str, float]  # key of `terms` -> nats: the terms that no word has
     words: tuple[Word, ...]
-    unknown: int  # tokens of the message that the model has never seen
-    bias: float  # plain Bernoulli's, in nats
-    bernoulli_log_odds: float  # plain Bernoulli's sum, for comparison
+    unknown: int  # tokens of the message that the model does not know
+    bias: float  # of the textbook's sum, in nats
+    bernoulli_log_odds: float  # the textbook's sum, for comparison
 
     @property
     def total(self) -> float:
         """The constants and all shares."""
-        return sum(nats for _, nats in self.constants) + sum(word.share for word in self.words)
+        return sum(self.constants.values()) + sum(word.share for word in self.words)
 
 
 def explain(classifier: Classifier, tokens: Iterable[str]) -> Explanation:
     """Return the explanation of the message with these tokens.
 
     Two classes: the positive one against the other.  More: the most probable one, against the next
-    under plain Bernoulli scoring, else against the rest.
+    under the sum rule, else against the rest.
     """
     tokens = set(tokens)
-    head = classifier.head
+    metadata = classifier.metadata
+    settings = metadata.settings
     score = classifier.score(tokens)
-    if head.is_one_sided:
-        return Explanation(score, head.classes[-1], head.classes[0], (), (), len(tokens), 0.0, 0.0)
-    ranked = sorted(range(len(head.classes)), key=lambda k: -score.probabilities[k])
+    if metadata.is_one_sided:
+        classes = settings.classes
+        return Explanation(score, classes[-1], classes[0], {}, (), len(tokens), 0.0, 0.0)
+    ranked = sorted(range(len(settings.classes)), key=lambda k: -score.probabilities[k])
     of, against = ranked[:2]
-    if len(head.classes) == 2:
-        of = head.positive_index or 0
+    if len(settings.classes) == 2:
+        of = settings.positive_index or 0
         against = 1 - of
     found = sorted(classifier.counts(tokens).items())
-    plain = [
-        weight(row[of], head.messages[of], head.alpha)
-        - weight(row[against], head.messages[against], head.alpha)
-        for _, row in found
-    ]
-    bias = head.bias[of] - head.bias[against]
-    if head.scoring == BERNOULLI:
-        constants = [("every word's absence (bias)", bias)]
-        weights = brought = plain
-    else:
-        scored = classifier.scored_classes.index(of)
-        coefficients = head.calibrations[scored].coefficients
-        own = [i for i, (token, _) in enumerate(found) if not token.startswith(TRACE)]
-        trace = [i for i, (token, _) in enumerate(found) if token.startswith(TRACE)]
-        weights = [classifier.weights(row)[scored] for _, row in found]
-        own_shares, trace_shares = shares(
-            [weights[i] for i in own], [weights[i] for i in trace], coefficients
-        )
-        by_index = dict(zip([*own, *trace], [*own_shares, *trace_shares], strict=True))
-        brought = [by_index[i] for i in range(len(found))]
-        length = score.evidences[scored].features[-1]
-        constants = [
-            ("calibration: any message", coefficients[0]),
-            ("calibration: its length", coefficients[-1] * length),
-        ]
-        if offset := class_offset(head, of):
-            constants.append(("the share of spam to expect (--prior)", offset))
-        if len(head.classes) > 2:
-            own_total = sum(nats for _, nats in constants) + sum(brought)
-            scaled = odds_of_class(score.log_scores, of)
-            constants.append(("the other classes' claims", scaled - own_total))
-    words = [
-        Word(token, w, row, share)
-        for (token, row), w, share in zip(found, weights, brought, strict=True)
-    ]
-    words.sort(key=lambda word: (-abs(word.share), -abs(word.weight), word.token))
-    rest = len(head.classes) > 2 and head.scoring != BERNOULLI
+    rows = [row for _, row in found]
+    terms = classifier.rule.terms(rows, [is_header(token) for token, _ in found], score, of)
+    bias, textbook = _textbook_sum(metadata, rows, of, against)
     return Explanation(
         score=score,
-        of=head.classes[of],
-        against="the rest" if rest else head.classes[against],
-        constants=tuple(constants),
-        words=tuple(words),
-        unknown=len(tokens) - len(words),
+        of=settings.classes[of],
+        against=terms.against,
+        constants=terms.constants,
+        words=_words(found, terms),
+        unknown=len(tokens) - len(found),
         bias=bias,
-        bernoulli_log_odds=bias + sum(plain),
+        bernoulli_log_odds=textbook,
     )
+
+
+def _textbook_sum(
+    metadata: Metadata, rows: list[Row], of: int, against: int
+) -> tuple[float, float]:
+    """Return the bias and the whole of the textbook's log-odds, whatever rule decides."""
+    settings, learned = metadata
+    weights = settings.counts.class_weights
+    bias = metadata.bias[of] - metadata.bias[against]
+    by_class = [weights(row, learned.messages, settings.alpha) for row in rows]
+    return bias, bias + sum(w[of] - w[against] for w in by_class)
+
+
+def _words(found: list[tuple[str, Row]], terms: Terms) -> tuple[Word, ...]:
+    words = [
+        Word(token, weight, row, share)
+        for (token, row), weight, share in zip(found, terms.weights, terms.shares, strict=True)
+    ]
+    words.sort(key=lambda word: (-abs(word.share), -abs(word.weight), word.token))
+    return tuple(words)

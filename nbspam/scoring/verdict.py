@@ -1,11 +1,13 @@
-"""From a score to a verdict: where spam begins and ham ends."""
+"""From a score to a verdict: the cut-offs."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from nbspam.bayes.posterior import logit
 from nbspam.errors import OptionError
 from nbspam.labels import UNSURE
-from nbspam.scoring.classifier import Score, logit
+from nbspam.scoring.score import Score
 from nbspam.store.metadata import Metadata
 
 
@@ -23,65 +25,91 @@ class CutOffs(NamedTuple):
         ham_cost: float | None = None,
         default: float = 0.5,
     ) -> "CutOffs":
-        """Return the cut-offs that the options ask for; raises OptionError.
+        """Return the cut-offs asked for; raises OptionError.
 
-        ham_cost: how many times worse a lost ham is than a spam let through; the expected cost is
-        least when spam begins at cost / (1 + cost).
-        default: the model's own cut-off, for both where the options name neither.
+        ham_cost: how many times worse a false positive is than a false negative; the expected cost
+        is least with the cut-off cost / (1 + cost).
+        default: the model's own cut-off, for both where neither is given.
         """
         if ham_cost is not None:
             if spam is not None or ham is not None:
                 raise OptionError(
-                    "--ham-cost sets the cut-offs; leave out --spam-cutoff and --ham-cutoff"
+                    "the ham cost sets both cut-offs; leave out the spam and the ham cut-off"
                 )
             if not 0 < ham_cost < math.inf:
                 raise OptionError(
-                    f"--ham-cost must be above 0, not {ham_cost}; 9 is a careful choice"
+                    f"the ham cost must be above 0, not {ham_cost}; 9 is a careful choice"
                 )
             spam = ham = ham_cost / (1 + ham_cost)
         if spam is None:
             spam = default
         if ham is None:
             ham = min(default, spam)
-        for name, value in (("--spam-cutoff", spam), ("--ham-cutoff", ham)):
+        for name, value in (("spam", spam), ("ham", ham)):
             if not 0 <= value <= 1:
                 raise OptionError(
-                    f"{name} must be between 0 and 1, not {value}; 0.5 is the default"
+                    f"the {name} cut-off must be between 0 and 1, not {value}; 0.5 is the default"
                 )
         if ham > spam:
             raise OptionError(
-                f"--ham-cutoff {ham:g} is above the spam cut-off, {spam:g}; lower it, or raise"
-                " --spam-cutoff"
+                f"the ham cut-off, {ham:g}, is above the spam cut-off, {spam:g}; lower the one or"
+                " raise the other"
             )
         return cls(spam, ham)
 
 
-def verdict(head: Metadata, score: Score, cut_offs: CutOffs) -> str:
+def verdict_of(metadata: Metadata, score: Score, cut_offs: CutOffs) -> str:
     """Return the class of a message with this score, or `unsure`.
 
     Two classes: positive above the spam cut-off, negative up to the ham cut-off, else unsure.
-    More: the most probable class.  Unsure as long as fewer than two classes have been seen.
+    More: the most probable class.  Unsure while fewer than two classes have been seen.
     """
-    if head.is_one_sided:
+    if metadata.is_one_sided:
         return UNSURE
-    if len(head.classes) > 2:
-        best = max(range(len(head.classes)), key=score.probabilities.__getitem__)
-        return head.classes[best]
-    positive = head.positive_index or 0
+    settings = metadata.settings
+    if len(settings.classes) > 2:
+        best = max(range(len(settings.classes)), key=score.probabilities.__getitem__)
+        return settings.classes[best]
+    positive = settings.positive_index or 0
     if score.log_odds > logit(cut_offs.spam):
-        return head.classes[positive]
+        return settings.classes[positive]
     if score.log_odds <= logit(cut_offs.ham):
-        return head.classes[1 - positive]
+        return settings.classes[1 - positive]
     return UNSURE
 
 
-def fields(classes: tuple[str, ...], called: str, score: Score) -> dict[str, Any]:
-    """Return what every JSON output says of a scored message."""
-    found: dict[str, Any] = {
-        "verdict": called,
-        "probability": score.probability,
-        "log_odds": score.log_odds,
-    }
-    if len(classes) > 2:
-        found["probabilities"] = dict(zip(classes, score.probabilities, strict=True))
-    return found
+class Verdict(NamedTuple):
+    """A classified message."""
+
+    verdict: str  # the name of a class, or "unsure"
+    probability: float  # of the positive class
+    log_odds: float  # of the positive class, in nats
+    probabilities: Mapping[str, float]  # of each class
+    source: str  # "-", a path, `path:line`
+    label: str | None  # the class that its source gives, if any
+    score: Score
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what every JSON output says of the message."""
+        found: dict[str, Any] = {
+            "source": self.source,
+            "verdict": self.verdict,
+            "probability": self.probability,
+            "log_odds": self.log_odds,
+        }
+        if len(self.probabilities) > 2:
+            found["probabilities"] = dict(self.probabilities)
+        return found
+
+
+def verdict_on(
+    metadata: Metadata,
+    score: Score,
+    cut_offs: CutOffs,
+    source: str = "-",
+    label: str | None = None,
+) -> Verdict:
+    """Return the verdict on a scored message."""
+    probabilities = dict(zip(metadata.settings.classes, score.probabilities, strict=True))
+    called = verdict_of(metadata, score, cut_offs)
+    return Verdict(called, score.probability, score.log_odds, probabilities, source, label, score)

@@ -10,18 +10,16 @@ that look for BAYES_99 find it.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from nbspam import __version__
 from nbspam.bayes.posterior import logit
 from nbspam.errors import one_line
+from nbspam.filter import Filter
 from nbspam.labels import UNSURE
 from nbspam.reading.marks import MARK
 from nbspam.reading.message import parse
-from nbspam.scoring.classifier import Classifier, Score
-from nbspam.scoring.explanation import explain
-from nbspam.scoring.verdict import CutOffs, verdict
+from nbspam.scoring.verdict import CutOffs, Verdict
 from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
 from nbspam.serving.spamd import (
     CHECK,
@@ -36,8 +34,8 @@ from nbspam.serving.spamd import (
     reply,
 )
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.text import TRIPLE
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.kinds import is_fragment
+from nbspam.tokens.tokenized import TokenizedMessage, tokenize
 
 THRESHOLD = 5.0
 _POINTS_LIMIT = 100.0  # points, positive or negative; a plain sum's log-odds reach thousands
@@ -51,10 +49,9 @@ _VERY_SURE = 0.999
 
 
 class Judged(NamedTuple):
-    """A scored message."""
+    """A verdict on SpamAssassin's scale."""
 
-    called: str  # the verdict
-    score: Score
+    verdict: Verdict
     spam: bool
     tenths: int  # the score on SpamAssassin's scale, times 10
 
@@ -64,43 +61,43 @@ class Judged(NamedTuple):
         return f"{self.spam} ; {self.tenths / 10:.1f} / {THRESHOLD:.1f}"
 
 
-def judge(classifier: Classifier, tokens: Sequence[str], cut_offs: CutOffs) -> Judged:
-    """Return the verdict on a message with these tokens."""
-    head = classifier.head
-    score = classifier.score(tokens)
-    called = verdict(head, score, cut_offs)
-    return Judged(called, score, called == head.positive, tenths(head, score, cut_offs))
+def judge(spam_filter: Filter, message: TokenizedMessage) -> Judged:
+    """Return the verdict on a message."""
+    verdict = spam_filter.judge(message)
+    is_spam = verdict.verdict == spam_filter.metadata.settings.positive
+    margin = _margin(spam_filter.metadata, verdict, spam_filter.cut_offs)
+    return Judged(verdict, is_spam, tenths(margin, is_spam))
 
 
-def tenths(head: Metadata, score: Score, cut_offs: CutOffs) -> int:
+def tenths(margin: float, is_spam: bool) -> int:
     """Return a score in tenths of SpamAssassin's points: at least 50 if and only if it is spam.
 
+    margin: how far the message is above the spam cut-off, in nats.
     It never decreases as the log-odds increase.  Just below the cut-off it is 49, where rounding
     would give 50 and contradict the verdict.
     """
-    margin = _margin(head, score, cut_offs)
     points = min(max(THRESHOLD + margin, -_POINTS_LIMIT), _POINTS_LIMIT)
     rounded = round(10 * points)
     limit = round(10 * THRESHOLD)
-    is_spam = verdict(head, score, cut_offs) == head.positive
     return max(rounded, limit) if is_spam else min(rounded, limit - 1)
 
 
-def _margin(head: Metadata, score: Score, cut_offs: CutOffs) -> float:
+def _margin(metadata: Metadata, verdict: Verdict, cut_offs: CutOffs) -> float:
     """Return how far a message is above the spam cut-off, in nats."""
-    if len(head.classes) == 2:
-        return score.log_odds - logit(cut_offs.spam)
-    if head.is_one_sided:
+    settings = metadata.settings
+    if len(settings.classes) == 2:
+        return verdict.log_odds - logit(cut_offs.spam)
+    if metadata.is_one_sided:
         return 0.0
-    k = head.classes.index(head.positive or head.classes[0])
-    return score.log_scores[k] - max(s for i, s in enumerate(score.log_scores) if i != k)
+    k = settings.positive_index or 0
+    log_scores = verdict.score.log_scores
+    return log_scores[k] - max(s for i, s in enumerate(log_scores) if i != k)
 
 
 def answer(
     request: Request,
     message: bytes,
-    classifier: Classifier,
-    cut_offs: CutOffs,
+    spam_filter: Filter,
     x_spam: bool = False,
 ) -> tuple[bytes, Judged]:
     """Return the reply to a request about a message, and the verdict.
@@ -108,13 +105,13 @@ def answer(
     x_spam: whether a message gets SpamAssassin's headers too.
     Raises RefusedError when spamc could not use the reply, ModelError when the model is damaged.
     """
-    tokens = sorted(message_tokens(parse(message)))  # summed up as by `classify`
-    judged = judge(classifier, tokens, cut_offs)
+    tokenized = tokenize(parse(message))
+    judged = judge(spam_filter, tokenized)
     content: bytes | None = None
     if request.command == SYMBOLS:
         content = ",".join(symbols(judged)).encode()
     elif request.command == REPORT or (request.command == REPORT_IFSPAM and judged.spam):
-        content = report(classifier, tokens, judged).encode("utf-8", "replace")
+        content = report(spam_filter, tokenized, judged).encode("utf-8", "replace")
     elif request.command == REPORT_IFSPAM:
         content = b""
     elif request.command == PROCESS:
@@ -128,20 +125,20 @@ def answer(
 
 def symbols(judged: Judged) -> list[str]:
     """Return the names of the tests that match a message, as SpamAssassin lists them."""
-    kind = "SPAM" if judged.spam else "UNSURE" if judged.called == UNSURE else "HAM"
-    probability = judged.score.probability
+    kind = "SPAM" if judged.spam else "UNSURE" if judged.verdict.verdict == UNSURE else "HAM"
+    probability = judged.verdict.probability
     names = [f"NBSPAM_{kind}", f"BAYES_{_BAYES[bisect_right(_ENDS, probability)]}"]
     return [*names, "BAYES_999"] if probability >= _VERY_SURE else names
 
 
-def report(classifier: Classifier, tokens: Sequence[str], judged: Judged) -> str:
+def report(spam_filter: Filter, message: TokenizedMessage, judged: Judged) -> str:
     """Return the strongest words of a message with their contributions, as text."""
-    found = explain(classifier, tokens)
-    readable = [word for word in found.words if not word.token.startswith(TRIPLE)]
+    found = spam_filter.explain(message)
+    readable = [word for word in found.words if not is_fragment(word.token)]
     shown = readable[:_REPORTED]
-    classes = classifier.head.classes
+    classes = spam_filter.classes
     lines = [
-        f"nbspam {__version__}: {judged.called}, probability {judged.score.probability:.4f},"
+        f"nbspam {__version__}: {judged.verdict.verdict}, probability {judged.verdict.probability:.4f},"
         f" score {judged.tenths / 10:.1f}, spam from {THRESHOLD:.1f}",
         f"strongest words, in nats, {found.of} against {found.against}:",
     ]
@@ -163,7 +160,7 @@ def rewritten(message: bytes, judged: Judged, x_spam: bool = False) -> bytes:
             message = cleaned(message, name)
             if value:
                 message = marked(message, Marks(name, value))
-    value = verdict_value(judged.called, judged.score.probability)
+    value = verdict_value(judged.verdict.verdict, judged.verdict.probability)
     return marked(cleaned(message, MARK), Marks(MARK, value))
 
 

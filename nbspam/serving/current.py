@@ -5,17 +5,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nbspam.errors import ModelError, NbspamError, Remedy
+from nbspam.filter import CutOffsOf, Filter
 from nbspam.scoring.classifier import Classifier
-from nbspam.scoring.verdict import CutOffs
-from nbspam.store.index import Index
-from nbspam.store.metadata import Metadata
+from nbspam.store.index import TokenIndex
+from nbspam.store.lookup import Lookup
 
 # Tokens whose weights are cached between messages, 20 MB.  On 2,000 real mails, shuffled, 57 % of a
 # mail's tokens were in the cache; 47 % with half as many, 73 % with three times as many.
 _CACHED_TOKENS = 100_000
 
 Say = Callable[[str], None]
-CutOffsOf = Callable[[Metadata], CutOffs]
 _Stamp = tuple[int, ...]  # differs between versions of the file
 
 
@@ -24,24 +23,26 @@ class OpenModel:
 
     def __init__(self, path: Path, cut_offs: CutOffsOf) -> None:
         """Open it; raises NbspamError when it is not a model, or not one that can classify spam."""
-        self._lookup = Index(path)
+        self._lookup = Lookup(path)
         self._users = 1  # the server itself, while this is the newest version
         try:
-            head = self._lookup.head
-            if head.positive is None:
+            metadata = self._lookup.metadata
+            if metadata.settings.positive is None:
                 raise ModelError(
                     f"{path}: the model has no spam class, so it cannot answer spamc",
                     Remedy.NAME_SPAM_LABEL,
                 )
-            self.cut_offs = cut_offs(head)
-            self.classifier = self.fresh_classifier()
+            self._counts = TokenIndex(self._lookup).counts
+            self._cut_offs = cut_offs(metadata)
+            self.filter = self.fresh_filter()
         except BaseException:
             self.leave()
             raise
 
-    def fresh_classifier(self) -> Classifier:
-        """Return a classifier that another thread can use: only the file is shared."""
-        return Classifier(self._lookup.head, self._lookup.counts, _CACHED_TOKENS)
+    def fresh_filter(self) -> Filter:
+        """Return a filter that another thread can use: only the file is shared."""
+        classifier = Classifier(self._lookup.metadata, self._counts, _CACHED_TOKENS)
+        return Filter(classifier, self._cut_offs)
 
     def enter(self) -> None:
         """Add a user: the file stays open until it calls `leave`."""
@@ -51,7 +52,7 @@ class OpenModel:
         """Close the file if this was the last user."""
         self._users -= 1
         if not self._users:
-            self._lookup.__exit__()
+            self._lookup.close()
 
 
 class CurrentModel:

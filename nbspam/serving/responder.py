@@ -105,9 +105,9 @@ class Responder:
         self, request: Request, model: OpenModel, in_thread: bool = False
     ) -> tuple[bytes, str]:
         message = request.message(self._max_size)
-        classifier = model.fresh_classifier() if in_thread else model.classifier
-        reply, judged = answer(request, message, classifier, model.cut_offs, self._x_spam)
-        return reply, f"{judged.called} {judged.tenths / 10:.1f}"
+        spam_filter = model.fresh_filter() if in_thread else model.filter
+        reply, judged = answer(request, message, spam_filter, self._x_spam)
+        return reply, f"{judged.verdict.verdict} {judged.tenths / 10:.1f}"
 
     async def _tell(self, request: Request) -> tuple[bytes, str]:
         """Learn or forget a message; return the reply, and whether the model changed."""

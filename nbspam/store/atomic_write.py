@@ -1,4 +1,4 @@
-"""One writer at a time, and a new file in place of the old one in one step.
+"""Atomic writes: one writer at a time, and a new file replaces the old one in one step.
 
 The lock is on a file beside the model, since the model's own inode changes with every write.  It
 stays there: to remove it would let a third writer in beside one that still waits for it.
@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from nbspam.errors import ModelError
+from nbspam.errors import ModelError, Remedy
 
 
 @contextmanager
@@ -30,9 +30,9 @@ def locked(path: Path) -> Iterator[Path]:
     except OSError as error:  # links in a circle, a file in a folder's place
         raise _unwritable(path, error) from error
     if stat.S_ISDIR(mode):
-        raise ModelError(f"{path}: is a folder; give --model a file's name")
+        raise ModelError(f"{path}: is a folder", Remedy.NAME_MODEL)
     if not stat.S_ISREG(mode):
-        raise ModelError(f"{path}: is no ordinary file; give --model another name")
+        raise ModelError(f"{path}: is not a regular file", Remedy.NAME_MODEL)
     handle = _open_lock(path)
     try:
         try:
@@ -56,7 +56,7 @@ def _open_lock(path: Path) -> int:
         if error.errno == errno.EROFS or not os.path.lexists(lock):
             raise _unwritable(path, error) from error
         raise ModelError(
-            f"{path}: cannot be locked ({error.strerror}: {lock}); remove that, or mend its"
+            f"{path}: cannot be locked ({error.strerror}: {lock}); remove it, or fix its"
             " permissions, and run it again"
         ) from error
     return handle
@@ -73,7 +73,7 @@ def _give_to_owner(handle: int, path: Path) -> None:
             os.fchown(handle, owner.st_uid, owner.st_gid)
 
 
-def replace(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> None:
     """Put what `write` writes in place of a model that is `locked`; mode 0600.
 
     Whatever happens on the way, the old file stays whole until the new one is on the disk.
@@ -105,8 +105,8 @@ _BUFFER = 1 << 18
 def _unwritable(path: Path, error: OSError) -> ModelError:
     there = "; the model that was there is unchanged" if path.exists() else ""
     return ModelError(
-        f"{path}: cannot be written ({error.strerror}){there}; free the space or mend the"
-        " permissions and run it again"
+        f"{path}: cannot be written ({error.strerror}){there}; free the space or fix the"
+        " permissions, and run it again"
     )
 
 

@@ -1,7 +1,7 @@
 """bogofilter's word list as text, as `bogoutil -d` writes it and `bogoutil -l` reads it.
 
-A line a word: the word, the spam messages and the ham messages that contain it, the day it was last
-seen.  That is just what Bernoulli naive Bayes counts.  `.MSG_COUNT` has the number of messages;
+Each line is a word, how many spam and how many ham messages contain it, and the day it was last
+seen: what Bernoulli naive Bayes counts.  `.MSG_COUNT` has the number of messages;
 other words that begin with a dot are of no use here.
 
     .MSG_COUNT 948 2075 20260105
@@ -17,20 +17,21 @@ import itertools
 import re
 from collections.abc import Iterable
 
-from nbspam.errors import OptionError, SourceError
+from nbspam.bayes.bernoulli import Row
+from nbspam.errors import OptionError, Remedy, SourceError
 from nbspam.reading.skips import Skips
 from nbspam.store.metadata import MESSAGES_LIMIT
-from nbspam.store.model_file import TOKEN_LIMIT, Model, Row
-from nbspam.tokens.headers import TRACE, is_trace_field
+from nbspam.store.model_file import TOKEN_LIMIT, Model
+from nbspam.tokens.headers import is_header_field
+from nbspam.tokens.kinds import HEADER, KINDS
 from nbspam.tokens.text import add_host, words_of
 from nbspam.tokens.unicode import undo_tricks
 
 MESSAGES = b".MSG_COUNT"
 _PREFIXES = ("subj", "from", "to", "rtrn", "rcvd", "head", "mime")
-_OWN_KINDS = frozenset(
-    "subject reply-to message-id mailer content priority organization mime-version attachment"
-    " trace link host path punct caps trick case sign tri".split()
-)
+# bogofilter has prefixes of its own for these; tokens of every other kind keep their names.
+_TRANSLATED = ("", "from", "to", "mime")
+_OWN_KINDS = frozenset(kind.name for kind in KINDS) - set(_TRANSLATED)
 _HOST = re.compile(r"(?:[a-z0-9-]+\.)+[a-z][a-z0-9-]*")
 _FILE = re.compile(r"([\w-]+)(\.[a-z0-9]{1,8})")
 # bogofilter splits a part's type in two; these second halves have but one first half.
@@ -67,9 +68,11 @@ def tokens_of(word: str) -> set[str]:
         return {("subject:" if prefix else "") + token for token in _of_text(lower, not prefix)}
     if prefix == "mime":
         return _of_part(lower)
-    if prefix == "head":  # words of any other field, and its name: of the words the field is lost
-        return {f"{TRACE}{lower}:"} if "-" in lower and is_trace_field(lower) else set()
-    kind = {"rtrn": f"{TRACE}return-path:", "rcvd": f"{TRACE}received:"}.get(prefix, f"{prefix}:")
+    if prefix == "head":  # words of any other field, and its name; which field a word is of is lost
+        return {f"{HEADER.name}:{lower}:"} if "-" in lower and is_header_field(lower) else set()
+    kind = {"rtrn": f"{HEADER.name}:return-path:", "rcvd": f"{HEADER.name}:received:"}.get(
+        prefix, f"{prefix}:"
+    )
     tokens = {kind + found for found in words_of(lower)}
     if prefix in ("from", "to") and _HOST.fullmatch(lower):
         add_host(f"{prefix}:@", lower, tokens)
@@ -99,12 +102,12 @@ def _of_part(lower: str) -> set[str]:
 
 
 def word_of(token: str) -> str | None:
-    """Return the word that stands for a token in bogofilter's list, None if there can be none."""
+    """Return the word for a token in bogofilter's list, None if there is none."""
     word = token
     for ours, theirs in (
         ("subject:", "subj:"),
-        (f"{TRACE}received:", "rcvd:"),
-        (f"{TRACE}return-path:", "rtrn:"),
+        (f"{HEADER.name}:received:", "rcvd:"),
+        (f"{HEADER.name}:return-path:", "rtrn:"),
     ):
         if token.startswith(ours):
             word = theirs + token.removeprefix(ours)
@@ -115,17 +118,17 @@ def word_of(token: str) -> str | None:
 
 
 def dump(model: Model) -> tuple[str, int]:
-    """Return the text of a model's word list, and how many tokens no word can stand for.
+    """Return the text of a model's word list, and how many tokens have no word.
 
     Raises OptionError for a model of three classes or more.
     """
-    head = model.head
-    if len(head.classes) > 2:
+    settings, learned = model.metadata
+    if len(settings.classes) > 2:
         raise OptionError(
-            f"a word list of bogofilter has two classes and the model has {len(head.classes)};"
-            " export it with --form csv"
+            f"a bogofilter word list has two classes and the model has {len(settings.classes)}",
+            Remedy.USE_CSV,
         )
-    ham, spam = head.messages
+    ham, spam = learned.messages
     lines = [f"{MESSAGES.decode()} {spam} {ham}\n"]
     for token, (ham, spam) in model.counts.items():
         word = word_of(token)
@@ -135,16 +138,16 @@ def dump(model: Model) -> tuple[str, int]:
 
 
 class WordList:
-    """A word list read: the messages of ham and spam, and the counts of each token."""
+    """A parsed word list: the messages of ham and spam, and the counts of each token."""
 
     def __init__(self, name: str, lines: Iterable[bytes], skips: Skips) -> None:
-        """Read the lines of a list; the words of a line that is none are skipped and named.
+        """Read the lines of a list; a line that is not of that form is skipped and named.
 
-        A word that stands twice is added up, as bogoutil does.  Of several words that are one token
+        The counts of a repeated word are added, as bogoutil does.  Of several words that are one token
         (FREE, Free, free) the most frequent counts.  Not their sum, which takes each for a message
         of its own: a list of 3,000 mails gave 38 errors of 3,023 by the sum, 33 by the maximum and
         29 as if they were independent; with pairs of words 33, 18 and 25.
-        Raises SourceError when there is no number of messages.
+        Raises SourceError without a number of messages.
         """
         messages = [0, 0]
         words: dict[bytes, tuple[int, int]] = {}
@@ -154,7 +157,7 @@ class WordList:
                 continue
             counts = _counts(fields)
             if counts is None:
-                skips(f"{name}:{number}", "is no line of a word, its spam and its ham")
+                skips(f"{name}:{number}", "expected: WORD SPAM HAM [DATE]")
             elif fields[0] == MESSAGES:
                 messages = [a + b for a, b in zip(messages, counts, strict=True)]
             elif not fields[0].startswith(b"."):
@@ -162,12 +165,12 @@ class WordList:
                 words[fields[0]] = before[0] + counts[0], before[1] + counts[1]
         if not any(messages):
             raise SourceError(
-                f"{name}: is no word list with a number of messages (.MSG_COUNT); write it with"
+                f"{name}: has no number of messages (.MSG_COUNT); write the word list with"
                 " bogoutil -d wordlist.db"
             )
         self.messages = messages[1], messages[0]
         self.words = len(words)
-        self.foreign = 0  # words that no token stands for
+        self.foreign = 0  # words without a token
         self.counts: dict[str, Row] = {}
         for raw, (spam, ham) in words.items():
             tokens = tokens_of(_decoded(raw))
@@ -178,7 +181,7 @@ class WordList:
 
 
 def _counts(fields: list[bytes]) -> tuple[int, int] | None:
-    """Return the spam and the ham of a line's fields, None if they are none; the day may lack."""
+    """Return the spam and ham counts of a line's fields, None if there are none; the day is optional."""
     if not 3 <= len(fields) <= 4 or not 0 < len(fields[0]) <= TOKEN_LIMIT:
         return None
     if not all(field.isdigit() and len(field) <= 16 for field in fields[1:]):

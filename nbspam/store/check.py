@@ -1,28 +1,30 @@
-"""The numbers in a model that follow from its counts: computed anew, and compared.
+"""Does everything in a model that follows from its counts agree with them?
 
 Standard library only: `model check` and `model info` start fast.
 """
 
 import io
+import json
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Metadata, with_bias
+from nbspam.store.metadata import Metadata, derived_fields
 from nbspam.store.model_file import TOKENS_LINE, Model, parse_model
 
-_TOLERANCE = 1e-9  # of the bias, in nats or relative: sums in another order end in other digits
+_TOLERANCE = 1e-9  # of the bias, in nats or relative: other machines' logarithms differ so little
 
 
-def with_rows(head: Metadata, rows: Collection[Sequence[int]]) -> Metadata:
-    """Return the head with all derived numbers computed from the tokens' counts.
+def with_rows(metadata: Metadata, rows: Collection[Sequence[int]]) -> Metadata:
+    """Return the metadata with the count histograms of these tokens.
 
     rows: the counts per class of every token.
     """
-    histogram = histograms_of(rows, len(head.classes))
-    return with_bias(head._replace(n_tokens=len(rows), count_histograms=histogram))
+    histograms = histograms_of(rows, len(metadata.settings.classes))
+    return metadata._replace(learned=metadata.learned._replace(count_histograms=histograms))
 
 
 def histograms_of(rows: Collection[Sequence[int]], n_classes: int) -> tuple[Counter[int], ...]:
@@ -34,38 +36,42 @@ def histograms_of(rows: Collection[Sequence[int]], n_classes: int) -> tuple[Coun
 def disagreements(path: Path) -> tuple[Model, list[str]]:
     """Read a model whole; return it with what in it does not follow from the rest, as clauses.
 
-    Raises ModelError when it is no model, or is damaged in a way that shows by itself.
+    Raises ModelError when it is not a model, or is damaged in a way that shows by itself.
     """
     with Lookup(path) as lookup:
         raw = lookup.whole()
         model = parse_model(path, raw)
-        wrong = [*_numbers(model), *_ledger(model), *_places(model, raw, lookup)]
+        stated = json.loads(raw.partition(b"\n" + TOKENS_LINE)[0].rstrip(b",") + b"}")["derived"]
+        wrong = [*_numbers(model, stated), *_ledger(model), *_places(model, raw, lookup)]
     return model, wrong
 
 
-def _numbers(model: Model) -> list[str]:
-    head, counts, _ = model
+def _numbers(model: Model, stated: dict[str, Any]) -> list[str]:
+    """Return what of the stated derived numbers the tokens contradict."""
+    true = derived_fields(with_rows(model.metadata, model.counts.values()))
     wrong = []
-    if head.n_tokens != len(counts):
-        wrong.append(f"it says {head.n_tokens} tokens and has {len(counts)}")
-    true = with_rows(head, counts.values())
-    if tuple(map(dict, true.count_histograms)) != tuple(map(dict, head.count_histograms)):
-        wrong.append("its counts of counts are not those of its tokens")
-    if not all(
-        math.isclose(a, b, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
-        for a, b in zip(true.bias, head.bias, strict=True)
-    ):
-        wrong.append("its bias is not what its counts make it")
+    if stated["tokens"] != true["tokens"]:
+        wrong.append(f"it states {stated['tokens']} tokens and has {true['tokens']}")
+    if stated["count_histograms"] != true["count_histograms"]:
+        wrong.append("its count histograms are not those of its tokens")
+    if not all(map(_agree, true["bias"], stated["bias"])):
+        wrong.append("its bias does not follow from its counts")
     return wrong
 
 
+def _agree(a: float | None, b: float | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return math.isclose(a, b, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+
+
 def _ledger(model: Model) -> list[str]:
-    """Return what is wrong with the ledger's sums; less than was learned is right: --no-ledger."""
-    head = model.head
+    """Return what is wrong with the ledger's sums; it may know fewer messages than were learned."""
+    settings, state = model.metadata
     times = map(sum, zip(*model.learned.values(), strict=True))
     return [
         f"its ledger has {remembered} messages of {name} and it learned {learned}"
-        for name, learned, remembered in zip(head.classes, head.messages, times, strict=False)
+        for name, learned, remembered in zip(settings.classes, state.messages, times, strict=False)
         if remembered > learned
     ]
 
@@ -73,18 +79,18 @@ def _ledger(model: Model) -> list[str]:
 def _places(model: Model, raw: bytes, lookup: Lookup) -> list[str]:
     """Return what the one-message path would not find, or an update would copy wrongly."""
     wrong = []
-    if lookup.head != model.head:
-        wrong.append("its first lines are not all of its head")
+    if lookup.metadata != model.metadata:
+        wrong.append("its first lines are not all of its metadata")
     _ = lookup.sections  # raises if the ledger does not begin on a line of its own
     found = lookup.counts(model.counts)
     if found != model.counts:
         lost = next(token for token, row in model.counts.items() if found.get(token) != row)
-        wrong.append(f"the token {lost!r} cannot be found where the order of the lines puts it")
+        wrong.append(f"the token {lost!r} cannot be found, since its line is out of order")
     if lookup.learned(model.learned) != model.learned:
-        wrong.append("a message of its ledger cannot be found by the order of the lines")
+        wrong.append("a message of its ledger cannot be found, since its line is out of order")
     if not wrong:
         lines = io.BytesIO()
         model.write(lines)
         if raw.partition(TOKENS_LINE)[2] != lines.getvalue().partition(TOKENS_LINE)[2]:
-            wrong.append("its lines are not as nbspam writes them, and an update would spoil it")
+            wrong.append("its lines are not as nbspam writes them, and an update would damage it")
     return wrong

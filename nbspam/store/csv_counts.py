@@ -13,11 +13,12 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from nbspam.errors import SourceError
+from nbspam.bayes.bernoulli import Row
+from nbspam.errors import Remedy, SourceError
 from nbspam.labels import normal_label
 from nbspam.reading.skips import Skips
 from nbspam.store.metadata import MESSAGES_LIMIT
-from nbspam.store.model_file import TOKEN_LIMIT, Model, Row
+from nbspam.store.model_file import TOKEN_LIMIT, Model
 
 FIRST = "token"  # cell of the first line, before the classes
 MESSAGES = "(messages)"  # cell of the second line, before their messages
@@ -35,7 +36,7 @@ class _Reader(Protocol):
 def dump(model: Model) -> tuple[str, int]:
     """Return the text of a model's counts, and how many tokens are left out: none."""
     rows = itertools.chain(
-        ((FIRST, *model.head.classes), (MESSAGES, *model.head.messages)),
+        ((FIRST, *model.metadata.settings.classes), (MESSAGES, *model.metadata.learned.messages)),
         ((token, *counts) for token, counts in model.counts.items()),
     )
     return "".join(f"{','.join(map(_quoted, row))}\n" for row in rows), 0
@@ -49,7 +50,7 @@ def _quoted(cell: object) -> str:
     return f'"{text.replace(chr(34), 2 * chr(34))}"'
 
 
-class Table(NamedTuple):
+class CountsTable(NamedTuple):
     """A table of counts."""
 
     classes: tuple[str, ...]
@@ -57,25 +58,24 @@ class Table(NamedTuple):
     counts: dict[str, Row]
 
 
-def read_table(name: str, lines: Iterable[str], skips: Skips) -> Table:
-    """Return the table that the lines of a CSV file hold; rows that are none are skipped and named.
+def read_counts_table(name: str, lines: Iterable[str], skips: Skips) -> CountsTable:
+    """Return the table in the lines of a CSV file; invalid rows are skipped and named.
 
-    Raises SourceError when the line of the classes or that of their messages is none.
+    Raises SourceError when the line of the classes or of their messages is invalid.
     """
     reader = csv.reader(lines, strict=True)
     header = _row(reader) or []
     classes = tuple(map(normal_label, header[1:]))
     if header[:1] != [FIRST] or len(set(classes)) < max(2, len(classes)) or not all(classes):
         raise SourceError(
-            f"{name}:1: is not {FIRST!r} and the names of two classes or more; see what nbspam"
-            " model export --form csv writes"
+            f"{name}:1: expected {FIRST!r} and the names of two or more classes", Remedy.SEE_CSV
         )
     second = _row(reader) or []
     messages = _counts(second, len(classes))
     if second[:1] != [MESSAGES] or messages is None:
         raise SourceError(
-            f"{name}:2: is not {MESSAGES!r} and the number of messages of each class; see what"
-            " nbspam model export --form csv writes"
+            f"{name}:2: expected {MESSAGES!r} and the number of messages of each class",
+            Remedy.SEE_CSV,
         )
     counts: dict[str, Row] = {}
     while (row := _row(reader)) is not None:
@@ -83,14 +83,12 @@ def read_table(name: str, lines: Iterable[str], skips: Skips) -> Table:
         if not row:
             continue  # an empty line
         if found is None:
-            skips(
-                f"{name}:{reader.line_num}", f"is no token and a count for each of {len(classes)}"
-            )
+            skips(f"{name}:{reader.line_num}", f"expected a token and {len(classes)} counts")
         elif row[0] in counts:
-            skips(f"{name}:{reader.line_num}", f"the token {row[0][:80]!r} stands in it already")
+            skips(f"{name}:{reader.line_num}", f"duplicate token {row[0][:80]!r}")
         else:
             counts[row[0]] = found
-    return Table(classes, messages, counts)
+    return CountsTable(classes, messages, counts)
 
 
 def _row(reader: _Reader) -> list[str] | None:
@@ -104,7 +102,7 @@ def _row(reader: _Reader) -> list[str] | None:
 
 
 def _counts(row: list[str], classes: int) -> Row | None:
-    """Return the counts that follow a row's first cell, None if they are none."""
+    """Return the counts that follow a row's first cell, None if they are invalid."""
     cells = row[1:]
     if len(cells) != classes or len(row[0]) > TOKEN_LIMIT:
         return None

@@ -16,6 +16,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from nbspam.bayes.bernoulli import Row
 from nbspam.errors import ModelError
 from nbspam.store.metadata import FORMAT, Metadata, MetadataError, load_metadata
 from nbspam.store.model_file import (
@@ -23,14 +24,16 @@ from nbspam.store.model_file import (
     LEARNED_LINE,
     TOKENS_LINE,
     DuplicateError,
-    Row,
+    is_ledger_row,
     open_model,
     token_key,
     without_duplicates,
 )
 
-_HEAD_CHUNK = 1 << 16
-_HEAD_LIMIT = 4 << 20  # a crafted one of 16 MB took a second and 400 MB
+_METADATA_CHUNK = 1 << 16
+_METADATA_LIMIT = (
+    4 << 20
+)  # bytes; a crafted model with 16 MB of metadata of 16 MB took a second and 400 MB
 # Stretches no longer than this are read whole.  Measured on 1,000,000 tokens (25 MB) and a mail of
 # 250: 4 KiB 4.4 ms, 8 KiB 4.1 ms, 16 KiB 4.6 ms.
 _BLOCK = 8 << 10
@@ -38,7 +41,7 @@ _PROBE = 256
 _MANY = 20  # tokens looked for in one block
 _COPIED = 1 << 20  # bytes copied at a time
 _COUNT = rb"(?:0|[1-9]\d{0,15})"  # as JSON writes it
-LINE_LIMIT = 1 << 13  # bytes; the tokenizer's longest token is far shorter
+LINE_LIMIT = 1 << 13  # bytes; the tokenizer's longest token is much shorter
 
 
 def _side(line: bytes, ledger: bool) -> int:
@@ -58,19 +61,20 @@ class Lookup:
     """An open model file.  Close it, or use it as a context manager."""
 
     def __init__(self, path: Path) -> None:
-        """Open the model and read its head; raises ModelError."""
+        """Open the model and read its metadata; raises ModelError."""
         self._path = path
         self._handle = open_model(path)
         try:
             self._ahead = 0, b""  # what was read last to be copied, and from where
-            self._parsed: dict[bytes, Row] = {}  # few counts differ
+            # Few counts differ: of the tokens, and of the ledger.
+            self._parsed: tuple[dict[bytes, Row], dict[bytes, Row]] = ({}, {})
             self._size = os.fstat(self._handle).st_size
-            self.head: Metadata
-            self.head, self._start = self._read_head()
+            self.metadata: Metadata
+            self.metadata, self._start = self._read_metadata()
         except BaseException:
             os.close(self._handle)
             raise
-        width = len(self.head.classes)
+        width = len(self.metadata.settings.classes)
         self._line = re.compile(
             rb' ?"(?:[^"\\\n]|\\.)*": \[(%b(?:, %b){%d})\],?' % (_COUNT, _COUNT, width - 1)
         )
@@ -79,6 +83,10 @@ class Lookup:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
         os.close(self._handle)
 
     def counts(self, tokens: Iterable[str]) -> dict[str, Row]:
@@ -100,19 +108,19 @@ class Lookup:
         keys = [key for key, _ in wanted]
         found: dict[str, Row] = {}
         for low, high, first, last in self._stretches(keys, ledger):
-            block = b"\n" + self._read(low, high - low)
+            block = b"\n" + self.read(low, high - low)
             if last - first > _MANY:  # one pass over the lines is cheaper than a search each
                 lines = {line.rpartition(b": [")[0]: line for line in block.split(b"\n")}
                 for i in range(first, last):
                     if (known := lines.get(keys[i])) is not None:
-                        found[wanted[i][1]] = self._row(known)
+                        found[wanted[i][1]] = self.row(known)
                 continue
             for i in range(first, last):
                 at = block.find(b"\n" + keys[i] + b": [")
                 if at >= 0:
                     end = block.find(b"\n", at + 1)
                     line = block[at + 1 : end if end > 0 else len(block)]
-                    found[wanted[i][1]] = self._row(line)
+                    found[wanted[i][1]] = self.row(line)
         return found
 
     def places(self, rows: Sequence[bytes], ledger: bool) -> list[tuple[int, int]]:
@@ -125,7 +133,7 @@ class Lookup:
         keys = [_key(row) for row in rows]
         found: dict[int, tuple[int, int]] = {}
         for low, high, first, last in self._stretches(keys, ledger):
-            block = self._read(low, high - low)
+            block = self.read(low, high - low)
             lines = block.split(b"\n")[:-1]
             starts = list(itertools.accumulate(map(len, lines), initial=low))  # less line ends
             top = bisect_left(lines, 0, key=lambda line: _side(line, ledger))
@@ -134,10 +142,10 @@ class Lookup:
                 # No key is the beginning of another, so the lines are in the order of the keys.
                 at = bisect_left(lines, keys[i], top, bottom)
                 for line in lines[max(top, at - 1) : min(bottom, at + 1)]:
-                    self._row(line)
+                    self.row(line)
                 is_there = at < bottom and lines[at].startswith(keys[i] + b": [")
                 if not is_there and b"\n" + keys[i] + b": [" in block:
-                    raise self._damaged("its lines are not in order")
+                    raise self.damaged("its lines are not in order")
                 end = at + is_there
                 found[i] = starts[at] + at, starts[end] + end
         return [found[i] for i in range(len(keys))]
@@ -151,8 +159,8 @@ class Lookup:
     def sections(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """Where in the file the lines of the tokens begin and end, and those of the ledger."""
         border = self.border()
-        if self._read(border, len(LEARNED_LINE)) != LEARNED_LINE:
-            raise self._damaged("its ledger does not begin where its tokens end")
+        if self.read(border, len(LEARNED_LINE)) != LEARNED_LINE:
+            raise self.damaged("its ledger does not begin where its tokens end")
         return (self._start, border), (border + len(LEARNED_LINE), self._size - len(END))
 
     def remembered(self) -> int:
@@ -163,12 +171,12 @@ class Lookup:
     def unnamed(self) -> list[int]:
         """Return how many messages of each class were learned that the ledger does not name."""
         start, end = self.sections[1]
-        left = list(self.head.messages)
+        left = list(self.metadata.learned.messages)
         rest = b""
         for part in self.copy(start, end):
             *lines, rest = (rest + part).split(b"\n")
             for line in lines:
-                left = [n - times for n, times in zip(left, self._row(line), strict=True)]
+                left = [n - times for n, times in zip(left, self.row(line), strict=True)]
         return left
 
     def whole(self) -> bytes:
@@ -183,7 +191,7 @@ class Lookup:
         while start < end:
             at, chunk = self._ahead
             if not at <= start < at + len(chunk):
-                at, chunk = start, self._read(start, min(_COPIED, self._size - start))
+                at, chunk = start, self.read(start, min(_COPIED, self._size - start))
                 self._ahead = at, chunk
             yield chunk[start - at : end - at]
             start = min(end, at + len(chunk))
@@ -202,13 +210,11 @@ class Lookup:
             if high - low <= _BLOCK:
                 yield low, high, first, last
                 continue
-            start, line = self._line_at((low + high) // 2, high)
-            if start >= high:  # one long line up to the end of the stretch: go through it whole
-                start = low + len(self._read_line(low)) + 1
-                if start >= high:
-                    yield low, high, first, last
-                    continue
-                line = self._read_line(start)
+            middle = self._middle_line(low, high)
+            if middle is None:
+                yield low, high, first, last
+                continue
+            start, line = middle
             side = _side(line, ledger)
             if side > 0:
                 stack.append((low, start, first, last, above, below))
@@ -216,32 +222,45 @@ class Lookup:
             if side < 0:
                 stack.append((start, high, first, last, above, below))
                 continue
-            self._row(line)
+            self.row(line)
             key = _key(line)
             if (above and key <= above) or (below and key >= below):
-                raise self._damaged("its lines are not in order")
-            middle = bisect_left(keys, key, first, last)
-            stack.append((start, high, middle, last, key, below))
-            stack.append((low, start, first, middle, above, key))
+                raise self.damaged("its lines are not in order")
+            at = bisect_left(keys, key, first, last)
+            stack.append((start, high, at, last, key, below))
+            stack.append((low, start, first, at, above, key))
 
-    def _row(self, line: bytes) -> Row:
+    def _middle_line(self, low: int, high: int) -> tuple[int, bytes] | None:
+        """Return a line near the middle of a stretch and its start; None if it has one line."""
+        start, line = self._line_at((low + high) // 2, high)
+        if start < high:
+            return start, line
+        # A long line goes on from the middle to the end: take the second line, if there is one.
+        start = low + len(self._read_line(low)) + 1
+        return (start, self._read_line(start)) if start < high else None
+
+    def row(self, line: bytes) -> Row:
+        """Return the counts in a line of a token or of the ledger; raises ModelError."""
         match = self._line.fullmatch(line)
         if match:
-            row = self._parsed.get(match[1])
+            is_ledger = line.startswith(b" ")
+            parsed = self._parsed[is_ledger]
+            row = parsed.get(match[1])
             if row is not None:
                 return row
             row = tuple(map(int, match[1].split(b", ")))
-            if any(row) and all(c <= n for c, n in zip(row, self.head.messages, strict=True)):
-                self._parsed[match[1]] = row
+            is_row = is_ledger_row if is_ledger else self.metadata.settings.counts.is_row
+            if is_row(row, self.metadata.learned.messages):
+                parsed[match[1]] = row
                 return row
         text = line[:80].decode("utf-8", "replace")
-        raise self._damaged(f"the line {text!r} is not a token and its counts")
+        raise self.damaged(f"the line {text!r} is not a token and its counts")
 
     def _line_at(self, position: int, high: int) -> tuple[int, bytes]:
         """Return the first line that begins after `position`, and where it begins."""
         size = _PROBE
         while True:
-            chunk = self._read(position, min(size, self._size - position))
+            chunk = self.read(position, min(size, self._size - position))
             start = chunk.find(b"\n") + 1
             if start and position + start >= high:
                 return high, b""
@@ -252,16 +271,17 @@ class Lookup:
                 return high, b""
             size *= 4
             if size > 4 * LINE_LIMIT:
-                raise self._damaged("a line in it is too long")
+                raise self.damaged("a line in it is too long")
 
     def _read_line(self, position: int) -> bytes:
-        chunk = self._read(position, min(LINE_LIMIT, self._size - position))
+        chunk = self.read(position, min(LINE_LIMIT, self._size - position))
         line, end, _ = chunk.partition(b"\n")
         if not end:
-            raise self._damaged("a line in it is too long")
+            raise self.damaged("a line in it is too long")
         return line
 
-    def _read(self, position: int, length: int) -> bytes:
+    def read(self, position: int, length: int) -> bytes:
+        """Return bytes of the file; raises ModelError."""
         try:
             chunk = os.pread(self._handle, length, position)
         except OSError as error:
@@ -275,34 +295,40 @@ class Lookup:
             )
         return chunk
 
-    def _read_head(self) -> tuple[Metadata, int]:
-        head = self._read(0, min(_HEAD_CHUNK, self._size))
-        if not head.startswith(b'{"format": "%s"' % FORMAT.encode()):
-            if head.lstrip()[:1] == b"{" and f'"{FORMAT}"'.encode() in head:
-                raise self._damaged("it was laid out anew by another program")
-            raise ModelError(
-                f"{self._path}: is not an nbspam model; name a file that nbspam train wrote"
-            )
-        while (end := head.find(b"\n" + TOKENS_LINE)) < 0:
-            if len(head) >= min(self._size, _HEAD_LIMIT):
-                raise self._damaged("it is cut short")
-            head = self._read(0, min(4 * len(head), self._size))
+    def _read_metadata(self) -> tuple[Metadata, int]:
+        """Return the metadata, and where the lines of the tokens begin."""
+        text, end = self._metadata_lines()
         try:
             fields = json.loads(
-                head[:end].rstrip(b",") + b"}", object_pairs_hook=without_duplicates
+                text[:end].rstrip(b",") + b"}", object_pairs_hook=without_duplicates
             )
             loaded = load_metadata(fields)
         except MetadataError as error:
             raise ModelError(f"{self._path}: {error}") from None
         except DuplicateError as error:
-            raise self._damaged(f"the key {error} stands in it twice") from None
+            raise self.damaged(f"duplicate key {error}") from None
         except (ValueError, RecursionError):
-            raise self._damaged("its head is not JSON") from None
-        if self._read(max(0, self._size - len(END)), min(len(END), self._size)) != END:
-            raise self._damaged("it is cut short")
+            raise self.damaged("its first lines are not JSON") from None
+        if self.read(max(0, self._size - len(END)), min(len(END), self._size)) != END:
+            raise self.damaged("it is cut short")
         return loaded, end + 1 + len(TOKENS_LINE)
 
-    def _damaged(self, how: str) -> ModelError:
+    def _metadata_lines(self) -> tuple[bytes, int]:
+        """Return the beginning of the file, and where in it the metadata end."""
+        text = self.read(0, min(_METADATA_CHUNK, self._size))
+        if not text.startswith(b'{"format": "%s"' % FORMAT.encode()):
+            if text.lstrip()[:1] == b"{" and f'"{FORMAT}"'.encode() in text:
+                raise self.damaged("it was reformatted by another program")
+            raise ModelError(
+                f"{self._path}: is not an nbspam model; name a file that nbspam train wrote"
+            )
+        while (end := text.find(b"\n" + TOKENS_LINE)) < 0:
+            if len(text) >= min(self._size, _METADATA_LIMIT):
+                raise self.damaged("it is cut short")
+            text = self.read(0, min(4 * len(text), self._size))
+        return text, end
+
+    def damaged(self, how: str) -> ModelError:
         return ModelError(
             f"{self._path}: the model is damaged: {how}; restore it from a copy or train again"
         )

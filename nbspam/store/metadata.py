@@ -1,6 +1,8 @@
-"""The head of a model: all it holds but the tokens and the ledger.
+"""The metadata of a model: everything in its file but the tokens and the ledger.
 
-Of the size of a mail at most, it is read whole for every message; the tokens are not.
+No larger than a mail, so it is read whole for every message; the tokens are not.  It has two parts,
+what was chosen (`ModelSettings`) and what was learned (`LearnedState`); numbers that follow from
+them, such as the bias, are computed when they are asked for and never kept beside them.
 """
 
 import json
@@ -8,94 +10,126 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from nbspam.bayes.bernoulli import log_absent_sum, log_priors
+from nbspam.bayes.bernoulli import Bernoulli
 from nbspam.bayes.calibration import SIZE, Calibration, is_positive_definite
+from nbspam.bayes.event_model import EVENT_MODELS, EventModel
+from nbspam.bayes.posterior import log_priors
 from nbspam.labels import UNSURE, normal_label
-from nbspam.tokens.tokenizer import RULES
+from nbspam.tokens.tokenizer import NAME, RULES
 
 FORMAT = "nbspam-model"
 VERSION = 1
-BERNOULLI = "bernoulli"  # the textbook rule, and its plain posterior
-EVIDENCE = "evidence"  # features of the same weights, blended and calibrated
-SCORINGS = (EVIDENCE, BERNOULLI)
-# Where the calibration began; `train --update` refines it, whatever it was.
+SUM = "sum"  # the textbook's rule: the sum of all weights, and its plain posterior
+EVIDENCE = "evidence"  # features of the same weights, combined and calibrated
+SCORINGS = (EVIDENCE, SUM)
+# Where the calibration began; `update` refines it, whatever it was.
 TRAINING = "training"  # fitted to every training message, each left out
-MERGING = "merging"  # put together from the calibrations of models that were merged
-DEFAULT = "default"  # not fitted: what is likely before any message was scored
+MERGING = "merging"  # combined from the calibrations of the models that were merged
+DEFAULT = "default"  # not fitted: the prior
 ORIGINS = (TRAINING, MERGING, DEFAULT)
-# Beyond the one every weight is nothing; below the other logarithms run out of digits.
+# Above the limit every weight is 0; below the minimum logarithms run out of digits.
 ALPHA_MIN, ALPHA_LIMIT = 1e-300, 1e6
 _NATS_LIMIT = 1e15
 MESSAGES_LIMIT = 2**53  # counts are exact in floating point up to here
-_SHOWN = 40  # characters of a wrong value that a sentence holds
+_SHOWN = 40  # characters of a wrong value that an error shows
+
+Histogram = Mapping[int, int]  # count -> how many tokens have it
+
+
+class ModelSettings(NamedTuple):
+    """What was chosen when the model was made."""
+
+    classes: tuple[str, ...]  # in the order of every list of counts
+    positive: str | None  # the class that "probability" speaks of; None only with 3 or more
+    alpha: float  # smoothing: pseudo-count of each outcome, in messages
+    prior: float | None = None  # P(positive class) where the user fixed it
+    scoring: str = EVIDENCE
+    event_model: str = Bernoulli.name
+    spam_cutoff: float = 0.5  # a message is spam above it, unless the user says otherwise
+
+    @property
+    def positive_index(self) -> int | None:
+        """The index of the positive class."""
+        return None if self.positive is None else self.classes.index(self.positive)
+
+    @property
+    def scored_classes(self) -> tuple[int, ...]:
+        """The classes that have a calibrated score: the positive one of two, each of more."""
+        if len(self.classes) == 2:
+            return (self.positive_index or 0,)
+        return tuple(range(len(self.classes)))
+
+    @property
+    def counts(self) -> EventModel:
+        """The event model: how tokens are counted."""
+        return EVENT_MODELS[self.event_model]
+
+
+class LearnedState(NamedTuple):
+    """What was learned, but for the tokens."""
+
+    messages: tuple[int, ...]  # learned, per class
+    count_histograms: tuple[Histogram, ...]  # of the tokens' counts, per class
+    calibrations: tuple[Calibration, ...]  # one for each scored class
+    calibrated_by: str = DEFAULT  # one of ORIGINS
 
 
 class Metadata(NamedTuple):
     """Everything a model says of itself."""
 
-    classes: tuple[str, ...]  # in the order of every list of counts
-    messages: tuple[int, ...]  # learned, per class
-    alpha: float  # pseudo-count of each outcome, in messages
-    prior: float | None  # P(positive class) where the user fixed it
-    positive: str | None  # the class that "probability" speaks of; None only with 3 or more
-    scoring: str
-    calibrations: tuple[Calibration, ...]  # one for each of `scored_classes`
-    calibrated_by: str  # one of ORIGINS
-    spam_cutoff: float  # where spam begins unless the user says otherwise
-    n_tokens: int
-    count_histograms: tuple[Mapping[int, int], ...]  # per class: count -> tokens that have it
-    bias: tuple[float, ...]  # derived: b_k, in nats
+    settings: ModelSettings
+    learned: LearnedState
 
     @property
-    def positive_index(self) -> int | None:
-        """Return which of the classes is the positive one."""
-        return None if self.positive is None else self.classes.index(self.positive)
+    def n_tokens(self) -> int:
+        """The size of the vocabulary."""
+        return sum(self.learned.count_histograms[0].values())
 
     @property
     def is_one_sided(self) -> bool:
-        """Return whether fewer than two classes have a message yet: no ground for any verdict."""
-        return sum(map(bool, self.messages)) < 2
+        """Whether fewer than two classes have a message yet: no basis for any verdict."""
+        return sum(map(bool, self.learned.messages)) < 2
 
     @property
-    def scored_classes(self) -> tuple[int, ...]:
-        """Return the classes whose evidence is weighed: the positive one of two, each of more."""
-        if len(self.classes) == 2:
-            return (self.positive_index or 0,)
-        return tuple(range(len(self.classes)))
+    def bias(self) -> tuple[float, ...]:
+        """Log P(k) and the log-likelihood of a message without any token, per class, in nats."""
+        settings, learned = self
+        priors = log_priors(learned.messages, settings.prior, settings.positive_index)
+        absent = settings.counts.bias(learned.count_histograms, learned.messages, settings.alpha)
+        return tuple(map(math.fsum, zip(priors, absent, strict=True)))
 
 
-def with_bias(head: Metadata) -> Metadata:
-    """Return the head with its bias computed from its counts."""
-    priors = log_priors(head.messages, head.prior, head.positive_index)
-    bias = (
-        prior + log_absent_sum(histogram, n, head.alpha)
-        for prior, histogram, n in zip(priors, head.count_histograms, head.messages, strict=True)
-    )
-    return head._replace(bias=tuple(bias))
+def derived_fields(metadata: Metadata) -> dict[str, Any]:
+    """Return what follows from the tokens' counts, as the file has it."""
+    return {
+        "tokens": metadata.n_tokens,
+        "bias": [b if math.isfinite(b) else None for b in metadata.bias],
+        "count_histograms": [
+            {str(count): row[count] for count in sorted(row)}
+            for row in metadata.learned.count_histograms
+        ],
+    }
 
 
-def dump_metadata(head: Metadata) -> str:
+def dump_metadata(metadata: Metadata) -> str:
     """Return the lines of the file that come before its tokens."""
-    histogram = [{str(count): row[count] for count in sorted(row)} for row in head.count_histograms]
+    settings, learned = metadata
     fields = {
-        "tokenizer": {"rules": RULES},
-        "classes": head.classes,
-        "messages": head.messages,
-        "alpha": head.alpha,
-        "prior": head.prior,
-        "positive": head.positive,
-        "scoring": head.scoring,
+        "tokenizer": {"name": NAME, "rules": RULES},
+        "event_model": settings.event_model,
+        "classes": settings.classes,
+        "messages": learned.messages,
+        "alpha": settings.alpha,
+        "prior": settings.prior,
+        "positive": settings.positive,
+        "scoring": settings.scoring,
         "calibration": {
-            head.classes[k]: calibration._asdict()
-            for k, calibration in zip(head.scored_classes, head.calibrations, strict=True)
+            settings.classes[k]: calibration._asdict()
+            for k, calibration in zip(settings.scored_classes, learned.calibrations, strict=True)
         },
-        "calibrated_by": head.calibrated_by,
-        "spam_cutoff": head.spam_cutoff,
-        "derived": {
-            "tokens": head.n_tokens,
-            "bias": [b if math.isfinite(b) else None for b in head.bias],
-            "count_histograms": histogram,
-        },
+        "calibrated_by": learned.calibrated_by,
+        "spam_cutoff": settings.spam_cutoff,
+        "derived": derived_fields(metadata),
     }
     lines = [f'{{"format": "{FORMAT}", "version": {VERSION},']
     lines += [f'"{key}": {json.dumps(value, ensure_ascii=False)},' for key, value in fields.items()]
@@ -103,11 +137,11 @@ def dump_metadata(head: Metadata) -> str:
 
 
 class MetadataError(ValueError):
-    """The head is not one this program can use; the text says what is wrong, as a clause."""
+    """The metadata cannot be used by this program; the text says what is wrong, as a clause."""
 
 
 def load_metadata(fields: Any) -> Metadata:
-    """Return the head in a model file's parsed JSON; raises MetadataError, and trusts nothing."""
+    """Return the metadata in a model file's parsed JSON; raises MetadataError, trusts nothing."""
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise MetadataError("is not an nbspam model; name a file that nbspam train wrote")
     version = fields.get("version")
@@ -115,16 +149,18 @@ def load_metadata(fields: Any) -> Metadata:
         raise MetadataError("has no valid version; restore it from a copy or train again")
     if version > VERSION:
         raise MetadataError(
-            f"is of version {shown(version)}, newer than this program's {VERSION}; update nbspam"
+            f"has version {shown(version)}, newer than this program's {VERSION}; update nbspam"
         )
     tokenizer = fields.get("tokenizer")
-    rules = tokenizer.get("rules") if isinstance(tokenizer, dict) else None
-    if rules != RULES:
+    named = tokenizer if isinstance(tokenizer, dict) else {}
+    if (named.get("name"), named.get("rules")) != (NAME, RULES):
         raise MetadataError(
-            f"was made with token rules {shown(rules)}, this program's are {RULES}; train again"
+            f"was made with the tokenizer {shown(tokenizer)}, and this program has"
+            f" {NAME!r} with rules {RULES}; train again"
         )
     try:
-        return _load(fields)
+        settings = _load_settings(fields)
+        return Metadata(settings, _load_learned(fields, settings))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         reason = f"no {shown(error.args[0])}" if isinstance(error, KeyError) else str(error)
         raise MetadataError(
@@ -132,64 +168,75 @@ def load_metadata(fields: Any) -> Metadata:
         ) from None
 
 
-def _load(fields: dict[str, Any]) -> Metadata:
-    classes, messages, derived = fields["classes"], fields["messages"], fields["derived"]
+def _load_settings(fields: dict[str, Any]) -> ModelSettings:
+    classes = fields["classes"]
     _require(
         isinstance(classes, list)
         and 2 <= len(set(map(str, classes))) == len(classes)
-        # A line end in a name would write a header of its own into passed mail.
+        # A line end in a name would add a header of its own to marked mail.
         and all(isinstance(name, str) and name and normal_label(name) == name for name in classes),
-        "no list of two class names or more, each fit to stand in a line",
+        "no list of two or more class names, each a printable line",
     )
-    _require(UNSURE not in classes, f"a class called {UNSURE!r}, which is a verdict")
-    _require(_are_counts(messages, len(classes)), "no message count per class")
+    _require(UNSURE not in classes, f"a class named {UNSURE!r}, which is a verdict")
     alpha, prior, positive = fields["alpha"], fields["prior"], fields["positive"]
     _require(_is_number(alpha) and ALPHA_MIN <= alpha <= ALPHA_LIMIT, "an alpha out of bounds")
-    _require(prior is None or (_is_number(prior) and 0 < prior < 1), "a prior not within 0 and 1")
-    _require(positive is None or positive in classes, "a positive class that is none of its own")
+    _require(prior is None or (_is_number(prior) and 0 < prior < 1), "a prior not between 0 and 1")
+    _require(positive is None or positive in classes, "a positive class that is not among them")
     _require(positive is not None or len(classes) > 2, "no positive class")
-    _require(len(classes) > 2 or positive == classes[1], "its positive class in the wrong place")
-    _require(fields["scoring"] in SCORINGS, f"an unknown scoring {shown(fields['scoring'])}")
-    _require(fields["calibrated_by"] in ORIGINS, "a calibration of unknown origin")
+    _require(
+        len(classes) > 2 or positive == classes[1],
+        "its positive class first: the positive class must be listed last",
+    )
+    for key, known in (("scoring", SCORINGS), ("event_model", EVENT_MODELS)):
+        _require(fields[key] in known, f"an unknown {key.replace('_', ' ')} {shown(fields[key])}")
     cutoff = fields["spam_cutoff"]
-    _require(_is_number(cutoff) and 0 <= cutoff <= 1, "a spam cut-off not within 0 and 1")
+    _require(_is_number(cutoff) and 0 <= cutoff <= 1, "a spam cut-off not between 0 and 1")
+    return ModelSettings(
+        classes=tuple(classes),
+        positive=positive,
+        alpha=float(alpha),
+        prior=prior,
+        scoring=fields["scoring"],
+        event_model=fields["event_model"],
+        spam_cutoff=float(cutoff),
+    )
+
+
+def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedState:
+    n_classes = len(settings.classes)
+    messages, calibrations = fields["messages"], fields["calibration"]
+    _require(_are_counts(messages, n_classes), "no message count per class")
+    _require(fields["calibrated_by"] in ORIGINS, "a calibration of unknown origin")
+    _require(isinstance(calibrations, dict), "no calibration")
+    return LearnedState(
+        messages=tuple(messages),
+        count_histograms=_load_derived(fields["derived"], messages),
+        calibrations=tuple(
+            _load_calibration(calibrations[settings.classes[k]]) for k in settings.scored_classes
+        ),
+        calibrated_by=fields["calibrated_by"],
+    )
+
+
+def _load_derived(derived: Any, messages: list[int]) -> tuple[Histogram, ...]:
+    """Return the count histograms; the other derived numbers are checked and computed anew."""
     _require(isinstance(derived, dict), "no derived numbers")
     _require(_is_count(derived["tokens"]), "no number of tokens")
-    histogram = derived["count_histograms"]
-    _require(isinstance(histogram, list) and len(histogram) == len(classes), "no counts of counts")
+    histograms = derived["count_histograms"]
+    _require(
+        isinstance(histograms, list) and len(histograms) == len(messages), "no count histograms"
+    )
     bias = derived["bias"]
     _require(
         isinstance(bias, list)
-        and len(bias) == len(classes)
+        and len(bias) == len(messages)
         and all(
             (value is None and not n) or (_is_number(value) and abs(value) <= _NATS_LIMIT)
             for value, n in zip(bias, messages, strict=True)
         ),
         "no bias per class",
     )
-    head = Metadata(
-        classes=tuple(classes),
-        messages=tuple(messages),
-        alpha=float(alpha),
-        prior=prior,
-        positive=positive,
-        scoring=fields["scoring"],
-        calibrations=(),
-        calibrated_by=fields["calibrated_by"],
-        spam_cutoff=float(cutoff),
-        n_tokens=derived["tokens"],
-        count_histograms=tuple(
-            _load_histogram(row, n) for row, n in zip(histogram, messages, strict=True)
-        ),
-        bias=tuple(-math.inf if value is None else float(value) for value in bias),
-    )
-    calibrations = fields["calibration"]
-    _require(isinstance(calibrations, dict), "no calibration")
-    return head._replace(
-        calibrations=tuple(
-            _load_calibration(calibrations[head.classes[k]]) for k in head.scored_classes
-        )
-    )
+    return tuple(_load_histogram(row, n) for row, n in zip(histograms, messages, strict=True))
 
 
 def _load_calibration(value: Any) -> Calibration:
@@ -211,17 +258,17 @@ def _load_calibration(value: Any) -> Calibration:
             for j in range(SIZE)
         )
         and is_positive_definite(rows),
-        "a precision that is none",
+        "a precision matrix that is not positive definite",
     )
     run = value["run"]
-    _require(type(run) is int and abs(run) <= MESSAGES_LIMIT, "no length of a run")
+    _require(type(run) is int and abs(run) <= MESSAGES_LIMIT, "an invalid run length")
     return Calibration(tuple(map(float, value["coefficients"])), tuple(map(tuple, rows)), run)
 
 
-def _load_histogram(row: Any, messages: int) -> dict[int, int]:
-    _require(isinstance(row, dict), "no counts of counts")
+def _load_histogram(row: Any, messages: int) -> Histogram:
+    _require(isinstance(row, dict), "no count histograms")
     loaded = {int(count): tokens for count, tokens in row.items() if str(int(count)) == count}
-    _require(len(loaded) == len(row), "a count that is no plain number")
+    _require(len(loaded) == len(row), "a count that is not a plain number")
     _require(
         all(0 <= count <= messages and _is_count(n) for count, n in loaded.items()),
         "a token counted in more messages than there are",
@@ -230,7 +277,7 @@ def _load_histogram(row: Any, messages: int) -> dict[int, int]:
 
 
 def shown(value: object) -> str:
-    """Return a value out of a file as a sentence can hold it: short, on one line, in ASCII."""
+    """Return a value from a file as an error can show it: short, on one line, in ASCII."""
     text = ascii(value)
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 

@@ -1,6 +1,6 @@
 """The model file: written whole, atomically and durably; read whole, and validated whole.
 
-One JSON object.  Its layout is fixed, since the file is its own index: the head, a key a line;
+One JSON object.  Its layout is fixed, since the file is its own index: the metadata, a key a line;
 then the tokens, one a line, sorted by the bytes of their JSON-escaped keys:
 
     {"format": "nbspam-model", "version": 1,
@@ -29,8 +29,9 @@ from json.encoder import encode_basestring
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from nbspam.errors import ModelError
-from nbspam.store.atomic_write import locked, replace
+from nbspam.bayes.bernoulli import Row
+from nbspam.errors import ModelError, Remedy
+from nbspam.store.atomic_write import locked, write_atomically
 from nbspam.store.metadata import Metadata, MetadataError, dump_metadata, load_metadata, shown
 
 TOKENS_LINE = b'"tokens": {\n'
@@ -40,30 +41,27 @@ END = b"}}\n"
 # ones could make a line that `lookup.py` takes for damage.
 TOKEN_LIMIT = 1_000
 _DIGEST = re.compile("[0-9a-f]{32}")
-_HALF = re.compile("[\ud800-\udfff]")  # JSON can spell half of a character; no file can hold it
+_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can spell one; no file can hold it
 _BATCH = 20_000  # tokens joined at a time when writing
 
 token_key: Callable[[str], str] = encode_basestring  # a token as its line begins, in quotes
 
 
-Row = tuple[int, ...]  # a number per class
-
-
 class Model(NamedTuple):
     """A model, whole."""
 
-    head: Metadata
+    metadata: Metadata
     counts: dict[str, Row]  # token -> messages that contain it, per class
     learned: dict[str, Row]  # digest of a message -> how often it was learned, per class
 
     def write(self, file: IO[bytes]) -> None:
         """Write the lines of its file."""
-        write_lines(file, self.head, self.counts.items(), sorted(self.learned.items()))
+        write_lines(file, self.metadata, self.counts.items(), sorted(self.learned.items()))
 
 
 def write_model(
     path: Path,
-    head: Metadata,
+    metadata: Metadata,
     counts: Iterable[tuple[str, Row]],
     learned: Iterable[tuple[str, Row]] = (),
     *,
@@ -74,28 +72,31 @@ def write_model(
     counts: (token, counts per class) in any order; no token twice.
     learned: (digest, times per class) in the order of the digests.
     Whatever happens on the way, the old file stays whole until the new one is on the disk.
-    Raises ModelError when it cannot be written, or is there already and must not be replaced.
+    Raises ModelError when it cannot be written, or exists and must not be replaced.
     """
     with locked(path) as place:
         if not replace_old and place.exists():
-            raise already_there(path)
-        replace(place, lambda file: write_lines(file, head, counts, learned))
+            raise already_exists(path)
+        write_atomically(place, lambda file: write_lines(file, metadata, counts, learned))
 
 
 class ModelExistsError(ModelError):
-    """There is a model already, and nobody said what is to become of it."""
+    """The model exists, and neither an update nor a replacement was asked for."""
 
 
-def already_there(
-    path: Path, remedy: str = "--update to add to it, or --replace to overwrite it"
-) -> ModelExistsError:
-    """Return the error of a model that would be overwritten."""
-    return ModelExistsError(f"{path}: there is a model already; add {remedy}")
+def already_exists(path: Path, remedy: Remedy = Remedy.UPDATE_OR_REPLACE) -> ModelExistsError:
+    """Return the error of a file that would be overwritten."""
+    return ModelExistsError(f"{path}: the file exists", remedy)
+
+
+def is_ledger_row(row: Row, messages: Row) -> bool:
+    """Return whether a message can have been learned so often, per class."""
+    return any(row) and all(0 <= times <= n for times, n in zip(row, messages, strict=True))
 
 
 def write_lines(
     file: IO[bytes],
-    head: Metadata,
+    metadata: Metadata,
     counts: Iterable[tuple[str, Row]],
     learned: Iterable[tuple[str, Row]],
 ) -> None:
@@ -108,7 +109,7 @@ def write_lines(
             shown = rows[row] = f": [{', '.join(map(str, row))}]"
         lines.append(token_key(token) + shown)
     lines.sort()  # by code points, which is by the bytes of UTF-8
-    file.write(dump_metadata(head).encode())
+    file.write(dump_metadata(metadata).encode())
     file.write(TOKENS_LINE)
     _join(file, iter(lines))
     file.write(LEARNED_LINE)
@@ -141,7 +142,7 @@ def open_model(path: Path) -> int:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         raise ModelError(
-            f"{path}: there is no such model; make it with nbspam train -m {path}, or name another"
+            f"{path}: there is no such model; create it with nbspam train -m {path}, or name another"
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -169,8 +170,7 @@ def parse_model(path: Path, raw: bytes) -> Model:
         fields = json.loads(raw, object_pairs_hook=without_duplicates, parse_constant=_refuse)
     except DuplicateError as error:
         raise ModelError(
-            f"{path}: is damaged: the key {error} stands in it twice;"
-            " restore it from a copy or train again"
+            f"{path}: is damaged: duplicate key {error}; restore it from a copy or train again"
         ) from None
     except (ValueError, RecursionError) as error:
         whole = raw.endswith(END) or not raw.startswith(b'{"format"')
@@ -179,53 +179,59 @@ def parse_model(path: Path, raw: bytes) -> Model:
             f"{path}: {what} ({error}); restore it from a copy or train again"
         ) from None
     try:
-        head = load_metadata(fields)
+        metadata = load_metadata(fields)
     except MetadataError as error:
         raise ModelError(f"{path}: {error}") from None
-    counts = _section(path, fields.get("tokens"), head, "token", token_key)
-    learned = _section(path, fields.get("learned"), head, "message", _digest_key)
-    return Model(head, counts, learned)
+    is_row = metadata.settings.counts.is_row
+    counts = _section(path, fields.get("tokens"), metadata, "token", token_key, is_row)
+    learned = _section(path, fields.get("learned"), metadata, "message", _digest_key, is_ledger_row)
+    return Model(metadata, counts, learned)
 
 
 def _section(
-    path: Path, rows: Any, head: Metadata, what: str, key: Callable[[str], str]
+    path: Path,
+    rows: Any,
+    metadata: Metadata,
+    what: str,
+    key: Callable[[str], str],
+    is_row: Callable[[Row, Row], bool],
 ) -> dict[str, Row]:
     """Return the rows of the tokens or of the ledger, validated; raises ModelError."""
     if not isinstance(rows, dict):
         raise ModelError(f"{path}: is damaged: it has no {what}s; restore it from a copy")
-    width, limits = len(head.classes), head.messages
+    width, messages = len(metadata.settings.classes), metadata.learned.messages
     for name, row in rows.items():
         if (
             type(row) is not list
             or len(row) != width
-            or not all(type(c) is int and 0 <= c <= n for c, n in zip(row, limits, strict=True))
-            or not any(row)
+            or not all(type(count) is int for count in row)
+            or not is_row(tuple(row), messages)
         ):
             raise ModelError(
-                f"{path}: is damaged: the counts {shown(row)} of the {what} {shown(name)} make"
-                " no sense; restore it from a copy or train again"
+                f"{path}: is damaged: the counts {shown(row)} of the {what} {shown(name)} are"
+                " impossible; restore it from a copy or train again"
             )
-        if not name.isascii() and _HALF.search(name):
+        if not name.isascii() and _SURROGATE.search(name):
             raise ModelError(
-                f"{path}: is damaged: the {what} {shown(name)} holds half of a character;"
+                f"{path}: is damaged: the {what} {shown(name)} contains an unpaired surrogate;"
                 " restore it from a copy or train again"
             )
     keys = [key(name) for name in rows]
     for before, after in itertools.pairwise(["", *keys]):
         if before >= after:
             raise ModelError(
-                f"{path}: is damaged: {shown(after)} stands in the wrong place, and a {what} is"
-                " found by its order; restore it from a copy or train again"
+                f"{path}: is damaged: the {what} {shown(after)} is out of order, so it cannot be"
+                " found; restore it from a copy or train again"
             )
     return {name: tuple(row) for name, row in rows.items()}
 
 
 def _digest_key(digest: str) -> str:
-    return digest if _DIGEST.fullmatch(digest) else ""  # which is in no order
+    return digest if _DIGEST.fullmatch(digest) else ""  # which is out of order anywhere
 
 
 class DuplicateError(Exception):
-    """A key stands twice in an object; the text is the key."""
+    """An object has a duplicate key; the text is the key."""
 
 
 def without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -239,4 +245,4 @@ def without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _refuse(constant: str) -> object:
-    raise ValueError(f"{constant} is no JSON number")
+    raise ValueError(f"{constant} is not a JSON number")

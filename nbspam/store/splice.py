@@ -1,4 +1,4 @@
-"""A model file written anew from the old one with some lines changed.
+"""A model file written from the old one with some lines changed.
 
 What does not change is copied as it stands, unread: a message is learned into a model of a million
 tokens at about the speed of copying the file.
@@ -8,25 +8,26 @@ import itertools
 from collections.abc import Mapping
 from typing import IO
 
+from nbspam.bayes.bernoulli import Row
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata, dump_metadata
-from nbspam.store.model_file import END, LEARNED_LINE, TOKENS_LINE, Row, learned_line, token_line
+from nbspam.store.model_file import END, LEARNED_LINE, TOKENS_LINE, learned_line, token_line
 
 
 def splice(
     file: IO[bytes],
     old: Lookup,
-    head: Metadata,
+    metadata: Metadata,
     counts: Mapping[str, Row],
     learned: Mapping[str, Row],
 ) -> None:
-    """Write a model: the old one's lines, but with this head and these rows.
+    """Write a model: the old one's lines, but with this metadata and these rows.
 
     counts, learned: the rows that are new or have changed; one of zeros takes its line out.
     Raises ModelError when a line of the old model that must be read is damaged.
     """
     tokens, ledger = old.sections
-    file.write(dump_metadata(head).encode())
+    file.write(dump_metadata(metadata).encode())
     file.write(TOKENS_LINE)
     changed = {token_line(token, row).encode(): any(row) for token, row in counts.items()}
     _copy(file, old, *tokens, changed, ledger=False)

@@ -16,11 +16,12 @@ after it has arrived: the same message must give the same tokens in every folder
 import re
 
 from nbspam.reading.message import Header, decode_words
+from nbspam.tokens.kinds import HEADER, prefix
 from nbspam.tokens.memo import Memo
 from nbspam.tokens.text import WORD_LIMIT, add_host, different_words_of, text_tokens
 from nbspam.tokens.unicode import undo_tricks
 
-TRACE = "trace:"
+_HEADER = prefix(HEADER)
 
 _FIELDS = {
     "subject": "subject:",
@@ -57,7 +58,7 @@ _NEVER_BEGINS = (
 )  # fmt: skip
 _ADDRESS = re.compile(r"@([a-z0-9.-]{1,255})")
 _VALUE_LIMIT = 4_000  # characters of the fields of one name
-_TRACE_LIMIT = 300  # tokens of the trace fields of one message
+_HEADER_LIMIT = 300  # tokens of the trace fields of one message
 
 
 def header_tokens(headers: list[Header]) -> set[str]:
@@ -76,8 +77,8 @@ def header_tokens(headers: list[Header]) -> set[str]:
             tokens |= tricks
             tokens.update(["subject:" + token for token in text_tokens(text)])
             continue
-        is_header = _prefixes[name].startswith(TRACE)
-        if is_header and len(trace) >= _TRACE_LIMIT:
+        is_header = _prefixes[name].startswith(_HEADER)
+        if is_header and len(trace) >= _HEADER_LIMIT:
             continue
         field = f"{name}:{raw[:_VALUE_LIMIT]}"
         (trace if is_header else tokens).update(
@@ -89,29 +90,29 @@ def header_tokens(headers: list[Header]) -> set[str]:
 
 def _prefix_of(name: str) -> str:
     """Return what the tokens of a field begin with; empty when it is to have none."""
-    if prefix := _FIELDS.get(name):
-        return prefix
+    if begins := _FIELDS.get(name):
+        return begins
     if name in _NEVER or name.startswith(_NEVER_BEGINS):
         return ""
-    return f"{TRACE}{name[:WORD_LIMIT]}:"
+    return f"{_HEADER}{name[:WORD_LIMIT]}:"
 
 
-def is_trace_field(name: str) -> bool:
+def is_header_field(name: str) -> bool:
     """Return whether a field, its name in lower case, is one of those that have `trace:` tokens."""
-    return name != "subject" and _prefixes[name].startswith(TRACE)
+    return name != "subject" and _prefixes[name].startswith(_HEADER)
 
 
 def _tokens_of(field: str) -> tuple[str, ...]:
     """Return the tokens of a field but the Subject.  field: its name, a colon, its value."""
     name, _, value = field.partition(":")
-    prefix = _prefixes[name]
-    if prefix.startswith(TRACE):
-        return prefix, *[prefix + word for word in different_words_of(value.lower())]
+    begins = _prefixes[name]
+    if begins.startswith(_HEADER):
+        return begins, *[begins + word for word in different_words_of(value.lower())]
     value = undo_tricks(decode_words(value))[0].lower()
-    tokens = {prefix + word for word in different_words_of(value)}
+    tokens = {begins + word for word in different_words_of(value)}
     if "@" in value:
         for host in set(_ADDRESS.findall(value)):
-            add_host(f"{prefix}@", host, tokens)
+            add_host(f"{begins}@", host, tokens)
     return tuple(tokens)
 
 

@@ -52,7 +52,9 @@ _COLOUR = re.compile(r"(?<![-\w])(?:color|text)\s{0,3}[:=]\s{0,3}[\"']?(#?[a-z0-
 _RGB = re.compile(
     r"rgb\(\s{0,3}(\d{1,3})\s{0,3},\s{0,3}(\d{1,3})\s{0,3},\s{0,3}(\d{1,3})\s{0,3}\)", re.IGNORECASE
 )
-_GROUND = re.compile(r"(?:bgcolor|background(?:-color)?)\s{0,3}[:=]\s{0,3}[\"']?(#?[a-z0-9]{3,20})")
+_BACKGROUND = re.compile(
+    r"(?:bgcolor|background(?:-color)?)\s{0,3}[:=]\s{0,3}[\"']?(#?[a-z0-9]{3,20})"
+)
 _Colour = tuple[int, int, int]
 _BLACK: _Colour = (0, 0, 0)
 _WHITE: _Colour = (255, 255, 255)
@@ -79,7 +81,7 @@ class _Style(NamedTuple):
     """What a tag's attributes say of how the text in it looks."""
 
     colour: _Colour | None
-    ground: _Colour | None
+    background: _Colour | None
     hides: bool
     tiny: bool
     sized: bool  # has a size that is not tiny
@@ -120,7 +122,7 @@ def html_text(source: str) -> tuple[str, list[str], set[str]]:
         tricks.add("trick:comment")
     tags = list(map(_tags.__getitem__, sources))
     if _SUSPECT.search(lower) or ("color" in lower and _blends_in(lower)):
-        text = _careful(texts, tags, links, tricks)
+        text = _visible(texts, tags, links, tricks)
     else:
         links += [link for tag in tags if tag.links for link in tag.links]
         gaps = [*[tag.gap for tag in tags], ""]
@@ -139,13 +141,13 @@ def _hexadecimal(colour: re.Match[str]) -> str:
 
 def _blends_in(lower: str) -> bool:
     """Return whether some text's colour is near some background's; white is always one."""
-    colours, grounds = {_BLACK}, {_WHITE}
+    colours, backgrounds = {_BLACK}, {_WHITE}
     for found in set(_ANY_COLOUR.findall(lower)):
         if rgb := _rgb(found[1]):
-            (colours if found[0] == "color" else grounds).add(rgb)
-    if len(colours) * len(grounds) > _COLOUR_PAIRS:
+            (colours if found[0] == "color" else backgrounds).add(rgb)
+    if len(colours) * len(backgrounds) > _COLOUR_PAIRS:
         return True
-    return any(_near(colour, ground) for colour in colours for ground in grounds)
+    return any(_near(colour, behind) for colour in colours for behind in backgrounds)
 
 
 def _near(a: _Colour, b: _Colour) -> bool:
@@ -187,56 +189,73 @@ def _style(inside: str) -> _Style | None:
     """Return what a tag's attributes, in lower case, say of the look of its text."""
     if not _STYLES.search(inside):
         return None
-    colour, ground = _COLOUR.search(inside), _GROUND.search(inside)
+    colour, background = _COLOUR.search(inside), _BACKGROUND.search(inside)
     suspect = _SUSPECT.search(inside) is not None  # finds all that the next two do, in one go
     tiny = suspect and _TINY.search(inside) is not None
     return _Style(
         _rgb(colour[1]) if colour else None,
-        _rgb(ground[1]) if ground else None,
+        _rgb(background[1]) if background else None,
         suspect and _HIDDEN.search(inside) is not None,
         tiny,
         not tiny and "font-size" in inside,
     )
 
 
-def _careful(texts: list[str], tags: list[_Tag], links: list[str], tricks: set[str]) -> str:
+def _visible(texts: list[str], tags: list[_Tag], links: list[str], tricks: set[str]) -> str:
     """Return the visible text, following which tags are open and how they are styled.
 
     texts: what stands before each tag, and after the last one.
     """
     pieces: list[str] = []
-    # (tag's name, why its text is hidden or "", text colour, background)
-    open_tags: list[tuple[str, str, _Colour, _Colour]] = []
-    opened: dict[str, int] = {}  # how many of each name are among them
-    hidden, colour, ground = "", _BLACK, _WHITE
+    style = _OpenTags()
     for text, tag in zip(texts, [*tags, _Tag("")], strict=True):
         if text:
-            if not hidden:
+            if not style.hidden:
                 pieces.append(text)
             elif text.strip():
-                tricks.add(f"trick:{hidden}")
+                tricks.add(f"trick:{style.hidden}")
         if tag.gap:
             pieces.append(" ")
-        name = tag.name
         if tag.closes:
-            closed = "" if opened.get(name) else name  # a tag that nothing opened closes nothing
-            while closed != name:
-                closed, hidden, colour, ground = open_tags.pop()
-                opened[closed] -= 1
+            style.close(tag.name)
             continue
         if tag.links:
             links += tag.links
-        if tag.opens and len(open_tags) < _DEPTH_LIMIT:
-            open_tags.append((name, hidden, colour, ground))
-            opened[name] = opened.get(name, 0) + 1
-            if style := tag.style:
-                colour = style.colour or colour
-                ground = style.ground or ground
-                hidden = _hidden(style, hidden, colour, ground)
+        if tag.opens:
+            style.open(tag)
     return "".join(pieces)
 
 
-def _hidden(style: _Style, hidden: str, colour: _Colour, ground: _Colour) -> str:
+class _OpenTags:
+    """Which tags are open, and how the text in them looks."""
+
+    def __init__(self) -> None:
+        self.hidden = ""  # why the text is hidden; empty if it is not
+        self._colour, self._background = _BLACK, _WHITE
+        # (tag's name, and what held before it opened)
+        self._stack: list[tuple[str, str, _Colour, _Colour]] = []
+        self._open: dict[str, int] = {}  # how many of each name are open
+
+    def open(self, tag: _Tag) -> None:
+        """Open a tag, unless too many are open."""
+        if len(self._stack) == _DEPTH_LIMIT:
+            return
+        self._stack.append((tag.name, self.hidden, self._colour, self._background))
+        self._open[tag.name] = self._open.get(tag.name, 0) + 1
+        if style := tag.style:
+            self._colour = style.colour or self._colour
+            self._background = style.background or self._background
+            self.hidden = _hidden(style, self.hidden, self._colour, self._background)
+
+    def close(self, name: str) -> None:
+        """Close the innermost tag of a name and all within it; one that is not open is ignored."""
+        closed = "" if self._open.get(name) else name
+        while closed != name:
+            closed, self.hidden, self._colour, self._background = self._stack.pop()
+            self._open[closed] -= 1
+
+
+def _hidden(style: _Style, hidden: str, colour: _Colour, background: _Colour) -> str:
     """Return why text under a tag of this style, within `hidden`, is hidden; "" for not.
 
     A tag under a tiny one may set a size of its own (newsletters do, for layout).
@@ -247,7 +266,7 @@ def _hidden(style: _Style, hidden: str, colour: _Colour, ground: _Colour) -> str
         return "hidden"
     if style.tiny:
         return "tiny"
-    return "same-colour" if _near(colour, ground) else ""
+    return "same-colour" if _near(colour, background) else ""
 
 
 def _rgb(text: str) -> _Colour | None:

@@ -9,6 +9,7 @@ import itertools
 import re
 from collections.abc import Callable
 
+from nbspam.tokens.kinds import TRIGRAM, prefix
 from nbspam.tokens.memo import Memo
 from nbspam.tokens.unicode import MARKS, UNSPACED, western_bytes
 
@@ -83,11 +84,11 @@ _SIGNS = frozenset('!?*$£€%&/:;()@+=#~"')
 
 # Longer runs are random letters, encoded data, or text without spaces: no two messages share them.
 WORD_LIMIT = 30
+_TRIGRAM = prefix(TRIGRAM)
 _REPEATS = 300  # characters from which on a field's words repeat enough
 # The beginning of a text without mail headers, an SMS or a row of a table, gets tokens that a mail
 # has no need of: every word as it is written, signs, and letter triples.
 SHORT = 400
-TRIPLE = "tri:"  # begins a letter triple's token
 
 
 def words_of(lower: str) -> list[str]:
@@ -188,7 +189,7 @@ def short_text_tokens(text: str) -> set[str]:
     tokens = {f"case:{word}" for word in _cased(text) if word != word.lower()}
     tokens.update([f"sign:{sign}" for sign in _SIGNS.intersection(text)])
     spaced = f"_{'_'.join(_CONTROLS.sub(' ', text).lower().split())}_"
-    tokens.update([TRIPLE + spaced[i : i + 3] for i in range(len(spaced) - 2)])
+    tokens.update([_TRIGRAM + spaced[i : i + 3] for i in range(len(spaced) - 2)])
     return tokens
 
 

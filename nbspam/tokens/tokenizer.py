@@ -2,46 +2,54 @@
 
 import re
 
-from nbspam.reading.message import Message
+from nbspam.reading.message import Message, Part
 from nbspam.tokens.headers import header_tokens
 from nbspam.tokens.text import SHORT, link_tokens, short_text_tokens, text_tokens, words_of
 from nbspam.tokens.unicode import undo_tricks
 
-# Stored in the model: counts taken under other rules do not fit this program's tokens.
+# Stored in the model: counts taken by another tokenizer or other rules do not fit these tokens.
+NAME = "nbspam"
 RULES = 1
 _NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")
 
 
 def message_tokens(message: Message) -> set[str]:
     """Return the set of tokens of a message."""
-    tokens: set[str] = header_tokens(message.headers) if message.headers else set()
+    is_mail = bool(message.headers)
+    tokens: set[str] = header_tokens(message.headers) if is_mail else set()
     for part in message.parts:
-        text = part.text
-        if message.headers:
+        if is_mail:
             tokens.add(f"mime:{_NO_MEDIA_TYPE.sub('', part.content_type[:60])}")
             if part.filename:
                 _add_filename(part.filename, tokens)
-        if not text:
+        if not part.text:
             continue
-        if (is_html := part.content_type == "text/html") or text[:201].lstrip().startswith("<"):
-            # Its patterns take 2 ms to compile: one mail of plain text goes without them.
-            from nbspam.tokens.html import html_text, looks_like_html
-
-            if is_html or looks_like_html(text):
-                text, links, tricks = html_text(text)
-                tokens |= tricks
-                for link in set(links):
-                    _add_target(link.lower(), tokens)
-        if not text.isascii():
-            text, tricks = undo_tricks(text)
-            tokens |= tricks
+        text = _visible_text(part, tokens)
         found = text_tokens(text)
         if len(found) > len(tokens):  # the smaller set goes into the larger
             tokens, found = found, tokens
         tokens |= found
-        if not message.headers:
+        if not is_mail:
             tokens |= short_text_tokens(text[:SHORT])
     return tokens
+
+
+def _visible_text(part: Part, tokens: set[str]) -> str:
+    """Return a part's text as a reader sees it; adds the tokens of its links and tricks."""
+    text = part.text
+    if (is_html := part.content_type == "text/html") or text[:201].lstrip().startswith("<"):
+        # Its patterns take 2 ms to compile: one mail of plain text goes without them.
+        from nbspam.tokens.html import html_text, looks_like_html
+
+        if is_html or looks_like_html(text):
+            text, links, tricks = html_text(text)
+            tokens |= tricks
+            for link in set(links):
+                _add_target(link.lower(), tokens)
+    if not text.isascii():
+        text, tricks = undo_tricks(text)
+        tokens |= tricks
+    return text
 
 
 def _add_target(link: str, tokens: set[str]) -> None:

@@ -5,7 +5,11 @@ from pathlib import Path
 
 import click
 
-from nbspam.cli.options import format_option
+from nbspam.cli.notes import note
+from nbspam.cli.options import format_option, replace_output_option
+from nbspam.errors import counted
+from nbspam.learning.merge import merge_files
+from nbspam.store.metadata import DEFAULT
 
 
 @click.command("merge")
@@ -18,66 +22,61 @@ from nbspam.cli.options import format_option
     required=True,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="The model to write; it may be one of those merged, with --replace.",
+    help="Write this model; with --replace it may be one of those merged.",
 )
-@click.option("--replace", is_flag=True, help="Overwrite the output if it is there.")
+@replace_output_option
 @click.option(
     "--allow-overlap",
     is_flag=True,
-    help="Merge models that share messages, which then count twice.",
+    help="Merge models that share messages, which will count twice.",
 )
 @format_option
 def command(
     models: tuple[Path, ...], output: Path, replace: bool, allow_overlap: bool, form: str
 ) -> None:
-    """Make one model of several, as if one had been trained on all their messages.
+    """Merge models into one, as if one had been trained on all their messages.
 
-    Counts, messages and ledger are exactly those of such a training.  The calibration is put
-    together from the models' own and marked so (`model info` tells): train anew on all messages if
-    they are at hand, or let train --update refine it.  The spam cut-off is the highest of theirs.
+    Counts, messages and ledger are exactly those of such a training.  The calibration is combined
+    from the models' own (`model info` says so): train on all messages again if you have them, or
+    let train --update refine it.  The spam cut-off is the highest of theirs.
 
-    The models must have been trained with the same options.  Models that share messages are
-    refused, as far as their ledgers tell.
+    The models must have been trained with the same options.  Models that share messages, as far as
+    their ledgers show, are refused.
 
     \b
     Examples:
       nbspam model merge mine.json hers.json -o ours.json
       nbspam model merge ours.json new.json -o ours.json --replace
     """
-    from nbspam.learning.merge import merge_files
-    from nbspam.store.metadata import DEFAULT
-
     merged = merge_files(models, output, replace, allow_overlap)
-    head = merged.model.head
-    notes = []
+    metadata = merged.model.metadata
     if merged.shared:
-        notes.append(f"{merged.shared} messages are in more than one of the models and count twice")
-    notes += [
-        f"{path}: does not remember all its messages, so whether others share them is unknown"
-        for path in merged.unremembered
-    ]
-    if head.calibrated_by == DEFAULT:
-        notes.append(
-            f"{output}: none of the models was calibrated, so the calibration is the default; some"
-            " hundreds of new messages, learned with nbspam train --update, refine it"
+        verb = "is" if merged.shared == 1 else "are"
+        note(f"{counted(merged.shared, 'message')} {verb} in several of the models and count twice")
+    for path in merged.unremembered:
+        note(f"{path}: does not remember all its messages, so whether others share them is unknown")
+    if metadata.learned.calibrated_by == DEFAULT:
+        note(
+            f"{output}: none of the models was calibrated, so the calibration is the default; a few"
+            " hundred new messages, learned with nbspam train --update, refine it"
         )
-    for note in notes:
-        click.echo(f"nbspam: {note}", err=True)
-    learned = dict(zip(head.classes, head.messages, strict=True))
+    settings, state = metadata
+    learned = dict(zip(settings.classes, state.messages, strict=True))
     if form == "json":
-        told = {
+        fields = {
             "model": str(output),
             "merged": list(map(str, models)),
             "messages": learned,
-            "tokens": head.n_tokens,
+            "tokens": metadata.n_tokens,
             "shared": merged.shared,
-            "calibrated_by": head.calibrated_by,
-            "spam_cutoff": head.spam_cutoff,
+            "calibrated_by": state.calibrated_by,
+            "spam_cutoff": settings.spam_cutoff,
         }
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(fields))
         return
-    shown = ", ".join(f"{name}: {n}" for name, n in learned.items())
+    per_class = ", ".join(f"{name}: {n:,}" for name, n in learned.items())
     click.echo(
-        f"{output}: merged {len(models)} models of {sum(head.messages)} messages ({shown}),"
-        f" {head.n_tokens} tokens"
+        f"{output}: merged {counted(len(models), 'model')} of"
+        f" {counted(sum(state.messages), 'message')} ({per_class}),"
+        f" {counted(metadata.n_tokens, 'token')}"
     )

@@ -5,8 +5,14 @@ from pathlib import Path
 
 import click
 
-from nbspam.cli.options import format_option, model_option
+from nbspam.cli.options import (
+    format_option,
+    model_option,
+    output_option,
+    replace_output_option,
+)
 from nbspam.errors import OptionError
+from nbspam.learning.prune import prune_file
 
 
 @click.command("prune")
@@ -15,22 +21,16 @@ from nbspam.errors import OptionError
     "--min-count",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Keep the tokens that N messages or more have.",
+    help="Keep the tokens that N or more messages have.",
 )
 @click.option(
     "--max-tokens",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Keep the N tokens that most messages have; of equals the strongest.",
+    help="Keep the N most frequent tokens; of equally frequent ones the strongest.",
 )
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="The model to write. [default: the model itself]",
-)
-@click.option("--replace", is_flag=True, help="Overwrite the output if it is there.")
+@output_option
+@replace_output_option
 @format_option
 def command(
     model: Path,
@@ -40,24 +40,21 @@ def command(
     replace: bool,
     form: str,
 ) -> None:
-    """Make a model smaller: leave its rarest tokens out.
+    """Make a model smaller by removing its rarest tokens; by default in place.
 
-    Messages, ledger and calibration stay as they are, and a message that was learned is still known
-    as such.  To forget it passes over the tokens that are gone; and a pruned token that comes again
-    is counted from nothing.
+    Messages, ledger and calibration stay as they are, and learned messages stay known.  Forgetting
+    one ignores the tokens that were removed; a removed token that occurs again is counted from 0.
 
-    Of a model of 3,000 mails --min-count 2 keeps three tokens of ten, and decides as well as
-    before; on short texts it costs a few errors more (docs/model-file.md).
+    Of a model of 3,000 mails --min-count 2 keeps three tokens in ten and decides as well as before;
+    on short texts it costs a few more errors (docs/model-file.md).
 
     \b
     Examples:
       nbspam model prune --min-count 2
       nbspam model prune --max-tokens 100000 -m mail.json -o small.json
     """
-    from nbspam.learning.prune import prune_file
-
     if min_count is None and max_tokens is None:
-        raise OptionError("there is nothing to prune by; give --min-count or --max-tokens")
+        raise OptionError("give --min-count or --max-tokens, or both")
     pruned = prune_file(model, output, min_count or 1, max_tokens, replace)
     place = output or model
     if form == "json":
@@ -66,5 +63,5 @@ def command(
     click.echo(
         f"{place}: {pruned.tokens:,} of {pruned.tokens_before:,} tokens,"
         f" {pruned.bytes:,} of {pruned.bytes_before:,} bytes; messages, ledger and calibration as"
-        " before; forget passes over the tokens that are gone"
+        " before; forget ignores the tokens that were removed"
     )

@@ -1,0 +1,117 @@
+"""`nbspam model import`."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from nbspam.cli.notes import note, note_one_sided, note_skips
+from nbspam.cli.options import (
+    Learning,
+    format_option,
+    learning_options,
+    make_default_folder,
+    model_option,
+    strict_option,
+)
+from nbspam.errors import Remedy, SourceError, counted
+from nbspam.learning.word_list import Imported, read_counts
+from nbspam.reading.compression import decompressed, open_bytes
+from nbspam.reading.skips import Skips
+from nbspam.reading.sources import STDIN
+from nbspam.scoring.rule import rule_of
+from nbspam.store.model_file import already_exists, write_model
+
+
+@click.command("import")
+@click.argument("source", metavar="FILE")
+@model_option
+@click.option("--replace", is_flag=True, help="Overwrite the model file if it exists.")
+@learning_options
+@strict_option
+@format_option
+def command(
+    source: str, model: Path, replace: bool, learning: Learning, strict: bool, form: str
+) -> None:
+    """Create a model from the counts of another program.
+
+    FILE is bogofilter's word list as text (`bogoutil -d`) or a table as `model export --form csv`
+    writes it; the first line tells which.  - is standard input.  bogofilter's words become the
+    tokens that nbspam takes from the same messages.
+
+    The model has the default calibration, which is good on mail and poor on short texts; a few
+    hundred new messages, learned with train --update, make it better than it was.  It remembers no
+    message, so do not train it on those that are already counted.
+
+    \b
+    Examples:
+      bogoutil -d ~/.bogofilter/wordlist.db | nbspam model import -
+      nbspam model import counts.csv -m mail.json --replace
+    """
+    settings = learning.settings()
+    if model.exists() and not replace:
+        raise already_exists(model, Remedy.REPLACE_OUTPUT)
+    skips = Skips(strict)
+    try:
+        with _opened(source) as file:
+            found = read_counts(source, file, skips, settings)
+    except OSError as error:
+        raise SourceError(f"{source}: cannot be read ({error.strerror}); check it") from error
+    note_skips(skips)
+    if found.capped:
+        note(
+            f"{source}: {counted(found.capped, 'token')} had a count above the number of messages,"
+            " and was set to that number"
+            if found.capped == 1
+            else f"{source}: {counted(found.capped, 'token')} had counts above the number of"
+            " messages, and were set to that number"
+        )
+    make_default_folder(model)
+    metadata = found.model.metadata
+    write_model(model, metadata, found.model.counts.items(), replace_old=replace)
+    note_one_sided(model, metadata)
+    _print(model, found, skips, form)
+
+
+def _opened(source: str) -> BinaryIO:
+    """Open what FILE names, decompressed."""
+    if source != STDIN:
+        return open_bytes(Path(source))
+    stream = sys.stdin.buffer
+    return decompressed(stream) if isinstance(stream, io.BufferedReader) else stream
+
+
+def _print(model: Path, found: Imported, skips: Skips, form: str) -> None:
+    metadata = found.model.metadata
+    settings, state = metadata
+    learned = dict(zip(settings.classes, state.messages, strict=True))
+    if form == "json":
+        fields = {
+            "model": str(model),
+            "messages": learned,
+            "tokens": metadata.n_tokens,
+            "skipped": skips.count,
+            "capped": found.capped,
+            "words": found.words,
+            "foreign": found.foreign,
+        }
+        click.echo(json.dumps(fields))
+        return
+    per_class = ", ".join(f"{name}: {n:,}" for name, n in learned.items())
+    click.echo(
+        f"{model}: the counts of {counted(sum(state.messages), 'message')} ({per_class}),"
+        f" {counted(metadata.n_tokens, 'token')}"
+    )
+    if found.words:
+        click.echo(
+            f"read {counted(found.words, 'word')}; {found.foreign:,} of them, mostly of header"
+            " fields, have no token and were left out"
+        )
+    if rule_of(metadata).is_calibrated:
+        click.echo(
+            "the calibration is the default; a few hundred new messages, learned with train"
+            " --update, refine it"
+        )

@@ -1,0 +1,263 @@
+"""The filter: the one chain from a message to its verdict.
+
+A message is read, tokenized, scored and judged here, for the commands, the server, the evaluation
+and programs that `import nbspam`; a Filter can explain its verdicts, and learn.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from nbspam.errors import OptionError
+from nbspam.labels import normal_label
+from nbspam.reading.message import Message, parse, parse_text
+from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.skips import Skips
+from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.explanation import Explanation, explain
+from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
+from nbspam.store.lookup import Lookup
+from nbspam.store.metadata import Metadata
+from nbspam.store.model_file import Model, read_model, write_model
+from nbspam.tokens.tokenized import TokenizedMessage, tokenize
+from nbspam.workers import Executor, tokenized
+
+if TYPE_CHECKING:  # one message is classified without what learning needs
+    from nbspam.learning.update import Change, PendingMessages
+
+AnyMessage = str | bytes | Message | TokenizedMessage  # str: plain text; bytes: a mail or a text
+LabelledMessage = tuple[str, AnyMessage]
+CutOffsOf = Callable[[Metadata], CutOffs]
+
+
+def model_cut_offs(metadata: Metadata) -> CutOffs:
+    """Return the cut-offs that a model has of its own."""
+    return CutOffs.of_options(default=metadata.settings.spam_cutoff)
+
+
+class Home(Protocol):
+    """Where a filter's model is: how it is looked up, and learns."""
+
+    def classifier(self) -> Classifier:
+        """Return a classifier of the model as it now is."""
+
+    def model(self) -> Model:
+        """Return the whole model."""
+
+    def learn(self, pending: "PendingMessages") -> "Change":
+        """Learn messages, each up to the number of times it was found."""
+
+    def forget(self, messages: list[TokenizedMessage]) -> "Change":
+        """Take messages out again."""
+
+    def close(self) -> None:
+        """Close what is open."""
+
+
+class Filter:
+    """A trained filter.  One opened from a file is to be closed, or used as a context manager."""
+
+    def __init__(self, classifier: Classifier, cut_offs: CutOffs, home: Home | None = None) -> None:
+        """Judge with a classifier and cut-offs; without a home it can neither learn nor be saved."""
+        self.classifier, self.cut_offs = classifier, cut_offs
+        self._home = home
+
+    def __enter__(self) -> "Filter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the model file, if it has one."""
+        if self._home is not None:
+            self._home.close()
+
+    @property
+    def metadata(self) -> Metadata:
+        """What the model says of itself."""
+        return self.classifier.metadata
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes."""
+        return self.metadata.settings.classes
+
+    def classify(self, message: AnyMessage) -> Verdict:
+        """Return the verdict on a message."""
+        return self.judge(_tokenized(message))
+
+    def classify_all(
+        self, raws: Iterable[RawMessage], skips: Skips, where: Executor
+    ) -> Iterator[Verdict]:
+        """Yield the verdict on each message, in order; unreadable ones are skipped."""
+        return self.judge_all(tokenized(raws, skips, where))
+
+    def judge_all(self, messages: Iterable[TokenizedMessage]) -> Iterator[Verdict]:
+        """Yield the verdict on each tokenized message, looked up many at a time."""
+        return map(self.judge, self.classifier.in_batches(messages))
+
+    def judge(self, message: TokenizedMessage) -> Verdict:
+        """Return the verdict on a tokenized message."""
+        score = self.classifier.score(message.tokens)
+        return verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
+
+    def explain(self, message: AnyMessage) -> Explanation:
+        """Return what each word of a message contributed to its score: every term, adding up."""
+        return explain(self.classifier, _tokenized(message).tokens)
+
+    def learn(self, messages: Iterable[LabelledMessage]) -> "Change":
+        """Learn labelled messages, each once; one learned in another class before is moved.
+
+        A filter that was opened from a file changes the file, as `nbspam train --update` does.
+        Raises ModelError: the model has no such class, is damaged, or cannot be written.
+        """
+        from nbspam.learning.update import PendingMessages
+
+        pending = PendingMessages()
+        pending.add(
+            _tokenized(message, normal_label(label), digest=True) for label, message in messages
+        )
+        return self._changed(self._own_home().learn(pending))
+
+    def forget(self, messages: Iterable[LabelledMessage | AnyMessage]) -> "Change":
+        """Take messages out again, with or without their labels; those never learned are ignored.
+
+        Raises ModelError as `learn` does.
+        """
+        known = []
+        for item in messages:
+            if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
+                known.append(_tokenized(item[1], normal_label(item[0]), digest=True))
+            else:
+                known.append(_tokenized(item, digest=True))
+        return self._changed(self._own_home().forget(known))
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, mode 0600, atomically; raises ModelError."""
+        model = self._own_home().model()
+        learned = sorted(model.learned.items())
+        write_model(Path(path), model.metadata, model.counts.items(), learned)
+
+    def _own_home(self) -> Home:
+        if self._home is None:
+            raise OptionError("this filter has no model of its own; train or open one")
+        return self._home
+
+    def _changed(self, change: "Change") -> "Change":
+        self.classifier = self._own_home().classifier()
+        return change
+
+
+def _tokenized(
+    message: AnyMessage, label: str | None = None, digest: bool = False
+) -> TokenizedMessage:
+    if isinstance(message, TokenizedMessage):
+        return message
+    if isinstance(message, str):
+        message = parse_text(message)
+    elif isinstance(message, bytes):
+        message = parse(message)
+    return tokenize(message, label=label, digest=digest)
+
+
+class InMemory:
+    """A model in memory, as the home of a filter."""
+
+    _name = Path("the model")  # in errors
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def classifier(self) -> Classifier:
+        """Return a classifier of the model as it now is."""
+        counts = self._model.counts
+        return Classifier(
+            self._model.metadata,
+            lambda tokens: {token: counts[token] for token in tokens if token in counts},
+        )
+
+    def model(self) -> Model:
+        """Return the whole model."""
+        return self._model
+
+    def learn(self, pending: "PendingMessages") -> "Change":
+        """Learn messages, each up to the number of times it was found."""
+        from nbspam.learning.settings import TrainingSettings
+        from nbspam.learning.update import learn_in_memory
+
+        change, self._model = learn_in_memory(self._name, self._model, pending, TrainingSettings())
+        return change
+
+    def forget(self, messages: list[TokenizedMessage]) -> "Change":
+        """Take messages out again."""
+        from nbspam.learning.update import forget_in_memory
+
+        change, self._model = forget_in_memory(self._name, self._model, messages)
+        return change
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class InFile:
+    """A model file, as the home of a filter."""
+
+    def __init__(self, path: Path, indexed: bool) -> None:
+        """Open it; raises ModelError.
+
+        indexed: make an index of the tokens, which pays from the second message on.
+        """
+        self._path, self._indexed = path, indexed
+        self._lookup = Lookup(path)
+
+    def classifier(self) -> Classifier:
+        """Return a classifier of the file as it was opened."""
+        if not self._indexed:
+            return Classifier(self._lookup.metadata, self._lookup.counts)
+        from nbspam.store.index import TokenIndex
+
+        return Classifier(self._lookup.metadata, TokenIndex(self._lookup).counts)
+
+    def model(self) -> Model:
+        """Return the whole model."""
+        return read_model(self._path)
+
+    def learn(self, pending: "PendingMessages") -> "Change":
+        """Learn messages into the file, and open it again."""
+        from nbspam.learning.settings import TrainingSettings
+        from nbspam.learning.update import learn
+
+        return self._reopened(learn(self._path, pending, TrainingSettings()))
+
+    def forget(self, messages: list[TokenizedMessage]) -> "Change":
+        """Take messages out of the file again, and open it again."""
+        from nbspam.learning.update import forget
+
+        return self._reopened(forget(self._path, messages))
+
+    def _reopened(self, change: "Change") -> "Change":
+        newer = Lookup(self._path)
+        self._lookup.close()
+        self._lookup = newer
+        return change
+
+    def close(self) -> None:
+        """Close the file."""
+        self._lookup.close()
+
+
+def open_filter(
+    path: str | Path, cut_offs: CutOffsOf = model_cut_offs, indexed: bool = True
+) -> Filter:
+    """Return the filter of a model file; raises ModelError, and OptionError for its cut-offs.
+
+    indexed: False for one message, which is looked up fastest without an index.
+    """
+    home = InFile(Path(path), indexed)
+    try:
+        classifier = home.classifier()
+        return Filter(classifier, cut_offs(classifier.metadata), home)
+    except BaseException:
+        home.close()
+        raise

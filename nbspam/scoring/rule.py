@@ -1,0 +1,54 @@
+"""The seam between a message's weights and its score: the scoring rules.
+
+A rule is a class like `EvidenceRule`, and an entry of RULES; learning has its part of a rule in
+`learning/batch_rules.py`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from nbspam.bayes.bernoulli import Row
+from nbspam.bayes.calibration import Calibration
+from nbspam.scoring.evidence_rule import EvidenceRule
+from nbspam.scoring.score import Score
+from nbspam.scoring.sum_rule import SumRule
+from nbspam.scoring.terms import Terms
+from nbspam.store.metadata import EVIDENCE, SUM, Metadata
+
+Weights = tuple[float, ...]
+
+
+class ScoringRule(Protocol):
+    """How the weights of a message's tokens become its score, for one model."""
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether its probabilities are calibrated, so that each message can refine them."""
+
+    def weights(self, row: Row) -> Weights:
+        """Return the weights of a token with these counts per class, in nats."""
+
+    def score(self, text: Sequence[Weights], header: Sequence[Weights]) -> Score:
+        """Return the score of a message whose text and header channel have these weights."""
+
+    def contrasts(self, row: Row) -> list[float]:
+        """Return what a token says for each class against the others, in nats."""
+
+    def terms(self, rows: Sequence[Row], in_header: Sequence[bool], score: Score, k: int) -> Terms:
+        """Return the terms of the log-odds of class k, which is the positive or most probable."""
+
+    def refined(
+        self, calibrations: tuple[Calibration, ...], score: Score, label: int
+    ) -> tuple[Calibration, ...]:
+        """Return the calibrations after one more message of the class `label`.
+
+        score: by a model that has not learned the message.
+        """
+
+
+RULES: Mapping[str, Callable[[Metadata], ScoringRule]] = {EVIDENCE: EvidenceRule, SUM: SumRule}
+
+
+def rule_of(metadata: Metadata) -> ScoringRule:
+    """Return the scoring rule of a model."""
+    return RULES[metadata.settings.scoring](metadata)

@@ -1,0 +1,200 @@
+"""What `import nbspam` gives a program."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import nbspam
+from nbspam.reading.message import parse
+
+ROOT = Path(__file__).parents[1]
+SMS = ROOT / "sample_data" / "sms.tsv"
+SPAM = "You have won a prize! Claim it now: http://prize.example/win"
+HAM = "See you at lunch tomorrow, I will bring the notes"
+PAIRS = [("spam", "win a free prize"), ("ham", "lunch at noon"), ("spam", b"free cash prize")] * 3
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return nbspam.train(SMS)
+
+
+@pytest.fixture
+def saved(trained, tmp_path):
+    path = tmp_path / "model.json"
+    trained.save(path)
+    return path
+
+
+def test_the_public_names():
+    assert set(nbspam.__all__) == {
+        "Change",
+        "Explanation",
+        "Filter",
+        "ModelError",
+        "NbspamError",
+        "OptionError",
+        "SourceError",
+        "TableError",
+        "TrainingError",
+        "Verdict",
+        "Word",
+        "__version__",
+        "open",
+        "train",
+    }
+    assert dir(nbspam) == sorted(nbspam.__all__)
+    for name in nbspam.__all__:
+        assert getattr(nbspam, name) is not None
+
+
+def test_no_other_name():
+    with pytest.raises(AttributeError, match="no attribute 'learn'"):
+        nbspam.learn  # noqa: B018
+
+
+def test_the_import_loads_nothing_of_ours_and_nothing_heavy():
+    code = (
+        "import sys; before = set(sys.modules); import nbspam;"
+        "print(*sorted(set(sys.modules) - before - {'typing', 'nbspam'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names = {name.partition(".")[0] for name in done.stdout.split()}
+    assert "nbspam" not in names
+    assert names & {"numpy", "scipy", "pandas", "rich", "click", "inspect", "dataclasses"} == set()
+
+
+def test_classifying_loads_nothing_heavy(saved):
+    code = (
+        "import sys, nbspam\n"
+        f"with nbspam.open({str(saved)!r}) as f: f.classify('hello'); f.explain('hello')\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) & {"numpy", "scipy", "pandas", "rich", "click"} == set()
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (Path(nbspam.__file__).parent / "py.typed").exists()
+
+
+def test_a_filter_from_a_table(trained):
+    verdict = trained.classify(SPAM)
+    assert (verdict.verdict, verdict.source, verdict.label) == ("spam", "-", None)
+    assert 0.5 < verdict.probability < 1
+    assert verdict.log_odds > 0
+    assert verdict.probabilities["spam"] == verdict.probability
+    assert trained.classify(HAM).verdict == "ham"
+
+
+def test_every_term_of_an_explanation_adds_up(trained):
+    assert trained.explain(SPAM).total == pytest.approx(trained.classify(SPAM).log_odds, abs=1e-9)
+
+
+def test_a_saved_filter_is_the_same(trained, saved):
+    with nbspam.open(saved) as opened:
+        assert opened.classify(SPAM) == trained.classify(SPAM)
+        assert opened.explain(HAM) == trained.explain(HAM)
+        assert opened.classes == ("ham", "spam")
+
+
+def test_a_saved_filter_is_that_of_the_command(trained, saved, tmp_path):
+    other = tmp_path / "other.json"
+    command = [sys.executable, "-m", "nbspam", "train", SMS, "-m", other, "-j", "1"]
+    subprocess.run(command, check=True, capture_output=True)
+    assert other.read_bytes() == saved.read_bytes()
+
+
+def test_the_same_message_as_text_bytes_or_parsed(trained):
+    mail = f"Subject: hello\nFrom: a@b.example\n\n{HAM}\n".encode()
+    assert trained.classify(mail) == trained.classify(parse(mail))
+    assert trained.classify(HAM) == trained.classify(HAM.encode())
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        PAIRS,
+        iter(PAIRS),
+        pd.DataFrame(PAIRS, columns=["label", "text"]),
+        pd.DataFrame(PAIRS, columns=["one", "two"]),
+    ],
+    ids=["pairs", "an iterator of them", "columns by name", "columns by content"],
+)
+def test_sources_in_memory(source):
+    made = nbspam.train(source)
+    assert made.metadata.learned.messages == (3, 6)
+    assert made.classify("free prize").probability > made.classify("lunch").probability
+
+
+def test_sources_without_labels(tmp_path):
+    for name, texts in (("junk", ["win a prize", "free prize"]), ("inbox", ["lunch", "meeting"])):
+        folder = tmp_path / name
+        folder.mkdir()
+        for i, text in enumerate(texts):
+            (folder / str(i)).write_text(f"Subject: {text}\n\n{text}\n")
+    made = nbspam.train(spam=[tmp_path / "junk"], ham=tmp_path / "inbox")
+    assert made.metadata.learned.messages == (2, 2)
+
+
+def test_learning_and_forgetting_in_memory(trained):
+    made = nbspam.train(SMS)
+    before = made.classify(SPAM)
+    assert made.learn([("ham", SPAM), ("ham", HAM)]) == (2, 0, 0, 0)
+    assert made.classify(SPAM).log_odds < before.log_odds
+    assert made.learn([("ham", SPAM)]).unchanged == 1
+    assert made.learn([("spam", SPAM)]).moved == 1
+    assert made.forget([SPAM, ("ham", HAM), "never learned"]) == (0, 0, 2, 1)
+    assert made.metadata.learned.messages == trained.metadata.learned.messages
+
+
+def test_learning_into_a_file(saved):
+    lines = saved.read_bytes().split(b'"tokens"')[1]
+    with nbspam.open(saved) as opened:
+        assert opened.learn([("ham", HAM)]).learned == 1
+        assert saved.read_bytes().split(b'"tokens"')[1] != lines
+        with nbspam.open(saved) as again:
+            assert again.classify(HAM) == opened.classify(HAM)
+        assert opened.forget([HAM]).forgotten == 1
+    assert saved.read_bytes().split(b'"tokens"')[1] == lines
+
+
+def test_cut_offs(saved):
+    with nbspam.open(saved, spam_cutoff=0.999999) as opened:
+        assert opened.classify(SPAM).verdict != "spam"
+    with pytest.raises(nbspam.OptionError, match="spam cut-off must be between 0 and 1"):
+        nbspam.open(saved, spam_cutoff=2)
+
+
+def test_errors_are_sentences_without_options_of_the_command_line(tmp_path):
+    table = tmp_path / "one.tsv"
+    table.write_text("yes\tone\nno\ttwo\nyes\tthree\n")
+    with pytest.raises(nbspam.TrainingError, match="is called spam; say which class is spam"):
+        nbspam.train(table)
+    with pytest.raises(nbspam.ModelError, match="there is no such model"):
+        nbspam.open(tmp_path / "none.json")
+    with pytest.raises(nbspam.SourceError, match="not a pair"):
+        nbspam.train(["spam"])
+    with pytest.raises(nbspam.NbspamError, match="alpha"):
+        nbspam.train(PAIRS, alpha=0)
+
+
+def test_a_filter_without_a_model_of_its_own(trained):
+    borrowed = nbspam.Filter(trained.classifier, trained.cut_offs)
+    assert borrowed.classify(SPAM) == trained.classify(SPAM)
+    with pytest.raises(nbspam.OptionError, match="train or open one"):
+        borrowed.save("anywhere.json")
+
+
+def test_the_examples_of_the_readme_run(tmp_path, monkeypatch):
+    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+    assert blocks
+    (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(block, names)
