@@ -12,15 +12,14 @@ from nbspam import workers
 from nbspam.errors import NbspamError, SourceError
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
+from nbspam.tokens.digest import digest_of
 from nbspam.tokens.tokenizer import message_tokens
-from nbspam.workers import token_sets
+from nbspam.workers import Processes, Serial, executor, tokenized
 
 
-@pytest.fixture
-def eager(monkeypatch):
-    """Hand messages to other processes from the third on, two at a time."""
-    monkeypatch.setattr(workers, "_ALONE", 2)
-    monkeypatch.setattr(workers, "_BATCH", 2)
+def eager(jobs):
+    """Return an executor that hands work to other processes from the second item on."""
+    return Serial() if jobs == 1 else Processes(jobs, alone=1)
 
 
 def some(tmp_path, n=23):
@@ -38,25 +37,37 @@ def some(tmp_path, n=23):
     return raws
 
 
-def taken(raws, jobs):
+def all_tokenized(raws, jobs):
     skips = Skips()
-    return list(token_sets(raws, skips, jobs, digests=True)), skips.named
+    return list(tokenized(raws, skips, eager(jobs), digests=True, batch=2)), skips.named
 
 
 @pytest.mark.parametrize("jobs", [2, 3])
-def test_the_number_of_processes_changes_nothing(tmp_path, eager, jobs):
+def test_the_number_of_processes_changes_nothing(tmp_path, jobs):
     raws = some(tmp_path)
-    alone, skipped = taken(raws, 1)
-    assert (alone, skipped) == taken(raws, jobs)
-    assert [m.raw for m in alone] == [r for r in raws if not r.source.startswith("gone")]
+    alone, skipped = all_tokenized(raws, 1)
+    assert (alone, skipped) == all_tokenized(raws, jobs)
+    read = [raw for raw in raws if not raw.source.startswith("gone")]
+    assert [(m.source, m.label) for m in alone] == [(raw.source, raw.label) for raw in read]
+    for message, raw in zip(alone, read, strict=True):
+        assert message.tokens == sorted(message_tokens(raw.message()))
+        assert message.digest == digest_of(message.tokens, raw.message().headers)
     assert [line.partition(":")[0] for line in skipped] == ["gone"] * 4
 
 
 def test_tokens_are_those_of_the_message_in_order():
     raw = RawMessage("x", None, b"Subject: hello\n\nwin a prize\n")
-    (found,) = token_sets([raw], Skips())
+    (found,) = tokenized([raw], Skips(), Serial())
     assert found.tokens == sorted(message_tokens(raw.message()))
     assert found.digest == ""
+
+
+def test_the_size_is_that_of_a_message_in_memory(tmp_path):
+    path = tmp_path / "a.eml"
+    path.write_bytes(b"Subject: hello\n\nwin\n")
+    for content, size in ((b"Subject: x\n\ny\n", 14), ("caf\xe9", 4), (path, 0), ("", 0)):
+        (found,) = tokenized([RawMessage("x", None, content)], Skips(), Serial())
+        assert found.size == size
 
 
 def test_few_messages_start_no_process(monkeypatch):
@@ -64,13 +75,15 @@ def test_few_messages_start_no_process(monkeypatch):
         raise AssertionError("a process was started")
 
     monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", refuse)
-    few = [RawMessage("x", None, "a text")] * workers._ALONE
-    assert len(list(token_sets(few, Skips(), jobs=2))) == len(few)
+    few = [RawMessage("x", None, "a text")] * (workers._ALONE * workers._BATCH)
+    assert len(few) == 200
+    assert len(list(tokenized(few, Skips(), executor(2)))) == len(few)
     with pytest.raises(AssertionError, match="started"):
-        list(token_sets([*few, few[0]], Skips(), jobs=2))
+        list(tokenized([*few, few[0]], Skips(), executor(2)))
 
 
-def test_messages_are_read_no_further_than_needed(eager):
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_messages_are_read_no_further_than_needed(jobs):
     read = []
 
     def source():
@@ -78,23 +91,26 @@ def test_messages_are_read_no_further_than_needed(eager):
             read.append(i)
             yield RawMessage(f"x:{i}", None, "a text")
 
-    found = token_sets(source(), Skips(), jobs=2)
+    found = tokenized(source(), Skips(), eager(jobs), batch=2)
     for _ in range(10):
         next(found)
     found.close()
     assert len(read) < 100
 
 
-def test_strict_stops_in_the_same_place(tmp_path, eager):
+def test_strict_stops_in_the_same_place(tmp_path):
     raws = some(tmp_path)
     for jobs in (1, 2):
+        found = []
         with pytest.raises(SourceError, match="gone:0"):
-            list(token_sets(raws, Skips(strict=True), jobs))
+            for message in tokenized(raws, Skips(strict=True), eager(jobs), batch=2):
+                found.append(message.source)  # noqa: PERF401 (the failure comes after)
+        assert found == [raw.source for raw in raws[:3]]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 40])
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_what_was_read_before_a_failure_comes_first(eager, n, jobs):
+def test_what_was_read_before_a_failure_comes_first(n, jobs):
     def source():
         for i in range(n):
             yield RawMessage(f"x:{i}", None, f"text {i}")
@@ -102,8 +118,8 @@ def test_what_was_read_before_a_failure_comes_first(eager, n, jobs):
 
     found = []
     with pytest.raises(SourceError, match="broken"):
-        for message in token_sets(source(), Skips(), jobs):
-            found.append(message.raw.source)  # noqa: PERF401 (the failure comes after)
+        for message in tokenized(source(), Skips(), eager(jobs), batch=2):
+            found.append(message.source)  # noqa: PERF401 (the failure comes after)
     assert found == [f"x:{i}" for i in range(n)]
 
 
@@ -118,10 +134,10 @@ class Killer(str):
         return super().__getitem__(key)
 
 
-def test_a_killed_process_is_told_of(eager):
+def test_a_killed_process_is_reported():
     raws = [RawMessage("x", None, Killer("a text"))] * 9
-    with pytest.raises(NbspamError, match="-j 1") as error:
-        list(token_sets(raws, Skips(), jobs=2))
+    with pytest.raises(NbspamError, match=r"killed.*; run it again with one process$") as error:
+        list(tokenized(raws, Skips(), eager(2), batch=2))
     assert "\n" not in str(error.value)
 
 
@@ -133,9 +149,9 @@ def test_processes_end_with_their_parent():
         "from nbspam import workers\n"
         "from nbspam.reading.raw_message import RawMessage\n"
         "from nbspam.reading.skips import Skips\n"
-        "workers._ALONE, workers._BATCH = 1, 1\n"
         "raws = (RawMessage('x', None, 'a text') for _ in range(100_000))\n"
-        "found = workers.token_sets(raws, Skips(), jobs=2)\n"
+        "where = workers.Processes(2, alone=1)\n"
+        "found = workers.tokenized(raws, Skips(), where, batch=1)\n"
         "next(found), next(found)\n"
         "import multiprocessing\n"
         "print(*(child.pid for child in multiprocessing.active_children()), flush=True)\n"
@@ -166,7 +182,80 @@ def test_batches_keep_all_and_their_bounds(contents):
         RawMessage(str(i), None, bytes(c) if isinstance(c, int) else c)
         for i, c in enumerate(contents)
     ]
-    batches = list(workers._batches(iter(raws)))
+    batches = list(workers._batches(iter(raws), workers._BATCH))
     assert [raw for batch in batches for raw in batch] == raws
     for batch in batches:
         assert sum(len(raw.content) for raw in batch[:-1]) <= workers._BATCH_BYTES
+
+
+# Executors
+
+
+def tripled(number):
+    return 3 * number
+
+
+def unless_seven(number):
+    if number == 7:
+        raise ValueError("seven")
+    return number
+
+
+EXECUTORS = [Serial(), Processes(1, alone=0), Processes(2, alone=0), Processes(3, alone=5)]
+each_executor = pytest.mark.parametrize("where", EXECUTORS, ids=["serial", "one", "two", "three"])
+
+
+@each_executor
+@pytest.mark.parametrize("n", [0, 1, 4, 5, 6, 100])
+def test_values_come_in_the_order_of_the_items(where, n):
+    assert list(where.map(tripled, range(n))) == [3 * i for i in range(n)]
+
+
+@each_executor
+def test_what_precedes_a_failure_of_the_function_comes_first(where):
+    found = []
+    with pytest.raises(ValueError, match="seven"):
+        for value in where.map(unless_seven, range(100)):
+            found.append(value)  # noqa: PERF402 (the failure comes after)
+    assert found == list(range(7))
+
+
+@each_executor
+@pytest.mark.parametrize("n", [0, 1, 5, 6, 50])
+def test_what_precedes_a_failure_of_the_items_comes_first(where, n):
+    def items():
+        yield from range(n)
+        raise OSError("unplugged")
+
+    found = []
+    with pytest.raises(OSError, match="unplugged"):
+        for value in where.map(tripled, items()):
+            found.append(value)  # noqa: PERF402 (the failure comes after)
+    assert found == [3 * i for i in range(n)]
+
+
+@each_executor
+def test_items_are_taken_no_further_than_needed(where):
+    read = []
+    values = where.map(tripled, (read.append(i) or i for i in range(1_000)))
+    assert [next(values) for _ in range(6)] == [0, 3, 6, 9, 12, 15]
+    assert len(read) < 100
+    if not isinstance(where, Serial):
+        values.close()
+
+
+def test_one_job_needs_no_process():
+    assert isinstance(executor(1), Serial)
+    assert isinstance(executor(2), Processes)
+
+
+@each_executor
+def test_a_message_that_cannot_be_read_is_skipped_where_it_stands(where, tmp_path):
+    raws = [RawMessage("a", None, "x"), RawMessage("gone", None, tmp_path / "gone")]
+    raws += [RawMessage("b", None, "y")]
+    skips = Skips()
+    messages = tokenized(raws * 4, skips, where, batch=1)
+    found = [(message.source, skips.count) for message in messages]
+    assert [source for source, _ in found] == ["a", "b"] * 4
+    assert [count for _, count in found] == [0, 1, 1, 2, 2, 3, 3, 4]
+    assert all(line.startswith("gone: ") and "No such file" in line for line in skips.named)

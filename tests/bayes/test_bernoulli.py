@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nbspam.bayes.bernoulli import joints, log_absent_sum, log_priors, sigmoid, softmax, weight
+from nbspam.bayes.bernoulli import joints, log_absent_sum, weight
+from nbspam.bayes.posterior import log_priors, sigmoid, softmax
 
 
 def close(expected):

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nbspam.bayes.bernoulli import class_alphas, pair_weight
 from nbspam.bayes.evidence import (
     FEATURES,
     HEADER_BOUND,
@@ -15,10 +16,8 @@ from nbspam.bayes.evidence import (
     STRONG_SHRINK,
     STRONGEST,
     SUM_SCALE,
-    class_alphas,
     evidence,
     log_odds,
-    pair_weight,
     shares,
     strongest,
 )
@@ -75,12 +74,14 @@ def test_strong_begins_at_its_bound():
 def test_a_message_without_known_words():
     found = evidence([], [])
     assert found.features == (0, 0, 0, -LENGTH_CENTRE)
-    assert found.trace == 0
+    assert found.header_nats == 0
 
 
 def test_trace_of_a_few_weights():
     found = evidence([], [3.0, -1.0])
-    assert found.trace == close(HEADER_BOUND * math.tanh(2 / (HEADER_STRONGEST * HEADER_SCALE)))
+    assert found.header_nats == close(
+        HEADER_BOUND * math.tanh(2 / (HEADER_STRONGEST * HEADER_SCALE))
+    )
 
 
 def test_the_strongest_alone_are_in_the_trace():
@@ -89,13 +90,13 @@ def test_the_strongest_alone_are_in_the_trace():
 
 def test_trace_weights_are_no_part_of_the_views():
     assert evidence([1.0], [9.0] * 50).features == evidence([1.0], []).features
-    assert evidence([9.0] * 50, [1.0]).trace == evidence([], [1.0]).trace
+    assert evidence([9.0] * 50, [1.0]).header_nats == evidence([], [1.0]).header_nats
 
 
 def test_log_odds_are_the_blend_and_the_trace():
     found = evidence([3.0, 1.0], [2.0])
     b = (0.1, 0.2, 0.3, 0.4, 0.5)
-    expected = 0.1 + found.trace
+    expected = 0.1 + found.header_nats
     expected += sum(c * feature for c, feature in zip(b[1:], found.features, strict=True))
     assert close(expected) == log_odds(found, b)
 
@@ -105,12 +106,12 @@ def test_log_odds_are_the_blend_and_the_trace():
 
 @given(st.lists(st.floats(-1e6, 1e6), max_size=40))
 def test_the_trace_is_bounded(weights):
-    assert abs(evidence([], weights).trace) <= HEADER_BOUND
+    assert abs(evidence([], weights).header_nats) <= HEADER_BOUND
 
 
 @given(st.lists(st.floats(1, 20), min_size=HEADER_STRONGEST, max_size=40))
 def test_more_trace_weights_never_turn_its_sign(weights):
-    assert 0 < evidence([], weights).trace <= HEADER_BOUND
+    assert 0 < evidence([], weights).header_nats <= HEADER_BOUND
 
 
 @given(WEIGHTS, WEIGHTS, st.randoms())

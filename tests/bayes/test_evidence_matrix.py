@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_messages import ALPHAS, Messages, messages
 
-from nbspam.bayes.evidence import class_alphas, evidence, pair_weight
-from nbspam.bayes.evidence_matrix import evidence_of_rows, one_against_rest
+from nbspam.bayes.bernoulli import class_alphas, pair_weight
+from nbspam.bayes.bernoulli_arrays import one_against_rest
+from nbspam.bayes.evidence import evidence
+from nbspam.bayes.evidence_matrix import evidence_of_rows
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 WEIGHT = st.sampled_from([-4.0, -2.5, -1.0, 1.0, 2.5, 4.0]) | st.floats(-9, 9)
@@ -21,12 +23,12 @@ def assert_as_each_alone(table):
     entries = [entry for row in table for entry in row]
     weights = np.array([w for w, _ in entries], dtype=float)
     is_header = np.array([t for _, t in entries], dtype=bool)
-    features, trace = evidence_of_rows(rows, weights, is_header, len(table))
-    for row, feature, nats in zip(table, features, trace, strict=True):
+    features, header = evidence_of_rows(rows, weights, is_header, len(table))
+    for row, feature, nats in zip(table, features, header, strict=True):
         known = [(w, t) for w, t in row if not math.isnan(w)]
         expected = evidence([w for w, t in known if not t], [w for w, t in known if t])
         np.testing.assert_allclose(feature, expected.features, **CLOSE)
-        np.testing.assert_allclose(nats, expected.trace, **CLOSE)
+        np.testing.assert_allclose(nats, expected.header_nats, **CLOSE)
 
 
 @settings(deadline=None, max_examples=150)
@@ -51,9 +53,9 @@ def test_evidence_of_many_long_rows_is_that_of_each_alone():
 
 def test_rows_without_entries_have_the_evidence_of_nothing():
     nothing = np.array([], dtype=int), np.array([]), np.array([], dtype=bool)
-    features, trace = evidence_of_rows(*nothing, 3)
+    features, header = evidence_of_rows(*nothing, 3)
     np.testing.assert_allclose(features, [evidence([], []).features] * 3)
-    assert trace.tolist() == [0, 0, 0]
+    assert header.tolist() == [0, 0, 0]
 
 
 # Weights

@@ -2,9 +2,9 @@ import numpy as np
 from hypothesis import given, settings
 from random_messages import ALPHAS, PRIORS, Messages, bias, messages
 
-from nbspam.bayes import matrix
-from nbspam.bayes.bernoulli import log_priors
+from nbspam.bayes import bernoulli_arrays
 from nbspam.bayes.leave_one_out import left_out_joints
+from nbspam.bayes.posterior import log_priors
 
 
 def retrained_joints(found: Messages, i: int, alpha: float, prior: float | None):
@@ -15,7 +15,7 @@ def retrained_joints(found: Messages, i: int, alpha: float, prior: float | None)
     rest = Messages(dense[:, known], found.labels[others], found.n_classes)
     shares = found.per_class if prior is not None else rest.per_class
     log_prior = np.array(log_priors(shares.tolist(), prior, found.n_classes - 1))
-    weights = matrix.weights(rest.counts, rest.per_class, alpha)
+    weights = bernoulli_arrays.weights(rest.counts, rest.per_class, alpha)
     return weights @ found.dense[i][known] + bias(rest.counts, rest.per_class, alpha, log_prior)
 
 

@@ -3,8 +3,9 @@ from hypothesis import given, settings
 from random_messages import ALPHAS, PRIORS, Messages, bias, messages
 from sklearn.naive_bayes import BernoulliNB
 
-from nbspam.bayes import matrix
-from nbspam.bayes.bernoulli import joints, log_absent_sum, log_priors, sigmoid, softmax, weight
+from nbspam.bayes import bernoulli_arrays, matrix
+from nbspam.bayes.bernoulli import joints, log_absent_sum, weight
+from nbspam.bayes.posterior import log_priors, sigmoid, softmax
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 
@@ -13,7 +14,7 @@ def parts(found: Messages, alpha: float, prior: float | None = None):
     """Return weights, bias and class priors, the last class being the positive one."""
     per_class = found.per_class
     log_prior = np.array(log_priors(per_class.tolist(), prior, found.n_classes - 1))
-    weights = matrix.weights(found.counts, per_class, alpha)
+    weights = bernoulli_arrays.weights(found.counts, per_class, alpha)
     return weights, bias(found.counts, per_class, alpha, log_prior), np.exp(log_prior)
 
 

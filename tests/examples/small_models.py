@@ -1,4 +1,4 @@
-"""Models learned from token sets, for the tests of this folder."""
+"""Models learned from token sets, for the tests of several folders."""
 
 import json
 import random
@@ -12,9 +12,22 @@ from scipy.sparse import csr_array
 
 from nbspam.learning.batch import Fit, fit, token_counts
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.settings import Settings
+from nbspam.learning.settings import TrainingSettings
 from nbspam.scoring.classifier import Classifier
+from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import write_model
+from nbspam.tokens.tokenized import TokenizedMessage
+
+
+def with_settings(metadata: Metadata, **changes) -> Metadata:
+    """Return metadata with some of its settings changed."""
+    return metadata._replace(settings=metadata.settings._replace(**changes))
+
+
+def with_learned(metadata: Metadata, **changes) -> Metadata:
+    """Return metadata with some of what it learned changed."""
+    return metadata._replace(learned=metadata.learned._replace(**changes))
+
 
 MESSAGES = [
     ("ham", {"meeting", "tomorrow", "free"}),
@@ -39,22 +52,22 @@ class Learned:
     def classifier(self) -> Classifier:
         known = self.counts
         return Classifier(
-            self.fit.head,
+            self.fit.metadata,
             lambda tokens: {token: known[token] for token in tokens if token in known},
         )
 
     def save(self, path: Path) -> Path:
-        write_model(path, self.fit.head, token_counts(self.corpus.vocabulary, self.fit.counts))
+        write_model(path, self.fit.metadata, token_counts(self.corpus.vocabulary, self.fit.counts))
         return path
 
 
 def learn(messages=MESSAGES, **chosen) -> Learned:
-    """Learn by plain Bernoulli scoring, unless another is chosen."""
+    """Learn with the sum rule, unless another is chosen."""
     corpus = Corpus()
     for label, tokens in messages:
-        corpus.add(label, tokens)
-    chosen.setdefault("scoring", "bernoulli")
-    found = fit(corpus.presence(), corpus.labels, Settings(**chosen), corpus.is_header())
+        corpus.add(TokenizedMessage("", label, list(tokens)))
+    chosen.setdefault("scoring", "sum")
+    found = fit(corpus.presence(), corpus.labels, TrainingSettings(**chosen), corpus.is_header())
     return Learned(corpus, found)
 
 
@@ -108,7 +121,7 @@ def assert_one_sentence(error, path: Path, *parts: str) -> None:
         assert part in text
 
 
-SCORINGS = ("bernoulli", "evidence")
+SCORINGS = ("sum", "evidence")
 ALPHAS = st.floats(1e-3, 3)
 PRIORS = st.none() | st.floats(0.01, 0.99)
 

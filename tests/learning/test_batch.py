@@ -11,13 +11,15 @@ from small_models import (
     learn,
     many_messages,
     rows_of,
+    with_learned,
 )
 
 from nbspam.errors import TrainingError
-from nbspam.learning.batch import fit, left_out_scores, matrix_scores
+from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.settings import CLASSES_LIMIT, Settings, class_names
+from nbspam.learning.settings import CLASSES_LIMIT, TrainingSettings, class_names
 from nbspam.store.check import histograms_of
+from nbspam.tokens.tokenized import TokenizedMessage
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 
@@ -27,8 +29,9 @@ def dense(learned):
 
 
 def reference(learned, class_prior=None):
-    """Return scikit-learn's model of the same matrix; its classes are numbered as the head's."""
-    model = BernoulliNB(alpha=learned.fit.head.alpha, binarize=None, class_prior=class_prior)
+    """Return scikit-learn's model of the same matrix; its classes are numbered as the model's."""
+    alpha = learned.fit.metadata.settings.alpha
+    model = BernoulliNB(alpha=alpha, binarize=None, class_prior=class_prior)
     return model.fit(dense(learned), learned.fit.labels)
 
 
@@ -53,7 +56,7 @@ def some_token(messages):
 @given(labelled_tokens(), ALPHAS)
 def test_scores_are_scikit_learns(messages, alpha):
     learned = learn(some_token(messages), alpha=alpha)
-    scores = list(matrix_scores(learned.corpus.presence(), learned.fit))
+    scores = list(learned.fit.scores(learned.corpus.presence()))
     expected = reference(learned).predict_proba(dense(learned))
     np.testing.assert_allclose(probabilities(scores), expected, **CLOSE)
 
@@ -62,7 +65,7 @@ def test_scores_are_scikit_learns(messages, alpha):
 @given(labelled_tokens(classes=("ham", "spam")), ALPHAS, PRIORS)
 def test_log_odds_are_scikit_learns(messages, alpha, prior):
     learned = learn(some_token(messages), alpha=alpha, prior=prior)
-    scores = list(matrix_scores(learned.corpus.presence(), learned.fit))
+    scores = list(learned.fit.scores(learned.corpus.presence()))
     model = reference(learned, None if prior is None else [1 - prior, prior])
     joint = model.predict_joint_log_proba(dense(learned))
     expected = joint[:, 1] - joint[:, 0]
@@ -74,19 +77,21 @@ def test_log_odds_are_scikit_learns(messages, alpha, prior):
 def retrained_scores(messages, which, learned):
     """Return the scores of some messages, each by a model of all the others.
 
-    The blend of the features is that of the model of all: it is fitted to these very scores.
+    The calibration is that of the model of all: it is fitted to these very scores.
     """
     scores = []
-    head = learned.fit.head
+    metadata = learned.fit.metadata
     for i in which:
         without = learn(
             messages[:i] + messages[i + 1 :],
-            alpha=head.alpha,
-            prior=head.prior,
-            scoring=head.scoring,
+            alpha=metadata.settings.alpha,
+            prior=metadata.settings.prior,
+            scoring=metadata.settings.scoring,
         )
-        part = without.fit._replace(head=without.fit.head._replace(calibrations=head.calibrations))
-        scores += list(matrix_scores(rows_of(without, [messages[i][1]]), part))
+        calibrations = metadata.learned.calibrations
+        calibrated = with_learned(without.fit.metadata, calibrations=calibrations)
+        part = without.fit._replace(metadata=calibrated)
+        scores += list(part.scores(rows_of(without, [messages[i][1]])))
     return scores
 
 
@@ -95,7 +100,7 @@ def retrained_scores(messages, which, learned):
 def test_left_out_scores_are_those_of_real_retraining(messages, alpha, prior):
     learned = learn(messages, alpha=alpha, prior=prior)
     expected = retrained_scores(messages, range(len(messages)), learned)
-    assert_scores_agree(expected, list(left_out_scores(learned.corpus.presence(), learned.fit)))
+    assert_scores_agree(expected, list(learned.fit.left_out_scores(learned.corpus.presence())))
 
 
 @settings(deadline=None, max_examples=40)
@@ -103,7 +108,7 @@ def test_left_out_scores_are_those_of_real_retraining(messages, alpha, prior):
 def test_left_out_scores_of_three_classes_are_those_of_real_retraining(messages, alpha):
     learned = learn(messages, alpha=alpha)
     expected = retrained_scores(messages, range(len(messages)), learned)
-    assert_scores_agree(expected, list(left_out_scores(learned.corpus.presence(), learned.fit)))
+    assert_scores_agree(expected, list(learned.fit.left_out_scores(learned.corpus.presence())))
 
 
 @settings(deadline=None, max_examples=60)
@@ -111,16 +116,14 @@ def test_left_out_scores_of_three_classes_are_those_of_real_retraining(messages,
 def test_left_out_evidence_is_that_of_real_retraining(messages, alpha):
     learned = learn(messages, alpha=alpha, scoring="evidence")
     expected = retrained_scores(messages, range(len(messages)), learned)
-    assert_scores_agree(expected, list(left_out_scores(learned.corpus.presence(), learned.fit)))
+    assert_scores_agree(expected, list(learned.fit.left_out_scores(learned.corpus.presence())))
 
 
-@pytest.mark.parametrize(
-    ("scoring", "prior"), [("bernoulli", None), ("bernoulli", 0.3), ("evidence", None)]
-)
+@pytest.mark.parametrize(("scoring", "prior"), [("sum", None), ("sum", 0.3), ("evidence", None)])
 def test_left_out_scores_are_those_of_real_retraining_on_many_tokens(scoring, prior):
     messages = many_messages(500, seed=3)
     learned = learn(messages, prior=prior, scoring=scoring)
-    actual = list(left_out_scores(learned.corpus.presence(), learned.fit))
+    actual = list(learned.fit.left_out_scores(learned.corpus.presence()))
     some = range(0, len(messages), 3)
     assert_scores_agree(retrained_scores(messages, some, learned), [actual[i] for i in some])
 
@@ -128,7 +131,7 @@ def test_left_out_scores_are_those_of_real_retraining_on_many_tokens(scoring, pr
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_the_only_message_of_a_class_left_out_has_a_score(scoring):
     learned = learn([("ham", {"a"}), ("ham", {"b"}), ("spam", {"c"})], scoring=scoring)
-    scores = list(left_out_scores(learned.corpus.presence(), learned.fit))
+    scores = list(learned.fit.left_out_scores(learned.corpus.presence()))
     assert len(scores) == 3
     assert all(0 <= score.probability <= 1 for score in scores)
 
@@ -138,16 +141,16 @@ def test_a_column_that_training_never_filled_says_nothing(scoring):
     learned = learn(scoring=scoring)
     wider = Corpus()
     for label, tokens in [*MESSAGES, ("ham", {"late"})]:
-        wider.add(label, tokens)
+        wider.add(TokenizedMessage("", label, list(tokens)))
     presence = wider.presence()[:5]
-    found = fit(presence, wider.labels[:5], Settings(scoring=scoring), wider.is_header())
-    alone = list(matrix_scores(learned.corpus.presence(), learned.fit))
-    assert_scores_agree(alone, list(matrix_scores(presence, found)))
+    found = fit(presence, wider.labels[:5], TrainingSettings(scoring=scoring), wider.is_header())
+    alone = list(learned.fit.scores(learned.corpus.presence()))
+    assert_scores_agree(alone, list(found.scores(presence)))
     assert_scores_agree(
-        list(matrix_scores(rows_of(learned, [{"prize"}]), learned.fit)),
-        list(matrix_scores(rows_of(Columns(wider), [{"prize", "late"}]), found)),
+        list(learned.fit.scores(rows_of(learned, [{"prize"}]))),
+        list(found.scores(rows_of(Columns(wider), [{"prize", "late"}]))),
     )
-    assert learned.fit.head.n_tokens == found.head.n_tokens
+    assert learned.fit.metadata.n_tokens == found.metadata.n_tokens
 
 
 class Columns:
@@ -159,24 +162,24 @@ class Columns:
 
 @settings(deadline=None, max_examples=30)
 @given(labelled_tokens())
-def test_counts_of_counts_are_those_of_the_tokens(messages):
+def test_count_histograms_are_those_of_the_tokens(messages):
     learned = learn(messages)
-    head = learned.fit.head
-    expected = histograms_of(learned.counts.values(), len(head.classes))
-    assert list(map(dict, expected)) == list(map(dict, head.count_histograms))
-    assert len(learned.counts) == head.n_tokens
+    metadata = learned.fit.metadata
+    expected = histograms_of(learned.counts.values(), len(metadata.settings.classes))
+    assert list(map(dict, expected)) == list(map(dict, metadata.learned.count_histograms))
+    assert len(learned.counts) == metadata.n_tokens
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_one_message_of_each_class_is_enough(scoring):
     learned = learn([("ham", {"a"}), ("spam", {"b"})], scoring=scoring)
-    ham, spam = list(matrix_scores(learned.corpus.presence(), learned.fit))
+    ham, spam = list(learned.fit.scores(learned.corpus.presence()))
     assert ham.probability < 0.5 < spam.probability
 
 
 def test_messages_without_any_token_can_be_learned():
     learned = learn([("ham", set()), ("ham", set()), ("spam", set())])
-    scores = list(matrix_scores(learned.corpus.presence(), learned.fit))
+    scores = list(learned.fit.scores(learned.corpus.presence()))
     assert [pytest.approx(1 / 3)] * 3 == [score.probability for score in scores]
 
 
@@ -200,7 +203,7 @@ def test_three_classes_need_no_positive_one():
     [
         ([], None, "no message"),
         (["spam"], None, "only the class 'spam'"),
-        (["a", "b"], None, "--spam-label"),
+        (["a", "b"], None, "say which class is spam"),
         (["ham", "spam"], "junk", "no message is labelled 'junk'"),
     ],
 )
@@ -211,5 +214,5 @@ def test_labels_that_make_no_model_are_refused(labels, positive, part):
 
 def test_texts_taken_for_labels_are_refused_at_once():
     labels = [f"text {i}" for i in range(CLASSES_LIMIT + 1)]
-    with pytest.raises(TrainingError, match=r"101 different labels.*--label-column"):
+    with pytest.raises(TrainingError, match=r"101 different labels.*; name the label column$"):
         class_names(labels, None)

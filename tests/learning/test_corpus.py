@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbspam.learning.corpus import Corpus
+from nbspam.tokens.tokenized import TokenizedMessage
 
 CLASSES = ("ham", "promo", "spam")
 DIGESTS = st.binary(min_size=16, max_size=16).map(bytes.hex)
@@ -19,7 +20,7 @@ MESSAGES = st.lists(
 def corpus_of(messages):
     corpus = Corpus()
     for label, tokens, digest in messages:
-        corpus.add(label, tokens, digest)
+        corpus.add(TokenizedMessage("", label, list(tokens), digest))
     return corpus
 
 
@@ -39,35 +40,38 @@ def test_without_digests_there_is_no_ledger():
 
 @settings(deadline=None)
 @given(MESSAGES)
-def test_rows_are_the_messages_that_were_added(messages):
+def test_the_messages_are_those_that_were_added(messages):
     def key(label, tokens, digest):
         return label, frozenset(tokens), digest
 
-    found = list(corpus_of(messages).rows())
-    assert Counter(key(*m) for m in messages) == Counter(key(*m) for m in found)
-    assert all(len(set(tokens)) == len(tokens) for _, tokens, _ in found)
+    found = list(corpus_of(messages).messages())
+    again = Counter(key(m.label, m.tokens, m.digest) for m in found)
+    assert Counter(key(*m) for m in messages) == again
+    assert all(len(set(m.tokens)) == len(m.tokens) for m in found)
 
 
 @settings(deadline=None)
 @given(MESSAGES)
-def test_rows_come_in_the_order_of_digests_and_labels(messages):
-    found = [(digest, label) for label, _, digest in corpus_of(messages).rows()]
+def test_messages_come_in_the_order_of_digests_and_labels(messages):
+    found = [(m.digest, m.label) for m in corpus_of(messages).messages()]
     assert sorted(found) == found
 
 
-def test_rows_without_digests_come_class_by_class():
+def test_messages_without_digests_come_class_by_class():
     messages = [("spam", {"a"}, ""), ("ham", {"b"}, ""), ("ham", set(), "")]
-    assert list(corpus_of(messages).rows()) == [
+    found = corpus_of(messages).messages()
+    assert [(m.label, m.tokens, m.digest) for m in found] == [
         ("ham", ["b"], ""),
         ("ham", [], ""),
         ("spam", ["a"], ""),
     ]
 
 
-def test_rows_hold_their_tokens_as_numbers():
+def test_messages_are_held_as_numbers():
     corpus = corpus_of([("ham", {f"token{i}" for i in range(100)}, FEW[0])] * 1_000)
     assert len(corpus.vocabulary) == 100
-    (first, *_), (_, *rest) = (next(corpus.rows()), corpus.rows())
-    assert first == "ham"
+    first, (_, *rest) = (next(corpus.messages()), corpus.messages())
+    assert first.label == "ham"
     assert len(rest) == 999
-    assert all(a is b for a, b in zip(rest[0][1], rest[1][1], strict=True))  # the same strings
+    # The strings are the same objects.
+    assert all(a is b for a, b in zip(rest[0].tokens, rest[1].tokens, strict=True))

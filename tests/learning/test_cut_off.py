@@ -5,18 +5,27 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_models import SCORINGS, labelled_tokens, learn, many_messages, rows_of
+from small_models import (
+    SCORINGS,
+    labelled_tokens,
+    learn,
+    many_messages,
+    rows_of,
+    with_learned,
+    with_settings,
+)
 
-from nbspam.bayes.bernoulli import sigmoid
+from nbspam.bayes.posterior import logit, sigmoid
 from nbspam.errors import TrainingError
-from nbspam.learning.batch import left_out_scores, matrix_scores, with_cut_off
+from nbspam.learning.batch import with_cut_off
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, labelled
 from nbspam.reading.tables import TableOptions
-from nbspam.scoring.classifier import Score, logit
+from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
-from nbspam.scoring.verdict import CutOffs, verdict
-from nbspam.workers import token_sets
+from nbspam.scoring.score import Score
+from nbspam.scoring.verdict import CutOffs, verdict_of
+from nbspam.workers import Serial, tokenized
 
 SAMPLE = Path(__file__).parents[2] / "sample_data" / "sms.tsv"
 LIMITS = st.floats(0, 0.99)
@@ -30,7 +39,7 @@ def cut_off_of(ham, spam, limit):
     """Return the cut-off for ham and spam of these log-odds."""
     messages = [("ham", {"a"})] * len(ham) + [("spam", {"b"})] * len(spam)
     scores = [Score(z, sigmoid(z), (sigmoid(-z), sigmoid(z))) for z in (*ham, *spam)]
-    return with_cut_off(learn(messages).fit, scores, limit).head.spam_cutoff
+    return with_cut_off(learn(messages).fit, scores, limit).metadata.settings.spam_cutoff
 
 
 # with_cut_off
@@ -61,10 +70,11 @@ def test_no_more_ham_than_the_limit_is_blocked_left_out(scoring, limit):
     ]
     learned = learn(messages, scoring=scoring)
     presence = learned.corpus.presence()
-    scores = list(left_out_scores(presence, learned.fit))
-    head = with_cut_off(learned.fit, scores, limit).head
+    scores = list(learned.fit.left_out_scores(presence))
+    metadata = with_cut_off(learned.fit, scores, limit).metadata
     called = [
-        verdict(head, score, CutOffs.of_options(default=head.spam_cutoff)) for score in scores
+        verdict_of(metadata, score, CutOffs.of_options(default=metadata.settings.spam_cutoff))
+        for score in scores
     ]
     blocked = [
         v == "spam" for v, (label, _) in zip(called, messages, strict=True) if label == "ham"
@@ -84,15 +94,15 @@ def test_with_no_ham_to_lose_the_cut_off_is_the_highest_ham():
 
 def test_the_rest_of_the_model_stays_as_it_is():
     learned = learn()
-    scores = list(left_out_scores(learned.corpus.presence(), learned.fit))
+    scores = list(learned.fit.left_out_scores(learned.corpus.presence()))
     found = with_cut_off(learned.fit, scores, 0.0)
-    assert learned.fit.head == found.head._replace(spam_cutoff=0.5)
+    assert learned.fit.metadata == with_settings(found.metadata, spam_cutoff=0.5)
 
 
 def test_more_than_two_classes_have_no_cut_off():
     learned = learn([(name, {name}) for name in ("ham", "promo", "spam")])
-    scores = list(matrix_scores(learned.corpus.presence(), learned.fit))
-    with pytest.raises(TrainingError, match="--max-ham-blocked") as error:
+    scores = list(learned.fit.scores(learned.corpus.presence()))
+    with pytest.raises(TrainingError, match="limit on blocked ham needs two classes") as error:
         with_cut_off(learned.fit, scores, 0.1)
     assert "\n" not in str(error.value)
 
@@ -123,7 +133,7 @@ def three(seed=0):
 @given(labelled_tokens(classes=("ham", "promo", "spam")))
 def test_probabilities_of_three_classes_add_up_to_one(messages):
     learned = learn(messages, scoring="evidence")
-    for score in list(matrix_scores(learned.corpus.presence(), learned.fit)):
+    for score in list(learned.fit.scores(learned.corpus.presence())):
         assert close(1) == sum(score.probabilities)
         assert all(0 <= p <= 1 for p in score.probabilities)
 
@@ -131,9 +141,9 @@ def test_probabilities_of_three_classes_add_up_to_one(messages):
 def test_three_classes_are_told_apart_left_out():
     messages = three()
     learned = learn(messages, scoring="evidence")
-    scores = list(left_out_scores(learned.corpus.presence(), learned.fit))
+    scores = list(learned.fit.left_out_scores(learned.corpus.presence()))
     right = [
-        verdict(learned.fit.head, score, CutOffs()) == label
+        verdict_of(learned.fit.metadata, score, CutOffs()) == label
         for score, (label, _) in zip(scores, messages, strict=True)
     ]
     assert sum(right) > 0.8 * len(right)
@@ -144,7 +154,7 @@ def test_what_explains_three_classes_adds_up_to_the_log_odds(prior):
     learned = learn(three(), scoring="evidence", prior=prior)
     for _, tokens in three(1):
         found = explain(learned.classifier, tokens)
-        k = learned.fit.head.classes.index(found.of)
+        k = learned.fit.metadata.settings.classes.index(found.of)
         p = found.score.probabilities[k]
         assert found.total == pytest.approx(math.log(p) - math.log1p(-p), rel=1e-6, abs=1e-6)
         if found.of == "spam":
@@ -153,10 +163,10 @@ def test_what_explains_three_classes_adds_up_to_the_log_odds(prior):
 
 def test_what_explains_the_surest_of_three_classes_is_finite():
     learned = learn(three(), scoring="evidence")
-    head = learned.fit.head
-    sure = [c._replace(coefficients=(0, 40, 0, 0, 0)) for c in head.calibrations]
-    classifier = learned.classifier
-    classifier.head = head._replace(calibrations=tuple(sure))
+    metadata = learned.fit.metadata
+    sure = [c._replace(coefficients=(0, 40, 0, 0, 0)) for c in metadata.learned.calibrations]
+    metadata = with_learned(metadata, calibrations=tuple(sure))
+    classifier = Classifier(metadata, learned.classifier.counts)
     found = explain(classifier, {"spam0", "spam1"})
     assert math.isfinite(found.total)
     assert found.total == pytest.approx(found.score.log_odds)
@@ -170,7 +180,7 @@ def log_odds(learned, tokens):
 
 
 @pytest.mark.parametrize("prior", [0.001, 0.2, 0.5, 0.99])
-def test_under_plain_bernoulli_a_prior_moves_the_log_odds_by_what_it_differs(prior):
+def test_under_the_sum_rule_a_prior_moves_the_log_odds_by_what_it_differs(prior):
     messages = many_messages(100)[:30] + [("ham", {"x"})] * 10
     spam = sum(label == "spam" for label, _ in messages)
     plain, fixed = learn(messages), learn(messages, prior=prior)
@@ -184,7 +194,7 @@ def test_under_evidence_a_prior_moves_the_log_odds_by_what_it_differs(prior):
     messages = many_messages(100)[:30] + [("ham", {"x"})] * 10
     spam = sum(label == "spam" for label, _ in messages)
     plain, fixed = (learn(messages, scoring="evidence", prior=p) for p in (None, prior))
-    assert plain.fit.head.calibrations == fixed.fit.head.calibrations
+    assert plain.fit.metadata.learned.calibrations == fixed.fit.metadata.learned.calibrations
     expected = logit(prior) - math.log((spam + 0.5) / (len(messages) - spam + 0.5))
     for _, tokens in messages:
         assert log_odds(fixed, tokens) - log_odds(plain, tokens) == close(expected)
@@ -205,8 +215,8 @@ def sample_sms():
     reading = ReadingOptions(TableOptions(None, None, None), False)
     skips = Skips(False)
     return [
-        (raw.label, tokens)
-        for raw, tokens, _ in token_sets(labelled(str(SAMPLE), reading, skips), skips)
+        (message.label, message.tokens)
+        for message in tokenized(labelled(str(SAMPLE), reading, skips), skips, Serial())
     ]
 
 
@@ -222,11 +232,11 @@ def test_a_filter_of_a_few_messages_is_of_use(sample_sms, each, right):
             seen[label] += mine
             (first if mine else rest).append((label, tokens))
         learned = learn(first, scoring="evidence")
-        scores = list(matrix_scores(rows_of(learned, [tokens for _, tokens in rest]), learned.fit))
+        scores = list(learned.fit.scores(rows_of(learned, [tokens for _, tokens in rest])))
         of_class = []
         for name in ("ham", "spam"):
             hits = [
-                verdict(learned.fit.head, score, CutOffs()) == name
+                verdict_of(learned.fit.metadata, score, CutOffs()) == name
                 for score, (label, _) in zip(scores, rest, strict=True)
                 if label == name
             ]

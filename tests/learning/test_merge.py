@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_models import ALPHAS, SCORINGS, assert_one_sentence, learn
+from small_models import ALPHAS, SCORINGS, assert_one_sentence, learn, with_settings
 from whole_models import THREE, TWO, assert_same_counts, numbered, taught
 
 from nbspam.bayes.calibration import untrained
@@ -69,7 +69,9 @@ def test_order_and_grouping_do_not_matter(drawn, order, overlap):
     right = together(parts[0], together(*parts[1:], overlap=True).model, overlap=True).model
     for other in (shuffled, left, right):
         assert_same_counts(flat, other)
-    for a, b in zip(flat.head.calibrations, shuffled.head.calibrations, strict=True):
+    for a, b in zip(
+        flat.metadata.learned.calibrations, shuffled.metadata.learned.calibrations, strict=True
+    ):
         np.testing.assert_allclose(a.coefficients, b.coefficients)
         np.testing.assert_allclose(a.precision, b.precision)
 
@@ -87,12 +89,12 @@ def test_classes_are_told_by_their_names():
     order = ("spam", "ham", "promo")
     second = taught([("ham", {"a"}, 4), ("spam", {"c"}, 5), ("spam", {"d"}, 6)], order)
     found = together(first, second).model
-    assert found.head.classes == THREE
-    assert found.head.messages == (2, 1, 3)
+    assert found.metadata.settings.classes == THREE
+    assert found.metadata.learned.messages == (2, 1, 3)
     assert found.counts == {"a": (2, 0, 0), "b": (0, 1, 0), "c": (0, 0, 2), "d": (0, 0, 1)}
     assert found.learned[f"{5:032x}"] == (0, 0, 1)
     back = together(second, first).model
-    assert back.head.messages == (3, 2, 1)
+    assert back.metadata.learned.messages == (3, 2, 1)
     assert back.counts["b"] == (0, 0, 1)
 
 
@@ -108,11 +110,11 @@ def test_shared_messages_are_refused_with_their_number(tmp_path):
     with pytest.raises(ModelError, match="share 2 messages") as error:
         merge_files(paths, tmp_path / "out.json")
     assert all(str(path) in str(error.value) for path in paths)
-    assert "--allow-overlap" in str(error.value)
+    assert "allow the overlap" in str(error.value)
     assert not (tmp_path / "out.json").exists()
     merged = merge_files(paths, tmp_path / "out.json", overlap=True)
     assert merged.shared == 2
-    assert merged.model.head.messages == (4, 3)
+    assert merged.model.metadata.learned.messages == (4, 3)
     assert merged.model.learned[f"{3:032x}"] == (2, 0)
     assert disagreements(tmp_path / "out.json")[1] == []
 
@@ -127,7 +129,7 @@ def test_a_message_shared_under_another_label_is_shared():
     ("changes", "words"),
     [
         ({"alpha": 0.25}, ["alpha", "0.25", "0.5"]),
-        ({"scoring": "bernoulli"}, ["scoring", "bernoulli", "evidence"]),
+        ({"scoring": "sum"}, ["scoring", "sum", "evidence"]),
         ({"prior": 0.125}, ["prior", "0.125", "as learned"]),
         ({"classes": ("good", "spam")}, ["classes", "good, spam", "ham, spam"]),
         ({"classes": THREE}, ["classes", "promo"]),
@@ -138,12 +140,12 @@ def test_models_of_different_kinds_are_refused(changes, words):
     for pair in ([taught([], alpha=0.5), taught([], **chosen)],):
         with pytest.raises(ModelError) as error:
             together(*pair)
-        assert_one_sentence(error, Path("1.json"), "0.json", "anew", *words)
+        assert_one_sentence(error, Path("1.json"), "0.json", "train one of the two again", *words)
 
 
 def test_another_positive_class_is_refused():
     model = taught([], THREE)
-    other = model._replace(head=model.head._replace(positive="promo"))
+    other = model._replace(metadata=with_settings(model.metadata, positive="promo"))
     with pytest.raises(ModelError, match="positive class promo") as error:
         together(model, other)
     assert "0.json has spam" in str(error.value)
@@ -153,11 +155,11 @@ def test_a_model_given_twice_is_refused(tmp_path):
     path = save(tmp_path / "a.json", taught(SPAM)._replace(learned={}))
     link = tmp_path / "link.json"
     link.symlink_to(path)
-    with pytest.raises(ModelError, match="given twice") as error:
+    with pytest.raises(ModelError, match="named twice") as error:
         merge_files([path, link], tmp_path / "out.json")
-    assert_one_sentence(error, path, "--allow-overlap")
+    assert_one_sentence(error, path, "allow the overlap")
     doubled = merge_files([path, link], tmp_path / "out.json", overlap=True)
-    assert doubled.model.head.messages == (0, 4)
+    assert doubled.model.metadata.learned.messages == (0, 4)
 
 
 def test_a_damaged_model_leaves_nothing_behind(tmp_path):
@@ -178,7 +180,7 @@ def test_what_is_there_is_overwritten_only_if_asked(tmp_path):
     before = a.read_bytes()
     with pytest.raises(ModelError) as error:
         merge_files([a, b], a)
-    assert_one_sentence(error, a, "--replace")
+    assert_one_sentence(error, a, "the file exists; replace it")
     assert before == a.read_bytes()
     merge_files([a, b], a, replace_old=True)
     assert_same_counts(taught(SPAM + HAM), read_model(a))
@@ -207,35 +209,36 @@ def trained(seed, n=40):
         for i in range(n)
     ]
     learned = learn(messages, scoring="evidence")
-    assert learned.fit.head.calibrated_by == TRAINING
-    return Model(learned.fit.head, learned.counts, {})
+    assert learned.fit.metadata.learned.calibrated_by == TRAINING
+    return Model(learned.fit.metadata, learned.counts, {})
 
 
 def test_a_merged_calibration_is_marked_and_lies_between():
     models = trained(1), trained(2), trained(3)
-    head = together(*models).model.head
-    assert head.calibrated_by == MERGING
-    parts = np.array([model.head.calibrations[0].coefficients for model in models])
-    found = np.array(head.calibrations[0].coefficients)
+    metadata = together(*models).model.metadata
+    assert metadata.learned.calibrated_by == MERGING
+    parts = np.array([model.metadata.learned.calibrations[0].coefficients for model in models])
+    found = np.array(metadata.learned.calibrations[0].coefficients)
     assert (parts.min(axis=0) <= found).all()
     assert (found <= parts.max(axis=0)).all()
-    assert np.linalg.eigvalsh(np.array(head.calibrations[0].precision)).min() > 0
+    assert np.linalg.eigvalsh(np.array(metadata.learned.calibrations[0].precision)).min() > 0
 
 
 def test_spam_alone_and_ham_alone_make_a_model_with_the_default_calibration():
     found = together(taught(SPAM), taught(HAM)).model
-    assert found.head.messages == (3, 2)
-    assert not found.head.is_one_sided
-    assert found.head.calibrated_by == DEFAULT
-    assert found.head.calibrations == (untrained(),)
+    assert found.metadata.learned.messages == (3, 2)
+    assert not found.metadata.is_one_sided
+    assert found.metadata.learned.calibrated_by == DEFAULT
+    assert found.metadata.learned.calibrations == (untrained(),)
 
 
 def test_a_model_that_was_never_calibrated_has_no_say():
     model = trained(1)
-    found = together(model, taught(SPAM)).model.head
-    assert found.calibrated_by == MERGING
+    found = together(model, taught(SPAM)).model.metadata
+    assert found.learned.calibrated_by == MERGING
     np.testing.assert_allclose(
-        model.head.calibrations[0].coefficients, found.calibrations[0].coefficients
+        model.metadata.learned.calibrations[0].coefficients,
+        found.learned.calibrations[0].coefficients,
     )
 
 
@@ -243,10 +246,10 @@ def test_each_of_three_classes_keeps_its_own_calibration():
     labelled = [(THREE[i % 3], {f"w{i % 3}", f"x{i % 5}"}) for i in range(45)]
     first = learn(labelled, scoring="evidence")
     second = learn(labelled[::-1], scoring="evidence")
-    models = [Model(part.fit.head, part.counts, {}) for part in (first, second)]
-    found = together(*models).model.head
-    for i, merged in enumerate(found.calibrations):
-        own = [model.head.calibrations[i].coefficients for model in models]
+    models = [Model(part.fit.metadata, part.counts, {}) for part in (first, second)]
+    found = together(*models).model.metadata
+    for i, merged in enumerate(found.learned.calibrations):
+        own = [model.metadata.learned.calibrations[i].coefficients for model in models]
         np.testing.assert_allclose(np.mean(own, axis=0), merged.coefficients, atol=1e-9)
 
 
@@ -254,5 +257,5 @@ def test_the_highest_cut_off_is_kept():
     models = []
     for cut_off in (0.5, 0.875, 0.75):
         model = taught([])
-        models.append(model._replace(head=model.head._replace(spam_cutoff=cut_off)))
-    assert together(*models).model.head.spam_cutoff == 0.875
+        models.append(model._replace(metadata=with_settings(model.metadata, spam_cutoff=cut_off)))
+    assert together(*models).model.metadata.settings.spam_cutoff == 0.875

@@ -3,11 +3,19 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_models import ALPHAS, PRIORS, SCORINGS, labelled_tokens, learn, many_messages
+from small_models import (
+    ALPHAS,
+    PRIORS,
+    SCORINGS,
+    labelled_tokens,
+    learn,
+    many_messages,
+    with_learned,
+)
 
 from nbspam.bayes.calibration import untrained, update
-from nbspam.learning.online import Learner
-from nbspam.learning.settings import Settings, empty_metadata
+from nbspam.learning.online import OnlineLearner
+from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.scoring.classifier import Classifier
 
 TOKENS = st.sampled_from(["a", "b", "c", "d", "trace:e", "trace:f"])
@@ -17,14 +25,14 @@ def close(expected):
     return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-def learner_of(learned) -> Learner:
+def learner_of(learned) -> OnlineLearner:
     """Return an empty learner for the classes and settings of a fitted model."""
-    head = learned.fit.head
-    chosen = Settings(alpha=head.alpha, prior=head.prior, scoring=head.scoring)
-    return Learner(empty_metadata(head.classes, head.positive, chosen), {})
+    fitted = learned.fit.metadata.settings
+    chosen = TrainingSettings(alpha=fitted.alpha, prior=fitted.prior, scoring=fitted.scoring)
+    return OnlineLearner(empty_metadata(fitted.classes, fitted.positive, chosen), {})
 
 
-def taught(learned, messages, refined=False) -> Learner:
+def taught(learned, messages, refined=False) -> OnlineLearner:
     learner = learner_of(learned)
     for label, tokens in messages:
         learner.learn(label, tokens)
@@ -33,16 +41,17 @@ def taught(learned, messages, refined=False) -> Learner:
     return learner
 
 
-def counts_of(learner: Learner, tokens):
+def counts_of(learner: OnlineLearner, tokens):
     return dict(learner.classifier().counts(tokens))
 
 
-def assert_same_counts(learned, learner: Learner):
-    expected, head = learned.fit.head, learner.head
-    assert expected.messages == head.messages
-    assert expected.n_tokens == head.n_tokens
-    assert list(map(dict, expected.count_histograms)) == list(map(dict, head.count_histograms))
-    assert close(expected.bias) == head.bias
+def assert_same_counts(learned, learner: OnlineLearner):
+    expected, metadata = learned.fit.metadata, learner.metadata
+    assert expected.learned.messages == metadata.learned.messages
+    assert expected.n_tokens == metadata.n_tokens
+    histograms = [list(map(dict, m.learned.count_histograms)) for m in (expected, metadata)]
+    assert histograms[0] == histograms[1]
+    assert close(expected.bias) == metadata.bias
     assert learned.counts == counts_of(learner, [*learned.counts, "never seen"])
 
 
@@ -66,7 +75,7 @@ def test_counts_do_not_depend_on_the_order(messages, chance: random.Random):
 def test_going_on_from_a_fit_counts_as_learning_all_at_once():
     messages = many_messages(500, seed=1)
     whole, first = learn(messages, scoring="evidence"), learn(messages[:15], scoring="evidence")
-    learner = Learner(first.fit.head, dict(first.counts))
+    learner = OnlineLearner(first.fit.metadata, dict(first.counts))
     for label, tokens in messages[15:]:
         learner.learn(label, tokens)
         learner.refine(label, tokens)
@@ -81,8 +90,9 @@ def test_scores_are_those_of_a_classifier_of_the_fitted_counts(scoring, labels, 
     messages = [(labels[i % len(labels)], tokens) for i, (_, tokens) in enumerate(messages)]
     learned = learn(messages, scoring=scoring, prior=prior)
     learner = taught(learned, messages, refined=True)
-    head = learned.fit.head._replace(calibrations=learner.head.calibrations)
-    expected = Classifier(head, learned.classifier.counts)
+    calibrations = learner.metadata.learned.calibrations
+    metadata = with_learned(learned.fit.metadata, calibrations=calibrations)
+    expected = Classifier(metadata, learned.classifier.counts)
     actual = learner.classifier()
     for _, tokens in messages[:20]:
         one, other = expected.score(tokens), actual.score(tokens | {"never seen"})
@@ -92,55 +102,55 @@ def test_scores_are_those_of_a_classifier_of_the_fitted_counts(scoring, labels, 
             assert close(found.features) == again.features
 
 
-def test_learning_leaves_the_blend_as_it_is():
+def test_learning_leaves_the_calibration_as_it_is():
     learned = learn(scoring="evidence")
-    learner = Learner(learned.fit.head, dict(learned.counts))
+    learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
     learner.learn("spam", {"prize", "new"})
-    assert learned.fit.head.calibrations == learner.head.calibrations
+    assert learned.fit.metadata.learned.calibrations == learner.metadata.learned.calibrations
 
 
-def test_under_plain_bernoulli_the_blend_stays_as_it_is():
+def test_under_the_sum_rule_the_calibration_stays_as_it_is():
     learned = learn()
     assert (
-        learner_of(learned).head.calibrations
-        == taught(learned, [("spam", {"prize"})] * 3, refined=True).head.calibrations
+        learner_of(learned).metadata.learned.calibrations
+        == taught(learned, [("spam", {"prize"})] * 3, refined=True).metadata.learned.calibrations
     )
 
 
-def test_the_blend_is_refined_by_the_score_that_a_message_had_before():
+def test_the_calibration_is_refined_by_the_score_that_a_message_had_before():
     learned = learn(many_messages(300, seed=3), scoring="evidence")
-    learner = Learner(learned.fit.head, dict(learned.counts))
-    expected = learned.fit.head.calibrations[0]
+    learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
+    expected = learned.fit.metadata.learned.calibrations[0]
     for label, tokens in many_messages(300, seed=3)[:10]:
         score = learner.classifier().score(tokens)
         (found,) = score.evidences
-        expected = update(expected, found.features, found.trace, label == "spam")
+        expected = update(expected, found.features, found.header_nats, label == "spam")
         learner.learn(label, tokens)
         learner.refine(label, tokens)
-    assert (expected,) == learner.head.calibrations
+    assert (expected,) == learner.metadata.learned.calibrations
 
 
 def test_of_a_batch_each_message_is_scored_with_itself_left_out():
     messages = many_messages(300, seed=3)
     learned = learn(messages[:20], scoring="evidence")
-    learner = Learner(learned.fit.head, dict(learned.counts))
+    learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
     for label, tokens in messages[20:]:
         learner.learn(label, tokens)
-    expected = learned.fit.head.calibrations[0]
+    expected = learned.fit.metadata.learned.calibrations[0]
     for i, (label, tokens) in enumerate(messages[20:], 20):
         others = learn(messages[:i] + messages[i + 1 :], scoring="evidence")
         (found,) = others.classifier.score(tokens).evidences
-        expected = update(expected, found.features, found.trace, label == "spam")
+        expected = update(expected, found.features, found.header_nats, label == "spam")
         learner.refine(label, tokens)
-    (actual,) = learner.head.calibrations
+    (actual,) = learner.metadata.learned.calibrations
     assert close(expected.coefficients) == actual.coefficients
 
 
 @pytest.mark.parametrize("first", ["ham", "spam"])
-def test_the_first_messages_of_the_second_class_do_not_spoil_the_blend(first):
+def test_the_first_messages_of_the_second_class_do_not_spoil_the_calibration(first):
     messages = many_messages(3_000, seed=4, longest=5)
     own = {"ham": {"lunch", "notes"}, "spam": {"prize", "click"}}
-    learner = Learner(empty_metadata(("ham", "spam"), "spam", Settings()), {})
+    learner = OnlineLearner(empty_metadata(("ham", "spam"), "spam", TrainingSettings()), {})
     for only in sorted(own, key=lambda name: name != first):
         batch = [(only, tokens | own[only]) for label, tokens in messages if label == only]
         for label, tokens in batch:
@@ -152,7 +162,7 @@ def test_the_first_messages_of_the_second_class_do_not_spoil_the_blend(first):
     assert score({"prize", "click"}).probability > 0.8
 
 
-def test_of_three_classes_each_speakers_blend_is_refined():
+def test_of_three_classes_each_ones_calibration_is_refined():
     learned = learn(
         [(name, {name, "x"}) for name in ("ham", "promo", "spam")] * 3, scoring="evidence"
     )
@@ -162,8 +172,8 @@ def test_of_three_classes_each_speakers_blend_is_refined():
             tokens = {name, "x"}
             learner.learn(name, tokens)
             learner.refine(name, tokens)
-    assert len(learner.head.calibrations) == 3
-    assert all(found != untrained() for found in learner.head.calibrations)
+    assert len(learner.metadata.learned.calibrations) == 3
+    assert all(found != untrained() for found in learner.metadata.learned.calibrations)
     for k, name in enumerate(("ham", "promo", "spam")):
         probabilities = learner.classifier().score({name, "x"}).probabilities
         assert probabilities[k] == max(probabilities)
@@ -172,15 +182,17 @@ def test_of_three_classes_each_speakers_blend_is_refined():
 
 def test_a_learner_of_nothing_is_undecided():
     for scoring in SCORINGS:
-        head = empty_metadata(("ham", "spam"), "spam", Settings(scoring=scoring))
-        learner = Learner(head, {})
+        metadata = empty_metadata(("ham", "spam"), "spam", TrainingSettings(scoring=scoring))
+        learner = OnlineLearner(metadata, {})
         assert learner.classifier().score({"prize"}).probability == close(0.5)
-        assert (learner.head.messages, learner.head.n_tokens) == ((0, 0), 0)
+        assert (learner.metadata.learned.messages, learner.metadata.n_tokens) == ((0, 0), 0)
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_a_learner_of_one_class_alone_is_undecided(scoring):
-    learner = Learner(empty_metadata(("ham", "spam"), "spam", Settings(scoring=scoring)), {})
+    learner = OnlineLearner(
+        empty_metadata(("ham", "spam"), "spam", TrainingSettings(scoring=scoring)), {}
+    )
     for i in range(5):
         tokens = {"lunch", f"word{i}"}
         score = learner.classifier().score(tokens)
@@ -188,21 +200,21 @@ def test_a_learner_of_one_class_alone_is_undecided(scoring):
         assert score.log_odds == 0
         learner.learn("ham", tokens)
         learner.refine("ham", tokens)
-        assert learner.head.calibrations == (untrained(),)
+        assert learner.metadata.learned.calibrations == (untrained(),)
     learner.learn("spam", {"prize"})
     assert learner.classifier().score({"lunch"}).probability < 0.5
 
 
 def test_a_label_that_is_no_class_is_refused():
-    learner = Learner(empty_metadata(("ham", "spam"), "spam", Settings()), {})
+    learner = OnlineLearner(empty_metadata(("ham", "spam"), "spam", TrainingSettings()), {})
     with pytest.raises(ValueError, match="not in tuple"):
         learner.learn("promo", {"a"})
-    assert learner.head.messages == (0, 0)
+    assert learner.metadata.learned.messages == (0, 0)
 
 
 def test_a_classifier_does_not_see_what_is_learned_later():
     learner = learner_of(learn())
     before = learner.classifier()
     learner.learn("spam", {"prize"})
-    assert before.head.messages == (0, 0)
-    assert learner.classifier().head.messages == (0, 1)
+    assert before.metadata.learned.messages == (0, 0)
+    assert learner.classifier().metadata.learned.messages == (0, 1)

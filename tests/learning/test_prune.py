@@ -27,11 +27,15 @@ def test_tokens_of_few_messages_go_and_nothing_else_changes(model, n):
     found = prune(model, min_count=n)
     assert frequent(model, n) == found.counts
     assert model.learned == found.learned
-    assert with_rows(model.head, found.counts.values()) == found.head
-    assert (found.head.messages, found.head.calibrations, found.head.calibrated_by) == (
-        model.head.messages,
-        model.head.calibrations,
-        model.head.calibrated_by,
+    assert with_rows(model.metadata, found.counts.values()) == found.metadata
+    assert (
+        found.metadata.learned.messages,
+        found.metadata.learned.calibrations,
+        found.metadata.learned.calibrated_by,
+    ) == (
+        model.metadata.learned.messages,
+        model.metadata.learned.calibrations,
+        model.metadata.learned.calibrated_by,
     )
 
 
@@ -86,7 +90,7 @@ def test_another_file_leaves_the_model_alone(tmp_path):
     assert len(read_model(output).counts) == 2
     with pytest.raises(ModelError) as error:
         prune_file(path, output, max_tokens=1)
-    assert_one_sentence(error, output, "--replace")
+    assert_one_sentence(error, output, "the file exists; replace it")
     prune_file(path, output, max_tokens=1, replace_old=True)
     assert len(json.loads(output.read_bytes())["tokens"]) == 1
 
@@ -95,6 +99,6 @@ def test_another_file_leaves_the_model_alone(tmp_path):
 @given(labelled_tokens(), st.sampled_from(SCORINGS))
 def test_pruning_nothing_changes_nothing(messages, scoring):
     learned = learn(messages, scoring=scoring)
-    model = taught([])._replace(head=learned.fit.head, counts=learned.counts)
+    model = taught([])._replace(metadata=learned.fit.metadata, counts=learned.counts)
     assert prune(model) == model
     assert prune(model, 1, len(model.counts) + 1) == model

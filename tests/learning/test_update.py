@@ -1,50 +1,52 @@
 import json
+import math
 import tracemalloc
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_models import assert_one_sentence
+from small_models import assert_one_sentence, with_learned
+from whole_models import without_calibration
 
 from nbspam.bayes.calibration import untrained
 from nbspam.errors import ModelError, TrainingError
 from nbspam.labels import UNSURE
-from nbspam.learning import update as update_module
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.ledger import digest_of
-from nbspam.learning.settings import Settings
+from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, forget, learn
 from nbspam.scoring.classifier import Classifier
-from nbspam.scoring.verdict import CutOffs, verdict
-from nbspam.store.check import histograms_of
+from nbspam.scoring.verdict import CutOffs, verdict_of
+from nbspam.store.check import disagreements, histograms_of
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import with_bias
 from nbspam.store.model_file import read_model, write_model
+from nbspam.tokens.digest import digest_of
+from nbspam.tokens.tokenized import TokenizedMessage
 
 HAM, SPAM = "ham", "spam"
 
 
 def message(label, *tokens, number=0):
     """Return a message as `learn` takes it; the number tells messages of the same tokens apart."""
-    return label, sorted(tokens), digest_of(tokens, [("message-id", f"<{number}>")])
+    digest = digest_of(tokens, [("message-id", f"<{number}>")])
+    return TokenizedMessage("-", label, sorted(tokens), digest)
 
 
-def teach(path, messages, remember=True, chosen=Settings()):  # noqa: B008
-    lessons = PendingMessages()
-    lessons.read(path, messages, remember)
-    return learn(path, lessons, chosen, remember)
+def teach(path, messages, remember=True, chosen=TrainingSettings(), batch=500):  # noqa: B008
+    pending = PendingMessages()
+    pending.read(path, messages, remember, batch)
+    return learn(path, pending, chosen, remember)
 
 
-def train(path, messages, chosen=Settings()):  # noqa: B008
+def train(path, messages, chosen=TrainingSettings()):  # noqa: B008
     """Learn all at once, as `train` does."""
     corpus = Corpus()
     for one in messages:
-        corpus.add(*one)
+        corpus.add(one)
     found = fit(corpus, corpus.labels, chosen, corpus.is_header())
     counts = token_counts(corpus.vocabulary, found.counts)
-    write_model(path, found.head, counts, corpus.learned(found.head.classes))
+    write_model(path, found.metadata, counts, corpus.learned(found.metadata.settings.classes))
 
 
 def sections(path):
@@ -57,12 +59,15 @@ def sections(path):
 
 def assert_whole(path):
     """Hold a model to what `model check` recomputes."""
-    model = read_model(path)
-    histogram = histograms_of(model.counts.values(), len(model.head.classes))
-    assert len(model.counts) == model.head.n_tokens
-    assert list(map(dict, histogram)) == list(map(dict, model.head.count_histograms))
-    assert with_bias(model.head).bias == pytest.approx(model.head.bias, abs=1e-9)
-    for k, n in enumerate(model.head.messages):
+    model, wrong = disagreements(path)
+    assert wrong == []
+    histogram = histograms_of(model.counts.values(), len(model.metadata.settings.classes))
+    assert len(model.counts) == model.metadata.n_tokens
+    assert list(map(dict, histogram)) == list(map(dict, model.metadata.learned.count_histograms))
+    stated = json.loads(path.read_bytes())["derived"]["bias"]
+    stated = [-math.inf if b is None else b for b in stated]
+    assert stated == pytest.approx(model.metadata.bias, abs=1e-9)
+    for k, n in enumerate(model.metadata.learned.messages):
         assert sum(row[k] for row in model.learned.values()) <= n
     return model
 
@@ -70,11 +75,9 @@ def assert_whole(path):
 def assert_same(one, other):
     """Hold two models to each other, but for the calibration, which is a history."""
     assert sections(one) == sections(other)
-    heads = [
-        read_model(path).head._replace(calibrations=(), calibrated_by="") for path in (one, other)
-    ]
-    assert heads[0]._replace(bias=()) == heads[1]._replace(bias=())
-    assert heads[0].bias == pytest.approx(heads[1].bias, abs=1e-9)
+    both = [without_calibration(read_model(path).metadata) for path in (one, other)]
+    assert both[0] == both[1]
+    assert both[0].bias == pytest.approx(both[1].bias, abs=1e-9)
 
 
 @pytest.fixture
@@ -123,12 +126,12 @@ def test_batches_in_any_order_learn_what_training_learns(
     # A message that comes twice counts twice only where it comes twice at once.
     groups = {}
     for one in messages:
-        groups.setdefault(one[2], []).append(one)
+        groups.setdefault(one.digest, []).append(one)
     mixed = list(groups.values())
     chance.shuffle(mixed)
     parts = [mixed[i : i + size] for i in range(0, len(mixed), size)]
     batches = [[one for group in part for one in group] for part in parts]
-    if begun and len({label for label, *_ in batches[0]}) == 2:
+    if begun and len({one.label for one in batches[0]}) == 2:
         train(path, batches.pop(0))
     for batch in batches:
         change = teach(path, batch)
@@ -142,13 +145,13 @@ def test_batches_in_any_order_learn_what_training_learns(
 def test_what_was_learned_and_forgotten_leaves_no_trace(tmp_path_factory, before, after):
     path = tmp_path_factory.mktemp("forget") / "model.json"
     train(path, [*BASE, *before])
-    known = {digest for _, _, digest in [*BASE, *before]}
-    new = [one for one in after if one[2] not in known]
-    kept, messages = sections(path), read_model(path).head.messages
+    known = {one.digest for one in [*BASE, *before]}
+    new = [one for one in after if one.digest not in known]
+    kept, messages = sections(path), read_model(path).metadata.learned.messages
     assert teach(path, new).learned == len(new)
     assert forget(path, new) == Change(forgotten=len(new))
     assert kept == sections(path)
-    assert messages == assert_whole(path).head.messages
+    assert messages == assert_whole(path).metadata.learned.messages
 
 
 @settings(deadline=None, max_examples=60)
@@ -171,12 +174,12 @@ def test_the_calibration_does_not_depend_on_the_order_within_a_batch(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-@pytest.mark.parametrize("scoring", ["evidence", "bernoulli"])
+@pytest.mark.parametrize("scoring", ["evidence", "sum"])
 def test_learning_refines_the_calibration_of_evidence(path, scoring):
-    train(path, BASE, Settings(scoring=scoring))
-    before = read_model(path).head
+    train(path, BASE, TrainingSettings(scoring=scoring))
+    before = read_model(path).metadata.learned
     teach(path, [message(SPAM, "free", "lunch", number=9)])
-    after = read_model(path).head
+    after = read_model(path).metadata.learned
     assert after.calibrated_by == before.calibrated_by
     assert (after.calibrations != before.calibrations) == (scoring == "evidence")
 
@@ -189,25 +192,25 @@ def test_a_message_that_is_found_twice_is_learned_twice_and_never_a_third_time(p
     assert teach(path, [one, one]) == Change(unchanged=2)
     assert teach(path, [one]) == Change(unchanged=1)
     found = assert_whole(path)
-    assert found.learned[one[2]] == (0, 2)
+    assert found.learned[one.digest] == (0, 2)
     assert found.counts["win"] == (0, 2)
 
 
 def test_a_message_that_has_turned_up_in_another_class_is_moved(tmp_path, model):
     one = BASE[0]
-    assert teach(model, [(SPAM, *one[1:])]) == Change(moved=1)
-    train(tmp_path / "right.json", [(SPAM, *one[1:]), *BASE[1:]])
+    assert teach(model, [one._replace(label=SPAM)]) == Change(moved=1)
+    train(tmp_path / "right.json", [one._replace(label=SPAM), *BASE[1:]])
     assert_same(tmp_path / "right.json", model)
-    assert teach(model, [(HAM, *one[1:])]) == Change(moved=1)
-    train(tmp_path / "right.json", BASE, Settings())
+    assert teach(model, [one._replace(label=HAM)]) == Change(moved=1)
+    train(tmp_path / "right.json", BASE, TrainingSettings())
     assert_same(tmp_path / "right.json", model)
 
 
 def test_a_message_in_both_classes_is_learned_in_both(tmp_path, model):
-    both = [BASE[0], (SPAM, *BASE[0][1:])]
+    both = [BASE[0], BASE[0]._replace(label=SPAM)]
     assert teach(model, both) == Change(learned=1, unchanged=1)
     assert teach(model, both) == Change(unchanged=2)
-    assert read_model(model).learned[BASE[0][2]] == (1, 1)
+    assert read_model(model).learned[BASE[0].digest] == (1, 1)
     train(tmp_path / "right.json", [*BASE, both[1]])
     assert_same(tmp_path / "right.json", model)
 
@@ -222,7 +225,7 @@ def test_a_message_without_tokens_is_remembered(model):
     empty = message(HAM, number=7)
     assert teach(model, [empty]).learned == 1
     assert teach(model, [empty]).unchanged == 1
-    assert assert_whole(model).head.messages == (4, 2)
+    assert assert_whole(model).metadata.learned.messages == (4, 2)
     assert forget(model, [empty]).forgotten == 1
 
 
@@ -236,30 +239,32 @@ def test_nothing_new_writes_nothing(model, known):
 
 
 def test_of_known_messages_no_tokens_are_kept(model):
-    lessons = PendingMessages()
+    pending = PendingMessages()
     new = message(SPAM, "new", number=9)
-    lessons.read(model, [*BASE, new, BASE[0], BASE[1]], remember=True)
-    assert lessons.found.total() == 8
+    pending.read(model, [*BASE, new, BASE[0], BASE[1]], remember=True)
+    assert pending.found.total() == 8
     # Two are found once more than they were learned.
-    assert {new[2], BASE[0][2], BASE[1][2]} == {digest for _, _, digest in lessons.corpus.rows()}
-    assert len(lessons.corpus) == 3
+    assert {new.digest, BASE[0].digest, BASE[1].digest} == {
+        one.digest for one in pending.corpus.messages()
+    }
+    assert len(pending.corpus) == 3
 
 
-def test_memory_does_not_go_by_what_is_known(path):
+def test_memory_does_not_grow_with_what_is_known(path):
     def mails():
         for i in range(3_000):
             yield message((HAM, SPAM)[i % 2], *(f"w{i}-{j}" for j in range(30)), number=i)
 
     teach(path, mails())
-    lessons = PendingMessages()
+    pending = PendingMessages()
     tracemalloc.start()
     try:
-        lessons.read(path, mails(), remember=True)
+        pending.read(path, mails(), remember=True)
         kept, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert lessons.found.total() == 3_000
-    assert len(lessons.corpus) == 0
+    assert pending.found.total() == 3_000
+    assert len(pending.corpus) == 0
     tokens = 3_000 * 30 * 60  # bytes at the least, were they all kept
     assert kept < tokens / 4
     assert peak < tokens
@@ -271,25 +276,25 @@ def test_what_was_learned_meanwhile_is_not_learned_again(model):
     first, second = PendingMessages(), PendingMessages()
     first.read(model, new, remember=True)
     second.read(model, [*new, message(HAM, "milk", number=11)], remember=True)
-    assert learn(model, first, Settings()) == Change(learned=2)
-    assert learn(model, second, Settings()) == Change(learned=1, unchanged=2)
-    assert assert_whole(model).head.messages == (5, 3)
+    assert learn(model, first, TrainingSettings()) == Change(learned=2)
+    assert learn(model, second, TrainingSettings()) == Change(learned=1, unchanged=2)
+    assert assert_whole(model).metadata.learned.messages == (5, 3)
 
 
 def test_what_was_moved_meanwhile_is_moved_again(model):
-    lessons = PendingMessages()
-    lessons.read(model, [message(SPAM, "win", number=9)], remember=True)
+    pending = PendingMessages()
+    pending.read(model, [message(SPAM, "win", number=9)], remember=True)
     teach(model, [message(HAM, "win", number=9)])
-    assert learn(model, lessons, Settings()) == Change(moved=1)
+    assert learn(model, pending, TrainingSettings()) == Change(moved=1)
     assert assert_whole(model).counts["win"] == (0, 1)
 
 
 def test_a_model_made_meanwhile_is_added_to(path):
-    lessons = PendingMessages()
-    lessons.read(path, [message(SPAM, "win", number=9)], remember=True)
+    pending = PendingMessages()
+    pending.read(path, [message(SPAM, "win", number=9)], remember=True)
     train(path, BASE)
-    assert learn(path, lessons, Settings()) == Change(learned=1)
-    assert assert_whole(path).head.messages == (3, 3)
+    assert learn(path, pending, TrainingSettings()) == Change(learned=1)
+    assert assert_whole(path).metadata.learned.messages == (3, 3)
 
 
 # A new model
@@ -299,13 +304,13 @@ def test_a_model_made_meanwhile_is_added_to(path):
 def test_a_model_of_one_class_is_unsure_of_everything(path, only):
     assert teach(path, [message(only, "free", number=i) for i in range(3)]).learned == 3
     with Lookup(path) as lookup:
-        score = Classifier(lookup.head, lookup.counts).score({"free"})
+        score = Classifier(lookup.metadata, lookup.counts).score({"free"})
         assert (score.probability, score.log_odds) == (0.5, 0)
-        assert verdict(lookup.head, score, CutOffs()) == UNSURE
+        assert verdict_of(lookup.metadata, score, CutOffs()) == UNSURE
     assert_whole(path)
     teach(path, [message(HAM if only == SPAM else SPAM, "tea", number=9)])
     with Lookup(path) as lookup:
-        score = Classifier(lookup.head, lookup.counts).score({"free"})
+        score = Classifier(lookup.metadata, lookup.counts).score({"free"})
         assert (score.probability > 0.5) == (only == SPAM)
     assert_whole(path)
 
@@ -320,33 +325,33 @@ def test_one_class_after_the_other_judges_as_both_at_once(tmp_path, turn):
     ]
     path = tmp_path / "model.json"
     for label in [HAM, SPAM][::turn]:
-        teach(path, [one for one in messages if one[0] == label])
+        teach(path, [one for one in messages if one.label == label])
     with Lookup(path) as lookup:
-        classifier = Classifier(lookup.head, lookup.counts)
+        classifier = Classifier(lookup.metadata, lookup.counts)
         for label, words in own.items():
             score = classifier.score([*words, "day8"])
-            assert verdict(lookup.head, score, CutOffs()) == label
+            assert verdict_of(lookup.metadata, score, CutOffs()) == label
             assert abs(score.log_odds) > 1
-        assert lookup.head.calibrations != (untrained(),)
+        assert lookup.metadata.learned.calibrations != (untrained(),)
 
 
 def test_no_message_makes_a_model_that_knows_nothing(path):
     assert teach(path, []) == Change()
-    assert assert_whole(path).head.classes == (HAM, SPAM)
+    assert assert_whole(path).metadata.settings.classes == (HAM, SPAM)
 
 
 def test_the_settings_are_those_of_a_new_model_only(path):
-    teach(path, BASE[:1], chosen=Settings(alpha=0.7, prior=0.2, scoring="bernoulli"))
-    teach(path, BASE[1:], chosen=Settings(alpha=3))
-    head = assert_whole(path).head
-    assert (head.alpha, head.prior, head.scoring) == (0.7, 0.2, "bernoulli")
+    teach(path, BASE[:1], chosen=TrainingSettings(alpha=0.7, prior=0.2, scoring="sum"))
+    teach(path, BASE[1:], chosen=TrainingSettings(alpha=3))
+    chosen = assert_whole(path).metadata.settings
+    assert (chosen.alpha, chosen.prior, chosen.scoring) == (0.7, 0.2, "sum")
 
 
 @pytest.mark.parametrize("label", ["junk", HAM])
 def test_the_positive_class_of_a_new_model_may_be_named(path, label):
-    teach(path, [message(label, "free")], chosen=Settings(positive="junk"))
-    head = assert_whole(path).head
-    assert (head.classes, head.positive) == ((HAM, "junk"), "junk")
+    teach(path, [message(label, "free")], chosen=TrainingSettings(positive="junk"))
+    metadata = assert_whole(path).metadata
+    assert (metadata.settings.classes, metadata.settings.positive) == ((HAM, "junk"), "junk")
 
 
 def test_three_classes_are_learned_and_forgotten(path):
@@ -355,9 +360,9 @@ def test_three_classes_are_learned_and_forgotten(path):
     before = sections(path)
     new = [message("promo", "shoes", number=9)]
     assert teach(path, new).learned == 1
-    assert teach(path, [(HAM, *new[0][1:])]).moved == 1
+    assert teach(path, [new[0]._replace(label=HAM)]).moved == 1
     assert_whole(path)
-    assert forget(path, [(None, *new[0][1:])]).forgotten == 1
+    assert forget(path, [new[0]._replace(label=None)]).forgotten == 1
     assert before == sections(path)
 
 
@@ -365,7 +370,7 @@ def test_a_class_the_model_has_not_is_refused(model):
     before = model.read_bytes()
     with pytest.raises(ModelError) as error:
         teach(model, [message("promo", "shoes")])
-    assert_one_sentence(error, model, "'promo'", "ham, spam", "--replace")
+    assert_one_sentence(error, model, "'promo'", "ham, spam", "train a new model")
     with pytest.raises(ModelError) as error:
         forget(model, [message("promo", "shoes")])
     assert_one_sentence(error, model, "'promo'")
@@ -387,7 +392,7 @@ def test_without_the_ledger_everything_is_new_and_nothing_is_remembered(model):
     assert teach(model, BASE[:1] * 2, remember=False) == Change(learned=2)
     assert ledger == sections(model)[1]
     found = assert_whole(model)
-    assert found.head.messages == (8, 4)
+    assert found.metadata.learned.messages == (8, 4)
     assert found.counts["lunch"] == (6, 0)
 
 
@@ -407,7 +412,7 @@ def test_without_the_ledger_what_was_learned_is_forgotten_by_its_counts(model):
         message(SPAM, "win"),  # a token that was never learned
         message(SPAM, "lunch"),  # nor in this class
         message(SPAM, "prize"),  # "free" is in all spam, and would be in more than all
-        (None, ["free", "prize"], "0" * 32),  # of no class
+        TokenizedMessage("-", None, ["free", "prize"], "0" * 32),  # of no class
     ],
 )
 def test_without_the_ledger_what_cannot_have_been_learned_stays(model, never):
@@ -420,14 +425,15 @@ def test_without_the_ledger_what_cannot_have_been_learned_stays(model, never):
 
 
 def test_a_message_without_a_label_is_forgotten_where_it_was_learned(model, tmp_path):
-    assert forget(model, [(None, *BASE[0][1:]), (None, *BASE[3][1:])]) == Change(forgotten=2)
+    unlabelled = [BASE[0]._replace(label=None), BASE[3]._replace(label=None)]
+    assert forget(model, unlabelled) == Change(forgotten=2)
     train(tmp_path / "rest.json", [BASE[1], BASE[2], BASE[4]])
     assert_same(tmp_path / "rest.json", model)
 
 
 def test_a_message_is_forgotten_only_in_the_class_that_is_named(model):
     before = model.read_bytes()
-    assert forget(model, [(SPAM, *BASE[0][1:])]) == Change(unchanged=1)
+    assert forget(model, [BASE[0]._replace(label=SPAM)]) == Change(unchanged=1)
     assert before == model.read_bytes()
 
 
@@ -435,15 +441,15 @@ def test_a_message_is_forgotten_as_often_as_it_comes(path):
     one = message(SPAM, "win", number=9)
     teach(path, [*BASE, one, one, one])
     assert forget(path, [one]) == Change(forgotten=1)
-    assert read_model(path).learned[one[2]] == (0, 2)
+    assert read_model(path).learned[one.digest] == (0, 2)
     assert forget(path, [one] * 5) == Change(forgotten=2, unchanged=3)
-    assert one[2] not in assert_whole(path).learned
+    assert one.digest not in assert_whole(path).learned
 
 
 def test_everything_can_be_forgotten_and_learned_again(model, tmp_path):
     assert forget(model, BASE) == Change(forgotten=5)
     found = assert_whole(model)
-    assert (found.counts, found.learned, found.head.messages) == ({}, {}, (0, 0))
+    assert (found.counts, found.learned, found.metadata.learned.messages) == ({}, {}, (0, 0))
     teach(model, BASE)
     train(tmp_path / "again.json", BASE)
     assert_same(tmp_path / "again.json", model)
@@ -457,9 +463,9 @@ def test_a_forgotten_message_can_be_learned_again(model):
 
 
 def test_forgetting_leaves_the_calibration(model):
-    before = read_model(model).head
+    before = read_model(model).metadata
     forget(model, BASE[:1])
-    assert before.calibrations == read_model(model).head.calibrations
+    assert before.learned.calibrations == read_model(model).metadata.learned.calibrations
 
 
 def test_without_a_model_there_is_nothing_to_forget(path):
@@ -473,10 +479,10 @@ def test_a_pruned_token_is_no_hindrance(model):
     found = read_model(model)
     counts = {token: row for token, row in found.counts.items() if token != "noon"}
     histogram = histograms_of(counts.values(), 2)
-    head = with_bias(found.head._replace(n_tokens=len(counts), count_histograms=histogram))
-    write_model(model, head, counts.items(), sorted(found.learned.items()))
+    metadata = with_learned(found.metadata, count_histograms=histogram)
+    write_model(model, metadata, counts.items(), sorted(found.learned.items()))
     assert forget(model, BASE[:1]) == Change(forgotten=1)
-    assert assert_whole(model).head.messages == (2, 2)
+    assert assert_whole(model).metadata.learned.messages == (2, 2)
 
 
 # Damage
@@ -485,9 +491,9 @@ def test_a_pruned_token_is_no_hindrance(model):
 def damaged(path, change):
     fields = json.loads(path.read_text())
     found = read_model(path)
-    head, counts, learned = change(found.head, dict(found.counts), dict(found.learned))
-    assert fields["classes"] == list(head.classes)
-    write_model(path, head, counts.items(), sorted(learned.items()))
+    metadata, counts, learned = change(found.metadata, dict(found.counts), dict(found.learned))
+    assert fields["classes"] == list(metadata.settings.classes)
+    write_model(path, metadata, counts.items(), sorted(learned.items()))
 
 
 @pytest.mark.parametrize("move", [False, True], ids=["forget", "move"])
@@ -495,13 +501,13 @@ def damaged(path, change):
     "change",
     [
         # The ledger has messages that were never counted.
-        lambda head, counts, learned: (
-            head,
+        lambda metadata, counts, learned: (
+            metadata,
             counts,
-            learned | {message(HAM, "tea", number=i)[2]: (3, 0) for i in range(9)},
+            learned | {message(HAM, "tea", number=i).digest: (3, 0) for i in range(9)},
         ),
-        lambda head, counts, learned: (
-            head._replace(messages=(0, 2), count_histograms=({0: 2}, {2: 1, 1: 1})),
+        lambda metadata, counts, learned: (
+            with_learned(metadata, messages=(0, 2), count_histograms=({0: 2}, {2: 1, 1: 1})),
             {"free": (0, 2), "click": (0, 1)},
             learned,
         ),
@@ -517,7 +523,7 @@ def test_a_ledger_that_does_not_fit_the_counts_breaks_nothing(model, change, mov
     mails = [*BASE[:3], *[message(HAM, "tea", number=i) for i in range(9)]]
     with pytest.raises(ModelError) as error:
         if move:
-            teach(model, [(SPAM, *rest) for _, *rest in mails])
+            teach(model, [one._replace(label=SPAM) for one in mails])
         else:
             forget(model, mails * 3)
     assert_one_sentence(error, model, "damaged")
@@ -541,11 +547,10 @@ def test_a_folder_is_no_model(tmp_path):
         assert_one_sentence(error, tmp_path)
 
 
-def test_batches_of_messages_are_looked_up_together(model, monkeypatch):
-    monkeypatch.setattr(update_module, "_BATCH", 2)
+def test_batches_of_messages_are_looked_up_together(model):
     new = [message(SPAM, "new", number=i) for i in range(10, 15)]
-    assert teach(model, [*BASE, *new]) == Change(learned=5, unchanged=5)
-    assert forget(model, [*new, *new]) == Change(forgotten=5, unchanged=5)
+    assert teach(model, [*BASE, *new], batch=2) == Change(learned=5, unchanged=5)
+    assert forget(model, [*new, *new], batch=2) == Change(forgotten=5, unchanged=5)
 
 
 OPEN = Path("/proc/self/fd")

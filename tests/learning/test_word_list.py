@@ -6,7 +6,7 @@ from whole_models import taught
 
 from nbspam.bayes.calibration import untrained
 from nbspam.errors import SourceError, TrainingError
-from nbspam.learning.settings import Settings
+from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.word_list import FORMS, read_counts
 from nbspam.reading.skips import Skips
 from nbspam.store.check import disagreements
@@ -17,7 +17,7 @@ TABLE = b"token,ham,spam\n(messages),4,3\nfree,1,2\nlunch,4,0\n"
 
 
 def read(raw, **chosen):
-    return read_counts("file", io.BytesIO(raw), Skips(), Settings(**chosen))
+    return read_counts("file", io.BytesIO(raw), Skips(), TrainingSettings(**chosen))
 
 
 @pytest.mark.parametrize("raw", [LIST, TABLE, b"\xef\xbb\xbf" + TABLE, b"\xef\xbb\xbf" + LIST])
@@ -25,10 +25,13 @@ def test_a_model_of_either_form(tmp_path, raw):
     model = read(raw).model
     assert model.counts == {"free": (1, 2), "lunch": (4, 0)}
     assert model.learned == {}
-    assert (model.head.classes, model.head.positive) == (("ham", "spam"), "spam")
-    assert model.head.messages == (4, 3)
-    assert model.head.calibrated_by == DEFAULT
-    assert model.head.calibrations == (untrained(),)
+    assert (model.metadata.settings.classes, model.metadata.settings.positive) == (
+        ("ham", "spam"),
+        "spam",
+    )
+    assert model.metadata.learned.messages == (4, 3)
+    assert model.metadata.learned.calibrated_by == DEFAULT
+    assert model.metadata.learned.calibrations == (untrained(),)
     path = tmp_path / "model.json"
     with path.open("wb") as file:
         model.write(file)
@@ -40,12 +43,16 @@ def test_both_ways_give_the_same(form):
     model = taught([("spam", {"free", "claim now"}, 1), ("ham", {"free", "lunch"}, 2)])
     found = read(FORMS[form](model)[0].encode()).model
     assert found.counts == model.counts
-    assert found.head == model.head
+    assert found.metadata == model.metadata
 
 
 def test_settings_are_those_of_the_new_model():
-    head = read(LIST, alpha=0.25, prior=0.125, scoring="bernoulli").model.head
-    assert (head.alpha, head.prior, head.scoring) == (0.25, 0.125, "bernoulli")
+    metadata = read(LIST, alpha=0.25, prior=0.125, scoring="sum").model.metadata
+    assert (metadata.settings.alpha, metadata.settings.prior, metadata.settings.scoring) == (
+        0.25,
+        0.125,
+        "sum",
+    )
 
 
 def test_counts_above_the_messages_are_cut_down():
@@ -58,20 +65,20 @@ def test_counts_above_the_messages_are_cut_down():
 def test_a_class_without_messages():
     found = read(b".MSG_COUNT 3 0\nfree 2 1\nlunch 0 4\n")
     assert found.model.counts == {"free": (0, 2)}
-    assert found.model.head.is_one_sided
+    assert found.model.metadata.is_one_sided
 
 
 def test_the_classes_of_a_table_stand_in_our_order():
     model = read(b"token,spam,ham\n(messages),3,4\nfree,2,1\n").model
-    assert model.head.classes == ("ham", "spam")
-    assert (model.head.messages, model.counts) == ((4, 3), {"free": (1, 2)})
+    assert model.metadata.settings.classes == ("ham", "spam")
+    assert (model.metadata.learned.messages, model.counts) == ((4, 3), {"free": (1, 2)})
     model = read(b"token,junk,good\n(messages),3,4\nfree,2,1\n", positive="junk").model
-    assert model.head.classes == ("good", "junk")
-    assert (model.head.messages, model.counts) == ((4, 3), {"free": (1, 2)})
+    assert model.metadata.settings.classes == ("good", "junk")
+    assert (model.metadata.learned.messages, model.counts) == ((4, 3), {"free": (1, 2)})
 
 
 def test_no_class_called_spam():
-    with pytest.raises(TrainingError, match="--spam-label"):
+    with pytest.raises(TrainingError, match="say which class is spam"):
         read(b"token,junk,good\n(messages),3,4\n")
 
 

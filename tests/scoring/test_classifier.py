@@ -4,12 +4,18 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_models import ALPHAS, PRIORS, SCORINGS, labelled_tokens, learn, many_messages
+from small_models import (
+    ALPHAS,
+    PRIORS,
+    SCORINGS,
+    labelled_tokens,
+    learn,
+    many_messages,
+    with_learned,
+)
 
-from nbspam.bayes.bernoulli import sigmoid
-from nbspam.learning.batch import matrix_scores
-from nbspam.scoring import classifier as classifier_module
-from nbspam.scoring.classifier import IMPOSSIBLE, Classifier, logit
+from nbspam.bayes.posterior import IMPOSSIBLE, logit, sigmoid
+from nbspam.scoring.classifier import Classifier
 from nbspam.store.lookup import Lookup
 
 
@@ -36,10 +42,12 @@ def assert_same_score(expected, actual):
 def test_one_message_scores_as_in_the_matrix(tmp_path_factory, messages, alpha, prior, scoring):
     learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
     path = learned.save(tmp_path_factory.getbasetemp() / "one.json")
-    expected = list(matrix_scores(learned.corpus.presence(), learned.fit))
+    expected = list(learned.fit.scores(learned.corpus.presence()))
     with Lookup(path) as lookup:
         for (_, tokens), score in zip(messages, expected, strict=True):
-            actual = Classifier(lookup.head, lookup.counts).score(tokens | {"never seen before"})
+            actual = Classifier(lookup.metadata, lookup.counts).score(
+                tokens | {"never seen before"}
+            )
             assert_same_score(score, actual)
 
 
@@ -53,9 +61,9 @@ def test_one_message_scores_as_in_a_large_matrix(tmp_path, scoring, seed, labels
     messages = [(labels[i % len(labels)], tokens) for i, (_, tokens) in enumerate(messages)]
     learned = learn(messages, scoring=scoring)
     path = learned.save(tmp_path / "model.json")
-    expected = list(matrix_scores(learned.corpus.presence(), learned.fit))
+    expected = list(learned.fit.scores(learned.corpus.presence()))
     with Lookup(path) as lookup:
-        classifier = Classifier(lookup.head, lookup.counts)
+        classifier = Classifier(lookup.metadata, lookup.counts)
         for (_, tokens), score in zip(messages, expected, strict=True):
             assert_same_score(score, classifier.score(tokens))
 
@@ -68,7 +76,7 @@ def test_one_message_with_tokens_of_trace_fields_scores_as_in_the_matrix(scoring
         for label, tokens in messages
     ]
     learned = learn(messages, scoring=scoring)
-    expected = list(matrix_scores(learned.corpus.presence(), learned.fit))
+    expected = list(learned.fit.scores(learned.corpus.presence()))
     for (_, tokens), score in zip(messages, expected, strict=True):
         assert_same_score(score, learned.classifier.score(tokens))
 
@@ -87,17 +95,15 @@ class Known(NamedTuple):
 
 
 @pytest.mark.parametrize(
-    ("messages", "tokens", "known"), [(500, 200_000, 1_000_000), (2, 9, 9), (9, 1, 9), (1, 9, 0)]
+    ("messages", "tokens", "cached"), [(500, 200_000, 1_000_000), (2, 9, 9), (9, 1, 9), (1, 9, 0)]
 )
-def test_batches_of_any_size_keep_the_order_and_the_scores(monkeypatch, messages, tokens, known):
-    monkeypatch.setattr(classifier_module, "_BATCH_MESSAGES", messages)
-    monkeypatch.setattr(classifier_module, "_BATCH_TOKENS", tokens)
-    monkeypatch.setattr(classifier_module, "_KNOWN_LIMIT", known)
+def test_batches_of_any_size_keep_the_order_and_the_scores(messages, tokens, cached):
     learned = learn()
     given_ = [Known(i, {"prize", ("free", "lunch")[i % 2], f"unknown{i}"}) for i in range(7)]
     given_.append(Known(7, set()))
-    classifier = learned.classifier
-    found = [(known, classifier.score(known.tokens)) for known in classifier.in_batches(given_)]
+    classifier = Classifier(learned.fit.metadata, learned.classifier.counts, cached)
+    batches = classifier.in_batches(given_, messages, tokens)
+    found = [(known, classifier.score(known.tokens)) for known in batches]
     assert [(known, learned.classifier.score(known.tokens)) for known in given_] == found
 
 
@@ -154,18 +160,20 @@ def test_of_three_classes_with_spam_the_probability_is_that_of_spam():
 
 
 def test_a_model_that_has_seen_one_class_alone_is_undecided():
-    head = learn([("a", {"x"}), ("b", {"x"}), ("spam", {"x"})]).fit.head
-    head = head._replace(messages=(0, 0, 1), bias=(-math.inf, -math.inf, -0.5))
-    score = Classifier(head, lambda tokens: {}).score(set())
+    metadata = learn([("a", {"x"}), ("b", {"x"}), ("spam", {"x"})]).fit.metadata
+    metadata = with_learned(metadata, messages=(0, 0, 1), count_histograms=({0: 1}, {0: 1}, {1: 1}))
+    assert metadata.bias[:2] == (-math.inf, -math.inf)
+    score = Classifier(metadata, lambda tokens: {}).score(set())
     assert score.probabilities == (1 / 3, 1 / 3, 1 / 3)
     assert score.probability == 0.5
     assert score.log_odds == 0
 
 
 def test_a_class_without_messages_beside_two_that_have_some_is_impossible():
-    head = learn([("a", {"x"}), ("b", {"x"}), ("spam", {"x"})], scoring="bernoulli").fit.head
-    head = head._replace(messages=(1, 1, 0), bias=(-0.5, -0.5, -math.inf))
-    score = Classifier(head, lambda tokens: {}).score(set())
+    metadata = learn([("a", {"x"}), ("b", {"x"}), ("spam", {"x"})], scoring="sum").fit.metadata
+    metadata = with_learned(metadata, messages=(1, 1, 0), count_histograms=({1: 1}, {1: 1}, {0: 1}))
+    assert metadata.bias[2] == -math.inf
+    score = Classifier(metadata, lambda tokens: {}).score(set())
     assert score.probabilities == (0.5, 0.5, 0)
     assert score.log_odds == -IMPOSSIBLE
 

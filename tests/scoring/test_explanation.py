@@ -60,9 +60,11 @@ def test_of_three_classes_the_most_probable_is_explained(messages, alpha, scorin
     learned = learn(messages, alpha=alpha, scoring=scoring)
     for _, tokens in messages:
         found = explained(learned, tokens)
-        names = dict(zip(learned.fit.head.classes, found.score.probabilities, strict=True))
+        names = dict(
+            zip(learned.fit.metadata.settings.classes, found.score.probabilities, strict=True)
+        )
         assert max(names.values()) == names[found.of]
-        if scoring == "bernoulli":
+        if scoring == "sum":
             assert sorted(names.values())[-2] == names[found.against]
             expected = math.log(names[found.of] / names[found.against])
         else:

@@ -4,7 +4,7 @@ import pytest
 from small_models import learn
 
 from nbspam.errors import OptionError
-from nbspam.scoring.verdict import CutOffs, verdict
+from nbspam.scoring.verdict import CutOffs, verdict_of
 
 
 def close(expected):
@@ -14,42 +14,44 @@ def close(expected):
 def test_two_classes_have_a_verdict_on_either_side():
     learned = learn()
     classifier = learned.classifier
-    head = learned.fit.head
-    assert verdict(head, classifier.score({"prize", "winner"}), CutOffs()) == "spam"
-    assert verdict(head, classifier.score({"meeting", "tomorrow"}), CutOffs()) == "ham"
+    metadata = learned.fit.metadata
+    assert verdict_of(metadata, classifier.score({"prize", "winner"}), CutOffs()) == "spam"
+    assert verdict_of(metadata, classifier.score({"meeting", "tomorrow"}), CutOffs()) == "ham"
 
 
 def test_between_the_cut_offs_a_message_is_unsure():
     learned = learn()
     score = learned.classifier.score({"prize"})
     p = score.probability
-    head = learned.fit.head
-    assert verdict(head, score, CutOffs(spam=p + 1e-6, ham=p - 1e-6)) == "unsure"
-    assert verdict(head, score, CutOffs(spam=p - 1e-6, ham=p - 2e-6)) == "spam"
-    assert verdict(head, score, CutOffs(spam=p + 2e-6, ham=p + 1e-6)) == "ham"
+    metadata = learned.fit.metadata
+    assert verdict_of(metadata, score, CutOffs(spam=p + 1e-6, ham=p - 1e-6)) == "unsure"
+    assert verdict_of(metadata, score, CutOffs(spam=p - 1e-6, ham=p - 2e-6)) == "spam"
+    assert verdict_of(metadata, score, CutOffs(spam=p + 2e-6, ham=p + 1e-6)) == "ham"
 
 
 def test_spam_needs_more_than_the_cut_off():
     learned = learn([("ham", {"a"}), ("spam", {"a"})])
     score = learned.classifier.score({"a"})
     assert score.probability == 0.5
-    assert verdict(learned.fit.head, score, CutOffs()) == "ham"
+    assert verdict_of(learned.fit.metadata, score, CutOffs()) == "ham"
 
 
 def test_cut_offs_of_0_and_1_are_never_and_always():
     learned = learn()
-    head = learned.fit.head
+    metadata = learned.fit.metadata
     for tokens in ({"prize", "winner", "click"}, {"meeting", "lunch"}):
         score = learned.classifier.score(tokens)
-        assert verdict(head, score, CutOffs(1, 1)) == "ham"
-        assert verdict(head, score, CutOffs(0, 0)) == "spam"
-        assert verdict(head, score, CutOffs(1, 0)) == "unsure"
+        assert verdict_of(metadata, score, CutOffs(1, 1)) == "ham"
+        assert verdict_of(metadata, score, CutOffs(0, 0)) == "spam"
+        assert verdict_of(metadata, score, CutOffs(1, 0)) == "unsure"
 
 
 def test_of_three_classes_the_most_probable_one_is_the_verdict():
     learned = learn([("a", {"x"}), ("b", {"y"}), ("c", {"z"})])
     classifier = learned.classifier
-    assert [verdict(learned.fit.head, classifier.score({token}), CutOffs()) for token in "xyz"] == [
+    assert [
+        verdict_of(learned.fit.metadata, classifier.score({token}), CutOffs()) for token in "xyz"
+    ] == [
         "a",
         "b",
         "c",
@@ -84,19 +86,19 @@ NAN, INFINITY = math.nan, math.inf
 @pytest.mark.parametrize(
     ("spam", "ham", "cost", "named"),
     [
-        (1.5, None, None, "--spam-cutoff"),
-        (-0.1, None, None, "--spam-cutoff"),
-        (NAN, None, None, "--spam-cutoff"),
-        (None, -0.1, None, "--ham-cutoff"),
-        (0.5, NAN, None, "--ham-cutoff"),
-        (None, NAN, None, "cutoff"),
-        (0.1, 0.9, None, "--ham-cutoff"),
-        (None, None, 0, "--ham-cost"),
-        (None, None, -1, "--ham-cost"),
-        (None, None, NAN, "--ham-cost"),
-        (None, None, INFINITY, "--ham-cost"),
-        (0.9, None, 9, "--ham-cost"),
-        (None, 0.1, 9, "--ham-cost"),
+        (1.5, None, None, "the spam cut-off must be"),
+        (-0.1, None, None, "the spam cut-off must be"),
+        (NAN, None, None, "the spam cut-off must be"),
+        (None, -0.1, None, "the ham cut-off must be"),
+        (0.5, NAN, None, "the ham cut-off must be"),
+        (None, NAN, None, "cut-off must be"),
+        (0.1, 0.9, None, "the ham cut-off, 0.9, is above the spam cut-off, 0.1;"),
+        (None, None, 0, "the ham cost must be"),
+        (None, None, -1, "the ham cost must be"),
+        (None, None, NAN, "the ham cost must be"),
+        (None, None, INFINITY, "the ham cost must be"),
+        (0.9, None, 9, "the ham cost sets both"),
+        (None, 0.1, 9, "the ham cost sets both"),
     ],
 )
 def test_cut_offs_that_make_no_sense_are_refused(spam, ham, cost, named):
@@ -106,6 +108,6 @@ def test_cut_offs_that_make_no_sense_are_refused(spam, ham, cost, named):
 
 
 def test_a_ham_cut_off_above_the_models_spam_cut_off_is_refused():
-    with pytest.raises(OptionError, match=r"--ham-cutoff 0.8 is above the spam cut-off, 0.5;"):
+    with pytest.raises(OptionError, match=r"the ham cut-off, 0.8, is above the spam cut-off, 0.5;"):
         CutOffs.of_options(ham=0.8)
     assert CutOffs.of_options(ham=0.8, default=0.9) == (0.9, 0.8)

@@ -11,12 +11,12 @@ import pytest
 from small_models import assert_one_sentence
 
 from nbspam.errors import ModelError
-from nbspam.store.atomic_write import locked, replace
+from nbspam.store.atomic_write import locked, write_atomically
 
 
 def put(path, text: bytes):
     with locked(path) as place:
-        replace(place, lambda file: file.write(text))
+        write_atomically(place, lambda file: file.write(text))
 
 
 def names_in(folder):
@@ -60,7 +60,7 @@ def test_the_second_writer_waits_for_the_first(model):
         other.start()
         other.join(0.1)
         assert not done
-        replace(model, lambda file: file.write(b"first"))
+        write_atomically(model, lambda file: file.write(b"first"))
     other.join(10)
     assert done
     assert model.read_bytes() == b"second"
@@ -92,10 +92,10 @@ def test_what_a_killed_writer_left_is_cleared_away(model):
     left = model.with_name(".model.json.new")
     code = (
         "import os, sys, signal; from pathlib import Path\n"
-        "from nbspam.store.atomic_write import locked, replace\n"
+        "from nbspam.store.atomic_write import locked, write_atomically\n"
         "def write(file):\n"
         "    file.write(b'half'); file.flush(); os.kill(os.getpid(), signal.SIGTERM)\n"
-        "with locked(Path(sys.argv[1])) as place: replace(place, write)"
+        "with locked(Path(sys.argv[1])) as place: write_atomically(place, write)"
     )
     done = subprocess.run([sys.executable, "-c", code, model], check=False)
     assert done.returncode == -signal.SIGTERM
@@ -170,7 +170,7 @@ def test_a_pipe_in_the_models_place_stays(tmp_path):
     os.mkfifo(path)
     with pytest.raises(ModelError) as error:
         put(path, b"new")
-    assert_one_sentence(error, path, "no ordinary file")
+    assert_one_sentence(error, path, "is not a regular file")
     assert stat.S_ISFIFO(path.stat().st_mode)
 
 

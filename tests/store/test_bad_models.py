@@ -25,13 +25,13 @@ SEVERAL = [*MESSAGES, ("ham", {"é", "\\", "trace:a"}), ("spam", {"trace:a", "su
 def texts(tmp_path_factory):
     """Return whole model files: of both scorings, of two classes and three, with a ledger."""
     found = []
-    for scoring in ("bernoulli", "evidence"):
+    for scoring in ("sum", "evidence"):
         for more in ([], [("promo", {"prize", "click"})]):
             learned = learn([*SEVERAL, *more], scoring=scoring)
             path = tmp_path_factory.mktemp("texts") / "model.json"
-            row = (1,) + (0,) * (len(learned.fit.head.classes) - 1)
+            row = (1,) + (0,) * (len(learned.fit.metadata.settings.classes) - 1)
             ledger = [(digest, row) for digest in DIGESTS]
-            write_model(path, learned.fit.head, learned.counts.items(), ledger)
+            write_model(path, learned.fit.metadata, learned.counts.items(), ledger)
             found.append(path.read_bytes())
     return found
 
@@ -55,16 +55,16 @@ def read_both_ways(path):
         with Lookup(path) as lookup:
             known = lookup.counts(TOKENS)
             learned = lookup.learned(DIGESTS)
-            classifier = Classifier(lookup.head, lookup.counts)
+            classifier = Classifier(lookup.metadata, lookup.counts)
             score = classifier.score(TOKENS)
             assert math.isfinite(score.log_odds)
             assert 0 <= score.probability <= 1
             explain(classifier, TOKENS)
-            for name in lookup.head.classes:
+            for name in lookup.metadata.settings.classes:
                 name.encode()
                 assert len(name.splitlines()) == 1
             if whole:
-                assert lookup.head == whole.head
+                assert lookup.metadata == whole.metadata
                 assert known.items() <= whole.counts.items()
                 assert learned.items() <= whole.learned.items()
     except ModelError as error:
@@ -150,16 +150,18 @@ def test_any_bytes_are_refused_in_one_sentence(place, content, begun):
 
 def with_more(text, **more):
     """Return a model's text with a line put in before its tokens, or among them."""
-    for mark, line in (("head", b'"tokens": {\n'), ("tokens", b'"free": ')):
+    for mark, line in (("metadata", b'"tokens": {\n'), ("tokens", b'"free": ')):
         at = text.index(line)
         text = text[:at] + more.get(mark, b"") + text[at:]
     return text
 
 
 LARGE = {
-    "a head of 6 MB": {"head": b'"x": [' + b"[]," * 2_000_000 + b"0],\n"},
-    "a head of a million keys": {"head": b"".join(b'"x%d": 0,\n' % i for i in range(500_000))},
-    "a long line in the head": {"head": b'"x": "' + b"y" * 3_000_000 + b'",\n'},
+    "metadata of 6 MB": {"metadata": b'"x": [' + b"[]," * 2_000_000 + b"0],\n"},
+    "metadata of a million keys": {
+        "metadata": b"".join(b'"x%d": 0,\n' % i for i in range(500_000))
+    },
+    "a long line in the metadata": {"metadata": b'"x": "' + b"y" * 3_000_000 + b'",\n'},
     "a long line of quotes": {"tokens": b'"' + b'": [' * 100_000 + b"\n"},
     "a long line of backslashes": {"tokens": b'"' + b"\\" * 500_000 + b"\n"},
     "a long line of numbers": {"tokens": b'"a": [' + b"1, " * 200_000 + b"\n"},
@@ -206,6 +208,6 @@ def test_half_of_a_character_in_a_token_is_refused(texts, place):
     assert read_both_ways(place)[0] is False
 
 
-def test_a_key_that_stands_twice_in_the_head_is_refused_both_ways(texts, place):
+def test_a_key_that_stands_twice_in_the_metadata_is_refused_both_ways(texts, place):
     place.write_bytes(texts[0].replace(b'"alpha": 0.1', b'"alpha": 0.1, "alpha": 0.2'))
     assert read_both_ways(place) == (False, False)

@@ -218,7 +218,7 @@ def test_a_bad_line_is_skipped_and_named(line):
     assert found.counts["free"] == (2, 20)
     assert skips.count == 1
     assert skips.named[0].startswith("words.txt:10: ")
-    with pytest.raises(SourceError, match=r"words\.txt:10: .*--strict"):
+    with pytest.raises(SourceError, match=r"words\.txt:10: .*without strict"):
         read(LIST + line + b"\n", strict=True)
 
 
@@ -242,7 +242,7 @@ def test_a_models_list_brings_its_counts_back(messages):
     text, left_out = dump(model)
     found, skips = read(text.encode(), strict=True)
     assert (left_out, skips.count, found.foreign) == (0, 0, 0)
-    assert model.head.messages == found.messages
+    assert model.metadata.learned.messages == found.messages
     assert model.counts == found.counts
 
 
@@ -254,12 +254,13 @@ def test_what_cannot_be_written_is_left_out_and_counted():
 
 def test_the_positive_class_is_spam_whatever_it_is_called():
     model = taught([("ham", {"a"}, 1), ("spam", {"b"}, 2), ("spam", {"b"}, 3)])
-    model = model._replace(head=model.head._replace(classes=("good", "junk"), positive="junk"))
+    chosen = model.metadata.settings._replace(classes=("good", "junk"), positive="junk")
+    model = model._replace(metadata=model.metadata._replace(settings=chosen))
     assert dump(model)[0].splitlines() == [".MSG_COUNT 2 1", "a 0 1", "b 2 0"]
 
 
 def test_three_classes_have_no_place_in_a_list():
-    with pytest.raises(OptionError, match="--form csv"):
+    with pytest.raises(OptionError, match="export it as CSV"):
         dump(taught([], THREE))
 
 
@@ -294,7 +295,7 @@ def test_bogoutil_loads_our_list_and_dumps_it_unchanged(tmp_path):
     found, skips = read(run("bogoutil", "-d", tmp_path / "wordlist.db").stdout, strict=True)
     assert skips.count == 0
     assert model.counts == found.counts
-    assert model.head.messages == found.messages
+    assert model.metadata.learned.messages == found.messages
 
 
 def test_what_bogofilter_learned_is_what_we_would_have_counted(tmp_path):

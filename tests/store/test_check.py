@@ -43,10 +43,10 @@ def wrong_with(path):
 @given(labelled_tokens(), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
 def test_what_training_derives_is_derived_from_the_counts(messages, alpha, prior, scoring):
     learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
-    head = learned.fit.head
-    found = with_rows(head, learned.counts.values())
-    assert head._replace(bias=()) == found._replace(bias=())
-    assert pytest.approx(head.bias, rel=1e-9, abs=1e-9) == found.bias
+    metadata = learned.fit.metadata
+    found = with_rows(metadata, learned.counts.values())
+    assert metadata == found
+    assert pytest.approx(metadata.bias, rel=1e-9, abs=1e-9) == found.bias
 
 
 def test_no_tokens_have_no_counts():
@@ -69,22 +69,22 @@ def test_a_large_model_has_nothing_wrong(tmp_path):
 def test_the_number_of_tokens(path):
     n = len(json.loads(path.read_bytes())["tokens"])
     change(path, (b'"tokens": %d,' % n, b'"tokens": %d,' % (n + 1)))
-    assert f"says {n + 1} tokens and has {n}" in wrong_with(path)
+    assert f"states {n + 1} tokens and has {n}" in wrong_with(path)
 
 
-def test_the_counts_of_counts(path):
+def test_the_count_histograms(path):
     line = next(li for li in path.read_bytes().splitlines() if li.startswith(b'"derived"'))
     assert b'[{"0": 5, "1": 10, ' in line
     change(path, (b'[{"0": 5, "1": 10, ', b'[{"0": 6, "1": 9, '))
     found = wrong_with(path)
-    assert "counts of counts" in found
+    assert "count histograms" in found
     assert "bias" not in found
 
 
 def test_the_bias(path):
     bias = json.loads(path.read_bytes())["derived"]["bias"]
     change(path, (json.dumps(bias).encode(), json.dumps([bias[0], bias[1] + 1e-6]).encode()))
-    assert wrong_with(path) == "its bias is not what its counts make it"
+    assert wrong_with(path) == "its bias does not follow from its counts"
 
 
 def test_a_last_digit_of_the_bias_is_no_damage(path):
@@ -97,7 +97,7 @@ def test_a_last_digit_of_the_bias_is_no_damage(path):
 def test_a_count(path):
     change(path, (b'"w2": [1, 1]', b'"w2": [1, 2]'))
     found = wrong_with(path)
-    assert "counts of counts" in found
+    assert "count histograms" in found
     assert "bias" in found
 
 
@@ -154,11 +154,11 @@ def test_lines_that_are_json_and_yet_not_as_they_must_be(path, old, new):
 def test_a_key_that_stands_twice(path, extra):
     raw = path.read_bytes()
     path.write_bytes(raw.replace(TOKENS_LINE, extra + TOKENS_LINE, 1))
-    with pytest.raises(ModelError, match="twice"):
+    with pytest.raises(ModelError, match="duplicate key"):
         disagreements(path)
 
 
-def test_a_head_that_goes_on_after_the_tokens(path):
+def test_metadata_that_goes_on_after_the_tokens(path):
     """JSON does not care where a key stands; the one-message path would not see it."""
     raw = path.read_bytes()
     line = next(li for li in raw.splitlines(keepends=True) if li.startswith(b'"spam_cutoff"'))
@@ -169,7 +169,7 @@ def test_a_head_that_goes_on_after_the_tokens(path):
         disagreements(path)
 
 
-def test_a_precision_that_no_blend_can_have(path):
+def test_a_precision_that_no_calibration_can_have(path):
     fields = json.loads(path.read_bytes())
     precision = fields["calibration"]["spam"]["precision"]
     rows = [

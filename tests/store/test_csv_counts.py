@@ -5,14 +5,14 @@ from whole_models import THREE, TWO, taught
 
 from nbspam.errors import SourceError
 from nbspam.reading.skips import Skips
-from nbspam.store.csv_counts import dump, read_table
+from nbspam.store.csv_counts import dump, read_counts_table
 
 TABLE = "token,ham,spam\n(messages),40,30\nfree,2,20\nclaim now,0,7\n"
 
 
 def read(text, strict=False):
     skips = Skips(strict)
-    return read_table("counts.csv", text.splitlines(keepends=True), skips), skips
+    return read_counts_table("counts.csv", text.splitlines(keepends=True), skips), skips
 
 
 TOKENS = st.text(
@@ -35,9 +35,9 @@ def test_what_is_written_is_read_again(drawn):
     text, left_out = dump(model)
     # lines as a file gives them: ended by a line feed alone
     lines = [f"{line}\n" for line in text.removesuffix("\n").split("\n")]
-    found = read_table("counts.csv", lines, Skips(strict=True))
+    found = read_counts_table("counts.csv", lines, Skips(strict=True))
     assert left_out == 0
-    assert found == (classes, model.head.messages, model.counts)
+    assert found == (classes, model.metadata.learned.messages, model.counts)
 
 
 def test_the_form():
@@ -78,7 +78,7 @@ def test_a_bad_row_is_skipped_and_named(line):
     assert found.counts == {"free": (2, 20), "claim now": (0, 7), "last": (1, 1)}
     assert skips.count == 1
     assert skips.named[0].startswith("counts.csv:5: ")
-    with pytest.raises(SourceError, match=r"counts\.csv:5: .*--strict"):
+    with pytest.raises(SourceError, match=r"counts\.csv:5: .*without strict"):
         read(f"{TABLE}{line}\n", strict=True)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from small_models import MESSAGES, assert_one_sentence, big, labelled_tokens, learn
 
 from nbspam.errors import ModelError
-from nbspam.learning.settings import Settings, empty_metadata
+from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.store import lookup as lookup_module
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import read_model, write_model
@@ -184,7 +184,7 @@ def test_the_tokens_of_a_mail_share_their_reads(large, large_file, monkeypatch):
     assert reads.bytes <= large_file.stat().st_size
 
 
-def test_opening_reads_the_head_alone(large_file, monkeypatch):
+def test_opening_reads_the_metadata_alone(large_file, monkeypatch):
     reads = Reads(monkeypatch)
     with Lookup(large_file):
         pass
@@ -238,16 +238,16 @@ def test_a_model_truncated_while_open_is_an_error(large, large_file, tmp_path, p
 
 
 def lines_of(path):
-    """Return the head, the lines of the tokens without commas, and the end of a model file."""
-    head, mark, rest = path.read_bytes().partition(b'"tokens": {\n')
+    """Return a model file's beginning, the lines of its tokens without commas, and its end."""
+    start, mark, rest = path.read_bytes().partition(b'"tokens": {\n')
     tokens, end_mark, end = rest.rpartition(b'\n},"learned"')
-    return head + mark, tokens.split(b",\n"), end_mark + end
+    return start + mark, tokens.split(b",\n"), end_mark + end
 
 
 def test_tokens_in_the_wrong_order_are_refused(large, large_file, tmp_path):
-    head, lines, end = lines_of(large_file)
+    start, lines, end = lines_of(large_file)
     path = tmp_path / "model.json"
-    path.write_bytes(head + b",\n".join(lines[::-1]) + end)
+    path.write_bytes(start + b",\n".join(lines[::-1]) + end)
     with pytest.raises(ModelError) as error:
         looked_up(path, random.Random(4).sample(sorted(large.counts), 200))
     assert_one_sentence(error, path, "order")
@@ -256,9 +256,9 @@ def test_tokens_in_the_wrong_order_are_refused(large, large_file, tmp_path):
 def test_shuffled_tokens_never_give_a_wrong_count(tmp_path):
     learned = big(2_000, seed=9)
     path = learned.save(tmp_path / "model.json")
-    head, lines, end = lines_of(path)
+    start, lines, end = lines_of(path)
     random.Random(9).shuffle(lines)
-    path.write_bytes(head + b",\n".join(lines) + end)
+    path.write_bytes(start + b",\n".join(lines) + end)
     for token in sorted(learned.counts)[::40]:
         try:
             found = looked_up(path, [token])
@@ -311,7 +311,7 @@ def test_a_model_laid_out_by_another_program_is_refused(model, options):
     assert_one_sentence(error, model)
 
 
-def test_a_head_that_makes_no_sense_is_refused(model):
+def test_metadata_that_makes_no_sense_is_refused(model):
     model.write_bytes(model.read_bytes().replace(b'"alpha": 0.1', b'"alpha": NaN'))
     with pytest.raises(ModelError) as error:
         Lookup(model)
@@ -373,9 +373,11 @@ def with_ledger(path, n, tokens=3):
     chance = random.Random(n)
     learned = {f"{chance.getrandbits(128):032x}": (i % 3, 1 + i % 2) for i in range(n)}
     counts = {f"token{i}": (1, 2) for i in range(tokens)}
-    head = empty_metadata(("ham", "spam"), "spam", Settings())
-    head = head._replace(messages=(2 * n, 2 * n), n_tokens=tokens)
-    write_model(path, head, counts.items(), sorted(learned.items()))
+    metadata = empty_metadata(("ham", "spam"), "spam", TrainingSettings())
+    histograms = ({1: tokens}, {2: tokens})
+    state = metadata.learned._replace(messages=(2 * n, 2 * n), count_histograms=histograms)
+    metadata = metadata._replace(learned=state)
+    write_model(path, metadata, counts.items(), sorted(learned.items()))
     return learned
 
 

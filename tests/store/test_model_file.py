@@ -52,7 +52,7 @@ def test_what_is_read_is_what_was_written(tmp_path_factory, messages, alpha, pri
     learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
     path = learned.save(tmp_path_factory.getbasetemp() / "identity.json")
     found = read_model(path)
-    assert learned.fit.head == found.head
+    assert learned.fit.metadata == found.metadata
     assert learned.counts == found.counts
 
 
@@ -69,7 +69,7 @@ def test_the_order_of_learning_does_not_matter(tmp_path_factory, messages, rando
 def test_reading_and_writing_again_gives_the_same_bytes(tmp_path):
     path = big(3_000).save(tmp_path / "model.json")
     found = read_model(path)
-    write_model(tmp_path / "again.json", found.head, found.counts.items())
+    write_model(tmp_path / "again.json", found.metadata, found.counts.items())
     assert path.read_bytes() == (tmp_path / "again.json").read_bytes()
 
 
@@ -81,6 +81,41 @@ def test_any_json_reader_can_load_it(model):
     assert fields["messages"] == [3, 2]
     assert fields["tokens"]["free"] == [1, 1]
     assert fields["tokens"]["prize"] == [0, 2]
+
+
+def test_the_lines_of_a_small_model(model):
+    lines = model.read_text(encoding="utf-8").splitlines()
+    bias = json.loads(model.read_bytes())["derived"]["bias"]
+    assert lines[:9] == [
+        '{"format": "nbspam-model", "version": 1,',
+        '"tokenizer": {"name": "nbspam", "rules": 1},',
+        '"event_model": "bernoulli",',
+        '"classes": ["ham", "spam"],',
+        '"messages": [3, 2],',
+        '"alpha": 0.1,',
+        '"prior": null,',
+        '"positive": "spam",',
+        '"scoring": "sum",',
+    ]
+    assert lines[9].startswith('"calibration": {"spam": {"coefficients": [0.0, 0.7, 0.7, 0.7, 0.0]')
+    assert lines[10:12] == ['"calibrated_by": "training",', '"spam_cutoff": 0.5,']
+    assert lines[12] == (
+        f'"derived": {{"tokens": 8, "bias": {json.dumps(bias)}, "count_histograms":'
+        ' [{"0": 3, "1": 3, "2": 2}, {"0": 4, "1": 3, "2": 1}]},'
+    )
+    assert lines[13:] == [
+        '"tokens": {',
+        '"click": [0, 1],',
+        '"free": [1, 1],',
+        '"lunch": [1, 0],',
+        '"meeting": [2, 0],',
+        '"notes": [1, 0],',
+        '"prize": [0, 2],',
+        '"tomorrow": [2, 0],',
+        '"winner": [0, 1]',
+        '},"learned": {',
+        "}}",
+    ]
 
 
 def test_each_token_stands_on_a_line_of_its_own_in_the_order_of_bytes(tmp_path):
@@ -116,7 +151,7 @@ def test_a_link_keeps_pointing_at_the_model(tmp_path):
     link.symlink_to(real)
     learn(MESSAGES[1:]).save(link)
     assert link.is_symlink()
-    assert read_model(real).head.messages == (2, 2)
+    assert read_model(real).metadata.learned.messages == (2, 2)
     assert names_in(real.parent) == ["model.json"]
 
 
@@ -266,14 +301,16 @@ DAMAGES = (
         "positive a list": set_to("positive", ["spam"]),
         "positive none of two": set_to("positive", None),
         "scoring unknown": set_to("scoring", "magic"),
-        "scoring a list": set_to("scoring", ["bernoulli"]),
+        "scoring a list": set_to("scoring", ["sum"]),
+        "event model unknown": set_to("event_model", "magic"),
+        "event model a list": set_to("event_model", ["bernoulli"]),
         "derived a list": set_to("derived", []),
         "token number negative": set_to("derived", "tokens", -1),
-        "counts of counts a list": set_to("derived", "count_histograms", [[], []]),
-        "counts of counts of one class": set_to("derived", "count_histograms", [{}]),
-        "counts of counts text": set_to("derived", "count_histograms", [{"one": 1}, {}]),
-        "counts of counts negative": set_to("derived", "count_histograms", [{"1": -1}, {}]),
-        "counts of counts above messages": set_to("derived", "count_histograms", [{"4": 1}, {}]),
+        "count histograms a list": set_to("derived", "count_histograms", [[], []]),
+        "count histograms of one class": set_to("derived", "count_histograms", [{}]),
+        "count histograms text": set_to("derived", "count_histograms", [{"one": 1}, {}]),
+        "count histograms negative": set_to("derived", "count_histograms", [{"1": -1}, {}]),
+        "count histograms above messages": set_to("derived", "count_histograms", [{"4": 1}, {}]),
         "spam cut-off NaN": set_to("spam_cutoff", NAN),
         "spam cut-off above 1": set_to("spam_cutoff", 1.5),
         "spam cut-off text": set_to("spam_cutoff", "0.5"),
@@ -301,13 +338,15 @@ DAMAGES = (
         "other format": set_to("format", "nbspam"),
         "token rules unknown": set_to("tokenizer", "rules", 99),
         "token rules missing": without("tokenizer", "rules"),
+        "tokenizer unknown": set_to("tokenizer", "name", "other"),
+        "tokenizer without a name": without("tokenizer", "name"),
         "tokenizer a list": set_to("tokenizer", []),
     }
     | {
         f"no {key}": without(key)
         for key in (
-            "format version tokenizer classes messages alpha prior positive scoring calibration"
-            " spam_cutoff derived tokens"
+            "format version tokenizer event_model classes messages alpha prior positive scoring"
+            " calibration calibrated_by spam_cutoff derived tokens learned"
         ).split()
     }
     | {
@@ -330,15 +369,15 @@ def test_a_key_that_stands_twice_is_refused(model):
     model.write_text(text.replace('"free": [1, 1]', '"free": [1, 1],\n"free": [0, 1]'))
     with pytest.raises(ModelError) as error:
         read_model(model)
-    assert_one_sentence(error, model, "'free'", "twice")
+    assert_one_sentence(error, model, "duplicate key 'free'")
 
 
-def test_a_key_of_the_head_that_stands_twice_is_refused(model):
+def test_a_key_of_the_metadata_that_stands_twice_is_refused(model):
     text = model.read_text()
     model.write_text(text.replace('"alpha": 0.1', '"alpha": 0.1, "alpha": 0.2'))
     with pytest.raises(ModelError) as error:
         read_model(model)
-    assert_one_sentence(error, model, "'alpha'", "twice")
+    assert_one_sentence(error, model, "duplicate key 'alpha'")
 
 
 NOT_MODELS = {
@@ -398,8 +437,8 @@ def test_a_folder_is_no_model(tmp_path):
     assert_one_sentence(error, tmp_path, "not a file")
 
 
-def test_what_is_no_ordinary_file_is_not_replaced(tmp_path):
+def test_what_is_not_a_regular_file_is_not_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ModelError, match="is no ordinary file"):
+    with pytest.raises(ModelError, match="is not a regular file"):
         learn().save(tmp_path / "pipe")
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)

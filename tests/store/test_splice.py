@@ -8,14 +8,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nbspam.errors import ModelError
-from nbspam.learning.settings import Settings, empty_metadata
+from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.store import lookup as lookup_module
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import read_model, write_lines
 from nbspam.store.splice import splice
 
 MOST = 99
-HEAD = empty_metadata(("ham", "spam"), "spam", Settings())._replace(messages=(MOST, MOST))
+EMPTY = empty_metadata(("ham", "spam"), "spam", TrainingSettings())
+METADATA = EMPTY._replace(learned=EMPTY.learned._replace(messages=(MOST, MOST)))
 # Few and close together, so that a change often meets a line that is there; some of the keys stand
 # at the very ends, or are written with escapes.
 TOKENS = st.sampled_from(
@@ -30,18 +31,20 @@ COUNTS = st.dictionaries(TOKENS | st.text(max_size=4), TRUE_ROWS, max_size=30)
 LEDGERS = st.dictionaries(DIGESTS, TRUE_ROWS, max_size=30)
 
 
-def whole(counts, learned, head=HEAD) -> bytes:
+def whole(counts, learned, metadata=METADATA) -> bytes:
     """Return a model's file, written anew."""
     file = io.BytesIO()
     rows = [(key, row) for key, row in counts.items() if any(row)]
-    write_lines(file, head, rows, sorted((key, row) for key, row in learned.items() if any(row)))
+    write_lines(
+        file, metadata, rows, sorted((key, row) for key, row in learned.items() if any(row))
+    )
     return file.getvalue()
 
 
-def spliced(path, counts, learned, head=HEAD) -> bytes:
+def spliced(path, counts, learned, metadata=METADATA) -> bytes:
     file = io.BytesIO()
     with Lookup(path) as old:
-        splice(file, old, head, counts, learned)
+        splice(file, old, metadata, counts, learned)
     return file.getvalue()
 
 
@@ -117,14 +120,17 @@ def test_lines_at_the_ends_come_and_go(tmp_path, counts, change, learned, digest
     assert whole(counts | change, learned | digests) == found
 
 
-def test_the_head_is_the_new_one(tmp_path):
+def test_the_metadata_is_the_new_one(tmp_path):
     path = tmp_path / "model.json"
     path.write_bytes(whole(FEW, MARKED))
-    head = HEAD._replace(messages=(MOST + 1, MOST + 123456789), spam_cutoff=0.75)
-    found = spliced(path, {}, {}, head)
-    assert whole(FEW, MARKED, head) == found
+    metadata = METADATA._replace(
+        settings=METADATA.settings._replace(spam_cutoff=0.75),
+        learned=METADATA.learned._replace(messages=(MOST + 1, MOST + 123456789)),
+    )
+    found = spliced(path, {}, {}, metadata)
+    assert whole(FEW, MARKED, metadata) == found
     path.write_bytes(found)
-    assert read_model(path).head.messages == (MOST + 1, MOST + 123456789)
+    assert read_model(path).metadata.learned.messages == (MOST + 1, MOST + 123456789)
 
 
 def test_what_does_not_change_is_not_read_line_by_line(tmp_path, monkeypatch):
@@ -132,10 +138,8 @@ def test_what_does_not_change_is_not_read_line_by_line(tmp_path, monkeypatch):
     path = tmp_path / "model.json"
     path.write_bytes(whole(counts, {}))
     looked_at = []
-    row = Lookup._row
-    monkeypatch.setattr(
-        Lookup, "_row", lambda self, line: looked_at.append(line) or row(self, line)
-    )
+    row = Lookup.row
+    monkeypatch.setattr(Lookup, "row", lambda self, line: looked_at.append(line) or row(self, line))
     change = {"token010000": (3, 4), "token010000!": (1, 0)}
     assert whole(counts | change, {}) == spliced(path, change, {})
     assert len(looked_at) < 100
@@ -175,4 +179,4 @@ def test_a_model_that_shrinks_while_it_is_copied_is_refused(tmp_path):
     with Lookup(path) as old:
         os.truncate(path, path.stat().st_size // 2)
         with pytest.raises(ModelError, match="shorter"):
-            splice(io.BytesIO(), old, HEAD, {"a": (1, 0)}, {})
+            splice(io.BytesIO(), old, METADATA, {"a": (1, 0)}, {})
