@@ -33,8 +33,11 @@ class OnlineLearner:
 
     @property
     def metadata(self) -> Metadata:
-        """The model's metadata as they now are."""
-        histograms = tuple(+histogram for histogram in self._histograms)
+        """The model's metadata as it now is; it stays so when more is learned."""
+        histograms = tuple(
+            {count: tokens for count, tokens in histogram.items() if tokens}
+            for histogram in self._histograms
+        )
         return Metadata(
             self._settings,
             self._learned._replace(messages=tuple(self._messages), count_histograms=histograms),
@@ -42,10 +45,7 @@ class OnlineLearner:
 
     def classifier(self) -> Classifier:
         """Return a classifier of the model as it now is, to be used before more is learned."""
-        learned = self._learned._replace(
-            messages=tuple(self._messages), count_histograms=tuple(self._histograms)
-        )
-        return Classifier(Metadata(self._settings, learned), self._known)
+        return Classifier(self.metadata, self._known)
 
     def _known(self, tokens: Iterable[str]) -> Counts:
         counts = self.counts

@@ -1,3 +1,4 @@
+import math
 import random
 
 import pytest
@@ -14,9 +15,11 @@ from small_models import (
 )
 
 from nbspam.bayes.calibration import untrained, update
+from nbspam.bayes.posterior import log_priors
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.scoring.classifier import Classifier
+from nbspam.store.check import histograms_of
 
 TOKENS = st.sampled_from(["a", "b", "c", "d", "trace:e", "trace:f"])
 
@@ -218,3 +221,74 @@ def test_a_classifier_does_not_see_what_is_learned_later():
     learner.learn("spam", {"prize"})
     assert before.metadata.learned.messages == (0, 0)
     assert learner.classifier().metadata.learned.messages == (0, 1)
+
+
+# Metadata is a snapshot: what follows from it fits it, and it does not change
+
+
+def assert_consistent(metadata, counts, messages):
+    """Hold metadata to the counts and messages it was taken with, in all that follows from them."""
+    assert metadata.learned.messages == messages
+    assert metadata.n_tokens == len(counts)
+    assert metadata.is_one_sided == (sum(map(bool, messages)) < 2)
+    histograms = histograms_of(counts.values(), len(messages))
+    assert tuple(map(dict, metadata.learned.count_histograms)) == tuple(map(dict, histograms))
+    settings_ = metadata.settings
+    priors = log_priors(messages, settings_.prior, settings_.positive_index)
+    for k, n in enumerate(messages):
+        absent = [
+            math.log(n - row[k] + settings_.alpha) - math.log(n + 2 * settings_.alpha)
+            for row in counts.values()
+        ]
+        assert close(math.fsum([priors[k], *absent])) == metadata.bias[k]
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["ham", "promo", "spam"]),
+        st.sets(TOKENS, max_size=4),
+        st.sampled_from(["learn", "learn", "refine", "unlearn"]),
+    ),
+    max_size=10,
+)
+
+
+@settings(deadline=None, max_examples=80)
+@given(STEPS, st.sampled_from(SCORINGS), PRIORS)
+def test_metadata_fits_the_counts_at_every_step_and_never_changes(steps, scoring, prior):
+    chosen = TrainingSettings(scoring=scoring, prior=prior)
+    learner = OnlineLearner(empty_metadata(("ham", "promo", "spam"), "spam", chosen), {})
+    messages = [0, 0, 0]
+    taken = []
+    learned = []
+    for label, tokens, act in steps:
+        k = ("ham", "promo", "spam").index(label)
+        if act == "unlearn":
+            if (label, tokens) not in learned:
+                continue
+            learned.remove((label, tokens))
+            learner.unlearn(label, tokens)
+            messages[k] -= 1
+        else:
+            learned.append((label, tokens))
+            learner.learn(label, tokens)
+            messages[k] += 1
+            if act == "refine":
+                learner.refine(label, tokens)
+        now = dict(learner.counts), tuple(messages)
+        assert_consistent(learner.metadata, *now)
+        taken.append((learner.metadata, now))
+        taken.append((learner.classifier().metadata, now))
+    for metadata, then in taken:
+        assert_consistent(metadata, *then)
+
+
+def test_the_calibration_of_metadata_taken_before_stays():
+    learned = learn(many_messages(100), scoring="evidence")
+    learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
+    before, classifier = learner.metadata, learner.classifier()
+    for label, tokens in many_messages(100)[:4]:
+        learner.learn(label, tokens)
+        learner.refine(label, tokens)
+    assert before == classifier.metadata == learned.fit.metadata
+    assert learner.metadata.learned.calibrations != before.learned.calibrations

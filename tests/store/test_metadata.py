@@ -3,7 +3,7 @@ import math
 
 import pytest
 from hypothesis import given, settings
-from small_models import ALPHAS, PRIORS, labelled_tokens, learn
+from small_models import ALPHAS, PRIORS, labelled_tokens, learn, with_settings
 
 from nbspam.store.metadata import MetadataError, dump_metadata, load_metadata
 
@@ -77,3 +77,25 @@ def test_a_class_that_is_called_as_the_verdict_of_none_is_refused():
     fields["classes"][0] = "unsure"
     with pytest.raises(MetadataError, match="unsure"):
         load_metadata(fields)
+
+
+@settings(deadline=None, max_examples=40)
+@given(labelled_tokens(), labelled_tokens(), ALPHAS, PRIORS)
+def test_what_follows_from_the_counts_follows_them_when_they_change(one, other, alpha, prior):
+    classes = {label for label, _ in one}
+    other = [(label, tokens) for label, tokens in other if label in classes]
+    other += [(label, set()) for label in classes]
+    first = learn(one, alpha=alpha).fit.metadata
+    second = learn(other, alpha=alpha, prior=prior).fit.metadata
+    changed = with_settings(first._replace(learned=second.learned), prior=prior)
+    assert changed.bias == second.bias
+    assert changed.n_tokens == second.n_tokens
+
+
+def test_derived_numbers_in_a_file_are_not_relied_on():
+    metadata = learn().fit.metadata
+    fields = json.loads(dump_metadata(metadata).rstrip().rstrip(",") + "}")
+    fields["derived"]["tokens"] += 1
+    fields["derived"]["bias"] = [0.0, 0.0]
+    found = load_metadata(fields)
+    assert (found.bias, found.n_tokens) == (metadata.bias, metadata.n_tokens)

@@ -1,0 +1,132 @@
+import re
+from pathlib import Path
+
+import pytest
+from any_mail import mails
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbspam.reading.message import parse, parse_text
+from nbspam.tokens.kinds import (
+    HEADER,
+    KINDS,
+    TRIGRAM,
+    WORD,
+    is_fragment,
+    is_header,
+    kind_of,
+    prefix,
+)
+from nbspam.tokens.tokenizer import message_tokens
+
+ROOT = Path(__file__).parents[2]
+NAMES = {kind.name for kind in KINDS}
+
+
+def named(name):
+    return next(kind for kind in KINDS if kind.name == name)
+
+
+@pytest.mark.parametrize(
+    ("token", "name"),
+    [
+        ("free", ""),
+        ("claim now", ""),
+        ("£0,000", ""),
+        ("", ""),
+        ("免费", ""),
+        ("tri:_fr", "tri"),
+        ("subject:free", "subject"),
+        ("subject:caps:1", "subject"),
+        ("from:@example.org", "from"),
+        ("link:", "link"),
+        ("mime:text/html", "mime"),
+        ("mime-version:0", "mime-version"),
+        ("trace:received:smtp", "trace"),
+        ("trace:x-foo:", "trace"),
+        ("nothing:known", ""),  # of a word list of others
+        (":", ""),
+    ],
+)
+def test_the_kind_of_a_token(token, name):
+    assert kind_of(token) == named(name)
+
+
+def test_each_kind_has_a_name_of_its_own():
+    assert len(NAMES) == len(KINDS)
+    assert all(kind.meaning for kind in KINDS)
+    assert not any(":" in name or name != name.lower() for name in NAMES)
+
+
+def test_what_begins_a_token_leads_back_to_its_kind():
+    for kind in KINDS:
+        assert kind_of(f"{prefix(kind)}x") == kind
+    assert prefix(WORD) == ""
+    assert prefix(TRIGRAM) == "tri:"
+
+
+def test_the_header_channel_and_the_fragments_are_kinds_of_their_own():
+    assert [kind for kind in KINDS if kind.is_header] == [HEADER]
+    assert [kind for kind in KINDS if kind.is_fragment] == [TRIGRAM]
+
+
+@pytest.mark.parametrize("token", ["trace:received:smtp", "trace:", "trace:x-foo:bar"])
+def test_tokens_of_the_header_channel(token):
+    assert is_header(token)
+    assert not is_fragment(token)
+
+
+@pytest.mark.parametrize(
+    "token", ["trace", "subject:trace:x", "tri:trace:", "from:trace", "", "a b"]
+)
+def test_tokens_that_are_not_of_the_header_channel(token):
+    assert not is_header(token)
+
+
+@pytest.mark.parametrize(
+    ("token", "fragment"), [("tri:abc", True), ("tri", False), ("try:a", False)]
+)
+def test_fragments(token, fragment):
+    assert is_fragment(token) == fragment
+
+
+@given(st.sampled_from(KINDS), st.text(max_size=8))
+def test_a_tokens_channel_and_whether_it_is_shown_follow_from_its_kind(kind, value):
+    token = prefix(kind) + value
+    assert is_header(token) == kind_of(token).is_header
+    assert is_fragment(token) == kind_of(token).is_fragment
+
+
+def sample_tokens():
+    """Return every token of the sample data: mail, odd mails and texts."""
+    sample = ROOT / "sample_data"
+    paths = [path for path in sorted((sample / "mail").rglob("*")) if path.is_file()]
+    paths += sorted((sample / "odd").glob("*.eml"))
+    messages = [parse(path.read_bytes()) for path in paths]
+    rows = (sample / "sms.tsv").read_text("utf-8").splitlines()
+    messages += [parse_text(row.partition("\t")[2]) for row in rows]
+    return set().union(*map(message_tokens, messages))
+
+
+def test_every_token_of_the_sample_data_is_of_a_known_kind():
+    tokens = sample_tokens()
+    assert len(tokens) > 3_000
+    assert {token.partition(":")[0] for token in tokens if ":" in token} <= NAMES
+    # The sample's mails have no Organization.
+    assert set(KINDS) - {kind_of(token) for token in tokens} <= {named("organization")}
+
+
+@settings(deadline=None, max_examples=150)
+@given(mails())
+def test_every_token_of_any_mail_is_of_a_known_kind(raw):
+    tokens = message_tokens(parse(raw))
+    assert {token.partition(":")[0] for token in tokens if ":" in token} <= NAMES
+
+
+def test_the_page_on_tokens_names_every_kind_and_no_other():
+    page = (ROOT / "docs" / "tokens.md").read_text("utf-8").partition("## Worth")[0]
+    cells = re.findall(r"^\| ([^|]*) \|", page, flags=re.MULTILINE)
+    listed = [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+    assert sorted(listed) == sorted(NAMES - {WORD.name})
+    for name in ("word", "number", "bigram"):  # the kind without a prefix
+        assert name in cells

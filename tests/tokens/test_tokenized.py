@@ -1,0 +1,93 @@
+import copy
+import pickle
+from pathlib import Path
+
+import pytest
+from any_mail import mails
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbspam.reading.message import Message, parse, parse_text
+from nbspam.tokens.digest import digest_of
+from nbspam.tokens.tokenized import TokenizedMessage, tokenize
+from nbspam.tokens.tokenizer import message_tokens
+
+SAMPLE = Path(__file__).parents[2] / "sample_data"
+
+
+def again(message):
+    return pickle.loads(pickle.dumps(message))
+
+
+def assert_equal(expected, actual):
+    assert type(actual) is TokenizedMessage
+    assert type(actual.tokens) is list
+    assert tuple(expected) == tuple(actual)
+
+
+# From process to process
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("tokens", [[], ["a"], ["£0", "claim now", "tri:_é_", "免费"]], ids=len)
+@pytest.mark.parametrize("label", [None, "", "spam"])
+def test_a_message_is_the_same_in_another_process(tokens, label, protocol):
+    message = TokenizedMessage("mail:1", label, tokens, "0" * 32, 17)
+    assert_equal(message, pickle.loads(pickle.dumps(message, protocol)))
+    assert_equal(message, copy.deepcopy(message))
+
+
+def test_a_message_without_tokens_stays_without():
+    empty = TokenizedMessage("-", None, [])
+    assert again(empty).tokens == []
+    assert_equal(empty, again(empty))
+
+
+@settings(deadline=None, max_examples=150)
+@given(mails() | st.binary(max_size=80), st.booleans())
+def test_any_mail_is_the_same_in_another_process(raw, digest):
+    message = tokenize(parse(raw), "mail", "ham", digest)
+    assert_equal(message, again(message))
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.text())
+def test_any_text_is_the_same_in_another_process(text):
+    message = tokenize(parse_text(text), digest=True)
+    assert_equal(message, again(message))
+
+
+def test_the_sample_mails_are_the_same_in_another_process():
+    paths = [path for path in sorted(SAMPLE.rglob("*")) if path.is_file()]
+    assert len(paths) > 20
+    for path in paths:
+        message = tokenize(parse(path.read_bytes()), str(path), digest=True)
+        assert_equal(message, again(message))
+
+
+# Tokenizing
+
+
+def test_tokens_come_each_once_and_in_order():
+    message = tokenize(parse_text("win a prize, win a PRIZE"))
+    assert message.tokens == sorted(message_tokens(parse_text("win a prize, win a PRIZE")))
+    assert len(set(message.tokens)) == len(message.tokens)
+    assert (message.source, message.label, message.digest, message.size) == ("-", None, "", 0)
+
+
+def test_source_and_label_are_kept():
+    message = tokenize(parse_text("win"), "rows.tsv:3", "spam")
+    assert (message.source, message.label) == ("rows.tsv:3", "spam")
+
+
+@pytest.mark.parametrize("raw", [b"", b"Message-ID: <1@example.org>\n\nwin\n", b"no mail"])
+def test_the_digest_is_that_of_the_tokens_and_the_message_id(raw):
+    parsed = parse(raw)
+    message = tokenize(parsed, digest=True)
+    assert message.digest == digest_of(message_tokens(parsed), parsed.headers)
+    assert tokenize(parsed).digest == ""
+
+
+def test_an_empty_message_has_no_tokens():
+    assert tokenize(Message([], [])).tokens == []
+    assert tokenize(parse_text("")).tokens == []
