@@ -32,7 +32,9 @@ from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 
-from nbspam.evaluation.metrics import calibration_bins, calibration_error, figures
+from nbspam.evaluation.bins import calibration_bins, calibration_error
+from nbspam.evaluation.metrics import figures
+from nbspam.evaluation.samples import ScoredMessages
 
 BATCH = 100
 NBSPAM = [sys.executable, "-m", "nbspam"]
@@ -52,7 +54,8 @@ def show(protocol: str, who: str, spam: list[bool], log_odds: list[float], markd
     """Print a row of figures."""
     truth, scores = np.array(spam), np.array(log_odds)
     probability = 1 / (1 + np.exp(-np.clip(scores, -700, 700)))
-    found = figures(truth, scores, probability, scores > 0, 0.5).values
+    messages = ScoredMessages.of_two_classes(truth, scores, probability, scores > 0, 0.5)
+    found = figures(messages).values
     error = calibration_error(calibration_bins(truth, probability))
     cells = [
         protocol,

@@ -244,21 +244,16 @@ def mails(
 
 def make_large(path: Path, tokens: int = 1_000_000) -> None:
     """Write a model of invented tokens."""
-    from nbspam.learning.settings import Settings, empty_metadata
-    from nbspam.store.metadata import with_bias
+    from nbspam.learning.settings import TrainingSettings, empty_metadata
+    from nbspam.store.check import with_rows
     from nbspam.store.model_file import write_model
 
     rows = [
         (f"token{i * 7919 % tokens:07}", ((1, 2), (3, 1), (0, 1))[i % 3]) for i in range(tokens)
     ]
-    histogram = tuple(
-        {c: sum(row[k] == c for _, row in rows) for c in {row[k] for _, row in rows}}
-        for k in (0, 1)
-    )
-    head = empty_metadata(("ham", "spam"), "spam", Settings())._replace(
-        messages=(5000, 5000), n_tokens=tokens, count_histograms=histogram
-    )
-    write_model(path, with_bias(head), rows)
+    empty = empty_metadata(("ham", "spam"), "spam", TrainingSettings())
+    learned = empty._replace(learned=empty.learned._replace(messages=(5000, 5000)))
+    write_model(path, with_rows(learned, [row for _, row in rows]), rows)
 
 
 def sms(work: Path, table: Path, runs: int) -> None:

@@ -5,7 +5,7 @@ Usage:  python benchmarks/token_kinds.py [--train-first N | --online] [--name P1
 
 SOURCE is what `nbspam train` takes.  With --train-first the first N messages train and the rest
 test; with --online each batch of 100 is classified, then learned.  Prints a Markdown row per kind:
-more errors or a larger 1-ROCA% without a kind mean that it is worth histogram.  `left out` is
+more errors or a larger 1-ROCA% without a kind mean that it is worth having.  `left out` is
 leave-one-out on the training messages, by which kinds should be chosen; the test is for the record.
 """
 
@@ -14,60 +14,64 @@ import argparse
 import numpy as np
 
 from nbspam.evaluation.metrics import figures
-from nbspam.evaluation.protocols import online, train_first
-from nbspam.evaluation.report import compute
-from nbspam.learning.batch import fit, left_out_scores
+from nbspam.evaluation.protocols import LabelledCorpus, online, train_first
+from nbspam.evaluation.results import compute
+from nbspam.evaluation.samples import ScoredMessages
+from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.settings import Settings
+from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, labelled
 from nbspam.scoring.verdict import CutOffs
-from nbspam.workers import token_sets
+from nbspam.tokens.kinds import kind_of
+from nbspam.tokens.tokenized import TokenizedMessage
+from nbspam.workers import all_cores, executor, tokenized
 
 BATCH = 100
-Messages = list[tuple[str, set[str]]]
 
 
 def kind(token: str) -> str:
     """Return the kind of a token, as docs/tokens.md calls it."""
-    if ":" in token:
-        return token.partition(":")[0]
+    if name := kind_of(token).name:
+        return name
     if " " in token:
         return "pair"
     return "number" if token[0] in "0$£€¥₹" else "word"
 
 
-def corpus_of(messages: Messages, without: str) -> Corpus:
+def corpus_of(messages: list[TokenizedMessage], without: str) -> LabelledCorpus:
     """Return the messages' corpus, one kind of token left out."""
-    corpus = Corpus()
-    for label, tokens in messages:
-        corpus.add(label, (token for token in tokens if kind(token) != without))
-    return corpus
+    return LabelledCorpus.of(
+        message._replace(tokens=[token for token in message.tokens if kind(token) != without])
+        for message in messages
+    )
 
 
 def left_out(corpus: Corpus, first: int) -> str:
     """Return the cells for the training messages, each scored with itself left out."""
     presence, labels = corpus.presence()[:first], corpus.labels[:first]
-    fitted = fit(presence, labels, Settings(), corpus.is_header())
-    scores = left_out_scores(presence, fitted)
+    fitted = fit(presence, labels, TrainingSettings(), corpus.is_header())
+    scores = list(fitted.left_out_scores(presence))
     log_odds = np.array([score.log_odds for score in scores])
     probability = np.array([score.probability for score in scores])
-    found = figures(fitted.labels == 1, log_odds, probability, log_odds > 0, 0.5).values
+    messages = ScoredMessages.of_two_classes(
+        fitted.labels == 1, log_odds, probability, log_odds > 0, 0.5
+    )
+    found = figures(messages).values
     errors = int(found["fp"] or 0) + int(found["fn"] or 0)
     return f"{errors} | {found['one_minus_roca_pct']:.4f} | {found['log_loss']:.4f}"
 
 
-def row(name: str, protocol: str, corpus: Corpus, first: int | None) -> None:
+def row(name: str, protocol: str, read: LabelledCorpus, first: int | None) -> None:
     """Print a row of the table."""
-    sources = [""] * len(corpus)
     if first is None:
-        evaluation = online(corpus, sources, BATCH, Settings(), CutOffs())
+        evaluation = online(read, BATCH, TrainingSettings(), CutOffs())
     else:
-        evaluation = train_first(corpus, sources, first, Settings(), CutOffs())
+        evaluation = train_first(read, first, TrainingSettings(), CutOffs())
     found = compute(evaluation, CutOffs()).figures.values
     errors = int(found["fp"] or 0) + int(found["fn"] or 0)
     cells = f"{errors} | {found['one_minus_roca_pct']:.4f} | {found['sm_pct_at_hm_0_1']:.2f}"
-    honest = " |  | " if first is None else left_out(corpus, first)
+    honest = " |  | " if first is None else left_out(read.corpus, first)
     print(f"| {protocol} | {name} | {cells} | {honest} |", flush=True)
 
 
@@ -82,13 +86,13 @@ def main() -> None:
     options = parser.parse_args()
     skips = Skips()
     raws = (raw for source in options.sources for raw in labelled(source, ReadingOptions(), skips))
-    messages = [(raw.label or "", tokens) for raw, tokens, _ in token_sets(raws, skips)]
+    messages = list(tokenized(raws, skips, executor(all_cores())))
     print(
         "| protocol | tokens | errors | 1-ROCA% | sm@hm.1 | left out: errors | 1-ROCA% | log-loss |"
     )
     print("|---|---|---|---|---|---|---|---|")
     row("all", options.name, corpus_of(messages, ""), options.train_first)
-    for name in sorted({kind(token) for _, tokens in messages for token in tokens}):
+    for name in sorted({kind(token) for message in messages for token in message.tokens}):
         corpus = corpus_of(messages, name)
         row(f"without {name}", options.name, corpus, options.train_first)
 

@@ -16,11 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 
-from nbspam.learning.settings import Settings, empty_metadata
-from nbspam.store.metadata import with_bias
+from nbspam.learning.settings import TrainingSettings, empty_metadata
+from nbspam.store.check import with_rows
 from nbspam.store.model_file import write_model
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -38,16 +37,13 @@ def make_model(path: Path, n: int) -> list[str]:
         total = min(30_000, int(chance.paretovariate(0.8)))  # most words are rare
         ham = chance.randint(0, total)
         counts[word] = (ham, total - ham)
-    head = empty_metadata(("ham", "spam"), "spam", Settings())._replace(
-        messages=(HAM, SPAM),
-        n_tokens=n,
-        count_histograms=tuple(Counter(row[k] for row in counts.values()) for k in (0, 1)),
-    )
+    empty = empty_metadata(("ham", "spam"), "spam", TrainingSettings())
+    metadata = empty._replace(learned=empty.learned._replace(messages=(HAM, SPAM)))
     learned = sorted(
         (f"{chance.getrandbits(128):032x}", (1, 0) if i < HAM else (0, 1))
         for i in range(HAM + SPAM)
     )
-    write_model(path, with_bias(head), counts.items(), learned)
+    write_model(path, with_rows(metadata, counts.values()), counts.items(), learned)
     return list(counts)
 
 

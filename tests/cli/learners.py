@@ -17,14 +17,13 @@ import time
 from pathlib import Path
 
 from nbspam.errors import ModelError
-from nbspam.learning.ledger import digest_of
-from nbspam.learning.settings import Settings
+from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import PendingMessages, forget, learn
 from nbspam.reading.message import parse
 from nbspam.scoring.classifier import Classifier
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import read_model
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.tokenized import TokenizedMessage, tokenize
 
 WORDS = "lunch noon meeting notes free prize click win cash tea shop week train desk".split()
 
@@ -41,20 +40,18 @@ def mail(number: int) -> bytes:
     ).encode()
 
 
-def lesson(number: int) -> tuple[str, set[str], str]:
-    message = parse(mail(number))
-    tokens = message_tokens(message)
-    return label_of(number), tokens, digest_of(tokens, message.headers)
+def lesson(number: int) -> TokenizedMessage:
+    return tokenize(parse(mail(number)), label=label_of(number), digest=True)
 
 
 def learn_one(model: Path, number: int) -> None:
     found = PendingMessages()
     found.read(model, [lesson(number)], remember=True)
-    learn(model, found, Settings())
+    learn(model, found, TrainingSettings())
 
 
 def forget_one(model: Path, number: int) -> None:
-    forget(model, [(None, *lesson(number)[1:])])
+    forget(model, [lesson(number)._replace(label=None)])
 
 
 def classify_on(model: Path) -> None:
@@ -65,9 +62,9 @@ def classify_on(model: Path) -> None:
         was_there = model.exists()
         try:
             with Lookup(model) as lookup:
-                classifier = Classifier(lookup.head, lookup.counts)
-                score = classifier.score(lesson(chance.randrange(1_000))[1])
-                seen.add(lookup.head.messages)
+                classifier = Classifier(lookup.metadata, lookup.counts)
+                score = classifier.score(lesson(chance.randrange(1_000)).tokens)
+                seen.add(lookup.metadata.learned.messages)
         except ModelError:
             if was_there:
                 raise
@@ -94,13 +91,13 @@ def killed(model: Path, times: int, chance: random.Random) -> None:
         os.waitpid(child, 0)
         left += model.with_name(f".{model.name}.new").exists()
         found = read_model(model)
-        assert len(found.counts) == found.head.n_tokens
-        assert sum(map(sum, found.learned.values())) == sum(found.head.messages)
+        assert len(found.counts) == found.metadata.n_tokens
+        assert sum(map(sum, found.learned.values())) == sum(found.metadata.learned.messages)
         started = time.monotonic()
         learn_one(model, 1_000 + n)
         lasts = time.monotonic() - started
         assert not model.with_name(f".{model.name}.new").exists()
-        assert lesson(1_000 + n)[2] in read_model(model).learned
+        assert lesson(1_000 + n).digest in read_model(model).learned
     print(left)
 
 

@@ -169,7 +169,7 @@ def test_a_writer_killed_at_any_moment_leaves_a_whole_model(nbspam, begun, times
     if times >= 200:
         assert int(found) > 0  # else it was never killed while it wrote
     assert nbspam("model", "check", "-m", begun).code == 0
-    assert sum(read_model(begun).head.messages) >= max(6, times)
+    assert sum(read_model(begun).metadata.learned.messages) >= max(6, times)
 
 
 # Runs nbspam and stops it with a signal at a step of the save.
@@ -231,7 +231,7 @@ def test_a_writer_stopped_at_any_step_leaves_the_old_model_or_the_new(nbspam, be
     for _ in range(2):
         learn = ("train", "--update", "--spam", "-", "-m", begun)
         assert nbspam(*learn, stdin=learners.mail(99)) == (0, "", "")
-    assert sum(read_model(begun).head.messages) == 7
+    assert sum(read_model(begun).metadata.learned.messages) == 7
     assert not left.exists()
 
 
@@ -302,7 +302,7 @@ def test_a_full_disk_leaves_the_old_model(nbspam, small_disk, begun, assert_sent
     assert learners.mail(99).partition(b"\n\n")[2].decode() in found.out
     (small_disk / "filler").unlink()
     assert nbspam(*learn, stdin=learners.mail(99)) == (0, "", "")
-    assert sum(read_model(model).head.messages) == 7
+    assert sum(read_model(model).metadata.learned.messages) == 7
 
 
 def test_a_disk_too_full_for_the_first_model_has_none(nbspam, small_disk, assert_sentence):

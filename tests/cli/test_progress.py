@@ -4,12 +4,9 @@ import io
 import pytest
 
 from nbspam.cli.progress import progress, size_of
-from nbspam.reading.raw_message import RawMessage
-from nbspam.workers import TokenizedMessage
+from nbspam.tokens.tokenized import TokenizedMessage
 
-MESSAGES = [
-    TokenizedMessage(RawMessage(f"x:{i}", "ham", "a text"), ["a", "text"], "") for i in range(5)
-]
+MESSAGES = [TokenizedMessage(f"x:{i}", "ham", ["a", "text"], size=6) for i in range(5)]
 
 
 def test_nothing_is_shown_where_nobody_looks(monkeypatch):
@@ -43,8 +40,7 @@ def test_a_terminal_is_shown_the_rate_and_the_time_left(monkeypatch, tmp_path):
     stream = Terminal()
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("nbspam.cli.progress._REDRAWN", -1)
-    with progress(quiet=False, sources=[str(source)]) as shown:
+    with progress(quiet=False, sources=[str(source)], redrawn=-1) as shown:
         assert list(shown(MESSAGES)) == MESSAGES
     assert "5 messages" in stream.getvalue()
     assert "/s" in stream.getvalue()

@@ -166,11 +166,11 @@ def test_strict_stops_at_a_bad_row(nbspam, table, tmp_path, assert_sentence):
 def test_an_alpha_beyond_sense_is_refused(nbspam, table, tmp_path, assert_sentence, alpha):
     path = tmp_path / "model.json"
     found = nbspam("train", table, "-m", path, f"--alpha={alpha}")
-    assert_sentence(found, "--alpha", "1e+06", code=2)
+    assert_sentence(found, "alpha must be above 0 and at most 1e+06", code=2)
     assert not path.exists()
 
 
-@pytest.mark.parametrize("scoring", ["evidence", "bernoulli"])
+@pytest.mark.parametrize("scoring", ["evidence", "sum"])
 def test_the_largest_alpha_still_gives_probabilities(nbspam, table, make_model, scoring):
     path = make_model(table, "--alpha", "1e6", "--scoring", scoring)
     found = nbspam("classify", "-m", path, "--format", "json", stdin=b"free prize")
@@ -202,7 +202,7 @@ def test_half_of_a_surrogate_pair_is_no_hindrance(nbspam, tmp_path):
 # Scoring
 
 
-@pytest.mark.parametrize(("scoring", "alpha"), [("evidence", 0.05), ("bernoulli", 0.1)])
+@pytest.mark.parametrize(("scoring", "alpha"), [("evidence", 0.05), ("sum", 0.1)])
 def test_scoring_is_kept_in_the_model_with_its_own_alpha(nbspam, table, make_model, scoring, alpha):
     path = make_model(table, "--scoring", scoring)
     fields = json.loads(path.read_text())
@@ -218,7 +218,7 @@ def test_evidence_is_the_default_scoring(nbspam, table, make_model):
 
 def test_scorings_differ(nbspam, table, make_model):
     found = []
-    for scoring in ("evidence", "bernoulli"):
+    for scoring in ("evidence", "sum"):
         path = make_model(table, "--scoring", scoring, "--replace")
         printed = nbspam("classify", "-m", path, "--format", "json", stdin=b"free prize").out
         found.append(json.loads(printed)["log_odds"])
@@ -255,7 +255,7 @@ def test_the_cut_off_is_a_half_unless_asked_for(table, make_model):
     assert cut_off(make_model(table)) == 0.5
 
 
-@pytest.mark.parametrize("scoring", ["evidence", "bernoulli"])
+@pytest.mark.parametrize("scoring", ["evidence", "sum"])
 def test_max_ham_blocked_raises_the_cut_off_and_stores_it(nbspam, mixed, make_model, scoring):
     loose = cut_off(make_model(mixed, "--scoring", scoring, "--max-ham-blocked", "10%"))
     tight = cut_off(make_model(mixed, "--scoring", scoring, "--max-ham-blocked", "0", "--replace"))

@@ -307,7 +307,7 @@ def test_an_empty_source_makes_a_model_that_is_unsure(nbspam, tmp_path):
         (("--max-ham-blocked", "1%"), ("--max-ham-blocked", "--replace")),
         (("--alpha", "0.7"), ("--alpha 0.7", "0.05", "--replace")),
         (("--prior", "0.3"), ("--prior 0.3", "--replace")),
-        (("--scoring", "bernoulli"), ("--scoring bernoulli", "evidence", "--replace")),
+        (("--scoring", "sum"), ("--scoring sum", "evidence", "--replace")),
         (("--spam-label", "junk"), ("--spam-label junk", "spam", "--replace")),
     ],
     ids=lambda part: part[0],

@@ -3,20 +3,31 @@
 import math
 
 from nbspam.evaluation.protocols import Evaluation, Outcome
-from nbspam.scoring.classifier import Score
 from nbspam.scoring.explanation import Word
+from nbspam.scoring.score import Score
+from nbspam.scoring.verdict import Verdict
+
+TWO_CLASSES, THREE_CLASSES = ("ham", "spam"), ("a", "b", "c")
 
 
-def outcome(label, verdict, *probabilities, positive=-1, source="file:1", words=()):
-    p = probabilities[positive]
+def outcome_of(label, verdict, score, classes=TWO_CLASSES, source="file:1", words=()):
+    probabilities = dict(zip(classes, score.probabilities, strict=True))
+    judged = Verdict(
+        verdict, score.probability, score.log_odds, probabilities, source, label, score
+    )
+    return Outcome(judged, tuple(words))
+
+
+def outcome(label, verdict, *probabilities, classes=TWO_CLASSES, source="file:1", words=()):
+    p = probabilities[-1]
     score = Score(log_odds=math.log(p / (1 - p)), probability=p, probabilities=probabilities)
-    return Outcome(source, label, score, verdict, tuple(words))
+    return outcome_of(label, verdict, score, classes, source, words)
 
 
 WORD = Word(token="prize", weight=2.5, counts=(0, 9), share=2.5)
 TWO = Evaluation(
     "a test",
-    ("ham", "spam"),
+    TWO_CLASSES,
     "spam",
     [
         outcome("ham", "ham", 0.9, 0.1),
@@ -27,7 +38,10 @@ TWO = Evaluation(
 )
 THREE = Evaluation(
     "a test",
-    ("a", "b", "c"),
+    THREE_CLASSES,
     None,
-    [outcome("a", "a", 0.5, 0.3, 0.2), outcome("b", "c", 0.2, 0.2, 0.6)],
+    [
+        outcome("a", "a", 0.5, 0.3, 0.2, classes=THREE_CLASSES),
+        outcome("b", "c", 0.2, 0.2, 0.6, classes=THREE_CLASSES),
+    ],
 )

@@ -43,7 +43,7 @@ def test_json_of_the_figures_that_have_none_is_null():
 
 
 def test_a_prediction_is_what_classify_prints_and_the_label():
-    assert prediction(TWO.outcomes[3], TWO.classes) == {
+    assert prediction(TWO.outcomes[3]) == {
         "source": "file:4",
         "label": "spam",
         "verdict": "unsure",
@@ -53,7 +53,7 @@ def test_a_prediction_is_what_classify_prints_and_the_label():
 
 
 def test_a_prediction_of_three_classes_has_the_probability_of_each():
-    found = prediction(THREE.outcomes[0], THREE.classes)
+    found = prediction(THREE.outcomes[0])
     assert found["probabilities"] == {"a": 0.5, "b": 0.3, "c": 0.2}
 
 

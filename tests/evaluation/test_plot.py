@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from outcomes import outcome_of
 from sklearn.metrics import roc_curve
 
 from nbspam.bayes.posterior import IMPOSSIBLE
 from nbspam.errors import OptionError
 from nbspam.evaluation import plot
-from nbspam.evaluation.protocols import Evaluation, Outcome
+from nbspam.evaluation.protocols import Evaluation
 from nbspam.evaluation.results import compute
-from nbspam.scoring.classifier import Score
+from nbspam.scoring.score import Score
 from nbspam.scoring.verdict import CutOffs
 
 MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml"}
@@ -24,7 +25,7 @@ def results_of(spam, log_odds):
     for label, z in zip(spam, log_odds, strict=True):
         p = 1 / (1 + math.exp(-max(-700, min(700, z))))
         name = "spam" if label else "ham"
-        outcomes.append(Outcome("x", name, Score(float(z), p, (1 - p, p)), name, ()))
+        outcomes.append(outcome_of(name, name, Score(float(z), p, (1 - p, p))))
     return compute(Evaluation("a test", ("ham", "spam"), "spam", outcomes), CutOffs())
 
 
@@ -89,7 +90,7 @@ def test_pictures_of_odd_evaluations_are_drawn(tmp_path, spam, log_odds):
 
 
 def test_classes_without_spam_are_refused(tmp_path):
-    outcomes = [Outcome("x", "a", Score(0.0, 0.5, (0.4, 0.3, 0.3)), "a", ())]
+    outcomes = [outcome_of("a", "a", Score(0.0, 0.5, (0.4, 0.3, 0.3)), ("a", "b", "c"))]
     results = compute(Evaluation("a test", ("a", "b", "c"), None, outcomes), CutOffs())
     with pytest.raises(OptionError, match="a plot needs a class called spam; say which"):
         plot.draw(results, tmp_path / "a.png")

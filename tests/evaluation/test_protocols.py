@@ -4,16 +4,16 @@ import pytest
 
 from nbspam.errors import NbspamError, OptionError, SourceError, TrainingError
 from nbspam.evaluation import protocols
+from nbspam.filter import Filter
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.online import Learner
-from nbspam.learning.settings import Settings, class_names, empty_metadata
-from nbspam.reading.raw_message import RawMessage
+from nbspam.learning.online import OnlineLearner
+from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
-from nbspam.workers import TokenizedMessage
+from nbspam.tokens.tokenized import TokenizedMessage
 
-SCORINGS = ("bernoulli", "evidence")
+SCORINGS = ("sum", "evidence")
 
 
 def random_messages(n=40, classes=("ham", "spam"), seed=0):
@@ -32,7 +32,7 @@ def random_messages(n=40, classes=("ham", "spam"), seed=0):
 def corpus_of(messages):
     corpus = Corpus()
     for label, tokens in messages:
-        corpus.add(label, tokens)
+        corpus.add(TokenizedMessage("", label, list(tokens)))
     return corpus
 
 
@@ -40,19 +40,27 @@ def names_of(messages):
     return [f"file:{i}" for i in range(len(messages))]
 
 
+def labelled(messages):
+    """Return messages as the protocols take them, each with its name."""
+    return protocols.LabelledCorpus.of(
+        TokenizedMessage(name, label, list(tokens))
+        for name, (label, tokens) in zip(names_of(messages), messages, strict=True)
+    )
+
+
 def classifier_of(messages, settings) -> Classifier:
     corpus = corpus_of(messages)
     found = fit(corpus.presence(), corpus.labels, settings, corpus.is_header())
     counts = {t: tuple(row) for t, row in token_counts(corpus.vocabulary, found.counts)}
-    return Classifier(found.head, lambda tokens: {t: counts[t] for t in tokens if t in counts})
+    return Classifier(found.metadata, lambda tokens: {t: counts[t] for t in tokens if t in counts})
 
 
-def run_folds(messages, k, settings=Settings(scoring="bernoulli"), cut_offs=CutOffs()):  # noqa: B008
-    return protocols.folds(corpus_of(messages), names_of(messages), k, settings, cut_offs)
+def run_folds(messages, k, settings=TrainingSettings(scoring="sum"), cut_offs=CutOffs()):  # noqa: B008
+    return protocols.folds(labelled(messages), k, settings, cut_offs)
 
 
-def run_first(messages, first, settings=Settings(scoring="bernoulli"), cut_offs=CutOffs()):  # noqa: B008
-    return protocols.train_first(corpus_of(messages), names_of(messages), first, settings, cut_offs)
+def run_first(messages, first, settings=TrainingSettings(scoring="sum"), cut_offs=CutOffs()):  # noqa: B008
+    return protocols.train_first(labelled(messages), first, settings, cut_offs)
 
 
 def folds_by_hand(messages, k):
@@ -69,7 +77,7 @@ def folds_by_hand(messages, k):
 def test_each_message_is_tested_once_in_the_order_of_the_messages(k):
     messages = random_messages()
     found = run_folds(messages, k)
-    assert names_of(messages) == [o.source for o in found.outcomes]
+    assert names_of(messages) == [o.judged.source for o in found.outcomes]
     assert [label for label, _ in messages] == [o.label for o in found.outcomes]
 
 
@@ -77,7 +85,7 @@ def test_each_message_is_tested_once_in_the_order_of_the_messages(k):
 @pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
 def test_each_message_is_scored_by_a_model_of_the_other_folds(scoring, classes):
     messages = random_messages(30, classes)
-    settings = Settings(scoring=scoring)
+    settings = TrainingSettings(scoring=scoring)
     found = run_folds(messages, 3, settings)
     fold = folds_by_hand(messages, 3)
     for part in range(3):
@@ -85,7 +93,7 @@ def test_each_message_is_scored_by_a_model_of_the_other_folds(scoring, classes):
         classifier = classifier_of(others, settings)
         for i in (i for i, f in enumerate(fold) if f == part):
             expected = classifier.score(messages[i][1])
-            actual = found.outcomes[i].score
+            actual = found.outcomes[i].judged.score
             assert pytest.approx(expected.log_odds, rel=1e-9, abs=1e-9) == actual.log_odds
             assert pytest.approx(expected.probabilities, rel=1e-9, abs=1e-9) == actual.probabilities
 
@@ -116,7 +124,7 @@ def test_folds_know_the_classes_and_the_positive_one():
     assert (found.classes, found.positive) == (("ham", "spam"), "spam")
     three = run_folds(random_messages(30, ("a", "b", "c")), 4)
     assert (three.classes, three.positive) == (("a", "b", "c"), None)
-    good = run_folds(random_messages(30, ("a", "b")), 4, Settings(positive="a"))
+    good = run_folds(random_messages(30, ("a", "b")), 4, TrainingSettings(positive="a"))
     assert (good.classes, good.positive) == (("b", "a"), "a")
 
 
@@ -127,7 +135,8 @@ def test_the_cut_offs_make_the_verdict():
 
 @pytest.mark.parametrize("k", [-1, 0, 1, 21, 1000])
 def test_folds_that_cannot_be_are_refused(k):
-    with pytest.raises(OptionError, match="--folds") as error:
+    problem = rf"^cannot make {k:,} folds?, since the smallest class has 20 messages; .* 2 to 20 "
+    with pytest.raises(OptionError, match=problem) as error:
         run_folds(random_messages(40), k)
     assert "\n" not in str(error.value)
 
@@ -140,19 +149,20 @@ def test_folds_of_one_class_are_refused():
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_train_first_tests_the_rest_with_a_model_of_the_first(scoring):
     messages = random_messages(30)
-    settings = Settings(scoring=scoring, prior=0.3)
+    settings = TrainingSettings(scoring=scoring, prior=0.3)
     found = run_first(messages, 12, settings)
     classifier = classifier_of(messages[:12], settings)
-    assert names_of(messages)[12:] == [o.source for o in found.outcomes]
+    assert names_of(messages)[12:] == [o.judged.source for o in found.outcomes]
     for outcome, (label, tokens) in zip(found.outcomes, messages[12:], strict=True):
         assert label == outcome.label
         expected = classifier.score(tokens)
-        assert pytest.approx(expected.log_odds, rel=1e-9, abs=1e-9) == outcome.score.log_odds
+        assert pytest.approx(expected.log_odds, rel=1e-9, abs=1e-9) == outcome.judged.score.log_odds
 
 
 @pytest.mark.parametrize("first", [-5, 0, 30, 31])
 def test_train_first_must_leave_messages_on_both_sides(first):
-    with pytest.raises(OptionError, match="--train-first"):
+    problem = f"^cannot train on the first {first} of 30 messages .* from 1 to 29$"
+    with pytest.raises(OptionError, match=problem):
         run_first(random_messages(30), first)
 
 
@@ -165,22 +175,22 @@ def test_train_first_of_one_class_says_so():
 
 def test_a_saved_model_is_tested_on_labelled_messages():
     messages = random_messages(30)
-    classifier = classifier_of(messages, Settings(scoring="bernoulli"))
+    classifier = classifier_of(messages, TrainingSettings(scoring="sum"))
     taken = [
-        TokenizedMessage(RawMessage(f"x:{i}", label, ""), sorted(tokens), "")
+        TokenizedMessage(f"x:{i}", label, sorted(tokens))
         for i, (label, tokens) in enumerate(messages)
     ]
-    found = protocols.saved_model(classifier, iter(taken), CutOffs())
-    assert [message.raw.source for message in taken] == [o.source for o in found.outcomes]
+    found = protocols.saved_model(Filter(classifier, CutOffs()), iter(taken))
+    assert [message.source for message in taken] == [o.judged.source for o in found.outcomes]
     for outcome, (_, tokens) in zip(found.outcomes, messages, strict=True):
-        assert classifier.score(tokens) == outcome.score
+        assert classifier.score(tokens) == outcome.judged.score
 
 
 def test_a_label_that_the_model_does_not_know_is_refused():
-    classifier = classifier_of(random_messages(30), Settings())
-    messages = iter([TokenizedMessage(RawMessage("x:1", "promo", ""), ["a"], "")])
+    classifier = classifier_of(random_messages(30), TrainingSettings())
+    messages = iter([TokenizedMessage("x:1", "promo", ["a"])])
     with pytest.raises(SourceError, match=r"^x:1: .*'promo'.*ham, spam"):
-        protocols.saved_model(classifier, messages, CutOffs())
+        protocols.saved_model(Filter(classifier, CutOffs()), messages)
 
 
 def test_the_worst_mistakes_come_first():
@@ -192,7 +202,7 @@ def test_the_worst_mistakes_come_first():
     assert worst == everything[:5]
 
     def of_truth(outcome):
-        return outcome.score.probabilities[found.classes.index(outcome.label)]
+        return outcome.judged.score.probabilities[found.classes.index(outcome.label)]
 
     assert sorted(map(of_truth, wrong)) == list(map(of_truth, everything))
 
@@ -200,8 +210,8 @@ def test_the_worst_mistakes_come_first():
 # Online
 
 
-def run_online(messages, batch, settings=Settings(), cut_offs=CutOffs()):  # noqa: B008
-    return protocols.online(corpus_of(messages), names_of(messages), batch, settings, cut_offs)
+def run_online(messages, batch, settings=TrainingSettings(), cut_offs=CutOffs()):  # noqa: B008
+    return protocols.online(labelled(messages), batch, settings, cut_offs)
 
 
 def by_hand(messages, batch, settings):
@@ -212,9 +222,9 @@ def by_hand(messages, batch, settings):
         corpus = corpus_of(first)
         found = fit(corpus.presence(), corpus.labels, settings, corpus.is_header())
         counts = {t: tuple(row) for t, row in token_counts(corpus.vocabulary, found.counts)}
-        learner = Learner(found.head, counts)
+        learner = OnlineLearner(found.metadata, counts)
     else:
-        learner = Learner(empty_metadata(classes, positive, settings), {})
+        learner = OnlineLearner(empty_metadata(classes, positive, settings), {})
         for label, tokens in first:
             learner.learn(label, tokens)
     scores = []
@@ -233,7 +243,7 @@ def by_hand(messages, batch, settings):
 def test_online_counts_every_message_after_the_first_batch_once_and_in_order(batch):
     messages = random_messages(40)
     found = run_online(messages, batch)
-    assert names_of(messages)[batch:] == [o.source for o in found.outcomes]
+    assert names_of(messages)[batch:] == [o.judged.source for o in found.outcomes]
     assert [label for label, _ in messages[batch:]] == [o.label for o in found.outcomes]
     assert (found.classes, found.positive) == (("ham", "spam"), "spam")
     assert str(batch) in found.protocol
@@ -244,31 +254,31 @@ def test_online_counts_every_message_after_the_first_batch_once_and_in_order(bat
 @pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
 def test_online_is_scoring_and_learning_in_turn(batch, scoring, classes):
     messages = random_messages(40, classes)
-    settings = Settings(scoring=scoring, prior=0.4)
+    settings = TrainingSettings(scoring=scoring, prior=0.4)
     found = run_online(messages, batch, settings)
     expected = by_hand(messages, batch, settings)
     assert len(expected) == len(found.outcomes)
     for score, outcome in zip(expected, found.outcomes, strict=True):
-        assert pytest.approx(score.log_odds, rel=1e-9, abs=1e-9) == outcome.score.log_odds
-        assert pytest.approx(score.probabilities) == outcome.score.probabilities
+        assert pytest.approx(score.log_odds, rel=1e-9, abs=1e-9) == outcome.judged.score.log_odds
+        assert pytest.approx(score.probabilities) == outcome.judged.score.probabilities
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_a_first_batch_of_one_class_alone_is_enough(scoring):
     messages = sorted(random_messages(40, seed=3), key=lambda message: message[0])
-    found = run_online(messages, 5, Settings(scoring=scoring))
+    found = run_online(messages, 5, TrainingSettings(scoring=scoring))
     assert len(found.outcomes) == 35
-    assert all(0 <= o.score.probability <= 1 for o in found.outcomes)
+    assert all(0 <= o.judged.score.probability <= 1 for o in found.outcomes)
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_messages_of_one_day_do_not_learn_of_each_other(scoring):
     messages = random_messages(40)
-    settings = Settings(scoring=scoring)
+    settings = TrainingSettings(scoring=scoring)
     turned = messages[:10] + messages[19:9:-1] + messages[20:]
     one, other = (run_online(m, 10, settings).outcomes[:10] for m in (messages, turned))
     for outcome, again in zip(one, other[::-1], strict=True):
-        assert pytest.approx(outcome.score.log_odds) == again.score.log_odds
+        assert pytest.approx(outcome.judged.score.log_odds) == again.judged.score.log_odds
 
 
 def test_online_learns():
@@ -289,7 +299,7 @@ def test_online_mistakes_bring_their_words():
 
 @pytest.mark.parametrize("batch", [-1, 0, 40, 41])
 def test_a_batch_that_leaves_nothing_to_count_is_refused(batch):
-    with pytest.raises(OptionError, match="--batch") as error:
+    with pytest.raises(OptionError, match=f"^a batch of {batch} is .* at least 1$") as error:
         run_online(random_messages(40), batch)
     assert "\n" not in str(error.value)
 

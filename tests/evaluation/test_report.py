@@ -50,11 +50,15 @@ def test_text_without_mistakes_says_so(capsys):
 
 
 def test_class_names_are_no_markup(capsys):
+    classes = ("[red]x[/red]", "[/]")
     evaluation = Evaluation(
         "a test",
-        ("[red]x[/red]", "[/]"),
+        classes,
         "[/]",
-        [outcome("[red]x[/red]", "[/]", 0.4, 0.6), outcome("[/]", "[/]", 0.1, 0.9)],
+        [
+            outcome("[red]x[/red]", "[/]", 0.4, 0.6, classes=classes),
+            outcome("[/]", "[/]", 0.1, 0.9, classes=classes),
+        ],
     )
     text = printed(capsys, evaluation, errors=3)
     assert "called [red]x[/red]" in text

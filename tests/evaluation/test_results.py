@@ -30,14 +30,15 @@ def test_figures_of_spam_have_no_meaning_without_a_class_called_so():
 
 
 def test_three_classes_with_spam_have_its_figures_against_the_rest():
+    classes = ("ham", "promo", "spam")
     evaluation = Evaluation(
         "a test",
-        ("ham", "promo", "spam"),
+        classes,
         "spam",
         [
-            outcome("ham", "promo", 0.3, 0.6, 0.1),
-            outcome("spam", "spam", 0.1, 0.1, 0.8),
-            outcome("promo", "spam", 0.1, 0.3, 0.6),
+            outcome("ham", "promo", 0.3, 0.6, 0.1, classes=classes),
+            outcome("spam", "spam", 0.1, 0.1, 0.8, classes=classes),
+            outcome("promo", "spam", 0.1, 0.3, 0.6, classes=classes),
         ],
     )
     values = compute(evaluation, CutOffs()).figures.values
@@ -51,15 +52,15 @@ def test_the_figures_behind_the_report_are_kept():
     messages = found.messages
     assert messages.spam.tolist() == [False, False, True, True]
     assert messages.probability.tolist() == [0.1, 0.8, 0.9, 0.6]
-    assert messages.log_odds.tolist() == [o.score.log_odds for o in TWO.outcomes]
+    assert messages.log_odds.tolist() == [o.judged.score.log_odds for o in TWO.outcomes]
 
 
 def test_an_unsure_message_of_two_classes_is_delivered_and_of_three_is_wrong():
     two = compute(TWO, CutOffs()).figures.values
     assert two["accuracy"] == 0.5  # the spam that is unsure counts as a spam delivered
-    three = Evaluation(
-        "a test", ("a", "b", "spam"), "spam", [outcome("a", "unsure", 0.3, 0.3, 0.4)]
-    )
+    classes = ("a", "b", "spam")
+    unsure = outcome("a", "unsure", 0.3, 0.3, 0.4, classes=classes)
+    three = Evaluation("a test", classes, "spam", [unsure])
     assert compute(three, CutOffs()).figures.values["accuracy"] == 0
 
 

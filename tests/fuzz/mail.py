@@ -13,7 +13,7 @@ atheris.enabled_hooks.add("str")  # what a text is compared with guides the sear
 with atheris.instrument_imports(include=["nbspam"]):
     from nbspam.reading import mbox
     from nbspam.reading.message import PARTS_LIMIT, TEXT_LIMIT, is_mail, parse, parse_text
-    from nbspam.store.model_file import token_key
+    from nbspam.store.model_file import token_line
     from nbspam.tokens.tokenizer import message_tokens
 
 LONGEST = 200  # characters of a token
@@ -36,7 +36,7 @@ def mail(data: bytes) -> None:
             assert type(token) is str
             assert 0 < len(token) <= LONGEST, ascii(token)
             assert not any(c < " " or "\x7f" <= c <= "\x9f" for c in token), ascii(token)
-            token_key(token).encode()
+            token_line(token, (1, 1)).encode()
     if mbox.is_mbox(data):
         list(mbox.messages(io.BytesIO(data), 1 << 14))
 

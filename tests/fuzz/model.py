@@ -14,14 +14,15 @@ from budget import fuzz  # beside this file
 atheris.enabled_hooks.add("str")  # what a text is compared with guides the search
 with atheris.instrument_imports(include=["nbspam", "json"]):
     from nbspam.errors import ModelError
-    from nbspam.learning.settings import Settings
+    from nbspam.learning.settings import TrainingSettings
     from nbspam.learning.update import PendingMessages, learn
     from nbspam.scoring.classifier import Classifier
     from nbspam.scoring.explanation import explain
-    from nbspam.scoring.verdict import CutOffs, fields, verdict
+    from nbspam.scoring.verdict import CutOffs, verdict_on
     from nbspam.store.lookup import Lookup
     from nbspam.store.metadata import SCORINGS
     from nbspam.store.model_file import read_model
+    from nbspam.tokens.tokenized import TokenizedMessage
 
 PATH = Path(tempfile.mkdtemp(prefix="nbspam-fuzz-")) / "model.json"
 TOKENS = {"free", "prize", "meeting", "subject:free", "trace:received:a", "never met", "é", "\\"}
@@ -42,15 +43,15 @@ def model(data: bytes) -> None:
             lookup.learned(DIGESTS)
             wanted = {*TOKENS, *list(whole.counts)[:100]} if whole else TOKENS
             in_place = lookup.counts(wanted)
-            classifier = Classifier(lookup.head, lookup.counts)
+            classifier = Classifier(lookup.metadata, lookup.counts)
             score = classifier.score(wanted)
             assert math.isfinite(score.log_odds)
             assert 0 <= score.probability <= 1
             assert explain(classifier, wanted).score == score
-            called = verdict(lookup.head, score, CutOffs.of_options(default=0.5))
-            str(fields(lookup.head.classes, called, score)).encode()
+            judged = verdict_on(lookup.metadata, score, CutOffs.of_options(default=0.5))
+            str(judged.as_json()).encode()
             if whole:
-                assert lookup.head == whole.head
+                assert lookup.metadata == whole.metadata
                 known = {token: whole.counts[token] for token in wanted if token in whole.counts}
                 assert in_place.items() <= known.items()  # a line with other spaces is passed over
     except ModelError as error:
@@ -62,15 +63,15 @@ def seeds() -> Iterator[bytes]:
     for scoring in SCORINGS:
         for label in ("spam", "promo"):
             PATH.unlink(missing_ok=True)
-            lessons = PendingMessages()
+            pending = PendingMessages()
             found = [("ham", ["meeting", "é"]), ("spam", ["free", "trace:received:a"])]
             found.append((label, ["\\", "prize", "subject:free"]))
             messages = [
-                (name, tokens, digest)
+                TokenizedMessage("-", name, tokens, digest)
                 for (name, tokens), digest in zip(found, DIGESTS, strict=True)
             ]
-            lessons.read(PATH, messages, remember=True)
-            learn(PATH, lessons, Settings(scoring=scoring))
+            pending.read(PATH, messages, remember=True)
+            learn(PATH, pending, TrainingSettings(scoring=scoring))
             yield PATH.read_bytes()
 
 

@@ -111,7 +111,7 @@ def serving_in(folder, model, apply=None, verbose=False, cut_offs=_CUT_OFFS, **l
 
     async def main():
         queue = LearnQueue(apply) if apply else None
-        current = CurrentModel(model, lambda head: cut_offs, said.append)
+        current = CurrentModel(model, lambda metadata: cut_offs, said.append)
         server = Server(current, Limits(**limits), queue, said.append, verbose)
         with unix_socket(path, 0o600) as listener:
             kept.extend([server, asyncio.get_running_loop(), listener])

@@ -7,22 +7,44 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.learning.settings import Settings, empty_metadata
-from nbspam.scoring.classifier import Score
-from nbspam.scoring.verdict import CutOffs, verdict
-from nbspam.serving.answer import Judged, header_for_spamc, symbols, tenths
+from nbspam.filter import Filter
+from nbspam.learning.settings import TrainingSettings, empty_metadata
+from nbspam.scoring.score import Score
+from nbspam.scoring.verdict import CutOffs, Verdict, verdict_of
+from nbspam.serving.answer import Judged, header_for_spamc, judge, symbols
 from nbspam.serving.spamd import RefusedError
 from nbspam.store.metadata import Metadata
+from nbspam.tokens.tokenized import TokenizedMessage
 
 
-def head_of(classes=("ham", "spam"), messages=None) -> Metadata:
-    head = empty_metadata(classes, "spam", Settings())
-    return head._replace(messages=messages or (9,) * len(classes))
+def metadata_of(classes=("ham", "spam"), messages=None) -> Metadata:
+    metadata = empty_metadata(classes, "spam", TrainingSettings())
+    learned = metadata.learned._replace(messages=messages or (9,) * len(classes))
+    return metadata._replace(learned=learned)
 
 
 def score_of(log_odds):
     p = 0.0 if log_odds < -700 else 1 / (1 + math.exp(-log_odds))
     return Score(log_odds, p, (1 - p, p))
+
+
+class Scored:
+    """A classifier that gives every message the same score."""
+
+    def __init__(self, metadata, score):
+        self.metadata = metadata
+        self._score = score
+
+    def score(self, tokens):
+        return self._score
+
+
+def tenths(metadata, score, cut_offs):
+    """Return what the server makes of a message with this score."""
+    spam_filter = Filter(Scored(metadata, score), cut_offs)
+    judged = judge(spam_filter, TokenizedMessage("-", None, []))
+    assert judged.spam == (judged.verdict.verdict == "spam")
+    return judged.tenths
 
 
 ODDS = st.floats(-2e9, 2e9) | st.floats(-8, 8) | st.floats(-0.06, 0.06)
@@ -34,12 +56,12 @@ ODDS = st.floats(-2e9, 2e9) | st.floats(-8, 8) | st.floats(-0.06, 0.06)
 @example(5.0, 7.0, 1.0)
 @example(-5.0, -7.0, 0.0)
 def test_the_scale_never_contradicts_the_verdict_nor_the_order(one, other, cut_off):
-    head, cut_offs = head_of(), CutOffs(cut_off, cut_off)
+    metadata, cut_offs = metadata_of(), CutOffs(cut_off, cut_off)
     low, high = sorted([one, other])
-    found = [tenths(head, score_of(odds), cut_offs) for odds in (low, high)]
+    found = [tenths(metadata, score_of(odds), cut_offs) for odds in (low, high)]
     assert found == sorted(found)
     for odds, points in zip((low, high), found, strict=True):
-        assert (points >= 50) == (verdict(head, score_of(odds), cut_offs) == "spam")
+        assert (points >= 50) == (verdict_of(metadata, score_of(odds), cut_offs) == "spam")
         assert -1000 <= points <= 1000
 
 
@@ -57,32 +79,32 @@ def test_the_scale_never_contradicts_the_verdict_nor_the_order(one, other, cut_o
 )
 def test_a_point_is_a_nat_above_the_cut_off(probability, cut_off, points):
     log_odds = math.log(probability / (1 - probability))
-    assert tenths(head_of(), score_of(log_odds), CutOffs(cut_off, cut_off)) / 10 == points
+    assert tenths(metadata_of(), score_of(log_odds), CutOffs(cut_off, cut_off)) / 10 == points
 
 
 def test_both_ends_are_bounded():
-    assert tenths(head_of(), score_of(1e9), CutOffs()) == 1000
-    assert tenths(head_of(), score_of(-1e9), CutOffs()) == -1000
-    assert tenths(head_of(), score_of(3.0), CutOffs(1.0, 1.0)) == -1000
-    assert tenths(head_of(), score_of(3.0), CutOffs(0.0, 0.0)) == 1000
+    assert tenths(metadata_of(), score_of(1e9), CutOffs()) == 1000
+    assert tenths(metadata_of(), score_of(-1e9), CutOffs()) == -1000
+    assert tenths(metadata_of(), score_of(3.0), CutOffs(1.0, 1.0)) == -1000
+    assert tenths(metadata_of(), score_of(3.0), CutOffs(0.0, 0.0)) == 1000
 
 
 @given(st.lists(st.floats(-30, 30), min_size=3, max_size=3))
 @example([0.0, 0.0, 0.0])
 def test_of_three_classes_the_most_probable_decides(log_scores):
-    head = head_of(("ham", "promo", "spam"))
+    metadata = metadata_of(("ham", "promo", "spam"))
     weights = [math.exp(score) for score in log_scores]
     probabilities = tuple(w / sum(weights) for w in weights)
     score = Score(0.0, probabilities[2], probabilities, log_scores=tuple(log_scores))
-    called = verdict(head, score, CutOffs())
-    assert (tenths(head, score, CutOffs()) >= 50) == (called == "spam")
+    called = verdict_of(metadata, score, CutOffs())
+    assert (tenths(metadata, score, CutOffs()) >= 50) == (called == "spam")
 
 
 @pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
 def test_a_model_of_one_side_is_just_below_the_threshold(classes):
-    head = head_of(classes, (5,) + (0,) * (len(classes) - 1))
+    metadata = metadata_of(classes, (5,) + (0,) * (len(classes) - 1))
     n = len(classes)
-    assert tenths(head, Score(0.0, 0.5, (1 / n,) * n), CutOffs()) == 49
+    assert tenths(metadata, Score(0.0, 0.5, (1 / n,) * n), CutOffs()) == 49
 
 
 @pytest.mark.parametrize(
@@ -102,12 +124,18 @@ def test_a_model_of_one_side_is_just_below_the_threshold(classes):
 )
 def test_symbols(probability, names):
     score = Score(0.0, probability, (1 - probability, probability))
+
+    def judged(called, is_spam):
+        probabilities = {"ham": 1 - probability, called: probability}
+        verdict = Verdict(called, probability, 0.0, probabilities, "-", None, score)
+        return Judged(verdict, is_spam, 50)
+
     for called, spam, symbol in (("spam", True, "SPAM"), ("ham", False, "HAM")):
-        found = ",".join(symbols(Judged(called, score, spam, 50)))
+        found = ",".join(symbols(judged(called, spam)))
         assert found == f"NBSPAM_{symbol},{names}"
-    assert symbols(Judged("unsure", score, False, 50))[0] == "NBSPAM_UNSURE"
+    assert symbols(judged("unsure", False))[0] == "NBSPAM_UNSURE"
     # A class of the user's own: its name might hold a comma.
-    assert symbols(Judged("a,b", score, False, 50))[0] == "NBSPAM_HAM"
+    assert symbols(judged("a,b", False))[0] == "NBSPAM_HAM"
 
 
 # HEADERS

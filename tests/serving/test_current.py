@@ -14,8 +14,8 @@ from nbspam.serving.current import CurrentModel
 FDS = Path("/proc/self/fd")
 
 
-def cut_offs(head):
-    return CutOffs(head.spam_cutoff, head.spam_cutoff)
+def cut_offs(metadata):
+    return CutOffs(metadata.settings.spam_cutoff, metadata.settings.spam_cutoff)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def changed(raw, cut_off=b"0.75"):
 
 def cut_off_of(current):
     with current.use() as model:
-        return model.cut_offs.spam
+        return model.filter.cut_offs.spam
 
 
 def open_files(path):
@@ -66,7 +66,7 @@ def test_a_replaced_file_is_used_at_once(current, model, said):
 
 
 def test_the_same_file_is_opened_once(current, model, monkeypatch):
-    monkeypatch.setattr("nbspam.serving.current.Index", lambda path: pytest.fail("opened"))
+    monkeypatch.setattr("nbspam.serving.current.Lookup", lambda path: pytest.fail("opened"))
     for _ in range(3):
         assert cut_off_of(current) == 0.5
 
@@ -76,9 +76,9 @@ def test_an_old_version_stays_open_as_long_as_it_is_used(current, model):
     with current.use() as old:
         put(model, changed(model.read_bytes()))
         with current.use() as new:
-            assert (old.cut_offs.spam, new.cut_offs.spam) == (0.5, 0.75)
+            assert (old.filter.cut_offs.spam, new.filter.cut_offs.spam) == (0.5, 0.75)
             assert open_files(model) == 2
-        assert old.classifier.score({"claim", "free"}).log_odds > 0
+        assert old.filter.classifier.score({"claim", "free"}).log_odds > 0
     assert open_files(model) == 1
     current.refresh()
     assert open_files(model) == 1
@@ -121,15 +121,15 @@ def test_a_file_that_is_gone_is_told_once(current, model, said):
 def test_a_model_that_cannot_serve_is_as_bad_as_a_damaged_one(model, said):
     good = model.read_bytes()
 
-    def refuse(head):
-        if head.spam_cutoff != 0.5:
-            raise OptionError("--ham-cutoff 0.6 is above the spam cut-off")
-        return cut_offs(head)
+    def refuse(metadata):
+        if metadata.settings.spam_cutoff != 0.5:
+            raise OptionError("the ham cut-off, 0.6, is above the spam cut-off")
+        return cut_offs(metadata)
 
     found = CurrentModel(model, refuse, said.append)
     put(model, changed(good))
     with found.use() as used:
-        assert used.cut_offs.spam == 0.5
+        assert used.filter.cut_offs.spam == 0.5
     assert len(said) == 1
     found.close()
 

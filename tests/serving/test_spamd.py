@@ -31,7 +31,7 @@ OK = b"SPAMD/1.1 0 EX_OK\r\n"
 def log_odds(model_file):
     """Return a function that gives a message's log-odds, by the way of `nbspam classify`."""
     with Lookup(model_file) as lookup:
-        classifier = Classifier(lookup.head, lookup.counts)
+        classifier = Classifier(lookup.metadata, lookup.counts)
         yield lambda message: classifier.score(sorted(message_tokens(parse(message)))).log_odds
 
 

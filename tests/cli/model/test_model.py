@@ -32,7 +32,7 @@ def test_info_of_ledger_and_calibration(nbspam, model, table, make_model):
     assert len(json.loads(model.read_text())["learned"]) == found["remembered"] > 0
     assert found["calibrated_by"] == "training"
     assert f"remembers {found['remembered']} messages" in nbspam("model", "info", "-m", model).out
-    bare = make_model(table, "--no-ledger", "--scoring", "bernoulli", name="bare.json")
+    bare = make_model(table, "--no-ledger", "--scoring", "sum", name="bare.json")
     found = json.loads(nbspam("model", "info", "-m", bare, "--format", "json").out)
     assert (found["remembered"], found["calibrated_by"]) == (0, None)
     assert "plain posterior" in nbspam("model", "info", "-m", bare).out

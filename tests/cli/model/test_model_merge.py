@@ -51,7 +51,7 @@ def test_the_merged_model_decides_and_learns_on(nbspam, tmp_path, halves):
     assert nbspam("classify", "-m", out, stdin=b"notes of the meeting").out.startswith("ham\t")
     again = nbspam("train", "--update", "-m", out, tmp_path / "half0.tsv")
     assert "learned 0 new messages" in again.out
-    assert "10 were known" in again.out
+    assert "10 already known" in again.out
 
 
 def test_merging_as_json(nbspam, tmp_path, halves):
@@ -87,7 +87,7 @@ def test_shared_messages(nbspam, tmp_path, table, make_model, halves, assert_sen
     assert not out.exists()
     found = nbspam("model", "merge", other, same, "-o", out, "--allow-overlap")
     assert found.code == 0
-    assert f"{n} messages are in more than one" in found.err
+    assert f"{n} messages are in several of the models and count twice" in found.err
     assert json.loads(out.read_bytes())["messages"] == [36, 24]
     assert nbspam("model", "check", "-m", out).code == 0
 
