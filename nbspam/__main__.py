@@ -15,13 +15,13 @@ def main() -> None:
     """Run the program; one sentence says why, if it cannot even be loaded."""
     gc.set_threshold(_GC_THRESHOLD, 50, 50)
     try:
-        from nbspam.cli.program import main as run
+        from nbspam.cli.program import run_program
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (click missing, a file damaged)
         from nbspam.cli.failure import fail, unexpected
 
         sys.exit(fail(sys.argv[1:], [], 1, unexpected(error)))
     try:
-        run()
+        run_program()
     except SystemExit as end:
         _exit(end.code if isinstance(end.code, int) else 0)
 

@@ -10,7 +10,7 @@ NbspamError                 exit 1: one sentence, ending with the remedy
 
 Every sentence names the file, says what is wrong with it and how to fix it.  What fixes it may be
 an option of the command line or an argument of the library: such a remedy is named by a `Remedy`,
-whose text holds for the library; the command line has a text of its own for each (`cli/failure.py`).
+whose text holds for the library; the command line has its own text for each (`cli/failure.py`).
 """
 
 import re

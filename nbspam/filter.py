@@ -58,7 +58,7 @@ class Filter:
     """A trained filter.  One opened from a file is to be closed, or used as a context manager."""
 
     def __init__(self, classifier: Classifier, cut_offs: CutOffs, home: Home | None = None) -> None:
-        """Judge with a classifier and cut-offs; without a home it can neither learn nor be saved."""
+        """Judge with a classifier and cut-offs; without a home it cannot learn or be saved."""
         self.classifier, self.cut_offs = classifier, cut_offs
         self._home = home
 
@@ -109,7 +109,7 @@ class Filter:
     def learn(self, messages: Iterable[LabelledMessage]) -> "Change":
         """Learn labelled messages, each once; one learned in another class before is moved.
 
-        A filter that was opened from a file changes the file, as `nbspam train --update` does.
+        A filter that was opened from a file changes the file, for other processes too.
         Raises ModelError: the model has no such class, is damaged, or cannot be written.
         """
         from nbspam.learning.update import PendingMessages

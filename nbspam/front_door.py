@@ -108,8 +108,8 @@ def open_model(
         given = (spam_cutoff, ham_cutoff, ham_cost)
         if len(metadata.settings.classes) > 2 and given != (None, None, None):
             raise OptionError(
-                "a model of several classes has no cut-offs: its verdict is the most probable class;"
-                " leave them out"
+                "a model of several classes has no cut-offs: its verdict is the most probable"
+                " class; leave them out"
             )
         return CutOffs.of_options(*given, default=metadata.settings.spam_cutoff)
 

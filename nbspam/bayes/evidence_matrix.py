@@ -5,7 +5,6 @@ of each of its entries (nnz,), rows ascending.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbspam.bayes.calibration import PRIOR_MEAN, Calibration, prior_precision
 from nbspam.bayes.evidence import (
@@ -19,21 +18,20 @@ from nbspam.bayes.evidence import (
     STRONGEST,
     SUM_SCALE,
 )
-from nbspam.bayes.matrix import Floats, Integers
+from nbspam.bayes.matrix import Booleans, Floats, Integers
 
-Booleans = NDArray[np.bool_]
 _STEPS = 100
 
 
 def evidence_of_rows(
     rows: Integers, weights: Floats, is_header: Booleans, n_rows: int
 ) -> tuple[Floats, Floats]:
-    """Return the features (n_rows, len(FEATURES)) and the trace (n_rows,) of each message.
+    """Return the features (n_rows, len(FEATURES)) and header nats (n_rows,) of each message.
 
-    rows, weights, is_header: of each entry of the matrix; a NaN weight is no token.
+    rows, weights, is_header: of each entry of the matrix; those with a NaN weight are ignored.
     """
     known = ~np.isnan(weights)
-    own, trace = known & ~is_header, known & is_header
+    own, header = known & ~is_header, known & is_header
     features = np.empty((n_rows, len(FEATURES)))
     row, weight = rows[own], weights[own]
     n = np.bincount(row, minlength=n_rows)
@@ -45,7 +43,7 @@ def evidence_of_rows(
         np.bincount(row[strong], minlength=n_rows) + STRONG_SHRINK
     )
     features[:, 3] = np.log(np.maximum(n, 1)) - LENGTH_CENTRE
-    total, _ = _sum_of_strongest(rows[trace], weights[trace], n_rows, HEADER_STRONGEST)
+    total, _ = _sum_of_strongest(rows[header], weights[header], n_rows, HEADER_STRONGEST)
     nats = HEADER_BOUND * np.tanh(total / (HEADER_STRONGEST * HEADER_SCALE))
     return features, nats
 
@@ -64,10 +62,10 @@ def _sum_of_strongest(
 
 
 def fit_calibration(features: Floats, offset: Floats, is_spam: Booleans) -> Calibration:
-    """Return the calibration fitted to honest features: the mode of b, and the precision at it.
+    """Return the calibration fitted to leave-one-out features: the mode of b, the precision at it.
 
     features: (n, len(FEATURES)); offset: (n,); is_spam: (n,).
-    Newton's method with halved steps; the objective is strictly convex, for the prior's sake.
+    Newton's method with halved steps; the prior makes the objective strictly convex.
     """
     x = np.column_stack((np.ones(len(features)), features))
     y = is_spam.astype(float)

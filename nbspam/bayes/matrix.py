@@ -13,12 +13,13 @@ from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 Presence = csr_array[Any, tuple[int, int]]
-ENTRIES = 2_000_000  # of the matrix, that are worked on at a time
+ENTRIES = 2_000_000  # of the matrix, processed at a time
 
 
 class Chunked(Protocol):
-    """A presence matrix that does not lie in memory whole."""
+    """A presence matrix that is not in memory as a whole."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -29,7 +30,7 @@ class Chunked(Protocol):
 
 
 def chunks(presence: Presence | Chunked) -> Iterator[tuple[slice, Presence]]:
-    """Yield a matrix's rows in pieces, each with its place; memory is bounded by a piece's."""
+    """Yield a matrix's rows in pieces, each with its place: only one piece is in memory."""
     if not isinstance(presence, csr_array):
         first = 0
         for piece in presence.chunks(ENTRIES):
@@ -58,6 +59,6 @@ def class_counts(presence: Presence | Chunked, labels: Integers, n_classes: int)
     return counts.reshape(n_classes, n_tokens)
 
 
-def joints(presence: Presence, token_weights: Floats, class_bias: Floats) -> Floats:
+def joint_matrix(presence: Presence, token_weights: Floats, class_bias: Floats) -> Floats:
     """Return log P(k, x_i) of every message and class, shape (n_messages, n_classes), nats."""
     return np.asarray(presence @ token_weights.T + class_bias)

@@ -22,9 +22,7 @@ VALUED = frozenset(
 # What fixes an error, for whoever types the command; `errors.py` has the library's words.
 REMEDIES = {
     Remedy.NAME_LABEL_COLUMN: "name the label column with --label-column",
-    Remedy.NAME_ONE_OF_COLUMNS: (
-        "name one of {columns} with --label-column or --text-column"
-    ),
+    Remedy.NAME_ONE_OF_COLUMNS: ("name one of {columns} with --label-column or --text-column"),
     Remedy.NAME_UTF_16: "add --encoding utf-16",
     Remedy.NAME_ENCODING: "name another encoding with --encoding",
     Remedy.GIVE_LABEL: (

@@ -20,8 +20,8 @@ def note_one_sided(model: Path, metadata: Metadata) -> None:
         seen = [name for name, n in zip(settings.classes, learned.messages, strict=True) if n]
         what = f"only {seen[0]}" if seen else "nothing"
         note(
-            f"{model}: has learned {what} so far, so every verdict is unsure; teach it the rest with"
-            " nbspam train --update"
+            f"{model}: has learned {what} so far, so every verdict is unsure; teach it the rest"
+            " with nbspam train --update"
         )
 
 

@@ -191,7 +191,7 @@ class Sources(NamedTuple):
         )
 
     def messages_of_any_kind(self, reading: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
-        """Return the messages, those of the plain sources with a label only where they carry one."""
+        """Return the messages; those of the plain sources have a label only if they carry one."""
         named = self._replace(sources=())
         return itertools.chain(
             *(any_kind(source, reading, skips) for source in self.sources),

@@ -75,7 +75,7 @@ def nbspam() -> None:
     """
 
 
-def main() -> None:
+def run_program() -> None:
     """Run the program and exit; every failure prints one sentence on standard error."""
     if os.environ.get("NO_COLOR"):
         # rich obeys it by itself; click needs to be told.

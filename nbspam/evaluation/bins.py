@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.bayes.matrix import Floats
-from nbspam.evaluation.samples import Booleans
+from nbspam.bayes.matrix import Booleans, Floats
 
 _SCORE_EDGES = np.arange(-14, 15, 2)  # nats; beyond them P(spam) is within 1e-6 of 0 or 1
 

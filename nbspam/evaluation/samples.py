@@ -11,11 +11,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nbspam.bayes.matrix import Floats, Integers
-
-Booleans = NDArray[np.bool_]
+from nbspam.bayes.matrix import Booleans, Floats, Integers
 
 
 class VerdictCounts(NamedTuple):

@@ -8,8 +8,7 @@ import numpy as np
 
 from nbspam.bayes import matrix
 from nbspam.bayes.bernoulli import Row
-from nbspam.bayes.evidence_matrix import Booleans
-from nbspam.bayes.matrix import Chunked, Integers, Presence
+from nbspam.bayes.matrix import Booleans, Chunked, Integers, Presence
 from nbspam.bayes.posterior import logit, sigmoid
 from nbspam.errors import Remedy, TrainingError
 from nbspam.learning.batch_rules import BATCH_RULES, BatchRule
@@ -83,7 +82,8 @@ def with_cut_off(fitted: Fit, scores: Iterable[Score], limit: float) -> Fit:
     settings = fitted.metadata.settings
     if len(settings.classes) > 2:
         raise TrainingError(
-            "a limit on blocked ham needs two classes: of more the verdict is the most probable one",
+            "a limit on blocked ham needs two classes: of more the verdict is the most probable"
+            " one",
             Remedy.LEAVE_OUT_LIMIT,
         )
     ham = sorted(

@@ -9,8 +9,8 @@ from nbspam.bayes import matrix
 from nbspam.bayes.calibration import Calibration
 from nbspam.bayes.event_model_arrays import EVENT_MODEL_ARRAYS
 from nbspam.bayes.evidence import FEATURES, Evidence
-from nbspam.bayes.evidence_matrix import Booleans, evidence_of_rows, fit_calibration
-from nbspam.bayes.matrix import Chunked, Floats, Integers, Presence, chunks
+from nbspam.bayes.evidence_matrix import evidence_of_rows, fit_calibration
+from nbspam.bayes.matrix import Booleans, Chunked, Floats, Integers, Presence, chunks
 from nbspam.bayes.posterior import log_priors
 from nbspam.scoring.evidence_rule import EvidenceRule
 from nbspam.scoring.score import Score, score_of_log_scores
@@ -70,7 +70,7 @@ class BatchSum:
             self._counts, np.array(learned.messages), settings.alpha
         )
         weights[:, ~self._counts.any(axis=0)] = 0
-        joints: Floats = matrix.joints(presence, weights, np.array(metadata.bias))
+        joints: Floats = matrix.joint_matrix(presence, weights, np.array(metadata.bias))
         yield from (score_of_log_scores(settings, row) for row in joints.tolist())
 
 

@@ -51,7 +51,9 @@ def prune(model: Model, min_count: int = 1, max_tokens: int | None = None) -> Mo
     counts = {token: row for token, row in model.counts.items() if sum(row) >= min_count}
     if max_tokens is not None and len(counts) > max_tokens:
         rule = rule_of(model.metadata)
-        rank = {row: (-sum(row), -max(map(abs, rule.contrasts(row)))) for row in set(counts.values())}
+        rank = {
+            row: (-sum(row), -max(map(abs, rule.contrasts(row)))) for row in set(counts.values())
+        }
         ranked = sorted(counts, key=lambda token: (rank[counts[token]], token))
         counts = {token: counts[token] for token in sorted(ranked[:max_tokens])}
     return model._replace(metadata=with_rows(model.metadata, counts.values()), counts=counts)

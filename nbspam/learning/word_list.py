@@ -16,8 +16,8 @@ from nbspam.store.model_file import Model
 
 # Each returns the text, and how many tokens it has no way to write.
 FORMS: dict[str, Callable[[Model], tuple[str, int]]] = {
-    "bogofilter": bogofilter.dump,
-    "csv": csv_counts.dump,
+    "bogofilter": bogofilter.dump_word_list,
+    "csv": csv_counts.dump_counts_table,
 }
 _LINE_LIMIT = 1 << 16  # bytes; of a longer line the rest is a bad line of its own
 

@@ -28,7 +28,7 @@ __all__ = ["NAMED_TABLE", "NAMELESS_PARQUET", "NAMELESS_TSV", "TableOptions", "r
 TABLE_SUFFIXES = frozenset({".tsv", ".tab", ".csv", ".jsonl", ".ndjson", ".parquet"})
 _PARQUET = b"PAR1"  # the first bytes of every Parquet file
 
-Row = tuple[int, Sequence[str]]  # the line on which a row begins, and its cells
+TableRow = tuple[int, Sequence[str]]  # the line on which a row begins, and its cells
 
 
 def read_table(
@@ -68,7 +68,7 @@ def read_table(
 
 def _rows(
     path: Path, options: TableOptions, skips: Skips
-) -> tuple[list[str] | None, Iterator[Row]]:
+) -> tuple[list[str] | None, Iterator[TableRow]]:
     """Return the names of the columns, if the format has them, and the rows."""
     # Deferred: each format needs a parser of its own, and Parquet pandas.
     suffix = bare_suffix(path)

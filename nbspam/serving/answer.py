@@ -138,7 +138,8 @@ def report(spam_filter: Filter, message: TokenizedMessage, judged: Judged) -> st
     shown = readable[:_REPORTED]
     classes = spam_filter.classes
     lines = [
-        f"nbspam {__version__}: {judged.verdict.verdict}, probability {judged.verdict.probability:.4f},"
+        f"nbspam {__version__}: {judged.verdict.verdict},"
+        f" probability {judged.verdict.probability:.4f},"
         f" score {judged.tenths / 10:.1f}, spam from {THRESHOLD:.1f}",
         f"strongest words, in nats, {found.of} against {found.against}:",
     ]

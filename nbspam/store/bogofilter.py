@@ -117,7 +117,7 @@ def word_of(token: str) -> str | None:
     return None
 
 
-def dump(model: Model) -> tuple[str, int]:
+def dump_word_list(model: Model) -> tuple[str, int]:
     """Return the text of a model's word list, and how many tokens have no word.
 
     Raises OptionError for a model of three classes or more.

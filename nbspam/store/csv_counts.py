@@ -33,7 +33,7 @@ class _Reader(Protocol):
     def __next__(self) -> list[str]: ...
 
 
-def dump(model: Model) -> tuple[str, int]:
+def dump_counts_table(model: Model) -> tuple[str, int]:
     """Return the text of a model's counts, and how many tokens are left out: none."""
     rows = itertools.chain(
         ((FIRST, *model.metadata.settings.classes), (MESSAGES, *model.metadata.learned.messages)),

@@ -25,7 +25,7 @@ from nbspam.store.model_file import (
     TOKENS_LINE,
     DuplicateError,
     is_ledger_row,
-    open_model,
+    open_model_file,
     token_key,
     without_duplicates,
 )
@@ -63,7 +63,7 @@ class Lookup:
     def __init__(self, path: Path) -> None:
         """Open the model and read its metadata; raises ModelError."""
         self._path = path
-        self._handle = open_model(path)
+        self._handle = open_model_file(path)
         try:
             self._ahead = 0, b""  # what was read last to be copied, and from where
             # Few counts differ: of the tokens, and of the ledger.

@@ -136,13 +136,14 @@ def learned_line(digest: str, row: Row) -> str:
     return f' "{digest}": [{", ".join(map(str, row))}]'
 
 
-def open_model(path: Path) -> int:
+def open_model_file(path: Path) -> int:
     """Return a file descriptor of a model file, for reading; raises ModelError."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         raise ModelError(
-            f"{path}: there is no such model; create it with nbspam train -m {path}, or name another"
+            f"{path}: there is no such model; create it with nbspam train -m {path}, or name"
+            " another"
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -160,7 +161,7 @@ def read_model(path: Path) -> Model:
 
     Raises ModelError: no such file, not a model, damaged, newer than this program.
     """
-    with os.fdopen(open_model(path), "rb") as file:
+    with os.fdopen(open_model_file(path), "rb") as file:
         return parse_model(path, file.read())
 
 

@@ -61,7 +61,7 @@ def test_bias_is_scikit_learns_score_of_an_empty_message(found, alpha):
 def test_joints_and_probabilities_are_scikit_learns(found, alpha):
     weights, class_bias, _ = parts(found, alpha)
     model = reference(found, alpha)
-    scores = matrix.joints(found.presence, weights, class_bias)
+    scores = matrix.joint_matrix(found.presence, weights, class_bias)
     np.testing.assert_allclose(scores, model.predict_joint_log_proba(found.dense), **CLOSE)
     np.testing.assert_allclose(probabilities(scores), model.predict_proba(found.dense), **CLOSE)
 
@@ -72,7 +72,7 @@ def test_a_fixed_prior_is_scikit_learns_class_prior(found, alpha, prior):
     weights, class_bias, shares = parts(found, alpha, prior)
     assert abs(shares[-1] - prior) < 1e-12
     model = reference(found, alpha, class_prior=shares)
-    scores = matrix.joints(found.presence, weights, class_bias)
+    scores = matrix.joint_matrix(found.presence, weights, class_bias)
     np.testing.assert_allclose(scores, model.predict_joint_log_proba(found.dense), **CLOSE)
     np.testing.assert_allclose(probabilities(scores), model.predict_proba(found.dense), **CLOSE)
 
@@ -81,7 +81,7 @@ def test_a_fixed_prior_is_scikit_learns_class_prior(found, alpha, prior):
 @given(messages(n_classes=2), ALPHAS)
 def test_log_odds_of_two_classes_are_scikit_learns(found, alpha):
     weights, class_bias, _ = parts(found, alpha)
-    scores = matrix.joints(found.presence, weights, class_bias)
+    scores = matrix.joint_matrix(found.presence, weights, class_bias)
     model = reference(found, alpha).predict_joint_log_proba(found.dense)
     np.testing.assert_allclose(scores[:, 1] - scores[:, 0], model[:, 1] - model[:, 0], **CLOSE)
 
@@ -102,7 +102,7 @@ def test_the_one_message_formulas_give_what_the_matrix_gives(found, alpha):
         [weight(counts[k][j], per_class[k], alpha) for k in range(n_classes)]
         for j in range(n_tokens)
     ]
-    expected = matrix.joints(found.presence, weights, class_bias)
+    expected = matrix.joint_matrix(found.presence, weights, class_bias)
     for i, message in enumerate(found.dense):
         actual = joints(own_bias, [rows[j] for j in np.flatnonzero(message)])
         np.testing.assert_allclose(actual, expected[i], **CLOSE)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from nbspam.cli.program import main
+from nbspam.cli.program import run_program
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,7 +42,7 @@ def _run(arguments, stdin=b""):
     sys.argv = ["nbspam", *map(str, arguments)]
     sys.stdin, sys.stdout, sys.stderr = streams
     try:
-        main()
+        run_program()
     except SystemExit as end:
         code = end.code
     finally:

@@ -198,8 +198,8 @@ elif step == "renamed":
     from nbspam.store import atomic_write as replacing
     replacing._sync_folder = stop(replacing._sync_folder)
 sys.argv = ["nbspam", *sys.argv[3:]]
-from nbspam.cli.program import main
-main()
+from nbspam.cli.program import run_program
+run_program()
 """
 STEPS = ["open", "write", "fsync", "rename", "renamed"]
 

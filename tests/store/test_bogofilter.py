@@ -12,7 +12,7 @@ from whole_models import THREE, numbered, taught
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.message import parse, parse_text
 from nbspam.reading.skips import Skips
-from nbspam.store.bogofilter import WordList, dump, tokens_of, word_of
+from nbspam.store.bogofilter import WordList, dump_word_list, tokens_of, word_of
 from nbspam.tokens.tokenizer import message_tokens
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
@@ -239,7 +239,7 @@ def test_other_character_sets_and_blanks_within_words():
 @given(numbered())
 def test_a_models_list_brings_its_counts_back(messages):
     model = taught([*messages, ("spam", {"subject:a b", "tri:x*y"}, 99)])
-    text, left_out = dump(model)
+    text, left_out = dump_word_list(model)
     found, skips = read(text.encode(), strict=True)
     assert (left_out, skips.count, found.foreign) == (0, 0, 0)
     assert model.metadata.learned.messages == found.messages
@@ -247,7 +247,7 @@ def test_a_models_list_brings_its_counts_back(messages):
 
 
 def test_what_cannot_be_written_is_left_out_and_counted():
-    text, left_out = dump(taught([("spam", {"good", "a b c", "BAD"}, 1)]))
+    text, left_out = dump_word_list(taught([("spam", {"good", "a b c", "BAD"}, 1)]))
     assert left_out == 2
     assert text == ".MSG_COUNT 1 0\ngood 1 0\n"
 
@@ -256,12 +256,12 @@ def test_the_positive_class_is_spam_whatever_it_is_called():
     model = taught([("ham", {"a"}, 1), ("spam", {"b"}, 2), ("spam", {"b"}, 3)])
     chosen = model.metadata.settings._replace(classes=("good", "junk"), positive="junk")
     model = model._replace(metadata=model.metadata._replace(settings=chosen))
-    assert dump(model)[0].splitlines() == [".MSG_COUNT 2 1", "a 0 1", "b 2 0"]
+    assert dump_word_list(model)[0].splitlines() == [".MSG_COUNT 2 1", "a 0 1", "b 2 0"]
 
 
 def test_three_classes_have_no_place_in_a_list():
     with pytest.raises(OptionError, match="export it as CSV"):
-        dump(taught([], THREE))
+        dump_word_list(taught([], THREE))
 
 
 # The real one
@@ -289,7 +289,7 @@ def test_bogoutil_loads_our_list_and_dumps_it_unchanged(tmp_path):
             ("ham", {"grüße", "trace:received:smtp", "host:example.org", "tri:a*b"}, 2),
         ]
     )
-    text, left_out = dump(model)
+    text, left_out = dump_word_list(model)
     assert left_out == 0
     run("bogoutil", "-l", tmp_path / "wordlist.db", stdin=text.encode())
     found, skips = read(run("bogoutil", "-d", tmp_path / "wordlist.db").stdout, strict=True)
@@ -325,7 +325,12 @@ def test_bogofilter_decides_with_our_list(tmp_path):
     need("bogofilter", "bogoutil")
     spam = [("spam", {"prize", "winner", "claim", "subject:prize"}, i) for i in range(30)]
     ham = [("ham", {"meeting", "lunch", "notes", "subject:lunch"}, 100 + i) for i in range(30)]
-    run("bogoutil", "-l", tmp_path / "wordlist.db", stdin=dump(taught(spam + ham))[0].encode())
+    run(
+        "bogoutil",
+        "-l",
+        tmp_path / "wordlist.db",
+        stdin=dump_word_list(taught(spam + ham))[0].encode(),
+    )
     for mail, code in (
         (b"Subject: prize\n\nclaim prize winner\n", 0),
         (b"Subject: lunch\n\nmeeting notes lunch\n", 1),

@@ -5,7 +5,7 @@ from whole_models import THREE, TWO, taught
 
 from nbspam.errors import SourceError
 from nbspam.reading.skips import Skips
-from nbspam.store.csv_counts import dump, read_counts_table
+from nbspam.store.csv_counts import dump_counts_table, read_counts_table
 
 TABLE = "token,ham,spam\n(messages),40,30\nfree,2,20\nclaim now,0,7\n"
 
@@ -32,7 +32,7 @@ TOKENS = st.text(
 def test_what_is_written_is_read_again(drawn):
     classes, messages = drawn
     model = taught([(*message, i) for i, message in enumerate(messages)], classes)
-    text, left_out = dump(model)
+    text, left_out = dump_counts_table(model)
     # lines as a file gives them: ended by a line feed alone
     lines = [f"{line}\n" for line in text.removesuffix("\n").split("\n")]
     found = read_counts_table("counts.csv", lines, Skips(strict=True))
@@ -42,7 +42,7 @@ def test_what_is_written_is_read_again(drawn):
 
 def test_the_form():
     model = taught([("ham", {'say "hi"', "a,b"}, 1), ("spam", {"free", "claim now"}, 2)])
-    assert dump(model)[0].splitlines() == [
+    assert dump_counts_table(model)[0].splitlines() == [
         "token,ham,spam",
         "(messages),1,1",
         '"a,b",1,0',
