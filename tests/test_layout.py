@@ -1,6 +1,11 @@
-"""Imports go one way; every import statement is looked at, deferred ones too."""
+"""Imports go one way; every import statement is looked at, deferred ones too.
+
+And what belongs in one place stands there alone: who opens files, who knows options, who draws.
+"""
 
 import ast
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,6 +22,8 @@ RANKS = [
     ["scoring"],
     ["learning"],
     ["workers"],
+    ["filter"],
+    ["front_door"],
     ["evaluation", "serving"],
     ["cli"],
 ]
@@ -35,13 +42,14 @@ def module_name(path: Path) -> str:
 
 
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+TREES = {m: ast.parse(path.read_text(encoding="utf-8")) for m, path in MODULES.items()}
 
 
 def imports_of(module: str) -> list[str]:
     """Return the full names of what a module imports, with what is taken from it if that is one."""
     path = MODULES[module]
     found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(TREES[module]):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -71,8 +79,8 @@ def third_parties(names: list[str]) -> set[str]:
 
 
 def test_there_is_something_to_look_at():
-    assert len(MODULES) > 20
-    assert "nbspam.store.lookup" in imports_of("nbspam.cli.classify")
+    assert len(MODULES) > 100
+    assert "nbspam.store.lookup" in imports_of("nbspam.filter")
 
 
 def test_every_module_is_in_a_room():
@@ -119,9 +127,116 @@ def test_only_the_report_and_the_progress_draw_with_rich():
     assert importers_of("rich") == {"nbspam.evaluation.report", "nbspam.cli.progress"}
 
 
-def test_only_tables_know_pandas():
-    assert importers_of("pandas") <= {"nbspam.reading.tables"}
+def test_only_readers_of_tables_know_pandas():
+    """What a DataFrame is asked for needs no import of it but for its type."""
+    assert importers_of("pandas") <= {
+        "nbspam.front_door",
+        "nbspam.reading.data_frame",
+        "nbspam.reading.parquet",
+    }
 
 
 def test_nothing_of_ours_is_pickled():
     assert {m for name in ("pickle", "marshal", "shelve") for m in importers_of(name)} == set()
+
+
+# What stands in one place
+
+
+def calls_that_open(module: str) -> list[str]:
+    """Return the calls in a module that open a file, but for os.devnull."""
+    names = ("open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text")
+    found = [node for node in ast.walk(TREES[module]) if isinstance(node, ast.Call)]
+    found = [
+        call
+        for call in found
+        if (isinstance(call.func, ast.Name) and call.func.id == "open")
+        or (isinstance(call.func, ast.Attribute) and call.func.attr in names)
+    ]
+    return [text for text in map(ast.unparse, found) if "os.devnull" not in text]
+
+
+# What they open is no message: eval's predictions, the output of export, a tag of HTML.
+MAY_OPEN = {
+    "nbspam.cli.evaluate": 1,
+    "nbspam.cli.model.exporting": 1,
+    "nbspam.tokens.html": 1,
+}
+
+
+def test_only_reading_opens_messages_and_only_the_store_opens_models():
+    opening = {m: len(calls_that_open(m)) for m in MODULES if calls_that_open(m)}
+    others = {m: n for m, n in opening.items() if room_of(m) not in ("reading", "store")}
+    assert others == MAY_OPEN
+    assert {room_of(m) for m in opening} >= {"reading", "store"}
+
+
+OPTION = re.compile(r"(?<![-\w])--[a-z]")
+NO_OPTION = {"nbspam.reading.message": {"`--boundary`"}}  # what ends a part of a mail
+
+
+def test_only_the_command_line_knows_options():
+    found = []
+    for module, tree in TREES.items():
+        if room_of(module) == "cli":
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                text = node.value
+                for other in NO_OPTION.get(module, ()):
+                    assert other in "".join(map(str, strings_of(module)))
+                    text = text.replace(other, "")
+                if OPTION.search(text):
+                    found.append(f"{MODULES[module]}:{node.lineno}")
+    assert found == []
+
+
+def strings_of(module: str) -> list[str]:
+    constants = (node for node in ast.walk(TREES[module]) if isinstance(node, ast.Constant))
+    return [node.value for node in constants if isinstance(node.value, str)]
+
+
+def test_the_measure_of_options_sees_them():
+    named = {m for m in MODULES if any(map(OPTION.search, strings_of(m)))}
+    assert {"nbspam.cli.options", "nbspam.cli.failure", "nbspam.cli.train"} <= named
+
+
+def public_names(tree: ast.Module) -> list[str]:
+    """Return the functions, classes, records and types that a module defines at its top."""
+    found = []
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.append(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
+            found += [name for name in names if name[0].isupper() and not name.isupper()]
+    return [name for name in found if not name.startswith("_")]
+
+
+def test_no_two_have_one_name():
+    """But for `command`, which each command's own module calls it."""
+    times = Counter(name for tree in TREES.values() for name in public_names(tree))
+    assert {name for name, n in times.items() if n > 1} == {"command"}
+    for module, tree in TREES.items():
+        assert "command" not in public_names(tree) or room_of(module) == "cli"
+
+
+SCORINGS = {"SUM", "EVIDENCE", "'sum'", "'evidence'"}
+EVENTS = {"BERNOULLI", "Bernoulli.name", "'bernoulli'"}
+
+
+def test_rules_and_event_models_are_looked_up_and_not_compared():
+    """Whoever adds one adds an entry, and searches for no branch."""
+    found = []
+    for module, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Compare):
+                sides = {ast.unparse(side) for side in (node.left, *node.comparators)}
+            elif isinstance(node, ast.MatchValue):
+                sides = {ast.unparse(node.value)}
+            else:
+                continue
+            if {side.removeprefix("metadata.") for side in sides} & (SCORINGS | EVENTS):
+                found.append(f"{MODULES[module]}:{node.lineno}")
+    assert found == []
