@@ -10,16 +10,16 @@ A message is the set of its tokens; class k holds N_k messages, of which c_jk co
 For two classes the log-odds are the difference of the two joints, the difference of the weights
 being  w_j = log theta_j1 - log(1 - theta_j1) - log theta_j0 + log(1 - theta_j0).
 
-2 a, not m a with the m of the whole vocabulary, stands below the line: a token is present or
-absent, two outcomes, and only so do P(present) and P(absent) add up to 1 (McCallum and Nigam
-1998, equation 6 with Laplace's prior; scikit-learn's BernoulliNB does the same).  Logs are taken
-of counts, never of 1 - exp(...): for small a that loses seven digits.
+The denominator has 2 a, not m a for a vocabulary of m tokens: a token is present or absent, two
+outcomes, and only with 2 a do P(present) and P(absent) add up to 1 (McCallum and Nigam 1998,
+equation 6 with Laplace's prior; scikit-learn's BernoulliNB does the same).  Logs are taken of
+counts, never of 1 - exp(...): for small a that loses seven digits.
 
 The sums run over the vocabulary, which is every token seen in training.
-`bernoulli_arrays.py` has the same formulas for many messages at once; a test holds the two together.
+`bernoulli_arrays.py` has the same formulas for many messages at once; a test compares the two.
 
-The evidence rule takes one weight a token, that of a class against all others, with a smoothing in
-proportion to the class (`class_alphas`, `pair_weight`).
+The evidence rule uses one weight per token: that of a class against all others, with smoothing in
+proportion to the size of the class (`class_alphas`, `pair_weight`).
 """
 
 import math
@@ -37,7 +37,7 @@ def log_absent_sum(count_histograms: Mapping[int, int], messages: int, alpha: fl
     """Return sum_j log(1 - theta_j) over the vocabulary, in nats.
 
     count_histograms: count -> how many tokens of the vocabulary have it in this class.  The sum
-    needs no more than that, which is why the model file keeps it.
+    needs no more than that, so the model file stores it.
     """
     denominator = math.log(messages + 2 * alpha)
     return math.fsum(
@@ -53,9 +53,9 @@ def joints(bias: Sequence[float], token_weights: Iterable[Sequence[float]]) -> l
 
 
 def class_alphas(messages: Sequence[int], alpha: float) -> list[float]:
-    """Return the smoothing of each of K classes, K alpha (N_k + 1) / (N + K); they average alpha.
+    """Return the smoothing of each of K classes, K alpha (N_k + 1) / (N + K); its mean is alpha.
 
-    The 1 and the K keep a class without messages (the only one may be left out) above 0.
+    The 1 and the K keep it above 0 for a class without messages: its only one may be left out.
     """
     k = len(messages)
     return [alpha * k * (n + 1) / (sum(messages) + k) for n in messages]
@@ -64,7 +64,7 @@ def class_alphas(messages: Sequence[int], alpha: float) -> list[float]:
 def pair_weight(inside: int, n: int, outside: int, rest: int, alphas: Sequence[float]) -> float:
     """Return the weight of a token, for the positive class against the rest, in nats.
 
-    inside: of n positive messages, how many hold it; outside: of `rest` others, how many.
+    inside: how many of the n positive messages contain it; outside: how many of the `rest` others.
     alphas: smoothing of the rest and of the positive class (`class_alphas`).
     """
     log = math.log
@@ -82,7 +82,7 @@ class Bernoulli:
     name = "bernoulli"
 
     def is_row(self, row: Row, messages: Row) -> bool:
-        """Return whether these can be a token's counts: no class has it more often than messages.
+        """Return whether a token can have these counts: not all 0, none above its class's messages.
 
         row, messages: per class.
         """
@@ -101,7 +101,7 @@ class Bernoulli:
     def bias(
         self, histograms: Sequence[Mapping[int, int]], messages: Row, alpha: float
     ) -> list[float]:
-        """Return what each class's joint log-likelihood is without any token, less its log prior.
+        """Return the joint log-likelihood of each class without any token, less its log prior.
 
         histograms: per class, count -> how many tokens of the vocabulary have it.
         """

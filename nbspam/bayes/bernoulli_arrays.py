@@ -19,10 +19,10 @@ def one_against_rest(
     """Return each token's weight for the positive class against all others, (n_tokens,), nats.
 
     counts, messages: (n_classes, n_tokens) and (n_classes,).
-    left_out: None, or the class of a message that holds the token and is left out; the weight of
-    a token that only it holds is NaN: it has left the vocabulary.
-    Logs are taken by `math`, so that weights are the one-message path's to the last bit, and ties
-    among the strongest are broken alike.
+    left_out: None, or the class of a message that contains the token and is left out; the weight of
+    a token that only this message contains is NaN, since it has left the vocabulary.
+    Logs are computed by `math`, so that weights equal those of the one-message path to the last bit
+    and ties among the strongest are broken alike.
     """
     inside, total = counts[positive], counts.sum(axis=0)
     n, n_all = int(messages[positive]), int(messages.sum())

@@ -1,29 +1,30 @@
-"""From the weights of a message's words to a few features of it, whose blend is its log-odds.
+"""From the weights of a message's words to a few features, whose calibrated sum is its log-odds.
 
-The plain sum of naive Bayes takes every word for an independent witness.  Words come in flocks, so
-on a whole mail the sum is far too sure and ranks poorly.  Four features of the same weights w_1 … w_n
-do better, together, on SMS and on mail (docs/how-it-decides.md has what else was tried):
+The plain sum of naive Bayes treats every word as independent evidence.  Words are correlated, so on
+a whole mail the sum is overconfident and ranks poorly.  Four features of the same weights w_1 … w_n
+do better together, on SMS and on mail (docs/how-it-decides.md has what else was tried):
 
     strongest  mean of the STRONGEST words of largest |w|
     sum        sum of all w / (SUM_SCALE sqrt n)
     strong     sum of those |w| >= STRONG / (their number + STRONG_SHRINK)
-    length     ln n - LENGTH_CENTRE: few words say less, and the blend may lean on that
+    length     ln n - LENGTH_CENTRE: few words are less evidence, and the calibration may use that
 
-    log-odds = b_0 + b_1 strongest + b_2 sum + b_3 strong + b_4 length + trace
+    log-odds = b_0 + b_1 strongest + b_2 sum + b_3 strong + b_4 length + header
 
-with b fitted on leave-one-out features (`calibration.py`).  Each feature but the length is a sum over
-words, so every word's share in the log-odds is exact: `shares`.
+with b fitted to leave-one-out features (`calibration.py`).  Each feature but the length is a sum
+over words, so every word's share of the log-odds is exact: `shares`.
 
-`trace` is the evidence of the fields that say where a mail was collected (relays, dates, ids).
-They are superb on one server's mail and ruinous on other mail, so all of them together may bring
-HEADER_BOUND nats at most, never fitted:
+`header` is the evidence of the header channel: the fields that show where a mail was collected
+(relays, dates, ids).  They are excellent evidence on one server's mail and misleading on other
+mail, so all of them together contribute at most HEADER_BOUND nats, with no fitted coefficient:
 
-    trace = HEADER_BOUND tanh(T / (HEADER_STRONGEST HEADER_SCALE))
+    header = HEADER_BOUND tanh(T / (HEADER_STRONGEST HEADER_SCALE))
 
-with T the sum of the HEADER_STRONGEST trace weights of largest |w|.
+with T the sum of the HEADER_STRONGEST weights of largest |w| in the header channel.
 
-The weights themselves are Bernoulli's (`bernoulli.py`), with smoothing in proportion to the class,
-alpha_k = 2 alpha (N_k + 1) / (N + 2): a word seen once in the smaller class does not shout.
+The weights are the event model's, with smoothing in proportion to the class,
+alpha_k = 2 alpha (N_k + 1) / (N + 2): a word seen once in the smaller class does not get an extreme
+weight.
 """
 
 import math
@@ -53,28 +54,28 @@ class Evidence(NamedTuple):
 
 
 def strongest(ordered: Sequence[float], most: int) -> list[float]:
-    """Return the strongest of weights in ascending order; of two as strong the negative first.
+    """Return the strongest weights, strongest first; of two equally strong ones the negative first.
 
-    From both ends, since a sort by strength takes longer: of a mail's 540 weights 0.25 ms against
-    0.05 ms.
+    ordered: weights in ascending order; the strongest are taken from both ends, since a sort by
+    strength takes longer: 0.25 ms for a mail's 540 weights, against 0.05 ms.
     """
     low, high = 0, len(ordered) - 1
-    taken: list[float] = []
-    while low <= high and len(taken) < most:
+    top: list[float] = []
+    while low <= high and len(top) < most:
         if -ordered[low] >= ordered[high]:
-            taken.append(ordered[low])
+            top.append(ordered[low])
             low += 1
         else:
-            taken.append(ordered[high])
+            top.append(ordered[high])
             high -= 1
-    return taken
+    return top
 
 
 def evidence(weights: Sequence[float], header_weights: Sequence[float]) -> Evidence:
     """Return the features of a message.
 
     weights: log-odds weight of each known token, in nats, in any order.
-    header_weights: those of the trace fields' tokens, which are not among `weights`.
+    header_weights: those of the header channel's tokens, which are not among `weights`.
     """
     ordered = sorted(weights)
     n = len(ordered)
@@ -90,8 +91,8 @@ def evidence(weights: Sequence[float], header_weights: Sequence[float]) -> Evide
 
 
 def header_nats(strongest: Sequence[float]) -> float:
-    """Return what the strongest trace weights bring, bounded."""
-    # Few words say less than many: the sum is divided by their full number, always.
+    """Return what the strongest weights of the header channel contribute, bounded."""
+    # Few words are less evidence than many: the sum is always divided by their full number.
     return HEADER_BOUND * math.tanh(math.fsum(strongest) / (HEADER_STRONGEST * HEADER_SCALE))
 
 
@@ -101,14 +102,14 @@ def shares(
     """Return what each weight adds to the log-odds, in nats, in the order given.
 
     coefficients: b_0, then one for each of FEATURES.  The shares, b_0 and b_4 length add up to the
-    log-odds.  Of equal weights at the edge of the strongest each has the same part in that feature.
+    log-odds.  Equal weights at the edge of the strongest have equal parts in that feature.
     """
     _, b_strongest, b_sum, b_strong, _ = coefficients
     n = max(1, len(weights))
     top = max(1, min(STRONGEST, len(weights)))
     strong = sum(abs(w) >= STRONG for w in weights) + STRONG_SHRINK
     part = _part_in_strongest(weights, STRONGEST)
-    found = [
+    text = [
         w
         * (
             b_strongest * part.get(w, 0.0) / top
@@ -117,27 +118,27 @@ def shares(
         )
         for w in weights
     ]
-    # tanh bends the sum of the trace weights; each keeps its proportion of it.
+    # tanh bounds the sum of the header channel; each weight keeps its proportion of it.
     part = _part_in_strongest(header_weights, HEADER_STRONGEST)
-    taken = strongest(sorted(header_weights), HEADER_STRONGEST)
-    total = math.fsum(taken)
-    per_nat = header_nats(taken) / total if total else 0.0
-    return found, [w * part.get(w, 0.0) * per_nat for w in header_weights]
+    in_sum = strongest(sorted(header_weights), HEADER_STRONGEST)
+    total = math.fsum(in_sum)
+    per_nat = header_nats(in_sum) / total if total else 0.0
+    return text, [w * part.get(w, 0.0) * per_nat for w in header_weights]
 
 
 def _part_in_strongest(weights: Sequence[float], most: int) -> dict[float, float]:
     """Return weight -> how much of a word of that weight is among the strongest, 0 to 1."""
-    taken = strongest(sorted(weights), most)
-    parts = dict.fromkeys(taken, 1.0)
-    if taken:  # only words as strong as the last one taken may be left out
-        last = taken[-1]
-        parts[last] = taken.count(last) / weights.count(last)
+    top = strongest(sorted(weights), most)
+    parts = dict.fromkeys(top, 1.0)
+    if top:  # only words as strong as the last of them may be left out
+        last = top[-1]
+        parts[last] = top.count(last) / weights.count(last)
     return parts
 
 
-def log_odds(found: Evidence, coefficients: Sequence[float]) -> float:
+def log_odds(summary: Evidence, coefficients: Sequence[float]) -> float:
     """Return the calibrated log-odds, in nats."""
     return math.fsum(
-        [coefficients[0], found.header_nats]
-        + [b * feature for b, feature in zip(coefficients[1:], found.features, strict=True)]
+        [coefficients[0], summary.header_nats]
+        + [b * feature for b, feature in zip(coefficients[1:], summary.features, strict=True)]
     )

@@ -2,13 +2,13 @@
 
 A message scored by a model trained on it looks easier than it is.  Leaving message i of class k
 out changes N_k to N_k - 1 and c_jk to c_jk - 1 for its own tokens j, and nothing else; a token
-that i alone held leaves the vocabulary.  So each honest score is arithmetic on the full counts:
+that only i contains leaves the vocabulary.  So each left-out score follows from the full counts:
 
     log P(m, x_i) without i = log P'(m) + sum over the vocabulary of log(1 - theta'_jm)
                               + sum_{j in x_i} [log theta'_jm - log(1 - theta''_jm)]
 
-with ' for the counts without i.  The second sum takes the absent term of the counts with i's
-tokens still in them (theta'') back out again, since the first one had it in: O(V + nnz) in all.
+with ' for the counts without i.  The first sum has an absent term for i's own tokens too, with i
+still in their counts (theta''); the second sum takes it out again.  It is O(V + nnz) in all.
 
 Theory: the counts are sufficient statistics, and one message's part in them is known.
 Tested against real retraining to 1e-9.
@@ -46,8 +46,8 @@ def left_out_joints(
         n = messages - (np.arange(n_classes) == k)
         own = np.where(np.arange(n_classes) == k, 1, 0)[:, None]
         denominator = np.log(n + 2 * alpha)[:, None]
-        # A member never holds a token its class lacks, nor lacks one that all its class holds: a
-        # count below 0 is never used, so clamping it keeps log() finite and changes no score.
+        # A message never contains a token that its class lacks, nor lacks one that is in all of its
+        # class: a count below 0 is never used, so clamping keeps log() finite and changes no score.
         log_absent = np.log(np.maximum(n[:, None] - counts, 0) + alpha) - denominator
         log_present = np.log(np.maximum(counts - own, 0) + alpha) - denominator
         # A token of i alone has left the vocabulary: it is in neither sum.
