@@ -143,7 +143,7 @@ def pooled(parts: Sequence[tuple[Calibration, int]], fewest: int) -> Calibration
         for i, within in enumerate(prior_precision(few)):
             precision[i][i] -= within
     # Updates only add to the prior that a calibration began with, since FLOOR is above it.  One
-    # that is less precise than its prior was made elsewhere: all its precision comes from its messages.
+    # that is less precise than its prior was made elsewhere: its messages are all its precision.
     surplus = [list(row) for row in precision]
     for i in range(SIZE):
         surplus[i][i] -= prior[i] / 2

@@ -82,8 +82,8 @@ def with_cut_off(fitted: Fit, scores: Iterable[Score], limit: float) -> Fit:
     settings = fitted.metadata.settings
     if len(settings.classes) > 2:
         raise TrainingError(
-            "a limit on blocked ham needs two classes: of more the verdict is the most probable"
-            " one",
+            "a limit on blocked ham needs two classes; with more, the verdict is the most probable"
+            " class",
             Remedy.LEAVE_OUT_LIMIT,
         )
     ham = sorted(

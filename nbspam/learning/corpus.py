@@ -1,4 +1,4 @@
-"""Token sets, labels and digests of many messages, kept small: numbers for tokens."""
+"""Token sets, labels and digests of many messages in little memory: tokens are kept as numbers."""
 
 import os
 import weakref
@@ -18,9 +18,8 @@ if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.bayes.matrix import Presence
 
 _DIGEST = 16  # bytes
-_IN_MEMORY = (
-    10_000_000  # entries; more go to a temporary file, for memory grows with the vocabulary
-)
+# Entries; more go to a temporary file, so that memory grows with the vocabulary only.
+_IN_MEMORY = 10_000_000
 
 
 class Corpus:
@@ -29,7 +28,7 @@ class Corpus:
     def __init__(self) -> None:
         self._vocabulary: defaultdict[str, int] = defaultdict()
         self._vocabulary.default_factory = self._vocabulary.__len__
-        self._columns = array("i")  # those that are not on the disk yet
+        self._columns = array("i")  # those that are not on disk yet
         self._spool: IO[bytes] | None = None
         self._ends = array("q", [0])
         self._labels: list[str] = []

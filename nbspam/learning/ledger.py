@@ -1,4 +1,4 @@
-"""Which steps bring what was learned into line with what a source has."""
+"""The ledger's rule: what to learn and unlearn so that the model has what a source has."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ def moves(learned: Sequence[int], found: Sequence[int]) -> list[tuple[int | None
 
     learned: how often the message has been learned, per class.  found: how often a source has it.
     Each step is (from, to): unlearn it from one class, or from none, and learn it in another.
-    A class is brought up to what was found and never above; a message that is gone from a class
-    stays learned there, unless it has turned up in another: then the user has moved it.
+    A class is brought up to what was found and never above.  A message that is gone from a class
+    stays learned there, unless it was found in another: then the user has moved it.
     """
     surplus = Counter({k: n - m for k, (n, m) in enumerate(zip(learned, found, strict=True))})
     steps: list[tuple[int | None, int]] = []

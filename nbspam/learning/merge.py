@@ -1,8 +1,7 @@
 """Several models merged into one, as if one had been trained on all their messages.
 
-Counts, messages and ledger add up, to exactly those of such a training.  The calibration does not,
-since the messages are gone; it is combined from the models' own (`pooled` in
-bayes/calibration.py).
+Counts, messages and ledgers add up to exactly those of such a training.  Calibrations do not, since
+the messages are gone; they are combined (`pooled` in bayes/calibration.py).
 """
 
 import os
@@ -22,10 +21,10 @@ from nbspam.store.model_file import Model, already_exists, read_model
 
 
 class Merged(NamedTuple):
-    """What a merge has made, and what it could not know."""
+    """A merged model, and which messages may count twice in it."""
 
     model: Model
-    shared: int  # messages in the ledgers of two models or more, which now count twice
+    shared: int  # messages in the ledgers of two or more models, which now count twice
     unremembered: tuple[Path, ...]  # models with messages that are not in their ledgers
 
 
@@ -34,9 +33,9 @@ def merge_files(
 ) -> Merged:
     """Merge model files into a new one, which may be one of them if it may be replaced.
 
-    overlap: messages that two models share may count twice.
-    Raises ModelError: a model is damaged, unlike the others or given twice, they share messages, or
-    the output is there already or cannot be written.
+    overlap: whether messages that two models share may count twice.
+    Raises ModelError: a model is damaged, unlike the others or named twice, they share messages, or
+    the output exists or cannot be written.
     """
     places = Counter(map(os.path.realpath, paths))
     twice = next((path for path in paths if places[os.path.realpath(path)] > 1), None)
@@ -55,8 +54,9 @@ def merge_files(
 def merge(models: Sequence[tuple[Path, Model]], overlap: bool = False) -> Merged:
     """Return the model of all the models' messages; raises ModelError.
 
-    The order of the models matters for nothing but the last digits of the calibration.
-    The spam cut-off is the highest of theirs: it blocks no more ham than any of them was to block.
+    The order of the models changes only the order of the classes and the last digits of the
+    calibration.
+    The spam cut-off is the highest of theirs, so it blocks no more ham than any of them allows.
     """
     first_path, first = models[0]
     for path, model in models[1:]:
@@ -107,7 +107,7 @@ def _metadata(parts: Sequence[Metadata], messages: Row) -> Metadata:
 
 
 def _check_alike(path: Path, own: ModelSettings, other_path: Path, other: ModelSettings) -> None:
-    """Raise ModelError, naming both values, if two models are not of one kind."""
+    """Raise ModelError, which names both values, if two models differ in a setting."""
     for name, value, others in (
         ("the classes", ", ".join(sorted(own.classes)), ", ".join(sorted(other.classes))),
         ("the positive class", own.positive, other.positive),

@@ -11,18 +11,18 @@ from nbspam.store.metadata import Metadata
 class OnlineLearner:
     """Counts that grow message by message, and the calibration that each message refines.
 
-    What it learns does not depend on the order but for the calibration, which is a history: each
-    message is scored as if it had not been learned.  Of a batch each is scored after all were
-    learned, with itself left out: by the filter that will be used, and for one message that is the
-    same as scoring it before.  Learning 622 spam and then 2,080 ham, two batches of SpamAssassin's,
-    made 33 errors on the other half of the corpus so, and 443 with each scored by what came before
-    it: a filter of a few ham calls all ham spam, and what that teaches the calibration stays wrong.
+    What it learns does not depend on the order, except the calibration: each message is scored as
+    if it had not been learned.  In a batch, each is scored after all were learned, with itself left
+    out, so by the filter that will be used; for one message that is the same as scoring it before.
+    Learning 622 spam and then 2,080 ham, two batches of SpamAssassin's, made 33 errors on the other
+    half of the corpus this way, and 443 with each message scored by those before it: a filter that
+    has learned little ham calls all ham spam, and the calibration keeps what that teaches it.
     """
 
     def __init__(self, metadata: Metadata, counts: dict[str, Row]) -> None:
         """Go on from a model; `counts` becomes the learner's own.
 
-        counts: of all tokens of the model that are in the messages to come.
+        counts: of all those tokens of the model that are in the messages to come.
         """
         self.counts = counts
         self._settings, learned = metadata
@@ -77,7 +77,7 @@ class OnlineLearner:
             return self._left_out[k]
         messages = list(self._messages)
         messages[k] -= 1
-        # The count histograms are not kept in step: evidence needs none.
+        # The count histograms stay as they were: the features do not depend on them.
         learned = self._learned._replace(messages=tuple(messages))
 
         def counts_of(tokens: Iterable[str]) -> Counts:
@@ -92,7 +92,7 @@ class OnlineLearner:
     def unlearn(self, label: str, tokens: Iterable[str]) -> None:
         """Take a message out of the counts again; the calibration stays as it is.
 
-        A token that was pruned since, or that no message of the class has, is passed over.
+        A token that was pruned since, or that no message of the class has, is skipped.
         """
         k = self._settings.classes.index(label)
         self._messages[k] -= 1
@@ -105,9 +105,9 @@ class OnlineLearner:
     def has(self, label: str, tokens: Iterable[str], pruned: bool = False) -> bool:
         """Return whether a message with these tokens may be among those learned in a class.
 
-        It is not if the class has no message, or lacks one of these tokens, or has a token in all
-        its messages that is not among these: the rest would be fewer messages than have it.
-        pruned: tokens may be missing.
+        It is not if the class has no message, or lacks one of these tokens, or has another token in
+        all of its messages: without this one there would be fewer messages than have that token.
+        pruned: whether tokens may be missing.
         """
         k = self._settings.classes.index(label)
         n = self._messages[k]

@@ -11,7 +11,7 @@ from nbspam.store.model_file import Model, already_exists, read_model
 
 
 class Pruned(NamedTuple):
-    """What a model had and has."""
+    """The size of a model before and after."""
 
     tokens_before: int
     tokens: int
@@ -28,8 +28,7 @@ def prune_file(
 ) -> Pruned:
     """Prune a model file, in place or into another one.
 
-    Raises ModelError: it is no model, or is damaged, or the output is there already or cannot be
-    written.
+    Raises ModelError: it is not a model or is damaged, or the output exists or cannot be written.
     """
     with locked(output or path) as place:
         if output is not None and output.exists() and not replace_old:

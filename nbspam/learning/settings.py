@@ -5,12 +5,14 @@ from typing import NamedTuple
 
 from nbspam.bayes.bernoulli import Bernoulli
 from nbspam.bayes.calibration import untrained
+from nbspam.bayes.event_model import EVENT_MODELS
 from nbspam.errors import OptionError, Remedy, TrainingError
 from nbspam.labels import HAM, SPAM, UNSURE
 from nbspam.store.metadata import (
     ALPHA_LIMIT,
     ALPHA_MIN,
     EVIDENCE,
+    SCORINGS,
     SUM,
     LearnedState,
     Metadata,
@@ -20,7 +22,7 @@ from nbspam.store.metadata import (
 # Sum: chosen on the training half of P1 by leave-one-out, 10 errors of 1,674 against 18 and 34 for
 # 0.3 and 1.  Evidence: docs/how-it-decides.md.
 DEFAULT_ALPHA = {SUM: 0.1, EVIDENCE: 0.05}
-CLASSES_LIMIT = 100  # more are texts taken for labels, and time and memory grow with each
+CLASSES_LIMIT = 100  # with more, texts were taken for labels; time and memory grow with each
 
 
 class TrainingSettings(NamedTuple):
@@ -48,6 +50,15 @@ class TrainingSettings(NamedTuple):
             raise OptionError(
                 f"the prior must be between 0 and 1, not {self.prior}; leave it out to learn it"
             )
+        for what, value, known in (
+            ("scoring", self.scoring, SCORINGS),
+            ("event model", self.event_model, tuple(EVENT_MODELS)),
+        ):
+            if value not in known:
+                raise OptionError(
+                    f"the {what} must be one of {', '.join(known)}, not {value!r}; leave it out for"
+                    " the default"
+                )
 
 
 def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str, ...], str | None]:
@@ -65,8 +76,8 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
         raise TrainingError(f"a class cannot be called {UNSURE!r}, which is a verdict; rename it")
     if len(classes) > CLASSES_LIMIT:
         raise TrainingError(
-            f"there are {len(classes)} different labels, such as {classes[0][:40]!r}, and at most"
-            f" {CLASSES_LIMIT} classes",
+            f"there are {len(classes)} different labels, such as {classes[0][:40]!r}, and a model"
+            f" has at most {CLASSES_LIMIT} classes",
             Remedy.NAME_LABEL_COLUMN,
         )
     shown = ", ".join(map(repr, classes[:20]))

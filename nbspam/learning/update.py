@@ -32,7 +32,7 @@ class Change(NamedTuple):
     learned: int = 0  # that the model had not seen
     moved: int = 0  # from one class to another
     forgotten: int = 0
-    unchanged: int = 0  # already known; or to be forgotten, and never learned
+    unchanged: int = 0  # already known; or to be forgotten, but never learned
 
 
 class PendingMessages:
@@ -51,7 +51,7 @@ class PendingMessages:
     ) -> None:
         """Take in messages with digests.
 
-        A message that the model at `path` knows already as much as it was found is only counted:
+        A message that the model at `path` has learned as often as it was found is only counted, so
         memory grows with what is new.  remember: False learns them all.
         Raises ModelError when the model is damaged.
         """
@@ -68,7 +68,7 @@ class PendingMessages:
                     self._add(message, row[k] if row and k is not None else 0)
 
     def add(self, messages: Iterable[TokenizedMessage]) -> None:
-        """Take in messages with digests that no model is asked about."""
+        """Take in messages with digests without looking them up in a model."""
         for message in messages:
             self._add(message, 0)
 
@@ -93,7 +93,7 @@ def learn(
     Each message is brought up to the number of times it was found, never above, and moved from the
     class that it was learned in before.  It is scored as if it had not been learned, and the score
     refines the calibration.
-    settings: for a new model.  remember: False learns all as if new, and leaves the ledger alone.
+    settings: for a new model.  remember: False learns all as new, and does not use the ledger.
     Raises ModelError: the model is damaged, has other classes, or cannot be written.
     """
     with locked(path) as place:
@@ -119,9 +119,9 @@ def learn_in_memory(
     settings: TrainingSettings,
     remember: bool = True,
 ) -> tuple[Change, Model]:
-    """Return what `learn` would do to a model that is in memory, and the model after it.
+    """Do what `learn` does with a model in memory; return what it did, and the model after it.
 
-    path: names it in errors.  model: None for a new one.
+    path: the model's name in errors.  model: None for a new one; it stays as it is.
     """
     if model is None:
         classes, positive = first_classes((label for _, label in pending.found), settings)
@@ -142,8 +142,8 @@ def _learn(
 ) -> tuple[Change, dict[str, Row]]:
     """Teach the learner; return what was done and the ledger's new rows.
 
-    In the order of the digests, which is effectively random: a folder of spam after one of ham
-    would push the calibration to and fro.
+    The messages come in the order of their digests, which is effectively random: a folder of spam
+    after one of ham would push the calibration to and fro.
     """
     classes = learner.metadata.settings.classes
     learned: dict[str, Row] = {}
@@ -191,8 +191,8 @@ def forget(
 ) -> Change:
     """Take messages out of the model at `path`: each as often as it comes, if it was learned.
 
-    messages: with digests; a label of None is the class that the ledger names.
-    remember: False takes those with a label out that the ledger does not name, if the counts may
+    messages: with digests; a label of None stands for the class that the ledger names.
+    remember: False takes out labelled messages that the ledger does not name, if the counts may
     have them and more messages were learned than it names.
     Raises ModelError: there is no model, it is damaged or has other classes, or cannot be written.
     """
@@ -211,7 +211,10 @@ def forget(
 def forget_in_memory(
     path: Path, model: Model, messages: Iterable[TokenizedMessage]
 ) -> tuple[Change, Model]:
-    """Return what `forget` would do to a model that is in memory, and the model after it."""
+    """Do what `forget` does with a model in memory; return what it did, and the model after it.
+
+    path: the model's name in errors.  model: it stays as it is.
+    """
     corpus = Corpus()
     for message in messages:
         corpus.add(message)
@@ -233,7 +236,7 @@ def _forget(
     learned: dict[str, Row],
     unnamed: list[int],
 ) -> int:
-    """Take messages out; return how many were.  Changes `learned`, the ledger's rows.
+    """Take messages out; return how many were taken.  Changes `learned`, the ledger's rows.
 
     unnamed: per class, how many messages that the ledger does not name may be taken out.
     """

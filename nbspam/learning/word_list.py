@@ -19,20 +19,20 @@ FORMS: dict[str, Callable[[Model], tuple[str, int]]] = {
     "bogofilter": bogofilter.dump_word_list,
     "csv": csv_counts.dump_counts_table,
 }
-_LINE_LIMIT = 1 << 16  # bytes; of a longer line the rest is a bad line of its own
+_LINE_LIMIT = 1 << 16  # bytes; the rest of a longer line is read as another line
 
 
 class Imported(NamedTuple):
-    """A model made from counts that others have taken."""
+    """A model made from another program's counts."""
 
     model: Model
     capped: int  # tokens that were counted in more messages than there are
     words: int  # of bogofilter's list; 0 for a table
-    foreign: int  # of those, the words that no token stands for
+    foreign: int  # of those, the words that have no token
 
 
 def read_counts(name: str, stream: BinaryIO, skips: Skips, settings: TrainingSettings) -> Imported:
-    """Return the model that a file holds: bogofilter's word list as text, or CSV; told by its look.
+    """Return the model in a file: bogofilter's word list as text, or CSV, as its first line shows.
 
     It has the default calibration and no ledger.
     Raises SourceError when the file is neither, and TrainingError when its classes make no model.

@@ -1,14 +1,17 @@
 """The evidence rule: features of the weights, combined and calibrated (`bayes/evidence.py`)."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from nbspam.bayes.bernoulli import Row
 from nbspam.bayes.calibration import Calibration, is_run, update
 from nbspam.bayes.evidence import Evidence, evidence, log_odds, shares
 from nbspam.bayes.posterior import odds_of_class, prior_offset
 from nbspam.scoring.score import Score, score_of_log_odds, score_of_log_scores
-from nbspam.scoring.terms import CALIBRATION, LENGTH, OTHER_CLASSES, PRIOR, THE_REST, Terms
 from nbspam.store.metadata import Metadata
+
+if TYPE_CHECKING:  # only an explanation needs them
+    from nbspam.scoring.terms import Terms
 
 
 class EvidenceRule:
@@ -51,9 +54,9 @@ class EvidenceRule:
         ]
         if len(self._settings.classes) == 2:
             return score_of_log_odds(self._settings, z[0], evidences)
-        # Two classes have the scores z and -z, and the sigmoid of z is the softmax of half of both;
-        # so it is with more.  (Softmax of z itself: log-loss 0.166 against 0.129 in a trial with
-        # three classes.)
+        # Two classes have the scores z and -z, and the sigmoid of z is the softmax of their halves;
+        # more classes are treated alike.  (Softmax of z itself: log-loss 0.166 against 0.129 in a
+        # trial with three classes.)
         score = score_of_log_scores(self._settings, [value / 2 for value in z])
         return score._replace(evidences=evidences)
 
@@ -65,8 +68,12 @@ class EvidenceRule:
         sign = 1 if self._settings.positive_index == 1 else -1
         return [-sign * weights[0], sign * weights[0]]
 
-    def terms(self, rows: Sequence[Row], in_header: Sequence[bool], score: Score, k: int) -> Terms:
+    def terms(
+        self, rows: Sequence[Row], in_header: Sequence[bool], score: Score, k: int
+    ) -> "Terms":
         """Return the terms of class k against the others."""
+        from nbspam.scoring.terms import CALIBRATION, LENGTH, OTHER_CLASSES, PRIOR, THE_REST, Terms
+
         i = self._scored.index(k)
         coefficients = self._learned.calibrations[i].coefficients
         weights = [self.weights(row)[i] for row in rows]

@@ -24,9 +24,9 @@ class Explanation(NamedTuple):
     """The words of a message, strongest share first, and what else goes into the sum."""
 
     score: Score
-    of: str  # the class that the weights speak for
-    against: str  # the class they speak against, or "the rest"
-    constants: Mapping[str, float]  # key of `terms` -> nats: the terms that no word has
+    of: str  # the class whose log-odds are explained
+    against: str  # the class that it is compared with, or "the rest"
+    constants: Mapping[str, float]  # key of `terms` -> nats: the terms that belong to no word
     words: tuple[Word, ...]
     unknown: int  # tokens of the message that the model does not know
     bias: float  # of the textbook's sum, in nats

@@ -5,15 +5,17 @@ A rule is a class like `EvidenceRule`, and an entry of RULES; learning has its p
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from nbspam.bayes.bernoulli import Row
 from nbspam.bayes.calibration import Calibration
 from nbspam.scoring.evidence_rule import EvidenceRule
 from nbspam.scoring.score import Score
 from nbspam.scoring.sum_rule import SumRule
-from nbspam.scoring.terms import Terms
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata
+
+if TYPE_CHECKING:  # only an explanation needs them
+    from nbspam.scoring.terms import Terms
 
 Weights = tuple[float, ...]
 
@@ -32,9 +34,11 @@ class ScoringRule(Protocol):
         """Return the score of a message whose text and header channel have these weights."""
 
     def contrasts(self, row: Row) -> list[float]:
-        """Return what a token says for each class against the others, in nats."""
+        """Return a token's weight for each class against the others, in nats."""
 
-    def terms(self, rows: Sequence[Row], in_header: Sequence[bool], score: Score, k: int) -> Terms:
+    def terms(
+        self, rows: Sequence[Row], in_header: Sequence[bool], score: Score, k: int
+    ) -> "Terms":
         """Return the terms of the log-odds of class k, which is the positive or most probable."""
 
     def refined(

@@ -13,7 +13,7 @@ OTHER_CLASSES = "other_classes"  # three or more classes: what the others' score
 class Terms(NamedTuple):
     """The terms of a message's log-odds, in nats; constants and shares add up to it."""
 
-    against: str  # the class that the log-odds speak against, or "the rest"
+    against: str  # the class that the log-odds compare it with, or "the rest"
     constants: dict[str, float]
     weights: list[float]  # of each token, by itself
     shares: list[float]  # what each token adds to the sum

@@ -91,15 +91,15 @@ class Verdict(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """Return what every JSON output says of the message."""
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "source": self.source,
             "verdict": self.verdict,
             "probability": self.probability,
             "log_odds": self.log_odds,
         }
         if len(self.probabilities) > 2:
-            found["probabilities"] = dict(self.probabilities)
-        return found
+            fields["probabilities"] = dict(self.probabilities)
+        return fields
 
 
 def verdict_on(
@@ -111,5 +111,5 @@ def verdict_on(
 ) -> Verdict:
     """Return the verdict on a scored message."""
     probabilities = dict(zip(metadata.settings.classes, score.probabilities, strict=True))
-    called = verdict_of(metadata, score, cut_offs)
-    return Verdict(called, score.probability, score.log_odds, probabilities, source, label, score)
+    verdict = verdict_of(metadata, score, cut_offs)
+    return Verdict(verdict, score.probability, score.log_odds, probabilities, source, label, score)

@@ -1,7 +1,8 @@
 """Atomic writes: one writer at a time, and a new file replaces the old one in one step.
 
-The lock is on a file beside the model, since the model's own inode changes with every write.  It
-stays there: to remove it would let a third writer in beside one that still waits for it.
+The lock is on a file beside the model, since the model's own inode changes with every write.  The
+lock file stays: if it were removed, a third writer could lock a new one while the second still
+waits for the old one.
 """
 
 import errno
@@ -18,15 +19,15 @@ from nbspam.errors import ModelError, Remedy
 
 @contextmanager
 def locked(path: Path) -> Iterator[Path]:
-    """Hold a model's lock; yields where the model really is, behind any links.
+    """Hold a model's lock; yields the model's real path, behind any links.
 
-    Waits for whoever holds it; readers need none.  Raises ModelError when it cannot be locked.
+    Waits for the lock's holder; readers need no lock.  Raises ModelError when it cannot be locked.
     """
     try:
         path = Path(os.path.realpath(path))  # a link keeps pointing at the model
         mode = path.stat().st_mode
     except FileNotFoundError:
-        mode = stat.S_IFREG  # to be made
+        mode = stat.S_IFREG  # it will be created
     except OSError as error:  # links in a circle, a file in a folder's place
         raise _unwritable(path, error) from error
     if stat.S_ISDIR(mode):
@@ -63,13 +64,13 @@ def _open_lock(path: Path) -> int:
 
 
 def _give_to_owner(handle: int, path: Path) -> None:
-    """Give a file that root has just made to the owner of the model, or of its folder.
+    """Give a file that root has just created to the owner of the model, or of its folder.
 
-    Else an update by root would take the model from its owner.
+    Otherwise an update by root would take the model from its owner.
     """
     if os.geteuid() == 0:
         owner = (path if path.exists() else path.parent).stat()
-        with suppress(OSError):  # root of a container, or on a disk of the network
+        with suppress(OSError):  # root of a container, or a network disk
             os.fchown(handle, owner.st_uid, owner.st_gid)
 
 
@@ -79,7 +80,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> None:
     Whatever happens on the way, the old file stays whole until the new one is on the disk.
     Raises ModelError when it cannot be written.
     """
-    # One name for all: under the lock, what is there is what a killed writer has left.
+    # All writers use this name: under the lock, such a file was left by a killed writer.
     temporary = path.with_name(f".{path.name}.new")
     try:
         temporary.unlink(missing_ok=True)

@@ -2,15 +2,15 @@
 
 Each line is a word, how many spam and how many ham messages contain it, and the day it was last
 seen: what Bernoulli naive Bayes counts.  `.MSG_COUNT` has the number of messages;
-other words that begin with a dot are of no use here.
+other words that begin with a dot are ignored.
 
     .MSG_COUNT 948 2075 20260105
     subj:Cheap 31 2 20260105
     meeting*tomorrow 0 17 20260103
 
-Words become tokens by the rules that the message itself goes through (docs/model-file.md has the
-table).  bogofilter's words hold no colon but the one of their prefix, so tokens of our own kinds
-keep their names in its list, and come back exactly.
+Words become tokens by the rules that the tokenizer applies to a message (docs/model-file.md has the
+table).  bogofilter's words contain no colon but that of their prefix, so tokens of our own kinds
+keep their names in its list and are imported again exactly.
 """
 
 import itertools
@@ -143,10 +143,10 @@ class WordList:
     def __init__(self, name: str, lines: Iterable[bytes], skips: Skips) -> None:
         """Read the lines of a list; a line that is not of that form is skipped and named.
 
-        The counts of a repeated word are added, as bogoutil does.  Of several words that are one token
-        (FREE, Free, free) the most frequent counts.  Not their sum, which takes each for a message
-        of its own: a list of 3,000 mails gave 38 errors of 3,023 by the sum, 33 by the maximum and
-        29 as if they were independent; with pairs of words 33, 18 and 25.
+        The counts of a repeated word are added, as bogoutil does.  Of several words that become one
+        token (FREE, Free, free) the highest count is taken, not the sum, which would assume that no
+        message contains two of them: a list of 3,000 mails gave 38 errors of 3,023 by the sum, 33
+        by the maximum and 29 as if they were independent; with pairs of words 33, 18 and 25.
         Raises SourceError without a number of messages.
         """
         messages = [0, 0]
@@ -181,7 +181,10 @@ class WordList:
 
 
 def _counts(fields: list[bytes]) -> tuple[int, int] | None:
-    """Return the spam and ham counts of a line's fields, None if there are none; the day is optional."""
+    """Return the spam and ham counts in a line's fields, None if they are invalid.
+
+    The day is optional.
+    """
     if not 3 <= len(fields) <= 4 or not 0 < len(fields[0]) <= TOKEN_LIMIT:
         return None
     if not all(field.isdigit() and len(field) <= 16 for field in fields[1:]):

@@ -1,4 +1,4 @@
-"""Does everything in a model that follows from its counts agree with them?
+"""The check of a model: whether everything that follows from its counts agrees with them.
 
 Standard library only: `model check` and `model info` start fast.
 """
@@ -15,7 +15,7 @@ from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata, derived_fields
 from nbspam.store.model_file import TOKENS_LINE, Model, parse_model
 
-_TOLERANCE = 1e-9  # of the bias, in nats or relative: other machines' logarithms differ so little
+_TOLERANCE = 1e-9  # of the bias, in nats or relative: logarithms differ between machines
 
 
 def with_rows(metadata: Metadata, rows: Collection[Sequence[int]]) -> Metadata:
@@ -34,9 +34,9 @@ def histograms_of(rows: Collection[Sequence[int]], n_classes: int) -> tuple[Coun
 
 
 def disagreements(path: Path) -> tuple[Model, list[str]]:
-    """Read a model whole; return it with what in it does not follow from the rest, as clauses.
+    """Read a whole model; return it with clauses that say what in it contradicts the rest.
 
-    Raises ModelError when it is not a model, or is damaged in a way that shows by itself.
+    Raises ModelError when it is not a model, or cannot be read.
     """
     with Lookup(path) as lookup:
         raw = lookup.whole()
@@ -47,7 +47,7 @@ def disagreements(path: Path) -> tuple[Model, list[str]]:
 
 
 def _numbers(model: Model, stated: dict[str, Any]) -> list[str]:
-    """Return what of the stated derived numbers the tokens contradict."""
+    """Return which of the stated derived numbers do not follow from the tokens."""
     true = derived_fields(with_rows(model.metadata, model.counts.values()))
     wrong = []
     if stated["tokens"] != true["tokens"]:
@@ -66,7 +66,7 @@ def _agree(a: float | None, b: float | None) -> bool:
 
 
 def _ledger(model: Model) -> list[str]:
-    """Return what is wrong with the ledger's sums; it may know fewer messages than were learned."""
+    """Return what is wrong with the ledger's sums; it may name fewer messages than were learned."""
     settings, state = model.metadata
     times = map(sum, zip(*model.learned.values(), strict=True))
     return [

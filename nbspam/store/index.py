@@ -1,7 +1,8 @@
 """A model's token counts for a program that goes on running: looked up by an index in memory.
 
-For one message, bisection of the file is the fastest; from the second message on an index pays.  Every 1,000 bytes or so of the tokens have an entry, so that a token is
-one search in a sorted list, and one in a short stretch of the file; or of its copy in memory.
+For one message, bisection of the file is the fastest; from the second message on an index pays.
+There is an entry for about every 1,000 bytes of the tokens, so a token takes one search in a sorted
+list and one in a short stretch of the file, or of its copy in memory.
 """
 
 from bisect import bisect_right
@@ -16,15 +17,15 @@ from nbspam.store.model_file import token_key
 class IndexLayout(NamedTuple):
     """How an index is laid out.
 
-    Measured on 554,000 tokens (14 MB) and mails of 540 tokens: a stride of 512 takes 1.5 ms a mail
-    and 54 ms to make, 1,024 1.8 and 16, 4,096 3.0 and 12; bisection of the file 6.7 and 0.  A token
-    takes 1.9 microseconds in memory, 3.1 where its stretch of the file is read.
+    Measured on 554,000 tokens (14 MB) and mails of 540 tokens: a stride of 512 takes 1.5 ms per
+    mail and 54 ms to make, 1,024 1.8 and 16, 4,096 3.0 and 12; bisection of the file 6.7 and 0.  A
+    token takes 1.9 microseconds in memory, 3.1 where its stretch of the file is read.
     """
 
     stride: int = 1 << 10  # bytes of the file for each entry
     entries: int = 1 << 15  # at most, whatever the model's size: 3 MB
     chunk: int = 1 << 20  # bytes read at a time to make them
-    in_memory: int = 64 << 20  # tokens of up to so many bytes, 2.5 million of them, are in memory
+    in_memory: int = 64 << 20  # bytes of tokens, about 2.5 million, that are kept in memory
 
 
 _DEFAULT = IndexLayout()
@@ -96,7 +97,7 @@ class TokenIndex:
             end = text.find(b"\n", at + 1, high)
             counts = text[at + len(key) + 1 : end]
             row = rows.get(counts)
-            if row is None:  # few counts differ: each is validated once
+            if row is None:  # there are few different counts: each is validated once
                 row = rows[counts] = self._lookup.row(text[at + 1 : end])
             found[token] = row
         return found

@@ -1,11 +1,11 @@
 """A model's token counts, looked up where they lie in the file.
 
-The file is sorted by key, a token a line, so the tokens of one message are found by bisection with
-positioned reads: a few kilobytes of a model of any size.  The probes are shared: a stretch of the
-file is halved once for all tokens in it.  A memory map would be no faster, counts as resident what
-it touches, and kills the process when the file shrinks under it; a read merely comes back short.
+The file is sorted by key, one token per line, so the tokens of one message are found by bisection
+with positioned reads: a few kilobytes of a model of any size.  The probes are shared: a stretch of
+the file is halved once for all tokens in it.  A memory map would be no faster, counts the pages it
+touches as resident, and kills the process when the file shrinks; a read only returns fewer bytes.
 
-What is read is validated; the rest of the file is not looked at (`nbspam model check` does).
+What is read is validated; the rest of the file is not (`nbspam model check` validates all of it).
 """
 
 import itertools
@@ -31,9 +31,8 @@ from nbspam.store.model_file import (
 )
 
 _METADATA_CHUNK = 1 << 16
-_METADATA_LIMIT = (
-    4 << 20
-)  # bytes; a crafted model with 16 MB of metadata of 16 MB took a second and 400 MB
+# Bytes.  A crafted model with 16 MB of metadata took a second and 400 MB of memory.
+_METADATA_LIMIT = 4 << 20
 # Stretches no longer than this are read whole.  Measured on 1,000,000 tokens (25 MB) and a mail of
 # 250: 4 KiB 4.4 ms, 8 KiB 4.1 ms, 16 KiB 4.6 ms.
 _BLOCK = 8 << 10
@@ -65,7 +64,7 @@ class Lookup:
         self._path = path
         self._handle = open_model_file(path)
         try:
-            self._ahead = 0, b""  # what was read last to be copied, and from where
+            self._ahead = 0, b""  # where the bytes begin that `copy` read last, and the bytes
             # Few counts differ: of the tokens, and of the ledger.
             self._parsed: tuple[dict[bytes, Row], dict[bytes, Row]] = ({}, {})
             self._size = os.fstat(self._handle).st_size
@@ -164,7 +163,7 @@ class Lookup:
         return (self._start, border), (border + len(LEARNED_LINE), self._size - len(END))
 
     def remembered(self) -> int:
-        """Return how many messages the ledger names: its lines, counted and not looked at."""
+        """Return how many messages the ledger names: its lines are counted, not validated."""
         start, end = self.sections[1]
         return sum(part.count(b"\n") for part in self.copy(start, end))
 
@@ -207,10 +206,7 @@ class Lookup:
             low, high, first, last, above, below = stack.pop()
             if first == last:
                 continue
-            if high - low <= _BLOCK:
-                yield low, high, first, last
-                continue
-            middle = self._middle_line(low, high)
+            middle = self._middle_line(low, high) if high - low > _BLOCK else None
             if middle is None:
                 yield low, high, first, last
                 continue
@@ -329,6 +325,7 @@ class Lookup:
         return text, end
 
     def damaged(self, how: str) -> ModelError:
+        """Return the error of a damaged model."""
         return ModelError(
             f"{self._path}: the model is damaged: {how}; restore it from a copy or train again"
         )

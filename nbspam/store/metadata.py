@@ -40,7 +40,7 @@ class ModelSettings(NamedTuple):
     """What was chosen when the model was made."""
 
     classes: tuple[str, ...]  # in the order of every list of counts
-    positive: str | None  # the class that "probability" speaks of; None only with 3 or more
+    positive: str | None  # the class that "probability" is of; None only with 3 or more
     alpha: float  # smoothing: pseudo-count of each outcome, in messages
     prior: float | None = None  # P(positive class) where the user fixed it
     scoring: str = EVIDENCE
@@ -137,7 +137,7 @@ def dump_metadata(metadata: Metadata) -> str:
 
 
 class MetadataError(ValueError):
-    """The metadata cannot be used by this program; the text says what is wrong, as a clause."""
+    """The metadata cannot be used by this program; the text is a clause that says why."""
 
 
 def load_metadata(fields: Any) -> Metadata:
@@ -219,7 +219,7 @@ def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedSta
 
 
 def _load_derived(derived: Any, messages: list[int]) -> tuple[Histogram, ...]:
-    """Return the count histograms; the other derived numbers are checked and computed anew."""
+    """Return the count histograms; the other derived numbers are validated and recomputed."""
     _require(isinstance(derived, dict), "no derived numbers")
     _require(_is_count(derived["tokens"]), "no number of tokens")
     histograms = derived["count_histograms"]

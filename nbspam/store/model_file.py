@@ -1,7 +1,7 @@
 """The model file: written whole, atomically and durably; read whole, and validated whole.
 
-One JSON object.  Its layout is fixed, since the file is its own index: the metadata, a key a line;
-then the tokens, one a line, sorted by the bytes of their JSON-escaped keys:
+One JSON object.  Its layout is fixed, since the file is its own index: the metadata, one key per
+line; then the tokens, one per line, sorted by the bytes of their JSON-escaped keys:
 
     {"format": "nbspam-model", "version": 1,
     "classes": ["ham", "spam"],
@@ -14,9 +14,9 @@ then the tokens, one a line, sorted by the bytes of their JSON-escaped keys:
      "ffe2…": [0, 1]
     }}
 
-Every line of the tokens begins with a quote, every line of the ledger with a blank, and no other
-does, so that a search by bisection (`lookup.py`) needs no table of offsets and survives hand
-editing.
+After the metadata, every line of a token begins with a quote, every line of the ledger with a
+blank, and no other line does, so that a search by bisection (`lookup.py`) needs no table of offsets
+and survives hand editing.
 """
 
 import itertools
@@ -37,8 +37,8 @@ from nbspam.store.metadata import Metadata, MetadataError, dump_metadata, load_m
 TOKENS_LINE = b'"tokens": {\n'
 LEARNED_LINE = b'},"learned": {\n'
 END = b"}}\n"
-# Of a token that comes from elsewhere, in characters; the tokenizer's own are far shorter.  Longer
-# ones could make a line that `lookup.py` takes for damage.
+# Of an imported token, in characters; the tokenizer's own are far shorter.  A longer one could make
+# a line that `lookup.py` would report as damage.
 TOKEN_LIMIT = 1_000
 _DIGEST = re.compile("[0-9a-f]{32}")
 _SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can spell one; no file can hold it
@@ -90,7 +90,7 @@ def already_exists(path: Path, remedy: Remedy = Remedy.UPDATE_OR_REPLACE) -> Mod
 
 
 def is_ledger_row(row: Row, messages: Row) -> bool:
-    """Return whether a message can have been learned so often, per class."""
+    """Return whether a message can have been learned this often in each class."""
     return any(row) and all(0 <= times <= n for times, n in zip(row, messages, strict=True))
 
 
@@ -101,7 +101,7 @@ def write_lines(
     learned: Iterable[tuple[str, Row]],
 ) -> None:
     """Write the lines of a model; its arguments are those of `write_model`."""
-    rows: dict[Row, str] = {}  # few counts differ: each pair is written out once
+    rows: dict[Row, str] = {}  # there are few different counts: each row is formatted once
     lines = []
     for token, row in counts:
         shown = rows.get(row)
@@ -142,8 +142,7 @@ def open_model_file(path: Path) -> int:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         raise ModelError(
-            f"{path}: there is no such model; create it with nbspam train -m {path}, or name"
-            " another"
+            f"{path}: there is no such model", Remedy.CREATE_MODEL, path=path
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error

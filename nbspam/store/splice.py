@@ -1,6 +1,6 @@
 """A model file written from the old one with some lines changed.
 
-What does not change is copied as it stands, unread: a message is learned into a model of a million
+What does not change is copied without being parsed: a message is learned into a model of a million
 tokens at about the speed of copying the file.
 """
 
@@ -23,7 +23,7 @@ def splice(
 ) -> None:
     """Write a model: the old one's lines, but with this metadata and these rows.
 
-    counts, learned: the rows that are new or have changed; one of zeros takes its line out.
+    counts, learned: the rows that are new or have changed; a row of zeros removes its line.
     Raises ModelError when a line of the old model that must be read is damaged.
     """
     tokens, ledger = old.sections
@@ -40,7 +40,7 @@ def splice(
 def _copy(
     file: IO[bytes], old: Lookup, start: int, end: int, changed: dict[bytes, bool], ledger: bool
 ) -> None:
-    """Write the lines from start to end of the old file, with the changed ones in their places."""
+    """Write the lines from start to end of the old file, with the changed lines in place."""
     lines = sorted(changed)
     places = old.places(lines, ledger)
     separator = b""

@@ -327,7 +327,7 @@ def test_a_folder_is_no_model(tmp_path):
 def test_a_missing_model_says_how_to_make_one(tmp_path):
     with pytest.raises(ModelError) as error:
         Lookup(tmp_path / "none.json")
-    assert_one_sentence(error, tmp_path / "none.json", "nbspam train")
+    assert_one_sentence(error, tmp_path / "none.json", "there is no such model; train a model")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -428,7 +428,7 @@ def test_a_model_cut_short_is_refused_wherever_it_is_cut(model):
 def test_a_missing_model_says_how_to_make_one(tmp_path):
     with pytest.raises(ModelError) as error:
         read_model(tmp_path / "none.json")
-    assert_one_sentence(error, tmp_path / "none.json", "nbspam train")
+    assert_one_sentence(error, tmp_path / "none.json", "there is no such model; train a model")
 
 
 def test_a_folder_is_no_model(tmp_path):

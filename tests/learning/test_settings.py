@@ -1,0 +1,63 @@
+import math
+
+import pytest
+
+from nbspam.errors import OptionError
+from nbspam.learning.settings import TrainingSettings, empty_metadata
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {},
+        {"alpha": 1e-300},
+        {"alpha": 1e6},
+        {"prior": 1e-9},
+        {"scoring": "sum"},
+        {"scoring": "evidence", "event_model": "bernoulli"},
+    ],
+    ids=str,
+)
+def test_settings_within_bounds_pass(chosen):
+    TrainingSettings(**chosen).check()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        ({"alpha": 0}, "alpha must be above 0 and at most 1e+06, not 0"),
+        ({"alpha": -1.0}, "alpha must be above 0"),
+        ({"alpha": 2e6}, "alpha must be above 0"),
+        ({"alpha": math.nan}, "alpha must be above 0"),
+        ({"prior": 0}, "the prior must be between 0 and 1, not 0;"),
+        ({"prior": 1}, "the prior must be between 0 and 1, not 1;"),
+        ({"prior": math.nan}, "the prior must be between 0 and 1"),
+        ({"scoring": "bernoulli"}, "scoring must be one of evidence, sum, not 'bernoulli';"),
+        ({"event_model": "magic"}, "event model must be one of bernoulli, not 'magic';"),
+    ],
+    ids=str,
+)
+def test_settings_out_of_bounds_are_refused_in_one_sentence(chosen, words):
+    with pytest.raises(OptionError) as error:
+        TrainingSettings(**chosen).check()
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("scoring", "alpha"), [("sum", 0.1), ("evidence", 0.05)])
+def test_the_default_alpha_is_that_of_the_scoring(scoring, alpha):
+    metadata = empty_metadata(("ham", "spam"), "spam", TrainingSettings(scoring=scoring))
+    assert metadata.settings.alpha == alpha
+    chosen = TrainingSettings(scoring=scoring, alpha=0.7)
+    assert empty_metadata(("ham", "spam"), "spam", chosen).settings.alpha == 0.7
+
+
+@pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
+def test_a_model_that_has_learned_nothing(classes):
+    metadata = empty_metadata(classes, "spam", TrainingSettings(prior=0.2))
+    assert metadata.settings.classes == classes
+    assert metadata.settings.prior == 0.2
+    assert metadata.learned.messages == (0,) * len(classes)
+    assert len(metadata.learned.calibrations) == len(metadata.settings.scored_classes)
+    assert metadata.n_tokens == 0
+    assert metadata.is_one_sided
