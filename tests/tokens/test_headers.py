@@ -1,6 +1,7 @@
 import pytest
 
-from nbspam.tokens.headers import TRACE, header_tokens
+from nbspam.tokens.headers import header_tokens
+from nbspam.tokens.kinds import HEADER, is_header, prefix
 
 
 def tokens_of(name, value):
@@ -79,14 +80,18 @@ def test_verdicts_and_the_readers_own_software_are_never_tokens(name):
 @pytest.mark.parametrize("name", ["received", "date", "x-originating-ip", "x-foo", "x-campaign"])
 def test_other_fields_are_traces_of_where_a_mail_was_collected(name):
     found = tokens_of(name, "By Relay 10 Jan")
-    assert {f"{TRACE}{name}:", f"{TRACE}{name}:relay", f"{TRACE}{name}:jan"} <= found
-    assert all(token.startswith(TRACE) for token in found)
+    assert {
+        f"{prefix(HEADER)}{name}:",
+        f"{prefix(HEADER)}{name}:relay",
+        f"{prefix(HEADER)}{name}:jan",
+    } <= found
+    assert all(is_header(token) for token in found)
 
 
 def test_no_field_but_the_others_gives_traces():
     known = "subject from to cc reply-to x-mailer user-agent content-type".split()
     found = header_tokens([(name, "trace: trace:x received") for name in known])
-    assert not [token for token in found if token.startswith(TRACE)]
+    assert not [token for token in found if is_header(token)]
 
 
 def test_a_trace_field_has_a_name_of_bounded_length():
