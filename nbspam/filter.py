@@ -14,7 +14,6 @@ from nbspam.reading.message import Message, parse, parse_text
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.scoring.classifier import Classifier
-from nbspam.scoring.explanation import Explanation, explain
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
@@ -22,8 +21,9 @@ from nbspam.store.model_file import Model, read_model, write_model
 from nbspam.tokens.tokenized import TokenizedMessage, tokenize
 from nbspam.workers import Executor, tokenized
 
-if TYPE_CHECKING:  # one message is classified without what learning needs
+if TYPE_CHECKING:  # one message is classified without what learning and explaining need
     from nbspam.learning.update import Change, PendingMessages
+    from nbspam.scoring.explanation import Explanation
 
 AnyMessage = str | bytes | Message | TokenizedMessage  # str: plain text; bytes: a mail or a text
 LabelledMessage = tuple[str, AnyMessage]
@@ -102,8 +102,10 @@ class Filter:
         score = self.classifier.score(message.tokens)
         return verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
 
-    def explain(self, message: AnyMessage) -> Explanation:
+    def explain(self, message: AnyMessage) -> "Explanation":
         """Return what each word of a message contributed to its score: every term, adding up."""
+        from nbspam.scoring.explanation import explain
+
         return explain(self.classifier, _tokenized(message).tokens)
 
     def learn(self, messages: Iterable[LabelledMessage]) -> "Change":

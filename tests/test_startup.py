@@ -26,10 +26,15 @@ def run(*arguments, flags=(), message=b"win a free prize"):
     return done
 
 
+def modules_in(stderr):
+    """Return the modules that `-X importtime` lists."""
+    lines = stderr.decode().splitlines()
+    return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
+
+
 def imported(*arguments, **options):
     """Return the top-level names of the modules that a run of nbspam loads."""
-    lines = run(*arguments, flags=("-X", "importtime"), **options).stderr.decode().splitlines()
-    names = [line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")]
+    names = modules_in(run(*arguments, flags=("-X", "importtime"), **options).stderr)
     return {name.split(".")[0] for name in names}
 
 
@@ -148,6 +153,49 @@ def test_classify_loads_no_serving_unless_a_message_is_to_pass(model):
 
     assert serving() == set()
     assert serving("-p") == {"nbspam.serving.passage", "nbspam.serving.passthrough"}
+
+
+# All that one message needs of other packages and the standard library; what is added costs every
+# message of every user.  Learning needs `array` and `hashlib` beside.
+ONE_MESSAGE = (
+    "binascii bisect click difflib encodings.cp1252 fcntl gc json json.decoder locale pathlib runpy"
+    " urllib.parse"
+).split()
+LEARNING = [*ONE_MESSAGE, "array", "hashlib"]
+
+
+def foreign(names):
+    return {name for name in names if name.split(".")[0] != "nbspam"}
+
+
+@pytest.mark.parametrize(
+    ("command", "needed"),
+    [
+        ("classify", ONE_MESSAGE),
+        ("classify --format json", ONE_MESSAGE),
+        ("classify -p", ONE_MESSAGE),
+        ("explain", ONE_MESSAGE),
+        ("explain --format json", ONE_MESSAGE),
+        ("train --update --spam -", LEARNING),
+        ("forget", LEARNING),
+    ],
+)
+def test_one_message_loads_of_other_packages_what_it_needs(model, command, needed):
+    found = run(*command.split(), "-m", model, flags=("-X", "importtime")).stderr
+    line = f"import {', '.join(needed)}"
+    allowed = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", line], capture_output=True, check=True
+    ).stderr
+    assert foreign(modules_in(found)) - modules_in(allowed) == set()
+
+
+def test_one_message_loads_no_options_of_learning(model):
+    """Records of options take time to make: 0.15 ms each."""
+    names = modules_in(run("classify", "-m", model, flags=("-X", "importtime")).stderr)
+    assert "nbspam.cli.options" in names
+    assert {name for name in names if name.startswith("nbspam.learning")} == set()
+    assert names & {"nbspam.cli.sources_options", "nbspam.cli.learning_options"} == set()
+    assert "nbspam.scoring.explanation" not in names
 
 
 SLOW = {"email", "argparse", "asyncio", "hashlib", "subprocess", "tempfile", "logging", "traceback"}

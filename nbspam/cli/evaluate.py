@@ -6,21 +6,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from nbspam.cli.learning_options import (
+    Learning,
+    learning_options,
+)
 from nbspam.cli.notes import note_skips
 from nbspam.cli.options import (
     Cutting,
-    Learning,
     Reading,
-    Sources,
     cut_off_options,
     format_option,
     gathered,
     jobs_option,
-    labelled_sources,
-    learning_options,
     model_option,
     quiet_option,
     reading_options,
+)
+from nbspam.cli.sources_options import (
+    Sources,
+    labelled_sources,
 )
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.skips import Skips

@@ -8,13 +8,15 @@ import click
 from nbspam.cli.notes import note_skips
 from nbspam.cli.options import (
     Reading,
-    Sources,
     format_option,
     jobs_option,
-    labelled_sources,
     model_option,
     quiet_option,
     reading_options,
+)
+from nbspam.cli.sources_options import (
+    Sources,
+    labelled_sources,
 )
 from nbspam.errors import OptionError, counted
 from nbspam.learning.update import forget

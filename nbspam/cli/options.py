@@ -1,30 +1,26 @@
-"""Options that several commands share, each group gathered into a typed record."""
+"""Options that several commands share, each group gathered into a typed record.
+
+Those of commands that learn are in `sources_options.py` and `learning_options.py`, so that
+classifying one message does not load them.
+"""
 
 import functools
-import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from nbspam.errors import OptionError
-from nbspam.labels import HAM, SPAM, normal_label
-from nbspam.learning.settings import TrainingSettings
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
 from nbspam.reading.sources import (
     STDIN,
     ReadingOptions,
     TableOptions,
-    any_kind,
-    labelled,
-    unlabelled,
 )
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.metadata import EVIDENCE, SCORINGS, Metadata
+from nbspam.store.metadata import Metadata
 from nbspam.workers import all_cores
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -152,133 +148,6 @@ reading_options: Decorator[Any] = gathered(
         help="Set the encoding of a table. [default: UTF-8, else Windows-1252]",
     ),
     strict_option,
-)
-
-
-class Sources(NamedTuple):
-    """The labelled messages to read."""
-
-    sources: tuple[str, ...]  # that carry their own labels
-    spam: tuple[str, ...]
-    ham: tuple[str, ...]
-    label: tuple[str, ...]  # NAME=SRC
-
-    def names(self) -> list[str]:
-        """Return the names of all sources; raises OptionError if one cannot be read twice."""
-        pairs = [pair.partition("=")[2] for pair in self.label]
-        names = [*self.sources, *self.spam, *self.ham, *pairs]
-        refuse_stdin_twice(names)
-        return names
-
-    def messages(self, reading: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
-        """Return the messages, with labels; raises OptionError.
-
-        First the sources that carry labels themselves, then --spam, --ham and --label, in order.
-        """
-        named = self._named()
-        if not self.sources and not named:
-            raise OptionError(
-                "there is nothing to read; name a table or a folder, or use --spam and --ham"
-            )
-        if reading.lines and self.sources:
-            raise OptionError(
-                f"--lines: the lines of {self.sources[0]} have no labels; give it with --spam or"
-                " --ham"
-            )
-        return itertools.chain(
-            *(labelled(source, reading, skips) for source in self.sources),
-            *(unlabelled(source, label, reading, skips) for label, source in named),
-        )
-
-    def messages_of_any_kind(self, reading: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
-        """Return the messages; those of the plain sources have a label only if they carry one."""
-        named = self._replace(sources=())
-        return itertools.chain(
-            *(any_kind(source, reading, skips) for source in self.sources),
-            named.messages(reading, skips) if named != Sources((), (), (), ()) else (),
-        )
-
-    def _named(self) -> list[tuple[str, str]]:
-        """Return (label, source) of --spam, --ham and --label."""
-        named = [(SPAM, source) for source in self.spam] + [(HAM, source) for source in self.ham]
-        for pair in self.label:
-            name, equals, source = pair.partition("=")
-            if not (equals and normal_label(name) and source):
-                raise OptionError(
-                    f"--label {pair!r} is not NAME=SOURCE; try --label promo=promo.mbox"
-                )
-            named.append((normal_label(name), source))
-        return named
-
-
-labelled_sources: Decorator[Any] = gathered(
-    "sources",
-    Sources,
-    click.argument("sources", nargs=-1, metavar="[SOURCE]..."),
-    click.option("--spam", multiple=True, metavar="SRC", help="Read spam from SRC (repeatable)."),
-    click.option("--ham", multiple=True, metavar="SRC", help="Read ham from SRC (repeatable)."),
-    click.option(
-        "--label",
-        multiple=True,
-        metavar="NAME=SRC",
-        help="Read messages of the class NAME from SRC (repeatable).",
-    ),
-)
-
-
-class Learning(NamedTuple):
-    """How to learn; None is the default."""
-
-    scoring: str | None
-    alpha: float | None
-    prior: float | None
-    spam_label: str | None
-
-    def settings(self) -> TrainingSettings:
-        """Return them as `learning` takes them; raises OptionError for a senseless value."""
-        settings = TrainingSettings(
-            alpha=self.alpha,
-            prior=self.prior,
-            scoring=self.scoring or EVIDENCE,
-            positive=None if self.spam_label is None else normal_label(self.spam_label),
-        )
-        settings.check()
-        return settings
-
-    def given(self) -> list[str]:
-        """Return the names of the options that were given."""
-        return [name for name, value in self._asdict().items() if value is not None]
-
-    @staticmethod
-    def option(name: str) -> str:
-        """Return a field's option: `--spam-label`."""
-        return f"--{name.replace('_', '-')}"
-
-
-learning_options: Decorator[Any] = gathered(
-    "learning",
-    Learning,
-    click.option(
-        "--scoring",
-        type=click.Choice(SCORINGS),
-        help="Combine and calibrate the weights as evidence, or take the textbook's plain sum."
-        " [default: evidence]",
-    ),
-    click.option(
-        "--alpha",
-        type=float,
-        metavar="A",
-        help="Set the additive (Laplace) smoothing, above 0. [default: 0.05; sum 0.1]",
-    ),
-    click.option(
-        "--prior",
-        type=float,
-        metavar="P",
-        help="Fix the prior probability of spam, between 0 and 1. [default: the share learned]",
-    ),
-    click.option(
-        "--spam-label", metavar="NAME", help="Count this class as spam, if none is called spam."
-    ),
 )
 
 

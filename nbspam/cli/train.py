@@ -7,22 +7,26 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from nbspam.cli.learning_options import (
+    Learning,
+    learning_options,
+)
 from nbspam.cli.notes import note_skips
 from nbspam.cli.options import (
-    Learning,
     Reading,
-    Sources,
     format_option,
     gathered,
     jobs_option,
-    labelled_sources,
-    learning_options,
     make_default_folder,
     model_option,
     quiet_option,
     reading_options,
 )
 from nbspam.cli.progress import progress
+from nbspam.cli.sources_options import (
+    Sources,
+    labelled_sources,
+)
 from nbspam.errors import OptionError, counted
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.update import Change, PendingMessages, learn

@@ -7,12 +7,15 @@ It equals scikit-learn's naive Bayes of the same event model to 1e-9.
 
 import functools
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from nbspam.bayes.bernoulli import Row, joints
 from nbspam.bayes.calibration import Calibration
 from nbspam.scoring.score import Score, score_of_log_scores
-from nbspam.scoring.terms import BIAS, Terms
 from nbspam.store.metadata import Metadata
+
+if TYPE_CHECKING:  # only an explanation needs them
+    from nbspam.scoring.terms import Terms
 
 
 class SumRule:
@@ -44,8 +47,12 @@ class SumRule:
         weights = self.weights(row)
         return [w - max(weights[:k] + weights[k + 1 :]) for k, w in enumerate(weights)]
 
-    def terms(self, rows: Sequence[Row], in_header: Sequence[bool], score: Score, k: int) -> Terms:
+    def terms(
+        self, rows: Sequence[Row], in_header: Sequence[bool], score: Score, k: int
+    ) -> "Terms":
         """Return the terms of class k against the most probable of the others."""
+        from nbspam.scoring.terms import BIAS, Terms
+
         probabilities = score.probabilities
         others = [i for i in range(len(probabilities)) if i != k]
         against = max(others, key=lambda i: probabilities[i])

@@ -8,11 +8,13 @@ from typing import BinaryIO
 
 import click
 
+from nbspam.cli.learning_options import (
+    Learning,
+    learning_options,
+)
 from nbspam.cli.notes import note, note_one_sided, note_skips
 from nbspam.cli.options import (
-    Learning,
     format_option,
-    learning_options,
     make_default_folder,
     model_option,
     strict_option,

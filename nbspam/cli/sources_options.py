@@ -1,0 +1,85 @@
+"""Options that name sources with labels, for commands that learn or evaluate."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import click
+
+from nbspam.cli.options import Decorator, gathered, refuse_stdin_twice
+from nbspam.errors import OptionError
+from nbspam.labels import HAM, SPAM, normal_label
+from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.skips import Skips
+from nbspam.reading.sources import ReadingOptions, any_kind, labelled, unlabelled
+
+
+class Sources(NamedTuple):
+    """The labelled messages to read."""
+
+    sources: tuple[str, ...]  # that carry their own labels
+    spam: tuple[str, ...]
+    ham: tuple[str, ...]
+    label: tuple[str, ...]  # NAME=SRC
+
+    def names(self) -> list[str]:
+        """Return the names of all sources; raises OptionError if one cannot be read twice."""
+        pairs = [pair.partition("=")[2] for pair in self.label]
+        names = [*self.sources, *self.spam, *self.ham, *pairs]
+        refuse_stdin_twice(names)
+        return names
+
+    def messages(self, reading: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
+        """Return the messages, with labels; raises OptionError.
+
+        First the sources that carry labels themselves, then --spam, --ham and --label, in order.
+        """
+        named = self._named()
+        if not self.sources and not named:
+            raise OptionError(
+                "there is nothing to read; name a table or a folder, or use --spam and --ham"
+            )
+        if reading.lines and self.sources:
+            raise OptionError(
+                f"--lines: the lines of {self.sources[0]} have no labels; give it with --spam or"
+                " --ham"
+            )
+        return itertools.chain(
+            *(labelled(source, reading, skips) for source in self.sources),
+            *(unlabelled(source, label, reading, skips) for label, source in named),
+        )
+
+    def messages_of_any_kind(self, reading: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
+        """Return the messages; those of the plain sources have a label only if they carry one."""
+        named = self._replace(sources=())
+        return itertools.chain(
+            *(any_kind(source, reading, skips) for source in self.sources),
+            named.messages(reading, skips) if named != Sources((), (), (), ()) else (),
+        )
+
+    def _named(self) -> list[tuple[str, str]]:
+        """Return (label, source) of --spam, --ham and --label."""
+        named = [(SPAM, source) for source in self.spam] + [(HAM, source) for source in self.ham]
+        for pair in self.label:
+            name, equals, source = pair.partition("=")
+            if not (equals and normal_label(name) and source):
+                raise OptionError(
+                    f"--label {pair!r} is not NAME=SOURCE; try --label promo=promo.mbox"
+                )
+            named.append((normal_label(name), source))
+        return named
+
+
+labelled_sources: Decorator[Any] = gathered(
+    "sources",
+    Sources,
+    click.argument("sources", nargs=-1, metavar="[SOURCE]..."),
+    click.option("--spam", multiple=True, metavar="SRC", help="Read spam from SRC (repeatable)."),
+    click.option("--ham", multiple=True, metavar="SRC", help="Read ham from SRC (repeatable)."),
+    click.option(
+        "--label",
+        multiple=True,
+        metavar="NAME=SRC",
+        help="Read messages of the class NAME from SRC (repeatable).",
+    ),
+)
