@@ -48,6 +48,6 @@ def messages(draw, n_classes=None, most_messages=12, most_tokens=8):
 
 
 def bias(counts, per_class, alpha: float, log_prior):
-    """Return log P(k) + sum_j log(1 - theta_jk) of each class, as a model's head has it."""
+    """Return log P(k) + sum_j log(1 - theta_jk) of each class, as a model's metadata has it."""
     rows = zip(counts.tolist(), per_class.tolist(), strict=True)
     return log_prior + np.array([log_absent_sum(Counter(row), n, alpha) for row, n in rows])

@@ -70,7 +70,7 @@ def test_weight_takes_logs_of_counts_even_for_the_smallest_alpha():
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.integers(0, 30), max_size=50), st.integers(0, 20), st.floats(1e-6, 10))
-def test_sum_by_counts_of_counts_is_the_direct_sum(counts, more, alpha):
+def test_sum_by_count_histograms_is_the_direct_sum(counts, more, alpha):
     messages = max(counts, default=0) + more
     direct = sum(math.log(1 - (c + alpha) / (messages + 2 * alpha)) for c in counts)
     actual = log_absent_sum(Counter(counts), messages, alpha)

@@ -53,7 +53,7 @@ def assert_sound(found: Calibration):
 
 
 def rested(before: Calibration) -> Calibration:
-    """Return the blend after a message that was beyond doubt: it forgets, and learns nothing."""
+    """Return the calibration after a message that was beyond doubt: it forgets, and learns nothing."""
     return update(before, (0.0,) * (SIZE - 1), 1000.0, True)
 
 
@@ -101,13 +101,13 @@ def test_any_history_leaves_a_sound_calibration(history):
 
 
 @given(st.lists(st.tuples(st.tuples(*[st.floats(-1e3, 1e3)] * 4), st.booleans()), max_size=10))
-def test_wild_views_leave_a_finite_calibration(history):
+def test_wild_features_leave_a_finite_calibration(history):
     found = after([(features, 0.0, is_spam) for features, is_spam in history])
     assert np.isfinite(arrays(found)[0]).all()
     assert np.isfinite(arrays(found)[1]).all()
 
 
-def test_a_message_moves_the_blend_toward_itself():
+def test_a_message_moves_the_calibration_toward_itself():
     features = (2.0, 1.0, 1.0, 0.0)
     for is_spam in (True, False):
         before, now = untrained(), update(untrained(), features, 0.0, is_spam)
@@ -140,7 +140,7 @@ def easy(chance: random.Random, is_spam: bool):
 
 @pytest.fixture(scope="module")
 def seasoned():
-    """Return the blend after 20,000 easy messages, which bring next to no precision."""
+    """Return the calibration after 20,000 easy messages, which bring next to no precision."""
     chance = random.Random(1)
     found = untrained()
     for i in range(20_000):
@@ -151,7 +151,7 @@ def seasoned():
 
 
 def share_right(found, chance):
-    """Return the share of easy messages that a blend gets right."""
+    """Return the share of easy messages that a calibration gets right."""
     z = [(np.dot((1, *easy(chance, label)), found.coefficients), label) for label in [0, 1] * 100]
     return sum((nats > 0) == label for nats, label in z) / len(z)
 
@@ -175,7 +175,7 @@ def test_a_mislabelled_message_after_many_easy_ones_does_not_turn_the_filter(sea
     assert share_right(now, random.Random(3)) == 1
 
 
-def test_a_mislabelled_message_that_was_sure_moves_the_blend_little():
+def test_a_mislabelled_message_that_was_sure_moves_the_calibration_little():
     chance = random.Random(2)
     found = after([(easy(chance, bool(i % 2)), 0.0, bool(i % 2)) for i in range(500)])
     b, precision = arrays(found)
@@ -314,8 +314,8 @@ def test_separable_messages_have_a_finite_fit():
 def test_one_message_of_each_class_gives_sane_signs(ham, spam):
     found = fit_calibration(np.array([ham, spam]), np.zeros(2), np.array([False, True]))
     assert_sound(found)
-    constant, *of_views, of_length = found.coefficients
-    assert all(c > 0 for c in of_views)
+    constant, *of_features, of_length = found.coefficients
+    assert all(c > 0 for c in of_features)
     assert abs(constant) < 0.5
     assert abs(of_length) < 0.5
 
@@ -331,17 +331,17 @@ def test_learning_one_by_one_ends_near_the_fit_of_all():
     np.testing.assert_allclose(found.coefficients, whole.coefficients, atol=0.4)
 
 
-# Several blends together
+# Several calibrations together
 
 
-def blends():
-    """Draw a blend as learning leaves it, with the messages in the smaller class."""
+def calibrations():
+    """Draw a calibration as learning leaves it, with the messages in the smaller class."""
     return st.tuples(st.builds(after, HISTORY), st.integers(0, 1000))
 
 
 @st.composite
-def any_blend(draw):
-    """Draw a blend that no training could have left: any precision, coefficients far off."""
+def any_calibration(draw):
+    """Draw a calibration that no training could have left: any precision, coefficients far off."""
     chance = np.random.default_rng(draw(st.integers(0, 2**32)))
     root = chance.normal(size=(SIZE, SIZE)) * 10.0 ** draw(st.integers(-2, 3))
     precision = root @ root.T + 1e-3 * np.eye(SIZE)
@@ -352,11 +352,11 @@ def any_blend(draw):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(blends() | any_blend(), min_size=1, max_size=5), st.integers(0, 5000))
-def test_blends_together_are_a_blend_between_them(parts, fewest):
+@given(st.lists(calibrations() | any_calibration(), min_size=1, max_size=5), st.integers(0, 5000))
+def test_calibration_together_are_a_calibration_between_them(parts, fewest):
     found = pooled(parts, fewest)
     assert_sound(found)
-    every = np.array([blend.coefficients for blend, _ in parts])
+    every = np.array([calibration.coefficients for calibration, _ in parts])
     b = np.array(found.coefficients)
     room = 1e-9 * (1 + abs(every).max())
     assert (every.min(axis=0) - room <= b).all()
@@ -364,18 +364,18 @@ def test_blends_together_are_a_blend_between_them(parts, fewest):
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(blends(), min_size=2, max_size=4), st.randoms(use_true_random=False))
-def test_the_order_of_blends_does_not_matter(parts, chance):
+@given(st.lists(calibrations(), min_size=2, max_size=4), st.randoms(use_true_random=False))
+def test_the_order_of_calibration_does_not_matter(parts, chance):
     shuffled = chance.sample(parts, len(parts))
     for a, b in zip(arrays(pooled(parts, 50)), arrays(pooled(shuffled, 50)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
 @settings(deadline=None, max_examples=60)
-@given(blends())
-def test_one_blend_alone_stays_as_it_is(part):
-    blend, fewest = part
-    for a, b in zip(arrays(pooled([part], fewest)), arrays(blend), strict=True):
+@given(calibrations())
+def test_one_calibration_alone_stays_as_it_is(part):
+    calibration, fewest = part
+    for a, b in zip(arrays(pooled([part], fewest)), arrays(calibration), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
@@ -394,7 +394,7 @@ def test_what_messages_brought_adds_up_and_the_prior_counts_once():
     np.testing.assert_allclose(sum(brought) + np.diag(prior_precision(130)), found, rtol=1e-9)
 
 
-def test_the_blend_of_more_messages_weighs_more():
+def test_the_calibration_of_more_messages_weighs_more():
     chance = np.random.default_rng(5)
     (small, _), (large, _) = fitted(chance, 20), fitted(chance, 400)
     found, _ = arrays(pooled([(small, 10), (large, 200)], 210))
@@ -402,10 +402,10 @@ def test_the_blend_of_more_messages_weighs_more():
     np.testing.assert_allclose((10 * of_small + 200 * of_large) / 210, found)
 
 
-def test_a_blend_less_sure_than_its_prior_keeps_all_it_has():
+def test_a_calibration_less_sure_than_its_prior_keeps_all_it_has():
     unsure = np.diag([p / 100 for p in PRECISION])
-    blend = Calibration(PRIOR_MEAN, tuple(map(tuple, unsure.tolist())))
-    found = np.array(pooled([(blend, 10), (blend, 10)], 20).precision)
+    calibration = Calibration(PRIOR_MEAN, tuple(map(tuple, unsure.tolist())))
+    found = np.array(pooled([(calibration, 10), (calibration, 10)], 20).precision)
     np.testing.assert_allclose(2 * unsure + np.diag(prior_precision(20)), found)
 
 

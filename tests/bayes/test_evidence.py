@@ -40,7 +40,7 @@ def features(weights):
 # The definition, by hand
 
 
-def test_views_of_a_few_weights():
+def test_features_of_a_few_weights():
     found = features([3.0, -1.0, 2.5, 0.5])
     assert found["strongest"] == close((3 - 1 + 2.5 + 0.5) / 4)
     assert found["sum"] == close(5 / (SUM_SCALE * 2))
@@ -77,23 +77,23 @@ def test_a_message_without_known_words():
     assert found.header_nats == 0
 
 
-def test_trace_of_a_few_weights():
+def test_header_channel_of_a_few_weights():
     found = evidence([], [3.0, -1.0])
     assert found.header_nats == close(
         HEADER_BOUND * math.tanh(2 / (HEADER_STRONGEST * HEADER_SCALE))
     )
 
 
-def test_the_strongest_alone_are_in_the_trace():
+def test_the_strongest_alone_are_in_the_header_channel():
     assert evidence([], [5.0] * HEADER_STRONGEST) == evidence([], [5.0] * HEADER_STRONGEST + [1.0])
 
 
-def test_trace_weights_are_no_part_of_the_views():
+def test_header_channel_weights_are_no_part_of_the_features():
     assert evidence([1.0], [9.0] * 50).features == evidence([1.0], []).features
     assert evidence([9.0] * 50, [1.0]).header_nats == evidence([], [1.0]).header_nats
 
 
-def test_log_odds_are_the_blend_and_the_trace():
+def test_log_odds_are_the_calibration_and_the_header_channel():
     found = evidence([3.0, 1.0], [2.0])
     b = (0.1, 0.2, 0.3, 0.4, 0.5)
     expected = 0.1 + found.header_nats
@@ -105,12 +105,12 @@ def test_log_odds_are_the_blend_and_the_trace():
 
 
 @given(st.lists(st.floats(-1e6, 1e6), max_size=40))
-def test_the_trace_is_bounded(weights):
+def test_the_header_channel_is_bounded(weights):
     assert abs(evidence([], weights).header_nats) <= HEADER_BOUND
 
 
 @given(st.lists(st.floats(1, 20), min_size=HEADER_STRONGEST, max_size=40))
-def test_more_trace_weights_never_turn_its_sign(weights):
+def test_more_header_weights_never_turn_its_sign(weights):
     assert 0 < evidence([], weights).header_nats <= HEADER_BOUND
 
 
@@ -123,7 +123,7 @@ def test_the_order_of_the_words_does_not_matter(weights, trace, chance: random.R
 
 
 @given(WEIGHTS)
-def test_opposite_weights_have_opposite_views_but_for_ties_and_length(weights):
+def test_opposite_weights_have_opposite_features_but_for_ties_and_length(weights):
     strengths = sorted(map(abs, weights), reverse=True)
     tied = len(weights) > STRONGEST and strengths[STRONGEST - 1] == strengths[STRONGEST]
     found, opposite = features(weights), features([-w for w in weights])
@@ -166,7 +166,7 @@ def test_no_words_have_no_shares():
     assert shares([], [], (1.0, 1.0, 1.0, 1.0, 1.0)) == ([], [])
 
 
-def test_trace_weights_that_cancel_out_have_shares_of_nothing():
+def test_header_channel_weights_that_cancel_out_have_shares_of_nothing():
     assert shares([], [2.0, -2.0], (0.0,) * 5)[1] == [0.0, 0.0]
 
 

@@ -69,7 +69,7 @@ def test_one_message_scores_as_in_a_large_matrix(tmp_path, scoring, seed, labels
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)
-def test_one_message_with_tokens_of_trace_fields_scores_as_in_the_matrix(scoring):
+def test_one_message_with_header_channel_tokens_scores_as_in_the_matrix(scoring):
     messages = many_messages(500, 5)
     messages = [
         (label, {f"trace:{t}" if i % 2 else t for i, t in enumerate(sorted(tokens))})
