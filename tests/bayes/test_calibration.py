@@ -53,7 +53,7 @@ def assert_sound(found: Calibration):
 
 
 def rested(before: Calibration) -> Calibration:
-    """Return the calibration after a message that was beyond doubt: it forgets, and learns nothing."""
+    """Return the calibration after a message beyond doubt: it forgets, and learns nothing."""
     return update(before, (0.0,) * (SIZE - 1), 1000.0, True)
 
 
@@ -353,7 +353,7 @@ def any_calibration(draw):
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(calibrations() | any_calibration(), min_size=1, max_size=5), st.integers(0, 5000))
-def test_calibration_together_are_a_calibration_between_them(parts, fewest):
+def test_calibrations_together_are_one_between_them(parts, fewest):
     found = pooled(parts, fewest)
     assert_sound(found)
     every = np.array([calibration.coefficients for calibration, _ in parts])
@@ -365,7 +365,7 @@ def test_calibration_together_are_a_calibration_between_them(parts, fewest):
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(calibrations(), min_size=2, max_size=4), st.randoms(use_true_random=False))
-def test_the_order_of_calibration_does_not_matter(parts, chance):
+def test_the_order_of_calibrations_does_not_matter(parts, chance):
     shuffled = chance.sample(parts, len(parts))
     for a, b in zip(arrays(pooled(parts, 50)), arrays(pooled(shuffled, 50)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
