@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nbspam.errors import counted
 from nbspam.tokens.tokenized import TokenizedMessage
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def progress(
 
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.fields[done]:,.0f} messages"),
+        TextColumn("{task.fields[done]}"),
         TextColumn("{task.fields[rate]}", justify="right"),
         BarColumn(),
         TimeRemainingColumn(),
@@ -78,7 +79,7 @@ class Progress:
         if self._bar is None:
             yield from messages
             return
-        task = self._bar.add_task("reading", total=self._size, done=0, rate="")
+        task = self._bar.add_task("reading", total=self._size, done="", rate="")
         started = drawn = time.monotonic()
         passed = 0
         for done, message in enumerate(messages, 1):
@@ -88,4 +89,5 @@ class Progress:
             if now - drawn > self._redrawn or done == 1:
                 drawn = now
                 rate = f"{done / (now - started):,.0f}/s"
-                self._bar.update(task, completed=passed, done=done, rate=rate, refresh=True)
+                read = counted(done, "message")
+                self._bar.update(task, completed=passed, done=read, rate=rate, refresh=True)

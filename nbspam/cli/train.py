@@ -276,5 +276,6 @@ def _cut_off_sentence(fitted: "Fit", limit: float) -> str:
         sentence += "; some ham scores so high that nothing will be classified as spam"
     ham = sum(learned.messages) - learned.messages[settings.positive_index or 0]
     if limit * ham < 1:
-        sentence += f"; {ham} ham messages are too few to measure less than {100 / ham:.2g} %"
+        few = f"{counted(ham, 'ham message')} {'is' if ham == 1 else 'are'} too few"
+        sentence += f"; {few} to measure less than {100 / ham:.2g} %"
     return sentence

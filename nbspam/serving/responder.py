@@ -71,7 +71,10 @@ class Responder:
             return Response(PONG if request.command == PING else b"", request.command)
         act = self._tell if request.command == TELL else self._classify
         reply, result = await act(request)
-        return Response(reply, f"{request.command} {result}, {len(request.body)} bytes")
+        return Response(
+            reply,
+            f"{request.command} {result}, {len(request.body)} byte{'s' * (len(request.body) != 1)}",
+        )
 
     def refuse(self, error: Exception) -> Response:
         """Return the response that reports an error: a status line and nothing else."""

@@ -230,10 +230,11 @@ def test_long_work_shows_progress_on_a_terminal_and_only_there(
 ):
     """Where the verdicts go elsewhere; they are the same with it."""
     source = tmp_path / "many.tsv"
-    source.write_text("".join(f"ham\tlunch at noon {i}\n" for i in range(20)), encoding="utf-8")
+    long = "lunch at noon " * 1_000  # so that the file is not one of a few messages
+    source.write_text("".join(f"ham\t{long}{i}\n" for i in range(20)), encoding="utf-8")
+    assert source.stat().st_size > 1 << 18
     quiet = nbspam("classify", source, "-m", model)
     assert quiet.err == ""
-    monkeypatch.setattr("nbspam.cli.classify._SMALL", 0)
     used = []
 
     @contextmanager

@@ -42,6 +42,7 @@ def test_a_terminal_is_shown_the_rate_and_the_time_left(monkeypatch, tmp_path):
     monkeypatch.setenv("TERM", "xterm")
     with progress(quiet=False, sources=[str(source)], redrawn=-1) as shown:
         assert list(shown(MESSAGES)) == MESSAGES
+    assert "1 message " in stream.getvalue()
     assert "5 messages" in stream.getvalue()
     assert "/s" in stream.getvalue()
     assert "0:0" in stream.getvalue()

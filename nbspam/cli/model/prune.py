@@ -11,7 +11,7 @@ from nbspam.cli.options import (
     output_option,
     replace_output_option,
 )
-from nbspam.errors import OptionError
+from nbspam.errors import OptionError, counted
 from nbspam.learning.prune import prune_file
 
 
@@ -61,7 +61,7 @@ def command(
         click.echo(json.dumps({"model": str(place), **pruned._asdict()}))
         return
     click.echo(
-        f"{place}: {pruned.tokens:,} of {pruned.tokens_before:,} tokens,"
+        f"{place}: {pruned.tokens:,} of {counted(pruned.tokens_before, 'token')},"
         f" {pruned.bytes:,} of {pruned.bytes_before:,} bytes; messages, ledger and calibration as"
         " before; forget ignores the tokens that were removed"
     )
