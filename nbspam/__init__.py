@@ -8,9 +8,9 @@
 The names are loaded when they are first used, so importing nbspam costs next to nothing.
 """
 
-from typing import TYPE_CHECKING
-
 __version__ = "0.1.0"
+
+TYPE_CHECKING = False  # as type checkers know it; `typing` takes 9 ms to import
 
 if TYPE_CHECKING:
     from nbspam.errors import (

@@ -168,6 +168,16 @@ def foreign(names):
     return {name for name in names if name.split(".")[0] != "nbspam"}
 
 
+def test_importing_the_package_loads_nothing():
+    """Not `typing` either: it would be loaded before `__main__` makes the collector rarer."""
+    command = [sys.executable, "-X", "importtime", "-c"]
+    loaded, nothing = (
+        modules_in(subprocess.run([*command, line], capture_output=True, check=True).stderr)
+        for line in ("import nbspam", "pass")
+    )
+    assert loaded - nothing == {"nbspam"}
+
+
 @pytest.mark.parametrize(
     ("command", "needed"),
     [
