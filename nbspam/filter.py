@@ -32,7 +32,7 @@ CutOffsOf = Callable[[Metadata], CutOffs]
 
 def model_cut_offs(metadata: Metadata) -> CutOffs:
     """Return the cut-offs that a model has of its own."""
-    return CutOffs.of_options(default=metadata.settings.spam_cutoff)
+    return CutOffs.of_model(metadata)
 
 
 class Home(Protocol):

@@ -66,7 +66,7 @@ def train(
 
     from nbspam.learning.batch import fit, token_counts
 
-    fitted = fit(corpus, corpus.labels, settings, corpus.is_header())
+    fitted = fit(corpus, corpus.labels, settings, corpus.channels())
     counts = dict(token_counts(corpus.vocabulary, fitted.counts))
     learned = dict(corpus.learned(fitted.metadata.settings.classes))
     home = InMemory(Model(fitted.metadata, counts, learned))
@@ -111,6 +111,6 @@ def open_model(
                 "a model of several classes has no cut-offs: its verdict is the most probable"
                 " class; leave them out"
             )
-        return CutOffs.of_options(*given, default=metadata.settings.spam_cutoff)
+        return CutOffs.of_model(metadata).changed(*given)
 
     return open_filter(Path(path), cut_offs)

@@ -62,17 +62,19 @@ def class_alphas(messages: Sequence[int], alpha: float) -> list[float]:
 
 
 def pair_weight(inside: int, n: int, outside: int, rest: int, alphas: Sequence[float]) -> float:
-    """Return the weight of a token, for the positive class against the rest, in nats.
+    """Return log theta_spam - log theta_rest of a token's presence, in nats.
 
     inside: how many of the n positive messages contain it; outside: how many of the `rest` others.
     alphas: smoothing of the rest and of the positive class (`class_alphas`).
+
+    It is what the counts say of a message with the token, and no more.  The difference of logits,
+    which the textbook sum needs beside its bias, has in it what the token's absence would have
+    said: of a token that 2,365 of 2,500 ham and 500 of 500 spam have, +7.4 nats, where the counts
+    say 1.06 : 1.
     """
     log = math.log
-    return (
-        log(inside + alphas[1])
-        - log(n - inside + alphas[1])
-        - log(outside + alphas[0])
-        + log(rest - outside + alphas[0])
+    return (log(inside + alphas[1]) - log(n + 2 * alphas[1])) - (
+        log(outside + alphas[0]) - log(rest + 2 * alphas[0])
     )
 
 

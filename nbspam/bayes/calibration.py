@@ -3,15 +3,18 @@
 Logistic regression of "is it spam" on the features, with a Gaussian prior that keeps it sensible
 with few messages:
 
-    P(spam) = sigmoid(b . x + offset),   x = (1, features),   b ~ N(PRIOR_MEAN, 1 / prior precision)
+    P(spam) = sigmoid(b . x),   x = (1, features),   b ~ N(prior mean, 1 / prior precision)
 
-Training fits it to leave-one-out features, so that it learns how reliable words are in messages
-that they were not counted in (`evidence_matrix.py`).  Of the fit it keeps the mode of b, and the
+There are two for each scored class, of different features (`Scale`): TEXT of the text and the own
+fields, FULL of the text and the header channel.
+
+Training fits them to leave-one-out features, so that they learn how reliable words are in messages
+that they were not counted in (`evidence_matrix.py`).  Of a fit it keeps the mode of b, and the
 precision L there (the second derivative: Laplace's approximation).  That is enough to go on
 learning one message at a time, each scored as if its words had not been counted:
 
     L <- FORGET L + (1 - FORGET) FLOOR           old messages count less and less
-    b <- b + s L^-1 x,  s = y - sigmoid(b_new . x + offset)    the new mode; one unknown, s
+    b <- b + s L^-1 x,  s = y - sigmoid(b_new . x)             the new mode; one unknown, s
     L <- L + p (1 - p) x x^T                     at the new mode
 
 L decays to FLOOR and never below it: plain forgetting (a covariance divided by 0.995 each time)
@@ -19,14 +22,17 @@ raised P4.3's 1-ROCA% from 0.1 to 1.8 after a few thousand easy messages.
 The usual step of the extended Kalman filter computes s at the old b, so that one mislabelled
 message that the filter was sure of throws b far off; at the new b, s shrinks as the step grows.
 
+With the fit goes the range of each feature in the messages it was fitted to, each left out: a
+feature beyond its range is held at the end of it, since nothing is known of what it means there.
+
 Calibrations that were learned from different messages are combined by `pooled`:
 
-    b = sum_i n_i b_i / sum_i n_i,   L = P + sum_i (L_i - P_i)
+    b = sum_i n_i b_i / sum_i n_i,   L = P + sum_i (L_i - P)
 
-n_i is the number of messages in the smaller class of model i, P_i the precision of its prior, so
-that L_i - P_i is what its messages contributed; P is the precision of the prior for all messages.
+n_i is the number of messages in the smaller class of model i, P the precision of the prior, so
+that L_i - P is what its messages contributed.
 By the textbook (each posterior is prior times likelihood, and likelihoods multiply) b would solve
-L b = P m + sum_i (L_i b_i - P_i m).  But models of different mail do not differ by chance alone,
+L b = P m + sum_i (L_i b_i - P m).  But models of different mail do not differ by chance alone,
 and where they disagree, that b can lie outside the range of theirs: docs/ideas-tried.md has both
 measured.
 
@@ -37,31 +43,53 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nbspam.bayes.evidence import FEATURES
+from nbspam.bayes.evidence import Evidence, Group
 from nbspam.bayes.posterior import sigmoid
 
-SIZE = 1 + len(FEATURES)
+Vector = tuple[float, ...]
+Range = tuple[float, float]  # from, to
+
+
+class Scale(NamedTuple):
+    """The features of a calibration, and its prior; the constant comes first, then `features`."""
+
+    name: str
+    features: tuple[str, ...]
+    mean: Vector
+    precision: Vector
+
+    @property
+    def size(self) -> int:
+        """The number of coefficients."""
+        return len(self.mean)
+
+
 # A filter of ten messages should already call a message spam whose words are all evidence of spam;
-# the length has no weight until messages give it one.
-PRIOR_MEAN = (0.0, 0.7, 0.7, 0.7, 0.0)
-PRECISION = (0.1, 0.4, 0.4, 0.4, 0.5)
-# With n messages in the smaller class the prior is 1 + FIRM / n times as precise: the left-out
-# features of two messages per class are too little evidence to change the sign of a coefficient.
-# Measured on 200 + 200 mails by a filter of 1 + 1 and 5 + 5: 43 and 83 % right with 0, 58 and 84 %
-# with 10, 66 and 86 % with 30.
-FIRM = 20
+# the length has no weight until messages give it one.  The means and precisions are near what
+# thousands of mails give.
+_WORDS = ("strongest", "sum", "strong", "length")
+TEXT = Scale("text", _WORDS, (0.0, 0.5, 1.3, 1.5, 0.0), (0.4, 4.0, 1.5, 2.5, 0.5))
+FULL = Scale(
+    "full",
+    (*_WORDS, "header_strongest", "header_sum", "header_strong"),
+    (0.0, 0.5, 0.5, 1.0, 0.0, 0.35, 0.35, 1.2),
+    (0.4, 4.0, 1.5, 2.5, 0.5, 4.0, 1.5, 2.5),
+)
+SCALES = (TEXT, FULL)
+LENGTH = 4  # the index of the length's coefficient in both
+# The features that are sums over words may go as far as this, whatever was seen: a few messages
+# show too little of the range.
+_WORD_RANGE = 3.0
+# Fewer messages of the smaller class than this are no basis for a fit: the prior it is.
+FEWEST = 2
+
 # Measured online, 1-ROCA% of P5 and P4.2: 0.432 and 0.085 at 1, 0.409 and 0.070 at 0.999, 0.432
 # and 0.067 at 0.998.
 FORGET = 0.999
 
-# The precision that is left when everything is forgotten.  After thousands of easy messages, which
-# teach next to nothing, one mislabelled message takes b from 1.01 to -0.08 at 1 x PRECISION, from
-# 0.88 to 0.54 at 30 and from 0.82 to 0.70 at 100.  P5's 1-ROCA% is 0.327, 0.310 and 0.281 with
-# them, and the mean of P4's recalls 98.10, 98.13 and 98.05.
-FLOOR = tuple(30 * p for p in PRECISION)
-
-Vector = tuple[float, ...]
-
+# The precision that is left when everything is forgotten, in terms of the prior's (the constant's
+# counts as 1).
+_FLOOR = 3.0
 
 # A long run of one class does not show where that class ends: a folder of spam, learned by itself,
 # only raises the constant.  So a run of one class updates the calibration up to RUN times the mean
@@ -73,48 +101,94 @@ RUN = 10
 
 
 class Calibration(NamedTuple):
-    """A calibration: its coefficients and their precision."""
+    """A calibration: its coefficients, their precision, and the ranges of its features."""
 
-    coefficients: Vector  # (SIZE,): the constant, then one a feature
-    precision: tuple[Vector, ...]  # (SIZE, SIZE), symmetric, positive definite
+    coefficients: Vector  # (size,): the constant, then one a feature
+    precision: tuple[Vector, ...]  # (size, size), symmetric, positive definite
+    ranges: tuple[Range, ...]  # (size - 1,): of each feature, in the messages it was fitted to
     run: int = 0  # messages of one class that came last: positive for spam, negative for the rest
 
 
-def prior_precision(fewest: int) -> Vector:
-    """Return the prior's precision per coefficient, with `fewest` messages in the smaller class."""
-    return tuple(p * (1 + FIRM / max(1, fewest)) for p in PRECISION)
+class Calibrations(NamedTuple):
+    """The two calibrations of a scored class, in the order of SCALES."""
+
+    text: Calibration
+    full: Calibration
 
 
-def untrained() -> Calibration:
+def untrained(scale: Scale) -> Calibration:
     """Return the calibration before any message was scored: the prior."""
-    diagonal = prior_precision(0)
-    rows = (tuple(p if i == j else 0.0 for j in range(SIZE)) for i, p in enumerate(diagonal))
-    return Calibration(PRIOR_MEAN, tuple(rows))
+    n = scale.size
+    rows = (tuple(p if i == j else 0.0 for j in range(n)) for i, p in enumerate(scale.precision))
+    return Calibration(scale.mean, tuple(rows), ((0.0, 0.0),) * (n - 1))
 
 
-def update(
-    before: Calibration, features: Sequence[float], offset: float, is_spam: bool
-) -> Calibration:
+UNTRAINED = Calibrations(untrained(TEXT), untrained(FULL))
+
+
+def inputs(evidence: Evidence) -> tuple[Vector, Vector]:
+    """Return x of a message for each of SCALES: 1, then its features."""
+    words, text, header = evidence
+    return (
+        (1.0, *words.features, words.length),
+        (1.0, *text.features, text.length, *header.features),
+    )
+
+
+def groups(evidence: Evidence) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
+    """Return the groups of words whose features each of SCALES has."""
+    return (evidence.text_and_fields,), (evidence.text, evidence.header)
+
+
+def first_inputs(scale: Scale) -> tuple[int, ...]:
+    """Return where the word features of each group begin in x."""
+    return (1,) if scale is TEXT else (1, 1 + LENGTH)
+
+
+def bounds(scale: Scale, ranges: Sequence[Range]) -> list[Range]:
+    """Return how far each feature may go: its range, and for sums over words at least +-3."""
+    return [
+        (low, high) if index == LENGTH else (min(low, -_WORD_RANGE), max(high, _WORD_RANGE))
+        for index, (low, high) in enumerate(ranges, 1)
+    ]
+
+
+def clamped(scale: Scale, calibration: Calibration, x: Vector) -> Vector:
+    """Return x with each feature held within its bounds."""
+    limits = bounds(scale, calibration.ranges)
+    return (1.0, *(min(max(v, lo), hi) for v, (lo, hi) in zip(x[1:], limits, strict=True)))
+
+
+def update(scale: Scale, before: Calibration, x: Vector, is_spam: bool) -> Calibration:
     """Return the calibration after one more message, scored as if it had not been learned.
 
-    features: (len(FEATURES),); offset: the part of its log-odds that is not fitted, in nats.
+    x: (size,), the message's inputs.
     """
-    x = (1.0, *features)
     b = list(before.coefficients)
     precision = [[FORGET * value for value in row] for row in before.precision]
-    for i in range(SIZE):
-        precision[i][i] += (1 - FORGET) * FLOOR[i]
+    for i in range(scale.size):
+        floor = _FLOOR * (scale.precision[i] if i else 1.0)
+        precision[i][i] += (1 - FORGET) * floor
     direction = solve(precision, x)
     spread = _dot(x, direction)
-    z = _dot(b, x) + offset
+    z = _dot(b, x)
     step = _step(z, spread, is_spam)
     b = [c + step * d for c, d in zip(b, direction, strict=True)]
     p = sigmoid(z + step * spread)
-    for i in range(SIZE):
-        for j in range(SIZE):
-            precision[i][j] += p * (1 - p) * x[i] * x[j]
+    for i, row in enumerate(precision):
+        for j in range(scale.size):
+            row[j] += p * (1 - p) * x[i] * x[j]
     run = max(before.run, 0) + 1 if is_spam else min(before.run, 0) - 1
-    return Calibration(tuple(b), tuple(map(tuple, precision)), run)
+    return Calibration(tuple(b), tuple(map(tuple, precision)), widened(before, x), run)
+
+
+def widened(calibration: Calibration, x: Vector) -> tuple[Range, ...]:
+    """Return the ranges with one more message in them."""
+    known = calibration.ranges
+    if known == ((0.0, 0.0),) * len(known):  # nothing seen so far
+        return tuple((value, value) for value in x[1:])
+    pairs = zip(known, x[1:], strict=True)
+    return tuple((min(low, value), max(high, value)) for (low, high), value in pairs)
 
 
 def is_run(before: Calibration, is_spam: bool, share: float) -> bool:
@@ -126,41 +200,29 @@ def is_run(before: Calibration, is_spam: bool, share: float) -> bool:
     return run * (1 - share) >= RUN
 
 
-def pooled(parts: Sequence[tuple[Calibration, int]], fewest: int) -> Calibration:
+def pooled(scale: Scale, parts: Sequence[tuple[Calibration, int]]) -> Calibration:
     """Return the calibration of all messages together, from calibrations that learned from parts.
 
     parts: each calibration, with the number of messages in the smaller class of its part.
-    fewest: the same number for all messages together.
     """
     total = sum(max(1, few) for _, few in parts)
     coefficients = tuple(
         math.fsum(max(1, few) * part.coefficients[i] for part, few in parts) / total
-        for i in range(SIZE)
+        for i in range(scale.size)
     )
-    prior = prior_precision(fewest)
-    precision = _summed([part for part, _ in parts], prior)
-    for _, few in parts:
-        for i, within in enumerate(prior_precision(few)):
-            precision[i][i] -= within
-    # Updates only add to the prior that a calibration began with, since FLOOR is above it.  One
-    # that is less precise than its prior was made elsewhere: its messages are all its precision.
-    surplus = [list(row) for row in precision]
-    for i in range(SIZE):
-        surplus[i][i] -= prior[i] / 2
-    if not is_positive_definite(surplus):
-        precision = _summed([part for part, _ in parts], prior)
-    return Calibration(coefficients, tuple(map(tuple, precision)))
-
-
-def _summed(parts: Sequence[Calibration], prior: Vector) -> list[list[float]]:
-    """Return the sum of the calibrations' precisions and a diagonal one."""
-    return [
-        [
-            math.fsum([prior[i] if i == j else 0.0, *(part.precision[i][j] for part in parts)])
-            for j in range(SIZE)
-        ]
-        for i in range(SIZE)
-    ]
+    rows = [list(row) for row in parts[0][0].precision]
+    for part, _ in parts[1:]:
+        for i, row in enumerate(part.precision):
+            for j, value in enumerate(row):
+                rows[i][j] += value - (scale.precision[i] if i == j else 0.0)
+    if not is_positive_definite(rows):  # some part is less precise than the prior: made elsewhere
+        for i, precision in enumerate(scale.precision):
+            rows[i][i] += (len(parts) - 1) * precision
+    ranges = tuple(
+        (min(low for low, _ in same), max(high for _, high in same))
+        for same in zip(*(part.ranges for part, _ in parts), strict=True)
+    )
+    return Calibration(coefficients, tuple(map(tuple, rows)), ranges)
 
 
 def is_positive_definite(matrix: Sequence[Sequence[float]]) -> bool:

@@ -1,30 +1,22 @@
-"""From the weights of a message's words to a few features, whose calibrated sum is its log-odds.
+"""From the weights of a message's words to the features from which its log-odds are computed.
 
-The plain sum of naive Bayes treats every word as independent evidence.  Words are correlated, so on
-a whole mail the sum is overconfident and ranks poorly.  Four features of the same weights w_1 … w_n
-do better together, on SMS and on mail (docs/how-it-decides.md has what else was tried):
+The plain sum of naive Bayes takes every word for independent evidence.  Words are correlated, so on
+a whole mail the sum is overconfident and ranks poorly.  Three features of the same weights w_1 …
+w_n do better together, on SMS and on mail (docs/how-it-decides.md has what else was tried):
 
-    strongest  mean of the STRONGEST words of largest |w|
+    strongest  mean of the words of largest |w|: STRONGEST of the text, HEADERS of the header
     sum        sum of all w / (SUM_SCALE sqrt n)
     strong     sum of those |w| >= STRONG / (their number + STRONG_SHRINK)
-    length     ln n - LENGTH_CENTRE: few words are less evidence, and the calibration may use that
 
-    log-odds = b_0 + b_1 strongest + b_2 sum + b_3 strong + b_4 length + header
+and for a text a fourth, its length, ln n - LENGTH_CENTRE: few words are less evidence than many.
+Of equally strong weights at the edge of the strongest, whatever their sign, each has the same part.
 
-with b fitted to leave-one-out features (`calibration.py`).  Each feature but the length is a sum
-over words, so every word's share of the log-odds is exact: `shares`.
+Each feature but the length is a sum over words, so every word's share of the log-odds is exact.
 
-`header` is the evidence of the header channel: the fields that show where a mail was collected
-(relays, dates, ids).  They are excellent evidence on one server's mail and misleading on other
-mail, so all of them together contribute at most HEADER_BOUND nats, with no fitted coefficient:
-
-    header = HEADER_BOUND tanh(T / (HEADER_STRONGEST HEADER_SCALE))
-
-with T the sum of the HEADER_STRONGEST weights of largest |w| in the header channel.
-
-The weights are the event model's, with smoothing in proportion to the class,
-alpha_k = 2 alpha (N_k + 1) / (N + 2): a word seen once in the smaller class does not get an extreme
-weight.
+A message has three groups of words: its text; its own fields, which sender and mailer write (From,
+To, the mailer …); and the header channel, which shows the way it came.  Two calibrations use them
+(`calibration.py`): one of the text and the own fields together, which hold for mail from anywhere,
+and one of the text and of the header channel, which is trusted as far as `trust.py` says.
 """
 
 import math
@@ -32,113 +24,133 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-STRONGEST = 20
+STRONGEST, HEADERS = 25, 20
 SUM_SCALE = 5.0
 STRONG = 2.5
 STRONG_SHRINK = 3.0
 LENGTH_CENTRE = 4.5
-HEADER_BOUND = 1.0
-HEADER_STRONGEST = 10
-HEADER_SCALE = 2.0
+WORD_FEATURES = 3
 
-FEATURES = ("strongest", "sum", "strong", "length")
 
-Features = tuple[float, float, float, float]
+class Group(NamedTuple):
+    """The weights of one group of words, summed up."""
+
+    strongest: float
+    sum: float
+    strong: float
+    n: int  # known words
+    positive: float  # the sum of the weights above 0, in nats
+    negative: float  # of those below 0
+
+    @property
+    def features(self) -> tuple[float, float, float]:
+        """The features that are sums over words."""
+        return self.strongest, self.sum, self.strong
+
+    @property
+    def length(self) -> float:
+        """The length feature."""
+        return math.log(max(1, self.n)) - LENGTH_CENTRE
 
 
 class Evidence(NamedTuple):
-    """What a message's weights say, before calibration."""
+    """What the words of a message say, before calibration."""
 
-    features: Features
-    header_nats: float  # of the header channel
+    text_and_fields: Group
+    text: Group
+    header: Group
 
 
-def strongest(ordered: Sequence[float], most: int) -> list[float]:
-    """Return the strongest weights, strongest first; of two equally strong ones the negative first.
+class Edge(NamedTuple):
+    """Which words are among the strongest: those above `strength`, and a part of those at it."""
 
-    ordered: weights in ascending order; the strongest are taken from both ends, since a sort by
-    strength takes longer: 0.25 ms for a mail's 540 weights, against 0.05 ms.
+    strength: float
+    part: float  # 0 to 1
+    n: int  # words among the strongest
+
+    def part_of(self, weight: float) -> float:
+        """Return how much of a word with this weight is among the strongest, 0 to 1."""
+        strength = abs(weight)
+        return 1.0 if strength > self.strength else self.part * (strength == self.strength)
+
+
+def edge_of(ordered: Sequence[float], most: int) -> Edge:
+    """Return the edge of the `most` strongest weights; ordered: in ascending order.
+
+    They are taken from both ends, since a sort by strength takes longer: 0.25 ms for a mail's 540
+    weights, against 0.05 ms.
     """
     low, high = 0, len(ordered) - 1
-    top: list[float] = []
-    while low <= high and len(top) < most:
+    strength, n = math.inf, 0
+    while low <= high and n < most:
         if -ordered[low] >= ordered[high]:
-            top.append(ordered[low])
+            strength = -ordered[low]
             low += 1
         else:
-            top.append(ordered[high])
+            strength = ordered[high]
             high -= 1
-    return top
+        n += 1
+    if not n:
+        return Edge(strength, 0.0, 0)
+    stronger = bisect_left(ordered, -strength) + len(ordered) - bisect_right(ordered, strength)
+    tied = _count(ordered, -strength) + (_count(ordered, strength) if strength else 0)
+    return Edge(strength, (n - stronger) / tied, n)
 
 
-def evidence(weights: Sequence[float], header_weights: Sequence[float]) -> Evidence:
-    """Return the features of a message.
+def _count(ordered: Sequence[float], weight: float) -> int:
+    return bisect_right(ordered, weight) - bisect_left(ordered, weight)
 
-    weights: log-odds weight of each known token, in nats, in any order.
-    header_weights: those of the header channel's tokens, which are not among `weights`.
+
+def group_of(ordered: Sequence[float], most: int) -> Group:
+    """Return the summary of a group of words.
+
+    ordered: log-odds weight of each known word, in nats, ascending.  most: STRONGEST or HEADERS.
     """
-    ordered = sorted(weights)
     n = len(ordered)
-    top = strongest(ordered, STRONGEST)
-    strong = ordered[: bisect_right(ordered, -STRONG)] + ordered[bisect_left(ordered, STRONG) :]
-    features = (
-        math.fsum(top) / max(1, len(top)),
-        math.fsum(ordered) / (SUM_SCALE * math.sqrt(max(1, n))),
+    edge = edge_of(ordered, most)
+    first, last = bisect_left(ordered, -edge.strength), bisect_right(ordered, edge.strength)
+    inner = [*ordered[:first], *ordered[last:]]
+    at_edge = edge.part * edge.strength if edge.n else 0.0
+    tied = _count(ordered, edge.strength) - _count(ordered, -edge.strength) if edge.n else 0
+    first, last = bisect_right(ordered, -STRONG), bisect_left(ordered, STRONG)
+    strong = [*ordered[:first], *ordered[last:]]
+    zero = bisect_left(ordered, 0.0)
+    negative, positive = math.fsum(ordered[:zero]), math.fsum(ordered[zero:])
+    return Group(
+        math.fsum([*inner, at_edge * tied]) / max(1, edge.n),
+        (negative + positive) / (SUM_SCALE * math.sqrt(max(1, n))),
         math.fsum(strong) / (len(strong) + STRONG_SHRINK),
-        math.log(max(1, n)) - LENGTH_CENTRE,
+        n,
+        positive,
+        negative,
     )
-    return Evidence(features, header_nats(strongest(sorted(header_weights), HEADER_STRONGEST)))
 
 
-def header_nats(strongest: Sequence[float]) -> float:
-    """Return what the strongest weights of the header channel contribute, bounded."""
-    # Few words are less evidence than many: the sum is always divided by their full number.
-    return HEADER_BOUND * math.tanh(math.fsum(strongest) / (HEADER_STRONGEST * HEADER_SCALE))
+def evidence(text: list[float], fields: list[float], header: list[float]) -> Evidence:
+    """Return the evidence of a message: the weights of each group's known words, in any order."""
+    ordered = sorted(text)
+    return Evidence(
+        group_of(sorted(ordered + fields), STRONGEST) if fields else group_of(ordered, STRONGEST),
+        group_of(ordered, STRONGEST),
+        group_of(sorted(header), HEADERS),
+    )
 
 
-def shares(
-    weights: Sequence[float], header_weights: Sequence[float], coefficients: Sequence[float]
-) -> tuple[list[float], list[float]]:
-    """Return what each weight adds to the log-odds, in nats, in the order given.
+def group_shares(weights: Sequence[float], most: int, coefficients: Sequence[float]) -> list[float]:
+    """Return what each weight of a group adds to b . features, in nats, in the order given.
 
-    coefficients: b_0, then one for each of FEATURES.  The shares, b_0 and b_4 length add up to the
-    log-odds.  Equal weights at the edge of the strongest have equal parts in that feature.
+    coefficients: of the WORD_FEATURES features.  The shares add up to b . features.
     """
-    _, b_strongest, b_sum, b_strong, _ = coefficients
-    n = max(1, len(weights))
-    top = max(1, min(STRONGEST, len(weights)))
-    strong = sum(abs(w) >= STRONG for w in weights) + STRONG_SHRINK
-    part = _part_in_strongest(weights, STRONGEST)
-    text = [
+    b_strongest, b_sum, b_strong = coefficients
+    edge = edge_of(sorted(weights), most)
+    of_sum = b_sum / (SUM_SCALE * math.sqrt(max(1, len(weights))))
+    of_strong = b_strong / (sum(abs(w) >= STRONG for w in weights) + STRONG_SHRINK)
+    return [
         w
         * (
-            b_strongest * part.get(w, 0.0) / top
-            + b_sum / (SUM_SCALE * math.sqrt(n))
-            + (b_strong / strong if abs(w) >= STRONG else 0.0)
+            b_strongest * edge.part_of(w) / max(1, edge.n)
+            + of_sum
+            + (of_strong if abs(w) >= STRONG else 0.0)
         )
         for w in weights
     ]
-    # tanh bounds the sum of the header channel; each weight keeps its proportion of it.
-    part = _part_in_strongest(header_weights, HEADER_STRONGEST)
-    in_sum = strongest(sorted(header_weights), HEADER_STRONGEST)
-    total = math.fsum(in_sum)
-    per_nat = header_nats(in_sum) / total if total else 0.0
-    return text, [w * part.get(w, 0.0) * per_nat for w in header_weights]
-
-
-def _part_in_strongest(weights: Sequence[float], most: int) -> dict[float, float]:
-    """Return weight -> how much of a word of that weight is among the strongest, 0 to 1."""
-    top = strongest(sorted(weights), most)
-    parts = dict.fromkeys(top, 1.0)
-    if top:  # only words as strong as the last of them may be left out
-        last = top[-1]
-        parts[last] = top.count(last) / weights.count(last)
-    return parts
-
-
-def log_odds(summary: Evidence, coefficients: Sequence[float]) -> float:
-    """Return the calibrated log-odds, in nats."""
-    return math.fsum(
-        [coefficients[0], summary.header_nats]
-        + [b * feature for b, feature in zip(coefficients[1:], summary.features, strict=True)]
-    )

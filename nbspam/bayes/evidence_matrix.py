@@ -1,102 +1,156 @@
 """Evidence and calibration of many messages at once: `evidence.py` and `calibration.py` on arrays.
 
-Shapes: a sparse matrix of n_messages rows is given by `rows` and `columns`, the row and the column
-of each of its entries (nnz,), rows ascending.
+Shapes: a sparse matrix of n_messages rows is given by `rows` and `weights`, the row and the weight
+of each of its entries (nnz,), rows ascending; `groups` says which group of words each entry is in.
 """
+
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.bayes.calibration import PRIOR_MEAN, Calibration, prior_precision
+from nbspam.bayes.calibration import FEWEST, Calibration, Scale, untrained
+from nbspam.bayes.calibration import TEXT as OF_TEXT
 from nbspam.bayes.evidence import (
-    FEATURES,
-    HEADER_BOUND,
-    HEADER_SCALE,
-    HEADER_STRONGEST,
+    HEADERS,
     LENGTH_CENTRE,
     STRONG,
     STRONG_SHRINK,
     STRONGEST,
     SUM_SCALE,
+    Evidence,
+    Group,
 )
 from nbspam.bayes.matrix import Booleans, Floats, Integers
 
+TEXT, FIELDS, HEADER = 0, 1, 2  # the groups of words; others are of none
 _STEPS = 100
 
 
+class EvidenceRows(NamedTuple):
+    """The evidence of many messages: of each group an array (n_messages, 6), a `Group` a row."""
+
+    text_and_fields: Floats
+    text: Floats
+    header: Floats
+    text_tokens: Integers  # (n_messages,), tokens of the text, known or not
+
+    def messages(self, place: slice) -> Iterator[tuple[Evidence, int]]:
+        """Yield the evidence of each message of a slice, and how many tokens its text has."""
+        *parts, tokens = [part[place].tolist() for part in self]
+        groups = (Evidence(*map(_group, rows)) for rows in zip(*parts, strict=True))
+        return zip(groups, tokens, strict=True)
+
+
+def _group(row: list[float]) -> Group:
+    strongest, total, strong, n, positive, negative = row
+    return Group(strongest, total, strong, int(n), positive, negative)
+
+
 def evidence_of_rows(
-    rows: Integers, weights: Floats, is_header: Booleans, n_rows: int
-) -> tuple[Floats, Floats]:
-    """Return the features (n_rows, len(FEATURES)) and header nats (n_rows,) of each message.
-
-    rows, weights, is_header: of each entry of the matrix; those with a NaN weight are ignored.
-    """
+    rows: Integers, weights: Floats, groups: Integers, n_rows: int
+) -> EvidenceRows:
+    """Return the evidence of each message; entries with a NaN weight are ignored."""
     known = ~np.isnan(weights)
-    own, header = known & ~is_header, known & is_header
-    features = np.empty((n_rows, len(FEATURES)))
-    row, weight = rows[own], weights[own]
-    n = np.bincount(row, minlength=n_rows)
-    total, taken = _sum_of_strongest(row, weight, n_rows, STRONGEST)
-    features[:, 0] = total / np.maximum(taken, 1)
-    features[:, 1] = np.bincount(row, weight, n_rows) / (SUM_SCALE * np.sqrt(np.maximum(n, 1)))
-    strong = np.abs(weight) >= STRONG
-    features[:, 2] = np.bincount(row[strong], weight[strong], n_rows) / (
-        np.bincount(row[strong], minlength=n_rows) + STRONG_SHRINK
+    text, header = known & (groups == TEXT), known & (groups == HEADER)
+    words = text | (known & (groups == FIELDS))
+    return EvidenceRows(
+        _summaries(rows[words], weights[words], n_rows, STRONGEST),
+        _summaries(rows[text], weights[text], n_rows, STRONGEST),
+        _summaries(rows[header], weights[header], n_rows, HEADERS),
+        np.bincount(rows[groups == TEXT], minlength=n_rows),
     )
-    features[:, 3] = np.log(np.maximum(n, 1)) - LENGTH_CENTRE
-    total, _ = _sum_of_strongest(rows[header], weights[header], n_rows, HEADER_STRONGEST)
-    nats = HEADER_BOUND * np.tanh(total / (HEADER_STRONGEST * HEADER_SCALE))
-    return features, nats
 
 
-def _sum_of_strongest(
-    rows: Integers, weights: Floats, n_rows: int, most: int
-) -> tuple[Floats, Integers]:
-    """Return the sum of each row's strongest weights and how many they are."""
-    order = np.lexsort((weights, -np.abs(weights), rows))
-    sorted_rows = rows[order]
+def _summaries(rows: Integers, weights: Floats, n_rows: int, most: int) -> Floats:
+    """Return a `Group` for each row, (n_rows, 6)."""
+    found = np.zeros((n_rows, 6))
     n = np.bincount(rows, minlength=n_rows)
-    starts = np.concatenate(([0], np.cumsum(n)[:-1])) if n_rows else n
-    taken = np.arange(len(rows)) - starts[sorted_rows] < most
-    total = np.bincount(sorted_rows[taken], weights[order][taken], n_rows).astype(np.float64)
-    return total, np.minimum(n, most).astype(np.int64)
+    found[:, 0] = _mean_of_strongest(rows, weights, n, most)
+    positive = np.bincount(rows, np.maximum(weights, 0), n_rows)
+    negative = np.bincount(rows, np.minimum(weights, 0), n_rows)
+    found[:, 1] = (positive + negative) / (SUM_SCALE * np.sqrt(np.maximum(n, 1)))
+    strong = np.abs(weights) >= STRONG
+    found[:, 2] = np.bincount(rows[strong], weights[strong], n_rows) / (
+        np.bincount(rows[strong], minlength=n_rows) + STRONG_SHRINK
+    )
+    found[:, 3], found[:, 4], found[:, 5] = n, positive, negative
+    return found
 
 
-def fit_calibration(features: Floats, offset: Floats, is_spam: Booleans) -> Calibration:
-    """Return the calibration fitted to leave-one-out features: the mode of b, the precision at it.
+def _mean_of_strongest(rows: Integers, weights: Floats, n: Integers, most: int) -> Floats:
+    """Return the mean of each row's strongest weights; equal ones at the edge have equal parts.
 
-    features: (n, len(FEATURES)); offset: (n,); is_spam: (n,).
-    Newton's method with halved steps; the prior makes the objective strictly convex.
+    n: (n_rows,), how many weights each row has.
     """
-    x = np.column_stack((np.ones(len(features)), features))
+    n_rows = len(n)
+    taken = np.minimum(n, most)
+    if not len(rows):
+        return np.zeros(n_rows)
+    # Few weights differ: integers for their strengths, and a sort of integers.
+    strengths, rank = np.unique(np.abs(weights), return_inverse=True)
+    base = len(strengths)
+    ordered = np.sort(rows * base + (base - 1 - rank))  # in each row the strongest first
+    last = np.cumsum(n) - n + np.maximum(taken, 1) - 1
+    edge = np.full(n_rows, -1)
+    some = n > 0
+    edge[some] = base - 1 - ordered[last[some]] % base
+    inner, tied = rank > edge[rows], rank == edge[rows]
+    n_inner = np.bincount(rows[inner], minlength=n_rows)
+    n_tied = np.bincount(rows[tied], minlength=n_rows)
+    total = np.bincount(rows[inner], weights[inner], n_rows)
+    at_edge = np.bincount(rows[tied], weights[tied], n_rows)
+    part = (taken - n_inner) / np.maximum(n_tied, 1)
+    return np.asarray((total + part * at_edge) / np.maximum(taken, 1))
+
+
+def inputs_of_rows(scale: Scale, evidence: EvidenceRows) -> Floats:
+    """Return x of each message for a calibration, (n, scale.size), as `calibration.inputs` does."""
+    words = evidence.text_and_fields if scale is OF_TEXT else evidence.text
+    length = np.log(np.maximum(words[:, 3], 1)) - LENGTH_CENTRE
+    columns = [np.ones(len(words)), *words[:, :3].T, length]
+    if scale is not OF_TEXT:
+        columns += [*evidence.header[:, :3].T]
+    return np.column_stack(columns)
+
+
+def fit_calibration(scale: Scale, x: Floats, is_spam: Booleans) -> Calibration:
+    """Return the calibration fitted to leave-one-out inputs: the mode of b, and the precision.
+
+    x: (n, scale.size); is_spam: (n,).
+    Newton's method with halved steps; the objective is strictly convex because of the prior.
+    """
     y = is_spam.astype(float)
     n_spam = int(is_spam.sum())
-    mean = np.array(PRIOR_MEAN)
-    precision = np.array(prior_precision(min(n_spam, len(y) - n_spam)))
+    if min(n_spam, len(y) - n_spam) < FEWEST:
+        return untrained(scale)
+    mean, precision = np.array(scale.mean), np.array(scale.precision)
 
     def objective(b: Floats) -> float:
-        z = x @ b + offset
+        z = x @ b
         return float((np.logaddexp(0, z) - y * z).sum() + 0.5 * (precision * (b - mean) ** 2).sum())
 
     b = mean.copy()
     value = objective(b)
     for _ in range(_STEPS):
-        gradient, hessian = _derivatives(x, y, b, offset, mean, precision)
+        gradient, hessian = _derivatives(x, y, b, mean, precision)
         step = np.linalg.solve(hessian, gradient)
-        scale = 1.0
-        while scale > 1e-8 and objective(b - scale * step) > value:
-            scale /= 2
-        b = b - scale * step
+        size = 1.0
+        while size > 1e-8 and objective(b - size * step) > value:
+            size /= 2
+        b = b - size * step
         previous, value = value, objective(b)
         if previous - value < 1e-12 * max(1.0, abs(value)):
             break
-    _, hessian = _derivatives(x, y, b, offset, mean, precision)
-    return Calibration(tuple(b.tolist()), tuple(map(tuple, hessian.tolist())))
+    _, hessian = _derivatives(x, y, b, mean, precision)
+    ranges = zip(x[:, 1:].min(axis=0).tolist(), x[:, 1:].max(axis=0).tolist(), strict=True)
+    return Calibration(tuple(b.tolist()), tuple(map(tuple, hessian.tolist())), tuple(ranges))
 
 
 def _derivatives(
-    x: Floats, y: Floats, b: Floats, offset: Floats, mean: Floats, precision: Floats
+    x: Floats, y: Floats, b: Floats, mean: Floats, precision: Floats
 ) -> tuple[Floats, Floats]:
-    p = 1 / (1 + np.exp(-np.clip(x @ b + offset, -700, 700)))
+    p = 1 / (1 + np.exp(-np.clip(x @ b, -700, 700)))
     gradient = x.T @ (p - y) + precision * (b - mean)
     hessian = (x * (p * (1 - p))[:, None]).T @ x + np.diag(precision)
     return gradient, hessian

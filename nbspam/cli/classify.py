@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from nbspam.cli.notes import note_one_sided, note_skips
+from nbspam.cli.notes import note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
     Cutting,
     Reading,
@@ -181,6 +181,7 @@ def command(
     # For what may be many messages an index of the tokens pays.
     with open_filter(model, cutting.of, indexed=not _are_few(sources)) as spam_filter:
         note_one_sided(model, spam_filter.metadata)
+        note_young(model, spam_filter.metadata)
         if exit_code:
             _check_positive(spam_filter.metadata)
         raws = (raw for source in sources for raw in any_kind(source, options, skips))

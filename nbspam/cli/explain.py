@@ -23,10 +23,10 @@ from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
 from nbspam.scoring.explanation import Explanation, Word
-from nbspam.scoring.terms import BIAS, CALIBRATION, LENGTH, OTHER_CLASSES, PRIOR
-from nbspam.scoring.verdict import Verdict
+from nbspam.scoring.terms import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
+from nbspam.scoring.verdict import KNOWN_SHARE, Verdict
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import is_fragment
+from nbspam.tokens.kinds import HEADER, channel_of, is_fragment
 from nbspam.tokens.tokenized import tokenize
 
 _BAR = 20  # characters of the longest bar
@@ -37,7 +37,8 @@ _CONSTANTS = {
     BIAS: "the absence of every word (bias)",
     CALIBRATION: "calibration: any message",
     LENGTH: "calibration: its length",
-    PRIOR: "the fixed prior (--prior)",
+    CAUTION: "caution for ham",
+    PRIOR: "the prior",
     OTHER_CLASSES: "the other classes' scores",
 }
 
@@ -133,10 +134,9 @@ def _print(judged: Verdict, found: Explanation, metadata: Metadata, top: int) ->
         if several:
             rest.insert(0, (counted(len(several), what), sum(word.share for word in several)))
     _print_table(words[:top], [*rest, (_SUM, found.total)], metadata.settings.classes)
-    if found.unknown:
-        verb = "is" if found.unknown == 1 else "are"
-        click.echo(f"\n{counted(found.unknown, 'unknown token')} {verb} ignored")
-    click.echo(f"\n{_why(judged, found)}")
+    for sentence in (_unknown(found), _trust(found, metadata), _why(judged, found)):
+        if sentence:
+            click.echo(f"\n{sentence}")
 
 
 def _print_table(
@@ -156,6 +156,34 @@ def _print_table(
     gap = " " * (2 + 8 + sum(wide) + 2 * len(wide) + 2)
     for name, nats in sums:
         click.echo(f"{name.ljust(width)}{gap}{nats:+8.3f}")
+
+
+def _unknown(found: Explanation) -> str:
+    """Return how many tokens are unknown, and what that means where they are most of them."""
+    if not found.unknown:
+        return ""
+    of = found.unknown + len(found.words)
+    sentence = f"{found.unknown:,} of {counted(of, 'token')} are unknown to the model, and ignored"
+    score = found.score
+    if score.text and score.known < KNOWN_SHARE * score.text:
+        sentence += (
+            f"; it knows {score.known:,} of {score.text:,} in the text, too few to call it ham"
+        )
+    return sentence
+
+
+def _trust(found: Explanation, metadata: Metadata) -> str:
+    """Return how far the headers were trusted, and why; empty for a text without any."""
+    words = sum(channel_of(word.token) == HEADER for word in found.words)
+    rho, mails = metadata.host_trust
+    if not (words and mails):
+        return ""
+    return (
+        f"headers are trusted for {100 * found.score.trust:.0f} %: the hosts that took the mail in"
+        f" leave {100 * rho:.0f} % of the class open (100 % on one server's mail), as"
+        f" {counted(mails, 'mail')} of the smaller class show, and"
+        f" {counted(words, 'header word')} {'is' if words == 1 else 'are'} known"
+    )
 
 
 def _why(judged: Verdict, found: Explanation) -> str:
@@ -195,6 +223,8 @@ def _as_json(judged: Verdict, found: Explanation) -> dict[str, Any]:
     fields["bernoulli_log_odds"] = found.bernoulli_log_odds
     fields["constants"] = dict(found.constants)
     fields["unknown"] = found.unknown
+    fields["known"], fields["text"] = found.score.known, found.score.text
+    fields["trust"] = found.score.trust
     classes = tuple(judged.probabilities)
     fields["words"] = [
         word._asdict() | {"counts": dict(zip(classes, word.counts, strict=True))}

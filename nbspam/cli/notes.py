@@ -1,11 +1,12 @@
 """What commands say on standard error beside their results."""
 
+import sys
 from pathlib import Path
 
 import click
 
 from nbspam.reading.skips import Skips
-from nbspam.store.metadata import Metadata
+from nbspam.store.metadata import YOUNG, Metadata
 
 
 def note(sentence: str) -> None:
@@ -23,6 +24,24 @@ def note_one_sided(model: Path, metadata: Metadata) -> None:
             f"{model}: has learned {what} so far, so every verdict is unsure; teach it the rest"
             " with nbspam train --update"
         )
+
+
+def young_sentence(metadata: Metadata) -> str:
+    """Return what a young model lacks; empty once it is not young."""
+    missing = metadata.missing
+    if not missing:
+        return ""
+    more = [f"{n:,} more {name}" for name, n in missing.items()]
+    return (
+        f"the model is young: verdicts stay careful until it has learned {YOUNG} messages of each"
+        f" class, {' and '.join(more)}"
+    )
+
+
+def note_young(model: Path, metadata: Metadata) -> None:
+    """Say, to a person at a terminal, what a young model lacks."""
+    if not metadata.is_one_sided and sys.stderr.isatty() and metadata.missing:
+        note(f"{model}: {young_sentence(metadata)}")
 
 
 def note_skips(skips: Skips) -> None:

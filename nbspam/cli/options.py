@@ -158,25 +158,29 @@ class Cutting(NamedTuple):
     ham_cutoff: float | None
     ham_cost: float | None
 
+    @property
+    def is_given(self) -> bool:
+        """Whether one of them was given."""
+        return any(value is not None for value in self)
+
     def check(self) -> None:
         """Raise OptionError for what is wrong with any model."""
         # A ham cut-off above the model's spam cut-off is wrong only for that model.
-        spam = 1.0 if self.spam_cutoff is None and self.ham_cost is None else self.spam_cutoff
-        CutOffs.of_options(spam, self.ham_cutoff, self.ham_cost)
+        CutOffs(1.0, 0.0).changed(*self)
 
     def of(self, metadata: Metadata) -> CutOffs:
         """Return the cut-offs for a model; raises OptionError."""
         classes = metadata.settings.classes
-        if len(classes) > 2 and any(value is not None for value in self):
+        if len(classes) > 2 and self.is_given:
             raise OptionError(
                 f"the model has {len(classes)} classes and its verdict is the most probable one;"
                 " leave out the cut-offs"
             )
-        return CutOffs.of_options(*self, default=metadata.settings.spam_cutoff)
+        return CutOffs.of_model(metadata).changed(*self)
 
     def of_new(self) -> CutOffs:
         """Return the cut-offs for a model that is yet to be trained; raises OptionError."""
-        return CutOffs.of_options(*self)
+        return CutOffs().changed(*self)
 
 
 cut_off_options: Decorator[Any] = gathered(
@@ -186,20 +190,20 @@ cut_off_options: Decorator[Any] = gathered(
         "--spam-cutoff",
         type=float,
         metavar="P",
-        help="Classify as spam when P(spam) > P. [default: the model's, 0.5 unless"
-        " --max-ham-blocked set it]",
+        help="Classify as spam when P(spam) > P. [default: the model's, 0.9 unless it was set]",
     ),
     click.option(
         "--ham-cutoff",
         type=float,
         metavar="P",
-        help="Classify as ham when P(spam) <= P, and as unsure in between. [default: the model's]",
+        help="Classify as ham when P(spam) <= P, and as unsure in between. [default: the model's,"
+        " 0.5 unless it was set]",
     ),
     click.option(
         "--ham-cost",
         type=float,
         metavar="L",
-        help="Set the cost of a false positive relative to a false negative; the cut-off is"
+        help="Set the cost of a false positive relative to a false negative; both cut-offs are then"
         " L/(1+L).",
     ),
 )

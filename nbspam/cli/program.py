@@ -1,6 +1,5 @@
 """The `nbspam` command; each sub-command has its own file, loaded when it is called."""
 
-import importlib
 import io
 import os
 import sys
@@ -9,51 +8,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nbspam import __version__
+from nbspam.cli.groups import CommandFile, LazyGroup
 from nbspam.errors import ExitCode, NbspamError, one_line
 
 if TYPE_CHECKING:  # importing it costs time, and only a passthrough needs it
     from nbspam.serving.passage import Passage
 
-# name -> (module, its line in `nbspam --help`), so that this help imports no command.
-_COMMANDS = {
-    "train": ("train", "Train a model on labelled messages"),
-    "classify": ("classify", "Classify messages as spam or ham"),
-    "eval": ("evaluate", "Evaluate the filter on labelled messages"),
-    "explain": ("explain", "Show how much each word of a message contributed"),
-    "forget": ("forget", "Unlearn messages"),
-    "serve": ("serve", "Serve SpamAssassin's spamc and other spamd clients"),
-    "model": ("model", "Inspect, check, merge, prune, export or import a model"),
+_FILES = {
+    "train": CommandFile("train", "Train a model on labelled messages"),
+    "classify": CommandFile("classify", "Classify messages as spam or ham"),
+    "eval": CommandFile("evaluate", "Evaluate the filter on labelled messages"),
+    "explain": CommandFile("explain", "Show how much each word of a message contributed"),
+    "forget": CommandFile("forget", "Unlearn messages"),
+    "serve": CommandFile("serve", "Serve SpamAssassin's spamc and other spamd clients"),
+    "model": CommandFile("model", "Inspect, check, change, merge, prune, export or import a model"),
 }
-_ALIASES = {"evaluate": "eval"}
 
 
-class Commands(click.Group):
-    """A group that imports a command only to run it or to print its help."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        name = _ALIASES.get(cmd_name, cmd_name)
-        if name not in _COMMANDS:
-            return None
-        module = importlib.import_module(f"nbspam.cli.{_COMMANDS[name][0]}")
-        command: click.Command = module.command
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        _, command, rest = super().resolve_command(ctx, args)
-        return command.name if command else None, command, rest
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
-
-
-@click.command(
-    cls=Commands,
+@click.group(
+    cls=LazyGroup,
+    files=_FILES,
+    aliases={"evaluate": "eval"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, "-V", "--version", message="nbspam %(version)s")

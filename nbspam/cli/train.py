@@ -13,7 +13,9 @@ from nbspam.cli.learning_options import (
 )
 from nbspam.cli.notes import note_skips
 from nbspam.cli.options import (
+    Cutting,
     Reading,
+    cut_off_options,
     format_option,
     gathered,
     jobs_option,
@@ -97,6 +99,7 @@ class Output(NamedTuple):
         help="Choose and store the lowest spam cut-off that blocks at most this share of ham.",
     ),
 )
+@cut_off_options
 @learning_options
 @reading_options
 @format_option
@@ -106,6 +109,7 @@ def command(
     sources: Sources,
     model: Path,
     writing: Writing,
+    cutting: Cutting,
     learning: Learning,
     reading: Reading,
     form: str,
@@ -136,7 +140,7 @@ def command(
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
       nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
     """
-    _check_writing(model, writing, learning)
+    _check_writing(model, writing, cutting, learning)
     limit = writing.limit()
     options, skips = reading.options(writing.seen), Skips(reading.strict)
     names = sources.names()
@@ -155,7 +159,8 @@ def command(
     begins = not model.exists() and len(set(pending.corpus.labels)) > 1
     if begins or not writing.update:
         try:
-            _train(pending.corpus, learning, writing, limit, Output(model, form, quiet, skips))
+            output = Output(model, form, quiet, skips)
+            _train(pending.corpus, learning, cutting, writing, limit, output)
             return
         except ModelExistsError:
             if not writing.update:  # else another process has created it meanwhile
@@ -164,7 +169,7 @@ def command(
     _print_change(change, Output(model, form, silent, skips))
 
 
-def _check_writing(model: Path, writing: Writing, learning: Learning) -> None:
+def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:
     """Raise OptionError or ModelError for options that cannot be together, or with this model."""
     if writing.update and writing.replace:
         raise OptionError("--update adds to the model and --replace overwrites it; give one")
@@ -172,7 +177,18 @@ def _check_writing(model: Path, writing: Writing, learning: Learning) -> None:
         raise OptionError(
             "--max-ham-blocked needs all messages at once; give it with --replace, or leave it out"
         )
+    cutting.check()
+    if writing.max_ham_blocked is not None and cutting.is_given:
+        raise OptionError(
+            "--max-ham-blocked finds the cut-offs; leave out --spam-cutoff, --ham-cutoff and"
+            " --ham-cost"
+        )
     exists = model.exists() and not model.is_dir()
+    if exists and writing.update and cutting.is_given:
+        raise OptionError(
+            f"{model}: has cut-offs of its own; change them with nbspam model set, and leave them"
+            " out here"
+        )
     if exists and not (writing.update or writing.replace):
         raise already_exists(model)
     settings = learning.settings()
@@ -203,14 +219,21 @@ def _print_change(change: Change, output: Output) -> None:
 
 
 def _train(
-    corpus: Corpus, learning: Learning, writing: Writing, limit: float | None, output: Output
+    corpus: Corpus,
+    learning: Learning,
+    cutting: Cutting,
+    writing: Writing,
+    limit: float | None,
+    output: Output,
 ) -> None:
     """Learn from all messages at once, write the model and print what to expect of it."""
-    from nbspam.learning.batch import fit, token_counts, with_cut_off
+    from nbspam.learning.batch import fit, token_counts, with_cut_off, with_cut_offs
 
-    fitted = fit(corpus, corpus.labels, learning.settings(), corpus.is_header())
+    fitted = fit(corpus, corpus.labels, learning.settings(), corpus.channels())
     if limit is not None:
         fitted = with_cut_off(fitted, fitted.left_out_scores(corpus), limit)
+    elif cutting.is_given:
+        fitted = with_cut_offs(fitted, cutting.of(fitted.metadata))
     classes = fitted.metadata.settings.classes
     write_model(
         output.model,
@@ -252,11 +275,10 @@ def _left_out_rates(corpus: Corpus, fitted: "Fit") -> "Figures":
     """Return the rates of the verdicts on the training messages, each left out."""
     from nbspam.evaluation.metrics import verdict_rates
     from nbspam.evaluation.samples import count_verdicts
-    from nbspam.filter import model_cut_offs
-    from nbspam.scoring.verdict import verdict_of
+    from nbspam.scoring.verdict import CutOffs, verdict_of
 
     metadata = fitted.metadata
-    cut_offs = model_cut_offs(metadata)
+    cut_offs = CutOffs.of_model(metadata)
     classes = metadata.settings.classes
     pairs = (
         (classes[k], verdict_of(metadata, score, cut_offs))

@@ -198,7 +198,7 @@ def _first_batch(
     classes, positive = class_names(labels, settings.positive)
     if set(labels[:batch]) == set(classes):
         presence = rows.presence[:batch]
-        fitted = fit(presence, labels[:batch], settings, read.corpus.is_header())
+        fitted = fit(presence, labels[:batch], settings, read.corpus.channels())
         counts = dict(token_counts(read.corpus.vocabulary, fitted.counts))
         return OnlineLearner(fitted.metadata, counts)
     learner = OnlineLearner(empty_metadata(classes, positive, settings), {})
@@ -216,7 +216,7 @@ def _train_and_test(
 ) -> tuple[Metadata, list[Outcome]]:
     presence: Presence = read.corpus.presence()
     labels = read.corpus.labels
-    fitted = fit(presence[train], [labels[i] for i in train], settings, read.corpus.is_header())
+    fitted = fit(presence[train], [labels[i] for i in train], settings, read.corpus.channels())
     rows = presence[test]
     outcomes = []
     vocabulary: list[str] = []

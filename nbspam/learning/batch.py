@@ -1,6 +1,7 @@
 """Learning from many messages at once: token sets to a sparse matrix, the matrix to a model."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -8,13 +9,15 @@ import numpy as np
 
 from nbspam.bayes import matrix
 from nbspam.bayes.bernoulli import Row
-from nbspam.bayes.matrix import Booleans, Chunked, Integers, Presence
+from nbspam.bayes.matrix import Chunked, Integers, Presence
 from nbspam.bayes.posterior import logit, sigmoid
 from nbspam.errors import Remedy, TrainingError
 from nbspam.learning.batch_rules import BATCH_RULES, BatchRule
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
 from nbspam.scoring.score import Score
-from nbspam.store.metadata import TRAINING, Histogram, Metadata
+from nbspam.scoring.verdict import CutOffs
+from nbspam.store.metadata import HAM_CUTOFF, TRAINING, Histogram, HostRows, Metadata
+from nbspam.tokens.kinds import HOST, TEXT
 
 
 class Fit(NamedTuple):
@@ -38,26 +41,27 @@ def fit(
     presence: Presence | Chunked,
     labels: Sequence[str],
     settings: TrainingSettings,
-    is_header: Booleans | None = None,
+    channels: Integers | None = None,
 ) -> Fit:
     """Return the model of a corpus; raises TrainingError when it has fewer than two classes.
 
-    is_header: (n_tokens,), which columns are tokens of the header channel; None for none.
+    channels: (n_tokens,), the channel of each column (`tokens/kinds.py`); None: all are text.
     """
     classes, positive = class_names(labels, settings.positive)
     number = {name: k for k, name in enumerate(classes)}
     indices = np.fromiter((number[label] for label in labels), np.int64, len(labels))
     counts = matrix.class_counts(presence, indices, len(classes))
     messages = np.bincount(indices, minlength=len(classes))
+    if channels is None:
+        channels = np.full(presence.shape[1], TEXT)
     empty = empty_metadata(classes, positive, settings)
     learned = empty.learned._replace(
         calibrated_by=TRAINING,
         messages=tuple(map(int, messages)),
         count_histograms=_histograms(counts),
+        host_rows=_host_rows(counts, channels),
     )
-    if is_header is None:
-        is_header = np.zeros(presence.shape[1], dtype=bool)
-    rule = BATCH_RULES[settings.scoring](counts, indices, is_header)
+    rule = BATCH_RULES[settings.scoring](counts, indices, channels)
     uncalibrated = empty._replace(learned=learned)
     calibrations = rule.fit(presence, uncalibrated)
     metadata = uncalibrated._replace(learned=learned._replace(calibrations=calibrations))
@@ -71,6 +75,12 @@ def _histograms(counts: Integers) -> tuple[Histogram, ...]:
         dict(zip(*(part.tolist() for part in np.unique(row, return_counts=True)), strict=True))
         for row in counts[:, known]
     )
+
+
+def _host_rows(counts: Integers, channels: Integers) -> HostRows:
+    """Return of the hosts that took mails in: mails per class -> how many hosts have them."""
+    rows = counts[:, channels == HOST].T.tolist()
+    return Counter(tuple(row) for row in rows if any(row))
 
 
 def with_cut_off(fitted: Fit, scores: Iterable[Score], limit: float) -> Fit:
@@ -95,8 +105,13 @@ def with_cut_off(fitted: Fit, scores: Iterable[Score], limit: float) -> Fit:
     cut_off = max(0.5, sigmoid(highest_delivered))
     while logit(cut_off) < highest_delivered:  # a rounded cut-off would block that ham
         cut_off = math.nextafter(cut_off, 1)
-    settings = settings._replace(spam_cutoff=cut_off)
-    return fitted._replace(metadata=fitted.metadata._replace(settings=settings))
+    return with_cut_offs(fitted, CutOffs(cut_off, min(cut_off, HAM_CUTOFF)))
+
+
+def with_cut_offs(fitted: Fit, cut_offs: CutOffs) -> Fit:
+    """Return the fit with cut-offs of its own."""
+    metadata = cut_offs.stored_in(fitted.metadata)
+    return fitted._replace(metadata=metadata)
 
 
 def token_counts(vocabulary: Sequence[str], counts: Integers) -> Iterator[tuple[str, Row]]:

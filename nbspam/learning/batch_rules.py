@@ -6,26 +6,31 @@ from typing import Protocol
 import numpy as np
 
 from nbspam.bayes import matrix
-from nbspam.bayes.calibration import Calibration
+from nbspam.bayes.calibration import SCALES, Calibrations
 from nbspam.bayes.event_model_arrays import EVENT_MODEL_ARRAYS
-from nbspam.bayes.evidence import FEATURES, Evidence
-from nbspam.bayes.evidence_matrix import evidence_of_rows, fit_calibration
+from nbspam.bayes.evidence_matrix import (
+    EvidenceRows,
+    evidence_of_rows,
+    fit_calibration,
+    inputs_of_rows,
+)
 from nbspam.bayes.matrix import Booleans, Chunked, Floats, Integers, Presence, chunks
 from nbspam.bayes.posterior import log_priors
 from nbspam.scoring.evidence_rule import EvidenceRule
 from nbspam.scoring.score import Score, score_of_log_scores
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata
+from nbspam.tokens.kinds import TEXT
 
 _SCORED = 10_000  # messages whose scores are made at a time
 
 
 class BatchRule(Protocol):
-    """A scoring rule for all messages of a corpus, made of its counts, labels and header columns.
+    """A scoring rule for all messages of a corpus: its counts, its labels, its columns' channels.
 
-    counts: (n_classes, n_tokens); labels: (n_messages,); is_header: (n_tokens,).
+    counts: (n_classes, n_tokens); labels: (n_messages,); channels: (n_tokens,).
     """
 
-    def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibration, ...]:
+    def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
         """Return the calibrations of the model, fitted to its messages, each left out."""
 
     def left_out_scores(self, presence: Presence | Chunked, metadata: Metadata) -> Iterator[Score]:
@@ -38,12 +43,32 @@ class BatchRule(Protocol):
 class BatchSum:
     """The sum rule on a matrix."""
 
-    def __init__(self, counts: Integers, labels: Integers, is_header: Booleans) -> None:
+    def __init__(self, counts: Integers, labels: Integers, channels: Integers) -> None:
         self._counts, self._labels = counts, labels
+        self._is_text: Booleans = np.asarray(channels == TEXT)
 
-    def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibration, ...]:
+    def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
         """Return the calibrations as they are: the posterior is not calibrated."""
         return metadata.learned.calibrations
+
+    def _in_vocabulary(self) -> Booleans:
+        known: Booleans = self._counts.any(axis=0)
+        return known
+
+    def _scores(
+        self, joints: Floats, presence: Presence, is_known: Booleans, metadata: Metadata
+    ) -> Iterator[Score]:
+        """Yield the scores of rows with these joint log-likelihoods.
+
+        is_known: (n_tokens,), which columns are in the vocabulary.
+        """
+        text = presence @ self._is_text.astype(float)
+        known = presence @ (self._is_text & is_known).astype(float)
+        for row, n_known, n_text in zip(
+            joints.tolist(), known.tolist(), text.tolist(), strict=True
+        ):
+            score = score_of_log_scores(metadata.settings, row)
+            yield score._replace(known=int(n_known), text=int(n_text))
 
     def left_out_scores(self, presence: Presence | Chunked, metadata: Metadata) -> Iterator[Score]:
         """Yield each training message's score by the model that never saw it."""
@@ -61,7 +86,9 @@ class BatchSum:
                 settings.alpha,
                 fixed,
             )
-            yield from (score_of_log_scores(settings, row) for row in joints.tolist())
+            # A token that only the message itself has is unknown once that is left out.
+            left: Booleans = np.greater(self._counts.sum(axis=0), 1)
+            yield from self._scores(joints, piece, left, metadata)
 
     def scores(self, presence: Presence, metadata: Metadata) -> Iterator[Score]:
         """Yield the score of each new message."""
@@ -71,26 +98,31 @@ class BatchSum:
         )
         weights[:, ~self._counts.any(axis=0)] = 0
         joints: Floats = matrix.joint_matrix(presence, weights, np.array(metadata.bias))
-        yield from (score_of_log_scores(settings, row) for row in joints.tolist())
+        return self._scores(joints, presence, self._in_vocabulary(), metadata)
 
 
 class BatchEvidence:
     """The evidence rule on a matrix."""
 
-    def __init__(self, counts: Integers, labels: Integers, is_header: Booleans) -> None:
-        self._counts, self._labels, self._is_header = counts, labels, is_header
+    def __init__(self, counts: Integers, labels: Integers, channels: Integers) -> None:
+        self._counts, self._labels, self._channels = counts, labels, channels
         # Per scored class, of the training messages, each left out: what the fit was made of.
-        self._left_out: tuple[tuple[Floats, Floats], ...] = ()
+        self._left_out: tuple[EvidenceRows, ...] = ()
 
-    def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibration, ...]:
+    def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
         """Return the calibrations, fitted to the features of each message left out."""
         scored_classes = metadata.settings.scored_classes
         self._left_out = tuple(
             self._evidence(presence, metadata, scored, left_out=True) for scored in scored_classes
         )
         return tuple(
-            fit_calibration(features, header_nats, self._labels == k)
-            for (features, header_nats), k in zip(self._left_out, scored_classes, strict=True)
+            Calibrations(
+                *(
+                    fit_calibration(scale, inputs_of_rows(scale, found), self._labels == k)
+                    for scale in SCALES
+                )
+            )
+            for found, k in zip(self._left_out, scored_classes, strict=True)
         )
 
     def left_out_scores(self, presence: Presence | Chunked, metadata: Metadata) -> Iterator[Score]:
@@ -107,8 +139,8 @@ class BatchEvidence:
 
     def _evidence(
         self, presence: Presence | Chunked, metadata: Metadata, scored: int, left_out: bool
-    ) -> tuple[Floats, Floats]:
-        """Return every row's features, (n, len(FEATURES)), and header nats, (n,)."""
+    ) -> EvidenceRows:
+        """Return every row's evidence for a scored class."""
         settings = metadata.settings
         contrast = EVENT_MODEL_ARRAYS[settings.event_model].contrast
         arguments = (self._counts, np.array(metadata.learned.messages), scored, settings.alpha)
@@ -122,35 +154,26 @@ class BatchEvidence:
             # A column without training messages is not in the vocabulary: its token is ignored.
             weights[:, ~self._counts.any(axis=0)] = np.nan
             own = np.zeros(presence.shape[0], dtype=np.int64)
-        features, header_nats = np.empty((len(own), len(FEATURES))), np.empty(len(own))
+        parts = []
         for place, piece in chunks(presence):
             lengths = np.diff(piece.indptr)
             rows = np.repeat(np.arange(len(lengths)), lengths)
             entry_weights = weights[np.repeat(own[place], lengths), piece.indices]
-            in_header = self._is_header[piece.indices]
-            features[place], header_nats[place] = evidence_of_rows(
-                rows, entry_weights, in_header, len(lengths)
-            )
-        return features, header_nats
+            entry_channels = self._channels[piece.indices]
+            parts.append(evidence_of_rows(rows, entry_weights, entry_channels, len(lengths)))
+        return EvidenceRows(*(np.concatenate(same) for same in zip(*parts, strict=True)))
 
     @staticmethod
-    def _scores_of(found: tuple[tuple[Floats, Floats], ...], metadata: Metadata) -> Iterator[Score]:
+    def _scores_of(found: tuple[EvidenceRows, ...], metadata: Metadata) -> Iterator[Score]:
         rule = EvidenceRule(metadata)
-        for first in range(0, len(found[0][1]), _SCORED):
+        for first in range(0, len(found[0].text), _SCORED):
             place = slice(first, first + _SCORED)
-            by_class = (
-                [
-                    Evidence(tuple(f), nats)
-                    for f, nats in zip(
-                        features[place].tolist(), header_nats[place].tolist(), strict=True
-                    )
-                ]
-                for features, header_nats in found
-            )
-            yield from (rule.score_of(row) for row in zip(*by_class, strict=True))
+            for by_class in zip(*(rows.messages(place) for rows in found), strict=True):
+                evidences, text_tokens = zip(*by_class, strict=True)
+                yield rule.score_of(evidences, text_tokens[0])
 
 
-BATCH_RULES: Mapping[str, Callable[[Integers, Integers, Booleans], BatchRule]] = {
+BATCH_RULES: Mapping[str, Callable[[Integers, Integers, Integers], BatchRule]] = {
     EVIDENCE: BatchEvidence,
     SUM: BatchSum,
 }

@@ -8,14 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from nbspam.tokens.kinds import is_header
+from nbspam.tokens.kinds import channel_of
 from nbspam.tokens.tokenized import TokenizedMessage
 
 if TYPE_CHECKING:  # one message is learned without numpy
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from nbspam.bayes.matrix import Presence
+    from nbspam.bayes.matrix import Integers, Presence
 
 _DIGEST = 16  # bytes
 # Entries; more go to a temporary file, so that memory grows with the vocabulary only.
@@ -89,11 +86,11 @@ class Corpus:
             start = stop
         return found + self._columns[start - on_disk : end - on_disk] if start < end else found
 
-    def is_header(self) -> "NDArray[np.bool_]":
-        """Return which columns are tokens of the header channel, shape (n_tokens,)."""
+    def channels(self) -> "Integers":
+        """Return the channel of each column's token (`tokens/kinds.py`), shape (n_tokens,)."""
         import numpy as np
 
-        return np.fromiter(map(is_header, self._vocabulary), bool, len(self._vocabulary))
+        return np.fromiter(map(channel_of, self._vocabulary), np.int64, len(self._vocabulary))
 
     @property
     def shape(self) -> tuple[int, int]:

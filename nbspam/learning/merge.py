@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nbspam.bayes.bernoulli import Row
-from nbspam.bayes.calibration import Calibration, pooled, untrained
-from nbspam.errors import ModelError, Remedy
+from nbspam.bayes.calibration import SCALES, UNTRAINED, Calibrations, pooled
+from nbspam.errors import ModelError, Remedy, counted
 from nbspam.store.atomic_write import locked, write_atomically
-from nbspam.store.check import with_rows
+from nbspam.store.check import with_counts
 from nbspam.store.metadata import DEFAULT, MERGING, Metadata, ModelSettings
 from nbspam.store.model_file import Model, already_exists, read_model
 
@@ -74,13 +74,13 @@ def merge(models: Sequence[tuple[Path, Model]], overlap: bool = False) -> Merged
         _add(messages, {"": model.metadata.learned.messages}, order)
     if shared and not overlap:
         raise ModelError(
-            f"{', '.join(str(path) for path, _ in models)}: share {len(shared)} messages, which"
-            " would count twice",
+            f"{', '.join(str(path) for path, _ in models)}: share"
+            f" {counted(len(shared), 'message')}, which would count twice",
             Remedy.ALLOW_OVERLAP,
         )
     merged = Model(_metadata([model.metadata for _, model in models], messages[""]), counts, {})
     merged = merged._replace(
-        metadata=with_rows(merged.metadata, counts.values()), learned=dict(sorted(learned.items()))
+        metadata=with_counts(merged.metadata, counts), learned=dict(sorted(learned.items()))
     )
     unremembered = tuple(
         path
@@ -91,17 +91,18 @@ def merge(models: Sequence[tuple[Path, Model]], overlap: bool = False) -> Merged
 
 
 def _metadata(parts: Sequence[Metadata], messages: Row) -> Metadata:
-    """Return the metadata of the merged model, but for the histograms of its tokens' counts."""
+    """Return the metadata of the merged model, but for what follows from its tokens."""
     settings, learned = parts[0]
-    calibrations = tuple(
-        _calibration(parts, settings.classes[k], messages, k) for k in settings.scored_classes
-    )
+    calibrations = tuple(_calibrations(parts, settings.classes[k]) for k in settings.scored_classes)
     return Metadata(
-        settings._replace(spam_cutoff=max(part.settings.spam_cutoff for part in parts)),
+        settings._replace(
+            spam_cutoff=max(part.settings.spam_cutoff for part in parts),
+            ham_cutoff=max(part.settings.ham_cutoff for part in parts),
+        ),
         learned._replace(
             messages=messages,
             calibrations=calibrations,
-            calibrated_by=DEFAULT if set(calibrations) == {untrained()} else MERGING,
+            calibrated_by=DEFAULT if set(calibrations) == {UNTRAINED} else MERGING,
         ),
     )
 
@@ -132,15 +133,22 @@ def _add(total: dict[str, Row], rows: Mapping[str, Row], order: Sequence[int]) -
         total[name] = own if before is None else tuple(map(add, before, own))
 
 
-def _calibration(parts: Sequence[Metadata], name: str, messages: Row, k: int) -> Calibration:
-    """Return a class's calibration, combined from those of the models that have learned one."""
+def _calibrations(parts: Sequence[Metadata], name: str) -> Calibrations:
+    """Return a class's calibrations, combined from those of the models that have learned one."""
     learned = []
     for settings, state in parts:
         own = settings.classes.index(name)
-        calibration = state.calibrations[settings.scored_classes.index(own)]
-        if calibration != untrained():
-            learned.append((calibration, _fewest(state.messages, own)))
-    return pooled(learned, _fewest(messages, k)) if learned else untrained()
+        both = state.calibrations[settings.scored_classes.index(own)]
+        if both != UNTRAINED:
+            learned.append((both, _fewest(state.messages, own)))
+    if not learned:
+        return UNTRAINED
+    return Calibrations(
+        *(
+            pooled(scale, [(both[i], few) for both, few in learned])
+            for i, scale in enumerate(SCALES)
+        )
+    )
 
 
 def _fewest(messages: Row, k: int) -> int:

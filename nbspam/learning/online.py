@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from nbspam.bayes.bernoulli import Row
 from nbspam.scoring.classifier import Classifier, Counts
 from nbspam.store.metadata import Metadata
+from nbspam.tokens.kinds import is_host
 
 
 class OnlineLearner:
@@ -29,6 +30,7 @@ class OnlineLearner:
         self._learned = learned  # but for the messages and the histograms, which follow
         self._messages = list(learned.messages)
         self._histograms = [Counter(row) for row in learned.count_histograms]
+        self._host_rows = Counter(learned.host_rows)
         self._left_out: dict[int, Classifier] = {}  # per class, of which a message is left out
 
     @property
@@ -40,7 +42,11 @@ class OnlineLearner:
         )
         return Metadata(
             self._settings,
-            self._learned._replace(messages=tuple(self._messages), count_histograms=histograms),
+            self._learned._replace(
+                messages=tuple(self._messages),
+                count_histograms=histograms,
+                host_rows={row: hosts for row, hosts in self._host_rows.items() if hosts},
+            ),
         )
 
     def classifier(self) -> Classifier:
@@ -67,8 +73,8 @@ class OnlineLearner:
         k = self._settings.classes.index(label)
         classifier = self._without_one(k)
         if classifier.rule.is_calibrated and not classifier.metadata.is_one_sided:
-            score = classifier.score(tokens)
-            refined = classifier.rule.refined(self._learned.calibrations, score, k)
+            known = classifier.known_words(tokens)
+            refined = classifier.rule.refined(self._learned.calibrations, known, k)
             self._learned = self._learned._replace(calibrations=refined)
 
     def _without_one(self, k: int) -> Classifier:
@@ -127,3 +133,8 @@ class OnlineLearner:
             self.counts[token] = after
             for histogram, count in zip(self._histograms, after, strict=True):
                 histogram[count] += 1
+        if is_host(token):
+            if before is not None:
+                self._host_rows[before] -= 1
+            if any(after):
+                self._host_rows[after] += 1

@@ -6,8 +6,9 @@ from typing import NamedTuple
 from nbspam.errors import Remedy
 from nbspam.scoring.rule import rule_of
 from nbspam.store.atomic_write import locked, write_atomically
-from nbspam.store.check import with_rows
+from nbspam.store.check import with_counts
 from nbspam.store.model_file import Model, already_exists, read_model
+from nbspam.tokens.kinds import is_host
 
 
 class Pruned(NamedTuple):
@@ -45,14 +46,20 @@ def prune(model: Model, min_count: int = 1, max_tokens: int | None = None) -> Mo
 
     max_tokens: how many tokens are kept at most: those that most messages have; of equally frequent
     ones the strongest, by weight; of equally strong ones the first by name.
-    Messages, calibration and ledger stay as they are; the bias follows from the tokens.
+    Messages, calibration and ledger stay as they are; the bias follows from the tokens.  The hosts
+    that took mails in stay too: how far headers are trusted must not depend on what was pruned.
     """
-    counts = {token: row for token, row in model.counts.items() if sum(row) >= min_count}
+    counts = {
+        token: row for token, row in model.counts.items() if sum(row) >= min_count or is_host(token)
+    }
     if max_tokens is not None and len(counts) > max_tokens:
         rule = rule_of(model.metadata)
         rank = {
             row: (-sum(row), -max(map(abs, rule.contrasts(row)))) for row in set(counts.values())
         }
+        hosts = sum(map(is_host, counts))
         ranked = sorted(counts, key=lambda token: (rank[counts[token]], token))
-        counts = {token: counts[token] for token in sorted(ranked[:max_tokens])}
-    return model._replace(metadata=with_rows(model.metadata, counts.values()), counts=counts)
+        words = [token for token in ranked if not is_host(token)]
+        kept = {*words[: max(0, max_tokens - hosts)], *filter(is_host, counts)}
+        counts = {token: row for token, row in counts.items() if token in kept}
+    return model._replace(metadata=with_counts(model.metadata, counts), counts=counts)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from nbspam.bayes.bernoulli import Bernoulli
-from nbspam.bayes.calibration import untrained
+from nbspam.bayes.calibration import UNTRAINED
 from nbspam.bayes.event_model import EVENT_MODELS
 from nbspam.errors import OptionError, Remedy, TrainingError
 from nbspam.labels import HAM, SPAM, UNSURE
@@ -120,5 +120,5 @@ def empty_metadata(
         event_model=settings.event_model,
     )
     n = len(classes)
-    calibrations = (untrained(),) * len(chosen.scored_classes)
+    calibrations = (UNTRAINED,) * len(chosen.scored_classes)
     return Metadata(chosen, LearnedState((0,) * n, ({},) * n, calibrations))

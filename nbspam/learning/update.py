@@ -6,7 +6,7 @@ read, and the file is written around them.  Standard library only.
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from nbspam.learning.corpus import Corpus
 from nbspam.learning.ledger import moves
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata, first_classes
+from nbspam.scoring.verdict import CutOffs
 from nbspam.store.atomic_write import locked, write_atomically
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
@@ -286,6 +287,18 @@ def _unlearn(path: Path, learner: OnlineLearner, label: str, tokens: list[str]) 
             " it from a copy or train again"
         )
     learner.unlearn(label, tokens)
+
+
+def set_cut_offs(path: Path, cut_offs_of: Callable[[Metadata], CutOffs]) -> CutOffs:
+    """Store cut-offs in the model at `path`, and return them.
+
+    Raises ModelError: there is no model, it is damaged, or cannot be written.
+    """
+    with locked(path) as place, Lookup(place) as old:
+        cut_offs = cut_offs_of(old.metadata)
+        metadata = cut_offs.stored_in(old.metadata)
+        write_atomically(place, lambda file: splice(file, old, metadata, {}, {}))
+    return cut_offs
 
 
 def _save(

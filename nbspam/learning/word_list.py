@@ -10,7 +10,7 @@ from nbspam.labels import HAM, SPAM
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
 from nbspam.reading.skips import Skips
 from nbspam.store import bogofilter, csv_counts
-from nbspam.store.check import with_rows
+from nbspam.store.check import with_counts
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import Model
 
@@ -73,4 +73,4 @@ def _imported(
             rows[token] = least
     settings_, learned = empty_metadata(classes, positive, settings)
     metadata = Metadata(settings_, learned._replace(messages=limits))
-    return Imported(Model(with_rows(metadata, rows.values()), rows, {}), capped, 0, 0)
+    return Imported(Model(with_counts(metadata, rows), rows, {}), capped, 0, 0)

@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
 from nbspam.bayes.bernoulli import Row
-from nbspam.scoring.rule import Weights, rule_of
+from nbspam.scoring.rule import rule_of
 from nbspam.scoring.score import Score, undecided
+from nbspam.scoring.words import KnownWords, Weights
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import is_header
+from nbspam.tokens.kinds import HOST, TEXT, channel_of
 
 Counts = Mapping[str, Row]
 _BATCH_MESSAGES, _BATCH_TOKENS = 500, 200_000
 _CACHED = 1_000_000
+_UNKNOWN: tuple[tuple[int, Weights | None], ...] = tuple((c, None) for c in range(HOST + 1))
 
 
 class HasTokens(Protocol):
@@ -42,24 +44,26 @@ class Classifier:
         self.rule = rule_of(metadata)
         self.counts = counts_of
         self._cached = cached
-        # Token -> weights; None for one that is unknown, or is in the header channel.
-        self._text: dict[str, Weights | None] = {}
-        self._header: dict[str, Weights] = {}
+        # Token -> its channel, and its weights if it is known.
+        self._words: dict[str, tuple[int, Weights | None]] = {}
         self._weights: dict[Row, Weights] = {}  # few counts differ
 
     def prepare(self, tokens: Iterable[str]) -> None:
         """Look up tokens; for many messages at once this is far cheaper than one by one."""
-        if len(self._text) > self._cached:  # memory grows with the model, not with the messages
-            self._text.clear()
-            self._header.clear()
-        new = [token for token in tokens if token not in self._text]
-        self._text |= dict.fromkeys(new)
-        for token, row in self.counts(new).items():
-            channel = self._header if is_header(token) else self._text
-            weights = self._weights.get(row)
-            if weights is None:
-                weights = self._weights[row] = self.rule.weights(row)
-            channel[token] = weights
+        if len(self._words) > self._cached:  # memory grows with the model, not with the messages
+            self._words.clear()
+        new = [token for token in tokens if token not in self._words]
+        counts = self.counts(new)
+        for token in new:
+            row = counts.get(token)
+            channel = channel_of(token)
+            self._words[token] = _UNKNOWN[channel] if row is None else (channel, self._of(row))
+
+    def _of(self, row: Row) -> Weights:
+        weights = self._weights.get(row)
+        if weights is None:
+            weights = self._weights[row] = self.rule.weights(row)
+        return weights
 
     def in_batches(
         self,
@@ -72,20 +76,29 @@ class Classifier:
             self.prepare(tokens)
             yield from batch
 
+    def known_words(self, tokens: Iterable[str]) -> KnownWords:
+        """Return the weights of a message's tokens, by channel."""
+        tokens = set(tokens)
+        if not tokens <= self._words.keys():
+            self.prepare(tokens)
+            if not tokens <= self._words.keys():  # so many that the cache was cleared
+                self.prepare(tokens)
+        groups: tuple[list[Weights], ...] = ([], [], [], [])
+        unknown = 0
+        for channel, weights in map(self._words.__getitem__, tokens):
+            if weights is not None:
+                groups[channel].append(weights)
+            elif channel == TEXT:
+                unknown += 1
+        text, fields, header, host = groups
+        return KnownWords(text, fields, header, host, len(text) + unknown)
+
     def score(self, tokens: Iterable[str]) -> Score:
         """Return the score of a message with these tokens."""
-        tokens = set(tokens)
-        text = self._text
-        if not tokens <= text.keys():
-            self.prepare(tokens)
-            if not tokens <= text.keys():  # so many that the cache was cleared
-                self.prepare(tokens)
+        words = self.known_words(tokens)
         if self.metadata.is_one_sided:
             return undecided(self.metadata.settings)
-        return self.rule.score(
-            list(filter(None, map(text.get, tokens))),
-            list(filter(None, map(self._header.get, tokens))),
-        )
+        return self.rule.score(words)
 
 
 def _batches(

@@ -1,13 +1,31 @@
-"""The evidence rule: features of the weights, combined and calibrated (`bayes/evidence.py`)."""
+"""The evidence rule: two calibrations of a message's features, blended by trust in its headers.
 
+    z = (1 - tau) z_text + tau z_full
+
+with tau from the collecting hosts (`bayes/trust.py`), and each z from its calibration
+(`bayes/prediction.py`).
+"""
+
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.bernoulli import Row
-from nbspam.bayes.calibration import Calibration, is_run, update
-from nbspam.bayes.evidence import Evidence, evidence, log_odds, shares
+from nbspam.bayes.calibration import (
+    SCALES,
+    Calibrations,
+    Vector,
+    groups,
+    inputs,
+    is_run,
+    update,
+)
+from nbspam.bayes.evidence import Evidence, evidence
 from nbspam.bayes.posterior import odds_of_class, prior_offset
+from nbspam.bayes.prediction import Experience, Prediction, inverse, predict
+from nbspam.bayes.trust import trust
 from nbspam.scoring.score import Score, score_of_log_odds, score_of_log_scores
+from nbspam.scoring.words import KnownWords
 from nbspam.store.metadata import Metadata
 
 if TYPE_CHECKING:  # only an explanation needs them
@@ -21,10 +39,27 @@ class EvidenceRule:
 
     def __init__(self, metadata: Metadata) -> None:
         settings, learned = self._settings, self._learned = metadata
+        self._metadata = metadata
         self._scored = settings.scored_classes
+        total = sum(learned.messages)
+        self._experience = [
+            Experience(learned.messages[k], total - learned.messages[k]) for k in self._scored
+        ]
         self._offsets = [
             prior_offset(learned.messages, settings.prior, settings.positive_index, k)
             for k in self._scored
+        ]
+
+    @functools.cached_property
+    def _host_trust(self) -> tuple[float, int]:
+        return self._metadata.host_trust
+
+    @functools.cached_property
+    def _covariances(self) -> list[tuple[Sequence[Vector], ...]]:
+        """The inverses of the calibrations' precisions, per scored class."""
+        return [
+            tuple(inverse(calibration.precision) for calibration in both)
+            for both in self._learned.calibrations
         ]
 
     def weights(self, row: Row) -> tuple[float, ...]:
@@ -33,32 +68,64 @@ class EvidenceRule:
         contrast = settings.counts.contrast
         return tuple(contrast(row, messages, k, settings.alpha) for k in self._scored)
 
-    def score(
-        self, text: Sequence[tuple[float, ...]], header: Sequence[tuple[float, ...]]
-    ) -> Score:
+    def score(self, words: KnownWords) -> Score:
         """Return the calibrated score of a message."""
-        return self.score_of(
-            tuple(
-                evidence([row[i] for row in text], [row[i] for row in header])
-                for i in range(len(self._scored))
+        return self.score_of(self._evidences(words), words.text_tokens)
+
+    def _evidences(self, words: KnownWords) -> tuple[Evidence, ...]:
+        """Return the evidence for each scored class."""
+        return tuple(
+            evidence(
+                [row[i] for row in words.text],
+                [row[i] for row in words.fields],
+                [row[i] for row in words.header],
             )
+            for i in range(len(self._scored))
         )
 
-    def score_of(self, evidences: tuple[Evidence, ...]) -> Score:
-        """Return the calibrated score of the evidence for each scored class."""
-        z = [
-            log_odds(found, calibration.coefficients) + offset
-            for found, calibration, offset in zip(
-                evidences, self._learned.calibrations, self._offsets, strict=True
-            )
-        ]
+    def score_of(self, evidences: tuple[Evidence, ...], text_tokens: int) -> Score:
+        """Return the calibrated score of the evidence for each scored class.
+
+        text_tokens: how many tokens the text has, known or not.
+        """
+        tau = self.trust_in(evidences)
+        z = []
+        for i, offset in enumerate(self._offsets):
+            text, full = self.predictions(evidences[i], i, tau)
+            z.append((1 - tau) * text.log_odds + tau * full.log_odds + offset)
         if len(self._settings.classes) == 2:
-            return score_of_log_odds(self._settings, z[0], evidences)
-        # Two classes have the scores z and -z, and the sigmoid of z is the softmax of their halves;
-        # more classes are treated alike.  (Softmax of z itself: log-loss 0.166 against 0.129 in a
-        # trial with three classes.)
-        score = score_of_log_scores(self._settings, [value / 2 for value in z])
-        return score._replace(evidences=evidences)
+            score = score_of_log_odds(self._settings, z[0])
+        else:
+            # Two classes have the scores z and -z, and the sigmoid of z is the softmax of half of
+            # both; so it is with more.  (Softmax of z itself: log-loss 0.166 against 0.129 in a
+            # trial with three classes.)
+            score = score_of_log_scores(self._settings, [value / 2 for value in z])
+        known = evidences[0].text.n
+        return score._replace(evidences=evidences, trust=tau, known=known, text=text_tokens)
+
+    def trust_in(self, evidences: tuple[Evidence, ...]) -> float:
+        """Return tau of a message: how far its header channel is trusted."""
+        rho, mails = self._host_trust
+        return trust(rho, mails, evidences[0].header.n)
+
+    def predictions(
+        self, found: Evidence, i: int, tau: float = 1.0
+    ) -> tuple[Prediction, Prediction]:
+        """Return what each calibration of scored class number i predicts.
+
+        tau: without trust the second is not needed, and is the first.
+        """
+        pairs = zip(
+            SCALES,
+            self._learned.calibrations[i],
+            self._covariances[i],
+            inputs(found),
+            groups(found),
+            strict=True,
+        )
+        text, *others = pairs
+        first = predict(*text, self._experience[i])
+        return first, predict(*others[0], self._experience[i]) if tau else first
 
     def contrasts(self, row: Row) -> list[float]:
         """Return a token's weight for each class against the others, in nats."""
@@ -68,38 +135,42 @@ class EvidenceRule:
         sign = 1 if self._settings.positive_index == 1 else -1
         return [-sign * weights[0], sign * weights[0]]
 
-    def terms(
-        self, rows: Sequence[Row], in_header: Sequence[bool], score: Score, k: int
-    ) -> "Terms":
+    def terms(self, rows: Sequence[Row], channels: Sequence[int], score: Score, k: int) -> "Terms":
         """Return the terms of class k against the others."""
-        from nbspam.scoring.terms import CALIBRATION, LENGTH, OTHER_CLASSES, PRIOR, THE_REST, Terms
+        from nbspam.scoring.terms import OTHER_CLASSES, PRIOR, THE_REST, Terms, evidence_terms
 
         i = self._scored.index(k)
-        coefficients = self._learned.calibrations[i].coefficients
+        found, tau = score.evidences[i], score.trust
         weights = [self.weights(row)[i] for row in rows]
-        text, header = shares(
-            [w for w, is_header in zip(weights, in_header, strict=True) if not is_header],
-            [w for w, is_header in zip(weights, in_header, strict=True) if is_header],
-            coefficients,
+        constants, shares = evidence_terms(
+            weights,
+            channels,
+            [
+                (tau_part, scale, calibration, prediction, x)
+                for tau_part, scale, calibration, prediction, x in zip(
+                    (1 - tau, tau),
+                    SCALES,
+                    self._learned.calibrations[i],
+                    self.predictions(found, i, tau),
+                    inputs(found),
+                    strict=True,
+                )
+                if tau_part
+            ],
+            self._experience[i],
         )
-        of_text, of_header = iter(text), iter(header)
-        ordered = [next(of_header if is_header else of_text) for is_header in in_header]
-        constants = {
-            CALIBRATION: coefficients[0],
-            LENGTH: coefficients[-1] * score.evidences[i].features[-1],
-        }
         if self._offsets[i]:
-            constants[PRIOR] = self._offsets[i]
+            constants[PRIOR] = constants.get(PRIOR, 0.0) + self._offsets[i]
         classes = self._settings.classes
         if len(classes) == 2:
-            return Terms(classes[1 - k], constants, weights, ordered)
-        own = sum(constants.values()) + sum(ordered)
+            return Terms(classes[1 - k], constants, weights, shares)
+        own = sum(constants.values()) + sum(shares)
         constants[OTHER_CLASSES] = odds_of_class(score.log_scores, k) - own
-        return Terms(THE_REST, constants, weights, ordered)
+        return Terms(THE_REST, constants, weights, shares)
 
     def refined(
-        self, calibrations: tuple[Calibration, ...], score: Score, label: int
-    ) -> tuple[Calibration, ...]:
+        self, calibrations: tuple[Calibrations, ...], words: KnownWords, label: int
+    ) -> tuple[Calibrations, ...]:
         """Return the calibrations after a message that was scored as if it had not been learned.
 
         A long run of one class teaches nothing more (`calibration.is_run`).
@@ -107,11 +178,18 @@ class EvidenceRule:
         messages = self._learned.messages
         total = sum(messages) + 1  # with the message itself
         refined = []
-        for k, before, found in zip(self._scored, calibrations, score.evidences, strict=True):
+        for k, both, found in zip(self._scored, calibrations, self._evidences(words), strict=True):
             is_own = label == k
             n = messages[k] + 1 if is_own else total - messages[k]
             share = (n + 1) / (total + 2)
-            if not is_run(before, is_own, share):
-                before = update(before, found.features, found.header_nats, is_own)
-            refined.append(before)
+            refined.append(
+                Calibrations(
+                    *(
+                        before
+                        if is_run(before, is_own, share)
+                        else update(scale, before, x, is_own)
+                        for scale, before, x in zip(SCALES, both, inputs(found), strict=True)
+                    )
+                )
+            )
         return tuple(refined)

@@ -8,7 +8,7 @@ from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.score import Score
 from nbspam.scoring.terms import Terms
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import is_header
+from nbspam.tokens.kinds import channel_of
 
 
 class Word(NamedTuple):
@@ -58,7 +58,7 @@ def explain(classifier: Classifier, tokens: Iterable[str]) -> Explanation:
         against = 1 - of
     found = sorted(classifier.counts(tokens).items())
     rows = [row for _, row in found]
-    terms = classifier.rule.terms(rows, [is_header(token) for token, _ in found], score, of)
+    terms = classifier.rule.terms(rows, [channel_of(token) for token, _ in found], score, of)
     bias, textbook = _textbook_sum(metadata, rows, of, against)
     return Explanation(
         score=score,

@@ -8,16 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from nbspam.bayes.bernoulli import Row
-from nbspam.bayes.calibration import Calibration
+from nbspam.bayes.calibration import Calibrations
 from nbspam.scoring.evidence_rule import EvidenceRule
 from nbspam.scoring.score import Score
 from nbspam.scoring.sum_rule import SumRule
+from nbspam.scoring.words import KnownWords, Weights
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata
 
 if TYPE_CHECKING:  # only an explanation needs them
     from nbspam.scoring.terms import Terms
-
-Weights = tuple[float, ...]
 
 
 class ScoringRule(Protocol):
@@ -30,23 +29,21 @@ class ScoringRule(Protocol):
     def weights(self, row: Row) -> Weights:
         """Return the weights of a token with these counts per class, in nats."""
 
-    def score(self, text: Sequence[Weights], header: Sequence[Weights]) -> Score:
-        """Return the score of a message whose text and header channel have these weights."""
+    def score(self, words: KnownWords) -> Score:
+        """Return the score of a message with these words."""
 
     def contrasts(self, row: Row) -> list[float]:
         """Return a token's weight for each class against the others, in nats."""
 
-    def terms(
-        self, rows: Sequence[Row], in_header: Sequence[bool], score: Score, k: int
-    ) -> "Terms":
+    def terms(self, rows: Sequence[Row], channels: Sequence[int], score: Score, k: int) -> "Terms":
         """Return the terms of the log-odds of class k, which is the positive or most probable."""
 
     def refined(
-        self, calibrations: tuple[Calibration, ...], score: Score, label: int
-    ) -> tuple[Calibration, ...]:
+        self, calibrations: tuple[Calibrations, ...], words: KnownWords, label: int
+    ) -> tuple[Calibrations, ...]:
         """Return the calibrations after one more message of the class `label`.
 
-        score: by a model that has not learned the message.
+        words: of the message, as a model knows them that has not learned it.
         """
 
 

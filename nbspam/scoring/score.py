@@ -17,6 +17,9 @@ class Score(NamedTuple):
     evidences: tuple[Evidence, ...] = ()  # per scored class; none under the sum rule
     # Per class, up to a constant; none for the evidence of two classes.
     log_scores: tuple[float, ...] = ()
+    trust: float = 0.0  # in the header channel, 0 to 1
+    known: int = 0  # tokens of the text that the model knows, of
+    text: int = 0  # so many
 
 
 def undecided(settings: ModelSettings) -> Score:
@@ -25,13 +28,11 @@ def undecided(settings: ModelSettings) -> Score:
     return Score(0.0, 0.5, (1 / n,) * n)
 
 
-def score_of_log_odds(
-    settings: ModelSettings, log_odds: float, evidences: tuple[Evidence, ...]
-) -> Score:
+def score_of_log_odds(settings: ModelSettings, log_odds: float) -> Score:
     """Return the score of two classes with these log-odds of the positive one."""
     p, q = sigmoid(log_odds), sigmoid(-log_odds)
     both = (q, p) if settings.positive_index == 1 else (p, q)
-    return Score(log_odds, p, both, evidences)
+    return Score(log_odds, p, both)
 
 
 def score_of_log_scores(settings: ModelSettings, log_scores: Sequence[float]) -> Score:

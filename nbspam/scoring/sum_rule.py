@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.bernoulli import Row, joints
-from nbspam.bayes.calibration import Calibration
+from nbspam.bayes.calibration import Calibrations
 from nbspam.scoring.score import Score, score_of_log_scores
+from nbspam.scoring.words import KnownWords
 from nbspam.store.metadata import Metadata
 
 if TYPE_CHECKING:  # only an explanation needs them
@@ -36,20 +37,17 @@ class SumRule:
         settings = self._settings
         return settings.counts.class_weights(row, self._learned.messages, settings.alpha)
 
-    def score(
-        self, text: Sequence[tuple[float, ...]], header: Sequence[tuple[float, ...]]
-    ) -> Score:
-        """Return the plain posterior; both channels are added alike."""
-        return score_of_log_scores(self._settings, joints(self._bias, [*text, *header]))
+    def score(self, words: KnownWords) -> Score:
+        """Return the plain posterior; the tokens of all channels are added alike."""
+        score = score_of_log_scores(self._settings, joints(self._bias, words.all))
+        return score._replace(known=len(words.text), text=words.text_tokens)
 
     def contrasts(self, row: Row) -> list[float]:
         """Return a token's weight for each class, less its highest weight for another."""
         weights = self.weights(row)
         return [w - max(weights[:k] + weights[k + 1 :]) for k, w in enumerate(weights)]
 
-    def terms(
-        self, rows: Sequence[Row], in_header: Sequence[bool], score: Score, k: int
-    ) -> "Terms":
+    def terms(self, rows: Sequence[Row], channels: Sequence[int], score: Score, k: int) -> "Terms":
         """Return the terms of class k against the most probable of the others."""
         from nbspam.scoring.terms import BIAS, Terms
 
@@ -61,7 +59,7 @@ class SumRule:
         return Terms(self._settings.classes[against], constants, weights, weights)
 
     def refined(
-        self, calibrations: tuple[Calibration, ...], score: Score, label: int
-    ) -> tuple[Calibration, ...]:
+        self, calibrations: tuple[Calibrations, ...], words: KnownWords, label: int
+    ) -> tuple[Calibrations, ...]:
         """Return the calibrations as they are: the posterior is not calibrated."""
         return calibrations

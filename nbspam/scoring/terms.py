@@ -1,22 +1,60 @@
 """The terms that a score is the sum of."""
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+from nbspam.bayes.calibration import TEXT as OF_TEXT
+from nbspam.bayes.calibration import Calibration, Scale, Vector
+from nbspam.bayes.evidence import HEADERS, STRONGEST, group_shares
+from nbspam.bayes.prediction import Experience, Prediction, parts_of
+from nbspam.tokens.kinds import FIELDS, HEADER, TEXT
 
 # What a constant term is, by its key in the JSON of `explain`.
 BIAS = "bias"  # the sum rule: the absence of every token, and the prior
 CALIBRATION = "calibration"  # the calibration's constant: any message
 LENGTH = "length"  # the calibration of the number of known tokens
-PRIOR = "prior"  # the difference between a fixed prior and the share learned
+CAUTION = "caution"  # for ham, while little of it was learned
+PRIOR = "prior"  # the prior, as far as the words leave it; and a fixed one's difference to it
 OTHER_CLASSES = "other_classes"  # three or more classes: what the others' scores take away
+THE_REST = "the rest"
 
 
 class Terms(NamedTuple):
     """The terms of a message's log-odds, in nats; constants and shares add up to it."""
 
-    against: str  # the class that the log-odds compare it with, or "the rest"
+    against: str  # the class that the log-odds speak against, or "the rest"
     constants: dict[str, float]
     weights: list[float]  # of each token, by itself
     shares: list[float]  # what each token adds to the sum
 
 
-THE_REST = "the rest"
+# Part of the score, and what a prediction was made of and with.
+WeightedPrediction = tuple[float, Scale, Calibration, Prediction, Vector]
+
+
+def evidence_terms(
+    weights: Sequence[float],
+    channels: Sequence[int],
+    predictions: Iterable[WeightedPrediction],
+    experience: Experience,
+) -> tuple[dict[str, float], list[float]]:
+    """Return the constants of a blend of predictions, and the share of each token.
+
+    weights, channels: of each token.
+    """
+    constants = dict.fromkeys((CALIBRATION, LENGTH, CAUTION, PRIOR), 0.0)
+    shares = [0.0] * len(weights)
+    for part, scale, calibration, prediction, x in predictions:
+        parts = parts_of(scale, calibration, prediction, x, experience)
+        constants[CALIBRATION] += part * parts.constant
+        constants[LENGTH] += part * parts.length
+        constants[CAUTION] += part * parts.caution
+        constants[PRIOR] += part * parts.prior
+        grouped = ((TEXT, FIELDS),) if scale is OF_TEXT else ((TEXT,), (HEADER,))
+        for group, coefficients in zip(grouped, parts.word_coefficients, strict=True):
+            places = [j for j, channel in enumerate(channels) if channel in group]
+            most = HEADERS if HEADER in group else STRONGEST
+            own = group_shares([weights[j] for j in places], most, coefficients)
+            for j, nats in zip(places, own, strict=True):
+                shares[j] += part * nats
+    return {key: nats for key, nats in constants.items() if nats}, shares

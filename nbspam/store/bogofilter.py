@@ -22,13 +22,14 @@ from nbspam.errors import OptionError, Remedy, SourceError
 from nbspam.reading.skips import Skips
 from nbspam.store.metadata import MESSAGES_LIMIT
 from nbspam.store.model_file import TOKEN_LIMIT, Model
-from nbspam.tokens.headers import is_header_field
-from nbspam.tokens.kinds import HEADER, KINDS
+from nbspam.tokens.header_channel import add_pieces, has_name_token
+from nbspam.tokens.kinds import KINDS, OTHER_FIELD, RECEIVED, RETURN_PATH
 from nbspam.tokens.text import add_host, words_of
 from nbspam.tokens.unicode import undo_tricks
 
 MESSAGES = b".MSG_COUNT"
 _PREFIXES = ("subj", "from", "to", "rtrn", "rcvd", "head", "mime")
+_CHANNEL = {"rcvd": RECEIVED, "rtrn": RETURN_PATH}
 # bogofilter has prefixes of its own for these; tokens of every other kind keep their names.
 _TRANSLATED = ("", "from", "to", "mime")
 _OWN_KINDS = frozenset(kind.name for kind in KINDS) - set(_TRANSLATED)
@@ -66,15 +67,20 @@ def tokens_of(word: str) -> set[str]:
     lower = undo_tricks(value)[0].lower()
     if prefix in ("", "subj"):
         return {("subject:" if prefix else "") + token for token in _of_text(lower, not prefix)}
-    if prefix == "mime":
-        return _of_part(lower)
+    return _of_part(lower) if prefix == "mime" else _of_field(prefix, lower)
+
+
+def _of_field(prefix: str, lower: str) -> set[str]:
+    """Return the tokens of a word of a header field but the Subject."""
     if prefix == "head":  # words of any other field, and its name; which field a word is of is lost
-        return {f"{HEADER.name}:{lower}:"} if "-" in lower and is_header_field(lower) else set()
-    kind = {"rtrn": f"{HEADER.name}:return-path:", "rcvd": f"{HEADER.name}:received:"}.get(
-        prefix, f"{prefix}:"
-    )
-    tokens = {kind + found for found in words_of(lower)}
-    if prefix in ("from", "to") and _HOST.fullmatch(lower):
+        is_name = "-" in lower and has_name_token(lower)
+        return {f"{OTHER_FIELD.prefix}{lower}:"} if is_name else set()
+    tokens: set[str] = set()
+    if prefix in _CHANNEL:
+        add_pieces(_CHANNEL[prefix].prefix, lower, tokens)
+        return tokens
+    tokens.update(f"{prefix}:{word}" for word in words_of(lower))
+    if _HOST.fullmatch(lower):
         add_host(f"{prefix}:@", lower, tokens)
     return tokens
 
@@ -106,8 +112,7 @@ def word_of(token: str) -> str | None:
     word = token
     for ours, theirs in (
         ("subject:", "subj:"),
-        (f"{HEADER.name}:received:", "rcvd:"),
-        (f"{HEADER.name}:return-path:", "rtrn:"),
+        *((kind.prefix, f"{theirs}:") for theirs, kind in _CHANNEL.items()),
     ):
         if token.startswith(ours):
             word = theirs + token.removeprefix(ours)

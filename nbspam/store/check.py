@@ -7,24 +7,26 @@ import io
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from nbspam.bayes.bernoulli import Row
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata, derived_fields
 from nbspam.store.model_file import TOKENS_LINE, Model, parse_model
+from nbspam.tokens.kinds import is_host
 
 _TOLERANCE = 1e-9  # of the bias, in nats or relative: logarithms differ between machines
 
 
-def with_rows(metadata: Metadata, rows: Collection[Sequence[int]]) -> Metadata:
-    """Return the metadata with the count histograms of these tokens.
-
-    rows: the counts per class of every token.
-    """
-    histograms = histograms_of(rows, len(metadata.settings.classes))
-    return metadata._replace(learned=metadata.learned._replace(count_histograms=histograms))
+def with_counts(metadata: Metadata, counts: Mapping[str, Row]) -> Metadata:
+    """Return the metadata with what follows from the counts of all tokens."""
+    learned = metadata.learned._replace(
+        count_histograms=histograms_of(counts.values(), len(metadata.settings.classes)),
+        host_rows=Counter(row for token, row in counts.items() if is_host(token)),
+    )
+    return metadata._replace(learned=learned)
 
 
 def histograms_of(rows: Collection[Sequence[int]], n_classes: int) -> tuple[Counter[int], ...]:
@@ -48,12 +50,14 @@ def disagreements(path: Path) -> tuple[Model, list[str]]:
 
 def _numbers(model: Model, stated: dict[str, Any]) -> list[str]:
     """Return which of the stated derived numbers do not follow from the tokens."""
-    true = derived_fields(with_rows(model.metadata, model.counts.values()))
+    true = derived_fields(with_counts(model.metadata, model.counts))
     wrong = []
     if stated["tokens"] != true["tokens"]:
         wrong.append(f"it states {stated['tokens']} tokens and has {true['tokens']}")
     if stated["count_histograms"] != true["count_histograms"]:
         wrong.append("its count histograms are not those of its tokens")
+    if stated["hosts"] != true["hosts"]:
+        wrong.append("its counts of hosts are not those of its tokens")
     if not all(map(_agree, true["bias"], stated["bias"])):
         wrong.append("its bias does not follow from its counts")
     return wrong

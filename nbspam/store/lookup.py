@@ -149,6 +149,18 @@ class Lookup:
                 found[i] = starts[at] + at, starts[end] + end
         return [found[i] for i in range(len(keys))]
 
+    def beginning_with(self, prefix: str) -> Iterator[tuple[str, Row]]:
+        """Yield the tokens that begin with a prefix, in order, and their counts.
+
+        prefix: ends with a colon.  Raises ModelError when a line it reads is not as it should be.
+        """
+        # In the order of the keys a colon's successor is a semicolon.
+        first, last = (f'"{prefix[:-1]}{end}": ['.encode() for end in ":;")
+        (start, _), (_, stop) = self.places([first, last], ledger=False)
+        for line in b"".join(self.copy(start, stop)).split(b"\n"):
+            if line:
+                yield json.loads(_key(line)), self.row(line)
+
     def border(self) -> int:
         """Return where in the file the line stands that ends the tokens and begins the ledger."""
         last = b'"\xff": ['  # no UTF-8 holds such a byte

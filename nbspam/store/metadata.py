@@ -8,12 +8,20 @@ them, such as the bias, are computed when they are asked for and never kept besi
 import json
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from nbspam.bayes.bernoulli import Bernoulli
-from nbspam.bayes.calibration import SIZE, Calibration, is_positive_definite
+from nbspam.bayes.calibration import (
+    SCALES,
+    Calibration,
+    Calibrations,
+    Scale,
+    is_positive_definite,
+)
 from nbspam.bayes.event_model import EVENT_MODELS, EventModel
 from nbspam.bayes.posterior import log_priors
+from nbspam.bayes.trust import HostRow, unconfoundedness
 from nbspam.labels import UNSURE, normal_label
 from nbspam.tokens.tokenizer import NAME, RULES
 
@@ -33,7 +41,16 @@ _NATS_LIMIT = 1e15
 MESSAGES_LIMIT = 2**53  # counts are exact in floating point up to here
 _SHOWN = 40  # characters of a wrong value that an error shows
 
+# A lost ham is worse than a spam that is let through, and mail in between is delivered: at a spam
+# cut-off of 0.5 from 0.5 to 2 % of ham was blocked, at 0.9 a third of that (docs/benchmarks.md).
+SPAM_CUTOFF, HAM_CUTOFF = 0.9, 0.5
+
 Histogram = Mapping[int, int]  # count -> how many tokens have it
+# With fewer messages of a class than this a model is young: of P2's spam 40 % is not called spam by
+# models of 20 messages of each class, 7 % by models of 100.
+YOUNG = 100
+HostRows = Mapping[tuple[int, ...], int]  # mails per class of a host -> how many hosts have them
+_NO_HOSTS: HostRows = MappingProxyType({})
 
 
 class ModelSettings(NamedTuple):
@@ -45,7 +62,9 @@ class ModelSettings(NamedTuple):
     prior: float | None = None  # P(positive class) where the user fixed it
     scoring: str = EVIDENCE
     event_model: str = Bernoulli.name
-    spam_cutoff: float = 0.5  # a message is spam above it, unless the user says otherwise
+    # A message is spam above the one and ham up to the other, unless the user says otherwise.
+    spam_cutoff: float = SPAM_CUTOFF
+    ham_cutoff: float = HAM_CUTOFF
 
     @property
     def positive_index(self) -> int | None:
@@ -70,8 +89,9 @@ class LearnedState(NamedTuple):
 
     messages: tuple[int, ...]  # learned, per class
     count_histograms: tuple[Histogram, ...]  # of the tokens' counts, per class
-    calibrations: tuple[Calibration, ...]  # one for each scored class
+    calibrations: tuple[Calibrations, ...]  # for each scored class
     calibrated_by: str = DEFAULT  # one of ORIGINS
+    host_rows: HostRows = _NO_HOSTS  # of the hosts that took mails in
 
 
 class Metadata(NamedTuple):
@@ -91,6 +111,18 @@ class Metadata(NamedTuple):
         return sum(map(bool, self.learned.messages)) < 2
 
     @property
+    def missing(self) -> dict[str, int]:
+        """Class -> how many more messages of it a young model needs; empty once it is not young."""
+        learned = zip(self.settings.classes, self.learned.messages, strict=True)
+        return {name: YOUNG - n for name, n in learned if n < YOUNG}
+
+    @property
+    def host_trust(self) -> tuple[float, int]:
+        """How far the collecting hosts let headers be trusted, and the mails that this is from."""
+        rows: list[HostRow] = list(self.learned.host_rows.items())
+        return unconfoundedness(rows)
+
+    @property
     def bias(self) -> tuple[float, ...]:
         """Log P(k) and the log-likelihood of a message without any token, per class, in nats."""
         settings, learned = self
@@ -108,6 +140,7 @@ def derived_fields(metadata: Metadata) -> dict[str, Any]:
             {str(count): row[count] for count in sorted(row)}
             for row in metadata.learned.count_histograms
         ],
+        "hosts": [[*row, hosts] for row, hosts in sorted(metadata.learned.host_rows.items())],
     }
 
 
@@ -124,11 +157,14 @@ def dump_metadata(metadata: Metadata) -> str:
         "positive": settings.positive,
         "scoring": settings.scoring,
         "calibration": {
-            settings.classes[k]: calibration._asdict()
-            for k, calibration in zip(settings.scored_classes, learned.calibrations, strict=True)
+            settings.classes[k]: {
+                name: calibration._asdict() for name, calibration in both._asdict().items()
+            }
+            for k, both in zip(settings.scored_classes, learned.calibrations, strict=True)
         },
         "calibrated_by": learned.calibrated_by,
         "spam_cutoff": settings.spam_cutoff,
+        "ham_cutoff": settings.ham_cutoff,
         "derived": derived_fields(metadata),
     }
     lines = [f'{{"format": "{FORMAT}", "version": {VERSION},']
@@ -189,8 +225,10 @@ def _load_settings(fields: dict[str, Any]) -> ModelSettings:
     )
     for key, known in (("scoring", SCORINGS), ("event_model", EVENT_MODELS)):
         _require(fields[key] in known, f"an unknown {key.replace('_', ' ')} {shown(fields[key])}")
-    cutoff = fields["spam_cutoff"]
-    _require(_is_number(cutoff) and 0 <= cutoff <= 1, "a spam cut-off not between 0 and 1")
+    spam_cutoff, ham_cutoff = fields["spam_cutoff"], fields["ham_cutoff"]
+    for name, cutoff in (("spam", spam_cutoff), ("ham", ham_cutoff)):
+        _require(_is_number(cutoff) and 0 <= cutoff <= 1, f"a {name} cut-off not between 0 and 1")
+    _require(ham_cutoff <= spam_cutoff, "a ham cut-off above the spam cut-off")
     return ModelSettings(
         classes=tuple(classes),
         positive=positive,
@@ -198,7 +236,8 @@ def _load_settings(fields: dict[str, Any]) -> ModelSettings:
         prior=prior,
         scoring=fields["scoring"],
         event_model=fields["event_model"],
-        spam_cutoff=float(cutoff),
+        spam_cutoff=float(spam_cutoff),
+        ham_cutoff=float(ham_cutoff),
     )
 
 
@@ -212,9 +251,10 @@ def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedSta
         messages=tuple(messages),
         count_histograms=_load_derived(fields["derived"], messages),
         calibrations=tuple(
-            _load_calibration(calibrations[settings.classes[k]]) for k in settings.scored_classes
+            _load_calibrations(calibrations[settings.classes[k]]) for k in settings.scored_classes
         ),
         calibrated_by=fields["calibrated_by"],
+        host_rows=_load_host_rows(fields["derived"], messages),
     )
 
 
@@ -239,30 +279,62 @@ def _load_derived(derived: Any, messages: list[int]) -> tuple[Histogram, ...]:
     return tuple(_load_histogram(row, n) for row, n in zip(histograms, messages, strict=True))
 
 
-def _load_calibration(value: Any) -> Calibration:
+def _load_host_rows(derived: dict[str, Any], messages: list[int]) -> HostRows:
+    width = len(messages)
+    rows: dict[tuple[int, ...], int] = {}
+    _require(isinstance(derived["hosts"], list), "no hosts")
+    for line in derived["hosts"]:
+        _require(_are_counts(line, width + 1) and any(line[:-1]) and line[-1], "no counts of hosts")
+        row = tuple(line[:-1])
+        _require(row not in rows, "duplicate counts of hosts")
+        _require(all(map(int.__le__, row, messages)), "a host with more mails than there are")
+        rows[row] = line[-1]
+    return rows
+
+
+def _load_calibrations(value: Any) -> Calibrations:
     _require(isinstance(value, dict), "no calibration")
-    rows = value["precision"]
-    coefficients = value["coefficients"]
-    _require(_are_numbers(coefficients), "no coefficients")
+    return Calibrations(*(_load_calibration(scale, value[scale.name]) for scale in SCALES))
+
+
+def _load_calibration(scale: Scale, value: Any) -> Calibration:
+    _require(isinstance(value, dict), "no calibration")
+    size = scale.size
+    rows, coefficients, ranges = value["precision"], value["coefficients"], value["ranges"]
+    _require(_are_numbers(coefficients, size), "no coefficients")
     _require(all(abs(b) <= _NATS_LIMIT for b in coefficients), "coefficients out of bounds")
     _require(
-        isinstance(rows, list) and len(rows) == SIZE and all(map(_are_numbers, rows)),
-        "no precision",
+        isinstance(ranges, list)
+        and len(ranges) == size - 1
+        and all(_are_numbers(ends, 2) and ends[0] <= ends[1] for ends in ranges),
+        "no ranges",
     )
     _require(
-        all(
-            rows[i][i] > 0
-            and math.isclose(rows[i][j], rows[j][i], rel_tol=1e-6, abs_tol=1e-9)
-            and rows[i][j] ** 2 <= 1.000001 * rows[i][i] * rows[j][j] <= _NATS_LIMIT**2
-            for i in range(SIZE)
-            for j in range(SIZE)
-        )
-        and is_positive_definite(rows),
-        "a precision matrix that is not positive definite",
+        isinstance(rows, list)
+        and len(rows) == size
+        and all(_are_numbers(row, size) for row in rows),
+        "no precision",
     )
+    _require(_is_precision(rows), "a precision matrix that is not positive definite")
     run = value["run"]
     _require(type(run) is int and abs(run) <= MESSAGES_LIMIT, "an invalid run length")
-    return Calibration(tuple(map(float, value["coefficients"])), tuple(map(tuple, rows)), run)
+    return Calibration(
+        tuple(map(float, coefficients)),
+        tuple(tuple(map(float, row)) for row in rows),
+        tuple((float(low), float(high)) for low, high in ranges),
+        run,
+    )
+
+
+def _is_precision(rows: list[list[float]]) -> bool:
+    """Return whether a matrix is symmetric, bounded and positive definite."""
+    return all(
+        rows[i][i] > 0
+        and math.isclose(rows[i][j], rows[j][i], rel_tol=1e-6, abs_tol=1e-9)
+        and rows[i][j] ** 2 <= 1.000001 * rows[i][i] * rows[j][j] <= _NATS_LIMIT**2
+        for i in range(len(rows))
+        for j in range(len(rows))
+    ) and is_positive_definite(rows)
 
 
 def _load_histogram(row: Any, messages: int) -> Histogram:
@@ -291,8 +363,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _are_numbers(values: object) -> bool:
-    return isinstance(values, list) and len(values) == SIZE and all(map(_is_number, values))
+def _are_numbers(values: object, length: int) -> bool:
+    return isinstance(values, list) and len(values) == length and all(map(_is_number, values))
 
 
 def _is_count(value: Any) -> bool:

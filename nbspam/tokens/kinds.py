@@ -7,19 +7,33 @@ whether an explanation shows its tokens one by one.  docs/tokens.md says what ea
 
 from typing import NamedTuple
 
+# Channels: what a message says; what its sender and mail program wrote into the header; the way it
+# came; and who took it in, which is not evidence but the measure of how far the way is trusted.
+TEXT, FIELDS, HEADER, HOST = range(4)
+
 
 class Kind(NamedTuple):
     """A kind of token."""
 
     name: str  # what its tokens begin with, before the colon; "" for words, numbers and bigrams
     meaning: str
-    is_header: bool = False  # of the header channel, whose evidence is bounded
+    channel: int = TEXT
     is_fragment: bool = False  # means little to a reader by itself
 
+    @property
+    def prefix(self) -> str:
+        """What its tokens begin with."""
+        return f"{self.name}:" if self.name else ""
 
-WORD = Kind("", "a word, a number, or two neighbours")
-TRIGRAM = Kind("tri", "three characters of a short text", is_fragment=True)
-HEADER = Kind("trace", "a word of the other header fields, which tell the way", is_header=True)
+
+WORD = Kind("", "a word, a number or a bigram")
+TRIGRAM = Kind("tri", "a character trigram of a short text", is_fragment=True)
+RECEIVED = Kind("received", "a word or address of Received", HEADER)
+RETURN_PATH = Kind("return-path", "a word or address of Return-Path", HEADER)
+SENDER = Kind("sender", "a word of From as the header channel has it", HEADER)
+RECIPIENT = Kind("recipient", "a word of To or Cc as the header channel has it", HEADER)
+OTHER_FIELD = Kind("header", "the name of another header field, or a word of it", HEADER)
+COLLECTED_BY = Kind("by", "the host that took the mail in", HOST)
 KINDS = (
     WORD,
     Kind("link", "a link, and what is odd about it"),
@@ -28,44 +42,50 @@ KINDS = (
     Kind("punct", "a run of punctuation"),
     Kind("caps", "how many words are in capitals"),
     Kind("trick", "a way of hiding text from a filter"),
-    Kind("case", "a word of a short text as it is written"),
+    Kind("case", "a word of a short text, as written"),
     Kind("sign", "a sign of a short text"),
     TRIGRAM,
     Kind("subject", "a token of the Subject"),
-    Kind("from", "a word or domain of From"),
-    Kind("to", "a word or domain of To and Cc"),
-    Kind("reply-to", "a word or domain of Reply-To"),
-    Kind("message-id", "a word or domain of Message-ID"),
-    Kind("mailer", "a word of the mail program's name"),
-    Kind("content", "a word of the content's type and encoding"),
-    Kind("priority", "a word of the priority"),
-    Kind("organization", "a word of Organization"),
-    Kind("mime-version", "a word of MIME-Version"),
     Kind("mime", "the type of a part"),
     Kind("attachment", "a word or the ending of an attached file's name"),
-    HEADER,
+    Kind("from", "a word or domain of From", FIELDS),
+    Kind("to", "a word or domain of To and Cc", FIELDS),
+    Kind("reply-to", "a word or domain of Reply-To", FIELDS),
+    Kind("message-id", "a word or domain of Message-ID", FIELDS),
+    Kind("mailer", "a word of the mail program's name", FIELDS),
+    Kind("content", "a word of the content's type and encoding", FIELDS),
+    Kind("priority", "a word of the priority", FIELDS),
+    Kind("organization", "a word of Organization", FIELDS),
+    Kind("mime-version", "a word of MIME-Version", FIELDS),
+    RECEIVED,
+    RETURN_PATH,
+    SENDER,
+    RECIPIENT,
+    OTHER_FIELD,
+    COLLECTED_BY,
 )
 _BY_NAME = {kind.name: kind for kind in KINDS}
-_HEADER_PREFIXES = tuple(f"{kind.name}:" for kind in KINDS if kind.is_header)
-_FRAGMENT_PREFIXES = tuple(f"{kind.name}:" for kind in KINDS if kind.is_fragment)
-
-
-def prefix(kind: Kind) -> str:
-    """Return what the tokens of a kind begin with."""
-    return f"{kind.name}:" if kind.name else ""
+_CHANNELS = {kind.name: kind.channel for kind in KINDS}
+_FRAGMENTS = tuple(kind.prefix for kind in KINDS if kind.is_fragment)
 
 
 def kind_of(token: str) -> Kind:
-    """Return a token's kind; a word with a colon that is no kind's name is a word."""
+    """Return a token's kind; a word with a colon that does not name a kind is a word."""
     name, colon, _ = token.partition(":")
     return _BY_NAME.get(name, WORD) if colon else WORD
 
 
-def is_header(token: str) -> bool:
-    """Return whether a token belongs to the header channel."""
-    return token.startswith(_HEADER_PREFIXES)
+def channel_of(token: str) -> int:
+    """Return the channel of a token's kind."""
+    name, colon, _ = token.partition(":")
+    return _CHANNELS.get(name, TEXT) if colon else TEXT
 
 
 def is_fragment(token: str) -> bool:
     """Return whether a token means little to a reader by itself."""
-    return token.startswith(_FRAGMENT_PREFIXES)
+    return token.startswith(_FRAGMENTS)
+
+
+def is_host(token: str) -> bool:
+    """Return whether a token names the host that took a mail in."""
+    return token.startswith(COLLECTED_BY.prefix)

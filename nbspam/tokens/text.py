@@ -9,7 +9,7 @@ import itertools
 import re
 from collections.abc import Callable
 
-from nbspam.tokens.kinds import TRIGRAM, prefix
+from nbspam.tokens.kinds import TRIGRAM
 from nbspam.tokens.memo import Memo
 from nbspam.tokens.unicode import MARKS, UNSPACED, western_bytes
 
@@ -84,7 +84,7 @@ _SIGNS = frozenset('!?*$£€%&/:;()@+=#~"')
 
 # Longer runs are random letters, encoded data, or text without spaces: no two messages share them.
 WORD_LIMIT = 30
-_TRIGRAM = prefix(TRIGRAM)
+_TRIGRAM = TRIGRAM.prefix
 _REPEATS = 300  # characters from which on a field's words repeat enough
 # The beginning of a text without mail headers, an SMS or a row of a table, gets tokens that a mail
 # has no need of: every word as it is written, signs, and letter triples.

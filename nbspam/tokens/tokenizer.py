@@ -9,7 +9,7 @@ from nbspam.tokens.unicode import undo_tricks
 
 # Stored in the model: counts taken by another tokenizer or other rules do not fit these tokens.
 NAME = "nbspam"
-RULES = 1
+RULES = 2
 _NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")
 
 

@@ -5,12 +5,18 @@ from pathlib import Path
 
 import click
 
+from nbspam.bayes.bernoulli import Row
+from nbspam.bayes.trust import trust
+from nbspam.cli.notes import young_sentence
 from nbspam.cli.options import format_option, model_option
 from nbspam.errors import counted
 from nbspam.scoring.rule import rule_of
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import DEFAULT, MERGING, TRAINING, Metadata
+from nbspam.tokens.kinds import COLLECTED_BY
 
+_SHOWN = 5  # hosts in the text
+_MANY = 100  # known words of a header, as of most mails
 # Where the calibration comes from, in words.
 _CALIBRATED = {
     TRAINING: "fitted to the messages it was trained on, each left out",
@@ -32,9 +38,14 @@ def command(model: Path, form: str) -> None:
     """
     with Lookup(model) as lookup:
         metadata, remembered = lookup.metadata, lookup.remembered()
+        found = lookup.beginning_with(COLLECTED_BY.prefix)
+        hosts = {token.removeprefix(COLLECTED_BY.prefix): row for token, row in found}
+    hosts = dict(sorted(hosts.items(), key=lambda item: (-sum(item[1]), item[0])))
     size = model.stat().st_size
     if form == "json":
-        click.echo(json.dumps({"model": str(model), "bytes": size} | _fields(metadata, remembered)))
+        click.echo(
+            json.dumps({"model": str(model), "bytes": size} | _fields(metadata, remembered, hosts))
+        )
         return
     settings, learned = metadata
     prior = "as learned" if settings.prior is None else f"{settings.prior:g} (fixed)"
@@ -50,14 +61,43 @@ def command(model: Path, form: str) -> None:
         "scoring": f"{settings.scoring}, {settings.event_model} with alpha {settings.alpha:g},"
         f" prior {prior}",
         "calibration": calibrated,
-        "cut-off": f"spam above {settings.spam_cutoff:g}",
+        "cut-offs": f"spam above {settings.spam_cutoff:g}, ham up to {settings.ham_cutoff:g},"
+        " unsure between",
+        "headers": _headers(metadata),
+        "hosts": _hosts(metadata, hosts),
         "spam is": settings.positive or "no class: the verdict is the most probable one",
     }
+    if sentence := young_sentence(metadata):
+        rows["young"] = sentence
     for name, text in rows.items():
         click.echo(f"{name:11} {text}")
 
 
-def _fields(metadata: Metadata, remembered: int) -> dict[str, object]:
+def _headers(metadata: Metadata) -> str:
+    rho, mails = metadata.host_trust
+    if not mails:
+        return "not trusted: no mails of two classes with a header were learned"
+    tau = trust(rho, mails, _MANY)
+    return (
+        f"trusted for up to {100 * tau:.0f} %: the hosts that took the mails in leave"
+        f" {100 * rho:.0f} % of the class open"
+    )
+
+
+def _hosts(metadata: Metadata, hosts: dict[str, Row]) -> str:
+    shown = [
+        f"{host} ({', '.join(f'{c}: {n:,}' for c, n in _per_class(metadata, row).items())})"
+        for host, row in list(hosts.items())[:_SHOWN]
+    ]
+    more = len(hosts) - len(shown)
+    return "; ".join([*shown, f"{more:,} more"] if more > 0 else shown) or "none"
+
+
+def _per_class(metadata: Metadata, row: Row) -> dict[str, int]:
+    return dict(zip(metadata.settings.classes, row, strict=True))
+
+
+def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[str, object]:
     """Return the JSON fields."""
     settings, learned = metadata
     is_calibrated = rule_of(metadata).is_calibrated
@@ -73,5 +113,9 @@ def _fields(metadata: Metadata, remembered: int) -> dict[str, object]:
         "calibrated_by": learned.calibrated_by if is_calibrated else None,
         "remembered": remembered,
         "spam_cutoff": settings.spam_cutoff,
+        "ham_cutoff": settings.ham_cutoff,
+        "trust": trust(*metadata.host_trust, _MANY),
+        "hosts": {host: _per_class(metadata, row) for host, row in hosts.items()},
+        "missing": metadata.missing,
         "bias": metadata.bias,
     }

@@ -1,0 +1,137 @@
+"""From the inputs of a message to its log-odds, and how sure few words and few messages can be.
+
+Starting from the prior log-odds p of the class, the calibration moves them to
+
+    z = p + hold (kappa b . x - margin - p)
+
+- kappa is MacKay's: a Gaussian uncertainty s2 of the logit is averaged out by
+  kappa = 1 / sqrt(1 + pi/8 s2) (MacKay 1992, "The evidence framework applied to classification
+  networks").  Here s2 = CALIBRATION_DOUBT x' L^-1 x + COUNT_DOUBT (b . x)^2 / m: the uncertainty of
+  the coefficients, and that of words counted in few messages (m in the smaller class).
+- margin is caution for ham, 1 nat with no ham learned: 1 / (1 + (ham / HAM_ENOUGH)^2).  A filter
+  that has seen little ham does not know what ham can look like.
+- hold keeps the move from the prior within HALF of what the words say added up in its direction:
+  few known words say little, and no known word says nothing.  Correlated words say less than their
+  sum in any case, so a message of ordinary length is never held.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nbspam.bayes.calibration import (
+    LENGTH,
+    Calibration,
+    Scale,
+    Vector,
+    clamped,
+    first_inputs,
+    solve,
+)
+from nbspam.bayes.evidence import WORD_FEATURES, Group
+
+CALIBRATION_DOUBT, COUNT_DOUBT = 0.1, 0.3
+HAM_ENOUGH = 200.0
+HALF = 0.5
+
+
+class Experience(NamedTuple):
+    """How many messages a class's log-odds stand on."""
+
+    own: int  # of the class
+    others: int
+
+    @property
+    def fewest(self) -> int:
+        """Messages on the side that has fewer."""
+        return min(self)
+
+    @property
+    def prior(self) -> float:
+        """The prior log-odds of the class, in nats; half a message on both sides."""
+        return math.log((self.own + 0.5) / (self.others + 0.5))
+
+    @property
+    def margin(self) -> float:
+        """The caution for the other classes, in nats."""
+        return 1 / (1 + (self.others / HAM_ENOUGH) ** 2)
+
+
+class Prediction(NamedTuple):
+    """The log-odds of a message by one calibration, and what they consist of."""
+
+    log_odds: float  # in nats
+    gain: float  # hold kappa: what b . x is multiplied by
+    hold: float  # 0 to 1
+    inputs: Vector  # x, each feature within its bounds
+
+
+def predict(
+    scale: Scale,
+    calibration: Calibration,
+    covariance: Sequence[Vector],
+    x: Vector,
+    groups: Sequence[Group],
+    experience: Experience,
+) -> Prediction:
+    """Return the prediction for a message.
+
+    covariance: the inverse of the calibration's precision.  x: the message's inputs.
+    groups: the groups of words that x summarizes.
+    """
+    held_x = clamped(scale, calibration, x)
+    raw = math.fsum(b * v for b, v in zip(calibration.coefficients, held_x, strict=True))
+    spread = math.fsum(
+        v * math.fsum(c * u for c, u in zip(row, held_x, strict=True))
+        for v, row in zip(held_x, covariance, strict=True)
+    )
+    doubt = CALIBRATION_DOUBT * spread + COUNT_DOUBT * raw * raw / max(0.5, experience.fewest)
+    kappa = 1 / math.sqrt(1 + math.pi / 8 * doubt)
+    prior = experience.prior
+    move = kappa * raw - experience.margin - prior
+    highest = HALF * math.fsum(group.positive for group in groups)
+    lowest = HALF * math.fsum(group.negative for group in groups)
+    held = min(max(move, lowest), highest)
+    hold = held / move if move else 1.0
+    return Prediction(prior + held, hold * kappa, hold, held_x)
+
+
+def inverse(matrix: Sequence[Vector]) -> tuple[Vector, ...]:
+    """Return the inverse of a symmetric, positive definite matrix."""
+    n = len(matrix)
+    columns = [solve(matrix, [1.0 if i == j else 0.0 for j in range(n)]) for i in range(n)]
+    return tuple(map(tuple, columns))
+
+
+class Parts(NamedTuple):
+    """A prediction taken apart; its terms add up to the log-odds, in nats."""
+
+    constant: float
+    length: float
+    caution: float
+    prior: float
+    word_coefficients: tuple[Vector, ...]  # per group: of its word features as they are
+
+
+def parts_of(
+    scale: Scale,
+    calibration: Calibration,
+    found: Prediction,
+    x: Vector,
+    experience: Experience,
+) -> Parts:
+    """Return what a prediction consists of; x: the message's inputs, before they were held."""
+    b, gain = calibration.coefficients, found.gain
+    return Parts(
+        constant=gain * b[0],
+        length=gain * b[LENGTH] * found.inputs[LENGTH],
+        caution=-found.hold * experience.margin,
+        prior=(1 - found.hold) * experience.prior,
+        word_coefficients=tuple(
+            tuple(
+                gain * b[i] * (found.inputs[i] / x[i] if x[i] else 1.0)
+                for i in range(first, first + WORD_FEATURES)
+            )
+            for first in first_inputs(scale)
+        ),
+    )

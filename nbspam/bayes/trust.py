@@ -1,0 +1,58 @@
+"""How far the header channel is trusted: as far as the collecting hosts say that it may be.
+
+On one server's mail the header fields are the best evidence there is; where ham and spam were
+collected at different places, they show the place and not the class.  Who collected a mail is known
+without looking at its class: the host that took it in, which no sender can write.  If that host
+alone tells the class, the collection is confounded, and the headers deserve no trust:
+
+    rho = min(1, L / L0)     L  = - sum_h sum_k n_hk ln[(n_hk - 1 + pi_k) / n_h]    left out
+                             L0 = - sum_k n_k ln pi_k,   pi_k = (n_k - 1/2) / n
+    tau = rho m / (m + ENOUGH) w / (w + WORDS)
+
+n_hk: mails of class k collected by host h; n_h, n_k, n their sums.  L is the surprise of each
+mail's class given its host, itself left out, and L0 without the host.  m: mails in the smaller
+class; w: known words of the header channel in the message at hand.  From counts alone, so it
+merges, is unlearned and updated as counts are.  (docs/how-it-decides.md has what was tried.)
+"""
+
+import math
+from collections.abc import Iterable
+
+# Mails of the smaller class, and known header words of a message, that earn half of the trust.
+ENOUGH = 5.0
+WORDS = 1.0
+
+HostRow = tuple[tuple[int, ...], int]  # mails per class of a host, and how many hosts have that
+
+
+def unconfoundedness(rows: Iterable[HostRow]) -> tuple[float, int]:
+    """Return rho, 0 to 1, and how many mails are in the smaller class; 0 without two classes.
+
+    rows: of all hosts, in any order.
+    """
+    rows = list(rows)
+    if not rows:
+        return 0.0, 0
+    classes = range(len(rows[0][0]))
+    totals = [sum(row[k] * hosts for row, hosts in rows) for k in classes]
+    n = sum(totals)
+    if sum(map(bool, totals)) < 2:
+        return 0.0, 0
+    shares = [(total - 0.5) / n for total in totals]
+    given_host = math.fsum(
+        -hosts * row[k] * math.log((row[k] - 1 + shares[k]) / sum(row))
+        for row, hosts in rows
+        for k in classes
+        if row[k]
+    )
+    alone = math.fsum(
+        -total * math.log(share) for total, share in zip(totals, shares, strict=True) if total
+    )
+    return max(0.0, min(1.0, given_host / alone)), min(total for total in totals if total)
+
+
+def trust(rho: float, fewest: int, header_words: int) -> float:
+    """Return tau, 0 to below 1: the part of the log-odds that the header channel has a say in."""
+    if not (fewest and header_words):
+        return 0.0
+    return rho * fewest / (fewest + ENOUGH) * header_words / (header_words + WORDS)

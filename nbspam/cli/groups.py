@@ -1,0 +1,49 @@
+"""A group of commands that imports a command only to run it or to print its help."""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import click
+
+
+class CommandFile(NamedTuple):
+    """Where a command is, and its line in the group's help."""
+
+    module: str  # in nbspam.cli; its command is called `command`
+    help: str
+
+
+class LazyGroup(click.Group):
+    """Commands in files of their own."""
+
+    def __init__(
+        self,
+        *args: Any,
+        files: Mapping[str, CommandFile],
+        aliases: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """files: name -> file, in the order of the help.  aliases: other name -> name."""
+        super().__init__(*args, **kwargs)
+        self._files, self._aliases = files, aliases or {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._files)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        file = self._files.get(self._aliases.get(cmd_name, cmd_name))
+        if file is None:
+            return None
+        command: click.Command = importlib.import_module(f"nbspam.cli.{file.module}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        _, command, rest = super().resolve_command(ctx, args)
+        return command.name if command else None, command, rest
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, file.help) for name, file in self._files.items()])
