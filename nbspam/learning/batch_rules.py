@@ -52,8 +52,7 @@ class BatchSum:
         return metadata.learned.calibrations
 
     def _in_vocabulary(self) -> Booleans:
-        known: Booleans = self._counts.any(axis=0)
-        return known
+        return np.greater(self._counts.sum(axis=0), 0)
 
     def _scores(
         self, joints: Floats, presence: Presence, is_known: Booleans, metadata: Metadata
