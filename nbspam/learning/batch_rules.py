@@ -52,7 +52,7 @@ class BatchSum:
         return metadata.learned.calibrations
 
     def _in_vocabulary(self) -> Booleans:
-        return np.greater(self._counts.sum(axis=0), 0)
+        return np.asarray(self._counts.sum(axis=0) > 0, dtype=np.bool_)
 
     def _scores(
         self, joints: Floats, presence: Presence, is_known: Booleans, metadata: Metadata
@@ -86,7 +86,7 @@ class BatchSum:
                 fixed,
             )
             # A token that only the message itself has is unknown once that is left out.
-            left: Booleans = np.greater(self._counts.sum(axis=0), 1)
+            left = np.asarray(self._counts.sum(axis=0) > 1, dtype=np.bool_)
             yield from self._scores(joints, piece, left, metadata)
 
     def scores(self, presence: Presence, metadata: Metadata) -> Iterator[Score]:
