@@ -11,7 +11,7 @@ from nbspam.cli.learning_options import (
     Learning,
     learning_options,
 )
-from nbspam.cli.notes import note_skips
+from nbspam.cli.notes import note_skips, young_sentence
 from nbspam.cli.options import (
     Cutting,
     Reading,
@@ -216,6 +216,10 @@ def _print_change(change: Change, output: Output) -> None:
             f"{output.model}: learned {counted(change.learned, 'new message')}, moved"
             f" {change.moved:,} to another class, {change.unchanged:,} already known"
         )
+        with Lookup(output.model) as lookup:
+            metadata = lookup.metadata
+        if not metadata.is_one_sided and (sentence := young_sentence(metadata)):
+            click.echo(sentence)
 
 
 def _train(
@@ -269,6 +273,8 @@ def _train(
     click.echo(f"leave-one-out estimate for new messages like these: {', '.join(shown)}")
     if limit is not None:
         click.echo(_cut_off_sentence(fitted, limit))
+    if sentence := young_sentence(fitted.metadata):
+        click.echo(sentence)
 
 
 def _left_out_rates(corpus: Corpus, fitted: "Fit") -> "Figures":
