@@ -26,7 +26,7 @@ from nbspam.scoring.explanation import Explanation, Word
 from nbspam.scoring.terms import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
 from nbspam.scoring.verdict import KNOWN_SHARE, Verdict
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import HEADER, channel_of, is_fragment
+from nbspam.tokens.kinds import HEADER, channel_of, is_fragment, is_host
 from nbspam.tokens.tokenized import tokenize
 
 _BAR = 20  # characters of the longest bar
@@ -241,7 +241,9 @@ def _print_words(model: Path, top: int, form: str) -> None:
     whole = read_model(model)
     classes = whole.metadata.settings.classes
     contrasts = rule_of(whole.metadata).contrasts
-    rows = [(token, row, contrasts(row)) for token, row in whole.counts.items()]
+    rows = [
+        (token, row, contrasts(row)) for token, row in whole.counts.items() if not is_host(token)
+    ]
     ranked: dict[str, list[dict[str, Any]]] = {}
     for k, name in enumerate(classes):
         best = sorted(rows, key=lambda item: (-item[2][k], item[0]))[:top]

@@ -8,7 +8,7 @@ from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.score import Score
 from nbspam.scoring.terms import Terms
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import channel_of
+from nbspam.tokens.kinds import channel_of, is_host
 
 
 class Word(NamedTuple):
@@ -87,6 +87,7 @@ def _words(found: list[tuple[str, Row]], terms: Terms) -> tuple[Word, ...]:
     words = [
         Word(token, weight, row, share)
         for (token, row), weight, share in zip(found, terms.weights, terms.shares, strict=True)
+        if share or not is_host(token)  # which is evidence for the sum rule alone
     ]
     words.sort(key=lambda word: (-abs(word.share), -abs(word.weight), word.token))
     return tuple(words)
