@@ -164,7 +164,8 @@ def _tokenize(raw: RawMessage, digests: bool) -> TokenizedMessage | Skipped:
     except SourceError as error:
         return Skipped(raw.source, str(error).removeprefix(f"{raw.source}: "))
     size = 0 if isinstance(raw.content, Path) else len(raw.content)
-    return tokenize(message, raw.source, raw.label, digests)._replace(size=size)
+    done = tokenize(message, raw.source, raw.label, ordered=True, digest=digests)
+    return done._replace(size=size)
 
 
 def _batches(raws: Iterator[RawMessage], most: int) -> Iterator[list[RawMessage]]:

@@ -11,7 +11,7 @@ class TokenizedMessage(NamedTuple):
 
     source: str  # a path, `path:line`, "-"
     label: str | None  # the class that its source gives, if any
-    tokens: list[str]  # each once, in ascending order
+    tokens: list[str]  # each once; in ascending order if they may be counted
     digest: str = ""  # for the ledger; empty when it was not asked for
     size: int = 0  # bytes or characters; 0 for a file, which its source names
 
@@ -29,10 +29,20 @@ def _unpacked(
 
 
 def tokenize(
-    message: Message, source: str = "-", label: str | None = None, digest: bool = False
+    message: Message,
+    source: str = "-",
+    label: str | None = None,
+    *,
+    ordered: bool = False,
+    digest: bool = False,
 ) -> TokenizedMessage:
-    """Return a parsed message tokenized; digest: whether the ledger will be asked for it."""
-    # In order, so that sums are added up alike and the same messages make the same model, always.
+    """Return a parsed message tokenized.
+
+    ordered: whether it may be learned: the same messages must make the same model, to the byte.
+    digest: whether the ledger will be asked for it; it is in order then.
+    """
+    if not (ordered or digest):  # a score does not depend on the order
+        return TokenizedMessage(source, label, list(message_tokens(message)))
     tokens = sorted(message_tokens(message))
     if not digest:
         return TokenizedMessage(source, label, tokens)
