@@ -80,9 +80,11 @@ def channel_tokens(headers: list[Header]) -> set[str]:
             continue
         if name in _IDS:
             value = " ".join([part.partition(">")[0] for part in value.split("@")[1:]])
-        if prefix == _OTHER:
+        if prefix == _OTHER and len(tokens) < _TOKENS_LIMIT:
             tokens.add(f"{_OTHER}{name[:_NAME_LIMIT]}:")
-        texts[prefix] = f"{texts[prefix]}\n{value}" if prefix in texts else value
+        before = texts.get(prefix, "")
+        if len(before) < _VALUE_LIMIT:  # or 100,000 fields would be copied 100,000 times
+            texts[prefix] = f"{before}\n{value}" if before else value
     for prefix, text in texts.items():
         if len(tokens) >= _TOKENS_LIMIT:
             break
@@ -137,6 +139,7 @@ def collecting_host(headers: list[Header]) -> str:
             for word, following in pairwise(words):
                 if word == "by" or word.endswith(")by"):  # a comment may be glued to it
                     host = following.strip("()[]<>;,").rstrip(".")[:_HOST_LIMIT]
-                    return host if host.isascii() and host[:1].isalnum() else "-"
+                    is_name = host.isascii() and host.isprintable() and host[:1].isalnum()
+                    return host if is_name else "-"
             return "-"
     return "-"

@@ -46,8 +46,8 @@ def header_tokens(headers: list[Header]) -> set[str]:
     tokens = channel_tokens(headers)
     values: dict[str, str] = {}
     for name, value in headers:
-        if name in _FIELDS:
-            values[name] = f"{values[name]}\n{value}" if name in values else value
+        if name in _FIELDS and len(before := values.get(name, "")) < _VALUE_LIMIT:
+            values[name] = f"{before}\n{value}" if before else value
     for name, raw in values.items():
         if name == "subject":
             if "=?" in raw:

@@ -8,14 +8,18 @@ from hypothesis import strategies as st
 
 from nbspam.reading.message import parse, parse_text
 from nbspam.tokens.kinds import (
+    COLLECTED_BY,
+    FIELDS,
     HEADER,
+    HOST,
     KINDS,
+    TEXT,
     TRIGRAM,
     WORD,
+    channel_of,
     is_fragment,
-    is_header,
+    is_host,
     kind_of,
-    prefix,
 )
 from nbspam.tokens.tokenizer import message_tokens
 
@@ -42,8 +46,14 @@ def named(name):
         ("link:", "link"),
         ("mime:text/html", "mime"),
         ("mime-version:0", "mime-version"),
-        ("trace:received:smtp", "trace"),
-        ("trace:x-foo:", "trace"),
+        ("received:smtp", "received"),
+        ("return-path:bounce", "return-path"),
+        ("header:x-foo:", "header"),
+        ("sender:news", "sender"),
+        ("recipient:bob", "recipient"),
+        ("by:mx.example.org", "by"),
+        ("by:-", "by"),
+        ("trace:received:smtp", ""),  # of models made before version 2 of the rules
         ("nothing:known", ""),  # of a word list of others
         (":", ""),
     ],
@@ -60,27 +70,54 @@ def test_each_kind_has_a_name_of_its_own():
 
 def test_what_begins_a_token_leads_back_to_its_kind():
     for kind in KINDS:
-        assert kind_of(f"{prefix(kind)}x") == kind
-    assert prefix(WORD) == ""
-    assert prefix(TRIGRAM) == "tri:"
+        assert kind_of(f"{kind.prefix}x") == kind
+        assert channel_of(f"{kind.prefix}x") == kind.channel
+    assert WORD.prefix == ""
+    assert TRIGRAM.prefix == "tri:"
 
 
-def test_the_header_channel_and_the_fragments_are_kinds_of_their_own():
-    assert [kind for kind in KINDS if kind.is_header] == [HEADER]
+CHANNELS = {
+    TEXT: "link host path punct caps trick case sign tri subject mime attachment".split(),
+    FIELDS: "from to reply-to message-id mailer content priority organization mime-version".split(),
+    HEADER: "received return-path sender recipient header".split(),
+    HOST: ["by"],
+}
+
+
+def test_the_channel_of_each_kind():
+    expected = {name: channel for channel, names in CHANNELS.items() for name in names}
+    assert {kind.name: kind.channel for kind in KINDS} == expected | {"": TEXT}
+
+
+def test_the_fragments_and_the_host_are_kinds_of_their_own():
     assert [kind for kind in KINDS if kind.is_fragment] == [TRIGRAM]
-
-
-@pytest.mark.parametrize("token", ["trace:received:smtp", "trace:", "trace:x-foo:bar"])
-def test_tokens_of_the_header_channel(token):
-    assert is_header(token)
-    assert not is_fragment(token)
+    assert [kind for kind in KINDS if kind.channel == HOST] == [COLLECTED_BY]
 
 
 @pytest.mark.parametrize(
-    "token", ["trace", "subject:trace:x", "tri:trace:", "from:trace", "", "a b"]
+    "token", ["received:smtp", "return-path:", "header:x-foo:", "sender:a", "recipient:10.0.0.1"]
+)
+def test_tokens_of_the_header_channel(token):
+    assert channel_of(token) == HEADER
+    assert not is_fragment(token)
+    assert not is_host(token)
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["received", "subject:received:x", "tri:received:", "from:received", "by:received", "", "a b"],
 )
 def test_tokens_that_are_not_of_the_header_channel(token):
-    assert not is_header(token)
+    assert channel_of(token) != HEADER
+
+
+@pytest.mark.parametrize(
+    ("token", "host"),
+    [("by:mx.example.org", True), ("by:-", True), ("by", False), ("received:by", False)],
+)
+def test_the_collecting_host(token, host):
+    assert is_host(token) == host
+    assert (channel_of(token) == HOST) == host
 
 
 @pytest.mark.parametrize(
@@ -92,8 +129,9 @@ def test_fragments(token, fragment):
 
 @given(st.sampled_from(KINDS), st.text(max_size=8))
 def test_a_tokens_channel_and_whether_it_is_shown_follow_from_its_kind(kind, value):
-    token = prefix(kind) + value
-    assert is_header(token) == kind_of(token).is_header
+    token = kind.prefix + value
+    assert channel_of(token) == kind_of(token).channel
+    assert is_host(token) == (kind_of(token).channel == HOST)
     assert is_fragment(token) == kind_of(token).is_fragment
 
 

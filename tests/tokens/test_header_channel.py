@@ -1,0 +1,303 @@
+import string
+import time
+
+import pytest
+from any_mail import mails
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbspam.reading.message import parse
+from nbspam.tokens.header_channel import channel_tokens, collecting_host, has_name_token
+from nbspam.tokens.kinds import HEADER, HOST, channel_of, kind_of
+from nbspam.tokens.tokenizer import message_tokens
+
+SECONDS = 2  # of CPU
+
+
+def tokens_of(name, value):
+    """Return the tokens of one field, without that of the collecting host."""
+    return {t for t in channel_tokens([(name, value)]) if channel_of(t) == HEADER}
+
+
+def pieces_of(value):
+    """Return what a value is cut into."""
+    return {token.removeprefix("received:") for token in tokens_of("received", value)}
+
+
+# What is cut
+
+
+@pytest.mark.parametrize(
+    ("value", "pieces"),
+    [
+        ("from Mail.Example.ORG", "from mail.example.org"),
+        ("by relay_7.example (Postfix 3.4)", "relay_7.example postfix"),
+        ("with ESMTPSA; helo=[x-y]", "with esmtpsa helo x-y"),
+        ("<Anna.Berg@lists.example.org>,", "anna.berg lists.example.org"),
+        ("-foo- .bar. _baz_ --", "foo bar baz"),
+        ("v1.0 a1b2c3d4 www2.example7.org", "v1.0 a1b2c3d4 www2.example7.org"),
+        ("grüße naïve", ""),  # letters of ASCII alone, and no piece of two
+        ("Jürgen", "rgen"),
+        ("ab abc " + "x" * 30 + " " + "y" * 31, "abc " + "x" * 30),
+        ("", ""),
+        ("!! ?? 漢字 \x00\x1b[2J \ud800", ""),
+    ],
+)
+def test_pieces_begin_with_a_letter_and_keep_dots_hyphens_and_digits(value, pieces):
+    assert pieces_of(value) - {"by"} == set(pieces.split())
+
+
+@pytest.mark.parametrize("before", ["[", "(HELO x) [", "=", "<", "x@"])
+def test_an_address_is_cut_whole_and_as_its_two_nets(before):
+    nets = {"192.0.2.71", "192.0.2", "192.0"}
+    assert pieces_of(f"{before}192.0.2.71]") - {"helo"} == nets
+
+
+@pytest.mark.parametrize("value", ["1.2.3", "1.2.3.4.5", "127", "10.0.0.x", "3.141", "1-2-3-4"])
+def test_other_numbers_are_not_tokens(value):
+    assert pieces_of(value) == set()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("4F2A81C0D3", "B81C40D3E5", "m2si1234567wrb", "n7S12345x", "20240103070102"),
+        *("id 0A1b2C", "h9c81720fb4"),
+    ],
+)
+def test_queue_ids_are_not_tokens(value):
+    assert pieces_of(value) <= {"id"}
+
+
+@pytest.mark.parametrize("name", ["message-id", "in-reply-to", "references", "resent-message-id"])
+def test_of_an_id_the_hosts_alone_are_tokens(name):
+    value = "<hkfzqtn.abc@Web7.example.org> <qqqq@mail.example.com> noise"
+    assert tokens_of(name, value) == {
+        *(f"header:{name}:", "header:web7.example.org", "header:mail.example.com"),
+    }
+    assert tokens_of(name, "<no-host-at-all>") == {f"header:{name}:"}
+
+
+DAYS = "Mon Tue Wed Thu Fri Sat Sun".split()
+MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+ZONES = "EST EDT CST CDT MST MDT PST PDT GMT UTC BST CET CEST JST".split()
+
+
+@pytest.mark.parametrize("word", [*DAYS, *MONTHS, *ZONES, "(CEST)", "GMT;"])
+def test_days_months_and_zones_are_not_tokens(word):
+    assert pieces_of(f"{word}, 03 2024 07:01:02 -0500 relay {word.upper()}") == {"relay"}
+
+
+# Fields
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix"),
+    [
+        ("received", "received:"),
+        ("return-path", "return-path:"),
+        ("from", "sender:"),
+        ("to", "recipient:"),
+        ("cc", "recipient:"),
+    ],
+)
+def test_five_fields_have_a_prefix_of_their_own_and_no_name_token(name, prefix):
+    found = tokens_of(name, "Anna <anna@lists.example.org>")
+    assert found == {f"{prefix}anna", f"{prefix}lists.example.org"}
+    assert not has_name_token(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    "list-id list-unsubscribe precedence x-mailer user-agent reply-to sender mime-version"
+    " content-type x-foo organization delivered-to x-originating-ip resent-from".split(),
+)
+def test_every_other_field_has_its_words_and_its_name(name):
+    assert tokens_of(name, "Some Words") == {f"header:{name}:", "header:some", "header:words"}
+    assert has_name_token(name)
+
+
+@pytest.mark.parametrize("name", ["x-foo", "list-id", "message-id", "received", "to"])
+def test_a_field_with_an_empty_value_has_no_tokens(name):
+    assert tokens_of(name, "") == set()
+
+
+@pytest.mark.parametrize("name", ["subject", "date"])
+def test_the_subject_is_text_and_the_date_is_nothing(name):
+    assert tokens_of(name, "Wed, some words relay.example") == set()
+    assert not has_name_token(name)
+
+
+NEVER = """
+X-Spam-Status X-Spam-Flag X-Spam-Level X-Spam-Score X-Spam-Checker-Version X-Spam X-Spam-Anything
+X-Bogosity X-Nbspam X-CRM114-Status X-DSPAM-Result X-Rspamd-Score X-Rspamd-Queue-Id
+Authentication-Results ARC-Authentication-Results ARC-Seal ARC-Message-Signature Received-SPF
+DKIM-Signature X-Virus-Scanned X-Barracuda-Spam-Score X-Proofpoint-Spam-Details
+X-MailScanner-SpamCheck X-MS-Exchange-Organization-SCL X-Forefront-Antispam-Report
+X-Microsoft-Antispam X-Ham-Report X-Junk-Score
+Status X-Status X-Keywords X-UID X-UIDL X-Label X-Mozilla-Status X-Mozilla-Status2 X-Mozilla-Keys
+X-Gmail-Labels Content-Length Lines X-IMAPbase X-Evolution
+""".split()
+
+
+@pytest.mark.parametrize("name", NEVER)
+def test_verdicts_and_what_is_written_after_arrival_are_never_tokens(name):
+    headers = [(name.lower(), "Yes, score=9.9 spam by evil.example <a@b.example> 192.0.2.7")]
+    assert channel_tokens(headers) == {"by:-"}
+    assert not has_name_token(name.lower())
+
+
+ANY_VALUE = st.text(st.sampled_from(string.ascii_letters + string.digits + ' .-_@<>[]();:="'))
+
+
+@settings(deadline=None, max_examples=150)
+@given(mails(), st.lists(st.tuples(st.sampled_from(NEVER), ANY_VALUE), max_size=6), st.data())
+def test_the_same_message_has_the_same_tokens_in_every_folder(raw, added, data):
+    message = parse(raw)
+    headers = message.headers[:]
+    if not headers:
+        return
+    for name, value in added:
+        headers.insert(data.draw(st.integers(0, len(headers))), (name.lower(), value))
+    assert message_tokens(message._replace(headers=headers)) == message_tokens(message)
+
+
+FIELD_NAMES = st.sampled_from(
+    "received return-path from to cc subject date message-id references x-foo list-id".split()
+)
+FIELD = st.tuples(FIELD_NAMES, st.text() | ANY_VALUE | st.just("from a by b.example; x"))
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(FIELD, max_size=8))
+def test_each_token_is_a_piece_an_address_or_a_fields_name(headers):
+    found = channel_tokens(headers)
+    assert len([token for token in found if channel_of(token) == HOST]) == 1
+    for token in found:
+        assert channel_of(token) in (HEADER, HOST)
+        assert token.isascii()
+        assert token.isprintable()
+        assert " " not in token
+        if channel_of(token) == HEADER:
+            piece = token.removeprefix(kind_of(token).prefix)
+            name, colon, _ = piece.partition(":")
+            assert 1 <= len(piece) <= 31
+            assert (colon and (name, True) in [(n, bool(v)) for n, v in headers]) or (
+                piece[0].isalpha() or piece.replace(".", "").isdecimal()
+            )
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(FIELD, max_size=8), st.randoms(use_true_random=False))
+def test_the_order_of_the_fields_matters_for_the_topmost_received_alone(headers, chance):
+    tops = [value for name, value in headers if name == "received"]
+    others = [(name, value) for name, value in headers if name != "received"]
+    chance.shuffle(others)
+    shuffled = [("received", value) for value in tops] + others
+    assert channel_tokens(shuffled) == channel_tokens(headers)
+
+
+# The collecting host
+
+
+@pytest.mark.parametrize(
+    ("value", "host"),
+    [
+        ("from a.example by mx.example.org; Tue, 2 Jan 2024", "mx.example.org"),
+        ("from a.example by MX.Example.Org (Postfix) with ESMTP", "mx.example.org"),
+        ("from a (a.example [192.0.2.1])by mx.example.org id 1", "mx.example.org"),
+        ("from a\tBY\tmx.example.org\twith SMTP", "mx.example.org"),
+        ("by mx.example.org (8.12/8.12) id x; 3 Jan", "mx.example.org"),
+        ("by mx.example.org; 3 Jan", "mx.example.org"),
+        ("by mx.example.org.; 3 Jan", "mx.example.org"),
+        ("by [192.0.2.9]; 3 Jan", "192.0.2.9"),
+        ("by (mx.example.org) x", "mx.example.org"),
+        ("from a by localhost with LMTP", "localhost"),
+        ("from a by 2001:db8::7 with SMTP", "2001:db8::7"),
+        ("from a by b.example by c.example", "b.example"),
+        ("from nearby mx.example.org", "-"),  # no word of its own
+        ("from a.example with SMTP", "-"),
+        ("from a.example by", "-"),
+        ("from a.example by ; 3 Jan", "-"),
+        ("by ---", "-"),
+        ("by grüße.example", "-"),
+        ("by a\x1b[2J x", "-"),
+        ("by a\x00b x", "-"),
+        ("", "-"),
+        ("x " * 600 + "by mx.example.org", "-"),  # farther on than one looks
+        ("by " + "a" * 300, "a" * 80),
+    ],
+)
+def test_the_host_that_took_the_mail_in(value, host):
+    headers = [("subject", "by evil.example"), ("received", value)]
+    assert collecting_host(headers) == host
+    assert f"by:{host}" in channel_tokens(headers)
+
+
+def test_the_topmost_received_line_alone_names_it():
+    """A sender may write as many more as they like, but only below."""
+    below = ("received", "from x by forged.example; 3 Jan")
+    for top, host in (("from a by mx.example.org", "mx.example.org"), ("from a", "-"), ("", "-")):
+        found = channel_tokens([("x-foo", "by y.example"), ("received", top), below, below])
+        assert {token for token in found if channel_of(token) == HOST} == {f"by:{host}"}
+
+
+def test_without_a_received_line_it_is_not_known():
+    assert collecting_host([]) == "-"
+    assert channel_tokens([("from", "a@example.org by b.example")]) >= {"by:-"}
+    assert collecting_host([("x-received", "by mx.example.org with SMTP")]) == "-"
+
+
+# Bounds
+
+
+@pytest.mark.parametrize("name", ["received", "from", "x-foo", "list-id"])
+def test_a_huge_value_gives_a_bounded_number_of_tokens(name):
+    letters = string.ascii_lowercase
+    words = (f"{a}{b}{c}{d}" for a in letters for b in letters for c in letters for d in "xyz")
+    assert len(channel_tokens([(name, " ".join(words))])) < 5_000
+
+
+def test_the_name_of_a_field_is_cut():
+    assert max(map(len, tokens_of("x-" + "a" * 10_000, "word"))) < 50
+
+
+def test_ten_thousand_different_fields_give_a_bounded_number_of_tokens():
+    headers = [(f"x-{i}", f"word{i}") for i in range(10_000)]
+    assert len(channel_tokens(headers)) < 4_000
+
+
+HUNDRED_THOUSAND = {
+    "of one name": [
+        ("received", f"from host{i}.example by mx.example; 3 Jan") for i in range(10**5)
+    ],
+    "of different names": [(f"x-{i}", f"word{i}") for i in range(10**5)],
+    "of a sender": [("from", "anna@lists.example.org, ") for _ in range(10**5)],
+    "of ids": [("references", "<1@a.example> " * 5) for _ in range(10**5)],
+    "of verdicts": [("x-spam-status", "Yes, score=9") for _ in range(10**5)],
+    "long ones": [("x-foo", "word " * 400)] * 10**5,
+}
+
+
+@pytest.mark.parametrize("headers", HUNDRED_THOUSAND.values(), ids=HUNDRED_THOUSAND)
+def test_a_hundred_thousand_header_lines_take_bounded_time(headers):
+    start = time.process_time()
+    assert len(channel_tokens(headers)) < 5_000
+    assert time.process_time() - start < SECONDS
+
+
+@pytest.mark.parametrize("headers", HUNDRED_THOUSAND.values(), ids=HUNDRED_THOUSAND)
+def test_a_mail_of_a_hundred_thousand_header_lines_takes_bounded_time(headers):
+    raw = "".join(f"{name}: {value[:100]}\n" for name, value in headers).encode()
+    start = time.process_time()
+    message_tokens(parse(raw + b"\nhello\n"))
+    assert time.process_time() - start < SECONDS
+
+
+@pytest.mark.parametrize("pattern", ["by ", ")by ", "<", "@", "a.", "1.", "-", "by", "a@b> ", "\n"])
+def test_a_value_of_any_make_takes_bounded_time(pattern):
+    text = pattern * (1_000_000 // len(pattern))
+    start = time.process_time()
+    for name in ("received", "message-id", "from", "x-foo"):
+        channel_tokens([(name, text)])
+    assert time.process_time() - start < SECONDS
