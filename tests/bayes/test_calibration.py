@@ -7,33 +7,58 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from nbspam.bayes import evidence_matrix as fit_module
 from nbspam.bayes.calibration import (
-    FIRM,
+    FEWEST,
     FORGET,
-    PRECISION,
-    PRIOR_MEAN,
-    SIZE,
+    FULL,
+    LENGTH,
+    RUN,
+    SCALES,
+    TEXT,
+    UNTRAINED,
     Calibration,
+    Scale,
+    bounds,
+    clamped,
+    first_inputs,
+    groups,
+    inputs,
     is_positive_definite,
+    is_run,
     pooled,
-    prior_precision,
     solve,
     untrained,
     update,
+    widened,
 )
+from nbspam.bayes.evidence import WORD_FEATURES, evidence
 from nbspam.bayes.evidence_matrix import fit_calibration
 
-VIEW = st.floats(-6, 6)
-FEATURES = st.tuples(*[VIEW] * (SIZE - 1))
-OFFSETS = st.floats(-1, 1)
-HISTORY = st.lists(st.tuples(FEATURES, OFFSETS, st.booleans()), max_size=15)
+BOTH = pytest.mark.parametrize("scale", SCALES, ids=lambda scale: scale.name)
+FEATURE = st.floats(-6, 6)
+LABEL = st.booleans()
 
 
-def after(history, start=None):
-    found = start or untrained()
-    for features, offset, is_spam in history:
-        found = update(found, features, offset, is_spam)
+def xs(scale: Scale, feature=FEATURE):
+    """Draw a message's inputs."""
+    return st.tuples(st.just(1.0), *[feature] * (scale.size - 1))
+
+
+def histories(scale: Scale, most=15):
+    return st.lists(st.tuples(xs(scale), LABEL), max_size=most)
+
+
+@st.composite
+def with_history(draw, most=15):
+    """Draw a scale, and messages of it."""
+    scale = draw(st.sampled_from(SCALES))
+    return scale, draw(histories(scale, most))
+
+
+def after(scale, history, start=None):
+    found = start or untrained(scale)
+    for x, is_spam in history:
+        found = update(scale, found, x, is_spam)
     return found
 
 
@@ -41,159 +66,318 @@ def arrays(found: Calibration):
     return np.array(found.coefficients), np.array(found.precision)
 
 
-def assert_sound(found: Calibration):
+def assert_sound(scale, found: Calibration):
     coefficients, precision = arrays(found)
+    assert len(found.ranges) == scale.size - 1
+    assert all(low <= high for low, high in found.ranges)
     assert np.isfinite(coefficients).all()
     assert np.isfinite(precision).all()
     np.testing.assert_allclose(precision, precision.T, rtol=1e-9, atol=1e-12)
     assert np.linalg.eigvalsh(precision).min() > 0
 
 
+# The features
+
+
+def test_the_scales():
+    assert [scale.name for scale in SCALES] == ["text", "full"]
+    assert FULL.features[: len(TEXT.features)] == TEXT.features
+    for scale in SCALES:
+        assert scale.size == 1 + len(scale.features) == len(scale.mean) == len(scale.precision)
+        assert scale.features[LENGTH - 1] == "length"
+        assert scale.mean[0] == scale.mean[LENGTH] == 0
+        assert all(b > 0 for i, b in enumerate(scale.mean) if i not in (0, LENGTH))
+        assert all(p > 0 for p in scale.precision)
+
+
+WEIGHTS = st.lists(st.floats(-9, 9), max_size=40)
+
+
+@given(WEIGHTS, WEIGHTS, WEIGHTS)
+def test_the_inputs_are_the_features_of_the_groups_of_each_scale(text, fields, header):
+    found = evidence(text, fields, header)
+    for scale, x, of in zip(SCALES, inputs(found), groups(found), strict=True):
+        assert len(x) == scale.size
+        assert (x[0], x[LENGTH]) == (1, of[0].length)
+        for first, group in zip(first_inputs(scale), of, strict=True):
+            assert x[first : first + WORD_FEATURES] == group.features
+    assert groups(found) == ((found.text_and_fields,), (found.text, found.header))
+
+
 # One message
 
 
-def rested(before: Calibration) -> Calibration:
-    """Return the calibration after a message beyond doubt: it forgets, and learns nothing."""
-    return update(before, (0.0,) * (SIZE - 1), 1000.0, True)
+def rested(scale, before: Calibration) -> np.ndarray:
+    """Return the precision after forgetting, before anything is learned."""
+    _, precision = arrays(before)
+    floor = 3 * np.array([1.0, *scale.precision[1:]])
+    return FORGET * precision + (1 - FORGET) * np.diag(floor)
 
 
-@settings(deadline=None, max_examples=60)
-@given(HISTORY, FEATURES, OFFSETS, st.booleans())
-def test_an_update_is_the_mode_of_its_objective(history, features, offset, is_spam):
-    before = after(history)
-    b, precision = arrays(rested(before))
-    x = np.array([1, *features])
-    y = float(is_spam)
+@settings(deadline=None, max_examples=80)
+@given(with_history(), st.data(), LABEL)
+def test_an_update_is_the_mode_of_its_objective(drawn, data, is_spam):
+    scale, history = drawn
+    message = data.draw(xs(scale))
+    before = after(scale, history)
+    b, precision = arrays(before)[0], rested(scale, before)
+    x, y = np.array(message), float(is_spam)
 
     def objective(c):
-        z = x @ c + offset
+        z = x @ c
         return np.logaddexp(0, z) - y * z + 0.5 * (c - b) @ precision @ (c - b)
 
     def gradient(c):
-        return x * (1 / (1 + np.exp(-(x @ c + offset))) - y) + precision @ (c - b)
+        return x * (1 / (1 + np.exp(-(x @ c))) - y) + precision @ (c - b)
 
     def hessian(c):
-        p = 1 / (1 + np.exp(-(x @ c + offset)))
+        p = 1 / (1 + np.exp(-(x @ c)))
         return p * (1 - p) * np.outer(x, x) + precision
 
     found = minimize(
         objective, b, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-10}
     )
-    coefficients, actual_precision = arrays(update(before, features, offset, is_spam))
+    coefficients, actual_precision = arrays(update(scale, before, message, is_spam))
     np.testing.assert_allclose(coefficients, found.x, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(gradient(coefficients), 0, atol=1e-9)
     np.testing.assert_allclose(actual_precision, hessian(coefficients), rtol=1e-9, atol=1e-9)
 
 
-@given(HISTORY)
-def test_forgetting_decays_to_a_prior_and_never_below(history):
-    before = after(history)
-    _, old = arrays(before)
-    _, new = arrays(rested(before))
-    added = new - FORGET * old
-    np.testing.assert_allclose(added, np.diag(np.diag(added)), atol=1e-12)
-    assert (np.diag(added) >= 0.999 * (1 - FORGET) * np.array(PRECISION)).all()
+@settings(deadline=None, max_examples=80)
+@given(with_history(), st.data(), LABEL)
+def test_the_step_of_an_update_is_the_one_root(drawn, data, is_spam):
+    """s = y - sigmoid(z + s x' L^-1 x), found to the last bits; the move is s L^-1 x."""
+    scale, history = drawn
+    x = np.array(data.draw(xs(scale)))
+    before = after(scale, history)
+    b, _ = arrays(before)
+    direction = np.linalg.solve(rested(scale, before), x)
+    now, _ = arrays(update(scale, before, tuple(x.tolist()), is_spam))
+    step = (now - b) @ x / (direction @ x)
+    assert step == pytest.approx(is_spam - 1 / (1 + np.exp(-(x @ now))), abs=1e-9)
+    assert 0 < abs(step) < 1
+    assert (step > 0) == is_spam
+    np.testing.assert_allclose(now - b, step * direction, rtol=1e-6, atol=1e-9)
 
 
-@given(HISTORY)
-def test_any_history_leaves_a_sound_calibration(history):
-    assert_sound(after(history))
+@settings(deadline=None, max_examples=60)
+@given(with_history())
+def test_forgetting_decays_to_a_floor_and_never_below(drawn):
+    scale, history = drawn
+    beyond_doubt = (1.0, *[0.0] * (scale.size - 1))
+    before = after(scale, history)
+    sure = before._replace(coefficients=(40.0, *before.coefficients[1:]))
+    _, new = arrays(update(scale, sure, beyond_doubt, True))
+    np.testing.assert_allclose(new, rested(scale, before), rtol=1e-9, atol=1e-9)
+    added = new - FORGET * arrays(before)[1]
+    np.testing.assert_allclose(added, np.diag(np.diag(added)), atol=1e-9)
+    assert (np.diag(added) >= 0.999 * (1 - FORGET) * np.array(scale.precision)).all()
 
 
-@given(st.lists(st.tuples(st.tuples(*[st.floats(-1e3, 1e3)] * 4), st.booleans()), max_size=10))
+@settings(deadline=None)
+@given(with_history())
+def test_any_history_leaves_a_sound_calibration(drawn):
+    scale, history = drawn
+    assert_sound(scale, after(scale, history))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(xs(FULL, st.floats(-1e3, 1e3)), LABEL), max_size=10))
 def test_wild_features_leave_a_finite_calibration(history):
-    found = after([(features, 0.0, is_spam) for features, is_spam in history])
+    found = after(FULL, history)
     assert np.isfinite(arrays(found)[0]).all()
     assert np.isfinite(arrays(found)[1]).all()
 
 
-def test_a_message_moves_the_calibration_toward_itself():
-    features = (2.0, 1.0, 1.0, 0.0)
+@BOTH
+def test_a_message_moves_the_calibration_toward_itself(scale):
+    x = (1.0, 2.0, 1.0, 1.0, 0.0, *[1.0] * (scale.size - 5))
     for is_spam in (True, False):
-        before, now = untrained(), update(untrained(), features, 0.0, is_spam)
-        moved = sum(
-            (a - b) * x
-            for a, b, x in zip(now.coefficients, before.coefficients, (1, *features), strict=True)
-        )
+        before = untrained(scale)
+        now = update(scale, before, x, is_spam)
+        moved = np.dot(x, now.coefficients) - np.dot(x, before.coefficients)
         assert (moved > 0) == is_spam
 
 
-def test_the_first_precision_is_the_firmest_priors():
-    diagonal = np.diag(arrays(untrained())[1])
-    assert diagonal.tolist() == pytest.approx([p * (1 + FIRM) for p in PRECISION])
-    assert untrained().coefficients == PRIOR_MEAN
+def test_before_any_message_it_is_the_prior():
+    for scale, found in zip(SCALES, UNTRAINED, strict=True):
+        assert found == untrained(scale)
+        assert found.coefficients == scale.mean
+        assert arrays(found)[1].tolist() == np.diag(scale.precision).tolist()
+        assert found.ranges == ((0, 0),) * (scale.size - 1)
+        assert found.run == 0
 
 
-def test_the_prior_is_the_less_firm_the_more_messages_there_are():
-    assert prior_precision(0) == prior_precision(1)
-    assert prior_precision(10**9) == pytest.approx(PRECISION, rel=1e-6)
-    assert all(a > b for a, b in zip(prior_precision(5), prior_precision(50), strict=True))
+# Runs of one class
+
+
+@given(with_history(), st.lists(LABEL, min_size=1, max_size=30))
+def test_the_run_is_how_many_of_one_class_came_last(drawn, labels):
+    scale, history = drawn
+    x = (1.0,) * scale.size
+    found = after(scale, [*history, *((x, label) for label in labels)])
+    every = [label for _, label in history] + labels
+    run = next((i for i, label in enumerate(every[::-1]) if label != every[-1]), len(every))
+    assert found.run == (run if every[-1] else -run)
+
+
+@pytest.mark.parametrize("is_spam", [True, False])
+def test_a_long_run_ends_the_updates_of_that_class_alone(is_spam):
+    sign = 1 if is_spam else -1
+    for share in (0.0, 0.5, 0.75, 0.875):
+        last = int(RUN / (1 - share))
+        at, below = (untrained(TEXT)._replace(run=sign * n) for n in (last, last - 1))
+        assert is_run(at, is_spam, share)
+        assert not is_run(below, is_spam, share)
+        assert not is_run(at, not is_spam, share)
+        assert not is_run(untrained(TEXT), is_spam, share)
+
+
+# Ranges
+
+
+@settings(deadline=None, max_examples=80)
+@given(with_history().filter(lambda drawn: drawn[1]))
+def test_the_ranges_are_those_of_the_messages(drawn):
+    scale, history = drawn
+    columns = np.array([x for x, _ in history])[:, 1:]
+    found = np.array(after(scale, history).ranges)
+    if not columns[0].any():  # as good as nothing seen
+        return
+    np.testing.assert_array_equal(found[:, 0], columns.min(axis=0))
+    np.testing.assert_array_equal(found[:, 1], columns.max(axis=0))
+
+
+@given(st.data())
+def test_a_message_widens_the_ranges_and_narrows_none(data):
+    scale = data.draw(st.sampled_from(SCALES))
+    before = after(scale, data.draw(histories(scale)))
+    x = data.draw(xs(scale))
+    now = widened(before, x)
+    if any(map(any, before.ranges)):
+        assert all(a <= b and c >= d for (a, c), (b, d) in zip(now, before.ranges, strict=True))
+        assert widened(before._replace(ranges=now), x) == now
+    assert all(low <= value <= high for (low, high), value in zip(now, x[1:], strict=True))
+
+
+ENDS = st.tuples(FEATURE, FEATURE).map(sorted).map(tuple)
+
+
+@st.composite
+def ranged(draw):
+    """Draw a scale and a calibration with any ranges."""
+    scale = draw(st.sampled_from(SCALES))
+    ranges = draw(st.tuples(*[ENDS] * (scale.size - 1)))
+    return scale, untrained(scale)._replace(ranges=ranges)
+
+
+@settings(deadline=None, max_examples=200)
+@given(ranged(), st.data())
+def test_no_feature_goes_beyond_its_range_or_3_for_sums_over_words(drawn, data):
+    scale, calibration = drawn
+    x = data.draw(xs(scale, st.floats(-1e6, 1e6)))
+    held = clamped(scale, calibration, x)
+    assert held[0] == 1
+    for i in range(1, scale.size):
+        low, high = calibration.ranges[i - 1]
+        if i != LENGTH:
+            low, high = min(low, -3), max(high, 3)
+        assert (low, high) == bounds(scale, calibration.ranges)[i - 1]
+        assert low <= held[i] <= high
+        if low <= x[i] <= high:
+            assert held[i] == x[i]
+        else:  # at the near end
+            assert held[i] == (low if x[i] < low else high)
+    assert clamped(scale, calibration, held) == held
+
+
+@settings(deadline=None, max_examples=60)
+@given(with_history().filter(lambda drawn: drawn[1]))
+def test_messages_that_were_seen_are_not_held(drawn):
+    scale, history = drawn
+    found = after(scale, history)
+    if not any(history[0][0][1:]):
+        return
+    for x, _ in history:
+        assert clamped(scale, found, x) == x
+
+
+@BOTH
+def test_before_any_message_the_length_says_nothing_and_words_go_to_3(scale):
+    x = (1.0, *[9.0] * (scale.size - 1))
+    held = clamped(scale, untrained(scale), x)
+    assert held == tuple(1.0 if i == 0 else 0.0 if i == LENGTH else 3.0 for i in range(scale.size))
 
 
 # Many messages
 
 
 def easy(chance: random.Random, is_spam: bool):
+    """Return the inputs of an easy message, for the text's scale."""
     sign = 1 if is_spam else -1
-    return (*(sign * chance.uniform(3, 5) for _ in range(3)), chance.gauss(0, 1))
+    return (1.0, *(sign * chance.uniform(3, 5) for _ in range(3)), chance.gauss(0, 1))
 
 
 @pytest.fixture(scope="module")
 def seasoned():
     """Return the calibration after 20,000 easy messages, which bring next to no precision."""
     chance = random.Random(1)
-    found = untrained()
+    found = untrained(TEXT)
     for i in range(20_000):
-        found = update(found, easy(chance, bool(i % 2)), 0.0, bool(i % 2))
+        found = update(TEXT, found, easy(chance, bool(i % 2)), bool(i % 2))
         if i % 1000 == 0:
-            assert_sound(found)
+            assert_sound(TEXT, found)
     return found
 
 
 def share_right(found, chance):
     """Return the share of easy messages that a calibration gets right."""
-    z = [(np.dot((1, *easy(chance, label)), found.coefficients), label) for label in [0, 1] * 100]
+    z = [(np.dot(easy(chance, label), found.coefficients), label) for label in [0, 1] * 100]
     return sum((nats > 0) == label for nats, label in z) / len(z)
 
 
 def test_twenty_thousand_easy_messages_leave_a_sound_calibration(seasoned):
-    assert_sound(seasoned)
+    assert_sound(TEXT, seasoned)
     # It decays to the prior's precision and never below.
     _, precision = arrays(seasoned)
-    assert np.linalg.eigvalsh(precision - 0.99 * np.diag(PRECISION)).min() > 0
+    assert np.linalg.eigvalsh(precision - 0.99 * np.diag(TEXT.precision)).min() > 0
     assert share_right(seasoned, random.Random(2)) == 1
 
 
 def test_a_surprising_message_after_many_easy_ones_leaves_a_sound_calibration(seasoned):
-    assert_sound(update(seasoned, easy(random.Random(2), True), 0.0, False))
-    assert_sound(update(seasoned, (-50.0, -9.0, -50.0, 3.0), 1.0, True))
+    assert_sound(TEXT, update(TEXT, seasoned, easy(random.Random(2), True), False))
+    assert_sound(TEXT, update(TEXT, seasoned, (1.0, -50.0, -9.0, -50.0, 3.0), True))
 
 
 # With a floor of the prior's own precision all easy spam was ham after one wrong label.
 def test_a_mislabelled_message_after_many_easy_ones_does_not_turn_the_filter(seasoned):
-    now = update(seasoned, (4.0, 4.0, 4.0, 0.0), 0.0, False)
+    now = update(TEXT, seasoned, (1.0, 4.0, 4.0, 4.0, 0.0), False)
     assert share_right(now, random.Random(3)) == 1
 
 
 def test_a_mislabelled_message_that_was_sure_moves_the_calibration_little():
     chance = random.Random(2)
-    found = after([(easy(chance, bool(i % 2)), 0.0, bool(i % 2)) for i in range(500)])
+    found = after(TEXT, [(easy(chance, bool(i % 2)), bool(i % 2)) for i in range(500)])
     b, precision = arrays(found)
-    x = np.array([1, *easy(chance, True)])
+    message = easy(chance, True)
+    x = np.array(message)
     z = x @ b
     assert z > 5
-    now, _ = arrays(update(found, tuple(x[1:]), 0.0, False))
+    now, _ = arrays(update(TEXT, found, message, False))
     # The step of the extended Kalman filter would be this spread, all of it.
     assert z - x @ now < x @ np.linalg.solve(precision, x)
     assert x @ now > 1
-    assert np.abs(now - b).max() < 1
-    assert share_right(update(found, tuple(x[1:]), 0.0, False), chance) == 1
+    # A coefficient moves about as far as its prior's standard deviation, and the words' below 1.
+    moved = np.abs(now - b)
+    assert (moved < 1.5 / np.sqrt(TEXT.precision)).all()
+    assert moved[:LENGTH].max() < 1
+    assert share_right(update(TEXT, found, message, False), chance) == 1
 
 
 def test_each_of_one_class_leaves_a_sound_calibration():
     chance = random.Random(3)
     for is_spam in (True, False):
-        assert_sound(after([(easy(chance, is_spam), 0.0, is_spam) for _ in range(3_000)]))
+        assert_sound(TEXT, after(TEXT, [(easy(chance, is_spam), is_spam) for _ in range(3_000)]))
 
 
 # Linear equations
@@ -217,88 +401,86 @@ def test_solve_leaves_what_it_was_given_alone():
 
 # The fit
 
+TRUE = {"text": (0.3, 1.0, 0.5, -0.4, 0.2), "full": (0.3, 1.0, 0.5, -0.4, 0.2, 0.8, 0.1, 0.6)}
 
-def drawn(n, seed=0, true=(0.3, 1.0, 0.5, -0.4, 0.2)):
-    """Return features, offsets and labels of n messages that follow the model."""
+
+def drawn_messages(scale, n, seed=0):
+    """Return inputs and labels of n messages that follow the model."""
     chance = np.random.default_rng(seed)
-    features = chance.normal(size=(n, SIZE - 1))
-    offset = chance.uniform(-1, 1, n)
-    z = np.column_stack((np.ones(n), features)) @ np.array(true) + offset
-    return features, offset, chance.random(n) < 1 / (1 + np.exp(-z))
+    x = np.column_stack((np.ones(n), chance.normal(size=(n, scale.size - 1))))
+    z = x @ np.array(TRUE[scale.name])
+    return x, chance.random(n) < 1 / (1 + np.exp(-z))
 
 
-def derivative(found, features, offset, is_spam):
-    """Return the objective's gradient at the coefficients found."""
-    fewest = min(int(is_spam.sum()), int((~is_spam).sum()))
-    x = np.column_stack((np.ones(len(features)), features))
-    b, _ = arrays(found)
-    p = 1 / (1 + np.exp(-(x @ b + offset)))
-    return x.T @ (p - is_spam) + np.array(prior_precision(fewest)) * (b - np.array(PRIOR_MEAN))
+def derivative(scale, coefficients, x, is_spam):
+    """Return the objective's gradient at some coefficients."""
+    b = np.array(coefficients)
+    p = 1 / (1 + np.exp(-(x @ b)))
+    return x.T @ (p - is_spam) + np.array(scale.precision) * (b - np.array(scale.mean))
 
 
-@settings(deadline=None, max_examples=60)
-@given(
-    st.lists(st.tuples(FEATURES, OFFSETS, st.booleans()), min_size=1, max_size=30),
-)
-def test_the_fit_is_the_mode(messages):
-    features = np.array([m[0] for m in messages])
-    offset = np.array([m[1] for m in messages])
-    is_spam = np.array([m[2] for m in messages])
-    found = fit_calibration(features, offset, is_spam)
-    assert_sound(found)
-    np.testing.assert_allclose(derivative(found, features, offset, is_spam), 0, atol=1e-4)
+@settings(deadline=None, max_examples=80)
+@given(with_history(most=30))
+def test_the_fit_is_the_mode(drawn):
+    scale, history = drawn
+    x = np.array([x for x, _ in history]).reshape(-1, scale.size)
+    is_spam = np.array([label for _, label in history], dtype=bool)
+    found = fit_calibration(scale, x, is_spam)
+    assert_sound(scale, found)
+    if min(is_spam.sum(), (~is_spam).sum()) < FEWEST:
+        assert found == untrained(scale)
+        return
+    np.testing.assert_allclose(derivative(scale, found.coefficients, x, is_spam), 0, atol=1e-4)
+    expected = list(zip(x[:, 1:].min(axis=0), x[:, 1:].max(axis=0), strict=True))
+    assert list(found.ranges) == expected
+    assert found.run == 0
+    assert all(type(value) is float for value in (*found.coefficients, *found.ranges[0]))
 
 
-def test_the_fit_of_many_messages_is_the_mode_and_near_the_truth():
-    features, offset, is_spam = drawn(20_000)
-    found = fit_calibration(features, offset, is_spam)
-    np.testing.assert_allclose(derivative(found, features, offset, is_spam), 0, atol=1e-3)
-    np.testing.assert_allclose(found.coefficients, (0.3, 1.0, 0.5, -0.4, 0.2), atol=0.1)
+@BOTH
+@pytest.mark.parametrize("labels", [[], [1], [1, 1, 1], [0, 0], [1, 0], [1, 1, 1, 0], [0, 0, 0, 1]])
+def test_fewer_than_two_of_a_class_are_no_basis_for_a_fit(scale, labels):
+    x, _ = drawn_messages(scale, len(labels))
+    assert fit_calibration(scale, x, np.array(labels, dtype=bool)) == untrained(scale)
 
 
-def test_the_precision_is_the_second_derivative():
-    features, offset, is_spam = drawn(200)
-    found = fit_calibration(features, offset, is_spam)
+@BOTH
+def test_the_fit_of_many_messages_is_the_mode_and_near_the_truth(scale):
+    x, is_spam = drawn_messages(scale, 20_000)
+    found = fit_calibration(scale, x, is_spam)
+    np.testing.assert_allclose(derivative(scale, found.coefficients, x, is_spam), 0, atol=1e-3)
+    np.testing.assert_allclose(found.coefficients, TRUE[scale.name], atol=0.1)
+
+
+@BOTH
+def test_the_precision_is_the_second_derivative(scale):
+    x, is_spam = drawn_messages(scale, 200)
+    found = fit_calibration(scale, x, is_spam)
     b, precision = arrays(found)
     step = 1e-5
-    for i in range(SIZE):
+    for i in range(scale.size):
         up, down = (
-            derivative(
-                found._replace(coefficients=tuple(b + sign * step * np.eye(SIZE)[i])),
-                features,
-                offset,
-                is_spam,
-            )
+            derivative(scale, b + sign * step * np.eye(scale.size)[i], x, is_spam)
             for sign in (1, -1)
         )
         np.testing.assert_allclose((up - down) / (2 * step), precision[i], rtol=1e-5, atol=1e-5)
 
 
-def test_with_a_weak_prior_the_fit_is_scikit_learns(monkeypatch):
-    monkeypatch.setattr(fit_module, "prior_precision", lambda fewest: (1e-9,) * SIZE)
-    features, offset, is_spam = drawn(500, seed=4)
-    offset[:] = 0
-    found = fit_calibration(features, offset, is_spam)
-    reference = LogisticRegression(C=1e12, tol=1e-12, max_iter=10_000).fit(features, is_spam)
+@BOTH
+def test_with_a_weak_prior_the_fit_is_scikit_learns(scale):
+    weak = scale._replace(precision=(1e-9,) * scale.size)
+    x, is_spam = drawn_messages(scale, 500, seed=4)
+    found = fit_calibration(weak, x, is_spam)
+    reference = LogisticRegression(C=1e12, tol=1e-12, max_iter=10_000).fit(x[:, 1:], is_spam)
     expected = [reference.intercept_[0], *reference.coef_[0]]
     np.testing.assert_allclose(found.coefficients, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_offsets_are_taken_off_the_constant():
-    features, _, is_spam = drawn(5_000, seed=5)
-    plain, moved = (
-        fit_calibration(features, np.full(len(features), by), is_spam).coefficients
-        for by in (0.0, 0.5)
-    )
-    assert moved[0] == pytest.approx(plain[0] - 0.5, abs=0.01)
-    assert moved[1:] == pytest.approx(plain[1:], abs=0.01)
-
-
 def test_separable_messages_have_a_finite_fit():
     chance = random.Random(6)
-    features = np.array([easy(chance, bool(i % 2)) for i in range(1_000)])
-    found = fit_calibration(features, np.zeros(1_000), np.arange(1_000) % 2 == 1)
-    assert_sound(found)
+    x = np.array([easy(chance, bool(i % 2)) for i in range(1_000)])
+    found = fit_calibration(TEXT, x, np.arange(1_000) % 2 == 1)
+    assert_sound(TEXT, found)
     assert max(map(abs, found.coefficients)) < 20
 
 
@@ -311,102 +493,123 @@ def test_separable_messages_have_a_finite_fit():
         ((2.0, 1.0, 1.0, -2.0), (-2.0, -1.0, -1.0, -2.0)),  # and often the wrong way round
     ],
 )
-def test_one_message_of_each_class_gives_sane_signs(ham, spam):
-    found = fit_calibration(np.array([ham, spam]), np.zeros(2), np.array([False, True]))
-    assert_sound(found)
+def test_two_messages_of_each_class_give_sane_signs(ham, spam):
+    x = np.array([(1, *ham), (1, *ham), (1, *spam), (1, *spam)], dtype=float)
+    found = fit_calibration(TEXT, x, np.array([False, False, True, True]))
+    assert_sound(TEXT, found)
     constant, *of_features, of_length = found.coefficients
-    assert all(c > 0 for c in of_features)
+    assert sum(c > 0 for c in of_features) >= 2
     assert abs(constant) < 0.5
     assert abs(of_length) < 0.5
 
 
-def test_learning_one_by_one_ends_near_the_fit_of_all():
-    features, offset, is_spam = drawn(3_000, seed=7)
-    found = untrained()
-    for feature, nats, label in zip(
-        features.tolist(), offset.tolist(), is_spam.tolist(), strict=True
-    ):
-        found = update(found, feature, nats, label)
-    whole = fit_calibration(features, offset, is_spam)
+@BOTH
+def test_learning_one_by_one_ends_near_the_fit_of_all(scale):
+    x, is_spam = drawn_messages(scale, 3_000, seed=7)
+    found = after(scale, zip(map(tuple, x.tolist()), is_spam.tolist(), strict=True))
+    whole = fit_calibration(scale, x, is_spam)
     np.testing.assert_allclose(found.coefficients, whole.coefficients, atol=0.4)
+    assert found.ranges == whole.ranges
 
 
 # Several calibrations together
 
 
-def calibrations():
-    """Draw a calibration as learning leaves it, with the messages in the smaller class."""
-    return st.tuples(st.builds(after, HISTORY), st.integers(0, 1000))
-
-
 @st.composite
-def any_calibration(draw):
-    """Draw a calibration that no training could have left: any precision, coefficients far off."""
-    chance = np.random.default_rng(draw(st.integers(0, 2**32)))
-    root = chance.normal(size=(SIZE, SIZE)) * 10.0 ** draw(st.integers(-2, 3))
-    precision = root @ root.T + 1e-3 * np.eye(SIZE)
-    rows = tuple(map(tuple, precision.tolist()))
-    return Calibration(tuple((100 * chance.normal(size=SIZE)).tolist()), rows), draw(
-        st.integers(0, 1000)
+def parts_of_one_scale(draw, least=1, most=5, wild=True):
+    """Draw a scale and calibrations of it, each with the messages in its smaller class.
+
+    wild: also such as no training could have left: any precision, coefficients far off.
+    """
+    scale = draw(st.sampled_from(SCALES))
+    one = st.builds(after, st.just(scale), histories(scale)) | (
+        any_calibrations(scale) if wild else st.nothing()
+    )
+    return scale, draw(
+        st.lists(st.tuples(one, st.integers(0, 1000)), min_size=least, max_size=most)
     )
 
 
+@st.composite
+def any_calibrations(draw, scale):
+    n = scale.size
+    chance = np.random.default_rng(draw(st.integers(0, 2**32)))
+    root = chance.normal(size=(n, n)) * 10.0 ** draw(st.integers(-2, 3))
+    precision = root @ root.T + 1e-3 * np.eye(n)
+    ranges = draw(st.tuples(*[ENDS] * (n - 1)))
+    coefficients = tuple((100 * chance.normal(size=n)).tolist())
+    return Calibration(coefficients, tuple(map(tuple, precision.tolist())), ranges)
+
+
 @settings(deadline=None, max_examples=60)
-@given(st.lists(calibrations() | any_calibration(), min_size=1, max_size=5), st.integers(0, 5000))
-def test_calibrations_together_are_one_between_them(parts, fewest):
-    found = pooled(parts, fewest)
-    assert_sound(found)
+@given(parts_of_one_scale())
+def test_calibrations_together_are_one_between_them(drawn):
+    scale, parts = drawn
+    found = pooled(scale, parts)
+    assert_sound(scale, found)
     every = np.array([calibration.coefficients for calibration, _ in parts])
     b = np.array(found.coefficients)
     room = 1e-9 * (1 + abs(every).max())
     assert (every.min(axis=0) - room <= b).all()
     assert (b <= every.max(axis=0) + room).all()
+    ends = np.array([calibration.ranges for calibration, _ in parts])
+    np.testing.assert_array_equal(np.array(found.ranges)[:, 0], ends[:, :, 0].min(axis=0))
+    np.testing.assert_array_equal(np.array(found.ranges)[:, 1], ends[:, :, 1].max(axis=0))
+    assert found.run == 0
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(calibrations(), min_size=2, max_size=4), st.randoms(use_true_random=False))
-def test_the_order_of_calibrations_does_not_matter(parts, chance):
-    shuffled = chance.sample(parts, len(parts))
-    for a, b in zip(arrays(pooled(parts, 50)), arrays(pooled(shuffled, 50)), strict=True):
+@given(parts_of_one_scale(2, 4, wild=False), st.randoms(use_true_random=False))
+def test_the_order_of_calibrations_does_not_matter(drawn, chance):
+    scale, parts = drawn
+    one, other = pooled(scale, parts), pooled(scale, chance.sample(parts, len(parts)))
+    for a, b in zip(arrays(one), arrays(other), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+    assert one.ranges == other.ranges
 
 
 @settings(deadline=None, max_examples=60)
-@given(calibrations())
-def test_one_calibration_alone_stays_as_it_is(part):
-    calibration, fewest = part
-    for a, b in zip(arrays(pooled([part], fewest)), arrays(calibration), strict=True):
+@given(parts_of_one_scale(1, 1))
+def test_one_calibration_alone_stays_as_it_is(drawn):
+    scale, [(calibration, few)] = drawn
+    found = pooled(scale, [(calibration, few)])
+    for a, b in zip(arrays(found), arrays(calibration), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+    assert found.ranges == calibration.ranges
 
 
-def fitted(chance, n):
-    """Return a fit to `n` messages, half of them spam, and their features, offsets and labels."""
+def fitted(scale, chance, n):
+    """Return a fit to `n` messages, half of them spam."""
     is_spam = np.arange(n) % 2 == 1
-    features = chance.normal(size=(n, SIZE - 1)) + is_spam[:, None]
-    return fit_calibration(features, np.zeros(n), is_spam), features
+    features = chance.normal(size=(n, scale.size - 1)) + is_spam[:, None]
+    return fit_calibration(scale, np.column_stack((np.ones(n), features)), is_spam)
 
 
-def test_what_messages_brought_adds_up_and_the_prior_counts_once():
+@BOTH
+def test_what_messages_brought_adds_up_and_the_prior_counts_once(scale):
     chance = np.random.default_rng(4)
-    (a, _), (b, _) = fitted(chance, 60), fitted(chance, 200)
-    found = np.array(pooled([(a, 30), (b, 100)], 130).precision)
-    brought = [np.array(c.precision) - np.diag(prior_precision(n)) for c, n in ((a, 30), (b, 100))]
-    np.testing.assert_allclose(sum(brought) + np.diag(prior_precision(130)), found, rtol=1e-9)
+    a, b = fitted(scale, chance, 60), fitted(scale, chance, 200)
+    found = np.array(pooled(scale, [(a, 30), (b, 100)]).precision)
+    prior = np.diag(scale.precision)
+    brought = [np.array(part.precision) - prior for part in (a, b)]
+    np.testing.assert_allclose(sum(brought) + prior, found, rtol=1e-9)
 
 
-def test_the_calibration_of_more_messages_weighs_more():
+@BOTH
+def test_the_calibration_of_more_messages_weighs_more(scale):
     chance = np.random.default_rng(5)
-    (small, _), (large, _) = fitted(chance, 20), fitted(chance, 400)
-    found, _ = arrays(pooled([(small, 10), (large, 200)], 210))
+    small, large = fitted(scale, chance, 20), fitted(scale, chance, 400)
+    found, _ = arrays(pooled(scale, [(small, 10), (large, 200)]))
     of_small, of_large = (np.array(c.coefficients) for c in (small, large))
     np.testing.assert_allclose((10 * of_small + 200 * of_large) / 210, found)
 
 
-def test_a_calibration_less_sure_than_its_prior_keeps_all_it_has():
-    unsure = np.diag([p / 100 for p in PRECISION])
-    calibration = Calibration(PRIOR_MEAN, tuple(map(tuple, unsure.tolist())))
-    found = np.array(pooled([(calibration, 10), (calibration, 10)], 20).precision)
-    np.testing.assert_allclose(2 * unsure + np.diag(prior_precision(20)), found)
+@BOTH
+def test_a_calibration_less_sure_than_its_prior_keeps_all_it_has(scale):
+    unsure = np.diag([p / 100 for p in scale.precision])
+    calibration = untrained(scale)._replace(precision=tuple(map(tuple, unsure.tolist())))
+    found = np.array(pooled(scale, [(calibration, 10), (calibration, 10)]).precision)
+    np.testing.assert_allclose(2 * unsure, found)
 
 
 @settings(deadline=None, max_examples=100)

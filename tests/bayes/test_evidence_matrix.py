@@ -6,29 +6,58 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_messages import ALPHAS, Messages, messages
 
-from nbspam.bayes.bernoulli import class_alphas, pair_weight
+from nbspam.bayes.bernoulli import Bernoulli, class_alphas, pair_weight
 from nbspam.bayes.bernoulli_arrays import one_against_rest
+from nbspam.bayes.calibration import SCALES, inputs
 from nbspam.bayes.evidence import evidence
-from nbspam.bayes.evidence_matrix import evidence_of_rows
+from nbspam.bayes.evidence_matrix import evidence_of_rows, inputs_of_rows
+from nbspam.tokens.kinds import FIELDS, HEADER, HOST, TEXT
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
-WEIGHT = st.sampled_from([-4.0, -2.5, -1.0, 1.0, 2.5, 4.0]) | st.floats(-9, 9)
-ENTRY = st.tuples(WEIGHT | st.just(math.nan), st.booleans())
+WEIGHT = st.sampled_from([-4.0, -2.5, -1.0, 0.0, 1.0, 2.5, 4.0]) | st.floats(-9, 9)
+CHANNEL = st.sampled_from([TEXT, FIELDS, HEADER, HOST])
+ENTRY = st.tuples(WEIGHT | st.just(math.nan), CHANNEL)
 ROWS = st.lists(st.lists(ENTRY, max_size=60), min_size=1, max_size=8)
 
 
-def assert_as_each_alone(table):
-    """Hold the evidence of many rows of (weight, is it trace) to that of each."""
+def rows_of(table):
+    """Return the evidence of many rows of (weight, channel)."""
     rows = np.repeat(np.arange(len(table)), [len(row) for row in table])
     entries = [entry for row in table for entry in row]
     weights = np.array([w for w, _ in entries], dtype=float)
-    is_header = np.array([t for _, t in entries], dtype=bool)
-    features, header = evidence_of_rows(rows, weights, is_header, len(table))
-    for row, feature, nats in zip(table, features, header, strict=True):
-        known = [(w, t) for w, t in row if not math.isnan(w)]
-        expected = evidence([w for w, t in known if not t], [w for w, t in known if t])
-        np.testing.assert_allclose(feature, expected.features, **CLOSE)
-        np.testing.assert_allclose(nats, expected.header_nats, **CLOSE)
+    channels = np.array([c for _, c in entries], dtype=np.int64)
+    return evidence_of_rows(rows, weights, channels, len(table))
+
+
+def alone(row):
+    """Return the evidence of one message of (weight, channel)."""
+    return evidence(
+        *(
+            [w for w, c in row if c == channel and not math.isnan(w)]
+            for channel in (TEXT, FIELDS, HEADER)
+        )
+    )
+
+
+def assert_as_each_alone(table):
+    """Hold the evidence of many rows to that of each, and the inputs made of it."""
+    found = rows_of(table)
+    for part in found[:3]:
+        assert part.shape == (len(table), 6)
+    both_inputs = [inputs_of_rows(scale, found) for scale in SCALES]
+    assert [x.shape for x in both_inputs] == [(len(table), scale.size) for scale in SCALES]
+    yielded = list(found.messages(slice(None)))
+    assert len(yielded) == len(table)
+    for i, row in enumerate(table):
+        expected = alone(row)
+        actual, text_tokens = yielded[i]
+        assert text_tokens == sum(c == TEXT for _, c in row)
+        for own, other, part in zip(expected, actual, found[:3], strict=True):
+            np.testing.assert_allclose(tuple(other), tuple(own), **CLOSE)
+            np.testing.assert_allclose(part[i], tuple(own), **CLOSE)
+            assert type(other.n) is int
+        for x, own in zip(both_inputs, inputs(expected), strict=True):
+            np.testing.assert_allclose(x[i], own, **CLOSE)
 
 
 @settings(deadline=None, max_examples=150)
@@ -37,25 +66,50 @@ def test_evidence_of_rows_is_that_of_each_alone(table):
     assert_as_each_alone(table)
 
 
-def test_ties_at_the_edge_are_broken_alike():
-    weights = [(2.0, False)] * 15 + [(-2.0, False)] * 15 + [(2.0, True)] * 8 + [(-2.0, True)] * 8
-    assert_as_each_alone([weights, weights[::-1], weights[10:] + weights[:10]])
+def test_ties_at_the_edge_are_shared_alike():
+    weights = [
+        (sign * 2.0, channel)
+        for channel in (TEXT, FIELDS, HEADER)
+        for sign in [1, -1] * 8 + [1] * 9
+    ]
+    stronger = [(9.0, channel) for channel in (TEXT, HEADER) for _ in range(7)]
+    assert_as_each_alone([weights, weights[::-1], weights[10:] + weights[:10], weights + stronger])
 
 
 def test_evidence_of_many_long_rows_is_that_of_each_alone():
     chance = np.random.default_rng(0)
     table = []
-    for n in (0, 1, 19, 20, 21, 300, 2_000, 0):
-        weights = np.round(chance.normal(0, 3, n), 1).tolist()
-        table.append([(w, bool(t)) for w, t in zip(weights, chance.random(n) < 0.2, strict=True)])
+    for n in (0, 1, 19, 20, 21, 24, 25, 26, 300, 2_000, 0):
+        weights = np.round(chance.normal(0, 3, n), 1)
+        weights[chance.random(n) < 0.1] = math.nan
+        channels = chance.choice([TEXT, TEXT, TEXT, FIELDS, HEADER, HEADER, HOST], n)
+        table.append(list(zip(weights.tolist(), channels.tolist(), strict=True)))
     assert_as_each_alone(table)
+    assert_as_each_alone(table[::-1])
 
 
-def test_rows_without_entries_have_the_evidence_of_nothing():
-    nothing = np.array([], dtype=int), np.array([]), np.array([], dtype=bool)
-    features, header = evidence_of_rows(*nothing, 3)
-    np.testing.assert_allclose(features, [evidence([], []).features] * 3)
-    assert header.tolist() == [0, 0, 0]
+@pytest.mark.parametrize(
+    "row",
+    [
+        [],
+        [(math.nan, TEXT)] * 3,
+        [(1.0, HOST)],
+        [(math.nan, HEADER), (math.nan, FIELDS)],
+    ],
+)
+def test_rows_without_known_words_have_the_evidence_of_nothing(row):
+    assert_as_each_alone([row] * 3)
+    assert_as_each_alone([row, [(3.0, TEXT)], row])
+    assert alone(row) == evidence([], [], [])
+
+
+@settings(deadline=None, max_examples=40)
+@given(ROWS, st.data())
+def test_a_slice_of_messages_is_that_of_the_whole(table, data):
+    found = rows_of(table)
+    first = data.draw(st.integers(0, len(table)))
+    place = slice(first, data.draw(st.integers(first, len(table))))
+    assert list(found.messages(place)) == list(found.messages(slice(None)))[place]
 
 
 # Weights
@@ -113,4 +167,16 @@ def test_weights_of_two_classes_are_opposite():
     counts = np.array([[5, 0, 2], [1, 3, 2]])
     per_class = np.array([9, 4])
     spam, ham = (one_against_rest(counts, per_class, k, 0.3, None) for k in (1, 0))
-    assert spam.tolist() == pytest.approx((-ham).tolist())
+    assert spam.tolist() == (-ham).tolist()
+
+
+@settings(deadline=None, max_examples=60)
+@given(messages(), ALPHAS, st.data())
+def test_the_weights_of_a_matrix_are_those_of_one_message_to_the_last_bit(found, alpha, data):
+    positive = data.draw(st.integers(0, found.n_classes - 1))
+    actual = one_against_rest(found.counts, found.per_class, positive, alpha, None)
+    per_class = tuple(found.per_class.tolist())
+    assert actual.tolist() == [
+        Bernoulli().contrast(tuple(row), per_class, positive, alpha)
+        for row in found.counts.T.tolist()
+    ]

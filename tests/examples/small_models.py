@@ -67,7 +67,7 @@ def learn(messages=MESSAGES, **chosen) -> Learned:
     for label, tokens in messages:
         corpus.add(TokenizedMessage("", label, list(tokens)))
     chosen.setdefault("scoring", "sum")
-    found = fit(corpus.presence(), corpus.labels, TrainingSettings(**chosen), corpus.is_header())
+    found = fit(corpus.presence(), corpus.labels, TrainingSettings(**chosen), corpus.channels())
     return Learned(corpus, found)
 
 
