@@ -2,6 +2,7 @@ import math
 from typing import NamedTuple
 
 import pytest
+from channel_models import EVERY_CHANNEL, labelled_mails, many_mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import (
@@ -11,6 +12,7 @@ from small_models import (
     labelled_tokens,
     learn,
     many_messages,
+    rows_of,
     with_learned,
 )
 
@@ -27,6 +29,12 @@ def assert_same_score(expected, actual):
     assert close(expected.log_odds) == actual.log_odds
     assert close(expected.probability) == actual.probability
     assert close(expected.probabilities) == actual.probabilities
+    assert close(expected.log_scores) == actual.log_scores
+    assert close(expected.trust) == actual.trust
+    assert (expected.known, expected.text) == (actual.known, actual.text)
+    for evidence, other in zip(expected.evidences, actual.evidences, strict=True):
+        for group, same in zip(evidence, other, strict=True):
+            assert close(group) == same
 
 
 # One message and many
@@ -34,7 +42,7 @@ def assert_same_score(expected, actual):
 
 @settings(deadline=None, max_examples=80)
 @given(
-    labelled_tokens(tokens=st.text(min_size=1, max_size=4)),
+    labelled_tokens(tokens=st.text(min_size=1, max_size=4) | EVERY_CHANNEL),
     ALPHAS,
     PRIORS,
     st.sampled_from(SCORINGS),
@@ -48,7 +56,16 @@ def test_one_message_scores_as_in_the_matrix(tmp_path_factory, messages, alpha, 
             actual = Classifier(lookup.metadata, lookup.counts).score(
                 tokens | {"never seen before"}
             )
-            assert_same_score(score, actual)
+            assert_same_score(score._replace(text=score.text + 1), actual)
+
+
+@settings(deadline=None, max_examples=80)
+@given(labelled_mails(), labelled_mails(), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
+def test_one_new_message_scores_as_in_the_matrix(known, new, alpha, prior, scoring):
+    learned = learn(known, alpha=alpha, prior=prior, scoring=scoring)
+    tokens = [own & learned.counts.keys() for _, own in new]
+    for own, score in zip(tokens, learned.fit.scores(rows_of(learned, tokens)), strict=True):
+        assert_same_score(score, learned.classifier.score(own))
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)
@@ -69,16 +86,46 @@ def test_one_message_scores_as_in_a_large_matrix(tmp_path, scoring, seed, labels
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)
-def test_one_message_with_header_channel_tokens_scores_as_in_the_matrix(scoring):
-    messages = many_messages(500, 5)
-    messages = [
-        (label, {f"trace:{t}" if i % 2 else t for i, t in enumerate(sorted(tokens))})
-        for label, tokens in messages
-    ]
-    learned = learn(messages, scoring=scoring)
+@pytest.mark.parametrize("prior", [None, 0.2])
+@pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
+@pytest.mark.parametrize("hosts", ["one", "own", "mixed"])
+def test_one_mail_with_every_channel_scores_as_in_the_matrix(scoring, prior, classes, hosts):
+    mails = many_mails(90, 5, classes, hosts)
+    learned = learn(mails, scoring=scoring, prior=prior)
     expected = list(learned.fit.scores(learned.corpus.presence()))
-    for (_, tokens), score in zip(messages, expected, strict=True):
+    unknown = {"never", "from:never", "received:never", "by:never"}
+    for (_, tokens), score in zip(mails, expected, strict=True):
         assert_same_score(score, learned.classifier.score(tokens))
+        actual = learned.classifier.score(tokens | unknown)
+        assert_same_score(score._replace(text=score.text + 1), actual)
+
+
+def test_headers_are_trusted_as_far_as_the_hosts_say():
+    trust = {
+        hosts: learn(mails := many_mails(400, 1, hosts=hosts, longest=20), scoring="evidence")
+        .classifier.score(mails[0][1] | {f"received:w{i}" for i in range(150)})
+        .trust
+        for hosts in ("one", "mixed", "own")
+    }
+    assert trust["one"] > 0.9
+    assert 0.3 < trust["mixed"] < 0.7
+    assert trust["own"] < 0.05
+
+
+def test_who_took_a_mail_in_is_no_evidence_of_its_class():
+    learned = learn(many_mails(60, hosts="mixed"), scoring="evidence")
+    score = learned.classifier.score
+    tokens = {"ham0", "w1", "w2", "from:w3", "received:w4", "received:ham0"}
+    assert score(tokens | {"by:ham"}) == score(tokens | {"by:spam"}) == score(tokens)
+
+
+def test_the_words_of_a_message_are_told_apart_by_channel():
+    classifier = learn([("ham", {"a", "from:a", "received:a", "by:a"}), ("spam", {"b"})]).classifier
+    words = classifier.known_words(
+        ["a", "b", "c", "from:a", "from:b", "received:a", "by:a", "by:b"]
+    )
+    assert [len(channel) for channel in words[:4]] == [2, 1, 1, 1]
+    assert (words.text_tokens, len(words.all)) == (3, 5)
 
 
 def test_tokens_prepared_together_score_as_each_alone():
@@ -123,13 +170,18 @@ def test_a_token_counts_once_however_often_it_stands():
     assert classifier.score(["prize"]) == classifier.score(["prize", "prize", "prize"])
 
 
-def test_an_unknown_token_says_nothing():
-    classifier = learn().classifier
-    assert classifier.score({"prize"}) == classifier.score({"prize", "xylophone"})
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_an_unknown_token_is_only_counted(scoring):
+    classifier = learn(scoring=scoring).classifier
+    alone = classifier.score({"prize"})
+    assert (alone.known, alone.text) == (1, 1)
+    assert alone._replace(text=2) == classifier.score({"prize", "xylophone"})
+    for other in ("from:xylophone", "received:xylophone", "by:xylophone"):
+        assert alone == classifier.score({"prize", other})
 
 
 @settings(deadline=None, max_examples=60)
-@given(labelled_tokens(), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
+@given(labelled_mails(), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
 def test_probabilities_add_up_to_one_and_agree_with_the_log_odds(messages, alpha, prior, scoring):
     classifier = learn(messages, alpha=alpha, prior=prior, scoring=scoring).classifier
     for _, tokens in messages:

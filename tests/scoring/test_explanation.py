@@ -1,12 +1,24 @@
 import math
 
 import pytest
+from channel_models import labelled_mails, many_mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, labelled_tokens, learn, many_messages
+from small_models import (
+    ALPHAS,
+    MESSAGES,
+    PRIORS,
+    SCORINGS,
+    learn,
+    with_learned,
+)
 
 from nbspam.bayes.bernoulli import weight
+from nbspam.bayes.posterior import odds_of_class
+from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
+from nbspam.scoring.terms import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
+from nbspam.tokens.kinds import HEADER, channel_of, is_host
 
 
 def close(expected):
@@ -17,32 +29,145 @@ def explained(learned, tokens):
     return explain(learned.classifier, tokens)
 
 
-@settings(deadline=None, max_examples=80)
+KEYS = {BIAS, CALIBRATION, LENGTH, CAUTION, PRIOR, OTHER_CLASSES}
+# Mails per class that one host took in, which is all trust depends on beside the header words.
+HOST_ROWS = {
+    "none": {},
+    "one": {(10**9, 10**9): 1},
+    "apart": {(50, 0): 1, (0, 50): 1},
+    "some": {(50, 10): 1, (10, 50): 1},
+    "few": {(2, 1): 1},
+}
+
+
+def assert_adds_up(found, metadata):
+    """Hold an explanation to its score, and its terms to what they may be."""
+    settings = metadata.settings
+    k = settings.classes.index(found.of)
+    score = found.score
+    if len(settings.classes) == 2:
+        expected = score.log_odds
+    elif settings.scoring == "evidence":
+        expected = odds_of_class(score.log_scores, k)
+    else:
+        against = settings.classes.index(found.against)
+        expected = score.log_scores[k] - score.log_scores[against]
+    assert close(expected) == found.total
+    assert found.constants.keys() <= KEYS
+    assert (BIAS in found.constants) == (settings.scoring == "sum")
+    if settings.scoring == "sum":
+        assert found.constants.keys() == {BIAS}
+        assert all(word.share == word.weight for word in found.words)
+    else:
+        assert (OTHER_CLASSES in found.constants) == (len(settings.classes) > 2)
+        assert not any(is_host(word.token) for word in found.words)
+        if not score.trust:
+            headers = [word for word in found.words if channel_of(word.token) == HEADER]
+            assert all(word.share == 0 for word in headers)
+
+
+def with_hosts(learned, rows, n_classes):
+    """Return a classifier of the model with these counts of hosts."""
+    wider = {(*row, *[0] * (n_classes - 2)): hosts for row, hosts in rows.items()}
+    metadata = with_learned(learned.fit.metadata, host_rows=wider)
+    return Classifier(metadata, learned.classifier.counts)
+
+
+@settings(deadline=None, max_examples=150)
 @given(
-    labelled_tokens(classes=("ham", "spam"), tokens=st.sampled_from(["a", "b", "c", "trace:d"])),
+    labelled_mails(),
+    labelled_mails(),
     ALPHAS,
     PRIORS,
     st.sampled_from(SCORINGS),
+    st.sampled_from([None, *HOST_ROWS]),
 )
-def test_constants_and_shares_add_up_to_the_score(messages, alpha, prior, scoring):
+def test_constants_and_shares_add_up_to_the_score(messages, new, alpha, prior, scoring, hosts):
     learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
-    for _, tokens in messages:
-        found = explained(learned, tokens | {"unknown"})
-        assert close(found.score.log_odds) == found.total
+    metadata = learned.fit.metadata
+    classifier = learned.classifier
+    if hosts is not None:
+        classifier = with_hosts(learned, HOST_ROWS[hosts], len(metadata.settings.classes))
+    for _, tokens in [*messages, *new]:
+        assert_adds_up(explain(classifier, tokens | {"unknown", "received:unknown"}), metadata)
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)
 @pytest.mark.parametrize("prior", [None, 0.2])
-def test_constants_and_shares_of_many_words_add_up_to_the_score(scoring, prior):
-    messages = many_messages(2_000, seed=4)
-    learned = learn(messages, scoring=scoring, prior=prior)
-    for _, tokens in messages:
-        found = explained(learned, tokens)
-        assert close(found.score.log_odds) == found.total
+@pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
+@pytest.mark.parametrize("hosts", [None, *HOST_ROWS])
+def test_constants_and_shares_of_mails_add_up_to_the_score(scoring, prior, classes, hosts):
+    learned = learn(many_mails(60, 4, classes), scoring=scoring, prior=prior)
+    classifier = learned.classifier
+    if hosts is not None:
+        classifier = with_hosts(learned, HOST_ROWS[hosts], len(classes))
+    trust = []
+    for _, tokens in [*many_mails(20, 4, classes), *many_mails(20, 5, classes)]:
+        more = {f"received:w{i}" for i in range(150)}
+        for message in (tokens, tokens | more, tokens - more, more):
+            found = explain(classifier, message)
+            assert_adds_up(found, learned.fit.metadata)
+            trust.append(found.score.trust)
+    if scoring == "evidence":  # what is held is held at every degree of trust
+        assert min(trust) == 0
+        expected = {"none": (0, 0), "apart": (0, 0.05), "few": (0, 0.3), "some": (0.3, 0.8)}
+        low, high = expected.get(hosts, (0.7, 1) if hosts is None else (0.98, 1))
+        assert low <= max(trust) <= high
+
+
+def test_under_the_sum_rule_every_token_counts():
+    messages = [("ham", {"a", "from:a", "received:a", "by:a"}), ("spam", {"b"}), ("spam", {"c"})]
+    found = explained(learn(messages), {"a", "from:a", "received:a", "by:a"})
+    (share,) = {word.share for word in found.words}
+    assert len(found.words) == 4
+    assert share < 0
+    assert close(found.score.log_odds) == found.bias + 4 * share
+
+
+def test_under_evidence_who_took_the_mail_in_has_no_share():
+    learned = learn(many_mails(60, hosts="mixed"), scoring="evidence")
+    tokens = {"ham1", "ham2", "received:ham3", "from:ham4"}
+    alone, found = (explained(learned, tokens | by) for by in (set(), {"by:ham", "by:spam"}))
+    assert {word.token for word in found.words} == tokens
+    assert all(word.share < 0 for word in found.words)
+    assert (found.words, found.constants) == (alone.words, alone.constants)
+    assert found.unknown == 0
+
+
+def test_without_a_known_word_the_prior_is_all_that_is_explained():
+    learned = learn(many_mails(60, 1)[:51], scoring="evidence")
+    found = explained(learned, {"зима", "by:mx"})
+    assert found.constants.keys() == {PRIOR}
+    assert close(math.log(25.5 / 26.5)) == found.constants[PRIOR] == found.score.log_odds
+
+
+# Weights
+
+
+@settings(deadline=None, max_examples=80)
+@given(labelled_mails(("ham", "spam")), ALPHAS)
+def test_a_weight_under_evidence_is_what_the_counts_say(messages, alpha):
+    learned = learn(messages, alpha=alpha, scoring="evidence")
+    ham, spam = learned.fit.metadata.learned.messages
+    # alpha in proportion to the size of the class, its mean alpha
+    of_ham, of_spam = (2 * alpha * (n + 1) / (ham + spam + 2) for n in (ham, spam))
+    for word in explained(learned, set(learned.counts)).words:
+        in_ham, in_spam = word.counts
+        ratio = (in_spam + of_spam) / (spam + 2 * of_spam)
+        ratio /= (in_ham + of_ham) / (ham + 2 * of_ham)
+        assert close(math.log(ratio)) == word.weight
+
+
+def test_a_token_that_nearly_all_messages_have_weighs_next_to_nothing():
+    messages = [("ham", {"received:", "x"} if i < 473 else {"x"}) for i in range(500)]
+    learned = learn(messages + [("spam", {"received:"})] * 100, scoring="evidence")
+    (word,) = explained(learned, {"received:"}).words
+    assert word.counts == (473, 100)
+    assert math.exp(word.weight) == pytest.approx(500 / 473, rel=0.002)
 
 
 @settings(deadline=None, max_examples=60)
-@given(labelled_tokens(classes=("ham", "spam")), ALPHAS, PRIORS)
+@given(labelled_mails(("ham", "spam")), ALPHAS, PRIORS)
 def test_plain_bernoulli_is_told_beside_any_score(messages, alpha, prior):
     plain = learn(messages, alpha=alpha, prior=prior)
     other = learn(messages, alpha=alpha, prior=prior, scoring="evidence")
@@ -55,7 +180,7 @@ def test_plain_bernoulli_is_told_beside_any_score(messages, alpha, prior):
 
 
 @settings(deadline=None, max_examples=60)
-@given(labelled_tokens(classes=("a", "b", "c")), ALPHAS, st.sampled_from(SCORINGS))
+@given(labelled_mails(("a", "b", "c")), ALPHAS, st.sampled_from(SCORINGS))
 def test_of_three_classes_the_most_probable_is_explained(messages, alpha, scoring):
     learned = learn(messages, alpha=alpha, scoring=scoring)
     for _, tokens in messages:
