@@ -35,7 +35,7 @@ def kind(token: str) -> str:
     if name := kind_of(token).name:
         return name
     if " " in token:
-        return "pair"
+        return "bigram"
     return "number" if token[0] in "0$£€¥₹" else "word"
 
 
@@ -50,7 +50,7 @@ def corpus_of(messages: list[TokenizedMessage], without: str) -> LabelledCorpus:
 def left_out(corpus: Corpus, first: int) -> str:
     """Return the cells for the training messages, each scored with itself left out."""
     presence, labels = corpus.presence()[:first], corpus.labels[:first]
-    fitted = fit(presence, labels, TrainingSettings(), corpus.is_header())
+    fitted = fit(presence, labels, TrainingSettings(), corpus.channels())
     scores = list(fitted.left_out_scores(presence))
     log_odds = np.array([score.log_odds for score in scores])
     probability = np.array([score.probability for score in scores])
