@@ -56,7 +56,7 @@ def merge(models: Sequence[tuple[Path, Model]], overlap: bool = False) -> Merged
 
     The order of the models changes only the order of the classes and the last digits of the
     calibration.
-    The spam cut-off is the highest of theirs, so it blocks no more ham than any of them allows.
+    The cut-offs are the highest of theirs, so it blocks no more ham than any of them allows.
     """
     first_path, first = models[0]
     for path, model in models[1:]:

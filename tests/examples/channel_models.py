@@ -9,7 +9,8 @@ TEXTS = ["a", "b", "c", "d", "e", "f"]
 FIELDS = ["from:a", "to:b"]
 HEADERS = ["received:a", "received:b", "header:c"]
 HOSTS = ["by:mx", "by:mail", "by:-"]
-EVERY_CHANNEL = st.sampled_from([*TEXTS, *FIELDS, *HEADERS, *HOSTS])
+TOKENS = (*TEXTS, *FIELDS, *HEADERS, *HOSTS)
+EVERY_CHANNEL = st.sampled_from(TOKENS)
 
 
 def labelled_mails(classes=None, **bounds):

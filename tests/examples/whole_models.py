@@ -29,9 +29,9 @@ def taught(messages, classes=TWO, scoring=EVIDENCE, **chosen):
     return Model(learner.metadata, dict(sorted(learner.counts.items())), rows)
 
 
-def numbered(classes=TWO, most=8):
+def numbered(classes=TWO, most=8, tokens="abcdefgh"):
     """Draw messages of one or more of the classes, each with a number of its own."""
-    one = st.tuples(st.sampled_from(classes), st.sets(st.sampled_from("abcdefgh"), max_size=5))
+    one = st.tuples(st.sampled_from(classes), st.sets(st.sampled_from(tokens), max_size=5))
     return st.lists(one, max_size=most).map(
         lambda drawn: [(*message, i) for i, message in enumerate(drawn)]
     )
