@@ -13,7 +13,7 @@ from nbspam.reading.message import parse
 
 ROOT = Path(__file__).parents[1]
 SMS = ROOT / "sample_data" / "sms.tsv"
-SPAM = "You have won a prize! Claim it now: http://prize.example/win"
+SPAM = "WINNER! Claim your FREE prize now: http://prize.example/win"
 HAM = "See you at lunch tomorrow, I will bring the notes"
 PAIRS = [("spam", "win a free prize"), ("ham", "lunch at noon"), ("spam", b"free cash prize")] * 3
 
