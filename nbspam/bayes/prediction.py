@@ -85,7 +85,9 @@ def predict(
         v * math.fsum(c * u for c, u in zip(row, held_x, strict=True))
         for v, row in zip(held_x, covariance, strict=True)
     )
-    doubt = CALIBRATION_DOUBT * spread + COUNT_DOUBT * raw * raw / max(0.5, experience.fewest)
+    # Rounding can take the spread of a nearly singular precision, from an edited file, below 0.
+    doubt = CALIBRATION_DOUBT * max(0.0, spread)
+    doubt += COUNT_DOUBT * raw * raw / max(0.5, experience.fewest)
     kappa = 1 / math.sqrt(1 + math.pi / 8 * doubt)
     prior = experience.prior
     move = kappa * raw - experience.margin - prior

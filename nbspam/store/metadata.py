@@ -310,6 +310,9 @@ def _load_calibration(scale: Scale, value: Any) -> Calibration:
         "no ranges",
     )
     _require(
+        all(abs(end) <= _NATS_LIMIT for ends in ranges for end in ends), "ranges out of bounds"
+    )
+    _require(
         isinstance(rows, list)
         and len(rows) == size
         and all(_are_numbers(row, size) for row in rows),

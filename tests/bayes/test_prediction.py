@@ -1,0 +1,353 @@
+"""Knowing little is not certainty: what holds for every calibration and every message."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_models import learn
+
+from nbspam.bayes.calibration import (
+    LENGTH,
+    SCALES,
+    TEXT,
+    UNTRAINED,
+    Calibration,
+    Scale,
+    bounds,
+    clamped,
+    groups,
+    inputs,
+    is_positive_definite,
+    untrained,
+)
+from nbspam.bayes.evidence import HEADERS, STRONGEST, evidence, group_shares
+from nbspam.bayes.prediction import (
+    CALIBRATION_DOUBT,
+    COUNT_DOUBT,
+    HALF,
+    HAM_ENOUGH,
+    Experience,
+    inverse,
+    parts_of,
+    predict,
+)
+
+WEIGHT = st.sampled_from([-4.0, -2.5, -1.0, 0.0, 1.0, 2.5, 4.0]) | st.floats(-9, 9)
+WORDS = st.lists(WEIGHT, max_size=60)
+FEW = st.lists(WEIGHT, max_size=3)
+EXPERIENCE = st.builds(Experience, st.integers(0, 100_000), st.integers(0, 100_000))
+
+
+def close(expected):
+    return pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@st.composite
+def calibrations(draw, scale: Scale):
+    """Draw a calibration: fitted, untrained, or made by no training at all."""
+    if draw(st.integers(0, 4)) == 0:
+        return untrained(scale)
+    n = scale.size
+    chance = np.random.default_rng(draw(st.integers(0, 2**32)))
+    root = chance.normal(size=(n, n)) * 10.0 ** draw(st.integers(-1, 2))
+    precision = root @ root.T + 0.1 * np.eye(n)
+    coefficients = chance.normal(size=n) * draw(st.sampled_from([0.5, 3, 50]))
+    ends = np.sort(chance.normal(size=(n - 1, 2)) * draw(st.sampled_from([0.1, 2, 10])))
+    return Calibration(
+        tuple(coefficients.tolist()),
+        tuple(map(tuple, precision.tolist())),
+        tuple(map(tuple, ends.tolist())),
+    )
+
+
+class Case:
+    """A message, a calibration of one scale, and what it predicts."""
+
+    def __init__(self, i, calibration, found, experience):
+        self.scale, self.calibration, self.experience = SCALES[i], calibration, experience
+        self.covariance = inverse(calibration.precision)
+        self.groups, self.x = groups(found)[i], inputs(found)[i]
+        self.found = self.predict()
+
+    def predict(self, **changed):
+        parts = {
+            "calibration": self.calibration,
+            "covariance": self.covariance,
+            "x": self.x,
+            "groups": self.groups,
+            "experience": self.experience,
+        } | changed
+        return predict(self.scale, *parts.values())
+
+    @property
+    def kappa(self):
+        return self.found.gain / self.found.hold
+
+    @property
+    def move(self):
+        return self.found.log_odds - self.experience.prior
+
+
+@st.composite
+def cases(draw, words=WORDS):
+    i = draw(st.integers(0, 1))
+    found = evidence(draw(words), draw(words), draw(words))
+    return Case(i, draw(calibrations(SCALES[i])), found, draw(EXPERIENCE))
+
+
+# By hand
+
+
+def test_a_prediction_by_hand():
+    calibration = Calibration(
+        (0.1, 1.0, 2.0, 0.5, 0.2),
+        tuple(tuple(4.0 * (i == j) for j in range(5)) for i in range(5)),
+        ((-5.0, 5.0), (-5.0, 5.0), (-5.0, 5.0), (-4.0, 4.0)),
+    )
+    found = evidence([2.0, 3.0, -1.0], [], [])
+    group, x = found.text, inputs(found)[0]
+    experience = Experience(own=30, others=100)
+    b_x = 0.1 + group.strongest + 2 * group.sum + 0.5 * group.strong + 0.2 * group.length
+    doubt = CALIBRATION_DOUBT * sum(v * v for v in x) / 4 + COUNT_DOUBT * b_x**2 / 30
+    kappa = 1 / math.sqrt(1 + math.pi / 8 * doubt)
+    margin = 1 / (1 + (100 / HAM_ENOUGH) ** 2)
+    prior = math.log(30.5 / 100.5)
+    move = kappa * b_x - margin - prior
+    assert 0 < move < HALF * 5
+    actual = predict(TEXT, calibration, inverse(calibration.precision), x, (group,), experience)
+    assert actual.log_odds == close(kappa * b_x - margin)
+    assert (actual.hold, actual.gain) == (1, close(kappa))
+    assert actual.inputs == x
+
+
+# Knowing nothing
+
+
+@settings(deadline=None, max_examples=150)
+@given(cases(st.just([])))
+def test_without_a_known_word_it_is_exactly_the_prior(case):
+    assert case.found.log_odds == case.experience.prior
+
+
+@settings(deadline=None, max_examples=300)
+@given(cases() | cases(FEW))
+def test_the_move_from_the_prior_is_at_most_half_of_the_words_sum_in_its_direction(case):
+    highest = HALF * sum(group.positive for group in case.groups)
+    lowest = HALF * sum(group.negative for group in case.groups)
+    room = 1e-12 * (1 + abs(case.experience.prior))
+    assert lowest - room <= case.move <= highest + room
+    assert 0 <= case.found.hold <= 1
+
+
+@settings(deadline=None, max_examples=100)
+@given(cases(st.lists(st.floats(-9, 0), max_size=5)))
+def test_words_of_ham_alone_never_make_spam_more_probable(case):
+    assert case.move <= 1e-12
+
+
+@settings(deadline=None, max_examples=100)
+@given(cases(st.lists(st.floats(0, 9), max_size=5)))
+def test_words_of_spam_alone_never_make_ham_more_probable(case):
+    assert case.move >= -1e-12
+
+
+@settings(deadline=None, max_examples=100)
+@given(cases(), st.floats(0, 1))
+def test_weaker_words_are_held_to_less(case, part):
+    """The same features from words that say less in all: no further from the prior."""
+    less = tuple(
+        group._replace(positive=part * group.positive, negative=part * group.negative)
+        for group in case.groups
+    )
+    held = case.predict(groups=less).log_odds - case.experience.prior
+    assert abs(held) <= abs(case.move) + 1e-12
+    assert held * case.move >= -1e-12
+
+
+KNOWN = learn(
+    [(("ham", "spam")[i % 2], {f"w{(i * j) % 11}" for j in range(1, 5)}) for i in range(60)],
+    scoring="evidence",
+)
+TOKENS = st.sets(st.sampled_from([f"w{i}" for i in range(11)]), max_size=8)
+UNKNOWN = st.sets(st.text("xyz漢ก ", min_size=1, max_size=6), max_size=200)
+
+
+@settings(deadline=None, max_examples=150)
+@given(TOKENS, UNKNOWN)
+def test_unknown_words_never_enter(tokens, unknown):
+    classifier = KNOWN.classifier
+    before, now = classifier.score(tokens), classifier.score(tokens | unknown)
+    assert (now.log_odds, now.probability) == (before.log_odds, before.probability)
+    assert now.evidences == before.evidences
+    assert (now.known, now.text) == (before.known, before.text + len(unknown))
+
+
+# Beyond what was seen
+
+
+@settings(deadline=None, max_examples=200)
+@given(cases())
+def test_a_feature_outside_its_range_is_held_at_the_ranges_end(case):
+    limits = bounds(case.scale, case.calibration.ranges)
+    for value, (low, high) in zip(case.found.inputs[1:], limits, strict=True):
+        assert low <= value <= high
+    assert case.found.inputs == clamped(case.scale, case.calibration, case.x)
+    assert case.predict(x=case.found.inputs) == case.found
+
+
+@settings(deadline=None, max_examples=100)
+@given(cases(), st.data())
+def test_farther_out_of_the_range_nothing_changes(case, data):
+    i = data.draw(st.integers(1, case.scale.size - 1))
+    low, high = bounds(case.scale, case.calibration.ranges)[i - 1]
+    end, sign = data.draw(st.sampled_from([(low, -1), (high, 1)]))
+    far = data.draw(st.floats(0, 1e6))
+    at, beyond = ((*case.x[:i], value, *case.x[i + 1 :]) for value in (end, end + sign * far))
+    assert case.predict(x=at) == case.predict(x=beyond)
+
+
+def test_a_message_far_longer_than_any_seen_is_as_the_longest():
+    calibration = untrained(TEXT)._replace(
+        coefficients=(0.0, 0.5, 1.3, 1.5, 2.0), ranges=((0.0, 1.0),) * 3 + ((-2.0, 1.0),)
+    )
+    found = evidence([1.0] * 50_000, [], [])
+    case = Case(0, calibration, found, Experience(500, 500))
+    assert case.x[LENGTH] > 6
+    assert case.found.inputs[LENGTH] == 1.0
+
+
+# The terms
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.integers(0, 1), WORDS, WORDS, WORDS, EXPERIENCE, st.data())
+def test_the_parts_and_the_words_shares_add_up_to_the_log_odds(
+    i, text, fields, header, experience, data
+):
+    scale = SCALES[i]
+    case = Case(i, data.draw(calibrations(scale)), evidence(text, fields, header), experience)
+    parts = parts_of(scale, case.calibration, case.found, case.x, experience)
+    words = ((text + fields, STRONGEST),) if i == 0 else ((text, STRONGEST), (header, HEADERS))
+    shares = [
+        share
+        for (weights, most), coefficients in zip(words, parts.word_coefficients, strict=True)
+        for share in group_shares(weights, most, coefficients)
+    ]
+    terms = [parts.constant, parts.length, parts.caution, parts.prior, *shares]
+    assert math.fsum(terms) == pytest.approx(
+        case.found.log_odds, rel=1e-9, abs=1e-9 * (1 + max(map(abs, terms)))
+    )
+    assert parts.caution <= 0
+    assert abs(parts.prior) <= abs(experience.prior)
+
+
+# Doubt
+
+
+@settings(deadline=None, max_examples=200)
+@given(cases())
+def test_kappa_is_above_0_and_at_most_1(case):
+    if case.found.hold:
+        assert 0 < case.kappa <= 1 + 1e-12
+    assert 0 <= case.found.gain <= case.found.hold <= 1
+
+
+@settings(deadline=None, max_examples=200)
+@given(cases(), st.integers(1, 50))
+def test_more_messages_leave_less_doubt(case, times):
+    experience = case.experience
+    more = case.predict(experience=Experience(times * experience.own, times * experience.others))
+    if case.found.hold and more.hold:
+        assert more.gain / more.hold >= case.kappa - 1e-12
+
+
+@settings(deadline=None, max_examples=200)
+@given(cases(), st.floats(1, 1e6))
+def test_a_more_precise_calibration_leaves_less_doubt(case, times):
+    covariance = tuple(tuple(v / times for v in row) for row in case.covariance)
+    more = case.predict(covariance=covariance)
+    if case.found.hold and more.hold:
+        assert more.gain / more.hold >= case.kappa - 1e-12
+
+
+@settings(deadline=None, max_examples=100)
+@given(cases())
+def test_nothing_learned_and_everything_learned_are_finite(case):
+    for experience in (Experience(0, 0), Experience(0, 9), Experience(9, 0), Experience(2**53, 1)):
+        found = case.predict(experience=experience)
+        assert all(map(math.isfinite, (found.log_odds, found.gain, found.hold)))
+
+
+def test_of_one_text_more_experience_gives_a_surer_verdict():
+    found = evidence([3.0] * 30, [], [])
+    x, (group,) = inputs(found)[0], groups(found)[0]
+    covariance = inverse(UNTRAINED.text.precision)
+    odds = [
+        predict(TEXT, UNTRAINED.text, covariance, x, (group,), Experience(n, n)).log_odds
+        for n in (1, 3, 10, 100, 10_000)
+    ]
+    assert odds == sorted(odds)
+    assert odds[-1] > 2 * odds[0]
+
+
+# Experience
+
+
+@given(EXPERIENCE)
+def test_the_prior_is_that_of_the_messages_and_half_one_on_both_sides(experience):
+    own, others = experience
+    assert experience.prior == close(math.log(own + 0.5) - math.log(others + 0.5))
+    assert experience.prior == close(-Experience(others, own).prior)
+    assert experience.fewest == min(own, others)
+
+
+@given(EXPERIENCE, st.integers(1, 1000))
+def test_the_margin_falls_with_the_ham_learned_alone(experience, more):
+    own, others = experience
+    assert 0 < experience.margin <= 1
+    assert Experience(own, others + more).margin < experience.margin
+    assert Experience(own + more, others).margin == experience.margin
+
+
+def test_the_margin_is_1_nat_at_first_half_at_200_and_nothing_in_the_end():
+    assert Experience(5, 0).margin == 1
+    assert Experience(5, 200).margin == 0.5
+    assert Experience(5, 100_000).margin < 1e-5
+
+
+# The inverse
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(SCALES).flatmap(calibrations))
+def test_the_inverse_is_numpys(calibration):
+    expected = np.linalg.inv(np.array(calibration.precision))
+    np.testing.assert_allclose(inverse(calibration.precision), expected, rtol=1e-5, atol=1e-9)
+
+
+# Numbers that no training has left, but a file may hold
+
+
+@settings(deadline=None, max_examples=300)
+@given(cases(), st.integers(0, 2**32), st.sampled_from([1.0, 1e6, 1e15]))
+def test_an_ill_conditioned_precision_gives_finite_log_odds(case, seed, size):
+    chance = np.random.default_rng(seed)
+    n = case.scale.size
+    root = chance.normal(size=(n, chance.integers(1, 4))) * 10 ** chance.uniform(-8, 7, (n, 1))
+    precision = root @ root.T + np.diag(10 ** chance.uniform(-16, -6, n))
+    if not is_positive_definite(precision.tolist()):  # no such model is loaded
+        return
+    coefficients = tuple(size * (-1) ** i for i in range(n))
+    calibration = case.calibration._replace(coefficients=coefficients)
+    found = case.predict(calibration=calibration, covariance=inverse(precision.tolist()))
+    assert math.isfinite(found.log_odds)
+    assert 0 <= found.gain <= found.hold <= 1
+
+
+def test_a_spread_below_0_by_rounding_is_no_spread():
+    x = inputs(evidence([3.0] * 5, [], [2.0]))[0]
+    case = Case(0, UNTRAINED.text, evidence([3.0] * 5, [], []), Experience(10**15, 10**15))
+    covariance = tuple(tuple(-1e9 * (i == j) for j in range(5)) for i in range(5))
+    assert case.predict(x=x, covariance=covariance).gain == close(case.found.hold)

@@ -1,0 +1,173 @@
+"""How far the collecting hosts let headers be trusted: from counts alone."""
+
+import math
+from collections import Counter
+from operator import add
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbspam.bayes.trust import ENOUGH, WORDS, trust, unconfoundedness
+
+
+def close(expected):
+    return pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@st.composite
+def hosts(draw, n_classes=None, most=8):
+    """Draw the mails per class of some hosts."""
+    k = n_classes or draw(st.integers(2, 4))
+    row = st.tuples(*[st.integers(0, 40)] * k).filter(any)
+    return draw(st.lists(row, min_size=1, max_size=most))
+
+
+def rho(found, *more):
+    """Return rho of hosts, each given by itself."""
+    return unconfoundedness((row, 1) for row in [*found, *more])[0]
+
+
+# By hand
+
+
+def test_rho_of_two_hosts_by_hand():
+    """Ham 3 and 1, spam 1 and 3: pi = 3.5 / 8 for both."""
+    pi = 3.5 / 8
+    given_host = -2 * (3 * math.log((2 + pi) / 4) + math.log((0 + pi) / 4))
+    alone = -8 * math.log(pi)
+    found, mails = unconfoundedness([((3, 1), 1), ((1, 3), 1)])
+    assert (found, mails) == (close(min(1, given_host / alone)), 4)
+
+
+def test_a_host_that_tells_the_class_leaves_next_to_no_trust():
+    assert rho([(500, 0), (0, 500)]) < 0.01
+    assert rho([(500, 0), (0, 500), (1, 1)]) < 0.03
+    assert rho([(300, 0), (200, 0), (0, 100), (0, 400)]) < 0.02
+    assert rho([(500, 0, 0), (0, 500, 0), (0, 0, 500)]) < 0.01
+
+
+def test_the_more_the_host_tells_the_less_the_trust():
+    found = [rho([(500 - n, n), (n, 500 - n)]) for n in range(0, 251, 50)]
+    assert found == sorted(found)
+    assert found[0] < 0.01
+    assert found[-1] > 0.99
+
+
+def test_hosts_that_are_met_once_tell_nothing():
+    """Left out, each mail's host has no other: they are no reason to distrust."""
+    assert rho([(1, 0)] * 50 + [(0, 1)] * 50) == 1
+
+
+def test_a_second_servers_spam_costs_trust_in_proportion():
+    own = (400, 100)
+    assert rho([own]) == 1
+    assert rho([own], (0, 20)) > rho([own], (0, 300)) > rho([(400, 0)], (0, 400))
+
+
+# What holds for any hosts
+
+
+@settings(max_examples=300)
+@given(hosts())
+def test_rho_is_from_0_to_1_and_m_is_the_smaller_class(found):
+    value, mails = unconfoundedness((row, 1) for row in found)
+    totals = [total for total in map(sum, zip(*found, strict=True)) if total]
+    if len(totals) < 2:
+        assert (value, mails) == (0, 0)
+    else:
+        assert 0 <= value <= 1
+        assert mails == min(totals)
+
+
+@settings(max_examples=300)
+@given(st.lists(st.integers(0, 10_000), min_size=2, max_size=4))
+def test_one_host_says_nothing_of_the_class_so_rho_is_1(row):
+    if sum(map(bool, row)) < 2:
+        assert unconfoundedness([(tuple(row), 1)]) == (0, 0)
+    else:
+        value, mails = unconfoundedness([(tuple(row), 1)])
+        assert value == 1
+        assert mails == min(filter(None, row))
+
+
+@given(st.integers(1, 200), st.integers(1, 200), st.integers(2, 6))
+def test_hosts_with_the_same_shares_say_nothing_so_rho_is_1(ham, spam, n):
+    assert rho([(ham, spam)] * n) == pytest.approx(1, abs=1e-3)
+
+
+@given(hosts(), st.randoms(use_true_random=False))
+def test_the_order_of_the_hosts_does_not_matter(found, chance):
+    assert rho(found) == close(rho(chance.sample(found, len(found))))
+
+
+@given(hosts(), st.randoms(use_true_random=False))
+def test_the_order_of_the_classes_does_not_matter(found, chance):
+    order = chance.sample(range(len(found[0])), len(found[0]))
+    assert rho(found) == close(rho([tuple(row[k] for k in order) for row in found]))
+
+
+@given(hosts())
+def test_equal_hosts_counted_together_are_the_same_as_one_by_one(found):
+    together = unconfoundedness(Counter(found).items())
+    assert together == (close(rho(found)), unconfoundedness((row, 1) for row in found)[1])
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 2)), max_size=60), st.data())
+def test_merging_is_adding_and_unlearning_is_taking_away(mails, data):
+    """The hosts of two models added up are those of all their mails, in any split."""
+
+    def counts(some):
+        rows: dict[str, tuple[int, ...]] = {}
+        for host, k in some:
+            own = tuple(int(k == i) for i in range(3))
+            rows[host] = tuple(map(add, rows.get(host, (0, 0, 0)), own))
+        return rows
+
+    cut = data.draw(st.integers(0, len(mails)))
+    one, other, whole = counts(mails[:cut]), counts(mails[cut:]), counts(mails)
+    none = (0, 0, 0)
+    merged = {
+        host: tuple(map(add, one.get(host, none), other.get(host, none))) for host in one | other
+    }
+    assert merged == whole
+    expected = unconfoundedness((row, 1) for row in whole.values())
+    assert unconfoundedness((row, 1) for row in merged.values()) == (
+        close(expected[0]),
+        expected[1],
+    )
+
+
+def test_no_hosts_have_no_trust():
+    assert unconfoundedness([]) == (0, 0)
+    assert unconfoundedness([((5, 0), 3)]) == (0, 0)
+    assert unconfoundedness([((0, 5, 0), 3)]) == (0, 0)
+
+
+def test_a_class_without_mails_changes_nothing_of_the_others_trust():
+    """Its messages came without headers, from a table, say."""
+    assert rho([(30, 20, 0), (10, 40, 0)]) == close(rho([(30, 20), (10, 40)]))
+
+
+# The trust in a message's headers
+
+
+def test_tau_by_hand():
+    assert trust(0.9, 15, 3) == close(0.9 * 15 / (15 + ENOUGH) * 3 / (3 + WORDS))
+
+
+@given(st.floats(0, 1), st.integers(0, 10**9), st.integers(0, 10**6))
+def test_tau_is_from_0_to_rho_and_0_without_mails_or_header_words(rho, mails, words):
+    tau = trust(rho, mails, words)
+    assert 0 <= tau <= rho <= 1
+    if not (mails and words):
+        assert tau == 0
+    assert trust(rho, mails + 1, words) >= tau
+    assert trust(rho, mails, words + 1) >= tau
+
+
+@given(hosts(), st.integers(0, 100))
+def test_without_two_classes_tau_is_0(found, words):
+    one_sided = [(sum(row), *[0] * (len(row) - 1)) for row in found]
+    assert trust(*unconfoundedness((row, 1) for row in one_sided), words) == 0
