@@ -10,14 +10,14 @@ from small_models import (
     labelled_tokens,
     learn,
     many_messages,
-    rows_of,
     with_learned,
     with_settings,
 )
 
+from nbspam.bayes.calibration import Calibrations
 from nbspam.bayes.posterior import logit, sigmoid
 from nbspam.errors import TrainingError
-from nbspam.learning.batch import with_cut_off
+from nbspam.learning.batch import with_cut_off, with_cut_offs
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, labelled
 from nbspam.reading.tables import TableOptions
@@ -25,6 +25,7 @@ from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
 from nbspam.scoring.score import Score
 from nbspam.scoring.verdict import CutOffs, verdict_of
+from nbspam.store.metadata import HAM_CUTOFF
 from nbspam.workers import Serial, tokenized
 
 SAMPLE = Path(__file__).parents[2] / "sample_data" / "sms.tsv"
@@ -35,11 +36,16 @@ def close(expected):
     return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-def cut_off_of(ham, spam, limit):
-    """Return the cut-off for ham and spam of these log-odds."""
+def limited(ham, spam, limit):
+    """Return the fit with the cut-off for ham and spam of these log-odds."""
     messages = [("ham", {"a"})] * len(ham) + [("spam", {"b"})] * len(spam)
     scores = [Score(z, sigmoid(z), (sigmoid(-z), sigmoid(z))) for z in (*ham, *spam)]
-    return with_cut_off(learn(messages).fit, scores, limit).metadata.settings.spam_cutoff
+    return with_cut_off(learn(messages).fit, scores, limit)
+
+
+def cut_off_of(ham, spam, limit):
+    """Return the cut-off for ham and spam of these log-odds."""
+    return limited(ham, spam, limit).metadata.settings.spam_cutoff
 
 
 # with_cut_off
@@ -72,10 +78,7 @@ def test_no_more_ham_than_the_limit_is_blocked_left_out(scoring, limit):
     presence = learned.corpus.presence()
     scores = list(learned.fit.left_out_scores(presence))
     metadata = with_cut_off(learned.fit, scores, limit).metadata
-    called = [
-        verdict_of(metadata, score, CutOffs.of_options(default=metadata.settings.spam_cutoff))
-        for score in scores
-    ]
+    called = [verdict_of(metadata, score, CutOffs.of_model(metadata)) for score in scores]
     blocked = [
         v == "spam" for v, (label, _) in zip(called, messages, strict=True) if label == "ham"
     ]
@@ -96,7 +99,28 @@ def test_the_rest_of_the_model_stays_as_it_is():
     learned = learn()
     scores = list(learned.fit.left_out_scores(learned.corpus.presence()))
     found = with_cut_off(learned.fit, scores, 0.0)
-    assert learned.fit.metadata == with_settings(found.metadata, spam_cutoff=0.5)
+    assert learned.fit.metadata == with_settings(found.metadata, spam_cutoff=0.9)
+    assert (found.counts is learned.fit.counts, found.rule is learned.fit.rule) == (True, True)
+
+
+@given(
+    st.lists(st.integers(-12, 12).map(float), min_size=1, max_size=40),
+    st.lists(st.integers(-12, 12).map(float), min_size=1, max_size=5),
+    LIMITS,
+)
+def test_with_a_limit_ham_ends_at_a_half_as_without_one(ham, spam, limit):
+    metadata = limited(ham, spam, limit).metadata
+    assert metadata.settings.ham_cutoff == HAM_CUTOFF <= metadata.settings.spam_cutoff
+
+
+def test_a_fit_keeps_the_cut_offs_that_it_is_given():
+    fitted = learn().fit
+    found = with_cut_offs(fitted, CutOffs(0.75, 0.25))
+    settings_ = found.metadata.settings
+    assert (settings_.spam_cutoff, settings_.ham_cutoff) == (0.75, 0.25)
+    assert with_cut_offs(found, CutOffs()).metadata == fitted.metadata
+    assert CutOffs.of_model(found.metadata) == (0.75, 0.25)
+    with_cut_offs(learn([(name, {name}) for name in ("a", "b", "c")]).fit, CutOffs(0.75, 0.25))
 
 
 def test_more_than_two_classes_have_no_cut_off():
@@ -124,7 +148,7 @@ def three(seed=0):
         tokens = {f"w{j}" for j in chance.integers(0, 30, 6)}
         tokens |= {f"{name}{j}" for j in chance.integers(0, 4, 2)}
         if chance.random() < 0.3:
-            tokens.add(f"trace:{name}")
+            tokens |= {f"received:{name}", f"by:{name}"}
         messages.append((name, tokens))
     return messages
 
@@ -164,7 +188,13 @@ def test_what_explains_three_classes_adds_up_to_the_log_odds(prior):
 def test_what_explains_the_surest_of_three_classes_is_finite():
     learned = learn(three(), scoring="evidence")
     metadata = learned.fit.metadata
-    sure = [c._replace(coefficients=(0, 40, 0, 0, 0)) for c in metadata.learned.calibrations]
+    sure = [
+        Calibrations(
+            both.text._replace(coefficients=(0, 40, 0, 0, 0)),
+            both.full._replace(coefficients=(0, 40, 0, 0, 0, 40, 0, 0)),
+        )
+        for both in metadata.learned.calibrations
+    ]
     metadata = with_learned(metadata, calibrations=tuple(sure))
     classifier = Classifier(metadata, learned.classifier.counts)
     found = explain(classifier, {"spam0", "spam1"})
@@ -220,26 +250,51 @@ def sample_sms():
     ]
 
 
+@pytest.fixture(scope="module")
+def few_messages(sample_sms):
+    """Return what each number of messages of each class says of the rest, in several draws."""
+    found = {}
+    for each in (5, 10, 20, 50):
+        found[each] = []
+        for draw in range(6):
+            first, rest = [], []
+            seen = {"ham": 0, "spam": 0}
+            for i, (label, tokens) in enumerate(sample_sms):
+                mine = i >= 12 * draw and seen[label] < each
+                seen[label] += mine
+                (first if mine else rest).append((label, tokens))
+            learned = learn(first, scoring="evidence")
+            scores = map(learned.classifier.score, [tokens for _, tokens in rest])
+            labels = [label for label, _ in rest]
+            found[each].append((learned.fit.metadata, list(zip(labels, scores, strict=True))))
+    return found
+
+
 @pytest.mark.parametrize(("each", "right"), [(5, 0.6), (20, 0.75)])
-def test_a_filter_of_a_few_messages_is_of_use(sample_sms, each, right):
-    """Balanced accuracy on the rest, over several draws: 0.5 is chance."""
+def test_a_filter_of_a_few_messages_is_of_use(few_messages, each, right):
+    """Balanced accuracy at the prior on the rest, over several draws: 0.5 is chance."""
     shares = []
-    for draw in range(6):
-        first, rest = [], []
-        seen = {"ham": 0, "spam": 0}
-        for i, (label, tokens) in enumerate(sample_sms):
-            mine = i >= 12 * draw and seen[label] < each
-            seen[label] += mine
-            (first if mine else rest).append((label, tokens))
-        learned = learn(first, scoring="evidence")
-        scores = list(learned.fit.scores(rows_of(learned, [tokens for _, tokens in rest])))
+    for _, scored in few_messages[each]:
         of_class = []
         for name in ("ham", "spam"):
             hits = [
-                verdict_of(learned.fit.metadata, score, CutOffs()) == name
-                for score, (label, _) in zip(scores, rest, strict=True)
+                (score.probability > 0.5) == (name == "spam")
+                for label, score in scored
                 if label == name
             ]
             of_class.append(sum(hits) / len(hits))
         shares.append(sum(of_class) / 2)
     assert sum(shares) / len(shares) > right, shares
+
+
+@pytest.mark.parametrize("each", [5, 10, 20, 50])
+def test_a_filter_of_a_few_messages_blocks_no_more_than_one_ham_in_fifty(few_messages, each):
+    shares = []
+    for metadata, scored in few_messages[each]:
+        blocked = [
+            verdict_of(metadata, score, CutOffs()) == "spam"
+            for label, score in scored
+            if label == "ham"
+        ]
+        shares.append(sum(blocked) / len(blocked))
+    assert sum(shares) / len(shares) <= 0.02, shares

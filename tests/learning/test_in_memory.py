@@ -56,7 +56,7 @@ def batches(labels):
     one = st.builds(
         lambda label, tokens, number: message(label, *tokens, number=number),
         st.sampled_from(labels),
-        st.sets(st.sampled_from(["a", "b", "c", 'd"', "trace:e"])),
+        st.sets(st.sampled_from(["a", "b", 'd"', "from:c", "received:e", "by:mx", "by:-"])),
         st.integers(0, 2),
     )
     acts = st.sampled_from(["learn", "learn", "forget", "learn all"])
@@ -85,7 +85,11 @@ def test_learning_and_forgetting_are_those_of_the_file(
 ):
     classes, acts = history
     path = tmp_path_factory.mktemp("memory") / "model.json"
-    begun = [("ham", {"a", "b"}, 1), ("spam", {"b", "c"}, 2), ("spam", {"c", "trace:e"}, 3)]
+    begun = [
+        ("ham", {"a", "b"}, 1),
+        ("spam", {"b", "c"}, 2),
+        ("spam", {"c", "received:e", "by:mx"}, 3),
+    ]
     model = taught(begun, classes, scoring, prior=prior)
     if pruned:
         model = prune(model, min_count=2)

@@ -2,14 +2,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from channel_models import TOKENS, many_mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import ALPHAS, SCORINGS, assert_one_sentence, learn, with_settings
 from whole_models import THREE, TWO, assert_same_counts, numbered, taught
 
-from nbspam.bayes.calibration import untrained
+from nbspam.bayes.calibration import UNTRAINED
 from nbspam.errors import ModelError
 from nbspam.learning.merge import merge, merge_files
+from nbspam.scoring.verdict import CutOffs
 from nbspam.store.check import disagreements
 from nbspam.store.metadata import DEFAULT, MERGING, TRAINING
 from nbspam.store.model_file import Model, read_model
@@ -35,7 +37,7 @@ def save(path, model):
 def divided(draw):
     """Draw classes, messages, and which of three models learns each."""
     classes = draw(st.sampled_from([TWO, THREE]))
-    messages = draw(numbered(classes, most=12))
+    messages = draw(numbered(classes, most=12, tokens=TOKENS))
     return classes, messages, draw(st.lists(st.integers(0, 2), min_size=12, max_size=12))
 
 
@@ -69,11 +71,30 @@ def test_order_and_grouping_do_not_matter(drawn, order, overlap):
     right = together(parts[0], together(*parts[1:], overlap=True).model, overlap=True).model
     for other in (shuffled, left, right):
         assert_same_counts(flat, other)
-    for a, b in zip(
+    for both, again in zip(
         flat.metadata.learned.calibrations, shuffled.metadata.learned.calibrations, strict=True
     ):
-        np.testing.assert_allclose(a.coefficients, b.coefficients)
-        np.testing.assert_allclose(a.precision, b.precision)
+        for a, b in zip(both, again, strict=True):
+            np.testing.assert_allclose(a.coefficients, b.coefficients)
+            np.testing.assert_allclose(a.precision, b.precision)
+            assert a.ranges == b.ranges
+
+
+def test_the_hosts_of_merged_halves_are_those_of_the_whole():
+    mails = [(label, tokens, i) for i, (label, tokens) in enumerate(many_mails(60, hosts="mixed"))]
+    whole, found = taught(mails), together(taught(mails[:25]), taught(mails[25:])).model
+    assert_same_counts(whole, found)
+    assert found.metadata.learned.host_rows == whole.metadata.learned.host_rows != {}
+    assert found.metadata.host_trust == whole.metadata.host_trust
+    assert 0.3 < found.metadata.host_trust[0] < 0.7
+
+
+def test_ham_of_one_server_and_spam_of_another_earn_no_trust_by_merging():
+    mails = [(label, tokens, i) for i, (label, tokens) in enumerate(many_mails(60, hosts="own"))]
+    parts = [taught([mail for mail in mails if mail[0] == label]) for label in TWO]
+    metadata = together(*parts).model.metadata
+    assert metadata.host_trust[0] < 0.1
+    assert metadata.host_trust[1] == 30
 
 
 def test_all_derived_numbers_of_a_merged_file_agree(tmp_path):
@@ -121,7 +142,7 @@ def test_shared_messages_are_refused_with_their_number(tmp_path):
 
 def test_a_message_shared_under_another_label_is_shared():
     model, other = taught([("spam", {"a"}, 1)]), taught([("ham", {"a"}, 1)])
-    with pytest.raises(ModelError, match="share 1 messages"):
+    with pytest.raises(ModelError, match="share 1 message,"):
         together(model, other)
 
 
@@ -205,7 +226,14 @@ def trained(seed, n=40):
     """Return a model fitted to random messages."""
     chance = np.random.default_rng(seed)
     messages = [
-        (("ham", "spam")[i % 2], {f"w{j}" for j in chance.integers(0, 12, 4) + 3 * (i % 2)})
+        (
+            ("ham", "spam")[i % 2],
+            {
+                f"{kind}w{j}"
+                for kind in ("", "received:")
+                for j in chance.integers(0, 12, 4) + 3 * (i % 2)
+            },
+        )
         for i in range(n)
     ]
     learned = learn(messages, scoring="evidence")
@@ -217,11 +245,21 @@ def test_a_merged_calibration_is_marked_and_lies_between():
     models = trained(1), trained(2), trained(3)
     metadata = together(*models).model.metadata
     assert metadata.learned.calibrated_by == MERGING
-    parts = np.array([model.metadata.learned.calibrations[0].coefficients for model in models])
-    found = np.array(metadata.learned.calibrations[0].coefficients)
-    assert (parts.min(axis=0) <= found).all()
-    assert (found <= parts.max(axis=0)).all()
-    assert np.linalg.eigvalsh(np.array(metadata.learned.calibrations[0].precision)).min() > 0
+    for i, merged in enumerate(metadata.learned.calibrations[0]):
+        own = [model.metadata.learned.calibrations[0][i] for model in models]
+        parts = np.array([calibration.coefficients for calibration in own])
+        found = np.array(merged.coefficients)
+        assert (parts.min(axis=0) <= found + 1e-12).all()
+        assert (found <= parts.max(axis=0) + 1e-12).all()
+        assert np.linalg.eigvalsh(np.array(merged.precision)).min() > 0
+        ranges = np.array([calibration.ranges for calibration in own])
+        np.testing.assert_array_equal(
+            ranges[:, :, 0].min(axis=0), [low for low, _ in merged.ranges]
+        )
+        np.testing.assert_array_equal(
+            ranges[:, :, 1].max(axis=0), [high for _, high in merged.ranges]
+        )
+        assert merged.run == 0
 
 
 def test_spam_alone_and_ham_alone_make_a_model_with_the_default_calibration():
@@ -229,17 +267,18 @@ def test_spam_alone_and_ham_alone_make_a_model_with_the_default_calibration():
     assert found.metadata.learned.messages == (3, 2)
     assert not found.metadata.is_one_sided
     assert found.metadata.learned.calibrated_by == DEFAULT
-    assert found.metadata.learned.calibrations == (untrained(),)
+    assert found.metadata.learned.calibrations == (UNTRAINED,)
 
 
 def test_a_model_that_was_never_calibrated_has_no_say():
     model = trained(1)
     found = together(model, taught(SPAM)).model.metadata
     assert found.learned.calibrated_by == MERGING
-    np.testing.assert_allclose(
-        model.metadata.learned.calibrations[0].coefficients,
-        found.learned.calibrations[0].coefficients,
-    )
+    for own, merged in zip(
+        model.metadata.learned.calibrations[0], found.learned.calibrations[0], strict=True
+    ):
+        np.testing.assert_allclose(merged.coefficients, own.coefficients)
+        assert merged.ranges == own.ranges
 
 
 def test_each_of_three_classes_keeps_its_own_calibration():
@@ -248,14 +287,23 @@ def test_each_of_three_classes_keeps_its_own_calibration():
     second = learn(labelled[::-1], scoring="evidence")
     models = [Model(part.fit.metadata, part.counts, {}) for part in (first, second)]
     found = together(*models).model.metadata
-    for i, merged in enumerate(found.learned.calibrations):
-        own = [model.metadata.learned.calibrations[i].coefficients for model in models]
-        np.testing.assert_allclose(np.mean(own, axis=0), merged.coefficients, atol=1e-9)
+    for i, both in enumerate(found.learned.calibrations):
+        for scale, merged in enumerate(both):
+            own = [model.metadata.learned.calibrations[i][scale] for model in models]
+            mean = np.mean([calibration.coefficients for calibration in own], axis=0)
+            np.testing.assert_allclose(mean, merged.coefficients, atol=1e-9)
 
 
-def test_the_highest_cut_off_is_kept():
-    models = []
-    for cut_off in (0.5, 0.875, 0.75):
-        model = taught([])
-        models.append(model._replace(metadata=with_settings(model.metadata, spam_cutoff=cut_off)))
-    assert together(*models).model.metadata.settings.spam_cutoff == 0.875
+CUT_OFFS = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted)
+
+
+@given(st.lists(CUT_OFFS, min_size=1, max_size=4))
+def test_the_highest_cut_offs_are_kept(pairs):
+    model = taught([])
+    models = [
+        model._replace(metadata=CutOffs(spam, ham).stored_in(model.metadata)) for ham, spam in pairs
+    ]
+    merged = together(*models).model.metadata
+    highest = CutOffs(max(spam for _, spam in pairs), max(ham for ham, _ in pairs))
+    assert CutOffs.of_model(merged) == highest
+    assert highest.ham <= highest.spam

@@ -1,7 +1,11 @@
 import math
 import random
+from collections import Counter
+from itertools import pairwise
 
+import numpy as np
 import pytest
+from channel_models import EVERY_CHANNEL, many_mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import (
@@ -14,14 +18,14 @@ from small_models import (
     with_learned,
 )
 
-from nbspam.bayes.calibration import untrained, update
+from nbspam.bayes.calibration import RUN, SCALES, UNTRAINED, Calibrations, inputs, update
 from nbspam.bayes.posterior import log_priors
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.scoring.classifier import Classifier
 from nbspam.store.check import histograms_of
 
-TOKENS = st.sampled_from(["a", "b", "c", "d", "trace:e", "trace:f"])
+TOKENS = EVERY_CHANNEL
 
 
 def close(expected):
@@ -54,6 +58,8 @@ def assert_same_counts(learned, learner: OnlineLearner):
     assert expected.n_tokens == metadata.n_tokens
     histograms = [list(map(dict, m.learned.count_histograms)) for m in (expected, metadata)]
     assert histograms[0] == histograms[1]
+    assert expected.learned.host_rows == metadata.learned.host_rows
+    assert expected.host_trust == metadata.host_trust
     assert close(expected.bias) == metadata.bias
     assert learned.counts == counts_of(learner, [*learned.counts, "never seen"])
 
@@ -76,7 +82,7 @@ def test_counts_do_not_depend_on_the_order(messages, chance: random.Random):
 
 
 def test_going_on_from_a_fit_counts_as_learning_all_at_once():
-    messages = many_messages(500, seed=1)
+    messages = many_mails(50, seed=1, hosts="mixed")
     whole, first = learn(messages, scoring="evidence"), learn(messages[:15], scoring="evidence")
     learner = OnlineLearner(first.fit.metadata, dict(first.counts))
     for label, tokens in messages[15:]:
@@ -89,8 +95,7 @@ def test_going_on_from_a_fit_counts_as_learning_all_at_once():
 @pytest.mark.parametrize("labels", [("ham", "spam"), ("ham", "promo", "spam")])
 @pytest.mark.parametrize("prior", [None, 0.2])
 def test_scores_are_those_of_a_classifier_of_the_fitted_counts(scoring, labels, prior):
-    messages = many_messages(800, seed=2)
-    messages = [(labels[i % len(labels)], tokens) for i, (_, tokens) in enumerate(messages)]
+    messages = many_mails(60, 2, labels, hosts="mixed")
     learned = learn(messages, scoring=scoring, prior=prior)
     learner = taught(learned, messages, refined=True)
     calibrations = learner.metadata.learned.calibrations
@@ -101,8 +106,10 @@ def test_scores_are_those_of_a_classifier_of_the_fitted_counts(scoring, labels, 
         one, other = expected.score(tokens), actual.score(tokens | {"never seen"})
         assert close(one.log_odds) == other.log_odds
         assert close(one.probabilities) == other.probabilities
+        assert (one.trust, one.known, one.text + 1) == (other.trust, other.known, other.text)
         for found, again in zip(one.evidences, other.evidences, strict=True):
-            assert close(found.features) == again.features
+            for group, same in zip(found, again, strict=True):
+                assert close(group) == same
 
 
 def test_learning_leaves_the_calibration_as_it_is():
@@ -120,33 +127,105 @@ def test_under_the_sum_rule_the_calibration_stays_as_it_is():
     )
 
 
-def test_the_calibration_is_refined_by_the_score_that_a_message_had_before():
-    learned = learn(many_messages(300, seed=3), scoring="evidence")
+def refined(both, found, is_spam):
+    """Return both calibrations after one more message with this evidence."""
+    pairs = zip(SCALES, both, inputs(found), strict=True)
+    return Calibrations(*(update(scale, before, x, is_spam) for scale, before, x in pairs))
+
+
+def test_both_calibrations_are_refined_by_the_evidence_that_a_message_had_before():
+    mails = many_mails(60, seed=3, hosts="mixed")
+    learned = learn(mails[:40], scoring="evidence")
     learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
     expected = learned.fit.metadata.learned.calibrations[0]
-    for label, tokens in many_messages(300, seed=3)[:10]:
-        score = learner.classifier().score(tokens)
-        (found,) = score.evidences
-        expected = update(expected, found.features, found.header_nats, label == "spam")
+    for label, tokens in mails[40:]:
+        (found,) = learner.classifier().score(tokens).evidences
+        after = refined(expected, found, label == "spam")
+        assert after.text.coefficients != expected.text.coefficients
+        assert after.full.coefficients != expected.full.coefficients
+        expected = after
         learner.learn(label, tokens)
         learner.refine(label, tokens)
     assert (expected,) == learner.metadata.learned.calibrations
 
 
+def test_without_trust_in_headers_both_calibrations_learn_too():
+    """Trust may come later, and there must be something to trust then."""
+    learner = OnlineLearner(empty_metadata(("ham", "spam"), "spam", TrainingSettings()), {})
+    for label, tokens in many_mails(40, hosts="own"):
+        learner.learn(label, tokens)
+        learner.refine(label, tokens)
+    (both,) = learner.metadata.learned.calibrations
+    assert learner.metadata.host_trust[0] < 0.1
+    for before, after in zip(UNTRAINED, both, strict=True):
+        assert before.coefficients != after.coefficients
+        assert np.linalg.eigvalsh(np.array(after.precision)).min() > 0
+
+
 def test_of_a_batch_each_message_is_scored_with_itself_left_out():
-    messages = many_messages(300, seed=3)
-    learned = learn(messages[:20], scoring="evidence")
+    messages = many_mails(50, seed=3, hosts="mixed")
+    learned = learn(messages[:40], scoring="evidence")
     learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
-    for label, tokens in messages[20:]:
+    for label, tokens in messages[40:]:
         learner.learn(label, tokens)
     expected = learned.fit.metadata.learned.calibrations[0]
-    for i, (label, tokens) in enumerate(messages[20:], 20):
+    for i, (label, tokens) in enumerate(messages[40:], 40):
         others = learn(messages[:i] + messages[i + 1 :], scoring="evidence")
         (found,) = others.classifier.score(tokens).evidences
-        expected = update(expected, found.features, found.header_nats, label == "spam")
+        expected = refined(expected, found, label == "spam")
         learner.refine(label, tokens)
     (actual,) = learner.metadata.learned.calibrations
-    assert close(expected.coefficients) == actual.coefficients
+    for calibration, other in zip(expected, actual, strict=True):
+        assert close(calibration.coefficients) == other.coefficients
+        np.testing.assert_allclose(other.precision, calibration.precision, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(other.ranges, calibration.ranges, rtol=1e-9, atol=1e-9)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.tuples(st.sampled_from(["ham", "spam"]), st.sets(TOKENS, max_size=8)), max_size=12)
+)
+def test_ranges_widen_to_every_message_and_never_narrow(messages):
+    learned = learn(many_mails(30, longest=3), scoring="evidence")
+    learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
+    before = learned.fit.metadata.learned.calibrations[0]
+    for label, tokens in messages:
+        (found,) = learner.classifier().score(tokens).evidences
+        learner.learn(label, tokens)
+        learner.refine(label, tokens)
+        (after,) = learner.metadata.learned.calibrations
+        for old, new, x in zip(before, after, inputs(found), strict=True):
+            for (low, high), (lower, higher), value in zip(
+                old.ranges, new.ranges, x[1:], strict=True
+            ):
+                assert (lower, higher) == (min(low, value), max(high, value))
+        before = after
+
+
+@pytest.mark.parametrize("only", ["ham", "spam"])
+def test_a_long_run_of_one_class_teaches_nothing_more(only):
+    learned = learn(many_mails(60, seed=6), scoring="evidence")
+    learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
+    batch = [tokens for label, tokens in many_mails(240, seed=7) if label == only]
+    for tokens in batch:
+        learner.learn(only, tokens)
+    history = [learner.metadata.learned.calibrations[0]]
+    for tokens in batch:
+        learner.refine(only, tokens)
+        history.append(learner.metadata.learned.calibrations[0])
+    changed = [one != other for one, other in pairwise(history)]
+    # 150 of 180 messages are of this class now: well mixed, its runs would have 6 on average.
+    limit = math.ceil(RUN * (180 + 2) / (30 + 1))
+    assert changed == [True] * limit + [False] * (120 - limit)
+    sign = 1 if only == "spam" else -1
+    assert [both.run for both in history[-1]] == [sign * limit] * 2
+    other = "ham" if only == "spam" else "spam"
+    learner.learn(other, {"w1"})
+    learner.refine(other, {"w1"})
+    after = learner.metadata.learned
+    assert [both.run for both in after.calibrations[0]] == [-sign] * 2
+    # What was learned is counted all the same.
+    assert after.messages == ((150, 31) if only == "ham" else (31, 150))
 
 
 @pytest.mark.parametrize("first", ["ham", "spam"])
@@ -176,7 +255,7 @@ def test_of_three_classes_each_ones_calibration_is_refined():
             learner.learn(name, tokens)
             learner.refine(name, tokens)
     assert len(learner.metadata.learned.calibrations) == 3
-    assert all(found != untrained() for found in learner.metadata.learned.calibrations)
+    assert all(found != UNTRAINED for found in learner.metadata.learned.calibrations)
     for k, name in enumerate(("ham", "promo", "spam")):
         probabilities = learner.classifier().score({name, "x"}).probabilities
         assert probabilities[k] == max(probabilities)
@@ -203,9 +282,25 @@ def test_a_learner_of_one_class_alone_is_undecided(scoring):
         assert score.log_odds == 0
         learner.learn("ham", tokens)
         learner.refine("ham", tokens)
-        assert learner.metadata.learned.calibrations == (untrained(),)
+        assert learner.metadata.learned.calibrations == (UNTRAINED,)
     learner.learn("spam", {"prize"})
     assert learner.classifier().score({"lunch"}).probability < 0.5
+
+
+@pytest.mark.parametrize("only", ["ham", "spam"])
+def test_mails_of_one_class_alone_earn_no_trust_and_no_calibration(only):
+    learner = OnlineLearner(empty_metadata(("ham", "spam"), "spam", TrainingSettings()), {})
+    for _, tokens in many_mails(20):
+        learner.learn(only, tokens)
+        learner.refine(only, tokens)
+    metadata = learner.metadata
+    assert metadata.is_one_sided
+    assert metadata.host_trust == (0, 0)
+    assert metadata.learned.host_rows == {(20, 0) if only == "ham" else (0, 20): 1}
+    assert metadata.learned.calibrations == (UNTRAINED,)
+    for _, tokens in many_mails(20):
+        learner.unlearn(only, tokens)
+    assert learner.metadata.learned.host_rows == {}
 
 
 def test_a_label_that_is_no_class_is_refused():
@@ -233,6 +328,8 @@ def assert_consistent(metadata, counts, messages):
     assert metadata.is_one_sided == (sum(map(bool, messages)) < 2)
     histograms = histograms_of(counts.values(), len(messages))
     assert tuple(map(dict, metadata.learned.count_histograms)) == tuple(map(dict, histograms))
+    hosts = Counter(row for token, row in counts.items() if token.startswith("by:"))
+    assert dict(hosts) == metadata.learned.host_rows
     settings_ = metadata.settings
     priors = log_priors(messages, settings_.prior, settings_.positive_index)
     for k, n in enumerate(messages):

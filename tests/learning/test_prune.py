@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from channel_models import TOKENS, many_mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import ALPHAS, SCORINGS, assert_one_sentence, labelled_tokens, learn
@@ -8,17 +9,28 @@ from whole_models import THREE, TWO, numbered, taught
 
 from nbspam.errors import ModelError
 from nbspam.learning.prune import prune, prune_file
-from nbspam.store.check import disagreements, with_rows
+from nbspam.store.check import disagreements, with_counts
 from nbspam.store.model_file import read_model
 
 MODELS = st.one_of(
-    st.builds(taught, numbered(TWO), st.just(TWO), st.sampled_from(SCORINGS), alpha=ALPHAS),
-    st.builds(taught, numbered(THREE), st.just(THREE), st.sampled_from(SCORINGS), alpha=ALPHAS),
+    st.builds(
+        taught,
+        numbered(classes, 12, TOKENS),
+        st.just(classes),
+        st.sampled_from(SCORINGS),
+        alpha=ALPHAS,
+    )
+    for classes in (TWO, THREE)
 )
 
 
 def frequent(model, n):
-    return {token: row for token, row in model.counts.items() if sum(row) >= n}
+    """Return the counts of the tokens of n messages or more, and of the hosts."""
+    return {
+        token: row
+        for token, row in model.counts.items()
+        if sum(row) >= n or token.startswith("by:")
+    }
 
 
 @settings(deadline=None, max_examples=60)
@@ -27,7 +39,7 @@ def test_tokens_of_few_messages_go_and_nothing_else_changes(model, n):
     found = prune(model, min_count=n)
     assert frequent(model, n) == found.counts
     assert model.learned == found.learned
-    assert with_rows(model.metadata, found.counts.values()) == found.metadata
+    assert with_counts(model.metadata, found.counts) == found.metadata
     assert (
         found.metadata.learned.messages,
         found.metadata.learned.calibrations,
@@ -44,10 +56,30 @@ def test_tokens_of_few_messages_go_and_nothing_else_changes(model, n):
 def test_the_tokens_of_most_messages_stay(model, most, n):
     found = prune(model, n, most)
     left = frequent(model, n)
-    assert len(found.counts) == min(most, len(left))
+    hosts = {token for token in left if token.startswith("by:")}
+    assert len(found.counts) == max(len(hosts), min(most, len(left)))
     assert found.counts.items() <= left.items()
+    assert hosts <= found.counts.keys()
     gone = [sum(row) for token, row in left.items() if token not in found.counts]
-    assert max(gone, default=0) <= min(map(sum, found.counts.values()), default=0)
+    kept = [sum(row) for token, row in found.counts.items() if token not in hosts]
+    assert not (gone and kept) or max(gone) <= min(kept)
+
+
+@settings(deadline=None, max_examples=60)
+@given(MODELS, st.integers(1, 9), st.integers(1, 9))
+def test_pruning_leaves_the_trust_in_headers(model, most, n):
+    found = prune(model, n, most)
+    assert found.metadata.learned.host_rows == model.metadata.learned.host_rows
+    assert found.metadata.host_trust == model.metadata.host_trust
+
+
+def test_hosts_stay_even_if_no_word_does():
+    mails = [(label, tokens, i) for i, (label, tokens) in enumerate(many_mails(40, hosts="mixed"))]
+    model = taught(mails)
+    for found in (prune(model, max_tokens=1), prune(model, min_count=99)):
+        assert found.counts.keys() == {"by:mx", "by:ham", "by:spam"}
+        assert found.metadata.host_trust == model.metadata.host_trust
+    assert len(prune(model, max_tokens=5).counts) == 5
 
 
 @pytest.mark.parametrize("scoring", SCORINGS)

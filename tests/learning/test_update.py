@@ -1,6 +1,7 @@
 import json
 import math
 import tracemalloc
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from small_models import assert_one_sentence, with_learned
 from whole_models import without_calibration
 
-from nbspam.bayes.calibration import untrained
+from nbspam.bayes.calibration import UNTRAINED
 from nbspam.errors import ModelError, TrainingError
 from nbspam.labels import UNSURE
 from nbspam.learning.batch import fit, token_counts
@@ -18,7 +19,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, forget, learn
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs, verdict_of
-from nbspam.store.check import disagreements, histograms_of
+from nbspam.store.check import disagreements, histograms_of, with_counts
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import read_model, write_model
 from nbspam.tokens.digest import digest_of
@@ -44,7 +45,7 @@ def train(path, messages, chosen=TrainingSettings()):  # noqa: B008
     corpus = Corpus()
     for one in messages:
         corpus.add(one)
-    found = fit(corpus, corpus.labels, chosen, corpus.is_header())
+    found = fit(corpus, corpus.labels, chosen, corpus.channels())
     counts = token_counts(corpus.vocabulary, found.counts)
     write_model(path, found.metadata, counts, corpus.learned(found.metadata.settings.classes))
 
@@ -57,11 +58,19 @@ def sections(path):
         return raw[start:end], raw[first:last]
 
 
+def derived(path):
+    """Return the line of the numbers that follow from the tokens, as it stands in the file."""
+    (line,) = [at for at in path.read_bytes().splitlines() if at.startswith(b'"derived"')]
+    return line
+
+
 def assert_whole(path):
     """Hold a model to what `model check` recomputes."""
     model, wrong = disagreements(path)
     assert wrong == []
     histogram = histograms_of(model.counts.values(), len(model.metadata.settings.classes))
+    hosts = Counter(row for token, row in model.counts.items() if token.startswith("by:"))
+    assert dict(hosts) == model.metadata.learned.host_rows
     assert len(model.counts) == model.metadata.n_tokens
     assert list(map(dict, histogram)) == list(map(dict, model.metadata.learned.count_histograms))
     stated = json.loads(path.read_bytes())["derived"]["bias"]
@@ -75,6 +84,7 @@ def assert_whole(path):
 def assert_same(one, other):
     """Hold two models to each other, but for the calibration, which is a history."""
     assert sections(one) == sections(other)
+    assert derived(one) == derived(other)
     both = [without_calibration(read_model(path).metadata) for path in (one, other)]
     assert both[0] == both[1]
     assert both[0].bias == pytest.approx(both[1].bias, abs=1e-9)
@@ -107,7 +117,7 @@ MESSAGES = st.lists(
     st.builds(
         lambda label, tokens, number: message(label, *tokens, number=number),
         st.sampled_from([HAM, SPAM]),
-        st.sets(st.sampled_from(["a", "b", "c", 'd"', "trace:e"])),
+        st.sets(st.sampled_from(["a", "b", 'd"', "from:c", "received:e", "by:mx", "by:-"])),
         st.integers(0, 2),
     ),
     max_size=12,
@@ -147,11 +157,14 @@ def test_what_was_learned_and_forgotten_leaves_no_trace(tmp_path_factory, before
     train(path, [*BASE, *before])
     known = {one.digest for one in [*BASE, *before]}
     new = [one for one in after if one.digest not in known]
-    kept, messages = sections(path), read_model(path).metadata.learned.messages
+    kept, numbers = sections(path), derived(path)
+    metadata = read_model(path).metadata
     assert teach(path, new).learned == len(new)
     assert forget(path, new) == Change(forgotten=len(new))
-    assert kept == sections(path)
-    assert messages == assert_whole(path).metadata.learned.messages
+    assert (kept, numbers) == (sections(path), derived(path))
+    again = assert_whole(path).metadata
+    assert without_calibration(metadata) == without_calibration(again)
+    assert metadata.host_trust == again.host_trust
 
 
 @settings(deadline=None, max_examples=60)
@@ -307,6 +320,7 @@ def test_a_model_of_one_class_is_unsure_of_everything(path, only):
         score = Classifier(lookup.metadata, lookup.counts).score({"free"})
         assert (score.probability, score.log_odds) == (0.5, 0)
         assert verdict_of(lookup.metadata, score, CutOffs()) == UNSURE
+        assert lookup.metadata.host_trust == (0, 0)
     assert_whole(path)
     teach(path, [message(HAM if only == SPAM else SPAM, "tea", number=9)])
     with Lookup(path) as lookup:
@@ -332,7 +346,7 @@ def test_one_class_after_the_other_judges_as_both_at_once(tmp_path, turn):
             score = classifier.score([*words, "day8"])
             assert verdict_of(lookup.metadata, score, CutOffs()) == label
             assert abs(score.log_odds) > 1
-        assert lookup.metadata.learned.calibrations != (untrained(),)
+        assert lookup.metadata.learned.calibrations != (UNTRAINED,)
 
 
 def test_no_message_makes_a_model_that_knows_nothing(path):
@@ -478,8 +492,7 @@ def test_without_a_model_there_is_nothing_to_forget(path):
 def test_a_pruned_token_is_no_hindrance(model):
     found = read_model(model)
     counts = {token: row for token, row in found.counts.items() if token != "noon"}
-    histogram = histograms_of(counts.values(), 2)
-    metadata = with_learned(found.metadata, count_histograms=histogram)
+    metadata = with_counts(found.metadata, counts)
     write_model(model, metadata, counts.items(), sorted(found.learned.items()))
     assert forget(model, BASE[:1]) == Change(forgotten=1)
     assert assert_whole(model).metadata.learned.messages == (2, 2)

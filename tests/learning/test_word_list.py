@@ -4,7 +4,7 @@ import pytest
 from small_models import assert_one_sentence
 from whole_models import taught
 
-from nbspam.bayes.calibration import untrained
+from nbspam.bayes.calibration import UNTRAINED
 from nbspam.errors import SourceError, TrainingError
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.word_list import FORMS, read_counts
@@ -31,7 +31,7 @@ def test_a_model_of_either_form(tmp_path, raw):
     )
     assert model.metadata.learned.messages == (4, 3)
     assert model.metadata.learned.calibrated_by == DEFAULT
-    assert model.metadata.learned.calibrations == (untrained(),)
+    assert model.metadata.learned.calibrations == (UNTRAINED,)
     path = tmp_path / "model.json"
     with path.open("wb") as file:
         model.write(file)
@@ -40,7 +40,9 @@ def test_a_model_of_either_form(tmp_path, raw):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_both_ways_give_the_same(form):
-    model = taught([("spam", {"free", "claim now"}, 1), ("ham", {"free", "lunch"}, 2)])
+    spam = {"free", "claim now", "from:a", "received:b", "by:mx"}
+    model = taught([("spam", spam, 1), ("ham", {"free", "lunch", "by:mx"}, 2)])
+    assert model.metadata.learned.host_rows == {(1, 1): 1}
     found = read(FORMS[form](model)[0].encode()).model
     assert found.counts == model.counts
     assert found.metadata == model.metadata
