@@ -294,6 +294,7 @@ def set_cut_offs(path: Path, cut_offs_of: Callable[[Metadata], CutOffs]) -> CutO
 
     Raises ModelError: there is no model, it is damaged, or cannot be written.
     """
+    Lookup(path).close()  # without a model there is nothing to lock
     with locked(path) as place, Lookup(place) as old:
         cut_offs = cut_offs_of(old.metadata)
         metadata = cut_offs.stored_in(old.metadata)
