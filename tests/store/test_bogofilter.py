@@ -59,12 +59,15 @@ def read(raw, strict=False):
             "from:mail|from:example|from:org|from:@mail.example.org|from:@example.org|from:@org",
         ),
         ("to:alice.smith", "to:alice|to:smith|to:@alice.smith|to:@smith"),
-        ("rcvd:ESMTP", "trace:received:esmtp"),
-        ("rcvd:192.0.2.7", "trace:received:000.0.0.0"),
-        ("rtrn:bounce-x", "trace:return-path:bounce-x"),
-        ("head:X-Foo-Bar", "trace:x-foo-bar:"),
-        ("head:In-Reply-To", "trace:in-reply-to:"),
-        ("head:X-Mailer", ""),  # a field with a kind of its own has no token for its name
+        ("rcvd:ESMTP", "received:esmtp"),
+        ("rcvd:mx7.Example.org", "received:mx7.example.org"),
+        ("rcvd:4F2A81C0D3", ""),  # a queue id
+        ("rcvd:192.0.2.7", "received:192.0.2.7|received:192.0.2|received:192.0"),
+        ("rtrn:bounce-x", "return-path:bounce-x"),
+        ("head:X-Foo-Bar", "header:x-foo-bar:"),
+        ("head:In-Reply-To", "header:in-reply-to:"),
+        ("head:X-Mailer", "header:x-mailer:"),
+        ("head:Return-Path", ""),  # a field with a prefix of its own has no token for its name
         ("head:X-Spam-Flag", ""),
         ("head:multipart", ""),
         ("mime:html", "mime:text/html"),
@@ -89,13 +92,15 @@ def test_words_of_a_mail_are_its_tokens():
     """What a word stands for is what the tokenizer makes of a mail that holds it."""
     mail = parse(
         b"From: Alice <alice@mail.example.org>\nTo: bob@example.com\nSubject: Cheap claim_now\n"
-        b"Return-Path: <bounce-x@example.net>\nX-Foo-Bar: 1\nContent-Type: text/plain\n\n"
+        b"Return-Path: <bounce-x@example.net>\nX-Foo-Bar: 1\n"
+        b"Received: from x ([192.0.2.7]) by mx2.example.com\nContent-Type: text/plain\n\n"
         b"Hello WORLD don't v1agra http://www.shop.example.com/x"
     )
     tokens = message_tokens(mail)
     for word in (
         "from:Alice from:mail.example.org to:bob to:example.com subj:Cheap subj:claim_now"
-        " rtrn:bounce-x head:X-Foo-Bar Hello WORLD Hello*WORLD don't v1agra"
+        " rtrn:bounce-x head:X-Foo-Bar rcvd:mx2.example.com rcvd:192.0.2.7"
+        " Hello WORLD Hello*WORLD don't v1agra"
     ).split():
         assert tokens_of(word) <= tokens, word
         assert tokens_of(word), word
@@ -136,10 +141,18 @@ def test_the_sample_datas_tokens_come_back():
         ("subject:free", "subj:free"),
         ("subject:claim now", "subj:claim*now"),
         ("subject:caps:1", "subj:caps:1"),
-        ("trace:received:smtp", "rcvd:smtp"),
-        ("trace:return-path:org", "rtrn:org"),
-        ("trace:received:", "trace:received:"),
-        ("trace:x-foo:bar", "trace:x-foo:bar"),
+        ("received:smtp", "rcvd:smtp"),
+        ("received:mx7.example.org", "rcvd:mx7.example.org"),
+        ("received:192.0.2.7", "received:192.0.2.7"),
+        ("received:192.0", "received:192.0"),
+        ("return-path:bounce-x", "rtrn:bounce-x"),
+        ("received:", "received:"),
+        ("header:x-foo:", "header:x-foo:"),
+        ("header:bar", "header:bar"),
+        ("sender:anna", "sender:anna"),
+        ("recipient:bob", "recipient:bob"),
+        ("by:mx.example.org", "by:mx.example.org"),
+        ("by:-", "by:-"),
         ("from:@example.org", "from:@example.org"),
         ("host:example.org", "host:example.org"),
         ("mime:text/html", "mime:text/html"),
@@ -238,7 +251,8 @@ def test_other_character_sets_and_blanks_within_words():
 @settings(deadline=None, max_examples=60)
 @given(numbered())
 def test_a_models_list_brings_its_counts_back(messages):
-    model = taught([*messages, ("spam", {"subject:a b", "tri:x*y"}, 99)])
+    header = {"received:192.0.2", "return-path:a", "header:x-foo:", "sender:b", "by:mx.example"}
+    model = taught([*messages, ("spam", {"subject:a b", "tri:x*y", *header}, 99)])
     text, left_out = dump_word_list(model)
     found, skips = read(text.encode(), strict=True)
     assert (left_out, skips.count, found.foreign) == (0, 0, 0)
@@ -286,7 +300,18 @@ def test_bogoutil_loads_our_list_and_dumps_it_unchanged(tmp_path):
     model = taught(
         [
             ("spam", {"free", "claim now", "subject:free prize", "punct:!!!", "£00", "免费"}, 1),
-            ("ham", {"grüße", "trace:received:smtp", "host:example.org", "tri:a*b"}, 2),
+            (
+                "ham",
+                {
+                    "grüße",
+                    "received:smtp",
+                    "received:192.0.2",
+                    "by:mx.example.org",
+                    "host:example.org",
+                    "tri:a*b",
+                },
+                2,
+            ),
         ]
     )
     text, left_out = dump_word_list(model)

@@ -1,6 +1,7 @@
 """Every kind of damage that a derived number or the layout shows, and no more."""
 
 import json
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -8,11 +9,16 @@ from hypothesis import strategies as st
 from small_models import ALPHAS, PRIORS, SCORINGS, big, labelled_tokens, learn
 from whole_models import THREE, TWO, numbered, taught
 
+from nbspam.bayes.calibration import SCALES
 from nbspam.errors import ModelError
-from nbspam.store.check import disagreements, histograms_of, with_rows
+from nbspam.store.check import disagreements, histograms_of, with_counts
 from nbspam.store.model_file import TOKENS_LINE, Model
 
-MESSAGES = [(("ham", "spam")[i % 2], {f"w{i % 5}", f'"{i}"', "both", "é"}, i) for i in range(1, 11)]
+MESSAGES = [
+    (("ham", "spam")[i % 2], {f"w{i % 5}", f'"{i}"', "both", "é", f"by:mx{i % 3 // 2}"}, i)
+    for i in range(1, 11)
+]
+HOSTS = ("by:-", "by:mx.example", "by:10.0.0.1")
 
 
 @pytest.fixture
@@ -40,13 +46,30 @@ def wrong_with(path):
 
 
 @settings(deadline=None, max_examples=60)
-@given(labelled_tokens(), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
+@given(
+    labelled_tokens(tokens=st.sampled_from([*"abcdef", *HOSTS])),
+    ALPHAS,
+    PRIORS,
+    st.sampled_from(SCORINGS),
+)
 def test_what_training_derives_is_derived_from_the_counts(messages, alpha, prior, scoring):
     learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
     metadata = learned.fit.metadata
-    found = with_rows(metadata, learned.counts.values())
+    found = with_counts(metadata, learned.counts)
     assert metadata == found
     assert pytest.approx(metadata.bias, rel=1e-9, abs=1e-9) == found.bias
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from(TWO), st.sampled_from(HOSTS)), max_size=20))
+def test_the_counts_of_hosts_are_those_of_the_tokens_that_name_one(mails):
+    model = taught([(label, {"a", host}, i) for i, (label, host) in enumerate(mails)])
+    expected = Counter(
+        tuple(sum(mail == (name, host) for mail in mails) for name in TWO)
+        for host in {host for _, host in mails}
+    )
+    assert model.metadata.learned.host_rows == expected
+    assert with_counts(model.metadata, model.counts).learned.host_rows == expected
 
 
 def test_no_tokens_have_no_counts():
@@ -57,6 +80,7 @@ def test_no_tokens_have_no_counts():
 @given(st.sampled_from([TWO, THREE]).flatmap(lambda c: st.tuples(st.just(c), numbered(c))))
 def test_a_whole_model_has_nothing_wrong(tmp_path_factory, drawn):
     classes, messages = drawn
+    messages = [(label, {*tokens, HOSTS[n % 3]}, n) for label, tokens, n in messages]
     model = taught(messages, classes)
     found, wrong = disagreements(save(tmp_path_factory.getbasetemp() / "whole.json", model))
     assert (found, wrong) == (model, [])
@@ -79,6 +103,32 @@ def test_the_count_histograms(path):
     found = wrong_with(path)
     assert "count histograms" in found
     assert "bias" not in found
+
+
+def hosts_line(path):
+    hosts = json.loads(path.read_bytes())["derived"]["hosts"]
+    return json.dumps(hosts).encode()
+
+
+def test_the_counts_of_hosts(path):
+    assert hosts_line(path) == b"[[2, 1, 1], [3, 4, 1]]"
+    change(path, (b"[[2, 1, 1], [3, 4, 1]]", b"[[2, 1, 1], [3, 4, 2]]"))
+    assert wrong_with(path) == "its counts of hosts are not those of its tokens"
+
+
+@pytest.mark.parametrize(
+    "hosts", [b"[]", b"[[2, 1, 1], [3, 3, 1]]", b"[[1, 2, 1], [4, 3, 1]]", b"[[5, 5, 1]]"]
+)
+def test_any_wrong_counts_of_hosts(path, hosts):
+    change(path, (hosts_line(path), hosts))
+    assert "counts of hosts" in wrong_with(path)
+
+
+def test_the_count_of_a_host(path):
+    change(path, (b'"by:mx1": [', b'"by;mx1": ['))  # a word, no more a host
+    found = wrong_with(path)
+    assert "counts of hosts" in found
+    assert "count histograms" not in found
 
 
 def test_the_bias(path):
@@ -169,13 +219,15 @@ def test_metadata_that_goes_on_after_the_tokens(path):
         disagreements(path)
 
 
-def test_a_precision_that_no_calibration_can_have(path):
+@pytest.mark.parametrize("scale", SCALES, ids=lambda scale: scale.name)
+def test_a_precision_that_no_calibration_can_have(path, scale):
     fields = json.loads(path.read_bytes())
-    precision = fields["calibration"]["spam"]["precision"]
+    precision = fields["calibration"]["spam"][scale.name]["precision"]
+    n = scale.size
     rows = [
-        [1.0 if i == j else 0.9 * (-1) ** (i + j + (i * j) % 2) for j in range(5)] for i in range(5)
+        [1.0 if i == j else 0.9 * (-1) ** (i + j + (i * j) % 2) for j in range(n)] for i in range(n)
     ]
-    rows = [[(rows[i][j] + rows[j][i]) / 2 for j in range(5)] for i in range(5)]
+    rows = [[(rows[i][j] + rows[j][i]) / 2 for j in range(n)] for i in range(n)]
     change(path, (json.dumps(precision).encode(), json.dumps(rows).encode()))
     with pytest.raises(ModelError, match="precision"):
         disagreements(path)

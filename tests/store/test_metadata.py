@@ -1,10 +1,22 @@
 import json
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
-from small_models import ALPHAS, PRIORS, labelled_tokens, learn, with_settings
+from hypothesis import strategies as st
+from small_models import (
+    ALPHAS,
+    PRIORS,
+    SCORINGS,
+    labelled_tokens,
+    learn,
+    with_learned,
+    with_settings,
+)
 
+from nbspam.bayes.calibration import SCALES, Calibration, Calibrations
+from nbspam.bayes.trust import unconfoundedness
 from nbspam.store.metadata import MetadataError, dump_metadata, load_metadata
 
 
@@ -34,10 +46,80 @@ def test_the_bias_from_the_count_histograms_is_the_direct_sum(messages, alpha, p
 
 
 @settings(deadline=None, max_examples=60)
-@given(labelled_tokens(), ALPHAS, PRIORS)
-def test_metadata_survives_being_written_and_read(messages, alpha, prior):
-    metadata = learn(messages, alpha=alpha, prior=prior).fit.metadata
-    assert metadata == loaded_again(metadata)
+@given(
+    labelled_tokens(tokens=st.sampled_from([*"abcdef", "by:-", "by:mx.example"])),
+    ALPHAS,
+    PRIORS,
+    st.sampled_from(SCORINGS),
+    st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted),
+)
+def test_metadata_survives_being_written_and_read(messages, alpha, prior, scoring, cut_offs):
+    metadata = learn(messages, alpha=alpha, prior=prior, scoring=scoring).fit.metadata
+    ham, spam = cut_offs
+    metadata = with_settings(metadata, ham_cutoff=ham, spam_cutoff=spam)
+    found = loaded_again(metadata)
+    assert metadata == found
+    assert metadata.host_trust == found.host_trust
+    assert dump_metadata(metadata) == dump_metadata(found)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.integers(-(10**6), 10**6))
+def test_any_two_calibrations_survive(seed, run):
+    """Each with its coefficients, precision, ranges and run, to the last bit."""
+    chance = np.random.default_rng(seed)
+
+    def drawn(scale):
+        root = chance.normal(size=(scale.size, scale.size))
+        ends = np.sort(chance.normal(size=(scale.size - 1, 2)))
+        return Calibration(
+            tuple(chance.normal(size=scale.size).tolist()),
+            tuple(map(tuple, (root @ root.T + np.eye(scale.size)).tolist())),
+            tuple(map(tuple, ends.tolist())),
+            run,
+        )
+
+    both = Calibrations(*map(drawn, SCALES))
+    metadata = with_learned(learn().fit.metadata, calibrations=(both,))
+    found = loaded_again(metadata)
+    assert found == metadata
+    assert found.learned.calibrations == (both,)
+
+
+def test_the_keys_of_the_calibrations_and_hosts():
+    messages = [("ham", {"a", "by:mx"}), ("ham", {"b", "by:mx"}), ("spam", {"a", "by:-"})]
+    metadata = learn([*messages, ("spam", {"c", "by:mx"})], scoring="evidence").fit.metadata
+    fields = json.loads(dump_metadata(metadata).rstrip().rstrip(",") + "}")
+    both = fields["calibration"]["spam"]
+    assert list(both) == ["text", "full"]
+    for scale in SCALES:
+        found = both[scale.name]
+        assert list(found) == ["coefficients", "precision", "ranges", "run"]
+        assert len(found["coefficients"]) == len(found["precision"]) == scale.size
+        assert len(found["ranges"]) == scale.size - 1
+    assert (fields["spam_cutoff"], fields["ham_cutoff"]) == (0.9, 0.5)
+    assert fields["derived"]["hosts"] == [[0, 1, 1], [2, 1, 1]]
+    assert metadata.learned.host_rows == {(0, 1): 1, (2, 1): 1}
+    rho, mails = metadata.host_trust
+    assert (rho, mails) == unconfoundedness([((0, 1), 1), ((2, 1), 1)])
+
+
+def test_a_model_of_text_has_no_hosts_and_no_trust():
+    metadata = learn().fit.metadata
+    assert (metadata.learned.host_rows, metadata.host_trust) == ({}, (0, 0))
+
+
+@pytest.mark.parametrize("rules", [1, 0, 3, None, "2"])
+def test_counts_of_other_rules_are_refused(rules):
+    fields = json.loads(dump_metadata(learn().fit.metadata).rstrip().rstrip(",") + "}")
+    assert fields["tokenizer"] == {"name": "nbspam", "rules": 2}
+    fields["tokenizer"]["rules"] = rules
+    with pytest.raises(MetadataError) as error:
+        load_metadata(fields)
+    assert str(error.value) == (
+        f"was made with the tokenizer {{'name': 'nbspam', 'rules': {rules!r}}}, and this program"
+        " has 'nbspam' with rules 2; train again"
+    )
 
 
 def test_a_class_without_messages_has_an_impossible_bias_that_survives_too():

@@ -4,6 +4,7 @@ import os
 import stat
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from small_models import (
     rewrite,
 )
 
+from nbspam.bayes.calibration import FULL, SCALES, TEXT
 from nbspam.errors import ModelError
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import read_model, write_model
@@ -43,7 +45,7 @@ def names_in(folder):
 
 @settings(deadline=None, max_examples=80)
 @given(
-    labelled_tokens(tokens=st.text(min_size=1, max_size=12)),
+    labelled_tokens(tokens=st.text(min_size=1, max_size=12) | st.sampled_from(["by:-", "by:mx"])),
     ALPHAS,
     PRIORS,
     st.sampled_from(SCORINGS),
@@ -86,9 +88,18 @@ def test_any_json_reader_can_load_it(model):
 def test_the_lines_of_a_small_model(model):
     lines = model.read_text(encoding="utf-8").splitlines()
     bias = json.loads(model.read_bytes())["derived"]["bias"]
+    spam = {
+        scale.name: {
+            "coefficients": list(scale.mean),
+            "precision": np.diag(scale.precision).tolist(),
+            "ranges": [[0.0, 0.0]] * (scale.size - 1),
+            "run": 0,
+        }
+        for scale in SCALES
+    }
     assert lines[:9] == [
         '{"format": "nbspam-model", "version": 1,',
-        '"tokenizer": {"name": "nbspam", "rules": 1},',
+        '"tokenizer": {"name": "nbspam", "rules": 2},',
         '"event_model": "bernoulli",',
         '"classes": ["ham", "spam"],',
         '"messages": [3, 2],',
@@ -97,13 +108,17 @@ def test_the_lines_of_a_small_model(model):
         '"positive": "spam",',
         '"scoring": "sum",',
     ]
-    assert lines[9].startswith('"calibration": {"spam": {"coefficients": [0.0, 0.7, 0.7, 0.7, 0.0]')
-    assert lines[10:12] == ['"calibrated_by": "training",', '"spam_cutoff": 0.5,']
-    assert lines[12] == (
+    assert lines[9:13] == [
+        f'"calibration": {json.dumps({"spam": spam})},',
+        '"calibrated_by": "training",',
+        '"spam_cutoff": 0.9,',
+        '"ham_cutoff": 0.5,',
+    ]
+    assert lines[13] == (
         f'"derived": {{"tokens": 8, "bias": {json.dumps(bias)}, "count_histograms":'
-        ' [{"0": 3, "1": 3, "2": 2}, {"0": 4, "1": 3, "2": 1}]},'
+        ' [{"0": 3, "1": 3, "2": 2}, {"0": 4, "1": 3, "2": 1}], "hosts": []},'
     )
-    assert lines[13:] == [
+    assert lines[14:] == [
         '"tokens": {',
         '"click": [0, 1],',
         '"free": [1, 1],',
@@ -314,9 +329,31 @@ DAMAGES = (
         "spam cut-off NaN": set_to("spam_cutoff", NAN),
         "spam cut-off above 1": set_to("spam_cutoff", 1.5),
         "spam cut-off text": set_to("spam_cutoff", "0.5"),
+        "ham cut-off NaN": set_to("ham_cutoff", NAN),
+        "ham cut-off below 0": set_to("ham_cutoff", -0.1),
+        "ham cut-off text": set_to("ham_cutoff", "0.5"),
+        "ham cut-off null": set_to("ham_cutoff", None),
+        "ham cut-off true": set_to("ham_cutoff", True),
+        "ham cut-off above the spam cut-off": set_to("ham_cutoff", 0.95),
+        "hosts null": set_to("derived", "hosts", None),
+        "hosts a dict": set_to("derived", "hosts", {}),
+        "hosts of one class": set_to("derived", "hosts", [[1, 1]]),
+        "hosts of three classes": set_to("derived", "hosts", [[1, 1, 1, 1]]),
+        "hosts no lists": set_to("derived", "hosts", [1, 1, 1]),
+        "hosts negative": set_to("derived", "hosts", [[-1, 1, 1]]),
+        "hosts fractions": set_to("derived", "hosts", [[1.0, 1, 1]]),
+        "hosts true": set_to("derived", "hosts", [[True, 1, 1]]),
+        "hosts without mails": set_to("derived", "hosts", [[0, 0, 1]]),
+        "hosts that are none": set_to("derived", "hosts", [[1, 1, 0]]),
+        "hosts twice": set_to("derived", "hosts", [[1, 1, 1], [1, 1, 2]]),
+        "hosts above messages": set_to("derived", "hosts", [[4, 1, 1]]),
+        "hosts too many": set_to("derived", "hosts", [[1, 1, 2**60]]),
         "calibration null": set_to("calibration", None),
         "calibration a list": set_to("calibration", []),
-        "coefficients too few": set_to("calibration", "spam", "coefficients", [0.0]),
+        "calibration of no class": set_to("calibration", {}),
+        "calibrations null": set_to("calibration", "spam", None),
+        "calibrations a list": set_to("calibration", "spam", [{}, {}]),
+        "calibrated by nobody": set_to("calibrated_by", "magic"),
         "tokens a list": set_to("tokens", []),
         "tokens null": set_to("tokens", None),
         "count negative": set_to("tokens", "free", [-1, 1]),
@@ -346,14 +383,64 @@ DAMAGES = (
         f"no {key}": without(key)
         for key in (
             "format version tokenizer event_model classes messages alpha prior positive scoring"
-            " calibration calibrated_by spam_cutoff derived tokens learned"
+            " calibration calibrated_by spam_cutoff ham_cutoff derived tokens learned"
         ).split()
     }
     | {
         f"no derived {key}": without("derived", key)
-        for key in "tokens bias count_histograms".split()
+        for key in "tokens bias count_histograms hosts".split()
     }
 )
+
+
+def calibration_damages(scale):
+    """Return what may be wrong with one calibration."""
+    n = scale.size
+    diagonal = [[float(i == j) for j in range(n)] for i in range(n)]
+    half = [[0.0, 0.0]] * (n - 2)
+
+    def at(*keys_and_value):
+        return set_to("calibration", "spam", scale.name, *keys_and_value)
+
+    found = {
+        "null": set_to("calibration", "spam", scale.name, None),
+        "a list": set_to("calibration", "spam", scale.name, []),
+        "gone": without("calibration", "spam", scale.name),
+        "coefficients too few": at("coefficients", [0.0] * (n - 1)),
+        "coefficients too many": at("coefficients", [0.0] * (n + 1)),
+        "coefficients NaN": at("coefficients", [NAN] * n),
+        "coefficients text": at("coefficients", ["0"] * n),
+        "coefficients out of bounds": at("coefficients", [1e16] * n),
+        "precision null": at("precision", None),
+        "precision too small": at("precision", [row[:-1] for row in diagonal[:-1]]),
+        "precision of short rows": at("precision", [row[:-1] for row in diagonal]),
+        "precision infinite": at("precision", [[INFINITY] * n for _ in range(n)]),
+        "precision zero": at("precision", [[0.0] * n for _ in range(n)]),
+        "precision negative": at("precision", [[-v for v in row] for row in diagonal]),
+        "precision not symmetric": at("precision", [[1.0, 0.5, *[0.0] * (n - 2)], *diagonal[1:]]),
+        "ranges null": at("ranges", None),
+        "ranges empty": at("ranges", []),
+        "ranges too few": at("ranges", half),
+        "ranges too many": at("ranges", [*half, [0.0, 0.0], [0.0, 0.0]]),
+        "ranges the wrong way round": at("ranges", [*half, [1.0, 0.0]]),
+        "ranges of three": at("ranges", [*half, [0.0, 0.0, 1.0]]),
+        "ranges of numbers": at("ranges", [0.0] * (n - 1)),
+        "ranges NaN": at("ranges", [*half, [NAN, NAN]]),
+        "ranges infinite": at("ranges", [*half, [0.0, INFINITY]]),
+        "ranges text": at("ranges", [*half, ["0", "1"]]),
+        "ranges null ends": at("ranges", [*half, [None, None]]),
+        "ranges out of bounds": at("ranges", [*half, [1e300, 1e308]]),
+        "run a fraction": at("run", 1.0),
+        "run true": at("run", True),
+        "run null": at("run", None),
+        "run too long": at("run", 2**60),
+    }
+    keys = "coefficients precision ranges run".split()
+    found |= {f"no {key}": without("calibration", "spam", scale.name, key) for key in keys}
+    return {f"{scale.name} {what}": damage for what, damage in found.items()}
+
+
+DAMAGES |= calibration_damages(TEXT) | calibration_damages(FULL)
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
@@ -362,6 +449,15 @@ def test_a_damaged_model_is_refused_in_one_sentence(model, damage):
     with pytest.raises(ModelError) as error:
         read_model(model)
     assert_one_sentence(error, model)
+
+
+def test_a_model_of_the_rules_before_asks_for_training_again(model):
+    """Its counts are of other tokens, and its calibration of other features."""
+    model.write_bytes(model.read_bytes().replace(b'"rules": 2', b'"rules": 1'))
+    for opened in (read_model, Lookup):
+        with pytest.raises(ModelError) as error:
+            opened(model)
+        assert_one_sentence(error, model, "rules 2; train again")
 
 
 def test_a_key_that_stands_twice_is_refused(model):
