@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 import nbspam
+from nbspam.learning.update import set_cut_offs
 from nbspam.reading.message import parse
+from nbspam.scoring.verdict import CutOffs
 
 ROOT = Path(__file__).parents[1]
 SMS = ROOT / "sample_data" / "sms.tsv"
@@ -85,10 +87,19 @@ def test_the_package_says_that_it_is_typed():
 def test_a_filter_from_a_table(trained):
     verdict = trained.classify(SPAM)
     assert (verdict.verdict, verdict.source, verdict.label) == ("spam", "-", None)
-    assert 0.5 < verdict.probability < 1
+    assert 0.9 < verdict.probability < 1
     assert verdict.log_odds > 0
     assert verdict.probabilities["spam"] == verdict.probability
     assert trained.classify(HAM).verdict == "ham"
+    assert trained.classify("You have won a prize! http://prize.example/win").verdict == "unsure"
+
+
+def test_a_text_in_an_unknown_script_is_unsure(trained):
+    ham, spam = trained.metadata.learned.messages
+    verdict = trained.classify("ἄνδρα μοι ἔννεπε μοῦσα πολύτροπον")
+    assert (verdict.verdict, verdict.score.known) == ("unsure", 0)
+    assert verdict.probability == pytest.approx((spam + 0.5) / (ham + spam + 1), abs=1e-9)
+    assert set(trained.explain("ἄνδρα μοι ἔννεπε μοῦσα πολύτροπον").constants) == {"prior"}
 
 
 def test_every_term_of_an_explanation_adds_up(trained):
@@ -165,9 +176,73 @@ def test_learning_into_a_file(saved):
 
 def test_cut_offs(saved):
     with nbspam.open(saved, spam_cutoff=0.999999) as opened:
-        assert opened.classify(SPAM).verdict != "spam"
+        assert opened.classify(SPAM).verdict == "unsure"
+        assert opened.cut_offs == (0.999999, 0.5)
+    with nbspam.open(saved, ham_cutoff=0) as opened:
+        assert opened.classify(HAM).verdict == "unsure"
+    with nbspam.open(saved, ham_cost=999) as opened:
+        assert opened.classify(SPAM).verdict == "ham"
     with pytest.raises(nbspam.OptionError, match="spam cut-off must be between 0 and 1"):
         nbspam.open(saved, spam_cutoff=2)
+    with pytest.raises(nbspam.OptionError, match="the ham cost sets both cut-offs"):
+        nbspam.open(saved, spam_cutoff=0.9, ham_cost=9)
+    with pytest.raises(nbspam.OptionError, match=r"0.95, is above the spam cut-off, 0.9;"):
+        nbspam.open(saved, ham_cutoff=0.95)
+
+
+def test_the_models_own_cut_offs_hold_where_no_other_is_given(saved):
+    set_cut_offs(saved, lambda metadata: CutOffs(0.99, 0.01))
+    with nbspam.open(saved) as opened:
+        assert opened.cut_offs == (0.99, 0.01)
+        assert [opened.classify(text).verdict for text in (SPAM, HAM)] == ["unsure", "unsure"]
+    with nbspam.open(saved, spam_cutoff=0.9) as opened:
+        assert opened.cut_offs == (0.9, 0.01)
+        assert [opened.classify(text).verdict for text in (SPAM, HAM)] == ["spam", "unsure"]
+
+
+def test_three_classes_have_no_cut_offs(tmp_path):
+    made = nbspam.train([(name, f"{name} {name}") for name in ("ham", "promo", "spam")] * 3)
+    made.save(tmp_path / "three.json")
+    with nbspam.open(tmp_path / "three.json") as opened:
+        assert opened.classify("promo").verdict == "promo"
+    with pytest.raises(nbspam.OptionError, match="several classes has no cut-offs"):
+        nbspam.open(tmp_path / "three.json", ham_cutoff=0.5)
+
+
+def mail(i, word, host="mx.example"):
+    """Return a mail that a host took in."""
+    lines = [
+        f"Received: from {word}{i % 3}.example by {host}; Mon, 1 Jan 2024 00:00:{i:02} +0000",
+        f"Message-ID: <{i}@{word}.example>",
+        "",
+        f"{word} number {i}",
+    ]
+    return "\n".join(lines).encode()
+
+
+def test_headers_are_trusted_on_one_servers_mail_and_not_across_two(tmp_path):
+    words = {"ham": "lunch", "spam": "prize"}
+    pairs = [(label, mail(i, word)) for i in range(20) for label, word in words.items()]
+    apart = [
+        (label, mail(i, words[label], f"{label}.example")) for i, (label, _) in enumerate(pairs)
+    ]
+    one, two = nbspam.train(pairs), nbspam.train(apart)
+    new = mail(99, "lunch")
+    assert one.classify(new).score.trust > 0.6
+    assert two.classify(new).score.trust < 0.05
+    assert one.metadata.learned.host_rows == {(20, 20): 1}
+    assert two.metadata.learned.host_rows == {(20, 0): 1, (0, 20): 1}
+    for made in (one, two):
+        assert made.explain(new).total == pytest.approx(made.classify(new).log_odds, abs=1e-9)
+        path = tmp_path / "mail.json"
+        made.save(path)
+        with nbspam.open(path) as opened:
+            assert opened.explain(new) == made.explain(new)
+    # Where mail is learned and unlearned, the hosts are too.
+    assert one.learn([("spam", mail(99, "prize", "other.example"))]).learned == 1
+    assert one.metadata.learned.host_rows == {(20, 20): 1, (0, 1): 1}
+    assert one.forget([mail(99, "prize", "other.example")]).forgotten == 1
+    assert one.metadata.learned.host_rows == {(20, 20): 1}
 
 
 def test_errors_are_sentences_without_options_of_the_command_line(tmp_path):
