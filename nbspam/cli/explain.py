@@ -24,7 +24,7 @@ from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
 from nbspam.scoring.explanation import Explanation, Word
 from nbspam.scoring.terms import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
-from nbspam.scoring.verdict import Verdict, is_read
+from nbspam.scoring.verdict import Verdict, knows_enough
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HEADER, channel_of, is_fragment, is_host
 from nbspam.tokens.tokenized import tokenize
@@ -165,7 +165,7 @@ def _unknown(found: Explanation) -> str:
     of = found.unknown + len(found.words)
     sentence = f"{found.unknown:,} of {counted(of, 'token')} are unknown to the model, and ignored"
     score = found.score
-    if score.text and not is_read(score):
+    if score.text and not knows_enough(score):
         sentence += (
             f"; it knows {score.known:,} of {score.text:,} in the text, too few to call it ham"
         )

@@ -87,11 +87,11 @@ def verdict_of(metadata: Metadata, score: Score, cut_offs: CutOffs) -> str:
     if score.log_odds > logit(cut_offs.spam):
         return settings.classes[positive] if score.known else UNSURE
     if score.log_odds <= logit(cut_offs.ham):
-        return settings.classes[1 - positive] if is_read(score) else UNSURE
+        return settings.classes[1 - positive] if knows_enough(score) else UNSURE
     return UNSURE
 
 
-def is_read(score: Score) -> bool:
+def knows_enough(score: Score) -> bool:
     """Return whether the model knows enough of the text for a verdict of ham."""
     return score.known > 0 and score.known / max(1, score.text) >= KNOWN_SHARE
 
