@@ -14,6 +14,11 @@ def sigmoid(log_odds: float) -> float:
     return power / (1 + power)
 
 
+def log_sigmoid(log_odds: float) -> float:
+    """Return the log of the probability of log-odds, without overflow at either end."""
+    return min(log_odds, 0.0) - math.log1p(math.exp(-abs(log_odds)))
+
+
 def logit(probability: float) -> float:
     """Return the log-odds of a probability, in nats; infinite at 0 and 1."""
     if probability <= 0:

@@ -17,30 +17,21 @@ from nbspam.cli.options import (
     model_option,
     reading_options,
 )
+from nbspam.cli.why import CONSTANTS, sentences
 from nbspam.errors import OptionError, SourceError, counted
 from nbspam.filter import open_filter
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
 from nbspam.scoring.explanation import Explanation, Word
-from nbspam.scoring.terms import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
-from nbspam.scoring.verdict import Verdict, knows_enough
+from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import HEADER, channel_of, is_fragment, is_host
+from nbspam.tokens.kinds import is_fragment, is_host
 from nbspam.tokens.tokenized import tokenize
 
 _BAR = 20  # characters of the longest bar
 _NUMBERED = re.compile(r"(.+):(\d+)")
 _SUM = "sum: the log-odds"
-# What a constant term is, in words.
-_CONSTANTS = {
-    BIAS: "the absence of every word (bias)",
-    CALIBRATION: "calibration: any message",
-    LENGTH: "calibration: its length",
-    CAUTION: "caution for ham",
-    PRIOR: "the prior",
-    OTHER_CLASSES: "the other classes' scores",
-}
 
 
 @click.command("explain")
@@ -129,14 +120,13 @@ def _print(judged: Verdict, found: Explanation, metadata: Metadata, top: int) ->
     # Fragments are many and mean little to a reader one by one; JSON has them all.
     words = [word for word in found.words if not is_fragment(word.token)]
     fragments = [word for word in found.words if is_fragment(word.token)]
-    rest = [(_CONSTANTS[key], nats) for key, nats in found.constants.items()]
+    rest = [(CONSTANTS[key], nats) for key, nats in found.constants.items()]
     for several, what in ((fragments, "character trigram"), (words[top:], "more word")):
         if several:
             rest.insert(0, (counted(len(several), what), sum(word.share for word in several)))
     _print_table(words[:top], [*rest, (_SUM, found.total)], metadata.settings.classes)
-    for sentence in (_unknown(found), _trust(found, metadata), _why(judged, found)):
-        if sentence:
-            click.echo(f"\n{sentence}")
+    for sentence in sentences(judged, found, metadata):
+        click.echo(f"\n{sentence}")
 
 
 def _print_table(
@@ -156,58 +146,6 @@ def _print_table(
     gap = " " * (2 + 8 + sum(wide) + 2 * len(wide) + 2)
     for name, nats in sums:
         click.echo(f"{name.ljust(width)}{gap}{nats:+8.3f}")
-
-
-def _unknown(found: Explanation) -> str:
-    """Return how many tokens are unknown, and what that means where they are most of them."""
-    if not found.unknown:
-        return ""
-    of = found.unknown + len(found.words)
-    sentence = f"{found.unknown:,} of {counted(of, 'token')} are unknown to the model, and ignored"
-    score = found.score
-    if score.text and not knows_enough(score):
-        sentence += (
-            f"; it knows {score.known:,} of {score.text:,} in the text, too few to call it ham"
-        )
-    return sentence
-
-
-def _trust(found: Explanation, metadata: Metadata) -> str:
-    """Return how far the headers were trusted, and why; empty for a text without any."""
-    words = sum(channel_of(word.token) == HEADER for word in found.words)
-    rho, mails = metadata.host_trust
-    if not (words and mails):
-        return ""
-    return (
-        f"headers are trusted for {100 * found.score.trust:.0f} %: the hosts that took the mail in"
-        f" leave {100 * rho:.0f} % of the class open (100 % on one server's mail), as"
-        f" {counted(mails, 'mail')} of the smaller class show, and"
-        f" {counted(words, 'header word')} {'is' if words == 1 else 'are'} known"
-    )
-
-
-def _why(judged: Verdict, found: Explanation) -> str:
-    """Return one sentence that says what decided."""
-    side = 1 if found.total > 0 else -1
-    toward = found.of if side > 0 else found.against
-    words = sum(word.share for word in found.words)
-    leaning = [word.token for word in found.words if word.share * side > 0]
-    readable = [token for token in leaning if not is_fragment(token)]
-    strongest = [f"“{token}”" for token in (readable or leaning)[:3]]
-    if not found.words:
-        reason = "by the calibration alone, since the model knows none of its words"
-    elif words * side <= 0:
-        reason = "by the calibration alone: its words point the other way, too weakly"
-    else:
-        reason = f"and the strongest words for that are {_and(strongest)}"
-        fragments = sum(w.share for w in found.words if is_fragment(w.token))
-        if 2 * fragments * side > words * side:
-            reason += "; its character trigrams contribute most of it"
-    return f"{judged.verdict}: the sum leans to {toward} by {abs(found.total):.2f} nats, {reason}."
-
-
-def _and(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _bar(share: float) -> str:

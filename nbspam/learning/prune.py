@@ -47,7 +47,7 @@ def prune(model: Model, min_count: int = 1, max_tokens: int | None = None) -> Mo
     max_tokens: how many tokens are kept at most: those that most messages have; of equally frequent
     ones the strongest, by weight; of equally strong ones the first by name.
     Messages, calibration and ledger stay as they are; the bias follows from the tokens.  The hosts
-    that took mails in stay too: how far headers are trusted must not depend on what was pruned.
+    that took mails in stay besides: how far headers are trusted must not depend on what was pruned.
     """
     counts = {
         token: row for token, row in model.counts.items() if sum(row) >= min_count or is_host(token)
@@ -57,9 +57,8 @@ def prune(model: Model, min_count: int = 1, max_tokens: int | None = None) -> Mo
         rank = {
             row: (-sum(row), -max(map(abs, rule.contrasts(row)))) for row in set(counts.values())
         }
-        hosts = sum(map(is_host, counts))
-        ranked = sorted(counts, key=lambda token: (rank[counts[token]], token))
-        words = [token for token in ranked if not is_host(token)]
-        kept = {*words[: max(0, max_tokens - hosts)], *filter(is_host, counts)}
-        counts = {token: row for token, row in counts.items() if token in kept}
+        words = [token for token in counts if not is_host(token)]
+        words.sort(key=lambda token: (rank[counts[token]], token))
+        kept = set(words[:max_tokens])
+        counts = {token: row for token, row in counts.items() if token in kept or is_host(token)}
     return model._replace(metadata=with_counts(model.metadata, counts), counts=counts)

@@ -7,7 +7,7 @@ with tau from the collecting hosts (`bayes/trust.py`), and each z from its calib
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.bernoulli import Row
@@ -21,7 +21,7 @@ from nbspam.bayes.calibration import (
     update,
 )
 from nbspam.bayes.evidence import Evidence, evidence
-from nbspam.bayes.posterior import odds_of_class, prior_offset
+from nbspam.bayes.posterior import log_sigmoid, odds_of_class, prior_offset
 from nbspam.bayes.prediction import Experience, Prediction, inverse, predict
 from nbspam.bayes.trust import trust
 from nbspam.scoring.score import Score, score_of_log_odds, score_of_log_scores
@@ -50,8 +50,13 @@ class EvidenceRule:
             for k in self._scored
         ]
 
+    @property
+    def _sides(self) -> Iterator[tuple[Experience, float]]:
+        """The experience with each scored class, and what a fixed prior adds to its log-odds."""
+        return zip(self._experience, self._offsets, strict=True)
+
     @functools.cached_property
-    def _host_trust(self) -> tuple[float, int]:
+    def _host_trust(self) -> tuple[float, float]:
         return self._metadata.host_trust
 
     @functools.cached_property
@@ -97,9 +102,12 @@ class EvidenceRule:
             score = score_of_log_odds(self._settings, z[0])
         else:
             # Two classes have the scores z and -z, and the sigmoid of z is the softmax of half of
-            # both; so it is with more.  (Softmax of z itself: log-loss 0.166 against 0.129 in a
-            # trial with three classes.)
-            score = score_of_log_scores(self._settings, [value / 2 for value in z])
+            # both; so it is with more, but for the prior, which is taken as it is: without any
+            # known word the probabilities are the classes' shares.  (Softmax of z itself: log-loss
+            # 0.166 against 0.129 in a trial with three classes.)
+            priors = [own.prior + offset for own, offset in self._sides]
+            log_scores = [log_sigmoid(p) + (v - p) / 2 for v, p in zip(z, priors, strict=True)]
+            score = score_of_log_scores(self._settings, log_scores)
         known = evidences[0].text.n
         return score._replace(evidences=evidences, trust=tau, known=known, text=text_tokens)
 

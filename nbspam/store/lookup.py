@@ -85,8 +85,10 @@ class Lookup:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._handle)
+        """Close the file; once more does nothing."""
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
 
     def counts(self, tokens: Iterable[str]) -> dict[str, Row]:
         """Return the counts per class of those tokens that the model knows.
@@ -155,10 +157,12 @@ class Lookup:
         prefix: ends with a colon.  Raises ModelError when a line it reads is not as it should be.
         """
         # In the order of the keys a colon's successor is a semicolon.
-        first, last = (f'"{prefix[:-1]}{end}": ['.encode() for end in ":;")
+        first, last = (f'"{prefix[:-1]}{end}'.encode() + b": [" for end in ":;")
         (start, _), (_, stop) = self.places([first, last], ledger=False)
-        for line in b"".join(self.copy(start, stop)).split(b"\n"):
-            if line:
+        rest = b""
+        for part in self.copy(start, stop):
+            *lines, rest = (rest + part).split(b"\n")
+            for line in lines:
                 yield json.loads(_key(line)), self.row(line)
 
     def border(self) -> int:

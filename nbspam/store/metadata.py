@@ -117,10 +117,10 @@ class Metadata(NamedTuple):
         return {name: YOUNG - n for name, n in learned if n < YOUNG}
 
     @property
-    def host_trust(self) -> tuple[float, int]:
+    def host_trust(self) -> tuple[float, float]:
         """How far the collecting hosts let headers be trusted, and the mails that this is from."""
         rows: list[HostRow] = list(self.learned.host_rows.items())
-        return unconfoundedness(rows)
+        return unconfoundedness(rows, self.learned.messages)
 
     @property
     def bias(self) -> tuple[float, ...]:

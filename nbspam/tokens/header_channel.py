@@ -10,6 +10,7 @@ Fields are joined by prefix, so that there are five texts to cut, however many f
 microseconds a mail, where one text a field took 114.
 """
 
+import re
 from itertools import pairwise, repeat
 
 from nbspam.reading.message import Header
@@ -47,6 +48,9 @@ _PREFIXES = {
     "cc": RECIPIENT.prefix,
 }
 _OTHER = OTHER_FIELD.prefix
+# In this order they are cut, until there are enough: a list of recipients must not crowd out the
+# relays.
+_ORDER = tuple(kind.prefix for kind in (RECEIVED, RETURN_PATH, SENDER, OTHER_FIELD, RECIPIENT))
 # Of an id only the host behind the @ means anything; what stands before it is new each time.
 _IDS = frozenset({"message-id", "in-reply-to", "references", "content-id", "resent-message-id"})
 _TIMES = frozenset(
@@ -54,7 +58,7 @@ _TIMES = frozenset(
     "mst mdt pst pdt gmt utc bst ist cet cest met mest eet eest jst kst".split()
 )
 _VALUE_LIMIT = 16_000  # characters of the fields of one prefix
-_TOKENS_LIMIT = 1_000  # of one message, beyond which no further text is cut; no real mail has them
+_TOKENS_LIMIT = 1_000  # of one message, from which on no further text is cut
 _NAME_LIMIT = 30
 _SHORTEST, _LONGEST = 3, 30  # characters of a piece
 _DIGITS_LIMIT = 4  # in a piece without a dot: more are a queue id or the like
@@ -67,6 +71,7 @@ _KEPT = (
 )
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _HOST_LIMIT = 80
+_COMMENT = re.compile(r"\([^()]*\)")
 _RECEIVED_LIMIT = 1_000  # characters of a Received line in which its host is looked for
 
 
@@ -85,10 +90,9 @@ def channel_tokens(headers: list[Header]) -> set[str]:
         before = texts.get(prefix, "")
         if len(before) < _VALUE_LIMIT:  # or 100,000 fields would be copied 100,000 times
             texts[prefix] = f"{before}\n{value}" if before else value
-    for prefix, text in texts.items():
-        if len(tokens) >= _TOKENS_LIMIT:
-            break
-        add_pieces(prefix, text, tokens)
+    for prefix in _ORDER:
+        if prefix in texts and len(tokens) < _TOKENS_LIMIT:
+            add_pieces(prefix, texts[prefix], tokens)
     return tokens
 
 
@@ -131,15 +135,27 @@ def has_name_token(name: str) -> bool:
 def collecting_host(headers: list[Header]) -> str:
     """Return the host that took the mail in, "-" if no field says so.
 
-    It is the `by` host of the topmost Received line, which no sender can write.
+    It is the `by` host of the topmost Received line.  What its sender can write there is passed
+    over: comments, and the name with which it greets (HELO), the word after `from`.
+    An address stands for its network: some providers have a new one for nearly each mail.
     """
-    for name, value in headers:
-        if name == "received":
-            words = value[:_RECEIVED_LIMIT].lower().split()
-            for word, following in pairwise(words):
-                if word == "by" or word.endswith(")by"):  # a comment may be glued to it
-                    host = following.strip("()[]<>;,").rstrip(".")[:_HOST_LIMIT]
-                    is_name = host.isascii() and host.isprintable() and host[:1].isalnum()
-                    return host if is_name else "-"
-            return "-"
+    line = next((value for name, value in headers if name == "received"), "")
+    line = line[:_RECEIVED_LIMIT].lower()
+    while (without := _COMMENT.sub(" ", line)) != line:
+        line = without
+    words = line.split()
+    if words[:1] == ["from"]:
+        del words[:2]
+    for word, following in pairwise(words):
+        if word == "by":
+            host = following.strip("()[]<>;,").rstrip(".")[:_HOST_LIMIT]
+            is_name = host.isascii() and host.isprintable() and host[:1].isalnum()
+            return _network(host) if is_name else "-"
     return "-"
+
+
+def _network(host: str) -> str:
+    """Return the network of an address, its first two parts; of a name all."""
+    if ":" in host:
+        return ":".join(host.split(":")[:2])
+    return ".".join(host.split(".")[:2]) if host.replace(".", "").isdecimal() else host

@@ -1,6 +1,8 @@
 """`nbspam model info`."""
 
+import heapq
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -9,13 +11,13 @@ from nbspam.bayes.bernoulli import Row
 from nbspam.bayes.trust import trust
 from nbspam.cli.notes import young_sentence
 from nbspam.cli.options import format_option, model_option
-from nbspam.errors import counted
+from nbspam.errors import counted, one_line
 from nbspam.scoring.rule import rule_of
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import DEFAULT, MERGING, TRAINING, Metadata
+from nbspam.store.metadata import DEFAULT, MERGING, TRAINING, Metadata, ModelSettings
 from nbspam.tokens.kinds import COLLECTED_BY
 
-_SHOWN = 5  # hosts in the text
+_SHOWN, _LISTED = 5, 100  # hosts in the text, and in the JSON: those with the most mails
 _MANY = 100  # known words of a header, as of most mails
 # Where the calibration comes from, in words.
 _CALIBRATED = {
@@ -38,9 +40,7 @@ def command(model: Path, form: str) -> None:
     """
     with Lookup(model) as lookup:
         metadata, remembered = lookup.metadata, lookup.remembered()
-        found = lookup.beginning_with(COLLECTED_BY.prefix)
-        hosts = {token.removeprefix(COLLECTED_BY.prefix): row for token, row in found}
-    hosts = dict(sorted(hosts.items(), key=lambda item: (-sum(item[1]), item[0])))
+        hosts = _largest(lookup.beginning_with(COLLECTED_BY.prefix))
     size = model.stat().st_size
     if form == "json":
         click.echo(
@@ -61,8 +61,7 @@ def command(model: Path, form: str) -> None:
         "scoring": f"{settings.scoring}, {settings.event_model} with alpha {settings.alpha:g},"
         f" prior {prior}",
         "calibration": calibrated,
-        "cut-offs": f"spam above {settings.spam_cutoff:g}, ham up to {settings.ham_cutoff:g},"
-        " unsure between",
+        "cut-offs": _cut_offs(settings),
         "headers": _headers(metadata),
         "hosts": _hosts(metadata, hosts),
         "spam is": settings.positive or "no class: the verdict is the most probable one",
@@ -73,7 +72,21 @@ def command(model: Path, form: str) -> None:
         click.echo(f"{name:11} {text}")
 
 
+def _largest(found: Iterator[tuple[str, Row]]) -> dict[str, Row]:
+    """Return the hosts with the most mails."""
+    top = heapq.nlargest(_LISTED, found, key=lambda item: sum(item[1]))
+    return {token.removeprefix(COLLECTED_BY.prefix): row for token, row in top}
+
+
+def _cut_offs(settings: ModelSettings) -> str:
+    if len(settings.classes) > 2:
+        return "none: the verdict is the most probable class"
+    return f"spam above {settings.spam_cutoff:g}, ham up to {settings.ham_cutoff:g}, unsure between"
+
+
 def _headers(metadata: Metadata) -> str:
+    if not rule_of(metadata).is_calibrated:
+        return "words like others"
     rho, mails = metadata.host_trust
     if not mails:
         return "not trusted: no mails of two classes with a header were learned"
@@ -86,10 +99,10 @@ def _headers(metadata: Metadata) -> str:
 
 def _hosts(metadata: Metadata, hosts: dict[str, Row]) -> str:
     shown = [
-        f"{host} ({', '.join(f'{c}: {n:,}' for c, n in _per_class(metadata, row).items())})"
+        f"{one_line(host)} ({', '.join(f'{c}: {n:,}' for c, n in _per_class(metadata, row).items())})"
         for host, row in list(hosts.items())[:_SHOWN]
     ]
-    more = len(hosts) - len(shown)
+    more = sum(metadata.learned.host_rows.values()) - len(shown)
     return "; ".join([*shown, f"{more:,} more"] if more > 0 else shown) or "none"
 
 
@@ -116,6 +129,7 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
         "ham_cutoff": settings.ham_cutoff,
         "trust": trust(*metadata.host_trust, _MANY),
         "hosts": {host: _per_class(metadata, row) for host, row in hosts.items()},
+        "hosts_total": sum(metadata.learned.host_rows.values()),
         "missing": metadata.missing,
         "bias": metadata.bias,
     }

@@ -1,0 +1,101 @@
+"""Why a message got its verdict, in sentences."""
+
+from collections.abc import Iterator
+
+from nbspam.errors import counted
+from nbspam.labels import UNSURE
+from nbspam.scoring.explanation import Explanation
+from nbspam.scoring.rule import rule_of
+from nbspam.scoring.terms import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
+from nbspam.scoring.verdict import Verdict, knows_enough
+from nbspam.store.metadata import Metadata
+from nbspam.tokens.kinds import HEADER, channel_of, is_fragment
+
+# What a constant term is, in words.
+CONSTANTS = {
+    BIAS: "the absence of every word (bias)",
+    CALIBRATION: "calibration: any message",
+    LENGTH: "calibration: its length",
+    CAUTION: "caution for ham",
+    PRIOR: "the prior",
+    OTHER_CLASSES: "the other classes' scores",
+}
+
+
+def sentences(judged: Verdict, found: Explanation, metadata: Metadata) -> Iterator[str]:
+    """Yield what there is to say of a verdict, a sentence each."""
+    if metadata.is_one_sided:
+        yield f"{judged.verdict}: the model has learned no messages of two classes yet."
+        return
+    if found.unknown:
+        yield _unknown(judged, found)
+    if trust := _trust(found, metadata):
+        yield trust
+    yield _decisive(judged, found)
+
+
+def _unknown(judged: Verdict, found: Explanation) -> str:
+    """Return how many tokens are unknown, and what that means where they are most of them."""
+    of = found.unknown + len(found.words)
+    verb = "is" if found.unknown == 1 else "are"
+    sentence = (
+        f"{found.unknown:,} of {counted(of, 'token')} {verb} unknown to the model, and ignored"
+    )
+    score = found.score
+    is_ham_otherwise = judged.verdict == UNSURE and score.log_odds <= 0
+    if is_ham_otherwise and score.text and not knows_enough(score):
+        sentence += (
+            f"; it knows {score.known:,} of {score.text:,} in the text, too few to call it ham"
+        )
+    return sentence
+
+
+def _trust(found: Explanation, metadata: Metadata) -> str:
+    """Return how far the headers were trusted, and why; empty where they are words like others."""
+    words = sum(channel_of(word.token) == HEADER for word in found.words)
+    if not words or not rule_of(metadata).is_calibrated:
+        return ""
+    rho, mails = metadata.host_trust
+    if not mails:
+        return (
+            "headers are not trusted: no mails of two classes were learned with the host that took"
+            " them in"
+        )
+    known = f"{counted(words, 'header word')} {'is' if words == 1 else 'are'} known"
+    return (
+        f"headers count for {100 * found.score.trust:.0f} %: the hosts that took the mails in leave"
+        f" {100 * rho:.0f} % of the class open (all of it on one server's mail), and {known}"
+    )
+
+
+def _decisive(judged: Verdict, found: Explanation) -> str:
+    """Return one sentence that says what decided."""
+    side = 1 if found.total > 0 else -1
+    toward = found.of if side > 0 else found.against
+    words = sum(word.share for word in found.words)
+    largest = max(found.constants, key=lambda key: found.constants[key] * side, default=PRIOR)
+    if not words:
+        reason = "which is the prior: the model knows none of its words"
+        if largest != PRIOR:
+            reason = f"which is {CONSTANTS[largest]}: the model knows none of its words"
+    elif words * side <= 0:
+        reason = f"by {CONSTANTS[largest]}: its words point the other way, too weakly"
+    else:
+        reason = _strongest(found, side)
+    return f"{judged.verdict}: the sum leans to {toward} by {abs(found.total):.2f} nats, {reason}."
+
+
+def _strongest(found: Explanation, side: int) -> str:
+    """Return which words point to one side most strongly."""
+    leaning = [word.token for word in found.words if word.share * side > 0]
+    readable = [token for token in leaning if not is_fragment(token)]
+    names = [f"“{token}”" for token in (readable or leaning)[:3]]
+    if len(names) == 1:
+        reason = f"and the strongest word for that is {names[0]}"
+    else:
+        reason = f"and the strongest words for that are {', '.join(names[:-1])} and {names[-1]}"
+    words = sum(word.share for word in found.words)
+    fragments = sum(word.share for word in found.words if is_fragment(word.token))
+    if 2 * fragments * side > words * side:
+        reason += "; its character trigrams contribute most of it"
+    return reason
