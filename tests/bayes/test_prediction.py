@@ -26,7 +26,6 @@ from nbspam.bayes.evidence import HEADERS, STRONGEST, evidence, group_shares
 from nbspam.bayes.prediction import (
     CALIBRATION_DOUBT,
     COUNT_DOUBT,
-    HALF,
     HAM_ENOUGH,
     Experience,
     inverse,
@@ -115,7 +114,7 @@ def test_a_prediction_by_hand():
     margin = 1 / (1 + (100 / HAM_ENOUGH) ** 2)
     prior = math.log(30.5 / 100.5)
     move = kappa * b_x - margin - prior
-    assert 0 < move < HALF * 5
+    assert 0 < move < 0.5 * 5
     actual = predict(TEXT, calibration, inverse(calibration.precision), x, (group,), experience)
     assert actual.log_odds == close(kappa * b_x - margin)
     assert (actual.hold, actual.gain) == (1, close(kappa))
@@ -134,8 +133,8 @@ def test_without_a_known_word_it_is_exactly_the_prior(case):
 @settings(deadline=None, max_examples=300)
 @given(cases() | cases(FEW))
 def test_the_move_from_the_prior_is_at_most_half_of_the_words_sum_in_its_direction(case):
-    highest = HALF * sum(group.positive for group in case.groups)
-    lowest = HALF * sum(group.negative for group in case.groups)
+    highest = 0.5 * sum(group.positive for group in case.groups)
+    lowest = 0.5 * sum(group.negative for group in case.groups)
     room = 1e-12 * (1 + abs(case.experience.prior))
     assert lowest - room <= case.move <= highest + room
     assert 0 <= case.found.hold <= 1

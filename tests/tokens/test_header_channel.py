@@ -210,10 +210,17 @@ def test_the_order_of_the_fields_matters_for_the_topmost_received_alone(headers,
         ("by mx.example.org (8.12/8.12) id x; 3 Jan", "mx.example.org"),
         ("by mx.example.org; 3 Jan", "mx.example.org"),
         ("by mx.example.org.; 3 Jan", "mx.example.org"),
-        ("by [192.0.2.9]; 3 Jan", "192.0.2.9"),
-        ("by (mx.example.org) x", "mx.example.org"),
+        ("by [192.0.2.9]; 3 Jan", "192.0"),  # of an address, its network
+        ("by [IPv6:2001:db8::9]; 3 Jan", "ipv6:2001"),
+        ("by 10.140.200.82 with SMTP id x", "10.140"),
+        ("by (Postfix) mx.example.org", "mx.example.org"),
+        ("(qmail 20117 invoked by uid 33); 3 Jan", "-"),  # a comment
+        ("(a (by b.example) c) by mx.example.org", "mx.example.org"),
+        ("from a (HELO by evil.example) (192.0.2.1) by mx.example.org", "mx.example.org"),
+        ("from by (evil.example [192.0.2.1]) by mx.example.org", "mx.example.org"),
+        ("from a.by ([192.0.2.1]) by mx.example.org", "mx.example.org"),
         ("from a by localhost with LMTP", "localhost"),
-        ("from a by 2001:db8::7 with SMTP", "2001:db8::7"),
+        ("from a by 2001:db8::7 with SMTP", "2001:db8"),
         ("from a by b.example by c.example", "b.example"),
         ("from nearby mx.example.org", "-"),  # no word of its own
         ("from a.example with SMTP", "-"),
@@ -232,6 +239,15 @@ def test_the_host_that_took_the_mail_in(value, host):
     headers = [("subject", "by evil.example"), ("received", value)]
     assert collecting_host(headers) == host
     assert f"by:{host}" in channel_tokens(headers)
+
+
+@pytest.mark.parametrize(
+    "greeting", ["by", "BY", "by.example", "a(by", "(by", "by)", "[by]", "x)by"]
+)
+def test_no_greeting_of_one_word_names_it(greeting):
+    """The sender chooses the name after `from`, and that in the comment of some servers."""
+    value = f"from {greeting} (HELO {greeting}) (evil.example [192.0.2.1]) by mx.example.org; 3 Jan"
+    assert collecting_host([("received", value)]) == "mx.example.org"
 
 
 def test_the_topmost_received_line_alone_names_it():
@@ -256,6 +272,14 @@ def test_a_huge_value_gives_a_bounded_number_of_tokens(name):
     letters = string.ascii_lowercase
     words = (f"{a}{b}{c}{d}" for a in letters for b in letters for c in letters for d in "xyz")
     assert len(channel_tokens([(name, " ".join(words))])) < 5_000
+
+
+def test_a_list_of_recipients_does_not_crowd_out_the_relays():
+    others = [("to", ", ".join(f"a{chr(97 + i % 26)}{chr(97 + i // 26)}x" for i in range(676)))]
+    relays = [("received", "from relay.example by mx.example"), ("from", "anna"), ("x-foo", "bar")]
+    for headers in (others * 20 + relays, relays + others * 20):
+        found = channel_tokens(headers)
+        assert {"received:relay.example", "sender:anna", "header:x-foo:", "header:bar"} <= found
 
 
 def test_the_name_of_a_field_is_cut():
