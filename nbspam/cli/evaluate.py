@@ -167,6 +167,10 @@ def command(
     --train-first and --online train on some of the messages and test on others; they read and write
     no model file.  The figures are those of the TREC spam track, each with its 95 % interval.
 
+    Errors are counted at P(spam) = 0.5.  Beside them it prints what the verdicts do, with the
+    model's cut-offs or those given: how much ham is classified as spam, how much spam is not, and
+    how many messages are unsure.
+
     \b
     Examples:
       nbspam eval -m model.json --ham later-ham.mbox --spam later-spam.mbox
@@ -175,7 +179,7 @@ def command(
       nbspam eval --online --batch 100 --plot figures.png corpus/index
     """
     protocol.check(learning)
-    cut_offs = cutting.of_new()
+    cutting.check()
     options, skips = reading.options(), Skips(reading.strict)
     report.check()
     names = sources.names()
@@ -187,7 +191,7 @@ def command(
     with progress(quiet, names) as shown:
         messages = shown(tokenized(raws, skips, executor(jobs)))
         if protocol.trains:
-            found = _trained(messages, protocol, learning, cut_offs)
+            found, cut_offs = _trained(messages, protocol, learning, cutting)
         else:
             found, cut_offs = _saved(messages, model, cutting)
     note_skips(skips)
@@ -200,20 +204,23 @@ def _trained(
     messages: "Iterator[TokenizedMessage]",
     protocol: Protocol,
     learning: Learning,
-    cut_offs: "CutOffs",
-) -> "Evaluation":
-    """Return the outcomes of models trained on some of the messages."""
+    cutting: Cutting,
+) -> "tuple[Evaluation, CutOffs]":
+    """Return the outcomes of models trained on some of the messages, and the cut-offs."""
     from nbspam.evaluation import protocols
 
-    settings = learning.settings()
+    cut_offs, settings = cutting.of_new(), learning.settings()
     read = protocols.LabelledCorpus.of(messages)
+    cutting.check_classes(len(set(read.corpus.labels)))
     if protocol.folds is not None:
-        return protocols.folds(read, protocol.folds, settings, cut_offs)
-    if protocol.online:
+        found = protocols.folds(read, protocol.folds, settings, cut_offs)
+    elif protocol.online:
         batch = 1 if protocol.batch is None else protocol.batch
-        return protocols.online(read, batch, settings, cut_offs)
-    first = protocol.first(len(read.corpus))
-    return protocols.train_first(read, first, settings, cut_offs)
+        found = protocols.online(read, batch, settings, cut_offs)
+    else:
+        first = protocol.first(len(read.corpus))
+        found = protocols.train_first(read, first, settings, cut_offs)
+    return found, cut_offs
 
 
 def _saved(

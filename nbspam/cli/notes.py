@@ -40,7 +40,8 @@ def young_sentence(metadata: Metadata) -> str:
 
 def note_young(model: Path, metadata: Metadata) -> None:
     """Say, to a person at a terminal, what a young model lacks."""
-    if not metadata.is_one_sided and sys.stderr.isatty() and metadata.missing:
+    on_terminal = bool(sys.stderr) and sys.stderr.isatty()
+    if on_terminal and not metadata.is_one_sided and metadata.missing:
         note(f"{model}: {young_sentence(metadata)}")
 
 

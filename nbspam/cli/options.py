@@ -170,13 +170,16 @@ class Cutting(NamedTuple):
 
     def of(self, metadata: Metadata) -> CutOffs:
         """Return the cut-offs for a model; raises OptionError."""
-        classes = metadata.settings.classes
-        if len(classes) > 2 and self.is_given:
+        self.check_classes(len(metadata.settings.classes))
+        return CutOffs.of_model(metadata).changed(*self)
+
+    def check_classes(self, n_classes: int) -> None:
+        """Raise OptionError for a model that has no use for them."""
+        if n_classes > 2 and self.is_given:
             raise OptionError(
-                f"the model has {len(classes)} classes and its verdict is the most probable one;"
+                f"the model has {n_classes} classes and its verdict is the most probable one;"
                 " leave out the cut-offs"
             )
-        return CutOffs.of_model(metadata).changed(*self)
 
     def of_new(self) -> CutOffs:
         """Return the cut-offs for a model that is yet to be trained; raises OptionError."""

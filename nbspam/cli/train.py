@@ -265,12 +265,7 @@ def _train(
         f"{output.model}: learned {counted(len(corpus), 'message')} ({per_class}),"
         f" {counted(fitted.metadata.n_tokens, 'token')}"
     )
-    shown = [
-        f"{meaning} {value:.2f} % ({interval[0]:.2f} to {interval[1]:.2f})"
-        for _, value, interval, meaning in rates.rows()
-        if value is not None and interval is not None
-    ]
-    click.echo(f"leave-one-out estimate for new messages like these: {', '.join(shown)}")
+    click.echo(_estimate_sentence(rates, len(classes)))
     if limit is not None:
         click.echo(_cut_off_sentence(fitted, limit))
     if sentence := young_sentence(fitted.metadata):
@@ -278,19 +273,31 @@ def _train(
 
 
 def _left_out_rates(corpus: Corpus, fitted: "Fit") -> "Figures":
-    """Return the rates of the verdicts on the training messages, each left out."""
-    from nbspam.evaluation.metrics import verdict_rates
+    """Return the rates of the model on the training messages, each left out."""
+    from nbspam.evaluation.metrics import left_out_rates
+    from nbspam.evaluation.protocols import Outcome
     from nbspam.evaluation.samples import count_verdicts
-    from nbspam.scoring.verdict import CutOffs, verdict_of
+    from nbspam.scoring.verdict import CutOffs, verdict_on
 
     metadata = fitted.metadata
     cut_offs = CutOffs.of_model(metadata)
-    classes = metadata.settings.classes
-    pairs = (
-        (classes[k], verdict_of(metadata, score, cut_offs))
-        for k, score in zip(fitted.labels, fitted.left_out_scores(corpus), strict=True)
-    )
-    return verdict_rates(count_verdicts(pairs, metadata.settings.positive))
+    called, verdicts = [], []
+    for label, score in zip(corpus.labels, fitted.left_out_scores(corpus), strict=True):
+        outcome = Outcome(verdict_on(metadata, score, cut_offs, label=label))
+        called.append((label, outcome.called))
+        verdicts.append((label, outcome.verdict))
+    positive = metadata.settings.positive
+    return left_out_rates(count_verdicts(called, positive), count_verdicts(verdicts, positive))
+
+
+def _estimate_sentence(rates: "Figures", n_classes: int) -> str:
+    """Return the estimate in words: at 0.5, and with the cut-offs where there are two classes."""
+    sentence = "leave-one-out estimate for new messages like these: "
+    if n_classes > 2:
+        return sentence + ", ".join(row.sentence() for row in rates.rows())
+    accuracy = next(rates.rows()).percentage().replace(" %", " % correct at 0.5", 1)
+    verdicts = ", ".join(row.sentence() for row in rates.rows(of_verdicts=True))
+    return f"{sentence}{accuracy}; verdicts: {verdicts}"
 
 
 def _cut_off_sentence(fitted: "Fit", limit: float) -> str:
@@ -298,7 +305,7 @@ def _cut_off_sentence(fitted: "Fit", limit: float) -> str:
     settings, learned = fitted.metadata
     sentence = (
         f"cut-off for at most {100 * limit:g} % of ham blocked: spam is above"
-        f" {settings.spam_cutoff:.6g}, stored in the model; the rates above are with it"
+        f" {settings.spam_cutoff:.6g}, stored in the model; the verdicts above are with it"
     )
     if settings.spam_cutoff >= 1:
         sentence += "; some ham scores so high that nothing will be classified as spam"

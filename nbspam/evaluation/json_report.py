@@ -18,12 +18,15 @@ def as_json(results: Results, skipped: int, errors: int) -> str:
     report: dict[str, object] = {
         "protocol": evaluation.protocol,
         **results.figures.as_json(),
+        "spam_cutoff": results.cut_offs and results.cut_offs.spam,
+        "ham_cutoff": results.cut_offs and results.cut_offs.ham,
         "unsure": sum(o.verdict == UNSURE for o in evaluation.outcomes),
         "skipped": skipped,
         "calibration_error": calibration_error(bins) if bins else None,
         "calibration": [b._asdict() for b in bins],
         "classes": list(evaluation.classes),
         "confusion": _confusion_json(results.confusion),
+        "verdicts": _confusion_json(results.verdicts),
     }
     if errors:
         report["errors"] = [

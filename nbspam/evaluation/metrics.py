@@ -12,6 +12,10 @@ and Lynam, "TREC 2005 Spam Track Overview"): percentages, the smaller the better
     1-ROCA%   100 x the share of (ham, spam) pairs in which the ham scores higher; ties count half
     sm@hm.1   sm% at the lowest cut-off that misclassifies at most 0.1 % of the ham
 
+Errors are counted at P(spam) = 0.5, so that figures are comparable whatever the cut-offs are.  What
+the verdicts with their cut-offs do is counted beside: ham blocked, spam missed (ham and unsure
+alike, since neither is kept from the inbox), and unsure.
+
 A rate of 0 or 1 has no logit.  For lam%, half an error more in one message more is counted then, as
 the CEAS 2007 contest did (the TREC tracks left it undefined).
 """
@@ -61,10 +65,11 @@ class Share(NamedTuple):
     hits: Callable[[VerdictCounts], int]
     of: Callable[[VerdictCounts], int]
     scale: int = 100  # 1: a share from 0 to 1; 100: a percentage
+    of_verdicts: bool = False  # counted with the cut-offs, not at the threshold
 
     def figure(self, messages: ScoredMessages) -> Figure:
         """Return the share among these messages."""
-        return self.of_counts(messages.counts)
+        return self.of_counts(messages.verdicts if self.of_verdicts else messages.counts)
 
     def of_counts(self, counts: VerdictCounts) -> Figure:
         """Return the share that these counts give."""
@@ -112,10 +117,15 @@ class Metric(NamedTuple):
     line: ReportLine | None = None  # None: not in the report
     any_classes: bool = False  # defined without a class that is called spam, too
 
+    @property
+    def is_of_verdicts(self) -> bool:
+        """Whether it says what the verdicts with their cut-offs do."""
+        return isinstance(self.computation, Share) and self.computation.of_verdicts
+
 
 def matthews(counts: VerdictCounts) -> float:
     """Return Matthews' correlation coefficient, 0 where a margin is empty (Matthews 1975)."""
-    _, _, tp, fp, fn, tn = counts
+    tp, fp, fn, tn = counts.tp, counts.fp, counts.fn, counts.tn
     below = float(tp + fp) * float(tp + fn) * float(tn + fp) * float(tn + fn)
     return float((tp * tn - fp * fn) / below**0.5) if below > 0 else 0.0
 
@@ -206,8 +216,24 @@ METRICS = (
     Metric("fp", Count(lambda m: m.counts.fp)),
     Metric("fn", Count(lambda m: m.counts.fn)),
     Metric("tn", Count(lambda m: m.counts.tn)),
+    Metric(
+        "verdict_bh_pct",
+        Share(lambda c: c.fp, lambda c: c.ham, of_verdicts=True),
+        ReportLine("verdict BH%", "ham blocked"),
+    ),
+    Metric(
+        "verdict_sm_pct",
+        Share(lambda c: c.fn, lambda c: c.spam, of_verdicts=True),
+        ReportLine("verdict SM%", "spam missed"),
+    ),
+    Metric(
+        "unsure_pct",
+        Share(lambda c: c.unsure, lambda c: c.messages, of_verdicts=True),
+        ReportLine("unsure%", "unsure"),
+        any_classes=True,
+    ),
 )
-_VERDICT_RATES = ("accuracy", "sc_pct", "bh_pct")
+_LEFT_OUT_RATES = ("accuracy", "sc_pct", "bh_pct", "verdict_bh_pct", "verdict_sm_pct", "unsure_pct")
 
 
 class ReportRow(NamedTuple):
@@ -217,6 +243,15 @@ class ReportRow(NamedTuple):
     value: float
     interval: Interval | None
     meaning: str
+
+    def sentence(self) -> str:
+        """Return the percentage in words, with its interval."""
+        return f"{self.meaning} {self.percentage()}"
+
+    def percentage(self) -> str:
+        """Return the percentage with its interval."""
+        ends = "" if self.interval is None else " ({:.2f} to {:.2f})".format(*self.interval)
+        return f"{self.value:.2f} %{ends}"
 
 
 @dataclass(frozen=True)
@@ -246,9 +281,14 @@ class Figures:
                 fields[f"{key}_ci"] = None if interval is None else list(interval)
         return fields
 
-    def rows(self) -> Iterator[ReportRow]:
-        """Yield the figures of the report that are defined."""
+    def rows(self, of_verdicts: bool = False) -> Iterator[ReportRow]:
+        """Yield the figures of the report that are defined.
+
+        of_verdicts: those of the verdicts with their cut-offs, rather than all others.
+        """
         for metric in METRICS:
+            if metric.is_of_verdicts != of_verdicts:
+                continue
             value, interval = self.by_key.get(metric.key, UNDEFINED)
             if metric.line is not None and value is not None:
                 name, meaning, scale = metric.line
@@ -275,13 +315,16 @@ def figures(messages: ScoredMessages) -> Figures:
     return Figures(by_key)
 
 
-def verdict_rates(counts: VerdictCounts) -> Figures:
-    """Return the accuracy, the spam caught and the ham blocked, where only verdicts are counted."""
+def left_out_rates(counts: VerdictCounts, verdicts: VerdictCounts) -> Figures:
+    """Return the rates of the leave-one-out estimate.
+
+    counts: at the threshold.  verdicts: with the cut-offs.
+    """
     return Figures(
         {
-            metric.key: metric.computation.of_counts(counts)
+            metric.key: metric.computation.of_counts(verdicts if metric.is_of_verdicts else counts)
             for metric in METRICS
-            if metric.key in _VERDICT_RATES and isinstance(metric.computation, Share)
+            if metric.key in _LEFT_OUT_RATES and isinstance(metric.computation, Share)
         }
     )
 

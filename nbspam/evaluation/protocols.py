@@ -35,8 +35,24 @@ class Outcome(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """The class it was classified as, or "unsure"."""
+        """The class it was classified as with the cut-offs, or "unsure"."""
         return self.judged.verdict
+
+    @property
+    def called(self) -> str:
+        """What it is called where errors are counted, at P(spam) = 0.5: of two classes always one.
+
+        Of more it is the verdict, which no cut-off decides.
+        """
+        if len(self.judged.probabilities) > 2:
+            return self.judged.verdict
+        ham, spam = self.judged.probabilities
+        return spam if self.judged.log_odds > 0 else ham
+
+    @property
+    def is_mistake(self) -> bool:
+        """Whether it is called something else than it is."""
+        return self.called != self.label
 
 
 class Evaluation(NamedTuple):
@@ -85,10 +101,10 @@ def saved_model(spam_filter: Filter, messages: Iterable[TokenizedMessage]) -> Ev
 
 
 def _outcome(spam_filter: Filter, message: TokenizedMessage) -> Outcome:
-    judged = spam_filter.judge(message)
-    if judged.verdict == message.label:
-        return Outcome(judged)
-    return Outcome(judged, spam_filter.explain(message).words[:TELLING_WORDS])
+    outcome = Outcome(spam_filter.judge(message))
+    if not outcome.is_mistake:
+        return outcome
+    return outcome._replace(words=spam_filter.explain(message).words[:TELLING_WORDS])
 
 
 def train_first(
@@ -221,13 +237,13 @@ def _train_and_test(
     outcomes = []
     vocabulary: list[str] = []
     for row, (i, score) in enumerate(zip(test.tolist(), fitted.scores(rows), strict=True)):
-        judged = verdict_on(fitted.metadata, score, cut_offs, read.sources[i], labels[i])
-        words: tuple[Word, ...] = ()
-        if judged.verdict != judged.label:
+        outcome = Outcome(verdict_on(fitted.metadata, score, cut_offs, read.sources[i], labels[i]))
+        if outcome.is_mistake:
             vocabulary = vocabulary or read.corpus.vocabulary
             columns = rows.indices[rows.indptr[row] : rows.indptr[row + 1]].tolist()
             words = _telling_words(fitted, {vocabulary[j]: j for j in columns})
-        outcomes.append(Outcome(judged, words))
+            outcome = outcome._replace(words=words)
+        outcomes.append(outcome)
     return fitted.metadata, outcomes
 
 
@@ -241,6 +257,6 @@ def _telling_words(fitted: Fit, columns: Mapping[str, int]) -> tuple[Word, ...]:
 
 def worst_mistakes(evaluation: Evaluation, limit: int) -> list[Outcome]:
     """Return the mistakes, those that gave the true class the least probability first."""
-    mistakes = [o for o in evaluation.outcomes if o.verdict != o.label]
+    mistakes = [o for o in evaluation.outcomes if o.is_mistake]
     mistakes.sort(key=lambda o: o.judged.probabilities[o.label])
     return mistakes[:limit]

@@ -11,8 +11,9 @@ from nbspam.errors import counted
 from nbspam.evaluation.bins import CalibrationBin, calibration_error, score_distribution
 from nbspam.evaluation.metrics import Figures
 from nbspam.evaluation.protocols import Evaluation, Outcome, worst_mistakes
-from nbspam.evaluation.results import Confusion, Results
+from nbspam.evaluation.results import Results
 from nbspam.evaluation.samples import ScoredMessages
+from nbspam.scoring.verdict import CutOffs
 
 _PIPE_WIDTH = 200  # characters; wide enough that no table is folded
 _BAR_LENGTH = 40  # characters, of all messages
@@ -33,13 +34,16 @@ def print_report(results: Results, errors: int) -> None:
     )
     style = box.SIMPLE_HEAD if on_terminal else None
     console.print(_title(results.evaluation))
-    tables = [_figures_table(style, results.figures), _confusion_table(style, results.confusion)]
-    if results.bins:
-        tables.append(_calibration_table(style, results.bins))
-    for table in tables:
+    console.print()
+    console.print(_figures_table(style, results.figures))
+    console.print()
+    if results.cut_offs is not None:
+        console.print(_verdicts_line(results.figures, results.cut_offs))
         console.print()
-        console.print(table)
+    console.print(_confusion_table(style, results))
     if results.bins:
+        console.print()
+        console.print(_calibration_table(style, results.bins))
         error = calibration_error(results.bins)
         console.print(f"calibration error {error:.4f} (mean gap between predicted and observed)")
         console.print()
@@ -76,9 +80,22 @@ def _figures_table(style: box.Box | None, figures: Figures) -> Table:
     return table
 
 
-def _confusion_table(style: box.Box | None, confusion: Confusion) -> Table:
-    table = _table(style, "actual", *(f"called {name}" for name in confusion.verdicts))
-    for name, row in zip(confusion.classes, confusion.counts, strict=True):
+def _verdicts_line(figures: Figures, cut_offs: CutOffs) -> str:
+    """Return what the verdicts with their cut-offs block, let through and leave unsure."""
+    rates = ", ".join(row.sentence() for row in figures.rows(of_verdicts=True))
+    return f"verdicts (spam above {cut_offs.spam:g}, ham up to {cut_offs.ham:g}): {rates}"
+
+
+def _confusion_table(style: box.Box | None, results: Results) -> Table:
+    """Return what messages of each class were called, and their verdicts with the cut-offs."""
+    at_threshold, verdicts = results.confusion, results.verdicts
+    columns = [f"called {name}" for name in at_threshold.verdicts]
+    rows = at_threshold.counts
+    if results.cut_offs is not None:
+        columns += [f"verdict {name}" for name in verdicts.verdicts]
+        rows = [[*both, *more] for both, more in zip(rows, verdicts.counts, strict=True)]
+    table = _table(style, "actual", *columns)
+    for name, row in zip(at_threshold.classes, rows, strict=True):
         table.add_row(Text(name), *map(str, row))
     return table
 
@@ -115,8 +132,8 @@ def _mistake_lines(mistakes: list[Outcome]) -> list[str]:
     for outcome in mistakes:
         words = "  ".join(f"{word.token} {word.weight:+.2f}" for word in outcome.words)
         lines += [
-            f"  {outcome.judged.source}: {outcome.label} called {outcome.verdict},"
-            f" probability {outcome.judged.probability:.4f}",
+            f"  {outcome.judged.source}: {outcome.label} called {outcome.called}, probability"
+            f" {outcome.judged.probability:.4f}, verdict {outcome.verdict}",
             f"    {words or '(no known word)'}",
         ]
     return lines

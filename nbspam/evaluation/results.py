@@ -1,4 +1,4 @@
-"""What an evaluation came to: its figures, its calibration and its confusion table."""
+"""What an evaluation came to: its figures, its calibration and its confusion tables."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,12 +8,14 @@ import numpy as np
 from nbspam.evaluation.bins import CalibrationBin, calibration_bins
 from nbspam.evaluation.metrics import Figures, figures
 from nbspam.evaluation.protocols import Evaluation
-from nbspam.evaluation.samples import ScoredMessages
+from nbspam.evaluation.samples import ScoredMessages, count_verdicts
 from nbspam.scoring.verdict import CutOffs
+
+THRESHOLD = 0.5  # P(spam) above which a message is called spam, where errors are counted
 
 
 class Confusion(NamedTuple):
-    """How often each class got each verdict."""
+    """How often messages of each class were called what."""
 
     classes: tuple[str, ...]  # the rows
     verdicts: tuple[str, ...]  # the columns: the classes, and `unsure` where there is one
@@ -27,42 +29,51 @@ class Results(NamedTuple):
     messages: ScoredMessages
     figures: Figures
     bins: list[CalibrationBin]  # empty without a class that is called spam
-    confusion: Confusion
+    confusion: Confusion  # at the threshold
+    cut_offs: CutOffs | None  # of the verdicts; None where no cut-off decides them
+    verdicts: Confusion
 
 
 def compute(evaluation: Evaluation, cut_offs: CutOffs) -> Results:
     """Return the results of an evaluation with these cut-offs."""
-    messages = scored_messages(evaluation, cut_offs.spam)
+    messages = scored_messages(evaluation)
     spam_known = messages.has_spam_class
+    labels = [o.label for o in evaluation.outcomes]
     return Results(
         evaluation,
         messages,
         figures(messages),
         calibration_bins(messages.spam, messages.probability) if spam_known else [],
-        confusion(
-            [o.label for o in evaluation.outcomes],
-            [o.verdict for o in evaluation.outcomes],
-            evaluation.classes,
-        ),
+        confusion(labels, [o.called for o in evaluation.outcomes], evaluation.classes),
+        cut_offs if len(evaluation.classes) == 2 else None,
+        confusion(labels, [o.verdict for o in evaluation.outcomes], evaluation.classes),
     )
 
 
-def scored_messages(evaluation: Evaluation, threshold: float) -> ScoredMessages:
-    """Return the outcomes of an evaluation as arrays.
-
-    threshold: the probability above which a message was called spam.
-    """
+def scored_messages(evaluation: Evaluation) -> ScoredMessages:
+    """Return the outcomes of an evaluation as arrays."""
     outcomes, positive = evaluation.outcomes, evaluation.positive
     spam = np.array([o.label == positive for o in outcomes], dtype=bool)
     log_odds = np.array([o.judged.log_odds for o in outcomes], dtype=float)
     probability = np.array([o.judged.probability for o in outcomes], dtype=float)
-    called = np.array([o.verdict == positive for o in outcomes], dtype=bool)
+    called = np.array([o.called == positive for o in outcomes], dtype=bool)
+    verdicts = count_verdicts(((o.label, o.verdict) for o in outcomes), positive)
     if len(evaluation.classes) == 2:
-        return ScoredMessages.of_two_classes(spam, log_odds, probability, called, threshold)
-    right = np.array([o.verdict == o.label for o in outcomes], dtype=bool)
+        return ScoredMessages.of_two_classes(
+            spam, log_odds, probability, called, THRESHOLD, verdicts
+        )
+    right = np.array([not o.is_mistake for o in outcomes], dtype=bool)
     own = np.array([o.judged.probabilities[o.label] for o in outcomes], dtype=float)
     return ScoredMessages(
-        spam, log_odds, probability, called, threshold, right, own, positive is not None
+        spam,
+        log_odds,
+        probability,
+        called,
+        THRESHOLD,
+        right,
+        own,
+        verdicts,
+        has_spam_class=positive is not None,
     )
 
 
@@ -71,7 +82,8 @@ def confusion(
 ) -> Confusion:
     """Return how often messages of each class got each verdict.
 
-    labels, verdicts: of each message, in the same order.
+    labels, verdicts: of each message, in the same order; the verdicts with cut-offs, or those at
+    the threshold.
     """
     columns = (*classes, *sorted(set(verdicts) - set(classes)))
     row_of = {name: i for i, name in enumerate(classes)}

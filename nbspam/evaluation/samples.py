@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.bayes.matrix import Booleans, Floats, Integers
+from nbspam.labels import UNSURE
 
 
 class VerdictCounts(NamedTuple):
@@ -24,6 +25,7 @@ class VerdictCounts(NamedTuple):
     fp: int  # ham (any other class) called spam
     fn: int
     tn: int
+    unsure: int = 0  # of the messages not called spam
 
     @property
     def spam(self) -> int:
@@ -41,11 +43,12 @@ def count_verdicts(pairs: Iterable[tuple[str, str]], positive: str | None) -> Ve
 
     positive: the class that is spam; None if there is none.
     """
-    messages = right = 0
+    messages = right = unsure = 0
     cells = {(is_spam, called): 0 for is_spam in (True, False) for called in (True, False)}
     for label, verdict in pairs:
         messages += 1
         right += label == verdict
+        unsure += verdict == UNSURE
         if positive is not None:
             cells[label == positive, verdict == positive] += 1
     return VerdictCounts(
@@ -55,20 +58,25 @@ def count_verdicts(pairs: Iterable[tuple[str, str]], positive: str | None) -> Ve
         fp=cells[False, True],
         fn=cells[True, False],
         tn=cells[False, False],
+        unsure=unsure,
     )
 
 
 @dataclass(frozen=True)
 class ScoredMessages:
-    """The messages of an evaluation, with their scores and verdicts; all arrays are (n,)."""
+    """The messages of an evaluation, with their scores and verdicts; all arrays are (n,).
+
+    Errors are counted at a threshold, 0.5, whatever the cut-offs of the verdicts.
+    """
 
     spam: Booleans  # what each message is
     log_odds: Floats  # of spam; only their order counts, so any unit will do
     probability: Floats  # P(spam)
-    called_spam: Booleans  # a message that is not called spam is delivered
-    threshold: float  # the probability above which a message was called spam; reported, not used
-    right: Booleans  # whether the verdict is right, over all classes
+    called_spam: Booleans  # at the threshold
+    threshold: float  # the probability above which a message is called spam; reported, not used
+    right: Booleans  # whether each is called what it is at the threshold, over all classes
     own_probability: Floats  # P(the class that the message is of)
+    verdicts: VerdictCounts  # with the cut-offs
     has_spam_class: bool = True  # without one, only metrics of any classes are defined
 
     @classmethod
@@ -79,22 +87,32 @@ class ScoredMessages:
         probability: Floats,
         called_spam: Booleans,
         threshold: float,
+        verdicts: VerdictCounts | None = None,
     ) -> "ScoredMessages":
-        """Return messages of spam and ham; whatever is not called spam is called ham."""
+        """Return messages of spam and ham; whatever is not called spam is called ham.
+
+        verdicts: None for a filter without cut-offs, whose verdicts are what it calls a message.
+        """
         right = called_spam == spam
         own = np.where(spam, probability, 1 - probability)
-        return cls(spam, log_odds, probability, called_spam, threshold, right, own)
+        if verdicts is None:
+            verdicts = _counts(spam, called_spam, right)
+        return cls(spam, log_odds, probability, called_spam, threshold, right, own, verdicts)
 
     def __len__(self) -> int:
         return len(self.spam)
 
     @cached_property
     def counts(self) -> VerdictCounts:
-        """How many got which verdict."""
-        n, n_spam = len(self.spam), int(self.spam.sum())
-        tp = int((self.called_spam & self.spam).sum())
-        fp = int((self.called_spam & ~self.spam).sum())
-        return VerdictCounts(n, int(self.right.sum()), tp, fp, n_spam - tp, n - n_spam - fp)
+        """How many are called what at the threshold."""
+        return _counts(self.spam, self.called_spam, self.right)
+
+
+def _counts(spam: Booleans, called_spam: Booleans, right: Booleans) -> VerdictCounts:
+    n, n_spam = len(spam), int(spam.sum())
+    tp = int((called_spam & spam).sum())
+    fp = int((called_spam & ~spam).sum())
+    return VerdictCounts(n, int(right.sum()), tp, fp, n_spam - tp, n - n_spam - fp)
 
 
 class Sample(NamedTuple):

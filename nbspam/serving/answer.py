@@ -2,8 +2,8 @@
 
 **Score.**  SpamAssassin's users know points: a message with 5.0 or more is spam.  Here a point is a
 nat: the score is 5 plus the calibrated log-odds, less those of the spam cut-off.  So 5.0 is always
-the cut-off, 6.0 means odds 2.7 times as high, and with the default cut-off 0.5 a probability of
-0.99 scores 9.6, one of 0.01 scores 0.4.
+the cut-off, 6.0 means odds 2.7 times as high, and with the default cut-off 0.9 a probability of
+0.99 scores 7.4, one of 0.5 scores 2.8.
 
 **Symbols.**  The verdict, then the probability in SpamAssassin's Bayes classes, so that programs
 that look for BAYES_99 find it.

@@ -63,7 +63,7 @@ def test_every_odd_mail_gets_a_verdict(nbspam, sample, sms_model):
     names = sorted(path.name for path in (sample / "odd").iterdir())
     lines = [line.split("\t") for line in found.out.splitlines()]
     assert names == [source.rsplit("/", 1)[1] for _, _, source in lines]
-    assert {verdict for verdict, _, _ in lines} <= {"ham", "spam"}
+    assert {verdict for verdict, _, _ in lines} <= {"ham", "spam", "unsure"}
 
 
 def test_json_has_the_promised_fields(nbspam, model):
@@ -120,6 +120,46 @@ def test_cut_offs_of_0_and_1_leave_everything_unsure(nbspam, table, model):
     assert {line.split("\t")[0] for line in found.out.splitlines()} == {"unsure"}
 
 
+@pytest.fixture
+def middling(nbspam, model):
+    """Return a message that may be spam, and its probability."""
+    text = b"free notes for the winner of the meeting"
+    p = probability_of(nbspam, model, text)
+    assert 0.5 < p < 0.9
+    return text, p
+
+
+def test_spam_begins_above_09_and_ham_ends_at_a_half(nbspam, model, middling):
+    text, _ = middling
+    assert verdict_of(nbspam, model, text) == "unsure"
+    found = nbspam("classify", "-m", model, "--format", "json", model.parent / "messages.tsv")
+    rows = [json.loads(line) for line in found.out.splitlines()]
+    for row in rows:
+        p = row["probability"]
+        assert row["verdict"] == ("spam" if p > 0.9 else "ham" if p <= 0.5 else "unsure")
+    assert {row["verdict"] for row in rows} >= {"spam", "ham"}
+
+
+def test_the_models_cut_offs_hold_unless_an_option_is_given(nbspam, table, make_model, middling):
+    text, p = middling
+    loose = make_model(table, "--spam-cutoff", p - 0.01, name="loose.json")
+    strict = make_model(table, "--ham-cost", 99, name="strict.json")
+    assert verdict_of(nbspam, loose, text) == "spam"
+    assert verdict_of(nbspam, strict, text) == "ham"
+    # Options go first, each in the place of the model's own.
+    assert verdict_of(nbspam, loose, text, "--spam-cutoff", 0.9) == "unsure"
+    assert verdict_of(nbspam, loose, text, "--ham-cost", 99) == "ham"
+    assert verdict_of(nbspam, strict, text, "--ham-cutoff", 0.5) == "unsure"
+    assert verdict_of(nbspam, strict, text, "--spam-cutoff", 0.5) == "spam"
+    assert json.loads(loose.read_text())["spam_cutoff"] == p - 0.01
+
+
+def test_a_text_of_unknown_words_is_unsure_whatever_the_cut_offs_are(nbspam, model):
+    for options in ((), ("--spam-cutoff", "0"), ("--spam-cutoff", "1", "--ham-cutoff", "1")):
+        text = "всё о погоде и о море".encode()
+        assert verdict_of(nbspam, model, text, *options) == "unsure"
+
+
 def test_ham_cost_sets_the_cut_off(nbspam, model):
     text = b"free lunch prize"
     p = probability_of(nbspam, model, text)
@@ -169,7 +209,10 @@ def test_a_name_that_is_not_unicode_is_printed_all_the_same(program, model, tmp_
 
 def test_an_empty_message_has_a_verdict(nbspam, model):
     found = nbspam("classify", "-m", model, stdin=b"")
-    assert found.out.split("\t")[0] in ("ham", "spam")
+    assert (found.code, found.err) == (0, "")
+    verdict, probability, _ = found.out.split("\t")
+    assert verdict == "unsure"  # the model knows nothing of it
+    assert 0 < float(probability) < 1
 
 
 def test_lines_are_messages(nbspam, model, tmp_path):

@@ -353,6 +353,25 @@ def test_the_exit_code_is_the_verdict(nbspam, model):
         assert (found.code, re.search("unsure", found.out)[0]) == (2, "unsure")
 
 
+def test_unsure_is_2_and_marked_with_the_default_cut_offs(nbspam, model):
+    message = b"Subject: lunch\n\nfree notes for the winner of the meeting\n"
+    found = nbspam("classify", "--exit-code", "-m", model, stdin=message)
+    verdict, probability, _ = found.out.split("\t")
+    assert (found.code, verdict) == (2, "unsure")
+    assert 0.5 < float(probability) < 0.9
+    options = ("--subject-tag", "[SPAM]")  # which unsure mail does not get
+    for more, code in (((), 0), (("--exit-code",), 2)):
+        found = nbspam("classify", "-p", "-m", model, *options, *more, stdin=message)
+        assert (found.code, found.err) == (code, "")
+        head, mark, body = found.out.partition("X-Nbspam: unsure, probability=0.")
+        assert (head, mark != "") == ("Subject: lunch\n", True)
+        assert body.endswith("\n\nfree notes for the winner of the meeting\n")
+    options = ("--spam-cutoff", "0.5")
+    found = nbspam("classify", "-p", "--exit-code", "-m", model, *options, stdin=message)
+    assert found.code == 0
+    assert "\nX-Nbspam: spam, " in found.out
+
+
 def test_without_it_the_exit_code_is_0(nbspam, model):
     for message, more in itertools.product((SPAM, HAM), ((), ("-p",))):
         assert nbspam("classify", "-m", model, *more, stdin=message).code == 0

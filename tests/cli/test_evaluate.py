@@ -1,4 +1,5 @@
 import json
+import re
 import sys
 
 import pytest
@@ -6,10 +7,11 @@ import pytest
 PROMISED = (
     "messages spam ham threshold accuracy mcc sc_pct bh_pct sm_pct hm_pct lam_pct"
     " one_minus_roca_pct sm_pct_at_hm_0_1 log_loss brier tp fp fn tn"
+    " verdict_bh_pct verdict_sm_pct unsure_pct spam_cutoff ham_cutoff verdicts"
 ).split()
 WITH_INTERVAL = (
     "accuracy mcc sc_pct bh_pct sm_pct hm_pct lam_pct one_minus_roca_pct sm_pct_at_hm_0_1"
-    " log_loss brier"
+    " log_loss brier verdict_bh_pct verdict_sm_pct unsure_pct"
 ).split()
 
 
@@ -69,7 +71,12 @@ def test_the_figures_of_a_saved_model_are_those_of_classify(nbspam, table, model
     lines = nbspam("classify", "-m", model, table).out.splitlines()
     labels = [row.split("\t")[0] for row in table.read_text().splitlines()]
     verdicts = [line.split("\t")[0] for line in lines]
-    right = sum(a == b for a, b in zip(labels, verdicts, strict=True))
+    for label in ("ham", "spam"):
+        for verdict, n in found["verdicts"][label].items():
+            assert n == list(zip(labels, verdicts, strict=True)).count((label, verdict))
+    probabilities = [float(line.split("\t")[1]) for line in lines]
+    pairs = zip(labels, probabilities, strict=True)
+    right = sum((label == "spam") == (p > 0.5) for label, p in pairs)
     assert found["accuracy"] == pytest.approx(right / 30)
 
 
@@ -86,8 +93,14 @@ def test_predictions_have_an_object_for_each_message(nbspam, table, tmp_path):
     assert all(
         row.keys() == {"source", "label", "verdict", "probability", "log_odds"} for row in rows
     )
-    right = sum(row["label"] == row["verdict"] for row in rows)
+    right = sum((row["label"] == "spam") == (row["probability"] > 0.5) for row in rows)
     assert found["accuracy"] == pytest.approx(right / 30)
+    for label, n in (("ham", 18), ("spam", 12)):
+        counts = dict.fromkeys(("ham", "spam", "unsure"), 0)
+        for row in rows:
+            counts[row["verdict"]] += row["label"] == label
+        assert found["verdicts"][label] == counts
+        assert sum(counts.values()) == n
 
 
 def test_predictions_of_a_saved_model_are_what_classify_prints(nbspam, table, model, tmp_path):
@@ -131,17 +144,84 @@ def test_spam_label_names_the_class(nbspam, table):
     assert found["spam"] == 12
 
 
-def test_cut_offs_give_unsure_messages_which_are_not_caught(nbspam, table):
+def test_cut_offs_change_the_verdicts_and_not_the_errors_at_a_half(nbspam, table):
     options = ("--spam-cutoff", "1", "--ham-cutoff", "0")
+    plain = evaluated(nbspam, "--folds", "3", table)
     found = evaluated(nbspam, "--folds", "3", table, *options)
     assert found["unsure"] == 30
-    assert found["sc_pct"] == 0
-    assert found["threshold"] == 1
+    figures = found["verdict_bh_pct"], found["verdict_sm_pct"], found["unsure_pct"]
+    assert figures == (0, 100, 100)
+    assert (found["spam_cutoff"], found["ham_cutoff"]) == (1, 0)
+    of_verdicts = {key for key in found if key.startswith(("verdict", "unsure"))}
+    of_verdicts |= {"spam_cutoff", "ham_cutoff"}
+    for key in plain.keys() - of_verdicts:
+        assert plain[key] == found[key]
+    assert plain["threshold"] == 0.5
+    assert plain["sc_pct"] > 0
 
 
-def test_ham_cost_sets_the_threshold(nbspam, table):
+def test_at_a_half_the_verdicts_are_what_errors_are_counted_of(nbspam, table):
+    for protocol in (("--folds", "3"), ("--train-first", "50%"), ("--online", "--batch", "10")):
+        found = evaluated(nbspam, *protocol, table, "--ham-cost", "1")
+        assert found["verdict_bh_pct"] == found["bh_pct"]
+        assert found["verdict_sm_pct"] == found["sm_pct"]
+        assert found["unsure"] == found["unsure_pct"] == 0
+        assert found["verdicts"] == found["confusion"]
+
+
+def test_ham_cost_sets_both_cut_offs(nbspam, table):
     found = evaluated(nbspam, "--folds", "3", table, "--ham-cost", "9")
-    assert found["threshold"] == pytest.approx(0.9)
+    assert found["spam_cutoff"] == found["ham_cutoff"] == pytest.approx(0.9)
+
+
+def test_the_models_cut_offs_are_tried_unless_others_are_given(nbspam, table, make_model):
+    path = make_model(table, "--spam-cutoff", "0.75", "--ham-cutoff", "0.25")
+    own = evaluated(nbspam, "-m", path, table)
+    assert (own["spam_cutoff"], own["ham_cutoff"]) == (0.75, 0.25)
+    found = evaluated(nbspam, "-m", path, table, "--spam-cutoff", "0.99")
+    assert (found["spam_cutoff"], found["ham_cutoff"]) == (0.99, 0.25)
+    found = evaluated(nbspam, "--folds", "3", table)
+    assert (found["spam_cutoff"], found["ham_cutoff"]) == (0.9, 0.5)
+
+
+def test_the_text_says_what_the_verdicts_do(nbspam, table):
+    found = nbspam("eval", "--folds", "3", table, "--ham-cutoff", "0.25").out
+    share = r"\d+\.\d\d % \(\d+\.\d\d to \d+\.\d\d\)"
+    assert re.search(
+        r"^verdicts \(spam above 0\.9, ham up to 0\.25\): "
+        f"ham blocked {share}, spam missed {share}, unsure {share}$",
+        found,
+        re.M,
+    )
+
+
+def test_a_cut_off_is_checked_against_that_of_the_model(nbspam, table, make_model):
+    path = make_model(table, "--spam-cutoff", "0.99")
+    found = evaluated(nbspam, "-m", path, table, "--ham-cutoff", "0.95")
+    assert (found["spam_cutoff"], found["ham_cutoff"]) == (0.99, 0.95)
+
+
+def test_three_classes_have_no_cut_offs(nbspam, three_classes, make_model, assert_sentence):
+    model = make_model(three_classes)
+    for how in (("--folds", "4"), ("--online", "--batch", "6"), ("-m", model)):
+        found = nbspam("eval", *how, three_classes, "--spam-cutoff", "0.9")
+        assert_sentence(found, "3 classes", "leave out the cut-offs", code=2)
+    found = evaluated(nbspam, "--folds", "4", three_classes)
+    assert (found["spam_cutoff"], found["ham_cutoff"]) == (None, None)
+    assert found["verdicts"] == found["confusion"]
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (("--spam-cutoff", "2"), "between 0 and 1, not 2"),
+        (("--ham-cutoff", "0.95"), "above the spam cut-off"),
+        (("--ham-cost", "-1"), "the ham cost must be above 0"),
+    ],
+)
+def test_cut_offs_that_make_no_sense(nbspam, table, model, assert_sentence, options, part):
+    for how in (("--folds", "3"), ("-m", model)):
+        assert_sentence(nbspam("eval", *how, table, *options), part, code=2)
 
 
 def test_the_worst_mistakes_are_shown_with_their_words(nbspam, table):

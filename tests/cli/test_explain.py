@@ -150,7 +150,11 @@ def test_three_classes_are_explained(nbspam, three_classes, make_model):
     assert text.out.startswith("-: promo")
 
 
-IN_WORDS = {"calibration": "calibration: any message", "length": "calibration: its length"}
+IN_WORDS = {
+    "calibration": "calibration: any message",
+    "length": "calibration: its length",
+    "caution": "caution for ham",
+}
 
 
 def test_the_text_has_the_calibrations_constants(nbspam, model):
@@ -265,3 +269,21 @@ def test_a_message_without_known_words_is_explained(nbspam, model):
 def test_words_with_a_message_is_wrong_usage(nbspam, model):
     result = nbspam("explain", "--words", "-m", model, "message.txt")
     assert (result.code, "leave out message.txt" in result.err) == (2, True)
+
+
+# What the model does not know
+
+
+def test_a_text_in_a_script_the_model_has_not_seen_is_unsure_and_explain_says_why(nbspam, model):
+    text = "see всё о погоде и о море, о ветре с востока, о зимнем береге и о старых лодках"
+    found = explained(nbspam, "-m", model, stdin=text.encode())
+    assert found["verdict"] == "unsure"
+    known, of = found["known"], found["text"]
+    assert 0 < known < of / 10
+    printed = nbspam("explain", "-m", model, stdin=text.encode()).out
+    assert (
+        f"{found['unknown']} of {found['unknown'] + len(found['words'])} tokens are unknown to the"
+        f" model, and ignored; it knows {known} of {of} in the text, too few to call it ham\n"
+    ) in printed
+    plain = nbspam("explain", "-m", model, stdin=b"see you at the meeting").out
+    assert "too few" not in plain

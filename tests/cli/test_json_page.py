@@ -30,6 +30,7 @@ COMMANDS = {
     "forget": ("forget", "-m", "{model}", "{mail}"),
     "eval": ("eval", "-m", "{model}", "{table}", "--errors", "1"),
     "model info": ("model", "info", "-m", "{model}"),
+    "model set": ("model", "set", "-m", "{model}", "--spam-cutoff", "0.99"),
     "model merge": ("model", "merge", "{model}", "{copy}", "--allow-overlap", "-o", "{new}"),
     "model prune": ("model", "prune", "-m", "{model}", "--min-count", "2"),
     "model import": ("model", "import", "{counts}", "-m", "{new}"),

@@ -1,6 +1,8 @@
 """`nbspam serve` and Debian's spamc: every way to call it, and what must never happen to mail."""
 
 import itertools
+import json
+import math
 import os
 import re
 import shutil
@@ -393,7 +395,7 @@ def test_nowhere_to_listen(program, mail_model, assert_sentence):
         (["--listen", "nonsense"], "127.0.0.1:783"),
         (["--socket-mode", "rw", "--listen", "127.0.0.1:0"], "--socket-mode"),
         (["--socket-mode", "7777", "--listen", "127.0.0.1:0"], "--socket-mode"),
-        (["--ham-cutoff", "0.9", "--listen", "127.0.0.1:0"], "above the spam cut-off"),
+        (["--ham-cutoff", "0.95", "--listen", "127.0.0.1:0"], "above the spam cut-off"),
     ],
 )
 def test_senseless_options(program, mail_model, assert_sentence, options, said):
@@ -436,6 +438,26 @@ def test_cut_offs(serve, mail_model):
 
 
 @spamc
+def test_the_models_cut_offs_are_the_servers_and_5_is_the_spam_cut_off(serve, nbspam, own_model):
+    """Set while it serves, too."""
+    judged = nbspam("classify", "-m", own_model, "--format", "json", stdin=SPAM)
+    log_odds = json.loads(judged.out)["log_odds"]
+    assert log_odds > 5
+    with serve(own_model) as served:
+        assert served.spamc("-c") == (1, b"%.1f/5.0\n" % (5 + log_odds - math.log(9)))
+        for spam_cutoff in (0.5, 0.99):
+            settings = ("-m", own_model, "--spam-cutoff", spam_cutoff, "--ham-cutoff", "0.4")
+            assert nbspam("model", "set", *settings).code == 0
+            points = 5 + log_odds - math.log(spam_cutoff / (1 - spam_cutoff))
+            assert served.spamc("-c") == (1, b"%.1f/5.0\n" % points)
+        assert nbspam("model", "set", "-m", own_model, "--spam-cutoff", "1").code == 0
+        assert served.spamc("-c") == (0, b"-100.0/5.0\n")
+        assert served.spamc("-y")[1].startswith(b"NBSPAM_UNSURE,BAYES_99")
+    with serve(own_model, "--spam-cutoff", "0.9") as served:  # an option goes first
+        assert served.spamc("-c")[0] == 1
+
+
+@spamc
 def test_verbose(serve, mail_model):
     with serve(mail_model, "--verbose") as served:
         served.spamc("-c")
@@ -452,7 +474,7 @@ def test_a_model_of_one_side_is_told_of(serve, nbspam, tmp_path):
     with serve(path, "--tell", answers=False) as served:
         served.wait(lambda: len(served.said) == 2)
         assert "has learned only ham so far" in served.said[0]
-        assert served.spamc("-c") == (0, b"4.9/5.0\n")
+        assert served.spamc("-c") == (0, b"2.8/5.0\n")  # a probability of 0.5
         assert served.spamc("-L", "spam")[1] == b"Message successfully un/learned\n"
         assert served.spamc("-y")[1] != b"NBSPAM_UNSURE,BAYES_50"
 

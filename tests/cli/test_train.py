@@ -1,4 +1,5 @@
 import json
+import re
 import stat
 
 import pytest
@@ -7,12 +8,18 @@ import pytest
 def test_train_says_what_it_learned_and_what_to_expect(nbspam, table, tmp_path):
     found = nbspam("train", table, "-m", tmp_path / "model.json")
     assert (found.code, found.err) == (0, "")
-    learned, expect = found.out.splitlines()
+    learned, expect, young = found.out.splitlines()
     assert learned.startswith(f"{tmp_path / 'model.json'}: learned 30 messages")
     assert "18" in learned
     assert "12" in learned
-    assert "spam caught" in expect
-    assert "ham blocked" in expect
+    share = r"\d+\.\d\d % \(\d+\.\d\d to \d+\.\d\d\)"
+    assert re.fullmatch(
+        "leave-one-out estimate for new messages like these: "
+        + share.replace("%", "% correct at 0.5", 1)
+        + f"; verdicts: ham blocked {share}, spam missed {share}, unsure {share}",
+        expect,
+    )
+    assert "82 more ham and 88 more spam" in young
 
 
 def test_train_writes_a_model_that_classifies(nbspam, model):
@@ -30,7 +37,15 @@ def test_train_as_json(nbspam, table, tmp_path):
     estimate = found["leave_one_out"]
     low, high = estimate["accuracy_ci"]
     assert 0 <= low <= estimate["accuracy"] <= high <= 1
-    assert {"sc_pct", "sc_pct_ci", "bh_pct", "bh_pct_ci"} <= estimate.keys()
+    keys = ("accuracy", "sc_pct", "bh_pct", "verdict_bh_pct", "verdict_sm_pct", "unsure_pct")
+    assert list(estimate) == [name for key in keys for name in (key, f"{key}_ci")]
+
+
+def test_the_estimate_of_three_classes_is_that_of_their_verdicts(nbspam, three_classes, tmp_path):
+    expect = nbspam("train", three_classes, "-m", tmp_path / "model.json").out.splitlines()[1]
+    assert "these: correct verdicts 100.00 % (" in expect
+    assert "spam caught" in expect
+    assert "0.5" not in expect
 
 
 def test_train_quietly_says_nothing(nbspam, table, tmp_path):
@@ -251,8 +266,96 @@ def cut_off(path):
     return json.loads(path.read_text())["spam_cutoff"]
 
 
-def test_the_cut_off_is_a_half_unless_asked_for(table, make_model):
-    assert cut_off(make_model(table)) == 0.5
+def cut_offs(path):
+    fields = json.loads(path.read_text())
+    return fields["spam_cutoff"], fields["ham_cutoff"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), (0.9, 0.5)),
+        (("--spam-cutoff", "0.99"), (0.99, 0.5)),
+        (("--ham-cutoff", "0.1"), (0.9, 0.1)),
+        (("--spam-cutoff", "0.3"), (0.3, 0.3)),
+        (("--spam-cutoff", "0.8", "--ham-cutoff", "0.7"), (0.8, 0.7)),
+        (("--ham-cost", "19"), (0.95, 0.95)),
+    ],
+)
+def test_the_cut_offs_are_kept_in_the_model(nbspam, table, make_model, options, expected):
+    plain = json.loads(make_model(table, name="plain.json").read_text())
+    path = make_model(table, *options)
+    assert cut_offs(path) == pytest.approx(expected)
+    fields = json.loads(path.read_text())
+    assert fields | {"spam_cutoff": 0.9, "ham_cutoff": 0.5} == plain
+    found = json.loads(nbspam("model", "info", "-m", path, "--format", "json").out)
+    assert (found["spam_cutoff"], found["ham_cutoff"]) == cut_offs(path)
+    assert nbspam("model", "check", "-m", path).code == 0
+
+
+def test_a_new_model_that_update_begins_takes_cut_offs_too(nbspam, table, tmp_path):
+    path = tmp_path / "new.json"
+    found = nbspam("train", "--update", table, "-m", path, "--spam-cutoff", "0.75")
+    assert found.code == 0
+    assert cut_offs(path) == (0.75, 0.5)
+
+
+def test_the_estimate_is_with_the_cut_offs_that_are_stored(nbspam, mixed, tmp_path):
+    options = ("--format", "json", "-m", tmp_path / "model.json", "--replace")
+    found = [
+        json.loads(nbspam("train", mixed, *options, *more).out)["leave_one_out"]
+        for more in ((), ("--ham-cost", "1"), ("--spam-cutoff", "1", "--ham-cutoff", "0"))
+    ]
+    assert len({(one["accuracy"], one["sc_pct"], one["bh_pct"]) for one in found}) == 1
+    _, half, never = found
+    assert half["verdict_bh_pct"] == pytest.approx(half["bh_pct"]) == pytest.approx(5)
+    assert half["verdict_sm_pct"] == pytest.approx(100 - half["sc_pct"])
+    assert half["unsure_pct"] == 0
+    figures = (never["verdict_bh_pct"], never["verdict_sm_pct"], never["unsure_pct"])
+    assert figures == (0, 100, 100)
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (("--spam-cutoff", "1.5"), ("the spam cut-off must be between 0 and 1, not 1.5",)),
+        (("--ham-cutoff", "nan"), ("the ham cut-off must be between 0 and 1",)),
+        (("--ham-cutoff", "0.95"), ("0.95, is above the spam cut-off, 0.9",)),
+        (("--ham-cost", "0"), ("the ham cost must be above 0",)),
+        (("--ham-cost", "9", "--spam-cutoff", "0.9"), ("leave out",)),
+        (("--max-ham-blocked", "1%", "--ham-cost", "9"), ("--max-ham-blocked", "leave out")),
+        (("--max-ham-blocked", "1%", "--spam-cutoff", "0.9"), ("--max-ham-blocked", "leave out")),
+    ],
+)
+def test_cut_offs_that_make_no_sense_write_no_model(
+    nbspam, table, tmp_path, assert_sentence, options, parts
+):
+    path = tmp_path / "model.json"
+    found = nbspam("train", table, "-m", path, *options)
+    assert_sentence(found, *parts, code=2)
+    assert not path.exists()
+
+
+def test_cut_offs_of_three_classes_are_refused(nbspam, three_classes, tmp_path, assert_sentence):
+    path = tmp_path / "model.json"
+    found = nbspam("train", three_classes, "-m", path, "--spam-cutoff", "0.9")
+    assert_sentence(found, "3 classes", "leave out the cut-offs", code=2)
+    assert not path.exists()
+
+
+def test_an_update_leaves_the_models_cut_offs_and_says_what_sets_them(
+    nbspam, table, make_model, tmp_path, assert_sentence
+):
+    path = make_model(table, "--spam-cutoff", "0.8", "--ham-cutoff", "0.2")
+    more = tmp_path / "more.tsv"
+    more.write_text("spam\ta prize of another kind\n")
+    before = path.read_bytes()
+    found = nbspam("train", "--update", more, "-m", path, "--spam-cutoff", "0.9")
+    assert_sentence(found, path, "nbspam model set", code=2)
+    assert path.read_bytes() == before
+    assert nbspam("train", "--update", more, "-m", path).code == 0
+    assert path.read_bytes() != before
+    assert cut_offs(path) == (0.8, 0.2)
 
 
 @pytest.mark.parametrize("scoring", ["evidence", "sum"])
@@ -274,8 +377,9 @@ def test_train_says_where_the_cut_off_came_to_lie(nbspam, mixed, tmp_path):
     path = tmp_path / "model.json"
     found = nbspam("train", mixed, "-m", path, "--max-ham-blocked", "0.1%")
     assert (found.code, found.err) == (0, "")
-    sentence = found.out.splitlines()[-1]
+    sentence = found.out.splitlines()[2]
     assert "at most 0.1 % of ham blocked" in sentence
+    assert "the verdicts above are with it" in sentence
     assert f"{cut_off(path):.6g}" in sentence
     assert "40 ham messages are too few to measure less than 2.5 %" in sentence
 
@@ -290,8 +394,10 @@ def test_the_estimate_is_that_of_the_cut_off(nbspam, mixed, tmp_path):
     plain = json.loads(nbspam("train", mixed, *options).out)["leave_one_out"]
     tight = nbspam("train", mixed, *options, "--max-ham-blocked", "2.5%").out
     tight = json.loads(tight)["leave_one_out"]
-    assert plain["bh_pct"] == pytest.approx(5)
-    assert tight["bh_pct"] <= 2.5
+    assert plain["bh_pct"] == tight["bh_pct"] == pytest.approx(5)
+    assert tight["verdict_bh_pct"] <= 2.5
+    loose = nbspam("train", mixed, *options, "--max-ham-blocked", "5%").out
+    assert json.loads(loose)["leave_one_out"]["verdict_bh_pct"] == pytest.approx(5)
 
 
 @pytest.mark.parametrize(
@@ -318,12 +424,16 @@ def test_the_models_cut_off_is_what_the_other_commands_use(nbspam, mixed, make_m
     found = [json.loads(row) for row in rows]
     assert any(0.5 < row["probability"] <= bound for row in found)
     for row in found:
-        assert row["verdict"] == ("spam" if row["probability"] > bound else "ham")
+        p = row["probability"]
+        assert row["verdict"] == ("spam" if p > bound else "ham" if p <= 0.5 else "unsure")
     explained = nbspam("explain", "-m", path, "--format", "json", f"{mixed}:1").out
-    assert json.loads(explained)["verdict"] == found[0]["verdict"] == "ham"
+    assert json.loads(explained)["verdict"] == found[0]["verdict"] == "unsure"
     evaluated = json.loads(nbspam("eval", "-m", path, "--format", "json", mixed).out)
-    assert evaluated["threshold"] == bound
-    assert evaluated["fp"] == sum(row["verdict"] == "spam" for row in found[:40])
+    assert (evaluated["spam_cutoff"], evaluated["ham_cutoff"]) == (bound, 0.5)
+    assert evaluated["fp"] == sum(row["probability"] > 0.5 for row in found[:40])
+    for label, rows in (("ham", found[:40]), ("spam", found[40:])):
+        for verdict, n in evaluated["verdicts"][label].items():
+            assert n == sum(row["verdict"] == verdict for row in rows)
 
 
 def test_a_cut_off_that_is_asked_for_goes_before_the_models(nbspam, mixed, make_model):

@@ -5,7 +5,7 @@ import math
 from nbspam.evaluation.protocols import Evaluation, Outcome
 from nbspam.scoring.explanation import Word
 from nbspam.scoring.score import Score
-from nbspam.scoring.verdict import Verdict
+from nbspam.scoring.verdict import CutOffs, Verdict
 
 TWO_CLASSES, THREE_CLASSES = ("ham", "spam"), ("a", "b", "c")
 
@@ -25,6 +25,7 @@ def outcome(label, verdict, *probabilities, classes=TWO_CLASSES, source="file:1"
 
 
 WORD = Word(token="prize", weight=2.5, counts=(0, 9), share=2.5)
+CUT_OFFS = CutOffs(0.7, 0.3)  # of the verdicts of TWO
 TWO = Evaluation(
     "a test",
     TWO_CLASSES,

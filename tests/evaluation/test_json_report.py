@@ -2,7 +2,7 @@ import json
 import math
 
 import pytest
-from outcomes import THREE, TWO
+from outcomes import CUT_OFFS, THREE, TWO
 
 from nbspam.evaluation import json_report
 from nbspam.evaluation.json_report import prediction
@@ -11,7 +11,7 @@ from nbspam.scoring.verdict import CutOffs
 
 
 def as_json(evaluation, skipped=0, errors=0):
-    return json.loads(json_report.as_json(compute(evaluation, CutOffs()), skipped, errors))
+    return json.loads(json_report.as_json(compute(evaluation, CUT_OFFS), skipped, errors))
 
 
 def test_json_has_the_promised_fields():
@@ -19,14 +19,26 @@ def test_json_has_the_promised_fields():
     promised = (
         "messages spam ham threshold accuracy mcc sc_pct bh_pct sm_pct hm_pct lam_pct"
         " one_minus_roca_pct sm_pct_at_hm_0_1 log_loss brier tp fp fn tn"
+        " verdict_bh_pct verdict_sm_pct unsure_pct spam_cutoff ham_cutoff"
     )
     assert set(promised.split()) <= found.keys()
     assert found["skipped"] == 3
     assert found["unsure"] == 1
-    assert found["confusion"] == {
+    assert found["confusion"] == {"ham": {"ham": 1, "spam": 1}, "spam": {"ham": 0, "spam": 2}}
+    assert found["verdicts"] == {
         "ham": {"ham": 1, "spam": 1, "unsure": 0},
         "spam": {"ham": 0, "spam": 1, "unsure": 1},
     }
+
+
+def test_json_has_the_cut_offs_and_what_the_verdicts_do_with_its_intervals():
+    found = as_json(TWO)
+    assert (found["threshold"], found["spam_cutoff"], found["ham_cutoff"]) == (0.5, 0.7, 0.3)
+    for key, value in (("verdict_bh_pct", 50), ("verdict_sm_pct", 50), ("unsure_pct", 25)):
+        low, high = found[f"{key}_ci"]
+        assert low < found[key] == value < high
+    three = as_json(THREE)
+    assert (three["spam_cutoff"], three["ham_cutoff"]) == (None, None)
 
 
 def test_json_has_the_worst_mistakes_when_asked():

@@ -13,10 +13,10 @@ from nbspam.evaluation.metrics import (
     Count,
     figures,
     lam_pct,
+    left_out_rates,
     matthews,
     one_minus_roca_pct,
     sm_pct_at_hm,
-    verdict_rates,
 )
 from nbspam.evaluation.samples import Ranking, ScoredMessages, VerdictCounts, count_verdicts
 
@@ -195,13 +195,13 @@ def assert_defined_except(found, undefined):
 
 def test_no_spam():
     found = computed(booleans(0, 0, 0), floats(-1, -2, 1))
-    assert_defined_except(found, [*UNDEFINED_WITHOUT_BOTH, "sc_pct", "sm_pct"])
+    assert_defined_except(found, [*UNDEFINED_WITHOUT_BOTH, "sc_pct", "sm_pct", "verdict_sm_pct"])
     assert found.values["bh_pct"] == close(100 / 3)
 
 
 def test_no_ham():
     found = computed(booleans(1, 1, 1), floats(1, 2, -1))
-    assert_defined_except(found, [*UNDEFINED_WITHOUT_BOTH, "bh_pct", "hm_pct"])
+    assert_defined_except(found, [*UNDEFINED_WITHOUT_BOTH, "bh_pct", "hm_pct", "verdict_bh_pct"])
     assert found.values["sc_pct"] == close(200 / 3)
 
 
@@ -304,7 +304,9 @@ def test_the_figures_are_those_of_the_table_in_its_order():
 def test_rows_are_the_figures_that_have_a_line_and_a_value():
     found = computed(*random_evaluation())
     rows = {row.name: row for row in found.rows()}
-    assert list(rows) == [metric.line.name for metric in METRICS if metric.line]
+    verdicts = [row.name for row in found.rows(of_verdicts=True)]
+    assert verdicts == ["verdict BH%", "verdict SM%", "unsure%"]
+    assert [*rows, *verdicts] == [metric.line.name for metric in METRICS if metric.line]
     assert rows["accuracy%"].value == 100 * found.values["accuracy"]
     assert rows["accuracy%"].interval == tuple(100 * end for end in found.intervals["accuracy"])
     assert rows["MCC"].value == found.values["mcc"]
@@ -336,19 +338,43 @@ def test_a_resample_is_the_same_metric_of_repeated_messages():
 # From verdicts alone
 
 
-def test_verdict_rates_are_the_figures_of_the_same_verdicts():
+def test_left_out_rates_are_the_figures_of_the_same_messages():
     spam, log_odds = random_evaluation()
-    names = np.array(["ham", "spam"])
-    labels, verdicts = names[spam.astype(int)], names[(log_odds > 0).astype(int)]
-    rates = verdict_rates(count_verdicts(zip(labels, verdicts, strict=True), "spam"))
-    whole = computed(spam, log_odds).by_key
-    assert rates.by_key == {key: whole[key] for key in ("accuracy", "sc_pct", "bh_pct")}
-    assert list(rates.as_json()) == [
-        *("accuracy", "accuracy_ci", "sc_pct", "sc_pct_ci", "bh_pct", "bh_pct_ci")
+    labels = np.array(["ham", "spam"])[spam.astype(int)]
+    called = np.where(log_odds > 0, "spam", "ham")
+    verdicts = np.where(log_odds > 2, "spam", np.where(log_odds > 0, "unsure", "ham"))
+    at_threshold, counted = (
+        count_verdicts(zip(labels, answers, strict=True), "spam") for answers in (called, verdicts)
+    )
+    rates = left_out_rates(at_threshold, counted)
+    probability = 1 / (1 + np.exp(-log_odds))
+    whole = figures(
+        ScoredMessages.of_two_classes(spam, log_odds, probability, log_odds > 0, 0.5, counted)
+    ).by_key
+    keys = ("accuracy", "sc_pct", "bh_pct", "verdict_bh_pct", "verdict_sm_pct", "unsure_pct")
+    assert rates.by_key == {key: whole[key] for key in keys}
+    assert list(rates.as_json()) == [name for key in keys for name in (key, f"{key}_ci")]
+    assert [row.sentence() for row in rates.rows()] == [
+        f"{meaning} {row.percentage()}"
+        for row, meaning in zip(
+            rates.rows(), ("correct verdicts", "spam caught", "ham blocked"), strict=True
+        )
     ]
-    assert [row.meaning for row in rates.rows()] == [
-        *("correct verdicts", "spam caught", "ham blocked")
+    by_hand = (
+        100 * np.mean(log_odds[~spam] > 2),
+        100 * np.mean(log_odds[spam] <= 2),
+        100 * np.mean((log_odds > 0) & (log_odds <= 2)),
+    )
+    assert [close(value) for value in by_hand] == [
+        row.value for row in rates.rows(of_verdicts=True)
     ]
+    # Errors are counted at the threshold, whatever is unsure.
+    assert rates.by_key["accuracy"] == left_out_rates(at_threshold, at_threshold).by_key["accuracy"]
+
+
+def test_a_percentage_is_printed_with_its_interval():
+    (row, *_) = left_out_rates(counts(3, 1, 1, 4), counts(3, 1, 1, 4)).rows()
+    assert row.sentence() == "correct verdicts 77.78 % (45.26 to 93.68)"
 
 
 def test_verdicts_of_many_classes_are_counted_against_the_rest():
@@ -356,11 +382,22 @@ def test_verdicts_of_many_classes_are_counted_against_the_rest():
     assert count_verdicts(pairs, "spam") == VerdictCounts(6, right=2, tp=1, fp=1, fn=1, tn=3)
 
 
-def test_without_a_class_called_spam_the_accuracy_alone_is_defined():
-    rates = verdict_rates(count_verdicts([("a", "a"), ("b", "c")], None))
-    assert rates.values == {"accuracy": 0.5, "sc_pct": None, "bh_pct": None}
+def test_an_unsure_verdict_calls_nothing_spam_and_is_counted():
+    pairs = [("ham", "unsure"), ("spam", "unsure"), ("spam", "spam")]
+    found = VerdictCounts(3, right=1, tp=1, fp=0, fn=1, tn=1, unsure=2)
+    assert count_verdicts(pairs, "spam") == found
+
+
+def test_without_a_class_called_spam_accuracy_and_unsure_alone_are_defined():
+    counted = count_verdicts([("a", "a"), ("b", "c")], None)
+    rates = left_out_rates(counted, counted)
+    assert {key: value for key, value in rates.values.items() if value is not None} == {
+        "accuracy": 0.5,
+        "unsure_pct": 0,
+    }
     assert rates.as_json()["bh_pct_ci"] is None
 
 
-def test_no_verdicts_have_no_rates():
-    assert set(verdict_rates(count_verdicts([], "spam")).values.values()) == {None}
+def test_no_messages_have_no_rates():
+    none = count_verdicts([], "spam")
+    assert set(left_out_rates(none, none).values.values()) == {None}

@@ -1,13 +1,12 @@
-from outcomes import THREE, TWO, outcome
+from outcomes import CUT_OFFS, THREE, TWO, outcome
 
 from nbspam.evaluation.protocols import Evaluation
 from nbspam.evaluation.report import print_report
 from nbspam.evaluation.results import compute
-from nbspam.scoring.verdict import CutOffs
 
 
 def printed(capsys, evaluation, errors=0):
-    print_report(compute(evaluation, CutOffs()), errors)
+    print_report(compute(evaluation, CUT_OFFS), errors)
     return capsys.readouterr().out
 
 
@@ -22,7 +21,7 @@ def test_text_in_a_pipe_is_plain_and_not_cut(capsys):
 
 def test_a_row_has_the_figure_its_interval_and_its_meaning(capsys):
     lines = [line.split() for line in printed(capsys, TWO).splitlines()]
-    assert "accuracy% 50.00 15.00 – 85.00 correct verdicts".split() in lines
+    assert "accuracy% 75.00 30.06 – 95.44 correct verdicts".split() in lines
     assert "Brier 0.2050 0.0000 – 0.4975 mean squared error of P(spam)".split() in lines
 
 
@@ -31,15 +30,30 @@ def test_one_message_is_singular(capsys):
     assert printed(capsys, one).startswith("a test: 1 message (ham: 1, spam: 0)")
 
 
-def test_text_has_the_confusion_counts(capsys):
+def test_text_has_the_confusion_counts_at_a_half_and_of_the_verdicts(capsys):
     lines = [line.split() for line in printed(capsys, TWO).splitlines()]
-    assert ["ham", "1", "1", "0"] in lines
-    assert ["spam", "0", "1", "1"] in lines
+    head = "actual called ham called spam verdict ham verdict spam verdict unsure"
+    assert head.split() in lines
+    assert ["ham", "1", "1", "1", "1", "0"] in lines
+    assert ["spam", "0", "2", "0", "1", "1"] in lines
+
+
+def test_text_has_what_the_verdicts_block_let_through_and_leave_unsure(capsys):
+    assert (
+        "verdicts (spam above 0.7, ham up to 0.3): ham blocked 50.00 % (9.45 to 90.55),"
+        " spam missed 50.00 % (9.45 to 90.55), unsure 25.00 % (4.56 to 69.94)\n"
+    ) in printed(capsys, TWO)
+
+
+def test_text_of_three_classes_has_their_verdicts_once_and_no_cut_off(capsys):
+    text = printed(capsys, THREE)
+    assert "actual  called a  called b  called c\n" in text
+    assert "verdict" not in text.replace("correct verdicts", "")
 
 
 def test_text_of_mistakes_shows_their_source_as_it_is_and_their_words(capsys):
     text = printed(capsys, TWO, errors=1)
-    assert "file:[b]2[/b]: ham called spam, probability 0.8" in text
+    assert "file:[b]2[/b]: ham called spam, probability 0.8000, verdict spam\n" in text
     assert "prize +2.50" in text
     assert "file:4" not in text
 

@@ -2,6 +2,7 @@
 
 import pytest
 from home import SAMPLE, Home, need
+from mails import kept
 from page import recipes
 
 
@@ -13,10 +14,13 @@ def recipe():
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory):
-    """Return a model of the sample mail; not to be changed."""
+    """Return a model of the sample mail and of what a user has kept; not to be changed."""
     home = Home(tmp_path_factory.mktemp("recipes") / "home")
-    sources = ("--ham", SAMPLE / "ham", "--spam", SAMPLE / "spam.mbox")
-    assert home.nbspam("train", *sources).code == 0
+    home.put(".", *kept(wanted=True))
+    home.put(".Junk", *kept(wanted=False))
+    ham = ("--ham", SAMPLE / "ham", "--ham", home.maildir)
+    spam = ("--spam", SAMPLE / "spam.mbox", "--spam", home.maildir / ".Junk")
+    assert home.nbspam("train", *ham, *spam).code == 0
     return home.model
 
 
@@ -28,7 +32,7 @@ def home(tmp_path):
 
 @pytest.fixture
 def trained(home, model):
-    """Return a home with a model of the sample mail."""
+    """Return a home with that model."""
     home.add_model(model)
     return home
 

@@ -1,9 +1,10 @@
-"""Invented mails for the recipes' tests: usual ones, and two kinds that a small model misjudges.
+"""Invented mails for the recipes' tests: usual ones, and two kinds that a model misjudges.
 
 Nobody in them is real; all names are under the domains reserved for examples.
 """
 
 from itertools import count
+from random import Random
 
 _numbers = count(1)
 
@@ -50,7 +51,57 @@ ODD = mail(
     ".\n..\n>From here on it rained.\n\n\n-- \nIlse",
 )
 
-# Spam in the tone of a friend: the words of ham, so a model of sample_data lets it through.
+_WANTED = [
+    "the fence is mended and the goat has looked at it with contempt.",
+    "Mr Aldous brought the mallet back.",
+    "When are you coming?",
+    "The small room is free until the 10th.",
+    "Bring boots, and the minutes of the last committee meeting if you have them.",
+    "The meeting was dull but the coffee afterwards was not.",
+    "Thank you for the notes, I read them on the train.",
+    "We walked along the harbour and talked about the garden.",
+    "The window is open until Sunday, in spite of the rain.",
+    "I have read the chapter, and I have news besides.",
+    "Lunch on Thursday, then, with the twins.",
+    "The kitchen is painted at last.",
+]
+_UNWANTED = [
+    "your e-mail address was selected in our online lottery.",
+    "You have won $850,000.00 in cash!",
+    "Click here to claim your free prize today:",
+    "No purchase necessary.",
+    "Order your pills online, cheap viagra, 100% guaranteed.",
+    "Act now, this limited offer expires within 24 hours!!!",
+    "CLICK HERE NOW to claim your FREE packet, you saved 20% today!!!",
+    "LIMITED OFFER: order within 24 hours, shipping FREE!",
+    "100% satisfaction guaranteed or your money back.",
+    "THANK YOU for your order, dear customer!",
+    "To unsubscribe click here.",
+    "Total $48.00, claim it before it expires!",
+]
+
+
+def kept(wanted: bool, n: int = 120) -> list[bytes]:
+    """Return the mails of a year that a user has kept: enough for verdicts that are sure."""
+    chance = Random(wanted)
+    lines = _WANTED if wanted else _UNWANTED
+    write = _friends if wanted else _strangers
+    return [write(i, chance.choice(lines), " ".join(chance.sample(lines, 5))) for i in range(n)]
+
+
+def _friends(i: int, line: str, text: str) -> bytes:
+    name = ("Roz Pettifer", "Ilse", "Maud Aldous")[i % 3]
+    sender = f"{name} <{name.split()[0].lower()}@example.org>"
+    return mail(sender, f"Re: {line}", f"Hal,\n\n{text}\n\nLove,\n{name}")
+
+
+def _strangers(i: int, line: str, text: str) -> bytes:
+    link = f"http://198.51.100.{i}/claim?id=hal"
+    sender = f"Prize Desk {i} <winner{i}@prize.example>"
+    return mail(sender, line, f"Dear winner,\n\n{text}\n\n{link}")
+
+
+# Spam in the tone of a friend: the words of ham, so a model of the kept mail lets it through.
 CHATTY_SPAM = [
     mail(
         "Maren <maren@trading.example>",
@@ -58,7 +109,9 @@ CHATTY_SPAM = [
         f"Hi Hal,\n\nhope you are well and that the garden came through the rain. {story}\n"
         "My broker friend keeps the bitcoin wallet for our little circle and the dividend\n"
         "lands in it each Friday. Send him the deposit and your passport scan, and you are\n"
-        f"in the circle by the weekend. {end}\n\nSee you on Thursday,\nMaren",
+        "in the circle by the weekend. It has doubled twice since the spring, and nobody with a\n"
+        f"deposit there will ever have to ask a bank for anything. {end}\n\n"
+        "See you on Thursday,\nMaren",
     )
     for subject, story, end in [
         (

@@ -1,5 +1,14 @@
 import mails
-from home import bare, verdict
+import pytest
+from home import SAMPLE, bare, verdict
+
+
+@pytest.fixture
+def young(home):
+    """Return a home with a model of so few mails that it is sure of no spam."""
+    sources = ("--ham", SAMPLE / "ham", "--spam", SAMPLE / "spam.mbox")
+    assert home.nbspam("train", *sources).code == 0
+    return home
 
 
 def test_spam_goes_to_junk_and_ham_to_the_inbox(trained, procmail, recipe):
@@ -9,6 +18,15 @@ def test_spam_goes_to_junk_and_ham_to_the_inbox(trained, procmail, recipe):
     assert [bare(found) for found in trained.mails(".Junk")] == [mails.SPAM + b"\n"]
     assert [bare(found) for found in trained.mails()] == [mails.HAM + b"\n", mails.ODD + b"\n"]
     assert [verdict(found) for found in trained.mails()] == ["ham", "ham"]
+
+
+def test_mail_that_may_be_spam_goes_to_the_inbox(young, procmail, recipe):
+    for name in ("procmail-filter", "procmail-condition"):
+        assert procmail(young, recipe(name), mails.SPAM) == (0, b"", "")
+    assert young.mails(".Junk") == []
+    filtered, sorted_only = young.mails()
+    assert (verdict(filtered), bare(filtered)) == ("unsure", mails.SPAM + b"\n")
+    assert sorted_only == mails.SPAM
 
 
 def test_with_r_the_mail_is_the_same_to_the_last_byte(trained, procmail, recipe):

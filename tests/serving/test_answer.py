@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nbspam.filter import Filter
 from nbspam.learning.settings import TrainingSettings, empty_metadata
-from nbspam.scoring.score import Score
+from nbspam.scoring.score import Score, undecided
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_of
 from nbspam.serving.answer import Judged, header_for_spamc, judge, symbols
 from nbspam.serving.spamd import RefusedError
@@ -24,8 +24,9 @@ def metadata_of(classes=("ham", "spam"), messages=None) -> Metadata:
 
 
 def score_of(log_odds):
+    """Return the score of a message whose words are all known."""
     p = 0.0 if log_odds < -700 else 1 / (1 + math.exp(-log_odds))
-    return Score(log_odds, p, (1 - p, p))
+    return Score(log_odds, p, (1 - p, p), known=9, text=9)
 
 
 class Scored:
@@ -75,6 +76,9 @@ def test_the_scale_never_contradicts_the_verdict_nor_the_order(one, other, cut_o
         (0.01, 0.5, 0.4),
         (0.9, 0.9, 4.9),
         (0.99, 0.9, 7.4),
+        (0.999, 0.9, 9.7),
+        (0.5, 0.9, 2.8),
+        (0.01, 0.9, -1.8),
     ],
 )
 def test_a_point_is_a_nat_above_the_cut_off(probability, cut_off, points):
@@ -100,11 +104,23 @@ def test_of_three_classes_the_most_probable_decides(log_scores):
     assert (tenths(metadata, score, CutOffs()) >= 50) == (called == "spam")
 
 
-@pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
-def test_a_model_of_one_side_is_just_below_the_threshold(classes):
+@pytest.mark.parametrize(
+    ("classes", "cut_off", "points"),
+    [
+        (("ham", "spam"), 0.5, 4.9),
+        (("ham", "spam"), 0.9, 2.8),  # of a probability of 0.5
+        (("ham", "promo", "spam"), 0.9, 4.9),
+    ],
+)
+def test_a_model_of_one_side_is_below_the_threshold(classes, cut_off, points):
     metadata = metadata_of(classes, (5,) + (0,) * (len(classes) - 1))
-    n = len(classes)
-    assert tenths(metadata, Score(0.0, 0.5, (1 / n,) * n), CutOffs()) == 49
+    score = undecided(metadata.settings)
+    assert tenths(metadata, score, CutOffs(cut_off, 0.5)) / 10 == points
+
+
+def test_what_the_model_knows_no_word_of_is_below_the_threshold_however_probable():
+    unknown = score_of(9.0)._replace(known=0)
+    assert tenths(metadata_of(), unknown, CutOffs()) == 49
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ FDS = Path("/proc/self/fd")
 
 
 def cut_offs(metadata):
-    return CutOffs(metadata.settings.spam_cutoff, metadata.settings.spam_cutoff)
+    return CutOffs.of_model(metadata)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def put(path, raw, name="new"):
 
 
 def changed(raw, cut_off=b"0.75"):
-    return raw.replace(b'"spam_cutoff": 0.5', b'"spam_cutoff": ' + cut_off)
+    return raw.replace(b'"spam_cutoff": 0.9', b'"spam_cutoff": ' + cut_off)
 
 
 def cut_off_of(current):
@@ -59,7 +59,7 @@ linux = pytest.mark.skipif(not FDS.is_dir(), reason="needs /proc")
 
 
 def test_a_replaced_file_is_used_at_once(current, model, said):
-    assert cut_off_of(current) == 0.5
+    assert cut_off_of(current) == 0.9
     put(model, changed(model.read_bytes()))
     assert cut_off_of(current) == 0.75
     assert said == []
@@ -68,7 +68,7 @@ def test_a_replaced_file_is_used_at_once(current, model, said):
 def test_the_same_file_is_opened_once(current, model, monkeypatch):
     monkeypatch.setattr("nbspam.serving.current.Lookup", lambda path: pytest.fail("opened"))
     for _ in range(3):
-        assert cut_off_of(current) == 0.5
+        assert cut_off_of(current) == 0.9
 
 
 @linux
@@ -76,7 +76,7 @@ def test_an_old_version_stays_open_as_long_as_it_is_used(current, model):
     with current.use() as old:
         put(model, changed(model.read_bytes()))
         with current.use() as new:
-            assert (old.filter.cut_offs.spam, new.filter.cut_offs.spam) == (0.5, 0.75)
+            assert (old.filter.cut_offs.spam, new.filter.cut_offs.spam) == (0.9, 0.75)
             assert open_files(model) == 2
         assert old.filter.classifier.score({"claim", "free"}).log_odds > 0
     assert open_files(model) == 1
@@ -98,7 +98,7 @@ def test_a_bad_file_changes_nothing_and_is_told_once(current, model, said, bad):
         bad = good[:start] + b",\n".join(reversed(lines)) + good[end:]
     put(model, bad)
     for _ in range(3):
-        assert cut_off_of(current) == 0.5
+        assert cut_off_of(current) == 0.9
     (line,) = said
     assert line.startswith(f"{model}: ")
     assert line.endswith("; the server keeps using the previous model")
@@ -111,7 +111,7 @@ def test_a_file_that_is_gone_is_told_once(current, model, said):
     good = model.read_bytes()
     model.unlink()
     for _ in range(3):
-        assert cut_off_of(current) == 0.5
+        assert cut_off_of(current) == 0.9
     (line,) = said
     assert "there is no such model" in line
     put(model, changed(good))
@@ -122,14 +122,14 @@ def test_a_model_that_cannot_serve_is_as_bad_as_a_damaged_one(model, said):
     good = model.read_bytes()
 
     def refuse(metadata):
-        if metadata.settings.spam_cutoff != 0.5:
+        if metadata.settings.spam_cutoff != 0.9:
             raise OptionError("the ham cut-off, 0.6, is above the spam cut-off")
         return cut_offs(metadata)
 
     found = CurrentModel(model, refuse, said.append)
     put(model, changed(good))
     with found.use() as used:
-        assert used.filter.cut_offs.spam == 0.5
+        assert used.filter.cut_offs.spam == 0.9
     assert len(said) == 1
     found.close()
 
@@ -140,7 +140,7 @@ def test_a_link_is_followed_to_another_file(model, tmp_path, said):
     link = tmp_path / "link.json"
     link.symlink_to(model)
     found = CurrentModel(link, cut_offs, said.append)
-    assert cut_off_of(found) == 0.5
+    assert cut_off_of(found) == 0.9
     put(link, b"", "unused")
     link.unlink()
     link.symlink_to(other)

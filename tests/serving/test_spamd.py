@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from servers import HAM, SPAM, request, serving_in
 
-from nbspam.bayes.posterior import sigmoid
+from nbspam.bayes.posterior import logit
 from nbspam.reading.marks import MARK
 from nbspam.reading.message import parse
 from nbspam.scoring.classifier import Classifier
-from nbspam.scoring.verdict import CutOffs
+from nbspam.scoring.verdict import CutOffs, verdict_on
 from nbspam.serving import answer as answer_module
 from nbspam.serving import responder as responder_module
 from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
@@ -28,31 +28,37 @@ OK = b"SPAMD/1.1 0 EX_OK\r\n"
 
 
 @pytest.fixture(scope="module")
-def log_odds(model_file):
-    """Return a function that gives a message's log-odds, by the way of `nbspam classify`."""
+def judged(model_file):
+    """Return a function that gives the verdict on a message, by the way of `nbspam classify`."""
     with Lookup(model_file) as lookup:
-        classifier = Classifier(lookup.metadata, lookup.counts)
-        yield lambda message: classifier.score(sorted(message_tokens(parse(message)))).log_odds
+        metadata = lookup.metadata
+        classifier = Classifier(metadata, lookup.counts)
+
+        def judge(message):
+            score = classifier.score(sorted(message_tokens(parse(message))))
+            return verdict_on(metadata, score, CutOffs())
+
+        yield judge
 
 
 @pytest.fixture
-def passed(log_odds):
+def passed(judged):
     """Return a function that marks a message as `classify --passthrough` does."""
 
     def mark(message):
-        odds = log_odds(message)
-        value = verdict_value("spam" if odds > 0 else "ham", sigmoid(odds))
+        found = judged(message)
+        value = verdict_value(found.verdict, found.probability)
         return marked(cleaned(message, MARK), Marks(MARK, value))
 
     return mark
 
 
 @pytest.fixture
-def spam_lines(log_odds):
+def spam_lines(judged):
     """Return the `Spam:` lines of the two messages."""
     found = {}
     for message, spam in ((SPAM, "True"), (HAM, "False")):
-        points = 5 + log_odds(message)
+        points = 5 + judged(message).log_odds - logit(0.9)
         assert (points > 5) == (spam == "True")
         found[message] = f"Spam: {spam} ; {points:.1f} / 5.0\r\n".encode()
     return found
@@ -80,7 +86,7 @@ def test_check(serving, model, spam_lines, message):
         assert served.ask(request("CHECK", message)) == OK + spam_lines[message] + b"\r\n"
 
 
-def test_symbols(serving, model, spam_lines, log_odds):
+def test_symbols(serving, model, spam_lines):
     with serving(model) as served:
         for message, called in ((SPAM, b"SPAM"), (HAM, b"HAM")):
             length, line, *rest = served.ask(request("SYMBOLS", message))[len(OK) :].split(b"\r\n")
@@ -100,14 +106,14 @@ def test_report(serving, model, spam_lines, command):
     assert head + b"\r\n" == OK + length + spam_lines[SPAM]
     first, second, *words = report.decode().splitlines()
     assert first.startswith("nbspam ")
-    assert ": spam, probability 1.0000, score " in first
+    assert ": spam, probability 0.9" in first
     assert second == "strongest words, in nats, spam against ham:"
     assert words[-1].endswith("  all else")
     assert "prize" in report.decode()
     assert "\r" not in report.decode()
     points = float(first.split("score ")[1].split(",")[0])
     shares = math.fsum(float(line.split()[0]) for line in words)
-    assert shares == pytest.approx(points - 5, abs=0.06)
+    assert shares == pytest.approx(points - 5 + logit(0.9), abs=0.06)
 
 
 def test_report_of_ham_that_was_asked_for_spam_is_empty(serving, model, spam_lines):
@@ -626,8 +632,8 @@ def test_verbose_says_a_line_for_each_request(serving, model):
     assert junk.startswith("refused: junk, 0.")
 
 
-def test_unsure_is_not_spam(serving, model, log_odds):
-    p = 1 / (1 + math.exp(-log_odds(SPAM)))
+def test_unsure_is_not_spam(serving, model, judged):
+    p = judged(SPAM).probability
     with serving(model, cut_offs=CutOffs(spam=(1 + p) / 2, ham=0.01)) as served:
         assert b"Spam: False ; " in served.ask(request("CHECK", SPAM))
         assert b"NBSPAM_UNSURE,BAYES_" in served.ask(request("SYMBOLS", SPAM))

@@ -38,7 +38,7 @@ def command(
 
     Counts, messages and ledger are exactly those of such a training.  The calibration is combined
     from the models' own (`model info` says so): train on all messages again if you have them, or
-    let train --update refine it.  The spam cut-off is the highest of theirs.
+    let train --update refine it.  Each cut-off is the highest of theirs.
 
     The models must have been trained with the same options.  Models that share messages, as far as
     their ledgers show, are refused.
@@ -71,6 +71,7 @@ def command(
             "shared": merged.shared,
             "calibrated_by": state.calibrated_by,
             "spam_cutoff": settings.spam_cutoff,
+            "ham_cutoff": settings.ham_cutoff,
         }
         click.echo(json.dumps(fields))
         return

@@ -59,8 +59,18 @@ def test_merging_as_json(nbspam, tmp_path, halves):
     found = json.loads(nbspam("model", "merge", *halves, "-o", out, "--format", "json").out)
     assert found["messages"] == {"ham": 10, "spam": 10}
     assert found["merged"] == list(map(str, halves))
-    assert (found["shared"], found["calibrated_by"], found["spam_cutoff"]) == (0, "merging", 0.5)
+    assert (found["shared"], found["calibrated_by"]) == (0, "merging")
+    assert (found["spam_cutoff"], found["ham_cutoff"]) == (0.9, 0.5)
     assert found["tokens"] == len(json.loads(out.read_bytes())["tokens"])
+
+
+def test_the_highest_cut_offs_are_the_merged_models(nbspam, tmp_path, halves):
+    of_each = ("--spam-cutoff", "0.99"), ("--spam-cutoff", "0.8", "--ham-cutoff", "0.6")
+    for model, cut_offs in zip(halves, of_each, strict=True):
+        assert nbspam("model", "set", "-m", model, *cut_offs).code == 0
+    out = tmp_path / "out.json"
+    found = json.loads(nbspam("model", "merge", *halves, "-o", out, "--format", "json").out)
+    assert (found["spam_cutoff"], found["ham_cutoff"]) == (0.99, 0.6)
 
 
 def test_spam_alone_and_ham_alone(nbspam, tmp_path):
