@@ -38,7 +38,8 @@ def unconfoundedness(rows: Iterable[HostRow], messages: Sequence[int]) -> tuple[
     hosted = [sum(row[k] * hosts for row, hosts in rows) for k in classes]
     if sum(map(bool, hosted)) < 2:
         return 0.0, 0.0
-    unhosted = tuple(n - own for n, own in zip(messages, hosted, strict=True))
+    # Not below 0: in counts from elsewhere the hosts may have more mails than there are messages.
+    unhosted = tuple(max(0, n - own) for n, own in zip(messages, hosted, strict=True))
     rows = [(row, hosts) for row, hosts in [*rows, (unhosted, 1)] if sum(row) > 1]
     totals = [sum(row[k] * hosts for row, hosts in rows) for k in classes]
     n = sum(totals)
@@ -55,7 +56,8 @@ def unconfoundedness(rows: Iterable[HostRow], messages: Sequence[int]) -> tuple[
         -total * math.log(share) for total, share in zip(totals, shares, strict=True) if total
     )
     fewest = min(own for own in hosted if own)
-    return max(0.0, min(1.0, given_host / alone)), fewest * sum(hosted) / sum(messages)
+    share = sum(hosted) / (sum(hosted) + sum(unhosted))
+    return max(0.0, min(1.0, given_host / alone)), fewest * share
 
 
 def trust(rho: float, mails: float, header_words: int) -> float:

@@ -123,6 +123,15 @@ def test_hosts_with_the_same_shares_say_nothing_so_rho_is_1(ham, spam, n):
     assert rho([(ham, spam)] * n) == pytest.approx(1, abs=1e-3)
 
 
+@settings(max_examples=300)
+@given(hosts(n_classes=2), st.tuples(st.integers(1, 60), st.integers(1, 60)))
+def test_hosts_with_more_mails_than_there_are_messages_have_a_trust_too(found, messages):
+    """An imported table may say so."""
+    value, mails = unconfoundedness([(row, 1) for row in found], messages)
+    assert 0 <= value <= 1
+    assert mails >= 0
+
+
 @given(hosts(), st.randoms(use_true_random=False))
 def test_the_order_of_the_hosts_does_not_matter(found, chance):
     assert rho(found) == close(rho(chance.sample(found, len(found))))

@@ -101,7 +101,7 @@ def test_the_keys_of_the_calibrations_and_hosts():
     assert fields["derived"]["hosts"] == [[0, 1, 1], [2, 1, 1]]
     assert metadata.learned.host_rows == {(0, 1): 1, (2, 1): 1}
     rho, mails = metadata.host_trust
-    assert (rho, mails) == unconfoundedness([((0, 1), 1), ((2, 1), 1)])
+    assert (rho, mails) == unconfoundedness([((0, 1), 1), ((2, 1), 1)], (2, 2))
 
 
 def test_a_model_of_text_has_no_hosts_and_no_trust():
