@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbspam.learning.corpus import Corpus
+from nbspam.tokens.kinds import FIELDS, HEADER, HOST, TEXT
 from nbspam.tokens.tokenized import TokenizedMessage
 
 CLASSES = ("ham", "promo", "spam")
@@ -65,6 +66,19 @@ def test_messages_without_digests_come_class_by_class():
         ("ham", [], ""),
         ("spam", ["a"], ""),
     ]
+
+
+def test_each_column_has_the_channel_of_its_token():
+    corpus = corpus_of([("ham", {"a", "from:b", "by:c"}, ""), ("spam", {"received:d", "a:b"}, "")])
+    channels = dict(zip(corpus.vocabulary, corpus.channels().tolist(), strict=True))
+    assert channels == {
+        "a": TEXT,
+        "a:b": TEXT,
+        "from:b": FIELDS,
+        "received:d": HEADER,
+        "by:c": HOST,
+    }
+    assert Corpus().channels().shape == (0,)
 
 
 def test_messages_are_held_as_numbers():

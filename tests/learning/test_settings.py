@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from nbspam.bayes.calibration import UNTRAINED
 from nbspam.errors import OptionError
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 
@@ -59,5 +60,8 @@ def test_a_model_that_has_learned_nothing(classes):
     assert metadata.settings.prior == 0.2
     assert metadata.learned.messages == (0,) * len(classes)
     assert len(metadata.learned.calibrations) == len(metadata.settings.scored_classes)
+    assert set(metadata.learned.calibrations) == {UNTRAINED}
+    assert (metadata.settings.spam_cutoff, metadata.settings.ham_cutoff) == (0.9, 0.5)
+    assert (metadata.learned.host_rows, metadata.host_trust) == ({}, (0, 0))
     assert metadata.n_tokens == 0
     assert metadata.is_one_sided

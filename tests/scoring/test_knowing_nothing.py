@@ -12,6 +12,7 @@ from whole_models import taught
 from nbspam.bayes.calibration import Calibration, Calibrations
 from nbspam.bayes.posterior import logit
 from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.explanation import explain
 from nbspam.scoring.verdict import KNOWN_SHARE, CutOffs, verdict_of
 from nbspam.tokens.kinds import HOST, TEXT, channel_of
 
@@ -95,6 +96,40 @@ def test_a_large_model_knows_nothing_of_another_script():
     learned = learn(many_mails(200), scoring="evidence")
     score = learned.classifier.score({f"天{i}" for i in range(104)} | {"by:mx"})
     assert (score.probability, score.known, score.text) == (0.5, 0, 104)
+
+
+@settings(deadline=None, max_examples=60)
+@given(labelled_mails(("a", "b", "spam")), UNKNOWN, PRIORS)
+def test_without_a_known_token_three_classes_have_their_shares(messages, unknown, prior):
+    learned = learn(messages, scoring="evidence", prior=prior)
+    score = learned.classifier.score(unknown)
+    n = learned.fit.metadata.learned.messages
+    if prior is None:  # half a message on both sides, as with two classes
+        shares = [k + 0.5 for k in n]
+        assert close([share / sum(shares) for share in shares]) == list(score.probabilities)
+    else:
+        others = n[0] + n[1]
+        expected = [(1 - prior) * n[0] / others, (1 - prior) * n[1] / others, prior]
+        assert close(expected) == list(score.probabilities)
+    assert score.probability == score.probabilities[2]
+
+
+@pytest.mark.parametrize("prior", [None, 0.2])
+@pytest.mark.parametrize("scoring", SCORINGS)
+@pytest.mark.parametrize("empty", ["ham", "promo", "spam"])
+def test_a_class_that_has_no_message_yet_has_a_probability(prior, scoring, empty):
+    classes = ("ham", "promo", "spam")
+    messages = [(name, {name, "x", "by:mx"}, i) for i, name in enumerate(classes * 3)]
+    model = taught([m for m in messages if m[0] != empty], classes, scoring, prior=prior)
+    classifier = Classifier(
+        model.metadata, lambda tokens: {t: model.counts[t] for t in tokens if t in model.counts}
+    )
+    for tokens in ({"зима"}, {"x"}, set(classes), {"by:mx", "x", "ham"}):
+        score = classifier.score(tokens)
+        assert close(1) == sum(score.probabilities)
+        assert math.isfinite(score.log_odds)
+        found = explain(classifier, tokens)
+        assert math.isfinite(found.total)
 
 
 # Few known tokens
