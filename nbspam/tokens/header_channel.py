@@ -135,8 +135,8 @@ def has_name_token(name: str) -> bool:
 def collecting_host(headers: list[Header]) -> str:
     """Return the host that took the mail in, "-" if no field says so.
 
-    It is the `by` host of the topmost Received line.  What its sender can write there is passed
-    over: comments, and the name with which it greets (HELO), the word after `from`.
+    It is the last `by` host of the topmost Received line.  What its sender can write there is
+    passed over: comments, and the name with which it greets (HELO), which comes before that `by`.
     An address stands for its network: some providers have a new one for nearly each mail.
     """
     line = next((value for name, value in headers if name == "received"), "")
@@ -146,12 +146,12 @@ def collecting_host(headers: list[Header]) -> str:
     words = line.split()
     if words[:1] == ["from"]:
         del words[:2]
-    for word, following in pairwise(words):
-        if word == "by":
-            host = following.strip("()[]<>;,").rstrip(".")[:_HOST_LIMIT]
-            is_name = host.isascii() and host.isprintable() and host[:1].isalnum()
-            return _network(host) if is_name else "-"
-    return "-"
+    taken_by = [following for word, following in pairwise(words) if word == "by"]
+    if not taken_by:
+        return "-"
+    host = taken_by[-1].strip("()[]<>;,").rstrip(".")[:_HOST_LIMIT]
+    is_name = host.isascii() and host.isprintable() and host[:1].isalnum()
+    return _network(host) if is_name else "-"
 
 
 def _network(host: str) -> str:

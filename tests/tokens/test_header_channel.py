@@ -221,7 +221,8 @@ def test_the_order_of_the_fields_matters_for_the_topmost_received_alone(headers,
         ("from a.by ([192.0.2.1]) by mx.example.org", "mx.example.org"),
         ("from a by localhost with LMTP", "localhost"),
         ("from a by 2001:db8::7 with SMTP", "2001:db8"),
-        ("from a by b.example by c.example", "b.example"),
+        ("from a by evil.example by mx.example.org", "mx.example.org"),  # a greeting of more words
+        ("from a by evil.example with SMTP by mx.example.org", "mx.example.org"),
         ("from nearby mx.example.org", "-"),  # no word of its own
         ("from a.example with SMTP", "-"),
         ("from a.example by", "-"),
