@@ -17,7 +17,9 @@ from nbspam.cli.options import (
     cut_off_options,
     format_option,
     gathered,
+    ham_limit,
     jobs_option,
+    max_ham_blocked_option,
     model_option,
     quiet_option,
     reading_options,
@@ -44,6 +46,7 @@ class Protocol(NamedTuple):
     train_first: str | None
     online: bool
     batch: int | None
+    max_ham_blocked: str | None
 
     @property
     def trains(self) -> bool:
@@ -58,6 +61,11 @@ class Protocol(NamedTuple):
             )
         if self.batch is not None and not self.online:
             raise OptionError("--batch goes with --online; add it, or leave --batch out")
+        if self.max_ham_blocked is not None and self.train_first is None:
+            raise OptionError(
+                "--max-ham-blocked chooses a cut-off from the messages of --train-first; add that,"
+                " or leave it out: a saved model has the cut-off that train chose"
+            )
         for name in learning.given() if not self.trains else ():
             raise OptionError(
                 f"{learning.option(name)} is for training; add --folds, --train-first or --online,"
@@ -119,6 +127,9 @@ class Report(NamedTuple):
         metavar="N",
         help="With --online, classify N messages before learning them. [default: 1]",
     ),
+    max_ham_blocked_option(
+        "With --train-first, choose from those messages the lowest spam cut-off"
+    ),
 )
 @gathered(
     "report",
@@ -179,7 +190,12 @@ def command(
       nbspam eval --online --batch 100 --plot figures.png corpus/index
     """
     protocol.check(learning)
-    cutting.check()
+    cutting.check_limit(protocol.max_ham_blocked)
+    limit = ham_limit(protocol.max_ham_blocked)
+    if protocol.trains:
+        cutting.of_new()  # raises for those of no new model
+    else:
+        cutting.check()
     options, skips = reading.options(), Skips(reading.strict)
     report.check()
     names = sources.names()
@@ -191,7 +207,7 @@ def command(
     with progress(quiet, names) as shown:
         messages = shown(tokenized(raws, skips, executor(jobs)))
         if protocol.trains:
-            found, cut_offs = _trained(messages, protocol, learning, cutting)
+            found, cut_offs = _trained(messages, protocol, learning, cutting, limit)
         else:
             found, cut_offs = _saved(messages, model, cutting)
     note_skips(skips)
@@ -205,6 +221,7 @@ def _trained(
     protocol: Protocol,
     learning: Learning,
     cutting: Cutting,
+    limit: float | None,
 ) -> "tuple[Evaluation, CutOffs]":
     """Return the outcomes of models trained on some of the messages, and the cut-offs."""
     from nbspam.evaluation import protocols
@@ -219,8 +236,8 @@ def _trained(
         found = protocols.online(read, batch, settings, cut_offs)
     else:
         first = protocol.first(len(read.corpus))
-        found = protocols.train_first(read, first, settings, cut_offs)
-    return found, cut_offs
+        found = protocols.train_first(read, first, settings, cut_offs, limit)
+    return found, found.cut_offs or cut_offs
 
 
 def _saved(

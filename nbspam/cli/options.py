@@ -5,6 +5,7 @@ classifying one message does not load them.
 """
 
 import functools
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -173,6 +174,14 @@ class Cutting(NamedTuple):
         self.check_classes(len(metadata.settings.classes))
         return CutOffs.of_model(metadata).changed(*self)
 
+    def check_limit(self, max_ham_blocked: str | None) -> None:
+        """Raise OptionError for a limit on blocked ham, which finds cut-offs, beside cut-offs."""
+        if max_ham_blocked is not None and self.is_given:
+            raise OptionError(
+                "--max-ham-blocked finds the cut-offs; leave out --spam-cutoff, --ham-cutoff and"
+                " --ham-cost"
+            )
+
     def check_classes(self, n_classes: int) -> None:
         """Raise OptionError for a model that has no use for them."""
         if n_classes > 2 and self.is_given:
@@ -210,6 +219,28 @@ cut_off_options: Decorator[Any] = gathered(
         " L/(1+L).",
     ),
 )
+
+
+def max_ham_blocked_option(what: str) -> Decorator[Any]:
+    """Return the option --max-ham-blocked; what: what it does, the first words of its help."""
+    return click.option(
+        "--max-ham-blocked",
+        metavar="P%",
+        help=f"{what} that blocks at most this share of ham.",
+    )
+
+
+def ham_limit(text: str | None) -> float | None:
+    """Return the share that --max-ham-blocked means, 0.1% or 0.001; raises OptionError."""
+    if text is None:
+        return None
+    try:
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share < 1:
+        raise OptionError(f"--max-ham-blocked {text!r} must be in [0, 1); try 0.1% or 0.001")
+    return share
 
 
 def refuse_stdin_twice(names: Sequence[str]) -> None:

@@ -1,7 +1,6 @@
 """`nbspam train`."""
 
 import json
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,8 +17,10 @@ from nbspam.cli.options import (
     cut_off_options,
     format_option,
     gathered,
+    ham_limit,
     jobs_option,
     make_default_folder,
+    max_ham_blocked_option,
     model_option,
     quiet_option,
     reading_options,
@@ -31,7 +32,7 @@ from nbspam.cli.sources_options import (
 )
 from nbspam.errors import OptionError, counted
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.update import Change, PendingMessages, learn
+from nbspam.learning.update import Change, PendingMessages, learn, set_cut_offs
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
@@ -51,19 +52,6 @@ class Writing(NamedTuple):
     ledger: bool
     seen: bool
     max_ham_blocked: str | None
-
-    def limit(self) -> float | None:
-        """Return the share that --max-ham-blocked means, 0.1% or 0.001; raises OptionError."""
-        text = self.max_ham_blocked
-        if text is None:
-            return None
-        try:
-            share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-        except ValueError:
-            share = math.nan
-        if not 0 <= share < 1:
-            raise OptionError(f"--max-ham-blocked {text!r} must be in [0, 1); try 0.1% or 0.001")
-        return share
 
 
 class Output(NamedTuple):
@@ -93,11 +81,7 @@ class Output(NamedTuple):
         is_flag=True,
         help="Read only the mail of a Maildir or mbox that was read and not deleted.",
     ),
-    click.option(
-        "--max-ham-blocked",
-        metavar="P%",
-        help="Choose and store the lowest spam cut-off that blocks at most this share of ham.",
-    ),
+    max_ham_blocked_option("Choose and store the lowest spam cut-off"),
 )
 @cut_off_options
 @learning_options
@@ -141,7 +125,7 @@ def command(
       nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
     """
     _check_writing(model, writing, cutting, learning)
-    limit = writing.limit()
+    limit = ham_limit(writing.max_ham_blocked)
     options, skips = reading.options(writing.seen), Skips(reading.strict)
     names = sources.names()
     silent = quiet or (writing.update and names == [STDIN])  # as in a macro of a mail reader
@@ -166,6 +150,7 @@ def command(
             if not writing.update:  # else another process has created it meanwhile
                 raise
     change = learn(model, pending, learning.settings(), writing.ledger)
+    _store(cutting, model)
     _print_change(change, Output(model, form, silent, skips))
 
 
@@ -177,12 +162,8 @@ def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Le
         raise OptionError(
             "--max-ham-blocked needs all messages at once; give it with --replace, or leave it out"
         )
-    cutting.check()
-    if writing.max_ham_blocked is not None and cutting.is_given:
-        raise OptionError(
-            "--max-ham-blocked finds the cut-offs; leave out --spam-cutoff, --ham-cutoff and"
-            " --ham-cost"
-        )
+    cutting.of_new()  # raises for those of no new model
+    cutting.check_limit(writing.max_ham_blocked)
     exists = model.exists() and not model.is_dir()
     if exists and writing.update and cutting.is_given:
         raise OptionError(
@@ -204,6 +185,12 @@ def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Le
                 f"{learning.option(name)} {asked}: the model {model} was trained with {kept}; leave"
                 " it out, or train a new model with --replace"
             )
+
+
+def _store(cutting: Cutting, model: Path) -> None:
+    """Store the cut-offs in a model that was not there before."""
+    if cutting.is_given:
+        set_cut_offs(model, cutting.of)
 
 
 def _print_change(change: Change, output: Output) -> None:
@@ -231,11 +218,12 @@ def _train(
     output: Output,
 ) -> None:
     """Learn from all messages at once, write the model and print what to expect of it."""
-    from nbspam.learning.batch import fit, token_counts, with_cut_off, with_cut_offs
+    from nbspam.learning.batch import cut_offs_within, fit, token_counts, with_cut_offs
 
     fitted = fit(corpus, corpus.labels, learning.settings(), corpus.channels())
     if limit is not None:
-        fitted = with_cut_off(fitted, fitted.left_out_scores(corpus), limit)
+        cut_offs = cut_offs_within(limit, fitted, fitted.left_out_scores(corpus))
+        fitted = with_cut_offs(fitted, cut_offs)
     elif cutting.is_given:
         fitted = with_cut_offs(fitted, cutting.of(fitted.metadata))
     classes = fitted.metadata.settings.classes

@@ -9,14 +9,13 @@ from nbspam.bayes.bernoulli import Row
 from nbspam.bayes.matrix import Integers, Presence
 from nbspam.errors import OptionError, Remedy, SourceError, TrainingError, counted
 from nbspam.filter import Filter
-from nbspam.learning.batch import Fit, fit, token_counts
+from nbspam.learning.batch import Fit, cut_offs_within, fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import Word, explain
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
-from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import TokenizedMessage
 
 TELLING_WORDS = 8  # kept of each mistake
@@ -62,6 +61,7 @@ class Evaluation(NamedTuple):
     classes: tuple[str, ...]
     positive: str | None
     outcomes: list[Outcome]
+    cut_offs: CutOffs | None = None  # where the training messages chose them
 
 
 class LabelledCorpus(NamedTuple):
@@ -108,9 +108,17 @@ def _outcome(spam_filter: Filter, message: TokenizedMessage) -> Outcome:
 
 
 def train_first(
-    read: LabelledCorpus, first: int, settings: TrainingSettings, cut_offs: CutOffs
+    read: LabelledCorpus,
+    first: int,
+    settings: TrainingSettings,
+    cut_offs: CutOffs,
+    limit: float | None = None,
 ) -> Evaluation:
-    """Train on the first messages in their order and test on the rest."""
+    """Train on the first messages in their order and test on the rest.
+
+    limit: the share of ham that may be blocked; the first messages, each left out, then choose the
+    cut-offs, as in `nbspam train`.
+    """
     n = len(read.corpus)
     if not 0 < first < n:
         raise OptionError(
@@ -119,15 +127,19 @@ def train_first(
         )
     train, test = np.arange(first), np.arange(first, n)
     try:
-        metadata, outcomes = _train_and_test(read, train, test, settings, cut_offs)
+        fitted = _trained(read, train, settings)
+        if limit is not None:
+            scores = fitted.left_out_scores(read.corpus.presence()[train])
+            cut_offs = cut_offs_within(limit, fitted, scores)
     except TrainingError as error:
         raise TrainingError(
             f"among the first {counted(first, 'message')} {error.problem}, mixed in order",
             error.remedy,
         ) from error
-    of_model = metadata.settings
+    outcomes = _tested(read, fitted, test, cut_offs)
+    of_model = fitted.metadata.settings
     protocol = f"trained on the first {first}"
-    return Evaluation(protocol, of_model.classes, of_model.positive, outcomes)
+    return Evaluation(protocol, of_model.classes, of_model.positive, outcomes, cut_offs)
 
 
 def folds(
@@ -153,7 +165,7 @@ def folds(
     outcomes: dict[int, Outcome] = {}
     for part in range(k):
         train, test = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
-        _, found = _train_and_test(read, train, test, settings, cut_offs)
+        found = _tested(read, _trained(read, train, settings), test, cut_offs)
         outcomes.update(zip(test.tolist(), found, strict=True))
     ordered = [outcomes[i] for i in range(len(labels))]
     return Evaluation(f"{k} folds", classes, positive, ordered)
@@ -223,17 +235,15 @@ def _first_batch(
     return learner
 
 
-def _train_and_test(
-    read: LabelledCorpus,
-    train: Integers,
-    test: Integers,
-    settings: TrainingSettings,
-    cut_offs: CutOffs,
-) -> tuple[Metadata, list[Outcome]]:
+def _trained(read: LabelledCorpus, train: Integers, settings: TrainingSettings) -> Fit:
     presence: Presence = read.corpus.presence()
     labels = read.corpus.labels
-    fitted = fit(presence[train], [labels[i] for i in train], settings, read.corpus.channels())
-    rows = presence[test]
+    return fit(presence[train], [labels[i] for i in train], settings, read.corpus.channels())
+
+
+def _tested(read: LabelledCorpus, fitted: Fit, test: Integers, cut_offs: CutOffs) -> list[Outcome]:
+    labels = read.corpus.labels
+    rows = read.corpus.presence()[test]
     outcomes = []
     vocabulary: list[str] = []
     for row, (i, score) in enumerate(zip(test.tolist(), fitted.scores(rows), strict=True)):
@@ -244,7 +254,7 @@ def _train_and_test(
             words = _telling_words(fitted, {vocabulary[j]: j for j in columns})
             outcome = outcome._replace(words=words)
         outcomes.append(outcome)
-    return fitted.metadata, outcomes
+    return outcomes
 
 
 def _telling_words(fitted: Fit, columns: Mapping[str, int]) -> tuple[Word, ...]:

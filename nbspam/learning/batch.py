@@ -83,10 +83,10 @@ def _host_rows(counts: Integers, channels: Integers) -> HostRows:
     return Counter(tuple(row) for row in rows if any(row))
 
 
-def with_cut_off(fitted: Fit, scores: Iterable[Score], limit: float) -> Fit:
-    """Return the fit with the lowest cut-off from 0.5 that blocks at most `limit` of the ham.
+def cut_offs_within(limit: float, fitted: Fit, scores: Iterable[Score]) -> CutOffs:
+    """Return the lowest spam cut-off from 0.5 that blocks at most `limit` of the ham.
 
-    scores: of the training messages, left out.  limit: a share, 0 to below 1.
+    limit: a share, 0 to below 1.  scores: of the training messages, left out.
     Raises TrainingError for more than two classes, whose verdict no cut-off decides.
     """
     settings = fitted.metadata.settings
@@ -105,7 +105,7 @@ def with_cut_off(fitted: Fit, scores: Iterable[Score], limit: float) -> Fit:
     cut_off = max(0.5, sigmoid(highest_delivered))
     while logit(cut_off) < highest_delivered:  # a rounded cut-off would block that ham
         cut_off = math.nextafter(cut_off, 1)
-    return with_cut_offs(fitted, CutOffs(cut_off, min(cut_off, HAM_CUTOFF)))
+    return CutOffs(cut_off, min(cut_off, HAM_CUTOFF))
 
 
 def with_cut_offs(fitted: Fit, cut_offs: CutOffs) -> Fit:

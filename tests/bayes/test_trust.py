@@ -61,12 +61,18 @@ def test_the_more_the_host_tells_the_less_the_trust():
     assert found[-1] > 0.99
 
 
-def test_hosts_of_one_mail_say_nothing():
-    """Left out, such a mail's host has no other: no reason to trust, and none to distrust."""
-    once = [(1, 0)] * 50 + [(0, 1)] * 50
-    assert measured((row, 1) for row in once) == (0, 0)
-    assert rho([(30, 20), (10, 40)], *once) == close(rho([(30, 20), (10, 40)]))
-    assert rho([(500, 0), (0, 500)], *once) < 0.01
+def test_hosts_of_one_mail_are_one_host_together():
+    """Left out, such a mail's host has no other mail, so by itself it says nothing."""
+    once = [(1, 0)] * 50 + [(0, 1)] * 40
+    assert measured((row, 1) for row in once) == (1, 40)
+    assert measured([((1, 0), 50), ((0, 1), 40)]) == (1, 40)
+    for others in ([(30, 20), (10, 40)], [(500, 0), (0, 500)]):
+        assert rho(others, *once) == close(rho(others, (50, 40)))
+
+
+def test_all_spam_from_hosts_of_its_own_was_taken_in_elsewhere():
+    assert rho([(500, 0)], *[(0, 1)] * 500) < 0.01
+    assert rho([(500, 5)], *[(0, 1)] * 500) < 0.1
 
 
 def test_messages_without_a_host_are_one_more_host():
@@ -98,8 +104,9 @@ def test_a_second_servers_spam_costs_trust_in_proportion():
 def test_rho_is_from_0_to_1_and_m_is_the_smaller_class(found):
     value, mails = measured((row, 1) for row in found)
     totals = [total for total in map(sum, zip(*found, strict=True)) if total]
-    several = [row for row in found if sum(row) > 1]
-    seen = [total for total in map(sum, zip(*several, strict=True)) if total] if several else []
+    alone = [row for row in found if sum(row) == 1]
+    known = [row for row in found if sum(row) > 1 or len(alone) > 1]
+    seen = [total for total in map(sum, zip(*known, strict=True)) if total] if known else []
     if len(totals) < 2 or len(seen) < 2:
         assert (value, mails) == (0, 0)
     else:

@@ -201,6 +201,39 @@ def test_a_cut_off_is_checked_against_that_of_the_model(nbspam, table, make_mode
     assert (found["spam_cutoff"], found["ham_cutoff"]) == (0.99, 0.95)
 
 
+def test_a_limit_on_blocked_ham_chooses_the_cut_off_that_train_would(nbspam, table, make_model):
+    lines = table.read_text().splitlines(keepends=True)
+    first = table.with_name("first.tsv")
+    first.write_text("".join(lines[:-6]))
+    n = len(lines) - 6 - (not table.read_text().startswith(("ham\t", "spam\t")))
+    limit = ("--max-ham-blocked", "0")
+    found = evaluated(nbspam, "--train-first", str(n), table, *limit)
+    trained = json.loads(make_model(first, *limit, name="first.json").read_text())
+    assert found["spam_cutoff"] == trained["spam_cutoff"]
+    assert found["ham_cutoff"] == trained["ham_cutoff"]
+    assert "spam_cutoff" in trained
+
+
+@pytest.mark.parametrize(
+    ("options", "parts", "code"),
+    [
+        (("--max-ham-blocked", "1%"), ("--max-ham-blocked", "--train-first"), 2),
+        (("--folds", "3", "--max-ham-blocked", "1%"), ("--max-ham-blocked", "--train-first"), 2),
+        (("--online", "--max-ham-blocked", "1%"), ("--max-ham-blocked", "--train-first"), 2),
+        (("--train-first", "50%", "--max-ham-blocked", "x"), ("--max-ham-blocked", "0.1%"), 2),
+        (
+            ("--train-first", "50%", "--max-ham-blocked", "1%", "--ham-cost", "9"),
+            ("--max-ham-blocked", "leave out"),
+            2,
+        ),
+    ],
+)
+def test_a_limit_on_blocked_ham_that_makes_no_sense(
+    nbspam, table, model, assert_sentence, options, parts, code
+):
+    assert_sentence(nbspam("eval", "-m", model, table, *options), *parts, code=code)
+
+
 def test_three_classes_have_no_cut_offs(nbspam, three_classes, make_model, assert_sentence):
     model = make_model(three_classes)
     for how in (("--folds", "4"), ("--online", "--batch", "6"), ("-m", model)):

@@ -298,6 +298,25 @@ def test_an_empty_source_makes_a_model_that_is_unsure(nbspam, tmp_path):
     assert "has learned nothing so far" in found.err
 
 
+@pytest.mark.parametrize("labels", [("spam",), ("ham", "spam")])
+def test_cut_offs_of_a_new_model_are_stored(nbspam, tmp_path, labels):
+    table, path = tmp_path / "some.tsv", tmp_path / "new.json"
+    table.write_text("label\ttext\n" + "".join(f"{label}\tsome {label}\n" for label in labels))
+    found = nbspam("train", "--update", table, "-m", path, "--spam-cutoff", "0.99")
+    assert found.code == 0
+    assert json.loads(nbspam("model", "info", "-m", path, "--format", "json").out)[
+        "spam_cutoff"
+    ] == pytest.approx(0.99)
+
+
+def test_one_message_from_stdin_stores_the_cut_offs_of_a_new_model(nbspam, tmp_path):
+    path = tmp_path / "new.json"
+    options = ("--update", "--spam", "-", "-m", path, "--ham-cost", "9")
+    assert nbspam("train", *options, stdin=b"Subject: a\n\nfree prize\n").code == 0
+    info = json.loads(nbspam("model", "info", "-m", path, "--format", "json").out)
+    assert info["spam_cutoff"] == info["ham_cutoff"] == pytest.approx(0.9)
+
+
 # What it refuses
 
 

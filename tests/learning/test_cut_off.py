@@ -17,7 +17,7 @@ from small_models import (
 from nbspam.bayes.calibration import Calibrations
 from nbspam.bayes.posterior import logit, sigmoid
 from nbspam.errors import TrainingError
-from nbspam.learning.batch import with_cut_off, with_cut_offs
+from nbspam.learning.batch import cut_offs_within, with_cut_offs
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, labelled
 from nbspam.reading.tables import TableOptions
@@ -40,7 +40,8 @@ def limited(ham, spam, limit):
     """Return the fit with the cut-off for ham and spam of these log-odds."""
     messages = [("ham", {"a"})] * len(ham) + [("spam", {"b"})] * len(spam)
     scores = [Score(z, sigmoid(z), (sigmoid(-z), sigmoid(z))) for z in (*ham, *spam)]
-    return with_cut_off(learn(messages).fit, scores, limit)
+    fitted = learn(messages).fit
+    return with_cut_offs(fitted, cut_offs_within(limit, fitted, scores))
 
 
 def cut_off_of(ham, spam, limit):
@@ -48,7 +49,7 @@ def cut_off_of(ham, spam, limit):
     return limited(ham, spam, limit).metadata.settings.spam_cutoff
 
 
-# with_cut_off
+# cut_offs_within
 
 
 @given(
@@ -77,7 +78,8 @@ def test_no_more_ham_than_the_limit_is_blocked_left_out(scoring, limit):
     learned = learn(messages, scoring=scoring)
     presence = learned.corpus.presence()
     scores = list(learned.fit.left_out_scores(presence))
-    metadata = with_cut_off(learned.fit, scores, limit).metadata
+    cut_offs = cut_offs_within(limit, learned.fit, scores)
+    metadata = with_cut_offs(learned.fit, cut_offs).metadata
     called = [verdict_of(metadata, score, CutOffs.of_model(metadata)) for score in scores]
     blocked = [
         v == "spam" for v, (label, _) in zip(called, messages, strict=True) if label == "ham"
@@ -98,7 +100,7 @@ def test_with_no_ham_to_lose_the_cut_off_is_the_highest_ham():
 def test_the_rest_of_the_model_stays_as_it_is():
     learned = learn()
     scores = list(learned.fit.left_out_scores(learned.corpus.presence()))
-    found = with_cut_off(learned.fit, scores, 0.0)
+    found = with_cut_offs(learned.fit, cut_offs_within(0.0, learned.fit, scores))
     assert learned.fit.metadata == with_settings(found.metadata, spam_cutoff=0.9)
     assert (found.counts is learned.fit.counts, found.rule is learned.fit.rule) == (True, True)
 
@@ -127,7 +129,7 @@ def test_more_than_two_classes_have_no_cut_off():
     learned = learn([(name, {name}) for name in ("ham", "promo", "spam")])
     scores = list(learned.fit.scores(learned.corpus.presence()))
     with pytest.raises(TrainingError, match="limit on blocked ham needs two classes") as error:
-        with_cut_off(learned.fit, scores, 0.1)
+        cut_offs_within(0.1, learned.fit, scores)
     assert "\n" not in str(error.value)
 
 

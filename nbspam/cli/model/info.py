@@ -98,10 +98,10 @@ def _headers(metadata: Metadata) -> str:
 
 
 def _hosts(metadata: Metadata, hosts: dict[str, Row]) -> str:
-    shown = [
-        f"{one_line(host)} ({', '.join(f'{c}: {n:,}' for c, n in _per_class(metadata, row).items())})"
-        for host, row in list(hosts.items())[:_SHOWN]
-    ]
+    shown = []
+    for host, row in list(hosts.items())[:_SHOWN]:
+        mails = ", ".join(f"{name}: {n:,}" for name, n in _per_class(metadata, row).items())
+        shown.append(f"{one_line(host)} ({mails})")
     more = sum(metadata.learned.host_rows.values()) - len(shown)
     return "; ".join([*shown, f"{more:,} more"] if more > 0 else shown) or "none"
 
