@@ -24,6 +24,7 @@ message that the filter was sure of throws b far off; at the new b, s shrinks as
 
 With the fit goes the range of each feature in the messages it was fitted to, each left out: a
 feature beyond its range is held at the end of it, since nothing is known of what it means there.
+Sums over words may go to +-3 even where less was seen: left-out words of few messages are weak.
 
 Calibrations that were learned from different messages are combined by `pooled`:
 

@@ -81,8 +81,6 @@ class Classifier:
         tokens = set(tokens)
         if not tokens <= self._words.keys():
             self.prepare(tokens)
-            if not tokens <= self._words.keys():  # so many that the cache was cleared
-                self.prepare(tokens)
         groups: tuple[list[Weights], ...] = ([], [], [], [])
         unknown = 0
         for channel, weights in map(self._words.__getitem__, tokens):
