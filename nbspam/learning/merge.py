@@ -16,6 +16,7 @@ from nbspam.bayes.calibration import SCALES, UNTRAINED, Calibrations, pooled
 from nbspam.errors import ModelError, Remedy, counted
 from nbspam.store.atomic_write import locked, write_atomically
 from nbspam.store.check import with_counts
+from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import DEFAULT, MERGING, Metadata, ModelSettings
 from nbspam.store.model_file import Model, already_exists, read_model
 
@@ -43,6 +44,8 @@ def merge_files(
         raise ModelError(
             f"{twice}: is named twice, and its messages would count twice", Remedy.NAME_EACH_ONCE
         )
+    for path in paths:
+        Lookup(path).close()  # without the models there is nothing to lock
     with locked(output) as place:
         if place.exists() and not replace_old:
             raise already_exists(output, Remedy.REPLACE_OUTPUT)

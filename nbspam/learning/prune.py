@@ -7,6 +7,7 @@ from nbspam.errors import Remedy
 from nbspam.scoring.rule import rule_of
 from nbspam.store.atomic_write import locked, write_atomically
 from nbspam.store.check import with_counts
+from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import Model, already_exists, read_model
 from nbspam.tokens.kinds import is_host
 
@@ -31,6 +32,7 @@ def prune_file(
 
     Raises ModelError: it is not a model or is damaged, or the output exists or cannot be written.
     """
+    Lookup(path).close()  # without a model there is nothing to lock
     with locked(output or path) as place:
         if output is not None and output.exists() and not replace_old:
             raise already_exists(output, Remedy.REPLACE_OUTPUT)

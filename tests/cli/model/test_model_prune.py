@@ -69,6 +69,7 @@ def test_senseless_numbers(nbspam, model, option, value):
 def test_no_model(nbspam, tmp_path, assert_sentence):
     path = tmp_path / "none.json"
     assert_sentence(nbspam("model", "prune", "-m", path, "--min-count", "2"), path)
+    assert not list(tmp_path.glob(".none.json*"))  # no lock is left behind
 
 
 def test_a_damaged_model_stays_as_it_is(nbspam, model, assert_sentence):
