@@ -18,7 +18,7 @@ from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import Model, read_model, write_model
-from nbspam.tokens.tokenized import TokenizedMessage, tokenize
+from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
 from nbspam.workers import Executor, tokenized
 
 if TYPE_CHECKING:  # one message is classified without what learning and explaining need
@@ -83,15 +83,20 @@ class Filter:
         """The names of the classes."""
         return self.metadata.settings.classes
 
+    @property
+    def wanted(self) -> Wanted:
+        """The numbers that the model counts beside a message's tokens, for `tokenize`."""
+        return self.metadata.settings.wanted
+
     def classify(self, message: AnyMessage) -> Verdict:
         """Return the verdict on a message."""
-        return self.judge(_tokenized(message))
+        return self.judge(self._tokenized(message))
 
     def classify_all(
         self, raws: Iterable[RawMessage], skips: Skips, where: Executor
     ) -> Iterator[Verdict]:
         """Yield the verdict on each message, in order; unreadable ones are skipped."""
-        return self.judge_all(tokenized(raws, skips, where))
+        return self.judge_all(tokenized(raws, skips, where, wanted=self.wanted))
 
     def judge_all(self, messages: Iterable[TokenizedMessage]) -> Iterator[Verdict]:
         """Yield the verdict on each tokenized message, looked up many at a time."""
@@ -99,14 +104,15 @@ class Filter:
 
     def judge(self, message: TokenizedMessage) -> Verdict:
         """Return the verdict on a tokenized message."""
-        score = self.classifier.score(message.tokens)
+        score = self.classifier.score(message.tokens, message.numbers)
         return verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
 
     def explain(self, message: AnyMessage) -> "Explanation":
         """Return what each word of a message contributed to its score: every term, adding up."""
         from nbspam.scoring.explanation import explain
 
-        return explain(self.classifier, _tokenized(message).tokens)
+        tokenized = self._tokenized(message)
+        return explain(self.classifier, tokenized.tokens, tokenized.numbers)
 
     def learn(self, messages: Iterable[LabelledMessage]) -> "Change":
         """Learn labelled messages, each once; one learned in another class before is moved.
@@ -116,9 +122,10 @@ class Filter:
         """
         from nbspam.learning.update import PendingMessages
 
-        pending = PendingMessages()
+        pending = PendingMessages(self.wanted)
         pending.add(
-            _tokenized(message, normal_label(label), digest=True) for label, message in messages
+            self._tokenized(message, normal_label(label), digest=True)
+            for label, message in messages
         )
         return self._changed(self._own_home().learn(pending))
 
@@ -130,9 +137,9 @@ class Filter:
         known = []
         for item in messages:
             if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
-                known.append(_tokenized(item[1], normal_label(item[0]), digest=True))
+                known.append(self._tokenized(item[1], normal_label(item[0]), digest=True))
             else:
-                known.append(_tokenized(item, digest=True))
+                known.append(self._tokenized(item, digest=True))
         return self._changed(self._own_home().forget(known))
 
     def save(self, path: str | Path) -> None:
@@ -150,17 +157,16 @@ class Filter:
         self.classifier = self._own_home().classifier()
         return change
 
-
-def _tokenized(
-    message: AnyMessage, label: str | None = None, digest: bool = False
-) -> TokenizedMessage:
-    if isinstance(message, TokenizedMessage):
-        return message
-    if isinstance(message, str):
-        message = parse_text(message)
-    elif isinstance(message, bytes):
-        message = parse(message)
-    return tokenize(message, label=label, digest=digest)
+    def _tokenized(
+        self, message: AnyMessage, label: str | None = None, digest: bool = False
+    ) -> TokenizedMessage:
+        if isinstance(message, TokenizedMessage):
+            return message
+        if isinstance(message, str):
+            message = parse_text(message)
+        elif isinstance(message, bytes):
+            message = parse(message)
+        return tokenize(message, label=label, digest=digest, wanted=self.wanted)
 
 
 class InMemory:

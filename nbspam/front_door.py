@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from nbspam.bayes.event_model import BERNOULLI
 from nbspam.errors import OptionError
 from nbspam.filter import Filter, InMemory, model_cut_offs, open_filter
 from nbspam.labels import HAM, SPAM, normal_label
@@ -39,6 +40,8 @@ def train(
     alpha: float | None = None,
     prior: float | None = None,
     scoring: str = EVIDENCE,
+    event_model: str = BERNOULLI,
+    traits: str | None = None,
     spam_label: str | None = None,
     jobs: int = 1,
 ) -> Filter:
@@ -51,22 +54,25 @@ def train(
     strict: raise SourceError for the first message that cannot be read, instead of skipping it.
     alpha: smoothing, in messages.  prior: P(spam), if not the share learned.
     scoring: "evidence", combined and calibrated, or "sum", the textbook's posterior.
+    event_model: how tokens are counted: "bernoulli", "multinomial", "binary-multinomial",
+        "complement" or "none".  traits: "none", "gaussian" or "kernel"; by default kernel traits
+        with the evidence and none with the sum.
     spam_label: the class that counts as spam, if none is called so.  jobs: processes.
     Raises SourceError, TableError, TrainingError and OptionError, all of them NbspamError.
     """
     positive = None if spam_label is None else normal_label(spam_label)
-    settings = TrainingSettings(alpha, prior, scoring, positive)
+    settings = TrainingSettings(alpha, prior, scoring, positive, event_model, traits)
     settings.check()
     options = ReadingOptions(TableOptions(text_column, label_column, encoding))
     skips = Skips(strict)
-    corpus = Corpus()
+    corpus = Corpus(settings.wanted)
     raws = _raws(source, [(SPAM, spam), (HAM, ham)], options, skips)
-    for message in tokenized(raws, skips, executor(jobs), digests=True):
+    for message in tokenized(raws, skips, executor(jobs), digests=True, wanted=settings.wanted):
         corpus.add(message)
 
     from nbspam.learning.batch import fit, token_counts
 
-    fitted = fit(corpus, corpus.labels, settings, corpus.channels())
+    fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
     counts = dict(token_counts(corpus.vocabulary, fitted.counts))
     learned = dict(corpus.learned(fitted.metadata.settings.classes))
     home = InMemory(Model(fitted.metadata, counts, learned))

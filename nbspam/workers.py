@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from nbspam.errors import NbspamError, Remedy, SourceError
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
-from nbspam.tokens.tokenized import TokenizedMessage, tokenize
+from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted, tokenize
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -139,14 +139,16 @@ def tokenized(
     skips: Skips,
     where: Executor,
     digests: bool = False,
+    wanted: Wanted = TOKENS_ALONE,
     batch: int = _BATCH,
 ) -> Iterator[TokenizedMessage]:
     """Yield each message tokenized, in order; one whose file cannot be read is skipped.
 
     digests: whether the messages are to be looked up in a ledger or entered into it.
+    wanted: the numbers that the model counts beside their tokens.
     Raises NbspamError when a process dies.
     """
-    for results in where.map(partial(_tokenize_all, digests), _batches(iter(raws), batch)):
+    for results in where.map(partial(_tokenize_all, digests, wanted), _batches(iter(raws), batch)):
         for result in results:
             if isinstance(result, Skipped):
                 skips(*result)
@@ -154,17 +156,19 @@ def tokenized(
                 yield result
 
 
-def _tokenize_all(digests: bool, raws: list[RawMessage]) -> list[TokenizedMessage | Skipped]:
-    return [_tokenize(raw, digests) for raw in raws]
+def _tokenize_all(
+    digests: bool, wanted: Wanted, raws: list[RawMessage]
+) -> list[TokenizedMessage | Skipped]:
+    return [_tokenize(raw, digests, wanted) for raw in raws]
 
 
-def _tokenize(raw: RawMessage, digests: bool) -> TokenizedMessage | Skipped:
+def _tokenize(raw: RawMessage, digests: bool, wanted: Wanted) -> TokenizedMessage | Skipped:
     try:
         message = raw.message()
     except SourceError as error:
         return Skipped(raw.source, str(error).removeprefix(f"{raw.source}: "))
     size = 0 if isinstance(raw.content, Path) else len(raw.content)
-    done = tokenize(message, raw.source, raw.label, ordered=True, digest=digests)
+    done = tokenize(message, raw.source, raw.label, ordered=True, digest=digests, wanted=wanted)
     return done._replace(size=size)
 
 

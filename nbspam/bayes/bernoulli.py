@@ -17,15 +17,12 @@ counts, never of 1 - exp(...): for small a that loses seven digits.
 
 The sums run over the vocabulary, which is every token seen in training.
 `bernoulli_arrays.py` has the same formulas for many messages at once; a test compares the two.
-
-The evidence rule uses one weight per token: that of a class against all others, with smoothing in
-proportion to the size of the class (`class_alphas`, `pair_weight`).
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-Row = tuple[int, ...]  # a number per class
+from nbspam.bayes.token_weight import Histogram, Row, Size
 
 
 def weight(count: int, messages: int, alpha: float) -> float:
@@ -52,36 +49,13 @@ def joints(bias: Sequence[float], token_weights: Iterable[Sequence[float]]) -> l
     return [math.fsum([b, *(row[k] for row in rows)]) for k, b in enumerate(bias)]
 
 
-def class_alphas(messages: Sequence[int], alpha: float) -> list[float]:
-    """Return the smoothing of each of K classes, K alpha (N_k + 1) / (N + K); its mean is alpha.
-
-    The 1 and the K keep it above 0 for a class without messages: its only one may be left out.
-    """
-    k = len(messages)
-    return [alpha * k * (n + 1) / (sum(messages) + k) for n in messages]
-
-
-def pair_weight(inside: int, n: int, outside: int, rest: int, alphas: Sequence[float]) -> float:
-    """Return log theta_spam - log theta_rest of a token's presence, in nats.
-
-    inside: how many of the n positive messages contain it; outside: how many of the `rest` others.
-    alphas: smoothing of the rest and of the positive class (`class_alphas`).
-
-    It is what the counts say of a message with the token, and no more.  The difference of logits,
-    which the textbook sum needs beside its bias, has in it what the token's absence would have
-    said: of a token that 2,365 of 2,500 ham and 500 of 500 spam have, +7.4 nats, where the counts
-    say 1.06 : 1.
-    """
-    log = math.log
-    return (log(inside + alphas[1]) - log(n + 2 * alphas[1])) - (
-        log(outside + alphas[0]) - log(rest + 2 * alphas[0])
-    )
-
-
 class Bernoulli:
     """The event model: a token is present in a message or absent from it."""
 
     name = "bernoulli"
+    has_tokens = True
+    repeats = False
+    has_prior = True
 
     def is_row(self, row: Row, messages: Row) -> bool:
         """Return whether a token can have these counts: not all 0, none above its class's messages.
@@ -90,19 +64,15 @@ class Bernoulli:
         """
         return any(row) and all(0 <= c <= n for c, n in zip(row, messages, strict=True))
 
-    def class_weights(self, row: Row, messages: Row, alpha: float) -> tuple[float, ...]:
+    def size(self, histograms: Sequence[Histogram], messages: Row) -> Size:
+        """Return what the counts are counts of: messages, in which a token is or is not."""
+        return Size(messages, messages, 2)
+
+    def class_weights(self, row: Row, size: Size, alpha: float) -> tuple[float, ...]:
         """Return a present token's weight for each class, logit theta, in nats."""
-        return tuple(weight(c, n, alpha) for c, n in zip(row, messages, strict=True))
+        return tuple(weight(c, n, alpha) for c, n in zip(row, size.messages, strict=True))
 
-    def contrast(self, row: Row, messages: Row, k: int, alpha: float) -> float:
-        """Return a present token's weight for class k against all others, in nats."""
-        n, outside = messages[k], sum(messages) - messages[k]
-        alphas = class_alphas((outside, n), alpha)
-        return pair_weight(row[k], n, sum(row) - row[k], outside, alphas)
-
-    def bias(
-        self, histograms: Sequence[Mapping[int, int]], messages: Row, alpha: float
-    ) -> list[float]:
+    def bias(self, histograms: Sequence[Histogram], messages: Row, alpha: float) -> list[float]:
         """Return the joint log-likelihood of each class without any token, less its log prior.
 
         histograms: per class, count -> how many tokens of the vocabulary have it.

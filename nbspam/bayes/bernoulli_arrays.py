@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from nbspam.bayes.bernoulli import class_alphas, pair_weight
 from nbspam.bayes.leave_one_out import left_out_joints
-from nbspam.bayes.matrix import Floats, Integers
+from nbspam.bayes.matrix import Floats, Integers, Presence
+from nbspam.bayes.token_weight import class_alphas, pair_weight
 
 
 def weights(counts: Integers, messages: Integers, alpha: float) -> Floats:
@@ -46,8 +46,38 @@ def one_against_rest(
 
 
 class BernoulliArrays:
-    """The event model's array functions, as `event_model.EventModelArrays` describes them."""
+    """The event model on arrays, as `event_model_arrays.EventModelArrays` describes it."""
 
-    class_weights = staticmethod(weights)
-    contrast = staticmethod(one_against_rest)
-    left_out_joints = staticmethod(left_out_joints)
+    def __init__(self, counts: Integers, messages: Integers, alpha: float) -> None:
+        """Keep the counts, (n_classes, n_tokens), and messages, (n_classes,)."""
+        self._counts, self._messages, self._alpha = counts, messages, alpha
+        self._left_out: dict[int, Floats] = {}  # class k -> the weights of `left_out_contrasts`
+
+    def class_weights(self) -> Floats:
+        """Return each token's weight per class."""
+        return weights(self._counts, self._messages, self._alpha)
+
+    def contrasts(self, k: int) -> Floats:
+        """Return each token's weight for class k against all others."""
+        return one_against_rest(self._counts, self._messages, k, self._alpha, None)
+
+    def left_out_contrasts(self, presence: Presence, labels: Integers, k: int) -> Floats:
+        """Return the weight for class k of each entry, its message left out.
+
+        Whatever the message, it is one less: two weights for each token, of messages of class k and
+        of others.  (For the others it does not matter which of the classes has lost the message.)
+        """
+        if k not in self._left_out:
+            other = 1 if k == 0 else 0
+            arguments = (self._counts, self._messages, k, self._alpha)
+            self._left_out[k] = np.stack([one_against_rest(*arguments, c) for c in (other, k)])
+        own = np.repeat((labels == k).astype(np.int64), np.diff(presence.indptr))
+        return np.asarray(self._left_out[k][own, presence.indices])
+
+    def left_out_joints(
+        self, presence: Presence, labels: Integers, log_prior: Floats | None
+    ) -> Floats:
+        """Return each message's joint log-likelihoods, itself left out."""
+        return left_out_joints(
+            presence, labels, self._counts, self._messages, self._alpha, log_prior
+        )

@@ -6,7 +6,8 @@ with few messages:
     P(spam) = sigmoid(b . x),   x = (1, features),   b ~ N(prior mean, 1 / prior precision)
 
 There are two for each scored class, of different features (`Scale`): TEXT of the text and the own
-fields, FULL of the text and the header channel.
+fields, FULL of the text and the header channel.  In a model with traits both have their feature
+too, as the last.
 
 Training fits them to leave-one-out features, so that they learn how reliable words are in messages
 that they were not counted in (`evidence_matrix.py`).  Of a fit it keeps the mode of b, and the
@@ -77,8 +78,27 @@ FULL = Scale(
     (0.4, 4.0, 1.5, 2.5, 0.5, 4.0, 1.5, 2.5),
 )
 SCALES = (TEXT, FULL)
+TRAITS = "traits"  # the name of the feature of the traits
+_TRAITS_MEAN, _TRAITS_PRECISION = 0.5, 4.0  # P1 gives .84, P2 .62 to .77, Enron's halves .24 to .37
 LENGTH = 4  # the index of the length's coefficient in both
-# The features that are sums over words may go as far as this, whatever was seen: a few messages
+
+
+def scales(with_traits: bool) -> tuple[Scale, Scale]:
+    """Return the two scales of a model."""
+    return _WITH_TRAITS if with_traits else SCALES
+
+
+def _and_traits(scale: Scale) -> Scale:
+    return Scale(
+        scale.name,
+        (*scale.features, TRAITS),
+        (*scale.mean, _TRAITS_MEAN),
+        (*scale.precision, _TRAITS_PRECISION),
+    )
+
+
+_WITH_TRAITS = (_and_traits(TEXT), _and_traits(FULL))
+# The features that are sums over words or traits may go as far as this, whatever was seen: a few messages
 # show too little of the range.
 _WORD_RANGE = 3.0
 # Fewer messages of the smaller class than this are no basis for a fit: the prior it is.
@@ -124,15 +144,21 @@ def untrained(scale: Scale) -> Calibration:
     return Calibration(scale.mean, tuple(rows), ((0.0, 0.0),) * (n - 1))
 
 
-UNTRAINED = Calibrations(untrained(TEXT), untrained(FULL))
+def untrained_calibrations(with_traits: bool) -> Calibrations:
+    """Return both calibrations of a model before any message was scored."""
+    return Calibrations(*map(untrained, scales(with_traits)))
+
+
+UNTRAINED = untrained_calibrations(with_traits=False)
 
 
 def inputs(evidence: Evidence) -> tuple[Vector, Vector]:
     """Return x of a message for each of SCALES: 1, then its features."""
-    words, text, header = evidence
+    words, text, header, traits = evidence
+    last = () if traits is None else (traits,)
     return (
-        (1.0, *words.features, words.length),
-        (1.0, *text.features, text.length, *header.features),
+        (1.0, *words.features, words.length, *last),
+        (1.0, *text.features, text.length, *header.features, *last),
     )
 
 
@@ -143,11 +169,11 @@ def groups(evidence: Evidence) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
 
 def first_inputs(scale: Scale) -> tuple[int, ...]:
     """Return where the word features of each group begin in x."""
-    return (1,) if scale is TEXT else (1, 1 + LENGTH)
+    return (1,) if scale.name == TEXT.name else (1, 1 + LENGTH)
 
 
 def bounds(scale: Scale, ranges: Sequence[Range]) -> list[Range]:
-    """Return how far each feature may go: its range, and for sums over words at least +-3."""
+    """Return how far each feature may go: its range, and all but the length at least +-3."""
     return [
         (low, high) if index == LENGTH else (min(low, -_WORD_RANGE), max(high, _WORD_RANGE))
         for index, (low, high) in enumerate(ranges, 1)

@@ -1,43 +1,42 @@
 """Event models on arrays: `event_model.py` for many messages at once."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from nbspam.bayes.bernoulli import Bernoulli
 from nbspam.bayes.bernoulli_arrays import BernoulliArrays
 from nbspam.bayes.matrix import Floats, Integers, Presence
+from nbspam.bayes.multinomial_arrays import ComplementArrays, MultinomialArrays
+from nbspam.bayes.no_tokens_arrays import NoTokensArrays
 
 
 class EventModelArrays(Protocol):
-    """An event model on arrays; counts (n_classes, n_tokens), messages (n_classes,)."""
+    """An event model of some counts, (n_classes, n_tokens), and messages, (n_classes,)."""
 
-    def class_weights(self, counts: Integers, messages: Integers, alpha: float) -> Floats:
+    def class_weights(self) -> Floats:
         """Return each token's weight per class, (n_classes, n_tokens), in nats."""
 
-    def contrast(
-        self,
-        counts: Integers,
-        messages: Integers,
-        k: int,
-        alpha: float,
-        left_out: int | None,
-    ) -> Floats:
-        """Return each token's weight for class k against all others, (n_tokens,), in nats.
+    def contrasts(self, k: int) -> Floats:
+        """Return each token's weight for class k against all others, (n_tokens,), in nats."""
 
-        left_out: None, or the class of a message that has the token and is left out; NaN for a
-        token that only it has.
+    def left_out_contrasts(self, presence: Presence, labels: Integers, k: int) -> Floats:
+        """Return the weight for class k of each entry of a matrix, its message left out, (nnz,).
+
+        presence, labels: of messages that were learned.  NaN for a token that only one has.
         """
 
     def left_out_joints(
-        self,
-        presence: Presence,
-        labels: Integers,
-        counts: Integers,
-        messages: Integers,
-        alpha: float,
-        log_prior: Floats | None,
+        self, presence: Presence, labels: Integers, log_prior: Floats | None
     ) -> Floats:
-        """Return each message's joint log-likelihoods, itself left out, (n_messages, n_classes)."""
+        """Return each message's joint log-likelihoods, itself left out, (n_messages, n_classes).
+
+        log_prior: (n_classes,) where it is fixed; else it follows from the remaining messages.
+        """
 
 
-EVENT_MODEL_ARRAYS: Mapping[str, EventModelArrays] = {Bernoulli.name: BernoulliArrays()}
+EVENT_MODEL_ARRAYS: Mapping[str, Callable[[Integers, Integers, float], EventModelArrays]] = {
+    "bernoulli": BernoulliArrays,
+    "multinomial": MultinomialArrays,
+    "binary-multinomial": MultinomialArrays,
+    "complement": ComplementArrays,
+    "none": NoTokensArrays,
+}

@@ -13,6 +13,15 @@ Of equally strong weights at the edge of the strongest, whatever their sign, eac
 
 Each feature but the length is a sum over words, so every word's share of the log-odds is exact.
 
+A model with traits (`trait_model.py`) has one feature more, what the message's numbers say:
+
+    traits     sum over the traits of log f_spam / f_rest, each within +-TRAIT_LIMIT, / TRAIT_SCALE
+
+The densities of a text's numbers depend on each other, as words do; and what is far from anything
+seen says little.  Left-out log-loss of P1's and P2's training halves: .0218 and .0184 without
+traits; with limits of 1.5, 2, 3 and 4 nats .0204 .0203 .0206 .0208 and .0180 .0180 .0180 .0181;
+without a limit .0217 and .0194.
+
 A message has three groups of words: its text; its own fields, which sender and mailer write (From,
 To, the mailer …); and the header channel, which shows the way it came.  Two calibrations use them
 (`calibration.py`): one of the text and the own fields together, which hold for mail from anywhere,
@@ -21,7 +30,7 @@ and one of the text and of the header channel, which is trusted as far as `trust
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 STRONGEST, HEADERS = 25, 20
@@ -30,6 +39,7 @@ STRONG = 2.5
 STRONG_SHRINK = 3.0
 LENGTH_CENTRE = 4.5
 WORD_FEATURES = 3
+TRAIT_LIMIT, TRAIT_SCALE = 2.0, 5.0
 
 
 class Group(NamedTuple):
@@ -59,6 +69,7 @@ class Evidence(NamedTuple):
     text_and_fields: Group
     text: Group
     header: Group
+    traits: float | None = None  # the feature of the traits; None of a model without
 
 
 class Edge(NamedTuple):
@@ -126,13 +137,32 @@ def group_of(ordered: Sequence[float], most: int) -> Group:
     )
 
 
-def evidence(text: list[float], fields: list[float], header: list[float]) -> Evidence:
-    """Return the evidence of a message: the weights of each group's known words, in any order."""
+def limited(log_ratio: float) -> float:
+    """Return what counts of a trait's log-odds, in nats."""
+    return min(max(log_ratio, -TRAIT_LIMIT), TRAIT_LIMIT)
+
+
+def trait_feature(log_ratios: Iterable[float]) -> float:
+    """Return the feature of the traits, from the log-odds of each, in nats."""
+    return math.fsum(map(limited, log_ratios)) / TRAIT_SCALE
+
+
+def evidence(
+    text: list[float],
+    fields: list[float],
+    header: list[float],
+    traits: Sequence[float] | None = None,
+) -> Evidence:
+    """Return the evidence of a message: the weights of each group's known words, in any order.
+
+    traits: the log-odds of each trait, in nats; None for a model without traits.
+    """
     ordered = sorted(text)
     return Evidence(
         group_of(sorted(ordered + fields), STRONGEST) if fields else group_of(ordered, STRONGEST),
         group_of(ordered, STRONGEST),
         group_of(sorted(header), HEADERS),
+        None if traits is None else trait_feature(traits),
     )
 
 

@@ -34,12 +34,28 @@ class EvidenceRows(NamedTuple):
     text: Floats
     header: Floats
     text_tokens: Integers  # (n_messages,), tokens of the text, known or not
+    traits: Floats | None = None  # (n_messages,), the feature of the traits; None without
+
+    def some(self, places: Integers) -> "EvidenceRows":
+        """Return the evidence of some messages."""
+        traits = None if self.traits is None else self.traits[places]
+        return EvidenceRows(
+            self.text_and_fields[places],
+            self.text[places],
+            self.header[places],
+            self.text_tokens[places],
+            traits,
+        )
 
     def messages(self, place: slice) -> Iterator[tuple[Evidence, int]]:
         """Yield the evidence of each message of a slice, and how many tokens its text has."""
-        *parts, tokens = [part[place].tolist() for part in self]
-        groups = (Evidence(*map(_group, rows)) for rows in zip(*parts, strict=True))
-        return zip(groups, tokens, strict=True)
+        words, text, header = (
+            map(_group, part[place].tolist())
+            for part in (self.text_and_fields, self.text, self.header)
+        )
+        tokens = self.text_tokens[place].tolist()
+        traits = [None] * len(tokens) if self.traits is None else self.traits[place].tolist()
+        return zip(map(Evidence, words, text, header, traits), tokens, strict=True)
 
 
 def _group(row: list[float]) -> Group:
@@ -106,11 +122,14 @@ def _mean_of_strongest(rows: Integers, weights: Floats, n: Integers, most: int) 
 
 def inputs_of_rows(scale: Scale, evidence: EvidenceRows) -> Floats:
     """Return x of each message for a calibration, (n, scale.size), as `calibration.inputs` does."""
-    words = evidence.text_and_fields if scale is OF_TEXT else evidence.text
+    of_text = scale.name == OF_TEXT.name
+    words = evidence.text_and_fields if of_text else evidence.text
     length = np.log(np.maximum(words[:, 3], 1)) - LENGTH_CENTRE
     columns = [np.ones(len(words)), *words[:, :3].T, length]
-    if scale is not OF_TEXT:
+    if not of_text:
         columns += [*evidence.header[:, :3].T]
+    if evidence.traits is not None:
+        columns.append(evidence.traits)
     return np.column_stack(columns)
 
 

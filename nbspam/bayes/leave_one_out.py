@@ -52,7 +52,20 @@ def left_out_joints(
         log_present = np.log(np.maximum(counts - own, 0) + alpha) - denominator
         # A token of i alone has left the vocabulary: it is in neither sum.
         gained = np.where(only_one, 0.0, log_present) - log_absent
-        with np.errstate(divide="ignore"):
-            prior = np.log(n / max(n.sum(), 1)) if log_prior is None else log_prior
-        scores[rows] = presence[rows] @ gained.T + (log_absent.sum(axis=1) + prior)
-    return scores
+        scores[rows] = presence[rows] @ gained.T + log_absent.sum(axis=1)
+    return np.asarray(scores + left_out_log_prior(labels, messages, log_prior))
+
+
+def left_out_log_prior(
+    labels: Integers, messages: Integers, log_prior: Floats | None = None
+) -> Floats:
+    """Return log P(m) of every class m for each message, itself left out; (n_messages, n_classes).
+
+    log_prior: (n_classes,) when the prior is fixed; else it follows from the remaining messages,
+    and is -inf for a class that has none left.
+    """
+    if log_prior is not None:
+        return np.repeat(log_prior[None], len(labels), axis=0)
+    left = messages - np.eye(len(messages), dtype=np.int64)  # a row for the class of the message
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(left / max(int(messages.sum()) - 1, 1))[labels])

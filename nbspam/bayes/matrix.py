@@ -1,7 +1,7 @@
-"""Messages as a sparse 0/1 matrix: its pieces, its counts per class, and sums over its rows.
+"""Messages as a sparse matrix: its pieces, its counts per class, and sums over its rows.
 
-Shapes: presence (n_messages, n_tokens), entries 0 or 1; counts (n_classes, n_tokens);
-messages (n_classes,).
+Shapes: presence (n_messages, n_tokens), entries 0 or 1, or how often a message has a token; counts
+(n_classes, n_tokens); messages (n_classes,).
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,9 @@ def chunks(presence: Presence | Chunked) -> Iterator[tuple[slice, Presence]]:
 
 
 def class_counts(presence: Presence | Chunked, labels: Integers, n_classes: int) -> Integers:
-    """Return how many messages of each class contain each token, shape (n_classes, n_tokens).
+    """Return how often the messages of each class have each token, shape (n_classes, n_tokens).
+
+    Of a 0/1 matrix: how many messages.
 
     labels: (n_messages,), the class of each message, 0 to n_classes - 1.
     """
@@ -55,7 +57,9 @@ def class_counts(presence: Presence | Chunked, labels: Integers, n_classes: int)
     counts = np.zeros(n_classes * n_tokens, dtype=np.int64)
     for rows, piece in chunks(presence):
         own = np.repeat(labels[rows] * n_tokens, np.diff(piece.indptr))
-        counts += np.bincount(own + piece.indices, minlength=len(counts))
+        times = None if (piece.data == 1).all() else piece.data
+        found = np.bincount(own + piece.indices, times, minlength=len(counts))
+        counts += found.astype(np.int64, copy=False)
     return counts.reshape(n_classes, n_tokens)
 
 

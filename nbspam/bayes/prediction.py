@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from nbspam.bayes.calibration import (
     LENGTH,
+    TRAITS,
     Calibration,
     Scale,
     Vector,
@@ -113,6 +114,7 @@ class Parts(NamedTuple):
     caution: float
     prior: float
     word_coefficients: tuple[Vector, ...]  # per group: of its word features as they are
+    trait_coefficient: float  # of the feature of the traits as it is; 0 without
 
 
 def parts_of(
@@ -124,16 +126,18 @@ def parts_of(
 ) -> Parts:
     """Return what a prediction consists of; x: the message's inputs, before they were held."""
     b, gain = calibration.coefficients, found.gain
+
+    def coefficient(i: int) -> float:
+        return gain * b[i] * (found.inputs[i] / x[i] if x[i] else 1.0)
+
     return Parts(
         constant=gain * b[0],
         length=gain * b[LENGTH] * found.inputs[LENGTH],
         caution=-found.hold * experience.margin,
         prior=(1 - found.hold) * experience.prior,
         word_coefficients=tuple(
-            tuple(
-                gain * b[i] * (found.inputs[i] / x[i] if x[i] else 1.0)
-                for i in range(first, first + WORD_FEATURES)
-            )
+            tuple(coefficient(i) for i in range(first, first + WORD_FEATURES))
             for first in first_inputs(scale)
         ),
+        trait_coefficient=coefficient(len(x) - 1) if scale.features[-1] == TRAITS else 0.0,
     )

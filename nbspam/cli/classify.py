@@ -186,7 +186,7 @@ def command(
             _check_positive(spam_filter.metadata)
         raws = (raw for source in sources for raw in any_kind(source, options, skips))
         with _progress(sources) as shown:
-            messages = shown(tokenized(raws, skips, executor(jobs)))
+            messages = shown(tokenized(raws, skips, executor(jobs), wanted=spam_filter.wanted))
             for judged in spam_filter.judge_all(messages):
                 click.echo(_line(judged, form))
                 last = _code(spam_filter, judged)
@@ -259,7 +259,7 @@ def _pass(
     with open_filter(model, cutting.of, indexed=False) as spam_filter:
         if exit_code:
             _check_positive(spam_filter.metadata)
-        message = tokenize(parse(raw))
+        message = tokenize(parse(raw), wanted=spam_filter.wanted)
         judged = spam_filter.judge(message)
         evidence = None
         if marking.evidence:

@@ -32,11 +32,11 @@ from nbspam.errors import OptionError, SourceError
 from nbspam.reading.skips import Skips
 
 if TYPE_CHECKING:  # the help of this command loads no numpy
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from nbspam.evaluation.protocols import Evaluation
     from nbspam.scoring.verdict import CutOffs
-    from nbspam.tokens.tokenized import TokenizedMessage
+    from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
 
 class Protocol(NamedTuple):
@@ -205,11 +205,14 @@ def command(
 
     raws = sources.messages(options, skips)
     with progress(quiet, names) as shown:
-        messages = shown(tokenized(raws, skips, executor(jobs)))
+
+        def read(wanted: "Wanted") -> "Iterator[TokenizedMessage]":
+            return shown(tokenized(raws, skips, executor(jobs), wanted=wanted))
+
         if protocol.trains:
-            found, cut_offs = _trained(messages, protocol, learning, cutting, limit)
+            found, cut_offs = _trained(read, protocol, learning, cutting, limit)
         else:
-            found, cut_offs = _saved(messages, model, cutting)
+            found, cut_offs = _saved(read, model, cutting)
     note_skips(skips)
     if not found.outcomes:
         raise SourceError("there is no message to test on; name a source that has some")
@@ -217,7 +220,7 @@ def command(
 
 
 def _trained(
-    messages: "Iterator[TokenizedMessage]",
+    messages: "Callable[[Wanted], Iterator[TokenizedMessage]]",
     protocol: Protocol,
     learning: Learning,
     cutting: Cutting,
@@ -227,7 +230,7 @@ def _trained(
     from nbspam.evaluation import protocols
 
     cut_offs, settings = cutting.of_new(), learning.settings()
-    read = protocols.LabelledCorpus.of(messages)
+    read = protocols.LabelledCorpus.of(messages(settings.wanted), settings.wanted)
     cutting.check_classes(len(set(read.corpus.labels)))
     if protocol.folds is not None:
         found = protocols.folds(read, protocol.folds, settings, cut_offs)
@@ -241,14 +244,15 @@ def _trained(
 
 
 def _saved(
-    messages: "Iterator[TokenizedMessage]", model: Path, cutting: Cutting
+    messages: "Callable[[Wanted], Iterator[TokenizedMessage]]", model: Path, cutting: Cutting
 ) -> "tuple[Evaluation, CutOffs]":
     """Return the outcomes of the saved model, and its cut-offs."""
     from nbspam.evaluation import protocols
     from nbspam.filter import open_filter
 
     with open_filter(model, cutting.of) as spam_filter:
-        return protocols.saved_model(spam_filter, messages), spam_filter.cut_offs
+        found = protocols.saved_model(spam_filter, messages(spam_filter.wanted))
+        return found, spam_filter.cut_offs
 
 
 def _print(

@@ -83,7 +83,7 @@ def command(
         note_one_sided(model, spam_filter.metadata)
         raw = _one(source, options, skips)
         note_skips(skips)
-        message = tokenize(raw.message(), raw.source, raw.label)
+        message = tokenize(raw.message(), raw.source, raw.label, wanted=spam_filter.wanted)
         judged, found = spam_filter.judge(message), spam_filter.explain(message)
         if form == "json":
             click.echo(json.dumps(_as_json(judged, found)))

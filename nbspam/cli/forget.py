@@ -22,6 +22,7 @@ from nbspam.errors import OptionError, counted
 from nbspam.learning.update import forget
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
+from nbspam.store.lookup import Lookup
 from nbspam.workers import executor, tokenized
 
 
@@ -70,7 +71,9 @@ def command(
         )
     options, skips = reading.options(), Skips(reading.strict)
     raws = sources.messages_of_any_kind(options, skips)
-    messages = tokenized(raws, skips, executor(jobs), digests=True)
+    with Lookup(model) as lookup:
+        wanted = lookup.metadata.settings.wanted
+    messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
     change = forget(model, messages, remember=not no_ledger)
     note_skips(skips)
     if form == "json":

@@ -37,6 +37,7 @@ from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import ModelExistsError, already_exists, write_model
+from nbspam.tokens.tokenized import Wanted
 from nbspam.workers import executor, tokenized
 
 if TYPE_CHECKING:  # one message is learned without numpy
@@ -129,10 +130,12 @@ def command(
     options, skips = reading.options(writing.seen), Skips(reading.strict)
     names = sources.names()
     silent = quiet or (writing.update and names == [STDIN])  # as in a macro of a mail reader
-    pending = PendingMessages()
+    pending = PendingMessages(_wanted(model, writing, learning))
     with progress(silent, names) as shown:
         raws = sources.messages(options, skips)
-        messages = shown(tokenized(raws, skips, executor(jobs), digests=True))
+        messages = shown(
+            tokenized(raws, skips, executor(jobs), digests=True, wanted=pending.corpus.wanted)
+        )
         if writing.update:
             pending.read(model, messages, writing.ledger)
         else:
@@ -172,19 +175,26 @@ def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Le
         )
     if exists and not (writing.update or writing.replace):
         raise already_exists(model)
-    settings = learning.settings()
     if not (exists and writing.update):
+        learning.settings()  # raises for a senseless value
         return
     with Lookup(model) as lookup:
-        of_model = lookup.metadata.settings
+        of_model = Learning.of_model(lookup.metadata.settings)
     for name in learning.given():
-        field = "positive" if name == "spam_label" else name
-        asked, kept = getattr(settings, field), getattr(of_model, field)
+        asked, kept = getattr(learning, name), getattr(of_model, name)
         if asked != kept:
             raise OptionError(
                 f"{learning.option(name)} {asked}: the model {model} was trained with {kept}; leave"
                 " it out, or train a new model with --replace"
             )
+
+
+def _wanted(model: Path, writing: Writing, learning: Learning) -> Wanted:
+    """Return the numbers that the model counts, or will count."""
+    if not (writing.update and model.exists()):
+        return learning.settings().wanted
+    with Lookup(model) as lookup:
+        return lookup.metadata.settings.wanted
 
 
 def _store(cutting: Cutting, model: Path) -> None:
@@ -220,7 +230,7 @@ def _train(
     """Learn from all messages at once, write the model and print what to expect of it."""
     from nbspam.learning.batch import cut_offs_within, fit, token_counts, with_cut_offs
 
-    fitted = fit(corpus, corpus.labels, learning.settings(), corpus.channels())
+    fitted = fit(corpus, corpus.labels, learning.settings(), corpus.channels(), corpus.traits())
     if limit is not None:
         cut_offs = cut_offs_within(limit, fitted, fitted.left_out_scores(corpus))
         fitted = with_cut_offs(fitted, cut_offs)

@@ -28,22 +28,22 @@ def sentences(judged: Verdict, found: Explanation, metadata: Metadata) -> Iterat
         yield f"{judged.verdict}: the model has learned no messages of two classes yet."
         return
     if found.unknown:
-        yield _unknown(judged, found)
+        yield _unknown(judged, found, metadata)
     if trust := _trust(found, metadata):
         yield trust
     yield _decisive(judged, found)
 
 
-def _unknown(judged: Verdict, found: Explanation) -> str:
+def _unknown(judged: Verdict, found: Explanation, metadata: Metadata) -> str:
     """Return how many tokens are unknown, and what that means where they are most of them."""
-    of = found.unknown + len(found.words)
+    of = found.unknown + sum(not word.is_trait for word in found.words)
     verb = "is" if found.unknown == 1 else "are"
     sentence = (
         f"{found.unknown:,} of {counted(of, 'token')} {verb} unknown to the model, and ignored"
     )
     score = found.score
     is_ham_otherwise = judged.verdict == UNSURE and score.log_odds <= 0
-    if is_ham_otherwise and score.text and not knows_enough(score):
+    if is_ham_otherwise and score.text and not knows_enough(metadata, score):
         sentence += (
             f"; it knows {score.known:,} of {score.text:,} in the text, too few to call it ham"
         )

@@ -1,12 +1,12 @@
 """Ways to test a filter on labelled messages it has not learned from."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.bayes.bernoulli import Row
 from nbspam.bayes.matrix import Integers, Presence
+from nbspam.bayes.token_weight import Row
 from nbspam.errors import OptionError, Remedy, SourceError, TrainingError, counted
 from nbspam.filter import Filter
 from nbspam.learning.batch import Fit, cut_offs_within, fit, token_counts
@@ -16,7 +16,7 @@ from nbspam.learning.settings import TrainingSettings, class_names, empty_metada
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import Word, explain
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
-from nbspam.tokens.tokenized import TokenizedMessage
+from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
 
 TELLING_WORDS = 8  # kept of each mistake
 
@@ -71,9 +71,11 @@ class LabelledCorpus(NamedTuple):
     sources: list[str]
 
     @classmethod
-    def of(cls, messages: Iterable[TokenizedMessage]) -> "LabelledCorpus":
-        """Return the messages as a corpus."""
-        read = cls(Corpus(), [])
+    def of(
+        cls, messages: Iterable[TokenizedMessage], wanted: Wanted = TOKENS_ALONE
+    ) -> "LabelledCorpus":
+        """Return the messages as a corpus; wanted: the numbers that models are to count."""
+        read = cls(Corpus(wanted), [])
         for message in messages:
             read.corpus.add(message)
             read.sources.append(message.source)
@@ -194,9 +196,9 @@ def online(
         messages = [rows.message(i) for i in range(start, min(start + batch, len(labels)))]
         outcomes += [_outcome(spam_filter, message) for message in messages]
         for message in messages:
-            learner.learn(message.label or "", message.tokens)
+            learner.learn(message.label or "", message.tokens, message.numbers)
         for message in messages:
-            learner.refine(message.label or "", message.tokens)
+            learner.refine(message.label or "", message.tokens, message.numbers)
     of_model = learner.metadata.settings
     protocol = f"online, {batch} at a time, the first {batch} not counted"
     return Evaluation(protocol, of_model.classes, of_model.positive, outcomes)
@@ -207,15 +209,11 @@ class _Rows:
 
     def __init__(self, read: LabelledCorpus) -> None:
         self._read = read
-        self._vocabulary = read.corpus.vocabulary
-        self.presence = read.corpus.presence()
+        self.vocabulary = read.corpus.vocabulary
 
     def message(self, i: int) -> TokenizedMessage:
         """Return message i."""
-        ends = self.presence.indptr
-        columns = self.presence.indices[ends[i] : ends[i + 1]].tolist()
-        tokens = [self._vocabulary[j] for j in columns]
-        return TokenizedMessage(self._read.sources[i], self._read.corpus.labels[i], tokens)
+        return self._read.corpus.message(i, self.vocabulary, self._read.sources[i])
 
 
 def _first_batch(
@@ -225,44 +223,57 @@ def _first_batch(
     labels = read.corpus.labels
     classes, positive = class_names(labels, settings.positive)
     if set(labels[:batch]) == set(classes):
-        presence = rows.presence[:batch]
-        fitted = fit(presence, labels[:batch], settings, read.corpus.channels())
+        fitted = _trained(read, np.arange(batch), settings)
         counts = dict(token_counts(read.corpus.vocabulary, fitted.counts))
         return OnlineLearner(fitted.metadata, counts)
     learner = OnlineLearner(empty_metadata(classes, positive, settings), {})
     for i in range(batch):
-        learner.learn(labels[i], rows.message(i).tokens)
+        message = rows.message(i)
+        learner.learn(labels[i], message.tokens, message.numbers)
     return learner
 
 
 def _trained(read: LabelledCorpus, train: Integers, settings: TrainingSettings) -> Fit:
     presence: Presence = read.corpus.presence()
     labels = read.corpus.labels
-    return fit(presence[train], [labels[i] for i in train], settings, read.corpus.channels())
+    own_labels = [labels[i] for i in train]
+    traits = read.corpus.traits()
+    own_traits = None if traits is None else traits[train]
+    return fit(presence[train], own_labels, settings, read.corpus.channels(), own_traits)
 
 
 def _tested(read: LabelledCorpus, fitted: Fit, test: Integers, cut_offs: CutOffs) -> list[Outcome]:
     labels = read.corpus.labels
-    rows = read.corpus.presence()[test]
-    outcomes = []
-    vocabulary: list[str] = []
-    for row, (i, score) in enumerate(zip(test.tolist(), fitted.scores(rows), strict=True)):
-        outcome = Outcome(verdict_on(fitted.metadata, score, cut_offs, read.sources[i], labels[i]))
-        if outcome.is_mistake:
-            vocabulary = vocabulary or read.corpus.vocabulary
-            columns = rows.indices[rows.indptr[row] : rows.indptr[row + 1]].tolist()
-            words = _telling_words(fitted, {vocabulary[j]: j for j in columns})
-            outcome = outcome._replace(words=words)
-        outcomes.append(outcome)
-    return outcomes
+    traits = read.corpus.traits()
+    scores = fitted.scores(read.corpus.presence()[test], None if traits is None else traits[test])
+    outcomes = [
+        Outcome(verdict_on(fitted.metadata, score, cut_offs, read.sources[i], labels[i]))
+        for i, score in zip(test.tolist(), scores, strict=True)
+    ]
+    explained = _Explained(read, fitted)
+    return [
+        outcome._replace(words=explained.words(i)) if outcome.is_mistake else outcome
+        for i, outcome in zip(test.tolist(), outcomes, strict=True)
+    ]
 
 
-def _telling_words(fitted: Fit, columns: Mapping[str, int]) -> tuple[Word, ...]:
-    def counts_of(tokens: Iterable[str]) -> dict[str, Row]:
-        rows = ((t, tuple(fitted.counts[:, columns[t]].tolist())) for t in tokens)
+class _Explained:
+    """The telling words of messages by a fitted model."""
+
+    def __init__(self, read: LabelledCorpus, fitted: Fit) -> None:
+        self._rows, self._counts = _Rows(read), fitted.counts
+        self._columns: dict[str, int] = {}
+        self._classifier = Classifier(fitted.metadata, self._counts_of)
+
+    def words(self, i: int) -> tuple[Word, ...]:
+        """Return the strongest words of message i."""
+        self._columns = self._columns or {t: j for j, t in enumerate(self._rows.vocabulary)}
+        message = self._rows.message(i)
+        return explain(self._classifier, message.tokens, message.numbers).words[:TELLING_WORDS]
+
+    def _counts_of(self, tokens: Iterable[str]) -> dict[str, Row]:
+        rows = ((t, tuple(self._counts[:, self._columns[t]].tolist())) for t in tokens)
         return {token: row for token, row in rows if any(row)}
-
-    return explain(Classifier(fitted.metadata, counts_of), columns).words[:TELLING_WORDS]
 
 
 def worst_mistakes(evaluation: Evaluation, limit: int) -> list[Outcome]:

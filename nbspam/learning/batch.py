@@ -8,15 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.bayes import matrix
-from nbspam.bayes.bernoulli import Row
 from nbspam.bayes.matrix import Chunked, Integers, Presence
 from nbspam.bayes.posterior import logit, sigmoid
+from nbspam.bayes.token_weight import Histogram, Row
 from nbspam.errors import Remedy, TrainingError
 from nbspam.learning.batch_rules import BATCH_RULES, BatchRule
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
 from nbspam.scoring.score import Score
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.metadata import HAM_CUTOFF, TRAINING, Histogram, HostRows, Metadata
+from nbspam.store.metadata import HAM_CUTOFF, TRAINING, HostRows, Metadata
+from nbspam.store.trait_histograms import TraitHistograms
 from nbspam.tokens.kinds import HOST, TEXT
 
 
@@ -27,14 +28,18 @@ class Fit(NamedTuple):
     counts: Integers  # (n_classes, n_tokens)
     labels: Integers  # (n_messages,), indices into the classes
     rule: BatchRule
+    traits: Integers | None  # (n_messages, n_traits)
 
     def left_out_scores(self, presence: Presence | Chunked) -> Iterator[Score]:
         """Yield each training message's score by the model that never saw it."""
         return self.rule.left_out_scores(presence, self.metadata)
 
-    def scores(self, presence: Presence) -> Iterator[Score]:
-        """Yield the score of each row of a matrix with the model's columns."""
-        return self.rule.scores(presence, self.metadata)
+    def scores(self, presence: Presence, traits: Integers | None = None) -> Iterator[Score]:
+        """Yield the score of each row of a matrix with the model's columns.
+
+        traits: (n_rows, n_traits), if the model has traits.
+        """
+        return self.rule.scores(presence, self.metadata, traits)
 
 
 def fit(
@@ -42,30 +47,38 @@ def fit(
     labels: Sequence[str],
     settings: TrainingSettings,
     channels: Integers | None = None,
+    traits: Integers | None = None,
 ) -> Fit:
     """Return the model of a corpus; raises TrainingError when it has fewer than two classes.
 
     channels: (n_tokens,), the channel of each column (`tokens/kinds.py`); None: all are text.
+    traits: (n_messages, n_traits), if they were taken; -1 of a message without them.
     """
     classes, positive = class_names(labels, settings.positive)
     number = {name: k for k, name in enumerate(classes)}
     indices = np.fromiter((number[label] for label in labels), np.int64, len(labels))
-    counts = matrix.class_counts(presence, indices, len(classes))
+    empty = empty_metadata(classes, positive, settings)
+    if empty.settings.counts.has_tokens:
+        counts = matrix.class_counts(presence, indices, len(classes))
+    else:
+        counts = np.zeros((len(classes), presence.shape[1]), dtype=np.int64)
     messages = np.bincount(indices, minlength=len(classes))
     if channels is None:
         channels = np.full(presence.shape[1], TEXT)
-    empty = empty_metadata(classes, positive, settings)
     learned = empty.learned._replace(
         calibrated_by=TRAINING,
         messages=tuple(map(int, messages)),
         count_histograms=_histograms(counts),
         host_rows=_host_rows(counts, channels),
     )
-    rule = BATCH_RULES[settings.scoring](counts, indices, channels)
+    if traits is not None and empty.settings.has_traits:
+        histograms = _trait_histograms(traits, indices, len(classes))
+        learned = learned._replace(trait_histograms=histograms)
+    rule = BATCH_RULES[settings.scoring](counts, indices, channels, traits)
     uncalibrated = empty._replace(learned=learned)
     calibrations = rule.fit(presence, uncalibrated)
     metadata = uncalibrated._replace(learned=learned._replace(calibrations=calibrations))
-    return Fit(metadata, counts, indices, rule)
+    return Fit(metadata, counts, indices, rule, traits)
 
 
 def _histograms(counts: Integers) -> tuple[Histogram, ...]:
@@ -75,6 +88,20 @@ def _histograms(counts: Integers) -> tuple[Histogram, ...]:
         dict(zip(*(part.tolist() for part in np.unique(row, return_counts=True)), strict=True))
         for row in counts[:, known]
     )
+
+
+def _trait_histograms(traits: Integers, labels: Integers, n_classes: int) -> TraitHistograms:
+    """Return per trait and class how many messages have each value."""
+    known = traits[:, 0] >= 0
+    return tuple(
+        tuple(_values(column[known & (labels == k)]) for k in range(n_classes))
+        for column in traits.T
+    )
+
+
+def _values(column: Integers) -> dict[int, int]:
+    values, n = np.unique(column, return_counts=True)
+    return dict(zip(values.tolist(), n.tolist(), strict=True))
 
 
 def _host_rows(counts: Integers, channels: Integers) -> HostRows:

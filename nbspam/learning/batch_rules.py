@@ -6,8 +6,9 @@ from typing import Protocol
 import numpy as np
 
 from nbspam.bayes import matrix
-from nbspam.bayes.calibration import SCALES, Calibrations
-from nbspam.bayes.event_model_arrays import EVENT_MODEL_ARRAYS
+from nbspam.bayes.calibration import Calibrations
+from nbspam.bayes.event_model_arrays import EVENT_MODEL_ARRAYS, EventModelArrays
+from nbspam.bayes.evidence import trait_feature
 from nbspam.bayes.evidence_matrix import (
     EvidenceRows,
     evidence_of_rows,
@@ -17,7 +18,9 @@ from nbspam.bayes.evidence_matrix import (
 from nbspam.bayes.matrix import Booleans, Chunked, Floats, Integers, Presence, chunks
 from nbspam.bayes.posterior import log_priors
 from nbspam.scoring.evidence_rule import EvidenceRule
+from nbspam.scoring.rule import ScoringRule
 from nbspam.scoring.score import Score, score_of_log_scores
+from nbspam.scoring.sum_rule import SumRule
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata
 from nbspam.tokens.kinds import TEXT
 
@@ -25,142 +28,236 @@ _SCORED = 10_000  # messages whose scores are made at a time
 
 
 class BatchRule(Protocol):
-    """A scoring rule for all messages of a corpus: its counts, its labels, its columns' channels.
+    """A scoring rule for all messages of a corpus.
 
-    counts: (n_classes, n_tokens); labels: (n_messages,); channels: (n_tokens,).
+    counts: (n_classes, n_tokens); labels: (n_messages,); channels: (n_tokens,), of the columns;
+    traits: (n_messages, n_traits), or None.
     """
 
     def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
         """Return the calibrations of the model, fitted to its messages, each left out."""
 
-    def left_out_scores(self, presence: Presence | Chunked, metadata: Metadata) -> Iterator[Score]:
-        """Yield each training message's score by the model that never saw it."""
+    def left_out_scores(
+        self, presence: Presence | Chunked, metadata: Metadata, folds: int = 1
+    ) -> Iterator[Score]:
+        """Yield each training message's score by the model that never saw it.
 
-    def scores(self, presence: Presence, metadata: Metadata) -> Iterator[Score]:
+        folds: above 1, each such part of the messages is scored by calibrations of the others, so
+        that no message has had a part in its score.
+        """
+
+    def scores(
+        self, presence: Presence, metadata: Metadata, traits: Integers | None
+    ) -> Iterator[Score]:
         """Yield the score of each new message, a row of a matrix of the same columns."""
+
+
+def _arrays(counts: Integers, metadata: Metadata) -> EventModelArrays:
+    settings, learned = metadata
+    make = EVENT_MODEL_ARRAYS[settings.event_model]
+    return make(counts, np.array(learned.messages), settings.alpha)
+
+
+def _trait_weights(
+    rule: ScoringRule, traits: Integers | None, labels: Integers | None
+) -> Iterator[list[tuple[float, ...]]]:
+    """Yield the weights of each message's traits, as `ScoringRule.trait_weights` returns them.
+
+    labels: of learned messages, each left out; None of new ones.
+    """
+    if traits is not None:
+        left_out = [None] * len(traits) if labels is None else labels.tolist()
+        for values, own in zip(traits.tolist(), left_out, strict=True):
+            yield rule.trait_weights(values if values[0] >= 0 else (), own)
 
 
 class BatchSum:
     """The sum rule on a matrix."""
 
-    def __init__(self, counts: Integers, labels: Integers, channels: Integers) -> None:
-        self._counts, self._labels = counts, labels
+    def __init__(
+        self, counts: Integers, labels: Integers, channels: Integers, traits: Integers | None
+    ) -> None:
+        self._counts, self._labels, self._traits = counts, labels, traits
         self._is_text: Booleans = np.asarray(channels == TEXT)
 
     def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
         """Return the calibrations as they are: the posterior is not calibrated."""
         return metadata.learned.calibrations
 
-    def _in_vocabulary(self) -> Booleans:
-        return np.asarray(self._counts.sum(axis=0) > 0, dtype=np.bool_)
-
     def _scores(
         self, joints: Floats, presence: Presence, is_known: Booleans, metadata: Metadata
     ) -> Iterator[Score]:
         """Yield the scores of rows with these joint log-likelihoods.
 
-        is_known: (n_tokens,), which columns are in the vocabulary.
+        is_known: (nnz,), which entries are of tokens in the vocabulary.
         """
-        text = presence @ self._is_text.astype(float)
-        known = presence @ (self._is_text & is_known).astype(float)
+        n = presence.shape[0]
+        rows = np.repeat(np.arange(n), np.diff(presence.indptr))
+        is_text = self._is_text[presence.indices]
+        text = np.bincount(rows[is_text], minlength=n)
+        known = np.bincount(rows[is_text & is_known], minlength=n)
         for row, n_known, n_text in zip(
             joints.tolist(), known.tolist(), text.tolist(), strict=True
         ):
             score = score_of_log_scores(metadata.settings, row)
-            yield score._replace(known=int(n_known), text=int(n_text))
+            yield score._replace(known=n_known, text=n_text)
 
-    def left_out_scores(self, presence: Presence | Chunked, metadata: Metadata) -> Iterator[Score]:
+    def left_out_scores(
+        self, presence: Presence | Chunked, metadata: Metadata, folds: int = 1
+    ) -> Iterator[Score]:
         """Yield each training message's score by the model that never saw it."""
         settings, learned = metadata
         fixed = None
         if settings.prior is not None:
             fixed = np.array(log_priors(learned.messages, settings.prior, settings.positive_index))
-        arrays = EVENT_MODEL_ARRAYS[settings.event_model]
+        arrays, rule = _arrays(self._counts, metadata), SumRule(metadata)
+        totals = self._counts.sum(axis=0)
         for place, piece in chunks(presence):
-            joints = arrays.left_out_joints(
-                piece,
-                self._labels[place],
-                self._counts,
-                np.array(learned.messages),
-                settings.alpha,
-                fixed,
-            )
+            labels = self._labels[place]
+            joints = arrays.left_out_joints(piece, labels, fixed)
+            _add_traits(joints, rule, self._traits, place, labels)
             # A token that only the message itself has is unknown once that is left out.
-            left = np.asarray(self._counts.sum(axis=0) > 1, dtype=np.bool_)
-            yield from self._scores(joints, piece, left, metadata)
+            yield from self._scores(joints, piece, totals[piece.indices] > piece.data, metadata)
 
-    def scores(self, presence: Presence, metadata: Metadata) -> Iterator[Score]:
+    def scores(
+        self, presence: Presence, metadata: Metadata, traits: Integers | None
+    ) -> Iterator[Score]:
         """Yield the score of each new message."""
-        settings, learned = metadata
-        weights = EVENT_MODEL_ARRAYS[settings.event_model].class_weights(
-            self._counts, np.array(learned.messages), settings.alpha
-        )
-        weights[:, ~self._counts.any(axis=0)] = 0
+        weights = _arrays(self._counts, metadata).class_weights()
+        is_known: Booleans = np.asarray(self._counts.any(axis=0))
+        weights[:, ~is_known] = 0
         joints: Floats = matrix.joint_matrix(presence, weights, np.array(metadata.bias))
-        return self._scores(joints, presence, self._in_vocabulary(), metadata)
+        _add_traits(joints, SumRule(metadata), traits, slice(None), None)
+        return self._scores(joints, presence, is_known[presence.indices], metadata)
+
+
+def _add_traits(
+    joints: Floats,
+    rule: ScoringRule,
+    traits: Integers | None,
+    place: slice,
+    labels: Integers | None,
+) -> None:
+    """Add the log densities of the traits of some messages to their joint log-likelihoods."""
+    some = None if traits is None else traits[place]
+    for i, found in enumerate(_trait_weights(rule, some, labels)):
+        if found:
+            joints[i] += np.sum(found, axis=0)
 
 
 class BatchEvidence:
     """The evidence rule on a matrix."""
 
-    def __init__(self, counts: Integers, labels: Integers, channels: Integers) -> None:
+    def __init__(
+        self, counts: Integers, labels: Integers, channels: Integers, traits: Integers | None
+    ) -> None:
         self._counts, self._labels, self._channels = counts, labels, channels
+        self._traits = traits
         # Per scored class, of the training messages, each left out: what the fit was made of.
         self._left_out: tuple[EvidenceRows, ...] = ()
 
     def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
         """Return the calibrations, fitted to the features of each message left out."""
-        scored_classes = metadata.settings.scored_classes
-        self._left_out = tuple(
-            self._evidence(presence, metadata, scored, left_out=True) for scored in scored_classes
-        )
+        self._left_out = self._evidence(presence, metadata, self._traits, left_out=True)
+        return self._calibrations(metadata, np.arange(len(self._labels)))
+
+    def _calibrations(self, metadata: Metadata, places: Integers) -> tuple[Calibrations, ...]:
+        """Return the calibrations fitted to some of the messages."""
+        settings = metadata.settings
         return tuple(
             Calibrations(
                 *(
-                    fit_calibration(scale, inputs_of_rows(scale, found), self._labels == k)
-                    for scale in SCALES
+                    fit_calibration(
+                        scale, inputs_of_rows(scale, found)[places], self._labels[places] == k
+                    )
+                    for scale in settings.scales
                 )
             )
-            for found, k in zip(self._left_out, scored_classes, strict=True)
+            for found, k in zip(self._left_out, settings.scored_classes, strict=True)
         )
 
-    def left_out_scores(self, presence: Presence | Chunked, metadata: Metadata) -> Iterator[Score]:
+    def left_out_scores(
+        self, presence: Presence | Chunked, metadata: Metadata, folds: int = 1
+    ) -> Iterator[Score]:
         """Yield each training message's score by the model that never saw it."""
-        return self._scores_of(self._left_out, metadata)
+        if folds < 2:
+            return self._scores_of(self._left_out, metadata)
+        return self._cross_fitted(metadata, folds)
 
-    def scores(self, presence: Presence, metadata: Metadata) -> Iterator[Score]:
+    def _cross_fitted(self, metadata: Metadata, folds: int) -> Iterator[Score]:
+        settings, learned = metadata
+        fold = np.arange(len(self._labels)) % folds
+        scores: dict[int, Score] = {}
+        for part in range(folds):
+            calibrations = self._calibrations(metadata, np.flatnonzero(fold != part))
+            own = np.flatnonzero(fold == part)
+            of_part = Metadata(settings, learned._replace(calibrations=calibrations))
+            found = tuple(rows.some(own) for rows in self._left_out)
+            scores.update(zip(own.tolist(), self._scores_of(found, of_part), strict=True))
+        yield from (scores[i] for i in range(len(fold)))
+
+    def scores(
+        self, presence: Presence, metadata: Metadata, traits: Integers | None
+    ) -> Iterator[Score]:
         """Yield the score of each new message."""
-        found = tuple(
-            self._evidence(presence, metadata, scored, left_out=False)
-            for scored in metadata.settings.scored_classes
-        )
+        found = self._evidence(presence, metadata, traits, left_out=False)
         return self._scores_of(found, metadata)
 
     def _evidence(
-        self, presence: Presence | Chunked, metadata: Metadata, scored: int, left_out: bool
-    ) -> EvidenceRows:
-        """Return every row's evidence for a scored class."""
+        self,
+        presence: Presence | Chunked,
+        metadata: Metadata,
+        traits: Integers | None,
+        left_out: bool,
+    ) -> tuple[EvidenceRows, ...]:
+        """Return every row's evidence, for each scored class."""
         settings = metadata.settings
-        contrast = EVENT_MODEL_ARRAYS[settings.event_model].contrast
-        arguments = (self._counts, np.array(metadata.learned.messages), scored, settings.alpha)
-        if left_out:
-            # For the other classes it does not matter which of them has lost the message.
-            other = 1 if scored == 0 else 0
-            weights = np.stack([contrast(*arguments, k) for k in (other, scored)])
-            own = (self._labels == scored).astype(np.int64)
-        else:
-            weights = contrast(*arguments, None)[None]
-            # A column without training messages is not in the vocabulary: its token is ignored.
-            weights[:, ~self._counts.any(axis=0)] = np.nan
-            own = np.zeros(presence.shape[0], dtype=np.int64)
-        parts = []
-        for place, piece in chunks(presence):
-            lengths = np.diff(piece.indptr)
-            rows = np.repeat(np.arange(len(lengths)), lengths)
-            entry_weights = weights[np.repeat(own[place], lengths), piece.indices]
-            entry_channels = self._channels[piece.indices]
-            parts.append(evidence_of_rows(rows, entry_weights, entry_channels, len(lengths)))
-        return EvidenceRows(*(np.concatenate(same) for same in zip(*parts, strict=True)))
+        arrays = _arrays(self._counts, metadata)
+        features = self._trait_features(presence.shape[0], metadata, traits, left_out)
+        unknown = ~self._counts.any(axis=0)
+        found = []
+        for scored, of_traits in zip(settings.scored_classes, features, strict=True):
+            weights = None
+            if not left_out:
+                weights = arrays.contrasts(scored)
+                # A column without training messages is not in the vocabulary: it is ignored.
+                weights[unknown] = np.nan
+            parts = []
+            for place, piece in chunks(presence):
+                lengths = np.diff(piece.indptr)
+                rows = np.repeat(np.arange(len(lengths)), lengths)
+                if weights is None:
+                    of_entries = arrays.left_out_contrasts(piece, self._labels[place], scored)
+                else:
+                    of_entries = weights[piece.indices]
+                channels = self._channels[piece.indices]
+                parts.append(evidence_of_rows(rows, of_entries, channels, len(lengths)))
+            words, text, header, tokens, _ = zip(*parts, strict=True)
+            found.append(
+                EvidenceRows(
+                    np.concatenate(words),
+                    np.concatenate(text),
+                    np.concatenate(header),
+                    np.concatenate(tokens),
+                    of_traits,
+                )
+            )
+        return tuple(found)
+
+    def _trait_features(
+        self, n: int, metadata: Metadata, traits: Integers | None, left_out: bool
+    ) -> tuple[Floats | None, ...]:
+        """Return the feature of the traits, (n_messages,), for each scored class."""
+        n_scored = len(metadata.settings.scored_classes)
+        if not metadata.settings.has_traits:
+            return (None,) * n_scored
+        features = np.zeros((n_scored, n))
+        rule = EvidenceRule(metadata)
+        labels = self._labels if left_out else None
+        for i, weights in enumerate(_trait_weights(rule, traits, labels)):
+            if weights:
+                features[:, i] = [trait_feature(same) for same in zip(*weights, strict=True)]
+        return tuple(features)
 
     @staticmethod
     def _scores_of(found: tuple[EvidenceRows, ...], metadata: Metadata) -> Iterator[Score]:
@@ -172,7 +269,7 @@ class BatchEvidence:
                 yield rule.score_of(evidences, text_tokens[0])
 
 
-BATCH_RULES: Mapping[str, Callable[[Integers, Integers, Integers], BatchRule]] = {
+BATCH_RULES: Mapping[str, Callable[[Integers, Integers, Integers, Integers | None], BatchRule]] = {
     EVIDENCE: BatchEvidence,
     SUM: BatchSum,
 }

@@ -5,11 +5,12 @@ import weakref
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING
 
 from nbspam.tokens.kinds import channel_of
-from nbspam.tokens.tokenized import TokenizedMessage
+from nbspam.tokens.tokenized import TOKENS_ALONE, Numbers, TokenizedMessage, Wanted
+from nbspam.tokens.traits import TRAITS
 
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.bayes.matrix import Integers, Presence
@@ -17,38 +18,74 @@ if TYPE_CHECKING:  # one message is learned without numpy
 _DIGEST = 16  # bytes
 # Entries; more go to a temporary file, so that memory grows with the vocabulary only.
 _IN_MEMORY = 10_000_000
+_NO_TRAITS = (-1,) * len(TRAITS)  # of a message whose traits are not known
+
+
+class _Integers:
+    """A growing list of integers; all but the last of a long one are in a temporary file."""
+
+    def __init__(self) -> None:
+        self._last = array("i")
+        self._on_disk = 0
+        self._spool: IO[bytes] | None = None
+
+    def __len__(self) -> int:
+        return self._on_disk + len(self._last)
+
+    def extend(self, values: Iterable[int]) -> None:
+        self._last.extend(values)
+        if len(self._last) > _IN_MEMORY:
+            if self._spool is None:
+                from tempfile import TemporaryFile
+
+                self._spool = TemporaryFile()  # noqa: SIM115  # as long as the list
+                weakref.finalize(self, self._spool.close)
+            self._last.tofile(self._spool)
+            self._on_disk += len(self._last)
+            del self._last[:]
+
+    def part(self, start: int, end: int) -> "array[int]":
+        """Return the integers from start to end."""
+        found = array("i")
+        if self._spool is not None and start < self._on_disk:
+            self._spool.flush()
+            stop = min(end, self._on_disk)
+            width = found.itemsize
+            found.frombytes(os.pread(self._spool.fileno(), (stop - start) * width, start * width))
+            start = stop
+        low, high = start - self._on_disk, end - self._on_disk
+        return found + self._last[low:high] if start < end else found
 
 
 class Corpus:
-    """Messages as rows of a growing sparse 0/1 matrix."""
+    """Messages as rows of a growing sparse matrix: 0/1, or how often a message has a token."""
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: Wanted = TOKENS_ALONE) -> None:
+        """Keep the tokens of messages, and the numbers that are wanted."""
+        self.wanted = wanted
         self._vocabulary: defaultdict[str, int] = defaultdict()
         self._vocabulary.default_factory = self._vocabulary.__len__
-        self._columns = array("i")  # those that are not on disk yet
-        self._spool: IO[bytes] | None = None
+        self._columns = _Integers()
+        self._times = _Integers()  # of each column; none if they are not wanted
         self._ends = array("q", [0])
         self._labels: list[str] = []
         self._digests = bytearray()
+        self._traits = array("h")  # a row of TRAITS a message; none if they are not wanted
 
     def __len__(self) -> int:
         return len(self._labels)
 
     def add(self, message: TokenizedMessage) -> None:
         """Add a message, with its digest if it has one."""
-        before = len(self._columns)
+        times, traits = message.numbers
         self._columns.extend(map(self._vocabulary.__getitem__, message.tokens))
-        self._ends.append(self._ends[-1] + len(self._columns) - before)
+        if self.wanted.times:
+            self._times.extend([times.get(token, 1) for token in message.tokens])
+        if self.wanted.traits:
+            self._traits.extend(traits or _NO_TRAITS)
+        self._ends.append(len(self._columns))
         self._labels.append(message.label or "")
         self._digests += bytes.fromhex(message.digest)
-        if len(self._columns) > _IN_MEMORY:
-            if self._spool is None:
-                from tempfile import TemporaryFile
-
-                self._spool = TemporaryFile()  # noqa: SIM115  # as long as the corpus
-                weakref.finalize(self, self._spool.close)
-            self._columns.tofile(self._spool)
-            del self._columns[:]
 
     @property
     def vocabulary(self) -> list[str]:
@@ -67,24 +104,24 @@ class Corpus:
         """
         vocabulary = self.vocabulary
         for i in sorted(range(len(self)), key=lambda i: (self._digest(i), self._labels[i])):
-            columns = self._entries(self._ends[i], self._ends[i + 1])
-            tokens = [vocabulary[j] for j in columns]
-            yield TokenizedMessage("", self._labels[i], tokens, self._digest(i).hex())
+            yield self.message(i, vocabulary)
+
+    def message(self, i: int, vocabulary: list[str], source: str = "") -> TokenizedMessage:
+        """Return message i; vocabulary: the corpus's."""
+        start, end = self._ends[i], self._ends[i + 1]
+        tokens = [vocabulary[j] for j in self._columns.part(start, end)]
+        times = {}
+        if self.wanted.times:
+            pairs = zip(tokens, self._times.part(start, end), strict=True)
+            times = {token: n for token, n in pairs if n > 1}
+        width = len(TRAITS) if self.wanted.traits else 0
+        traits = tuple(self._traits[i * width : (i + 1) * width])
+        numbers = Numbers(times, () if traits == _NO_TRAITS else traits)
+        digest = self._digest(i).hex()
+        return TokenizedMessage(source, self._labels[i], tokens, digest, numbers=numbers)
 
     def _digest(self, i: int) -> bytearray:
         return self._digests[i * _DIGEST : (i + 1) * _DIGEST]
-
-    def _entries(self, start: int, end: int) -> "array[int]":
-        """Return the columns of the matrix's entries from start to end."""
-        found = array("i")
-        on_disk = self._ends[-1] - len(self._columns)
-        if self._spool is not None and start < on_disk:
-            self._spool.flush()
-            stop = min(end, on_disk)
-            width = found.itemsize
-            found.frombytes(os.pread(self._spool.fileno(), (stop - start) * width, start * width))
-            start = stop
-        return found + self._columns[start - on_disk : end - on_disk] if start < end else found
 
     def channels(self) -> "Integers":
         """Return the channel of each column's token (`tokens/kinds.py`), shape (n_tokens,)."""
@@ -92,13 +129,33 @@ class Corpus:
 
         return np.fromiter(map(channel_of, self._vocabulary), np.int64, len(self._vocabulary))
 
+    def traits(self) -> "Integers | None":
+        """Return the messages' traits, (n_messages, n_traits), -1 of a message without them.
+
+        None if they were not wanted.
+        """
+        if not self.wanted.traits:
+            return None
+        import numpy as np
+
+        return np.array(self._traits, dtype=np.int64).reshape(-1, len(TRAITS))
+
     @property
     def shape(self) -> tuple[int, int]:
         """The matrix's rows and columns: messages and tokens."""
         return len(self._labels), len(self._vocabulary)
 
+    def without_times(self) -> "Corpus":
+        """Return the same messages as a 0/1 matrix."""
+        if not self.wanted.times:
+            return self
+        other = Corpus(self.wanted._replace(times=False))
+        other._vocabulary, other._columns, other._ends = self._vocabulary, self._columns, self._ends
+        other._labels, other._digests, other._traits = self._labels, self._digests, self._traits
+        return other
+
     def presence(self) -> "Presence":
-        """Return the matrix, whole, shape (n_messages, n_tokens), entries 1.0."""
+        """Return the matrix, whole, shape (n_messages, n_tokens)."""
         return self._piece(0, len(self._labels))
 
     def chunks(self, entries: int) -> "Iterator[Presence]":
@@ -115,9 +172,13 @@ class Corpus:
         from scipy.sparse import csr_array
 
         ends = np.array(self._ends[first : last + 1], dtype=np.int64)
-        columns = np.array(self._entries(ends[0], ends[-1]), dtype=np.int32)
+        place = int(ends[0]), int(ends[-1])
+        columns = np.array(self._columns.part(*place), dtype=np.int32)
+        times = np.ones(len(columns))
+        if self.wanted.times:
+            times = np.array(self._times.part(*place), dtype=np.float64)
         shape = (last - first, len(self._vocabulary))
-        return csr_array((np.ones(len(columns)), columns, ends - ends[0]), shape=shape)
+        return csr_array((times, columns, ends - ends[0]), shape=shape)
 
     def learned(self, classes: tuple[str, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Yield the ledger: each digest, in order, and how often each class has it.

@@ -11,14 +11,15 @@ from operator import add
 from pathlib import Path
 from typing import NamedTuple
 
-from nbspam.bayes.bernoulli import Row
-from nbspam.bayes.calibration import SCALES, UNTRAINED, Calibrations, pooled
+from nbspam.bayes.calibration import Calibrations, pooled, untrained_calibrations
+from nbspam.bayes.token_weight import Row
 from nbspam.errors import ModelError, Remedy, counted
 from nbspam.store.atomic_write import locked, write_atomically
 from nbspam.store.check import with_counts
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import DEFAULT, MERGING, Metadata, ModelSettings
 from nbspam.store.model_file import Model, already_exists, read_model
+from nbspam.store.trait_histograms import TraitHistograms
 
 
 class Merged(NamedTuple):
@@ -105,7 +106,8 @@ def _metadata(parts: Sequence[Metadata], messages: Row) -> Metadata:
         learned._replace(
             messages=messages,
             calibrations=calibrations,
-            calibrated_by=DEFAULT if set(calibrations) == {UNTRAINED} else MERGING,
+            calibrated_by=DEFAULT if set(calibrations) == {_untrained(settings)} else MERGING,
+            trait_histograms=_trait_histograms(parts),
         ),
     )
 
@@ -119,6 +121,10 @@ def _check_alike(path: Path, own: ModelSettings, other_path: Path, other: ModelS
         ("the scoring", own.scoring, other.scoring),
         ("the alpha", own.alpha, other.alpha),
         ("the prior", own.prior or "as learned", other.prior or "as learned"),
+        ("the traits", own.traits, other.traits),
+        ("the variance smoothing", own.variances.smoothing, other.variances.smoothing),
+        ("the variance prior", own.variances.prior, other.variances.prior),
+        ("the shared variance", own.variances.shared, other.variances.shared),
     ):
         if value != others:
             raise ModelError(
@@ -139,17 +145,39 @@ def _add(total: dict[str, Row], rows: Mapping[str, Row], order: Sequence[int]) -
 def _calibrations(parts: Sequence[Metadata], name: str) -> Calibrations:
     """Return a class's calibrations, combined from those of the models that have learned one."""
     learned = []
+    first = parts[0].settings
+    untrained = _untrained(first)
     for settings, state in parts:
         own = settings.classes.index(name)
         both = state.calibrations[settings.scored_classes.index(own)]
-        if both != UNTRAINED:
+        if both != untrained:
             learned.append((both, _fewest(state.messages, own)))
     if not learned:
-        return UNTRAINED
+        return untrained
     return Calibrations(
         *(
             pooled(scale, [(both[i], few) for both, few in learned])
-            for i, scale in enumerate(SCALES)
+            for i, scale in enumerate(first.scales)
+        )
+    )
+
+
+def _untrained(settings: ModelSettings) -> Calibrations:
+    return untrained_calibrations(settings.has_traits)
+
+
+def _trait_histograms(parts: Sequence[Metadata]) -> TraitHistograms:
+    """Return the sum of the models' histograms; the classes in the order of the first's."""
+    classes = parts[0].settings.classes
+    order = [[part.settings.classes.index(name) for name in classes] for part in parts]
+    return tuple(
+        tuple(
+            dict(sum((Counter(of_trait[own[k]]) for of_trait, own in rows), Counter()))
+            for k in range(len(classes))
+        )
+        for rows in (
+            list(zip(of_parts, order, strict=True))
+            for of_parts in zip(*(part.learned.trait_histograms for part in parts), strict=True)
         )
     )
 

@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from nbspam.bayes.bernoulli import Row
+from nbspam.bayes.event_model import BERNOULLI
+from nbspam.bayes.token_weight import Row
 from nbspam.scoring.classifier import Classifier, Counts
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_host
+from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
 
 class OnlineLearner:
@@ -31,6 +33,10 @@ class OnlineLearner:
         self._messages = list(learned.messages)
         self._histograms = [Counter(row) for row in learned.count_histograms]
         self._host_rows = Counter(learned.host_rows)
+        self._event_model = self._settings.counts
+        self._trait_histograms = [
+            [Counter(values) for values in of_trait] for of_trait in learned.trait_histograms
+        ]
         self._left_out: dict[int, Classifier] = {}  # per class, of which a message is left out
 
     @property
@@ -46,6 +52,10 @@ class OnlineLearner:
                 messages=tuple(self._messages),
                 count_histograms=histograms,
                 host_rows={row: hosts for row, hosts in self._host_rows.items() if hosts},
+                trait_histograms=tuple(
+                    tuple(dict(values) for values in of_trait)
+                    for of_trait in self._trait_histograms
+                ),
             ),
         )
 
@@ -57,34 +67,45 @@ class OnlineLearner:
         counts = self.counts
         return {token: counts[token] for token in tokens if token in counts}
 
-    def learn(self, label: str, tokens: Iterable[str]) -> None:
-        """Count a message's tokens; `refine` lets the calibration learn from it too."""
+    def learn(self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS) -> None:
+        """Count a message's tokens and traits; `refine` lets the calibration learn from it too."""
         k = self._settings.classes.index(label)
         self._messages[k] += 1
-        self._left_out.clear()
-        for token in tokens:
-            self._change(token, k, 1)
+        self._count(k, tokens, numbers, 1)
 
-    def refine(self, label: str, tokens: Iterable[str]) -> None:
+    def refine(self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS) -> None:
         """Let the calibration learn from a message that was learned, scored with itself left out.
 
         One class alone teaches it nothing.
         """
         k = self._settings.classes.index(label)
-        classifier = self._without_one(k)
-        if classifier.rule.is_calibrated and not classifier.metadata.is_one_sided:
-            known = classifier.known_words(tokens)
-            refined = classifier.rule.refined(self._learned.calibrations, known, k)
-            self._learned = self._learned._replace(calibrations=refined)
+        if not self._settings.is_calibrated or sum(map(bool, self._without(k))) < 2:
+            return
+        if self._settings.event_model == BERNOULLI:
+            classifier = self._without_one(k)
+            known = classifier.known_words(tokens, numbers, left_out=k)
+        else:  # what is left without the message depends on the message
+            tokens = list(tokens)
+            self.unlearn(label, tokens, numbers)
+            classifier = self.classifier()
+            known = classifier.known_words(tokens, numbers)
+            self.learn(label, tokens, numbers)
+        refined = classifier.rule.refined(self._learned.calibrations, known, k)
+        self._learned = self._learned._replace(calibrations=refined)
+
+    def _without(self, k: int) -> list[int]:
+        """Return the messages per class without one of class k."""
+        return [n - (i == k) for i, n in enumerate(self._messages)]
 
     def _without_one(self, k: int) -> Classifier:
-        """Return a classifier that has not learned a message of class k, which it is to score."""
+        """Return a classifier whose counts have not learned a message of class k; its traits have.
+
+        Whatever the message, it is one less of class k.
+        """
         if k in self._left_out:
             return self._left_out[k]
-        messages = list(self._messages)
-        messages[k] -= 1
         # The count histograms stay as they were: the features do not depend on them.
-        learned = self._learned._replace(messages=tuple(messages))
+        learned = self.metadata.learned._replace(messages=tuple(self._without(k)))
 
         def counts_of(tokens: Iterable[str]) -> Counts:
             rows = {token: list(row) for token, row in self._known(tokens).items()}
@@ -95,20 +116,37 @@ class OnlineLearner:
         self._left_out[k] = Classifier(Metadata(self._settings, learned), counts_of)
         return self._left_out[k]
 
-    def unlearn(self, label: str, tokens: Iterable[str]) -> None:
+    def unlearn(self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS) -> None:
         """Take a message out of the counts again; the calibration stays as it is.
 
         A token that was pruned since, or that no message of the class has, is skipped.
         """
         k = self._settings.classes.index(label)
         self._messages[k] -= 1
-        self._left_out.clear()
-        for token in tokens:
-            row = self.counts.get(token)
-            if row and row[k]:
-                self._change(token, k, -1)
+        self._count(k, tokens, numbers, -1)
 
-    def has(self, label: str, tokens: Iterable[str], pruned: bool = False) -> bool:
+    def _count(self, k: int, tokens: Iterable[str], numbers: Numbers, by: int) -> None:
+        """Add a message of class k to the counts, or take it away."""
+        self._left_out.clear()
+        times = numbers.times if self._event_model.repeats else NO_NUMBERS.times
+        if self._event_model.has_tokens:
+            for token in tokens:
+                row = self.counts.get(token)
+                if by > 0 or (row and row[k]):
+                    self._change(token, k, by * times.get(token, 1))
+        for of_trait, value in zip(self._trait_histograms, numbers.traits, strict=False):
+            histogram = of_trait[k]
+            histogram[value] += by
+            if histogram[value] <= 0:
+                del histogram[value]
+
+    def has(
+        self,
+        label: str,
+        tokens: Iterable[str],
+        numbers: Numbers = NO_NUMBERS,
+        pruned: bool = False,
+    ) -> bool:
         """Return whether a message with these tokens may be among those learned in a class.
 
         It is not if the class has no message, or lacks one of these tokens, or has another token in
@@ -117,14 +155,25 @@ class OnlineLearner:
         """
         k = self._settings.classes.index(label)
         n = self._messages[k]
+        of_traits = zip(self._trait_histograms, numbers.traits, strict=False)
+        if not n or not all(of_trait[k][value] for of_trait, value in of_traits):
+            return False
+        if not self._event_model.has_tokens:
+            return True
+        if self._event_model.repeats:
+            times = numbers.times
+            return pruned or all(
+                row is not None and row[k] >= times.get(token, 1)
+                for token, row in ((token, self.counts.get(token)) for token in tokens)
+            )
         counts = [row[k] if (row := self.counts.get(token)) else 0 for token in tokens]
-        return n > 0 and (pruned or all(counts)) and counts.count(n) == self._histograms[k][n]
+        return (pruned or all(counts)) and counts.count(n) == self._histograms[k][n]
 
     def _change(self, token: str, k: int, by: int) -> None:
         """Add to a token's count in class k; a token that no message has is dropped."""
         before = self.counts.pop(token, None)
         new = list(before or [0] * len(self._messages))
-        new[k] += by
+        new[k] = max(0, new[k] + by)
         after = tuple(new)
         if before is not None:
             for histogram, count in zip(self._histograms, before, strict=True):

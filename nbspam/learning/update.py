@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from nbspam.bayes.bernoulli import Row
+from nbspam.bayes.token_weight import Row
 from nbspam.errors import ModelError, Remedy
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.ledger import moves
@@ -22,7 +22,7 @@ from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import Model
 from nbspam.store.splice import splice
-from nbspam.tokens.tokenized import TokenizedMessage
+from nbspam.tokens.tokenized import TOKENS_ALONE, Numbers, TokenizedMessage, Wanted
 
 _BATCH = 500  # messages looked up in the ledger at a time
 
@@ -39,9 +39,10 @@ class Change(NamedTuple):
 class PendingMessages:
     """Messages to learn: how often each was found, and the tokens of those not known yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: Wanted = TOKENS_ALONE) -> None:
+        """wanted: the numbers that the model counts beside their tokens."""
         self.found: Counter[tuple[str, str]] = Counter()  # (digest, label) -> times
-        self.corpus = Corpus()
+        self.corpus = Corpus(wanted)
 
     def read(
         self,
@@ -151,7 +152,7 @@ def _learn(
     new = moved = 0
     taught: list[list[int]] = []  # per message: the classes that learned it
     for message in pending.corpus.messages():
-        digest, tokens = message.digest, message.tokens
+        digest, content = message.digest, (message.tokens, message.numbers)
         steps: list[tuple[int | None, int]] = []
         if not remember:
             steps = [(None, classes.index(message.label or ""))]
@@ -161,15 +162,15 @@ def _learn(
             learned[digest] = _after(row, steps)
         for source, target in steps:
             if source is not None:
-                _unlearn(path, learner, classes[source], tokens)
+                _unlearn(path, learner, classes[source], *content)
                 moved += 1
             else:
                 new += 1
-            learner.learn(classes[target], tokens)
+            learner.learn(classes[target], *content)
         taught.append([target for _, target in steps])
     for message, targets in zip(pending.corpus.messages(), taught, strict=True):
         for target in targets:
-            learner.refine(classes[target], message.tokens)
+            learner.refine(classes[target], message.tokens, message.numbers)
     unchanged = pending.found.total() - new - moved
     return Change(learned=new, moved=moved, unchanged=unchanged), learned
 
@@ -216,7 +217,7 @@ def forget_in_memory(
 
     path: the model's name in errors.  model: it stays as it is.
     """
-    corpus = Corpus()
+    corpus = Corpus(model.metadata.settings.wanted)
     for message in messages:
         corpus.add(message)
     labels = set(corpus.labels) - {""}
@@ -247,14 +248,15 @@ def _forget(
         row = list(learned.get(message.digest, ()))
         k = next((k for k, n in enumerate(row) if n and message.label in ("", classes[k])), None)
         if k is not None:
-            _unlearn(path, learner, classes[k], message.tokens)
+            _unlearn(path, learner, classes[k], message.tokens, message.numbers)
             row[k] -= 1
             learned[message.digest] = tuple(row)
             forgotten += 1
         elif message.label and not any(row):
             own = classes.index(message.label)
-            if unnamed[own] > 0 and learner.has(message.label, message.tokens):
-                learner.unlearn(message.label, message.tokens)
+            content = message.tokens, message.numbers
+            if unnamed[own] > 0 and learner.has(message.label, *content):
+                learner.unlearn(message.label, *content)
                 unnamed[own] -= 1
                 forgotten += 1
     return forgotten
@@ -266,8 +268,8 @@ def _to_forget(
     """Return how many messages there are, and those that the model may have learned."""
     asked = 0
     labels: set[str] = set()
-    corpus = Corpus()
     with Lookup(path) as lookup:
+        corpus = Corpus(lookup.metadata.settings.wanted)
         for some in _batches(messages, batch):
             asked += len(some)
             labels |= {message.label for message in some if message.label}
@@ -279,14 +281,16 @@ def _to_forget(
     return asked, corpus
 
 
-def _unlearn(path: Path, learner: OnlineLearner, label: str, tokens: list[str]) -> None:
+def _unlearn(
+    path: Path, learner: OnlineLearner, label: str, tokens: list[str], numbers: Numbers
+) -> None:
     """Take a message out that the ledger names; raises ModelError when the counts lack it."""
-    if not learner.has(label, tokens, pruned=True):
+    if not learner.has(label, tokens, numbers, pruned=True):
         raise ModelError(
             f"{path}: the model is damaged: a message of its ledger is not in its counts; restore"
             " it from a copy or train again"
         )
-    learner.unlearn(label, tokens)
+    learner.unlearn(label, tokens, numbers)
 
 
 def set_cut_offs(path: Path, cut_offs_of: Callable[[Metadata], CutOffs]) -> CutOffs:

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
-from nbspam.bayes.bernoulli import Row
+from nbspam.bayes.token_weight import Row
 from nbspam.scoring.rule import rule_of
 from nbspam.scoring.score import Score, undecided
 from nbspam.scoring.words import KnownWords, Weights
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HOST, TEXT, channel_of
+from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
 Counts = Mapping[str, Row]
 _BATCH_MESSAGES, _BATCH_TOKENS = 500, 200_000
@@ -43,6 +44,7 @@ class Classifier:
         self.metadata = metadata
         self.rule = rule_of(metadata)
         self.counts = counts_of
+        self._has_tokens = metadata.settings.counts.has_tokens
         self._cached = cached
         # Token -> its channel, and its weights if it is known.
         self._words: dict[str, tuple[int, Weights | None]] = {}
@@ -76,24 +78,43 @@ class Classifier:
             self.prepare(tokens)
             yield from batch
 
-    def known_words(self, tokens: Iterable[str]) -> KnownWords:
-        """Return the weights of a message's tokens, by channel."""
-        tokens = set(tokens)
+    def known_words(
+        self,
+        tokens: Iterable[str],
+        numbers: Numbers = NO_NUMBERS,
+        left_out: int | None = None,
+    ) -> KnownWords:
+        """Return the weights of a message's tokens, by channel, and of its traits.
+
+        left_out: the message's class, if the traits know the message and its counts do not.
+        """
+        tokens = set(tokens) if self._has_tokens else set()
         if not tokens <= self._words.keys():
             self.prepare(tokens)
         groups: tuple[list[Weights], ...] = ([], [], [], [])
         unknown = 0
-        for channel, weights in map(self._words.__getitem__, tokens):
+        found: Iterator[tuple[int, Weights | None]] = map(self._words.__getitem__, tokens)
+        if numbers.times and self.rule.heeds_times:
+            found = (self._repeated(token, numbers.times.get(token, 1)) for token in tokens)
+        for channel, weights in found:
             if weights is not None:
                 groups[channel].append(weights)
             elif channel == TEXT:
                 unknown += 1
         text, fields, header, host = groups
-        return KnownWords(text, fields, header, host, len(text) + unknown)
+        traits = None
+        if self.metadata.settings.has_traits:
+            traits = self.rule.trait_weights(numbers.traits, left_out)
+        return KnownWords(text, fields, header, host, len(text) + unknown, traits)
 
-    def score(self, tokens: Iterable[str]) -> Score:
-        """Return the score of a message with these tokens."""
-        words = self.known_words(tokens)
+    def _repeated(self, token: str, times: int) -> tuple[int, Weights | None]:
+        """Return a token's channel, and its weights as often as it occurs."""
+        channel, weights = self._words[token]
+        return channel, weights and tuple([times * w for w in weights])
+
+    def score(self, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS) -> Score:
+        """Return the score of a message with these tokens and numbers."""
+        words = self.known_words(tokens, numbers)
         if self.metadata.is_one_sided:
             return undecided(self.metadata.settings)
         return self.rule.score(words)

@@ -10,9 +10,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from nbspam.bayes.bernoulli import Row
 from nbspam.bayes.calibration import (
-    SCALES,
     Calibrations,
     Vector,
     groups,
@@ -20,26 +18,33 @@ from nbspam.bayes.calibration import (
     is_run,
     update,
 )
-from nbspam.bayes.evidence import Evidence, evidence
+from nbspam.bayes.evidence import TRAIT_SCALE, Evidence, Group, evidence
 from nbspam.bayes.posterior import log_sigmoid, odds_of_class, prior_offset
 from nbspam.bayes.prediction import Experience, Prediction, inverse, predict
+from nbspam.bayes.token_weight import Row, contrast
+from nbspam.bayes.trait_model import against_rest, trait_model
 from nbspam.bayes.trust import trust
 from nbspam.scoring.score import Score, score_of_log_odds, score_of_log_scores
 from nbspam.scoring.words import KnownWords
 from nbspam.store.metadata import Metadata
+from nbspam.tokens.traits import IN_EVIDENCE
 
 if TYPE_CHECKING:  # only an explanation needs them
-    from nbspam.scoring.terms import Terms
+    from nbspam.bayes.trait_model import TraitModel
+    from nbspam.scoring.terms import Found, Terms
 
 
 class EvidenceRule:
     """The calibrated evidence of one model; see `rule.ScoringRule`."""
 
     is_calibrated = True
+    heeds_times = False
 
     def __init__(self, metadata: Metadata) -> None:
         settings, learned = self._settings, self._learned = metadata
         self._metadata = metadata
+        self._size = metadata.size
+        self.traits = IN_EVIDENCE if settings.has_traits else ()
         self._scored = settings.scored_classes
         total = sum(learned.messages)
         self._experience = [
@@ -69,9 +74,33 @@ class EvidenceRule:
 
     def weights(self, row: Row) -> tuple[float, ...]:
         """Return a token's weight for each scored class against the others, in nats."""
-        settings, messages = self._settings, self._learned.messages
-        contrast = settings.counts.contrast
-        return tuple(contrast(row, messages, k, settings.alpha) for k in self._scored)
+        alpha = self._settings.alpha
+        return tuple(contrast(row, self._size, k, alpha) for k in self._scored)
+
+    @functools.cached_property
+    def _densities(self) -> list["TraitModel | None"]:
+        """The densities of the traits: per scored class, of the others together and of it."""
+        settings, histograms = self._settings, self._learned.trait_histograms
+        heeded = [histograms[i] for i in self.traits]
+        return [
+            trait_model(settings.traits, against_rest(heeded, k), settings.variances)
+            for k in self._scored
+        ]
+
+    def trait_weights(
+        self, values: Sequence[int], left_out: int | None = None
+    ) -> list[tuple[float, ...]]:
+        """Return the log-odds of each trait for each scored class against the others, in nats."""
+        if not (self.traits and values):
+            return []
+        heeded = [values[i] for i in self.traits]
+        by_class = []
+        for k, densities in zip(self._scored, self._densities, strict=True):
+            if densities is not None:
+                own = None if left_out is None else int(left_out == k)
+                pairs = densities.log_densities(heeded, own)
+                by_class.append([of - rest for rest, of in pairs])
+        return list(zip(*by_class, strict=True))
 
     def score(self, words: KnownWords) -> Score:
         """Return the calibrated score of a message."""
@@ -84,6 +113,7 @@ class EvidenceRule:
                 [row[i] for row in words.text],
                 [row[i] for row in words.fields],
                 [row[i] for row in words.header],
+                None if words.traits is None else [row[i] for row in words.traits],
             )
             for i in range(len(self._scored))
         )
@@ -125,12 +155,16 @@ class EvidenceRule:
 
         tau: without trust the second is not needed, and is the first.
         """
+        words = groups(found)
+        if not self._settings.counts.has_tokens:  # the traits are all that speaks
+            nats = TRAIT_SCALE * (found.traits or 0.0)
+            words = ((Group(0.0, 0.0, 0.0, 0, max(nats, 0.0), min(nats, 0.0)),),) * 2
         pairs = zip(
-            SCALES,
+            self._settings.scales,
             self._learned.calibrations[i],
             self._covariances[i],
             inputs(found),
-            groups(found),
+            words,
             strict=True,
         )
         text, *others = pairs
@@ -145,24 +179,26 @@ class EvidenceRule:
         sign = 1 if self._settings.positive_index == 1 else -1
         return [-sign * weights[0], sign * weights[0]]
 
-    def terms(self, rows: Sequence[Row], channels: Sequence[int], score: Score, k: int) -> "Terms":
+    def terms(self, found: "Found", score: Score, k: int) -> "Terms":
         """Return the terms of class k against the others."""
         from nbspam.scoring.terms import OTHER_CLASSES, PRIOR, THE_REST, Terms, evidence_terms
 
         i = self._scored.index(k)
-        found, tau = score.evidences[i], score.trust
-        weights = [self.weights(row)[i] for row in rows]
+        evidences, tau = score.evidences[i], score.trust
+        weights = [self.weights(row)[i] for row in found.rows]
+        traits = [row[i] for row in found.traits]
         constants, shares = evidence_terms(
             weights,
-            channels,
+            found.channels,
+            traits,
             [
                 (tau_part, scale, calibration, prediction, x)
                 for tau_part, scale, calibration, prediction, x in zip(
                     (1 - tau, tau),
-                    SCALES,
+                    self._settings.scales,
                     self._learned.calibrations[i],
-                    self.predictions(found, i, tau),
-                    inputs(found),
+                    self.predictions(evidences, i, tau),
+                    inputs(evidences),
                     strict=True,
                 )
                 if tau_part
@@ -171,6 +207,7 @@ class EvidenceRule:
         )
         if self._offsets[i]:
             constants[PRIOR] = constants.get(PRIOR, 0.0) + self._offsets[i]
+        weights += traits
         classes = self._settings.classes
         if len(classes) == 2:
             return Terms(classes[1 - k], constants, weights, shares)
@@ -198,7 +235,9 @@ class EvidenceRule:
                         before
                         if is_run(before, is_own, share)
                         else update(scale, before, x, is_own)
-                        for scale, before, x in zip(SCALES, both, inputs(found), strict=True)
+                        for scale, before, x in zip(
+                            self._settings.scales, both, inputs(found), strict=True
+                        )
                     )
                 )
             )

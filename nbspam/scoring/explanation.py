@@ -3,21 +3,31 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from nbspam.bayes.bernoulli import Row
+from nbspam.bayes.token_weight import Row
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.score import Score
-from nbspam.scoring.terms import Terms
+from nbspam.scoring.sum_rule import SumRule
+from nbspam.scoring.terms import Found, Terms
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import channel_of, is_host
+from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
+from nbspam.tokens.traits import TRAITS
+
+TRAIT_PREFIX = "trait:"
 
 
 class Word(NamedTuple):
-    """A token of the message that the model knows."""
+    """A token of the message that the model knows, or one of its traits."""
 
-    token: str
+    token: str  # of a trait: `trait:NAME=VALUE`
     weight: float  # log-odds weight of its presence, for `of` against `against`, in nats
-    counts: Row  # messages of each class that contain it
+    counts: Row  # messages of each class that contain it (or how often they do), or have the value
     share: float  # what it adds to the sum, in nats
+
+    @property
+    def is_trait(self) -> bool:
+        """Whether it is a trait."""
+        return self.token.startswith(TRAIT_PREFIX)
 
 
 class Explanation(NamedTuple):
@@ -38,16 +48,18 @@ class Explanation(NamedTuple):
         return sum(self.constants.values()) + sum(word.share for word in self.words)
 
 
-def explain(classifier: Classifier, tokens: Iterable[str]) -> Explanation:
-    """Return the explanation of the message with these tokens.
+def explain(
+    classifier: Classifier, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS
+) -> Explanation:
+    """Return the explanation of the message with these tokens and numbers.
 
     Two classes: the positive one against the other.  More: the most probable one, against the next
     under the sum rule, else against the rest.
     """
-    tokens = set(tokens)
     metadata = classifier.metadata
     settings = metadata.settings
-    score = classifier.score(tokens)
+    tokens = set(tokens) if settings.counts.has_tokens else set()
+    score = classifier.score(tokens, numbers)
     if metadata.is_one_sided:
         classes = settings.classes
         return Explanation(score, classes[-1], classes[0], {}, (), len(tokens), 0.0, 0.0)
@@ -56,31 +68,48 @@ def explain(classifier: Classifier, tokens: Iterable[str]) -> Explanation:
     if len(settings.classes) == 2:
         of = settings.positive_index or 0
         against = 1 - of
+    rule = classifier.rule
     found = sorted(classifier.counts(tokens).items())
-    rows = [row for _, row in found]
-    terms = classifier.rule.terms(rows, [channel_of(token) for token, _ in found], score, of)
-    bias, textbook = _textbook_sum(metadata, rows, of, against)
+    in_model = Found(
+        [row for _, row in found],
+        [channel_of(token) for token, _ in found],
+        [numbers.times.get(token, 1) for token, _ in found],
+        rule.trait_weights(numbers.traits),
+    )
+    terms = rule.terms(in_model, score, of)
+    bias, textbook = _textbook_sum(metadata, in_model, numbers, of, against)
+    if in_model.traits:
+        found += [_trait(metadata, i, numbers.traits[i]) for i in rule.traits]
     return Explanation(
         score=score,
         of=settings.classes[of],
         against=terms.against,
         constants=terms.constants,
         words=_words(found, terms),
-        unknown=len(tokens) - len(found),
+        unknown=len(tokens) - len(in_model.rows),
         bias=bias,
         bernoulli_log_odds=textbook,
     )
 
 
 def _textbook_sum(
-    metadata: Metadata, rows: list[Row], of: int, against: int
+    metadata: Metadata, found: Found, numbers: Numbers, of: int, against: int
 ) -> tuple[float, float]:
     """Return the bias and the whole of the textbook's log-odds, whatever rule decides."""
-    settings, learned = metadata
-    weights = settings.counts.class_weights
+    rule = SumRule(metadata)
     bias = metadata.bias[of] - metadata.bias[against]
-    by_class = [weights(row, learned.messages, settings.alpha) for row in rows]
-    return bias, bias + sum(w[of] - w[against] for w in by_class)
+    times = found.times if rule.heeds_times else [1] * len(found.times)
+    weights = zip(map(rule.weights, found.rows), times, strict=True)
+    of_tokens = sum(n * (w[of] - w[against]) for w, n in weights)
+    of_traits = sum(w[of] - w[against] for w in rule.trait_weights(numbers.traits))
+    return bias, bias + of_tokens + of_traits
+
+
+def _trait(metadata: Metadata, i: int, value: int) -> tuple[str, Row]:
+    """Return a trait as a word is shown, and how many messages of each class have its value."""
+    trait = TRAITS[i]
+    counts = tuple(values.get(value, 0) for values in metadata.learned.trait_histograms[i])
+    return f"{TRAIT_PREFIX}{trait.name}={trait.show(value)}", counts
 
 
 def _words(found: list[tuple[str, Row]], terms: Terms) -> tuple[Word, ...]:

@@ -85,14 +85,17 @@ def verdict_of(metadata: Metadata, score: Score, cut_offs: CutOffs) -> str:
         return settings.classes[best]
     positive = settings.positive_index or 0
     if score.log_odds > logit(cut_offs.spam):
-        return settings.classes[positive] if score.known else UNSURE
+        is_known = score.known or not settings.counts.has_tokens
+        return settings.classes[positive] if is_known else UNSURE
     if score.log_odds <= logit(cut_offs.ham):
-        return settings.classes[1 - positive] if knows_enough(score) else UNSURE
+        return settings.classes[1 - positive] if knows_enough(metadata, score) else UNSURE
     return UNSURE
 
 
-def knows_enough(score: Score) -> bool:
+def knows_enough(metadata: Metadata, score: Score) -> bool:
     """Return whether the model knows enough of the text for a verdict of ham."""
+    if not metadata.settings.counts.has_tokens:
+        return True
     return score.known > 0 and score.known / max(1, score.text) >= KNOWN_SHARE
 
 

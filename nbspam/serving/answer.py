@@ -105,7 +105,7 @@ def answer(
     x_spam: whether a message gets SpamAssassin's headers too.
     Raises RefusedError when spamc could not use the reply, ModelError when the model is damaged.
     """
-    tokenized = tokenize(parse(message))
+    tokenized = tokenize(parse(message), wanted=spam_filter.wanted)
     judged = judge(spam_filter, tokenized)
     content: bytes | None = None
     if request.command == SYMBOLS:

@@ -34,8 +34,12 @@ def apply_requests(path: Path, requests: list[LearnRequest]) -> list[bool]:
     Returns for each request whether it changed the model: learning does not when the message is
     known as that class, forgetting does not when it was never learned.  Raises ModelError.
     """
+    with Lookup(path) as lookup:
+        wanted = lookup.metadata.settings.wanted
     waiting = {
-        number: _TokenizedRequest(request.is_spam, tokenize(parse(request.message), digest=True))
+        number: _TokenizedRequest(
+            request.is_spam, tokenize(parse(request.message), digest=True, wanted=wanted)
+        )
         for number, request in enumerate(requests)
     }
     changed = [False] * len(requests)
@@ -69,7 +73,7 @@ def _apply_distinct(path: Path, requests: dict[int, _TokenizedRequest]) -> list[
     if to_forget:
         forget(path, to_forget)
     if to_learn:
-        pending = PendingMessages()
+        pending = PendingMessages(settings.wanted)
         pending.read(path, to_learn, remember=True)
         learn(path, pending, TrainingSettings())
     return changed

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nbspam.bayes.bernoulli import Row
+from nbspam.bayes.token_weight import Row
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata, derived_fields
 from nbspam.store.model_file import TOKENS_LINE, Model, parse_model

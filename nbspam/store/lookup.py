@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from nbspam.bayes.bernoulli import Row
+from nbspam.bayes.token_weight import Row
 from nbspam.errors import ModelError
 from nbspam.store.metadata import FORMAT, Metadata, MetadataError, load_metadata
 from nbspam.store.model_file import (

@@ -9,21 +9,27 @@ import json
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nbspam.bayes.bernoulli import Bernoulli
 from nbspam.bayes.calibration import (
-    SCALES,
     Calibration,
     Calibrations,
     Scale,
     is_positive_definite,
+    scales,
 )
-from nbspam.bayes.event_model import EVENT_MODELS, EventModel
+from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, event_model
 from nbspam.bayes.posterior import log_priors
+from nbspam.bayes.token_weight import Histogram, Size
+from nbspam.bayes.trait_model import NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.bayes.trust import HostRow, unconfoundedness
 from nbspam.labels import UNSURE, normal_label
+from nbspam.store.trait_histograms import TraitHistograms, dump_histograms, load_histograms
+from nbspam.tokens.tokenized import Wanted
 from nbspam.tokens.tokenizer import NAME, RULES
+
+if TYPE_CHECKING:
+    from nbspam.bayes.event_model import EventModel
 
 FORMAT = "nbspam-model"
 VERSION = 1
@@ -45,7 +51,6 @@ _SHOWN = 40  # characters of a wrong value that an error shows
 # cut-off of 0.5 from 0.5 to 2 % of ham was blocked, at 0.9 a third of that (docs/benchmarks.md).
 SPAM_CUTOFF, HAM_CUTOFF = 0.9, 0.5
 
-Histogram = Mapping[int, int]  # count -> how many tokens have it
 # With fewer messages of a class than this a model is young: of P2's spam 40 % is not called spam by
 # models of 20 messages of each class, 7 % by models of 100.
 YOUNG = 100
@@ -61,7 +66,9 @@ class ModelSettings(NamedTuple):
     alpha: float  # smoothing: pseudo-count of each outcome, in messages
     prior: float | None = None  # P(positive class) where the user fixed it
     scoring: str = EVIDENCE
-    event_model: str = Bernoulli.name
+    event_model: str = BERNOULLI
+    traits: str = NO_TRAITS  # one of TRAIT_MODELS
+    variances: Variances = Variances()  # of Gaussian traits
     # A message is spam above the one and ham up to the other, unless the user says otherwise.
     spam_cutoff: float = SPAM_CUTOFF
     ham_cutoff: float = HAM_CUTOFF
@@ -79,9 +86,29 @@ class ModelSettings(NamedTuple):
         return tuple(range(len(self.classes)))
 
     @property
-    def counts(self) -> EventModel:
+    def counts(self) -> "EventModel":
         """The event model: how tokens are counted."""
-        return EVENT_MODELS[self.event_model]
+        return event_model(self.event_model)
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether its probabilities are calibrated."""
+        return self.scoring == EVIDENCE
+
+    @property
+    def has_traits(self) -> bool:
+        """Whether traits are counted."""
+        return self.traits != NO_TRAITS
+
+    @property
+    def scales(self) -> tuple[Scale, Scale]:
+        """The features of its two calibrations."""
+        return scales(self.has_traits)
+
+    @property
+    def wanted(self) -> Wanted:
+        """The numbers that it counts beside the tokens of a message."""
+        return Wanted(times=self.counts.repeats, traits=self.has_traits)
 
 
 class LearnedState(NamedTuple):
@@ -92,6 +119,7 @@ class LearnedState(NamedTuple):
     calibrations: tuple[Calibrations, ...]  # for each scored class
     calibrated_by: str = DEFAULT  # one of ORIGINS
     host_rows: HostRows = _NO_HOSTS  # of the hosts that took mails in
+    trait_histograms: TraitHistograms = ()  # per trait and class; none in a model without traits
 
 
 class Metadata(NamedTuple):
@@ -123,10 +151,18 @@ class Metadata(NamedTuple):
         return unconfoundedness(rows, self.learned.messages)
 
     @property
+    def size(self) -> Size:
+        """What the tokens' counts are counts of."""
+        learned = self.learned
+        return self.settings.counts.size(learned.count_histograms, learned.messages)
+
+    @property
     def bias(self) -> tuple[float, ...]:
         """Log P(k) and the log-likelihood of a message without any token, per class, in nats."""
         settings, learned = self
         priors = log_priors(learned.messages, settings.prior, settings.positive_index)
+        if not settings.counts.has_prior:
+            priors = [p if p == -math.inf else 0.0 for p in priors]
         absent = settings.counts.bias(learned.count_histograms, learned.messages, settings.alpha)
         return tuple(map(math.fsum, zip(priors, absent, strict=True)))
 
@@ -150,6 +186,13 @@ def dump_metadata(metadata: Metadata) -> str:
     fields = {
         "tokenizer": {"name": NAME, "rules": RULES},
         "event_model": settings.event_model,
+        "traits": {
+            "model": settings.traits,
+            "variance_smoothing": settings.variances.smoothing,
+            "variance_prior": settings.variances.prior,
+            "shared_variance": settings.variances.shared,
+            "histograms": dump_histograms(learned.trait_histograms, settings.classes),
+        },
         "classes": settings.classes,
         "messages": learned.messages,
         "alpha": settings.alpha,
@@ -225,6 +268,7 @@ def _load_settings(fields: dict[str, Any]) -> ModelSettings:
     )
     for key, known in (("scoring", SCORINGS), ("event_model", EVENT_MODELS)):
         _require(fields[key] in known, f"an unknown {key.replace('_', ' ')} {shown(fields[key])}")
+    traits, variances = _load_traits(fields["traits"])
     spam_cutoff, ham_cutoff = fields["spam_cutoff"], fields["ham_cutoff"]
     for name, cutoff in (("spam", spam_cutoff), ("ham", ham_cutoff)):
         _require(_is_number(cutoff) and 0 <= cutoff <= 1, f"a {name} cut-off not between 0 and 1")
@@ -236,9 +280,26 @@ def _load_settings(fields: dict[str, Any]) -> ModelSettings:
         prior=prior,
         scoring=fields["scoring"],
         event_model=fields["event_model"],
+        traits=traits,
+        variances=variances,
         spam_cutoff=float(spam_cutoff),
         ham_cutoff=float(ham_cutoff),
     )
+
+
+def _load_traits(traits: Any) -> tuple[str, Variances]:
+    """Return the trait model, and how it estimates variances."""
+    _require(isinstance(traits, dict), "no traits")
+    name, smoothing, prior = traits["model"], traits["variance_smoothing"], traits["variance_prior"]
+    shared = traits["shared_variance"]
+    _require(name in TRAIT_MODELS, f"an unknown trait model {shown(name)}")
+    _require(
+        _is_number(smoothing) and 0 <= smoothing <= ALPHA_LIMIT,
+        "a variance smoothing out of bounds",
+    )
+    _require(_is_number(prior) and 0 <= prior <= ALPHA_LIMIT, "a variance prior out of bounds")
+    _require(type(shared) is bool, "no word on whether variances are shared")
+    return name, Variances(float(smoothing), float(prior), shared)
 
 
 def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedState:
@@ -247,18 +308,23 @@ def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedSta
     _require(_are_counts(messages, n_classes), "no message count per class")
     _require(fields["calibrated_by"] in ORIGINS, "a calibration of unknown origin")
     _require(isinstance(calibrations, dict), "no calibration")
+    histograms = fields["traits"]["histograms"]
     return LearnedState(
         messages=tuple(messages),
-        count_histograms=_load_derived(fields["derived"], messages),
+        count_histograms=_load_derived(fields["derived"], messages, settings.counts.repeats),
         calibrations=tuple(
-            _load_calibrations(calibrations[settings.classes[k]]) for k in settings.scored_classes
+            _load_calibrations(settings.scales, calibrations[settings.classes[k]])
+            for k in settings.scored_classes
         ),
         calibrated_by=fields["calibrated_by"],
         host_rows=_load_host_rows(fields["derived"], messages),
+        trait_histograms=(
+            load_histograms(histograms, settings.classes, messages) if settings.has_traits else ()
+        ),
     )
 
 
-def _load_derived(derived: Any, messages: list[int]) -> tuple[Histogram, ...]:
+def _load_derived(derived: Any, messages: list[int], repeats: bool) -> tuple[Histogram, ...]:
     """Return the count histograms; the other derived numbers are validated and recomputed."""
     _require(isinstance(derived, dict), "no derived numbers")
     _require(_is_count(derived["tokens"]), "no number of tokens")
@@ -276,7 +342,10 @@ def _load_derived(derived: Any, messages: list[int]) -> tuple[Histogram, ...]:
         ),
         "no bias per class",
     )
-    return tuple(_load_histogram(row, n) for row, n in zip(histograms, messages, strict=True))
+    return tuple(
+        _load_histogram(row, n if not repeats else n and MESSAGES_LIMIT)
+        for row, n in zip(histograms, messages, strict=True)
+    )
 
 
 def _load_host_rows(derived: dict[str, Any], messages: list[int]) -> HostRows:
@@ -292,9 +361,9 @@ def _load_host_rows(derived: dict[str, Any], messages: list[int]) -> HostRows:
     return rows
 
 
-def _load_calibrations(value: Any) -> Calibrations:
+def _load_calibrations(both: tuple[Scale, Scale], value: Any) -> Calibrations:
     _require(isinstance(value, dict), "no calibration")
-    return Calibrations(*(_load_calibration(scale, value[scale.name]) for scale in SCALES))
+    return Calibrations(*(_load_calibration(scale, value[scale.name]) for scale in both))
 
 
 def _load_calibration(scale: Scale, value: Any) -> Calibration:
@@ -340,12 +409,13 @@ def _is_precision(rows: list[list[float]]) -> bool:
     ) and is_positive_definite(rows)
 
 
-def _load_histogram(row: Any, messages: int) -> Histogram:
+def _load_histogram(row: Any, most: int) -> Histogram:
+    """Return the histogram of a class's counts; most: the highest that is possible."""
     _require(isinstance(row, dict), "no count histograms")
     loaded = {int(count): tokens for count, tokens in row.items() if str(int(count)) == count}
     _require(len(loaded) == len(row), "a count that is not a plain number")
     _require(
-        all(0 <= count <= messages and _is_count(n) for count, n in loaded.items()),
+        all(0 <= count <= most and _is_count(n) for count, n in loaded.items()),
         "a token counted in more messages than there are",
     )
     return loaded

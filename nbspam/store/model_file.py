@@ -29,7 +29,7 @@ from json.encoder import encode_basestring
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from nbspam.bayes.bernoulli import Row
+from nbspam.bayes.token_weight import Row
 from nbspam.errors import ModelError, Remedy
 from nbspam.store.atomic_write import locked, write_atomically
 from nbspam.store.metadata import Metadata, MetadataError, dump_metadata, load_metadata, shown

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Mapping
 from typing import IO
 
-from nbspam.bayes.bernoulli import Row
+from nbspam.bayes.token_weight import Row
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata, dump_metadata
 from nbspam.store.model_file import END, LEARNED_LINE, TOKENS_LINE, learned_line, token_line

@@ -7,7 +7,7 @@ What each kind is worth is measured in docs/tokens.md.
 import functools
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from nbspam.tokens.kinds import TRIGRAM
 from nbspam.tokens.memo import Memo
@@ -191,6 +191,36 @@ def short_text_tokens(text: str) -> set[str]:
     spaced = f"_{'_'.join(_CONTROLS.sub(' ', text).lower().split())}_"
     tokens.update([_TRIGRAM + spaced[i : i + 3] for i in range(len(spaced) - 2)])
     return tokens
+
+
+def every_token(text: str) -> Iterator[str]:
+    """Yield the tokens of `text_tokens` as often as they occur, but for that of the capitals."""
+    lower = text.lower().replace("’", "'")
+    pieces = _LINK.split(lower)
+    words = words_of(" http ".join(pieces[::2]))
+    yield from words
+    yield from map(" ".join, itertools.pairwise(words))
+    for link in pieces[1::2]:
+        found: set[str] = set()
+        link_tokens(link, found)
+        yield from found
+    data = western_bytes(text)
+    signs = text if data is None else data.translate(_SIGN_BYTES).decode("cp1252")
+    for run in _PUNCTUATION.findall(signs):
+        yield f"punct:{run[:3]}"
+
+
+def every_short_text_token(text: str) -> Iterator[str]:
+    """Yield the tokens of `short_text_tokens` as often as they occur."""
+    for word in _cased(text):
+        if word != word.lower():
+            yield f"case:{word}"
+    for sign in text:
+        if sign in _SIGNS:
+            yield f"sign:{sign}"
+    spaced = f"_{'_'.join(_CONTROLS.sub(' ', text).lower().split())}_"
+    for i in range(len(spaced) - 2):
+        yield _TRIGRAM + spaced[i : i + 3]
 
 
 def _cased(text: str) -> list[str]:

@@ -6,6 +6,7 @@ from nbspam.reading.message import Message, Part
 from nbspam.tokens.headers import header_tokens
 from nbspam.tokens.text import SHORT, link_tokens, short_text_tokens, text_tokens, words_of
 from nbspam.tokens.unicode import undo_tricks
+from nbspam.tokens.visible_text import VisibleText
 
 # Stored in the model: counts taken by another tokenizer or other rules do not fit these tokens.
 NAME = "nbspam"
@@ -13,8 +14,11 @@ RULES = 2
 _NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")
 
 
-def message_tokens(message: Message) -> set[str]:
-    """Return the set of tokens of a message."""
+def message_tokens(message: Message, texts: list[VisibleText] | None = None) -> set[str]:
+    """Return the set of tokens of a message.
+
+    texts: a list to which its texts are added as a reader sees them, if they are needed for more.
+    """
     is_mail = bool(message.headers)
     tokens: set[str] = header_tokens(message.headers) if is_mail else set()
     for part in message.parts:
@@ -24,7 +28,9 @@ def message_tokens(message: Message) -> set[str]:
                 _add_filename(part.filename, tokens)
         if not part.text:
             continue
-        text = _visible_text(part, tokens)
+        text, links = _visible_text(part, tokens)
+        if texts is not None:
+            texts.append(VisibleText(text, links))
         found = text_tokens(text)
         if len(found) > len(tokens):  # the smaller set goes into the larger
             tokens, found = found, tokens
@@ -34,25 +40,29 @@ def message_tokens(message: Message) -> set[str]:
     return tokens
 
 
-def _visible_text(part: Part, tokens: set[str]) -> str:
-    """Return a part's text as a reader sees it; adds the tokens of its links and tricks."""
+def _visible_text(part: Part, tokens: set[str]) -> tuple[str, list[str] | None]:
+    """Return a part's text as a reader sees it, and of HTML the targets of its links.
+
+    Adds the tokens of its links and tricks.
+    """
     text = part.text
+    targets = None
     if (is_html := part.content_type == "text/html") or text[:201].lstrip().startswith("<"):
         # Its patterns take 2 ms to compile: one mail of plain text goes without them.
         from nbspam.tokens.html import html_text, looks_like_html
 
         if is_html or looks_like_html(text):
-            text, links, tricks = html_text(text)
+            text, targets, tricks = html_text(text)
             tokens |= tricks
-            for link in set(links):
-                _add_target(link.lower(), tokens)
+            for link in set(targets):
+                add_target(link.lower(), tokens)
     if not text.isascii():
         text, tricks = undo_tricks(text)
         tokens |= tricks
-    return text
+    return text, targets
 
 
-def _add_target(link: str, tokens: set[str]) -> None:
+def add_target(link: str, tokens: set[str]) -> None:
     """Add the tokens of the target of an HTML link or image."""
     scheme, colon, _ = link.partition(":")
     if link.startswith(("http://", "https://", "//", "www.")):

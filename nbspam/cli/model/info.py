@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from nbspam.bayes.bernoulli import Row
+from nbspam.bayes.token_weight import Row
 from nbspam.bayes.trust import trust
 from nbspam.cli.notes import young_sentence
 from nbspam.cli.options import format_option, model_option

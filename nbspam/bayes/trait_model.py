@@ -1,0 +1,74 @@
+"""The seam between naive Bayes and a message's numbers: a density per trait and class.
+
+Naive Bayes multiplies likelihoods, one for each feature, of whatever kind: those of the tokens, and
+of each trait (an integer on a scale of its own, `tokens/traits.py`) the density of its value among
+the messages of a class.  A trait model says which density.  All that is learned of a trait is a
+histogram of its values per class: integers that add, from which mean, variance and kernels follow.
+So learning in any order gives the same numbers, merging and forgetting are exact, and a message is
+left out by taking its value out of the histogram.
+
+A new trait model is a class like `gaussian.Gaussian` in a file of its own, and a line in
+`densities`.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Protocol
+
+    Values = Mapping[int, int]  # value of a trait -> how many messages have it
+    Histograms = Sequence[Sequence[Values]]  # per trait, per class
+
+    class TraitModel(Protocol):
+        """The densities of each trait in each class."""
+
+        def log_densities(
+            self, values: Sequence[int], left_out: int | None = None
+        ) -> list[tuple[float, ...]]:
+            """Return the log density of each trait's value, per class, (n_traits, n_classes).
+
+            values: of the message.  left_out: its class, if it was learned and is to be left out.
+            Zeros for a trait that no message of some class has told, itself left out.
+            """
+
+
+NO_TRAITS, GAUSSIAN, KERNEL = TRAIT_MODELS = "none", "gaussian", "kernel"
+SMOOTHING = 1e-9  # as scikit-learn's GaussianNB has it
+
+
+class Variances(NamedTuple):
+    """How the variances of the Gaussian model are estimated; see `gaussian.py`."""
+
+    smoothing: float = SMOOTHING  # of the largest variance: what is added to each
+    prior: float = 0.0  # messages: the weight of the trait's variance over all classes
+    shared: bool = False  # one variance of each trait for all classes
+
+
+def trait_model(name: str, histograms: "Histograms", variances: Variances) -> "TraitModel | None":
+    """Return the trait model of this name, one of TRAIT_MODELS; None for no traits."""
+    if name == KERNEL:
+        from nbspam.bayes.kernel import Kernel
+
+        return Kernel(histograms)
+    if name == GAUSSIAN:
+        from nbspam.bayes.gaussian import Gaussian
+
+        return Gaussian(histograms, variances)
+    return None
+
+
+def against_rest(histograms: "Histograms", k: int) -> "Histograms":
+    """Return the histograms of two classes: all others together, and class k."""
+    if histograms and len(histograms[0]) == 2:
+        return [[row[1 - k], row[k]] for row in histograms]
+    return [[_sum(row[:k], row[k + 1 :]), row[k]] for row in histograms]
+
+
+def _sum(*rows: "Sequence[Values]") -> "Values":
+    total: dict[int, int] = {}
+    for row in rows:
+        for values in row:
+            for value, n in values.items():
+                total[value] = total.get(value, 0) + n
+    return total
