@@ -56,6 +56,7 @@ class Bernoulli:
     has_tokens = True
     repeats = False
     has_prior = True
+    size_is_messages = True
 
     def is_row(self, row: Row, messages: Row) -> bool:
         """Return whether a token can have these counts: not all 0, none above its class's messages.

@@ -98,8 +98,8 @@ def _and_traits(scale: Scale) -> Scale:
 
 
 _WITH_TRAITS = (_and_traits(TEXT), _and_traits(FULL))
-# The features that are sums over words or traits may go as far as this, whatever was seen: a few messages
-# show too little of the range.
+# The features that are sums over words or traits may go as far as this, whatever was seen: a few
+# messages show too little of the range.
 _WORD_RANGE = 3.0
 # Fewer messages of the smaller class than this are no basis for a fit: the prior it is.
 FEWEST = 2

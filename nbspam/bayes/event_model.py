@@ -39,6 +39,10 @@ if TYPE_CHECKING:
         def has_prior(self) -> bool:
             """Whether the textbook's sum has the classes' prior in it."""
 
+        @property
+        def size_is_messages(self) -> bool:
+            """Whether the size follows from the number of messages, whatever is in them."""
+
         def is_row(self, row: Row, messages: Row) -> bool:
             """Return whether a token can have these counts."""
 

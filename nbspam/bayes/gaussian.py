@@ -21,12 +21,9 @@ Means and variances are of integers, and the sums of x and x^2 are exact.
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from nbspam.bayes.trait_model import Variances
-
-if TYPE_CHECKING:
-    from nbspam.bayes.trait_model import Histograms, Values
+from nbspam.bayes.histograms import Histograms, Values
+from nbspam.bayes.variances import Variances
 
 # Where all messages have one value in each trait: the variance that rounding to an integer hides
 # (Sheppard 1898).
@@ -43,7 +40,7 @@ class Moments:
         self.n, self.total, self.squares = n, total, squares
 
     @classmethod
-    def of(cls, values: "Values") -> "Moments":
+    def of(cls, values: Values) -> "Moments":
         """Return the sums of a histogram."""
         return cls(
             sum(values.values()),
@@ -72,7 +69,7 @@ class Moments:
 class Gaussian:
     """Gaussian densities; see `trait_model.TraitModel`."""
 
-    def __init__(self, histograms: "Histograms", variances: Variances) -> None:
+    def __init__(self, histograms: Histograms, variances: Variances) -> None:
         """Take the sums of the histograms, per trait and class."""
         self._variances = variances
         self._moments = [[Moments.of(values) for values in row] for row in histograms]

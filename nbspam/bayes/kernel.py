@@ -16,10 +16,8 @@ never smaller than the unit, since nothing is known of what is within it.
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from nbspam.bayes.trait_model import Histograms, Values
+from nbspam.bayes.histograms import Histograms, Values
 
 BINNING_ERROR = 1 / (2 * math.sqrt(2 * math.pi * math.e))  # of a density, times h^2
 _REACH = 9.0  # bandwidths: beyond them phi is below 1e-17 of its height
@@ -35,7 +33,7 @@ def _quantile(ordered: Sequence[tuple[int, int]], rank: float) -> int:
     return ordered[-1][0]
 
 
-def bandwidth(values: "Values") -> float:
+def bandwidth(values: Values) -> float:
     """Return Silverman's bandwidth of a histogram that is not empty, 1 at least."""
     ordered = sorted(values.items())
     n = sum(values.values())
@@ -48,7 +46,7 @@ def bandwidth(values: "Values") -> float:
     return max(1.0, 0.9 * spread / math.pow(n, 0.2))
 
 
-def log_density(values: "Values", x: int) -> float:
+def log_density(values: Values, x: int) -> float:
     """Return the log of the kernel density at x of a histogram that is not empty; finite."""
     h = bandwidth(values)
     nearest = min(abs(x - v) for v in values)
@@ -69,7 +67,7 @@ def log_density(values: "Values", x: int) -> float:
 class Kernel:
     """Kernel densities; see `trait_model.TraitModel`."""
 
-    def __init__(self, histograms: "Histograms") -> None:
+    def __init__(self, histograms: Histograms) -> None:
         """Keep the histograms, per trait and class."""
         self._histograms = histograms
         # Few values differ: (trait, value, class of the message left out) -> its densities.

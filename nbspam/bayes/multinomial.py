@@ -43,6 +43,7 @@ class Multinomial:
     has_tokens = True
     repeats = True
     has_prior = True
+    size_is_messages = False
 
     def is_row(self, row: Row, messages: Row) -> bool:
         """Return whether a token can have these counts: not all 0, none of a class without any."""

@@ -12,6 +12,7 @@ class NoTokens:
     has_tokens = False
     repeats = False
     has_prior = True
+    size_is_messages = True
 
     def is_row(self, row: Row, messages: Row) -> bool:
         """Return False: no token has counts."""

@@ -8,17 +8,17 @@ So learning in any order gives the same numbers, merging and forgetting are exac
 left out by taking its value out of the histogram.
 
 A new trait model is a class like `gaussian.Gaussian` in a file of its own, and a line in
-`densities`.
+`trait_model`.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from nbspam.bayes.histograms import Histograms, Values
+from nbspam.bayes.variances import Variances
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Protocol
-
-    Values = Mapping[int, int]  # value of a trait -> how many messages have it
-    Histograms = Sequence[Sequence[Values]]  # per trait, per class
 
     class TraitModel(Protocol):
         """The densities of each trait in each class."""
@@ -34,18 +34,9 @@ if TYPE_CHECKING:
 
 
 NO_TRAITS, GAUSSIAN, KERNEL = TRAIT_MODELS = "none", "gaussian", "kernel"
-SMOOTHING = 1e-9  # as scikit-learn's GaussianNB has it
 
 
-class Variances(NamedTuple):
-    """How the variances of the Gaussian model are estimated; see `gaussian.py`."""
-
-    smoothing: float = SMOOTHING  # of the largest variance: what is added to each
-    prior: float = 0.0  # messages: the weight of the trait's variance over all classes
-    shared: bool = False  # one variance of each trait for all classes
-
-
-def trait_model(name: str, histograms: "Histograms", variances: Variances) -> "TraitModel | None":
+def trait_model(name: str, histograms: Histograms, variances: Variances) -> "TraitModel | None":
     """Return the trait model of this name, one of TRAIT_MODELS; None for no traits."""
     if name == KERNEL:
         from nbspam.bayes.kernel import Kernel
@@ -58,14 +49,14 @@ def trait_model(name: str, histograms: "Histograms", variances: Variances) -> "T
     return None
 
 
-def against_rest(histograms: "Histograms", k: int) -> "Histograms":
+def against_rest(histograms: Histograms, k: int) -> Histograms:
     """Return the histograms of two classes: all others together, and class k."""
     if histograms and len(histograms[0]) == 2:
         return [[row[1 - k], row[k]] for row in histograms]
     return [[_sum(row[:k], row[k + 1 :]), row[k]] for row in histograms]
 
 
-def _sum(*rows: "Sequence[Values]") -> "Values":
+def _sum(*rows: "Sequence[Values]") -> Values:
     total: dict[int, int] = {}
     for row in rows:
         for values in row:

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from nbspam.bayes.event_model import BERNOULLI
 from nbspam.bayes.token_weight import Row
 from nbspam.scoring.classifier import Classifier, Counts
+from nbspam.scoring.rule import rule_of
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_host
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
@@ -34,6 +34,7 @@ class OnlineLearner:
         self._histograms = [Counter(row) for row in learned.count_histograms]
         self._host_rows = Counter(learned.host_rows)
         self._event_model = self._settings.counts
+        self._is_calibrated = rule_of(metadata).is_calibrated
         self._trait_histograms = [
             [Counter(values) for values in of_trait] for of_trait in learned.trait_histograms
         ]
@@ -79,9 +80,9 @@ class OnlineLearner:
         One class alone teaches it nothing.
         """
         k = self._settings.classes.index(label)
-        if not self._settings.is_calibrated or sum(map(bool, self._without(k))) < 2:
+        if not self._is_calibrated or sum(map(bool, self._without(k))) < 2:
             return
-        if self._settings.event_model == BERNOULLI:
+        if self._event_model.size_is_messages:
             classifier = self._without_one(k)
             known = classifier.known_words(tokens, numbers, left_out=k)
         else:  # what is left without the message depends on the message

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from nbspam.bayes.calibration import untrained_calibrations
-from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, NO_TOKENS, event_model
-from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
+from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, event_model
+from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS
+from nbspam.bayes.variances import Variances
 from nbspam.errors import OptionError, Remedy, TrainingError
 from nbspam.labels import HAM, SPAM, UNSURE
 from nbspam.store.metadata import (
@@ -26,6 +27,8 @@ from nbspam.tokens.tokenized import Wanted
 DEFAULT_ALPHA = {SUM: 0.1, EVIDENCE: 0.05}
 # The textbook's sum is of the tokens alone.  Evidence: docs/how-it-decides.md.
 DEFAULT_TRAITS = {SUM: NO_TRAITS, EVIDENCE: KERNEL}
+# Whether the prior has a part in the score whatever the event model.
+HAS_PRIOR = {SUM: False, EVIDENCE: True}
 CLASSES_LIMIT = 100  # with more, texts were taken for labels; time and memory grow with each
 
 
@@ -77,13 +80,13 @@ class TrainingSettings(NamedTuple):
                     f"the {what} must be one of {', '.join(known)}, not {value!r}; leave it out for"
                     " the default"
                 )
-        if self.event_model == NO_TOKENS and self.effective_traits == NO_TRAITS:
+        counts = event_model(self.event_model)
+        if not counts.has_tokens and self.effective_traits == NO_TRAITS:
             raise OptionError(
                 "without tokens and without traits there is nothing to learn from; choose an event"
                 " model, or Gaussian or kernel traits"
             )
-        has_prior = event_model(self.event_model).has_prior or self.scoring == EVIDENCE
-        if self.prior is not None and not has_prior:
+        if self.prior is not None and not (counts.has_prior or HAS_PRIOR[self.scoring]):
             raise OptionError(
                 f"the {self.event_model} model has no prior under the sum; leave the prior out"
             )

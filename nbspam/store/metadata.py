@@ -21,8 +21,9 @@ from nbspam.bayes.calibration import (
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, event_model
 from nbspam.bayes.posterior import log_priors
 from nbspam.bayes.token_weight import Histogram, Size
-from nbspam.bayes.trait_model import NO_TRAITS, TRAIT_MODELS, Variances
+from nbspam.bayes.trait_model import NO_TRAITS, TRAIT_MODELS
 from nbspam.bayes.trust import HostRow, unconfoundedness
+from nbspam.bayes.variances import Variances
 from nbspam.labels import UNSURE, normal_label
 from nbspam.store.trait_histograms import TraitHistograms, dump_histograms, load_histograms
 from nbspam.tokens.tokenized import Wanted
@@ -89,11 +90,6 @@ class ModelSettings(NamedTuple):
     def counts(self) -> "EventModel":
         """The event model: how tokens are counted."""
         return event_model(self.event_model)
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether its probabilities are calibrated."""
-        return self.scoring == EVIDENCE
 
     @property
     def has_traits(self) -> bool:

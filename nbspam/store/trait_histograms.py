@@ -5,12 +5,12 @@
 `counts` begins with how many messages have the lowest value, and ends with those of the highest.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from nbspam.bayes.histograms import Values
 from nbspam.tokens.traits import NAMES
 
-Values = Mapping[int, int]  # value of a trait -> how many messages have it, above 0
 TraitHistograms = tuple[tuple[Values, ...], ...]  # per trait, in the order of TRAITS; per class
 _HIGHEST = 1_000  # no trait's scale goes as far
 
