@@ -24,7 +24,7 @@ class Learning(NamedTuple):
     variance_smoothing: float | None
     variance_prior: float | None
     shared_variance: bool | None
-    spam_label: str | None
+    spam_label: str | None  # as the model names it
 
     @classmethod
     def of_model(cls, settings: ModelSettings) -> "Learning":
@@ -54,7 +54,7 @@ class Learning(NamedTuple):
                 self.variance_prior or 0.0,
                 bool(self.shared_variance),
             ),
-            positive=None if self.spam_label is None else normal_label(self.spam_label),
+            positive=self.spam_label,
         )
         settings.check()
         return settings
@@ -67,6 +67,11 @@ class Learning(NamedTuple):
     def option(name: str) -> str:
         """Return a field's option: `--spam-label`."""
         return f"--{name.replace('_', '-')}"
+
+
+def _label(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Return a label as the model names its class."""
+    return None if value is None else normal_label(value)
 
 
 learning_options: Decorator[Any] = gathered(
@@ -123,6 +128,9 @@ learning_options: Decorator[Any] = gathered(
         help="Gaussian traits: use one variance for all classes.",
     ),
     click.option(
-        "--spam-label", metavar="NAME", help="Count this class as spam, if none is called spam."
+        "--spam-label",
+        metavar="NAME",
+        callback=_label,
+        help="Count this class as spam, if none is called spam.",
     ),
 )

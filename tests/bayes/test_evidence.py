@@ -103,7 +103,7 @@ def test_strong_begins_at_its_bound():
 def test_a_group_without_known_words():
     assert group([]) == Group(0.0, 0.0, 0.0, 0, 0.0, 0.0)
     assert group([]).length == -LENGTH_CENTRE
-    assert evidence([], [], []) == (group([]), group([]), group([]))
+    assert evidence([], [], []) == (group([]), group([]), group([]), None)
 
 
 def test_the_groups_of_a_message():

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_messages import ALPHAS, Messages, messages
 
-from nbspam.bayes.bernoulli import Bernoulli, class_alphas, pair_weight
 from nbspam.bayes.bernoulli_arrays import one_against_rest
-from nbspam.bayes.calibration import SCALES, inputs
-from nbspam.bayes.evidence import evidence
+from nbspam.bayes.calibration import inputs, scales
+from nbspam.bayes.evidence import evidence, trait_feature
 from nbspam.bayes.evidence_matrix import evidence_of_rows, inputs_of_rows
+from nbspam.bayes.token_weight import Size, class_alphas, contrast, pair_weight
 from nbspam.tokens.kinds import FIELDS, HEADER, HOST, TEXT
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
@@ -29,30 +29,40 @@ def rows_of(table):
     return evidence_of_rows(rows, weights, channels, len(table))
 
 
-def alone(row):
-    """Return the evidence of one message of (weight, channel)."""
+def alone(row, traits=None):
+    """Return the evidence of one message of (weight, channel), and the log-odds of its traits."""
     return evidence(
         *(
             [w for w, c in row if c == channel and not math.isnan(w)]
             for channel in (TEXT, FIELDS, HEADER)
-        )
+        ),
+        traits,
     )
 
 
-def assert_as_each_alone(table):
-    """Hold the evidence of many rows to that of each, and the inputs made of it."""
+def assert_as_each_alone(table, traits=None):
+    """Hold the evidence of many rows to that of each, and the inputs made of it.
+
+    traits: of each row, the log-odds of its traits; None for a model without traits.
+    """
     found = rows_of(table)
+    own_traits = [None] * len(table)
+    if traits is not None:
+        own_traits = traits
+        found = found._replace(traits=np.array([trait_feature(some) for some in traits]))
+    used = scales(with_traits=traits is not None)
     for part in found[:3]:
         assert part.shape == (len(table), 6)
-    both_inputs = [inputs_of_rows(scale, found) for scale in SCALES]
-    assert [x.shape for x in both_inputs] == [(len(table), scale.size) for scale in SCALES]
+    both_inputs = [inputs_of_rows(scale, found) for scale in used]
+    assert [x.shape for x in both_inputs] == [(len(table), scale.size) for scale in used]
     yielded = list(found.messages(slice(None)))
     assert len(yielded) == len(table)
     for i, row in enumerate(table):
-        expected = alone(row)
+        expected = alone(row, own_traits[i])
         actual, text_tokens = yielded[i]
         assert text_tokens == sum(c == TEXT for _, c in row)
-        for own, other, part in zip(expected, actual, found[:3], strict=True):
+        assert actual.traits == expected.traits
+        for own, other, part in zip(expected[:3], actual[:3], found[:3], strict=True):
             np.testing.assert_allclose(tuple(other), tuple(own), **CLOSE)
             np.testing.assert_allclose(part[i], tuple(own), **CLOSE)
             assert type(other.n) is int
@@ -64,6 +74,27 @@ def assert_as_each_alone(table):
 @given(ROWS)
 def test_evidence_of_rows_is_that_of_each_alone(table):
     assert_as_each_alone(table)
+
+
+@settings(deadline=None, max_examples=60)
+@given(ROWS, st.data())
+def test_evidence_of_rows_with_traits_is_that_of_each_alone(table, data):
+    traits = st.lists(st.floats(-9, 9), max_size=7)
+    assert_as_each_alone(
+        table, data.draw(st.lists(traits, min_size=len(table), max_size=len(table)))
+    )
+
+
+@settings(deadline=None, max_examples=40)
+@given(ROWS, st.booleans(), st.data())
+def test_the_evidence_of_some_messages_is_theirs_in_the_whole(table, with_traits, data):
+    found = rows_of(table)
+    if with_traits:
+        found = found._replace(traits=np.arange(len(table)) / 7)
+    places = data.draw(st.lists(st.integers(0, len(table) - 1), unique=True))
+    some = found.some(np.array(places, dtype=np.int64))
+    whole = list(found.messages(slice(None)))
+    assert list(some.messages(slice(None))) == [whole[i] for i in places]
 
 
 def test_ties_at_the_edge_are_shared_alike():
@@ -175,8 +206,8 @@ def test_weights_of_two_classes_are_opposite():
 def test_the_weights_of_a_matrix_are_those_of_one_message_to_the_last_bit(found, alpha, data):
     positive = data.draw(st.integers(0, found.n_classes - 1))
     actual = one_against_rest(found.counts, found.per_class, positive, alpha, None)
-    per_class = tuple(found.per_class.tolist())
+    per_class = found.per_class.tolist()
+    size = Size(per_class, per_class, 2)
     assert actual.tolist() == [
-        Bernoulli().contrast(tuple(row), per_class, positive, alpha)
-        for row in found.counts.T.tolist()
+        contrast(tuple(row), size, positive, alpha) for row in found.counts.T.tolist()
     ]

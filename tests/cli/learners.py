@@ -25,6 +25,7 @@ from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import read_model
 from nbspam.tokens.tokenized import TokenizedMessage, tokenize
 
+WANTED = TrainingSettings().wanted
 WORDS = "lunch noon meeting notes free prize click win cash tea shop week train desk".split()
 
 
@@ -41,11 +42,11 @@ def mail(number: int) -> bytes:
 
 
 def lesson(number: int) -> TokenizedMessage:
-    return tokenize(parse(mail(number)), label=label_of(number), digest=True)
+    return tokenize(parse(mail(number)), label=label_of(number), digest=True, wanted=WANTED)
 
 
 def learn_one(model: Path, number: int) -> None:
-    found = PendingMessages()
+    found = PendingMessages(WANTED)
     found.read(model, [lesson(number)], remember=True)
     learn(model, found, TrainingSettings())
 
@@ -63,7 +64,8 @@ def classify_on(model: Path) -> None:
         try:
             with Lookup(model) as lookup:
                 classifier = Classifier(lookup.metadata, lookup.counts)
-                score = classifier.score(lesson(chance.randrange(1_000)).tokens)
+                message = lesson(chance.randrange(1_000))
+                score = classifier.score(message.tokens, message.numbers)
                 seen.add(lookup.metadata.learned.messages)
         except ModelError:
             if was_there:
