@@ -40,6 +40,7 @@ STRONG_SHRINK = 3.0
 LENGTH_CENTRE = 4.5
 WORD_FEATURES = 3
 TRAIT_LIMIT, TRAIT_SCALE = 2.0, 5.0
+TRAITS_ENOUGH = 5.0  # messages of the smaller class whose densities are half relied on
 
 
 class Group(NamedTuple):
@@ -140,6 +141,14 @@ def group_of(ordered: Sequence[float], most: int) -> Group:
 def limited(log_ratio: float) -> float:
     """Return what counts of a trait's log-odds, in nats."""
     return min(max(log_ratio, -TRAIT_LIMIT), TRAIT_LIMIT)
+
+
+def trait_reliance(messages: int) -> float:
+    """Return how far densities of so few messages are relied on, 0 to below 1.
+
+    messages: with traits, in the smaller class.
+    """
+    return messages**2 / (messages**2 + TRAITS_ENOUGH**2)
 
 
 def trait_feature(log_ratios: Iterable[float]) -> float:

@@ -3,10 +3,10 @@
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from nbspam.errors import counted
 from nbspam.tokens.tokenized import TokenizedMessage
@@ -14,6 +14,7 @@ from nbspam.tokens.tokenized import TokenizedMessage
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
+M = TypeVar("M")
 _REDRAWN = 0.1  # seconds
 _COMPRESSED = (".gz", ".bz2", ".xz")
 
@@ -43,6 +44,48 @@ def progress(
     # No thread of its own that redraws: processes are forked meanwhile.
     with Bar(*columns, console=Console(file=sys.stderr), transient=True, auto_refresh=False) as bar:
         yield Progress(bar, size_of(sources), redrawn)
+
+
+@contextmanager
+def steps(quiet: bool, messages: int) -> Iterator["Steps"]:
+    """Show on standard error, if it is a terminal, which of several models is at work.
+
+    messages: that each of them is tested on.
+    """
+    if quiet or not sys.stderr or not sys.stderr.isatty():
+        yield Steps(None, messages)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(file=sys.stderr), transient=True, auto_refresh=False) as bar:
+        yield Steps(bar, messages)
+
+
+class Steps:
+    """Counts the models that pass through it, and the messages that each is tested on."""
+
+    def __init__(self, bar: "Bar | None", messages: int) -> None:
+        """Draw on `bar`; messages: of each model."""
+        self._bar, self._messages = bar, messages
+
+    def __call__(self, models: Sequence[M], name: Callable[[M], str]) -> Iterator[M]:
+        """Yield the models, and draw; name: of a model."""
+        if self._bar is None:
+            yield from models
+            return
+        total = len(models) * self._messages
+        task = self._bar.add_task("", total=total)
+        for i, model in enumerate(models):
+            done = i * self._messages
+            text = (
+                f"model {i + 1} of {len(models)}, {done:,} of {counted(total, 'message')}:"
+                f" {name(model)}"
+            )
+            self._bar.update(task, completed=done, description=text, refresh=True)
+            yield model
 
 
 def size_of(sources: Sequence[str]) -> int | None:

@@ -130,6 +130,12 @@ def matthews(counts: VerdictCounts) -> float:
     return float((tp * tn - fp * fn) / below**0.5) if below > 0 else 0.0
 
 
+def f1(counts: VerdictCounts) -> float:
+    """Return the harmonic mean of precision and recall, 2 tp / (2 tp + fp + fn); 0 of no spam."""
+    below = 2 * counts.tp + counts.fp + counts.fn
+    return 2 * counts.tp / below if below else 0.0
+
+
 def lam_pct(counts: VerdictCounts) -> float:
     """Return the logistic average of the two misclassification rates, in percent."""
     fp, ham, fn, spam = counts.fp, counts.ham, counts.fn, counts.spam
@@ -185,6 +191,21 @@ METRICS = (
         "mcc",
         Resampled(lambda s: matthews(s.counts)),
         ReportLine("MCC", "Matthews correlation coefficient, 1 is perfect"),
+    ),
+    Metric(
+        "precision",
+        Share(lambda c: c.tp, lambda c: c.tp + c.fp, scale=1),
+        ReportLine("precision", "of what is called spam, the share that is"),
+    ),
+    Metric(
+        "recall",
+        Share(lambda c: c.tp, lambda c: c.spam, scale=1),
+        ReportLine("recall", "of the spam, the share that is called spam"),
+    ),
+    Metric(
+        "f1",
+        Resampled(lambda s: f1(s.counts)),
+        ReportLine("F1", "harmonic mean of precision and recall"),
     ),
     Metric("sc_pct", Share(lambda c: c.tp, lambda c: c.spam), ReportLine("SC%", "spam caught")),
     Metric("bh_pct", Share(lambda c: c.fp, lambda c: c.ham), ReportLine("BH%", "ham blocked")),

@@ -1,13 +1,14 @@
 """Plots of an evaluation: ROC curve, calibration curve and score distribution."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nbspam.bayes.matrix import Floats
 from nbspam.errors import OptionError, Remedy
 from nbspam.evaluation.bins import CalibrationBin
+from nbspam.evaluation.comparison import DEFAULT, Comparison
 from nbspam.evaluation.results import Results
 from nbspam.evaluation.samples import ScoredMessages
 
@@ -53,15 +54,54 @@ def draw(results: Results, path: Path) -> None:
         plt.close(figure)
 
 
-def _draw_roc(axes: "Axes", messages: ScoredMessages) -> None:
+def draw_comparison(comparison: Comparison, path: Path) -> None:
+    """Draw the ROC curves of all models into one figure, PNG or SVG by the file's name.
+
+    Raises OptionError where no class is called spam.
+    """
+    models = comparison.models
+    if not models[0].messages.has_spam_class:
+        raise OptionError(f"{path}: a plot needs a class called spam", Remedy.NAME_SPAM_LABEL)
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(11, 7), layout="constrained")
+    colours = plt.get_cmap("tab20")(range(20))
+    by_rank = sorted(models, key=lambda m: m.figures.values["one_minus_roca_pct"] or 0.0)
+    for i, model in enumerate(by_rank):
+        name, area = model.combination.name, model.figures.values["one_minus_roca_pct"]
+        is_default = model.combination == DEFAULT
+        _draw_roc(
+            axes,
+            model.messages,
+            label=f"{name}{' *' if is_default else ''}  {area:.3g}",
+            color="black" if is_default else colours[i % len(colours)],
+            linestyle="-" if i < len(colours) else "--",
+            linewidth=2 if is_default else 1,
+        )
+    n = len(models[0].messages)
+    axes.set_title(f"ROC of {len(models)} models on {n:,} messages, {comparison.protocol}")
+    figure.legend(loc="outside right upper", title="model, 1-ROCA%", fontsize="small")
+    try:
+        figure.savefig(path)
+    finally:
+        plt.close(figure)
+
+
+def _draw_roc(axes: "Axes", messages: ScoredMessages, **line: Any) -> None:
     """Draw the ROC curve on logarithmic axes, as the TREC spam tracks do.
 
-    On linear axes the curve of a good filter is all corner.
+    On linear axes the curve of a good filter is all corner.  line: how it is drawn.
     """
     ham_blocked, spam_missed = roc_points(messages)
     floor = 100 * 0.5 / max(1, messages.counts.ham)  # half a message stands for none
     axes.plot(
-        np.maximum(ham_blocked, floor), np.maximum(spam_missed, floor), drawstyle="steps-post"
+        np.maximum(ham_blocked, floor),
+        np.maximum(spam_missed, floor),
+        drawstyle="steps-post",
+        **line,
     )
     axes.set(
         xscale="log", yscale="log", xlabel="ham blocked, %", ylabel="spam missed, %", title="ROC"

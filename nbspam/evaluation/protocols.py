@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.bayes.matrix import Integers, Presence
+from nbspam.bayes.matrix import Integers
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import OptionError, Remedy, SourceError, TrainingError, counted
 from nbspam.filter import Filter
@@ -19,6 +19,7 @@ from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
 
 TELLING_WORDS = 8  # kept of each mistake
+_TENTHS = 10
 
 
 class Outcome(NamedTuple):
@@ -81,6 +82,12 @@ class LabelledCorpus(NamedTuple):
             read.sources.append(message.source)
         return read
 
+    def for_model(self, settings: TrainingSettings) -> "LabelledCorpus":
+        """Return the same messages with the numbers that such a model counts, and no others."""
+        if settings.wanted.times or not self.corpus.wanted.times:
+            return self
+        return LabelledCorpus(self.corpus.without_times(), self.sources)
+
 
 def saved_model(spam_filter: Filter, messages: Iterable[TokenizedMessage]) -> Evaluation:
     """Return the outcome of every message by a filter that was trained before."""
@@ -102,11 +109,40 @@ def saved_model(spam_filter: Filter, messages: Iterable[TokenizedMessage]) -> Ev
     return Evaluation("saved model", settings.classes, settings.positive, outcomes)
 
 
-def _outcome(spam_filter: Filter, message: TokenizedMessage) -> Outcome:
+def _outcome(spam_filter: Filter, message: TokenizedMessage, telling: bool = True) -> Outcome:
     outcome = Outcome(spam_filter.judge(message))
-    if not outcome.is_mistake:
+    if not (outcome.is_mistake and telling):
         return outcome
     return outcome._replace(words=spam_filter.explain(message).words[:TELLING_WORDS])
+
+
+def left_out(
+    read: LabelledCorpus, settings: TrainingSettings, cut_offs: CutOffs, telling: bool = True
+) -> Evaluation:
+    """Leave-one-out: each message is scored by a model of all the others, in closed form.
+
+    The calibrations, which are few numbers of all messages, are fitted to nine tenths of them for
+    the messages of the other tenth (message i is in tenth i mod 10).
+    telling: whether to keep the telling words of mistakes.
+    """
+    fitted = _trained(read, None, settings)
+    metadata, labels = fitted.metadata, read.corpus.labels
+    scores = fitted.left_out_scores(read.corpus, _TENTHS)
+    outcomes = [
+        Outcome(verdict_on(metadata, score, cut_offs, source, label))
+        for score, source, label in zip(scores, read.sources, labels, strict=True)
+    ]
+    if telling and any(outcome.is_mistake for outcome in outcomes):
+        rows = _Rows(read)
+        learner = OnlineLearner(metadata, dict(token_counts(rows.vocabulary, fitted.counts)))
+        for i, outcome in enumerate(outcomes):
+            if outcome.is_mistake:
+                _, label, tokens, _, _, numbers = rows.message(i)
+                learner.unlearn(label or "", tokens, numbers)
+                words = explain(learner.classifier(), tokens, numbers).words[:TELLING_WORDS]
+                learner.learn(label or "", tokens, numbers)
+                outcomes[i] = outcome._replace(words=words)
+    return Evaluation("leave-one-out", *metadata.settings[:2], outcomes)
 
 
 def train_first(
@@ -115,6 +151,7 @@ def train_first(
     settings: TrainingSettings,
     cut_offs: CutOffs,
     limit: float | None = None,
+    telling: bool = True,
 ) -> Evaluation:
     """Train on the first messages in their order and test on the rest.
 
@@ -138,14 +175,18 @@ def train_first(
             f"among the first {counted(first, 'message')} {error.problem}, mixed in order",
             error.remedy,
         ) from error
-    outcomes = _tested(read, fitted, test, cut_offs)
+    outcomes = _tested(read, fitted, test, cut_offs, telling)
     of_model = fitted.metadata.settings
     protocol = f"trained on the first {first}"
     return Evaluation(protocol, of_model.classes, of_model.positive, outcomes, cut_offs)
 
 
 def folds(
-    read: LabelledCorpus, k: int, settings: TrainingSettings, cut_offs: CutOffs
+    read: LabelledCorpus,
+    k: int,
+    settings: TrainingSettings,
+    cut_offs: CutOffs,
+    telling: bool = True,
 ) -> Evaluation:
     """Cross-validate: each message is scored by a model of the other folds.
 
@@ -167,14 +208,18 @@ def folds(
     outcomes: dict[int, Outcome] = {}
     for part in range(k):
         train, test = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
-        found = _tested(read, _trained(read, train, settings), test, cut_offs)
+        found = _tested(read, _trained(read, train, settings), test, cut_offs, telling)
         outcomes.update(zip(test.tolist(), found, strict=True))
     ordered = [outcomes[i] for i in range(len(labels))]
     return Evaluation(f"{k} folds", classes, positive, ordered)
 
 
 def online(
-    read: LabelledCorpus, batch: int, settings: TrainingSettings, cut_offs: CutOffs
+    read: LabelledCorpus,
+    batch: int,
+    settings: TrainingSettings,
+    cut_offs: CutOffs,
+    telling: bool = True,
 ) -> Evaluation:
     """Classify, then learn, in order, a batch at a time; the first batch is learned uncounted.
 
@@ -194,7 +239,7 @@ def online(
     for start in range(batch, len(labels), batch):
         spam_filter = Filter(learner.classifier(), cut_offs)
         messages = [rows.message(i) for i in range(start, min(start + batch, len(labels)))]
-        outcomes += [_outcome(spam_filter, message) for message in messages]
+        outcomes += [_outcome(spam_filter, message, telling) for message in messages]
         for message in messages:
             learner.learn(message.label or "", message.tokens, message.numbers)
         for message in messages:
@@ -233,16 +278,20 @@ def _first_batch(
     return learner
 
 
-def _trained(read: LabelledCorpus, train: Integers, settings: TrainingSettings) -> Fit:
-    presence: Presence = read.corpus.presence()
-    labels = read.corpus.labels
-    own_labels = [labels[i] for i in train]
-    traits = read.corpus.traits()
+def _trained(read: LabelledCorpus, train: Integers | None, settings: TrainingSettings) -> Fit:
+    """Return the model of some of the messages; None: of all."""
+    corpus = read.corpus
+    labels, channels, traits = corpus.labels, corpus.channels(), corpus.traits()
+    if train is None:
+        return fit(corpus, labels, settings, channels, traits)
     own_traits = None if traits is None else traits[train]
-    return fit(presence[train], own_labels, settings, read.corpus.channels(), own_traits)
+    own_labels = [labels[i] for i in train]
+    return fit(corpus.presence()[train], own_labels, settings, channels, own_traits)
 
 
-def _tested(read: LabelledCorpus, fitted: Fit, test: Integers, cut_offs: CutOffs) -> list[Outcome]:
+def _tested(
+    read: LabelledCorpus, fitted: Fit, test: Integers, cut_offs: CutOffs, telling: bool
+) -> list[Outcome]:
     labels = read.corpus.labels
     traits = read.corpus.traits()
     scores = fitted.scores(read.corpus.presence()[test], None if traits is None else traits[test])
@@ -250,6 +299,8 @@ def _tested(read: LabelledCorpus, fitted: Fit, test: Integers, cut_offs: CutOffs
         Outcome(verdict_on(fitted.metadata, score, cut_offs, read.sources[i], labels[i]))
         for i, score in zip(test.tolist(), scores, strict=True)
     ]
+    if not telling:
+        return outcomes
     explained = _Explained(read, fitted)
     return [
         outcome._replace(words=explained.words(i)) if outcome.is_mistake else outcome

@@ -24,33 +24,41 @@ def print_report(results: Results, errors: int) -> None:
 
     errors: how many of the worst mistakes to show; 0 shows none.
     """
-    on_terminal = sys.stdout.isatty()
-    console = Console(
+    out, style = console(), table_style()
+    out.print(_title(results.evaluation))
+    out.print()
+    out.print(_figures_table(style, results.figures))
+    out.print()
+    if results.cut_offs is not None:
+        out.print(_verdicts_line(results.figures, results.cut_offs))
+        out.print()
+    out.print(_confusion_table(style, results))
+    if results.bins:
+        out.print()
+        out.print(_calibration_table(style, results.bins))
+        error = calibration_error(results.bins)
+        out.print(f"calibration error {error:.4f} (mean gap between predicted and observed)")
+        out.print()
+        out.print(_score_table(style, results.messages))
+    if errors:
+        for line in _mistake_lines(worst_mistakes(results.evaluation, errors)):
+            out.print(line)
+
+
+def console() -> Console:
+    """Return the console of a report: standard output, plain text in a pipe."""
+    return Console(
         file=sys.stdout,
-        width=None if on_terminal else _PIPE_WIDTH,
+        width=None if sys.stdout.isatty() else _PIPE_WIDTH,
         highlight=False,
         emoji=False,
         markup=False,
     )
-    style = box.SIMPLE_HEAD if on_terminal else None
-    console.print(_title(results.evaluation))
-    console.print()
-    console.print(_figures_table(style, results.figures))
-    console.print()
-    if results.cut_offs is not None:
-        console.print(_verdicts_line(results.figures, results.cut_offs))
-        console.print()
-    console.print(_confusion_table(style, results))
-    if results.bins:
-        console.print()
-        console.print(_calibration_table(style, results.bins))
-        error = calibration_error(results.bins)
-        console.print(f"calibration error {error:.4f} (mean gap between predicted and observed)")
-        console.print()
-        console.print(_score_table(style, results.messages))
-    if errors:
-        for line in _mistake_lines(worst_mistakes(results.evaluation, errors)):
-            console.print(line)
+
+
+def table_style() -> box.Box | None:
+    """Return how tables are drawn: with lines on a terminal only."""
+    return box.SIMPLE_HEAD if sys.stdout.isatty() else None
 
 
 def _title(evaluation: Evaluation) -> str:
@@ -63,7 +71,7 @@ def _title(evaluation: Evaluation) -> str:
     return f"{evaluation.protocol}: {n} ({by_class})"
 
 
-def _table(style: box.Box | None, *columns: str, last_is_text: bool = False) -> Table:
+def empty_table(style: box.Box | None, *columns: str, last_is_text: bool = False) -> Table:
     """Return an empty table: words in its first column, numbers in the others."""
     table = Table(box=style, pad_edge=False, header_style="bold")
     for i, name in enumerate(columns):
@@ -73,7 +81,7 @@ def _table(style: box.Box | None, *columns: str, last_is_text: bool = False) -> 
 
 
 def _figures_table(style: box.Box | None, figures: Figures) -> Table:
-    table = _table(style, "metric", "value", "95 % interval", "", last_is_text=True)
+    table = empty_table(style, "metric", "value", "95 % interval", "", last_is_text=True)
     for name, value, interval, meaning in figures.rows():
         ends = "" if interval is None else " – ".join(_number(end) for end in interval)
         table.add_row(name, _number(value), ends, meaning)
@@ -94,14 +102,14 @@ def _confusion_table(style: box.Box | None, results: Results) -> Table:
     if results.cut_offs is not None:
         columns += [f"verdict {name}" for name in verdicts.verdicts]
         rows = [[*both, *more] for both, more in zip(rows, verdicts.counts, strict=True)]
-    table = _table(style, "actual", *columns)
+    table = empty_table(style, "actual", *columns)
     for name, row in zip(at_threshold.classes, rows, strict=True):
         table.add_row(Text(name), *map(str, row))
     return table
 
 
 def _calibration_table(style: box.Box | None, bins: list[CalibrationBin]) -> Table:
-    table = _table(style, "P(spam)", "messages", "predicted", "observed")
+    table = empty_table(style, "P(spam)", "messages", "predicted", "observed")
     for b in bins:
         table.add_row(
             f"{b.low:.1f} to {b.high:.1f}",
@@ -114,7 +122,7 @@ def _calibration_table(style: box.Box | None, bins: list[CalibrationBin]) -> Tab
 
 def _score_table(style: box.Box | None, messages: ScoredMessages) -> Table:
     """Return the score distribution: a bar of h for ham and S for spam per range of log-odds."""
-    table = _table(style, "log-odds", "ham", "spam", "", last_is_text=True)
+    table = empty_table(style, "log-odds", "ham", "spam", "", last_is_text=True)
     for low, high, ham, spam in score_distribution(messages.spam, messages.log_odds):
         bar = "h" * _bar_length(ham, len(messages)) + "S" * _bar_length(spam, len(messages))
         table.add_row(f"{low:+.0f} to {high:+.0f}", str(ham), str(spam), bar)

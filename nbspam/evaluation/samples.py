@@ -128,23 +128,24 @@ class Sample(NamedTuple):
 
 
 class _Ranked(NamedTuple):
-    """The messages of one class, lowest score first."""
+    """The messages of one class, in their order."""
 
     scores: Integers  # (n,), the index of each message's score among the distinct scores
     called_spam: Booleans  # (n,)
 
 
 class Ranking:
-    """Scored messages of both classes in the order of their scores, to draw samples from."""
+    """Scored messages of both classes, to draw samples from.
+
+    Rankings of the same messages by several filters draw the same samples, message by message.
+    """
 
     def __init__(self, messages: ScoredMessages) -> None:
-        order = np.argsort(messages.log_odds, kind="stable")
-        log_odds, spam = messages.log_odds[order], messages.spam[order]
-        called = messages.called_spam[order]
-        score = np.concatenate([[0], np.cumsum(log_odds[1:] != log_odds[:-1])])
+        spam, called = messages.spam, messages.called_spam
+        scores, score = np.unique(messages.log_odds, return_inverse=True)
         self._spam = _Ranked(score[spam], called[spam])
         self._ham = _Ranked(score[~spam], called[~spam])
-        self._n_scores = int(score[-1]) + 1
+        self._n_scores = len(scores)
 
     def whole(self) -> Sample:
         """Return the sample that holds each message once."""

@@ -30,9 +30,12 @@ class Fit(NamedTuple):
     rule: BatchRule
     traits: Integers | None  # (n_messages, n_traits)
 
-    def left_out_scores(self, presence: Presence | Chunked) -> Iterator[Score]:
-        """Yield each training message's score by the model that never saw it."""
-        return self.rule.left_out_scores(presence, self.metadata)
+    def left_out_scores(self, presence: Presence | Chunked, folds: int = 1) -> Iterator[Score]:
+        """Yield each training message's score by the model that never saw it.
+
+        folds: above 1, the calibrations of each such part of the messages are fitted to the others.
+        """
+        return self.rule.left_out_scores(presence, self.metadata, folds)
 
     def scores(self, presence: Presence, traits: Integers | None = None) -> Iterator[Score]:
         """Yield the score of each row of a matrix with the model's columns.
@@ -71,7 +74,9 @@ def fit(
         count_histograms=_histograms(counts),
         host_rows=_host_rows(counts, channels),
     )
-    if traits is not None and empty.settings.has_traits:
+    if not empty.settings.has_traits:
+        traits = None
+    if traits is not None:
         histograms = _trait_histograms(traits, indices, len(classes))
         learned = learned._replace(trait_histograms=histograms)
     rule = BATCH_RULES[settings.scoring](counts, indices, channels, traits)

@@ -18,7 +18,7 @@ from nbspam.bayes.calibration import (
     is_run,
     update,
 )
-from nbspam.bayes.evidence import TRAIT_SCALE, Evidence, Group, evidence
+from nbspam.bayes.evidence import TRAIT_SCALE, Evidence, Group, evidence, trait_reliance
 from nbspam.bayes.posterior import log_sigmoid, odds_of_class, prior_offset
 from nbspam.bayes.prediction import Experience, Prediction, inverse, predict
 from nbspam.bayes.token_weight import Row, contrast
@@ -44,7 +44,9 @@ class EvidenceRule:
         settings, learned = self._settings, self._learned = metadata
         self._metadata = metadata
         self._size = metadata.size
-        self.traits = IN_EVIDENCE if settings.has_traits else ()
+        every = range(len(learned.trait_histograms))
+        # Without tokens, the form of a mail is told by its traits alone.
+        self.traits = IN_EVIDENCE if every and settings.counts.has_tokens else every
         self._scored = settings.scored_classes
         total = sum(learned.messages)
         self._experience = [
@@ -77,6 +79,16 @@ class EvidenceRule:
         alpha = self._settings.alpha
         return tuple(contrast(row, self._size, k, alpha) for k in self._scored)
 
+    def _fewest_with_traits(self, k: int, left_out: int | None) -> int:
+        """Return how many messages with traits class k has, or the others if those are fewer."""
+        n = [own - (i == left_out) for i, own in enumerate(self._with_traits)]
+        return min(n[k], sum(n) - n[k])
+
+    @functools.cached_property
+    def _with_traits(self) -> list[int]:
+        """How many messages of each class were learned with their traits."""
+        return [sum(values.values()) for values in self._learned.trait_histograms[0]]
+
     @functools.cached_property
     def _densities(self) -> list["TraitModel | None"]:
         """The densities of the traits: per scored class, of the others together and of it."""
@@ -99,7 +111,8 @@ class EvidenceRule:
             if densities is not None:
                 own = None if left_out is None else int(left_out == k)
                 pairs = densities.log_densities(heeded, own)
-                by_class.append([of - rest for rest, of in pairs])
+                part = trait_reliance(self._fewest_with_traits(k, left_out))
+                by_class.append([part * (of - rest) for rest, of in pairs])
         return list(zip(*by_class, strict=True))
 
     def score(self, words: KnownWords) -> Score:

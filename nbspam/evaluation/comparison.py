@@ -1,0 +1,288 @@
+"""Several kinds of naive Bayes on the same messages: their figures, and which differ for sure.
+
+Every combination of an event model, a trait model and a scoring rule is tested by one protocol on
+the same messages, and each is compared with the best: whether its errors are more by more than
+chance (McNemar's exact test), and whether it ranks worse (a paired bootstrap of 1-ROCA%).  Of some
+twenty comparisons one in twenty differs "significantly" by chance, so the p-values are Holm's.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, NO_TOKENS, event_model
+from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS
+from nbspam.bayes.variances import Variances
+from nbspam.errors import OptionError, TrainingError, counted
+from nbspam.evaluation.bins import calibration_bins, calibration_error
+from nbspam.evaluation.intervals import Interval, percentile_interval
+from nbspam.evaluation.metrics import Figures, figures, one_minus_roca_pct
+from nbspam.evaluation.protocols import Evaluation, LabelledCorpus
+from nbspam.evaluation.results import scored_messages
+from nbspam.evaluation.samples import Ranking, ScoredMessages
+from nbspam.learning.settings import TrainingSettings
+from nbspam.store.metadata import EVIDENCE, SCORINGS
+from nbspam.tokens.tokenized import Wanted
+
+ALL = "all"
+SURE = 0.05  # a p-value below it is a difference
+_NAMED = 3  # models in the advice
+_RESAMPLES = 200, 1_000  # at least and at most
+_RESAMPLED_LIMIT = 20_000_000  # resamples x messages, of each model
+EVERYTHING = Wanted(times=True, traits=True)
+
+
+class Combination(NamedTuple):
+    """One kind of naive Bayes."""
+
+    event_model: str
+    traits: str
+    scoring: str
+
+    @property
+    def name(self) -> str:
+        """Its name: `bernoulli+kernel:evidence`."""
+        parts = [p for p in (self.event_model, self.traits) if p not in (NO_TOKENS, NO_TRAITS)]
+        return f"{'+'.join(parts)}:{self.scoring}"
+
+    @property
+    def options(self) -> str:
+        """The options of `nbspam train` that choose it."""
+        return f"--event-model {self.event_model} --traits {self.traits} --scoring {self.scoring}"
+
+    def settings(self, given: TrainingSettings) -> TrainingSettings:
+        """Return the settings of such a model, the rest of them as they were given."""
+        variances = given.variances if self.traits == GAUSSIAN else Variances()
+        return given._replace(**self._asdict(), variances=variances)
+
+
+DEFAULT = Combination(BERNOULLI, KERNEL, EVIDENCE)
+
+
+def combinations(given: TrainingSettings) -> list[Combination]:
+    """Return every combination that makes sense.
+
+    Those of no tokens and no traits do not, nor does a fixed prior where there is none in the sum;
+    and under the evidence rule, which weighs a class against all others, the complement model is
+    the multinomial one.
+    """
+    every = (Combination(e, t, s) for s in SCORINGS for e in EVENT_MODELS for t in TRAIT_MODELS)
+    return [
+        c
+        for c in every
+        if (c.event_model, c.traits) != (NO_TOKENS, NO_TRAITS)
+        and (
+            event_model(c.event_model).has_prior or (c.scoring != EVIDENCE and given.prior is None)
+        )
+    ]
+
+
+def chosen(names: str, given: TrainingSettings) -> list[Combination]:
+    """Return the combinations that a list of names asks for; raises OptionError.
+
+    names: `all`, or names with commas between: EVENT_MODEL, +TRAITS or both, then :SCORING; without
+    it both scorings.
+    """
+    known = {c.name: c for c in combinations(given)}
+    found: dict[str, Combination] = {}
+    for name in names.split(","):
+        asked = {n: c for n, c in known.items() if name in (ALL, n, n.partition(":")[0])}
+        if not asked:
+            raise OptionError(
+                f"{name!r} is no kind of naive Bayes that can be compared; give all, or some of"
+                f" {', '.join(known)}"
+            )
+        found |= asked
+    if len(found) < 2:
+        raise OptionError("one model alone cannot be compared; name two or more, or all")
+    return list(found.values())
+
+
+class Difference(NamedTuple):
+    """How a model differs from the best."""
+
+    only_it: int  # messages that it alone has wrong
+    only_best: int  # that the best alone has wrong
+    errors_p: float  # McNemar's exact test, after Holm
+    roca: float | None = None  # its 1-ROCA% less the best's; None without a class called spam
+    roca_interval: Interval | None = None  # 95 %
+    roca_p: float | None = None  # of the paired bootstrap, after Holm
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it is more than chance, in errors or in ranking."""
+        return self.errors_p < SURE or (self.roca_p is not None and self.roca_p < SURE)
+
+
+class Compared(NamedTuple):
+    """A model of the comparison."""
+
+    combination: Combination
+    messages: ScoredMessages
+    figures: Figures
+    calibration_error: float | None
+    seconds: float
+    difference: Difference | None = None  # None of the best
+
+    @property
+    def errors(self) -> int:
+        """How many messages it calls what they are not, at P(spam) = 0.5."""
+        return len(self.messages) - self.messages.counts.right
+
+
+class Comparison(NamedTuple):
+    """A comparison: the best first."""
+
+    protocol: str
+    models: list[Compared]
+
+
+def compare(
+    read: LabelledCorpus,
+    asked: Sequence[Combination],
+    given: TrainingSettings,
+    protocol: Callable[[LabelledCorpus, TrainingSettings], Evaluation],
+    shown: Callable[[Iterable[Combination]], Iterable[Combination]] = iter,
+) -> Comparison:
+    """Return the comparison of combinations on the same messages.
+
+    read: with the numbers that all of them count (EVERYTHING).  given: the user's other settings.
+    protocol: tests a model.  shown: passes the combinations on, and may show how far it is.
+    Raises NbspamError as the protocol does.
+    """
+    models, name = [], ""
+    for combination in shown(asked):
+        settings = combination.settings(given)
+        settings.check()
+        begun = time.perf_counter()
+        found = protocol(read.for_model(settings), settings)
+        seconds = time.perf_counter() - begun
+        name, messages = found.protocol, scored_messages(found)
+        error = None
+        if messages.has_spam_class:
+            bins = calibration_bins(messages.spam, messages.probability)
+            error = calibration_error(bins)
+        models.append(Compared(combination, messages, figures(messages), error, seconds))
+    if not models or not len(models[0].messages):
+        raise TrainingError("there is no message to test on; name a source that has some")
+    models.sort(key=_rank)
+    return Comparison(name, _with_differences(models))
+
+
+def _rank(model: Compared) -> tuple[float, ...]:
+    values = model.figures.values
+    roca, loss = values["one_minus_roca_pct"], values["log_loss"]
+    return model.errors, roca if roca is not None else 0.0, loss if loss is not None else 0.0
+
+
+def _with_differences(models: list[Compared]) -> list[Compared]:
+    """Return the models, each but the first with its difference from the first."""
+    best, *others = models
+    pairs = [_discordant(model.messages, best.messages) for model in others]
+    errors_p = holm([mcnemar_p(*pair) for pair in pairs])
+    differences = [Difference(*pair, p) for pair, p in zip(pairs, errors_p, strict=True)]
+    counts = best.messages.counts
+    if best.messages.has_spam_class and 0 < counts.spam < counts.messages:
+        drawn = list(_roca_differences(models))
+        roca_p = holm([bootstrap_p(sample) for _, sample in drawn])
+        differences = [
+            d._replace(roca=value, roca_interval=percentile_interval(sample), roca_p=p)
+            for d, (value, sample), p in zip(differences, drawn, roca_p, strict=True)
+        ]
+    pairs_of = zip(others, differences, strict=True)
+    return [best, *(model._replace(difference=difference) for model, difference in pairs_of)]
+
+
+def _discordant(one: ScoredMessages, other: ScoredMessages) -> tuple[int, int]:
+    """Return how many messages one alone has wrong, and how many the other alone."""
+    return int((~one.right & other.right).sum()), int((one.right & ~other.right).sum())
+
+
+def mcnemar_p(only_one: int, only_other: int) -> float:
+    """Return the two-sided p-value of McNemar's exact test (1947): of a fair coin's tosses."""
+    from scipy.stats import binomtest
+
+    tosses = only_one + only_other
+    return float(binomtest(only_one, tosses, 0.5).pvalue) if tosses else 1.0
+
+
+def _roca_differences(models: Sequence[Compared]) -> Iterator[tuple[float, list[float]]]:
+    """Yield of each model but the first its 1-ROCA% less the first's, and that of each resample."""
+    n = len(models[0].messages)
+    fewest, most = _RESAMPLES
+    times = max(fewest, min(most, _RESAMPLED_LIMIT // n))
+    values, samples = [], []
+    for model in models:
+        ranking = Ranking(model.messages)
+        values.append(one_minus_roca_pct(ranking.whole()))
+        # The seed is fixed, so the same messages are drawn for each model.
+        samples.append(np.array([one_minus_roca_pct(sample) for sample in ranking.draw(times)]))
+    for value, sample in zip(values[1:], samples[1:], strict=True):
+        yield value - values[0], (sample - samples[0]).tolist()
+
+
+def bootstrap_p(differences: Sequence[float]) -> float:
+    """Return the two-sided p-value that a difference is 0, of its resamples.
+
+    Twice the share on the rarer side of 0, one more on each side (Davison and Hinkley 1997, 4.2).
+    """
+    n = len(differences)
+    below = sum(d <= 0 for d in differences)
+    above = sum(d >= 0 for d in differences)
+    return min(1.0, 2 * (min(below, above) + 1) / (n + 1))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values that hold for all comparisons together (Holm 1979), in the same order."""
+    n = len(p_values)
+    adjusted = [0.0] * n
+    highest = 0.0
+    for i, k in enumerate(sorted(range(n), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, (n - i) * p_values[k]))
+        adjusted[k] = highest
+    return adjusted
+
+
+def advice(comparison: Comparison) -> str:
+    """Return in plain words which model to take."""
+    best, *others = comparison.models
+    alike = [m for m in others if m.difference and not m.difference.is_sure]
+    default = next((m for m in comparison.models if m.combination == DEFAULT), None)
+    if default is best:
+        taken = f"Take the default, {best.combination.name}: it makes the fewest errors"
+    elif default in alike:
+        taken = (
+            f"Take the default, {DEFAULT.name}: {best.combination.name} makes"
+            f" {_fewer(default.errors - best.errors)}, and that may be chance"
+        )
+    else:
+        taken = (
+            f"Take {best.combination.name}, with nbspam train {best.combination.options}: it makes"
+            " the fewest errors"
+        )
+        if default is not None and default.difference is not None:
+            taken += (
+                f", {best.errors:,} where the default makes {default.errors:,}, and that is not"
+                " chance"
+            )
+    same = [m.combination.name for m in alike if m.combination != DEFAULT]
+    if not same:
+        return f"{taken}; every other model is worse, by more than chance."
+    if len(same) == len(others):
+        return f"{taken}; with so few messages, no difference between the models is sure."
+    return f"{taken}; {_listed(same)} cannot be told from the best by these messages."
+
+
+def _fewer(n: int) -> str:
+    if not n:
+        return "no fewer errors, but ranks better"
+    return f"{n:,} fewer {'error' if n == 1 else 'errors'}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = names
+    if len(names) > _NAMED:
+        first, last = list(names[:_NAMED]), counted(len(names) - _NAMED, "other")
+    return f"{', '.join(first)} and {last}" if first else last
