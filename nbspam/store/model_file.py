@@ -22,7 +22,6 @@ and survives hand editing.
 import itertools
 import json
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from json.encoder import encode_basestring
@@ -31,6 +30,7 @@ from typing import IO, Any, NamedTuple
 
 from nbspam.bayes.bernoulli import Row
 from nbspam.errors import ModelError, Remedy
+from nbspam.patterns import lazy_pattern
 from nbspam.store.atomic_write import locked, write_atomically
 from nbspam.store.metadata import Metadata, MetadataError, dump_metadata, load_metadata, shown
 
@@ -40,8 +40,8 @@ END = b"}}\n"
 # Of an imported token, in characters; the tokenizer's own are far shorter.  A longer one could make
 # a line that `lookup.py` would report as damage.
 TOKEN_LIMIT = 1_000
-_DIGEST = re.compile("[0-9a-f]{32}")
-_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can spell one; no file can hold it
+_DIGEST = lazy_pattern("[0-9a-f]{32}")
+_SURROGATE = lazy_pattern("[\ud800-\udfff]")  # JSON can spell one; no file can hold it
 _BATCH = 20_000  # tokens joined at a time when writing
 
 token_key: Callable[[str], str] = encode_basestring  # a token as its line begins, in quotes
