@@ -10,7 +10,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from nbspam.errors import NbspamError, Remedy, SourceError
@@ -163,7 +162,7 @@ def _tokenize(raw: RawMessage, digests: bool) -> TokenizedMessage | Skipped:
         message = raw.message()
     except SourceError as error:
         return Skipped(raw.source, str(error).removeprefix(f"{raw.source}: "))
-    size = 0 if isinstance(raw.content, Path) else len(raw.content)
+    size = len(raw.content) if isinstance(raw.content, bytes | str) else 0
     done = tokenize(message, raw.source, raw.label, ordered=True, digest=digests)
     return done._replace(size=size)
 
@@ -175,7 +174,7 @@ def _batches(raws: Iterator[RawMessage], most: int) -> Iterator[list[RawMessage]
     try:
         for raw in raws:
             batch.append(raw)
-            size += 0 if isinstance(raw.content, Path) else len(raw.content)
+            size += len(raw.content) if isinstance(raw.content, bytes | str) else 0
             if len(batch) == most or size > _BATCH_BYTES:
                 yield batch
                 batch, size = [], 0
