@@ -195,9 +195,7 @@ def test_classify_loads_no_serving_unless_a_message_is_to_pass(model):
 
 # All that one message needs of other packages and the standard library; what is added costs every
 # message of every user.  Learning needs some more.
-ONE_MESSAGE = (
-    "binascii bisect click difflib encodings.cp1252 gc json json.decoder locale runpy"
-).split()
+ONE_MESSAGE = ("binascii bisect click encodings.cp1252 gc json json.decoder locale runpy").split()
 EXPLAINING = [*ONE_MESSAGE, "pathlib"]
 LEARNING = [*EXPLAINING, "array", "fcntl", "hashlib"]
 
