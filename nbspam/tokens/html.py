@@ -32,6 +32,17 @@ _VOID = frozenset("area base br col embed hr img input link meta param source wb
 _LETTER_ENTITY = lazy_pattern(
     r"&#(?:x[46][1-9a-f]|x[57][0-9a]|6[5-9]|[78]\d|90|9[7-9]|1[01]\d|12[0-2]);", re.I
 )
+_COMMON_ENTITIES = {
+    "amp": "&",
+    "lt": "<",
+    "gt": ">",
+    "quot": '"',
+    "nbsp": "\xa0",
+    "copy": "©",
+    "#39": "'",
+    "#160": "\xa0",
+}
+_COMMON_ENTITY = lazy_pattern(f"&({'|'.join(_COMMON_ENTITIES)});")
 _LONG_ENTITY = lazy_pattern(r"&#(?:[0-9]{8}|[xX][0-9a-fA-F]{7})[0-9a-fA-F]{0,100000};?")
 # What makes a slow, careful reading worth while, beside colours too near each other.
 _SUSPECT = lazy_pattern(
@@ -129,11 +140,18 @@ def html_text(source: str) -> tuple[str, list[str], set[str]]:
         gaps = [*[tag.gap for tag in tags], ""]
         text = "".join(itertools.chain.from_iterable(zip(texts, gaps, strict=True)))
     if "&" in text:
-        import html
-
-        # Python turns no number of over 4,300 digits into an integer, and no character has 8.
-        text = html.unescape(_LONG_ENTITY.sub(" ", text))
+        text = _unescaped(text)
     return text, links, tricks
+
+
+def _unescaped(text: str) -> str:
+    """Return a text with its entities as characters."""
+    if len(_COMMON_ENTITY.findall(text)) == text.count("&"):
+        return _COMMON_ENTITY.sub(lambda entity: _COMMON_ENTITIES[entity[1]], text)
+    import html  # 2 ms: it has a table of 2,231 entities
+
+    # Python turns no number of over 4,300 digits into an integer, and no character has 8.
+    return html.unescape(_LONG_ENTITY.sub(" ", text))
 
 
 def _hexadecimal(colour: re.Match[str]) -> str:
