@@ -66,12 +66,13 @@ class Remedy(Enum):
     ANY_ADDRESS = "use 127.0.0.1, or allow any address"
 
 
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+# Compiled where it is needed (`re` keeps it): nearly every line is printable as it is.
+_UNPRINTABLE = "[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 
 
 def one_line(text: str) -> str:
     """Return a text without the characters that would break its line or command a terminal."""
-    return _UNPRINTABLE.sub("\ufffd", text)
+    return text if text.isprintable() else re.sub(_UNPRINTABLE, "\ufffd", text)
 
 
 def counted(n: int, noun: str) -> str:

@@ -5,7 +5,6 @@ and programs that `import nbspam`; a Filter can explain its verdicts, and learn.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from nbspam.errors import OptionError
@@ -17,13 +16,15 @@ from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
-from nbspam.store.model_file import Model, read_model, write_model
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
 from nbspam.workers import Executor, tokenized
 
 if TYPE_CHECKING:  # one message is classified without what learning and explaining need
+    from pathlib import Path
+
     from nbspam.learning.update import Change, PendingMessages
     from nbspam.scoring.explanation import Explanation
+    from nbspam.store.model_file import Model
 
 AnyMessage = str | bytes | Message | TokenizedMessage  # str: plain text; bytes: a mail or a text
 LabelledMessage = tuple[str, AnyMessage]
@@ -41,7 +42,7 @@ class Home(Protocol):
     def classifier(self) -> Classifier:
         """Return a classifier of the model as it now is."""
 
-    def model(self) -> Model:
+    def model(self) -> "Model":
         """Return the whole model."""
 
     def learn(self, pending: "PendingMessages") -> "Change":
@@ -142,11 +143,13 @@ class Filter:
                 known.append(self._tokenized(item, digest=True))
         return self._changed(self._own_home().forget(known))
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: "str | Path") -> None:
         """Write the model to a file, mode 0600, atomically; raises ModelError."""
+        from nbspam.store.model_file import write_model
+
         model = self._own_home().model()
         learned = sorted(model.learned.items())
-        write_model(Path(path), model.metadata, model.counts.items(), learned)
+        write_model(_path(path), model.metadata, model.counts.items(), learned)
 
     def _own_home(self) -> Home:
         if self._home is None:
@@ -169,12 +172,18 @@ class Filter:
         return tokenize(message, label=label, digest=digest, wanted=self.wanted)
 
 
+def _path(name: "str | Path") -> "Path":
+    from pathlib import Path  # 3 ms, for learning only
+
+    return Path(name)
+
+
 class InMemory:
     """A model in memory, as the home of a filter."""
 
-    _name = Path("the model")  # in errors
+    _name = "the model"  # in errors
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: "Model") -> None:
         self._model = model
 
     def classifier(self) -> Classifier:
@@ -185,7 +194,7 @@ class InMemory:
             lambda tokens: {token: counts[token] for token in tokens if token in counts},
         )
 
-    def model(self) -> Model:
+    def model(self) -> "Model":
         """Return the whole model."""
         return self._model
 
@@ -194,14 +203,16 @@ class InMemory:
         from nbspam.learning.settings import TrainingSettings
         from nbspam.learning.update import learn_in_memory
 
-        change, self._model = learn_in_memory(self._name, self._model, pending, TrainingSettings())
+        change, self._model = learn_in_memory(
+            _path(self._name), self._model, pending, TrainingSettings()
+        )
         return change
 
     def forget(self, messages: list[TokenizedMessage]) -> "Change":
         """Take messages out again."""
         from nbspam.learning.update import forget_in_memory
 
-        change, self._model = forget_in_memory(self._name, self._model, messages)
+        change, self._model = forget_in_memory(_path(self._name), self._model, messages)
         return change
 
     def close(self) -> None:
@@ -211,7 +222,7 @@ class InMemory:
 class InFile:
     """A model file, as the home of a filter."""
 
-    def __init__(self, path: Path, indexed: bool) -> None:
+    def __init__(self, path: "str | Path", indexed: bool) -> None:
         """Open it; raises ModelError.
 
         indexed: make an index of the tokens, which pays from the second message on.
@@ -227,8 +238,10 @@ class InFile:
 
         return Classifier(self._lookup.metadata, TokenIndex(self._lookup).counts)
 
-    def model(self) -> Model:
+    def model(self) -> "Model":
         """Return the whole model."""
+        from nbspam.store.model_file import read_model
+
         return read_model(self._path)
 
     def learn(self, pending: "PendingMessages") -> "Change":
@@ -236,13 +249,13 @@ class InFile:
         from nbspam.learning.settings import TrainingSettings
         from nbspam.learning.update import learn
 
-        return self._reopened(learn(self._path, pending, TrainingSettings()))
+        return self._reopened(learn(_path(self._path), pending, TrainingSettings()))
 
     def forget(self, messages: list[TokenizedMessage]) -> "Change":
         """Take messages out of the file again, and open it again."""
         from nbspam.learning.update import forget
 
-        return self._reopened(forget(self._path, messages))
+        return self._reopened(forget(_path(self._path), messages))
 
     def _reopened(self, change: "Change") -> "Change":
         newer = Lookup(self._path)
@@ -256,13 +269,13 @@ class InFile:
 
 
 def open_filter(
-    path: str | Path, cut_offs: CutOffsOf = model_cut_offs, indexed: bool = True
+    path: "str | Path", cut_offs: CutOffsOf = model_cut_offs, indexed: bool = True
 ) -> Filter:
     """Return the filter of a model file; raises ModelError, and OptionError for its cut-offs.
 
     indexed: False for one message, which is looked up fastest without an index.
     """
-    home = InFile(Path(path), indexed)
+    home = InFile(path, indexed)
     try:
         classifier = home.classifier()
         return Filter(classifier, cut_offs(classifier.metadata), home)

@@ -15,5 +15,6 @@ def normal_label(label: str) -> str:
 
     Runs of blanks, tabs, line ends and unprintable characters become one blank.
     """
-    label = re.sub(_NOT_IN_NAMES, " ", label).strip()
+    if not label.isprintable() or " " in label:
+        label = re.sub(_NOT_IN_NAMES, " ", label).strip()
     return label.lower() if label.lower() in (SPAM, HAM) else label

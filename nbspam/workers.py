@@ -10,7 +10,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from nbspam.errors import NbspamError, Remedy, SourceError
@@ -167,7 +166,7 @@ def _tokenize(raw: RawMessage, digests: bool, wanted: Wanted) -> TokenizedMessag
         message = raw.message()
     except SourceError as error:
         return Skipped(raw.source, str(error).removeprefix(f"{raw.source}: "))
-    size = 0 if isinstance(raw.content, Path) else len(raw.content)
+    size = len(raw.content) if isinstance(raw.content, bytes | str) else 0
     done = tokenize(message, raw.source, raw.label, ordered=True, digest=digests, wanted=wanted)
     return done._replace(size=size)
 
@@ -179,7 +178,7 @@ def _batches(raws: Iterator[RawMessage], most: int) -> Iterator[list[RawMessage]
     try:
         for raw in raws:
             batch.append(raw)
-            size += 0 if isinstance(raw.content, Path) else len(raw.content)
+            size += len(raw.content) if isinstance(raw.content, bytes | str) else 0
             if len(batch) == most or size > _BATCH_BYTES:
                 yield batch
                 batch, size = [], 0

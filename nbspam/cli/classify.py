@@ -4,7 +4,6 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -17,7 +16,7 @@ from nbspam.cli.options import (
     format_option,
     gathered,
     jobs_option,
-    model_option,
+    model_name_option,
     reading_options,
     refuse_stdin_twice,
 )
@@ -77,7 +76,7 @@ class Marking(NamedTuple):
 
 @click.command("classify")
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
-@model_option
+@model_name_option
 @cut_off_options
 @reading_options
 @format_option
@@ -120,7 +119,7 @@ def command(
     passages: "list[Passage]",
     /,
     sources: tuple[str, ...],
-    model: Path,
+    model: str,
     cutting: Cutting,
     reading: Reading,
     form: str,
@@ -227,10 +226,13 @@ def _progress(
 
 
 def _are_few(sources: tuple[str, ...]) -> bool:
-    return all(source == STDIN or _is_small(Path(source)) for source in sources)
+    return all(source == STDIN or _is_small(source) for source in sources)
 
 
-def _is_small(path: Path) -> bool:
+def _is_small(source: str) -> bool:
+    from pathlib import Path  # 3 ms, which standard input does without
+
+    path = Path(source)
     try:
         return path.is_file() and path.stat().st_size < _SMALL
     except (OSError, ValueError):
@@ -244,7 +246,7 @@ def _code(spam_filter: Filter, judged: Verdict) -> VerdictCode:
 
 
 def _pass(
-    passages: "list[Passage]", model: Path, cutting: Cutting, exit_code: bool, marking: Marking
+    passages: "list[Passage]", model: str, cutting: Cutting, exit_code: bool, marking: Marking
 ) -> int:
     """Write the message with its verdict; nothing is written before all is known."""
     # Deferred: only a passthrough needs them.

@@ -1,12 +1,15 @@
 """What commands say on standard error beside their results."""
 
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from nbspam.reading.skips import Skips
 from nbspam.store.metadata import YOUNG, Metadata
+
+if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
+    from pathlib import Path
 
 
 def note(sentence: str) -> None:
@@ -14,7 +17,7 @@ def note(sentence: str) -> None:
     click.echo(f"nbspam: {sentence}", err=True)
 
 
-def note_one_sided(model: Path, metadata: Metadata) -> None:
+def note_one_sided(model: "str | Path", metadata: Metadata) -> None:
     """Say that the model has not seen both sides yet, if so."""
     if metadata.is_one_sided:
         settings, learned = metadata
@@ -38,7 +41,7 @@ def young_sentence(metadata: Metadata) -> str:
     )
 
 
-def note_young(model: Path, metadata: Metadata) -> None:
+def note_young(model: "str | Path", metadata: Metadata) -> None:
     """Say, to a person at a terminal, what a young model lacks."""
     on_terminal = bool(sys.stderr) and sys.stderr.isatty()
     if on_terminal and not metadata.is_one_sided and metadata.missing:

@@ -1,10 +1,11 @@
 """Bytes to text, whatever charset their sender claims."""
 
-import re
 from encodings import normalize_encoding
 from encodings.aliases import aliases
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
+from nbspam.patterns import lazy_pattern
+
+_SURROGATES = lazy_pattern("[\ud800-\udfff]")
 # The charset that software claims, and the one it uses; the supersets are WHATWG's.
 _SUPERSETS = {
     "gb2312": "gb18030",
@@ -81,8 +82,11 @@ def _decode_with(data: bytes, codec: str, errors: str = "strict") -> str | None:
         text = data.decode(codec, errors)
     except (LookupError, ValueError):
         return None
-    # UTF-7 allows unpaired surrogates, which cannot be encoded.
-    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # UTF-7 allows unpaired surrogates
+        return _SURROGATES.sub("\ufffd", text)
+    return text
 
 
 def _decode_western(data: bytes) -> str:

@@ -1,10 +1,11 @@
 """Files, plain or compressed with gzip, bzip2 or xz, which their first bytes show."""
 
 import io
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from typing_extensions import Buffer  # collections.abc has it from Python 3.12 on
 
 
@@ -36,7 +37,7 @@ class _Archive(io.RawIOBase):
         super().close()
 
 
-def open_bytes(path: Path) -> io.BufferedReader:
+def open_bytes(path: "Path") -> io.BufferedReader:
     """Open a file for reading, decompressed.  Opening and reading raise OSError only."""
     return decompressed(path.open("rb"))
 
@@ -65,7 +66,7 @@ def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
     return io.BufferedReader(_Archive(stream, inner, damage), 1 << 16)
 
 
-def bare_suffix(path: Path) -> str:
+def bare_suffix(path: "Path") -> str:
     """Return the suffix that shows the format, in lower case: ".csv" of `mail.CSV.gz`."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in (".gz", ".bz2", ".xz"):

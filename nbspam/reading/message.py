@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from nbspam.patterns import lazy_pattern
 from nbspam.reading.charsets import decode
 from nbspam.reading.marks import is_known, unmarked
 
@@ -51,13 +52,13 @@ class Message(NamedTuple):
 # Possessive, for speed: no header line can be matched in another way.
 _HEADER_LINES = re.compile(rb"(?:[!-9;-~]++[ \t]*+:[^\n]*+(?:\n[ \t][^\n]*+)*+(?:\n|\Z))++")
 _HEADER = re.compile(r"^([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)", re.MULTILINE)
-FROM_LINE = re.compile(rb">?From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [^\n]*\d:\d\d[^\n]*\n?")
-_FILE_MARK = re.compile(rb"\r?\n(?:\xff\xfe|\xfe\xff|\xef\xbb\xbf)")
-_PARAMETER = re.compile(r';\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]*))')
+FROM_LINE = lazy_pattern(rb">?From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [^\n]*\d:\d\d[^\n]*\n?")
+_FILE_MARK = lazy_pattern(rb"\r?\n(?:\xff\xfe|\xfe\xff|\xef\xbb\xbf)")
+_PARAMETER = lazy_pattern(r';\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]*))')
 # Some mailers do not encode question marks in a word; the bound keeps the pattern linear.
-_ENCODED_WORD = re.compile(r"=\?([^?\s]{1,40})\?([bBqQ])\?([^?\n]*(?:\?(?!=)[^?\n]*){0,20})\?=")
-_NOT_BASE64 = re.compile(rb"[^A-Za-z0-9+/]+")
-_PADDING = re.compile(rb"={1,3}[ \t]*(?:\n|\Z)")
+_ENCODED_WORD = lazy_pattern(r"=\?([^?\s]{1,40})\?([bBqQ])\?([^?\n]*(?:\?(?!=)[^?\n]*){0,20})\?=")
+_NOT_BASE64 = lazy_pattern(rb"[^A-Za-z0-9+/]+")
+_PADDING = lazy_pattern(rb"={1,3}[ \t]*(?:\n|\Z)")
 
 
 def parse_text(text: str) -> Message:

@@ -4,13 +4,15 @@ import stat
 from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import cached_property
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import Remedy
 from nbspam.reading.compression import bare_suffix, open_bytes
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
+
+if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
+    from pathlib import Path
 
 STDIN = "-"
 _SAMPLE_BYTES = 1 << 16
@@ -46,7 +48,13 @@ class Source:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.path = Path(name)
+
+    @cached_property
+    def path(self) -> "Path":
+        """The source as a path."""
+        from pathlib import Path
+
+        return Path(self.name)
 
     @cached_property
     def mode(self) -> int:

@@ -30,7 +30,7 @@ def _standard_input(source: Source, request: ReadingRequest) -> Iterator[RawMess
     if sys.stdin is None or sys.stdin.closed:
         raise SourceError("-: standard input is closed; pipe a message in, or name a file")
     try:
-        yield from stream_messages(str(source.path), sys.stdin.buffer, request)
+        yield from stream_messages(STDIN, sys.stdin.buffer, request)
     except OSError as error:
         raise SourceError(
             f"-: standard input cannot be read ({error.strerror}); pipe a message in"

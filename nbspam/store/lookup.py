@@ -14,7 +14,7 @@ import os
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import ModelError
@@ -29,6 +29,9 @@ from nbspam.store.model_file import (
     token_key,
     without_duplicates,
 )
+
+if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
+    from pathlib import Path
 
 _METADATA_CHUNK = 1 << 16
 # Bytes.  A crafted model with 16 MB of metadata took a second and 400 MB of memory.
@@ -59,7 +62,7 @@ def _key(line: bytes) -> bytes:
 class Lookup:
     """An open model file.  Close it, or use it as a context manager."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: "str | Path") -> None:
         """Open the model and read its metadata; raises ModelError."""
         self._path = path
         self._handle = open_model_file(path)

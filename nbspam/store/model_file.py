@@ -22,17 +22,18 @@ and survives hand editing.
 import itertools
 import json
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from json.encoder import encode_basestring
-from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import ModelError, Remedy
-from nbspam.store.atomic_write import locked, write_atomically
+from nbspam.patterns import lazy_pattern
 from nbspam.store.metadata import Metadata, MetadataError, dump_metadata, load_metadata, shown
+
+if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
+    from pathlib import Path
 
 TOKENS_LINE = b'"tokens": {\n'
 LEARNED_LINE = b'},"learned": {\n'
@@ -40,8 +41,8 @@ END = b"}}\n"
 # Of an imported token, in characters; the tokenizer's own are far shorter.  A longer one could make
 # a line that `lookup.py` would report as damage.
 TOKEN_LIMIT = 1_000
-_DIGEST = re.compile("[0-9a-f]{32}")
-_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can spell one; no file can hold it
+_DIGEST = lazy_pattern("[0-9a-f]{32}")
+_SURROGATE = lazy_pattern("[\ud800-\udfff]")  # JSON can spell one; no file can hold it
 _BATCH = 20_000  # tokens joined at a time when writing
 
 token_key: Callable[[str], str] = encode_basestring  # a token as its line begins, in quotes
@@ -60,7 +61,7 @@ class Model(NamedTuple):
 
 
 def write_model(
-    path: Path,
+    path: "Path",
     metadata: Metadata,
     counts: Iterable[tuple[str, Row]],
     learned: Iterable[tuple[str, Row]] = (),
@@ -74,6 +75,8 @@ def write_model(
     Whatever happens on the way, the old file stays whole until the new one is on the disk.
     Raises ModelError when it cannot be written, or exists and must not be replaced.
     """
+    from nbspam.store.atomic_write import locked, write_atomically  # reading needs none of it
+
     with locked(path) as place:
         if not replace_old and place.exists():
             raise already_exists(path)
@@ -84,7 +87,7 @@ class ModelExistsError(ModelError):
     """The model exists, and neither an update nor a replacement was asked for."""
 
 
-def already_exists(path: Path, remedy: Remedy = Remedy.UPDATE_OR_REPLACE) -> ModelExistsError:
+def already_exists(path: "Path", remedy: Remedy = Remedy.UPDATE_OR_REPLACE) -> ModelExistsError:
     """Return the error of a file that would be overwritten."""
     return ModelExistsError(f"{path}: the file exists", remedy)
 
@@ -136,7 +139,7 @@ def learned_line(digest: str, row: Row) -> str:
     return f' "{digest}": [{", ".join(map(str, row))}]'
 
 
-def open_model_file(path: Path) -> int:
+def open_model_file(path: "str | Path") -> int:
     """Return a file descriptor of a model file, for reading; raises ModelError."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -155,7 +158,7 @@ def open_model_file(path: Path) -> int:
     return handle
 
 
-def read_model(path: Path) -> Model:
+def read_model(path: "str | Path") -> Model:
     """Return the model in a file, every line of it validated.
 
     Raises ModelError: no such file, not a model, damaged, newer than this program.
@@ -164,7 +167,7 @@ def read_model(path: Path) -> Model:
         return parse_model(path, file.read())
 
 
-def parse_model(path: Path, raw: bytes) -> Model:
+def parse_model(path: "str | Path", raw: bytes) -> Model:
     """Return the model that the bytes of a file hold; raises ModelError as `read_model` does."""
     try:
         fields = json.loads(raw, object_pairs_hook=without_duplicates, parse_constant=_refuse)
@@ -189,7 +192,7 @@ def parse_model(path: Path, raw: bytes) -> Model:
 
 
 def _section(
-    path: Path,
+    path: "str | Path",
     rows: Any,
     metadata: Metadata,
     what: str,

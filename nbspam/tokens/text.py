@@ -4,14 +4,20 @@ A token is a word in lower case, or `kind:value`; no word holds a colon, so the 
 What each kind is worth is measured in docs/tokens.md.
 """
 
-import functools
 import itertools
 import re
 from collections.abc import Callable, Iterator
 
+from nbspam.patterns import lazy_pattern
 from nbspam.tokens.kinds import TRIGRAM
 from nbspam.tokens.memo import Memo
-from nbspam.tokens.unicode import MARKS, UNSPACED, western_bytes
+from nbspam.tokens.unicode import (
+    MARKS,
+    UNSPACED,
+    may_have,
+    strange_characters,
+    western_bytes,
+)
 
 # Every digit is a 0: phone numbers, prices and codes change with each campaign, their shape stays.
 _DIGITS = {ord("_"): " "} | {
@@ -37,10 +43,11 @@ _WORD_BYTES = _western_table(lambda c: c.isalnum() or c in "'’-.,$£€¥%").t
 )
 
 
-def _word_pattern(letter: str, inner: str, joint: str) -> re.Pattern[str]:
+def _word_pattern(letter: str, inner: str, joint: str, money: str) -> re.Pattern[str]:
     """Return the pattern of words and numbers; digits are 0 and underscores blanks by then.
 
-    letter: the set of what makes a word one; inner: of what goes on in it; joint: between two.
+    letter: the set of what makes a word one; inner: of what goes on in it; joint: between two;
+    money: the signs of currencies.
 
     It says `0*LETTER INNER*(?:JOINT INNER+)*|[$£]?0+(?:[.,]0+)*%?` in a way that takes two thirds
     of the time (59 µs a mail in place of 85): it begins with one set, so that the search runs
@@ -48,38 +55,33 @@ def _word_pattern(letter: str, inner: str, joint: str) -> re.Pattern[str]:
     """
     more = rf"{inner}*(?:{joint}{inner}+(?:{joint}{inner}+)*|)"
     fraction = r"(?:[.,]0+(?:[.,]0+)*|)(?:%|)"
-    return re.compile(
-        rf"[{inner[1:-1]}$£€¥₹]"
-        rf"(?:(?<={letter}){more}|(?<=0)0*(?:{letter}{more}|{fraction})|(?<=[$£€¥₹])0+{fraction})"
+    return lazy_pattern(
+        rf"[{inner[1:-1]}{money}]"
+        rf"(?:(?<={letter}){more}|(?<=0)0*(?:{letter}{more}|{fraction})|(?<=[{money}])0+{fraction})"
     )
 
 
-_ASCII_WORD = _word_pattern("[a-z]", "[a-z0]", "['-]")
+_ASCII_WORD = _word_pattern("[a-z]", "[a-z0]", "['-]", "$")
+_MONEY = "$£€¥₹"
 # \w is a letter or digit here (underscores are blanks by then), and much faster than [^\W_].
-_PLAIN_WORD = _word_pattern(r"[^\W0]", r"[\w]", "['’-]")
+_PLAIN_WORD = _word_pattern(r"[^\W0]", r"[\w]", "['’-]", _MONEY)
 
 
-@functools.cache  # they take 6 ms to compile, and most mails are Western
-def _other_scripts() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of a mark, of a word with marks, of a run of letters without spaces."""
-    return (
-        re.compile(f"[{MARKS}]"),
-        _word_pattern(r"[^\W0]", rf"[\w{MARKS}]", "['’-]"),
-        re.compile(rf"[{UNSPACED}]+"),
-    )
-
-
-_LINK = re.compile(r"((?:https?://|www\.)[^\s<>\"'()\[\]]{1,500})")
-_PATH_WORD = re.compile(r"[a-z]{2,20}")
+# These take 6 ms to compile, and most mails are Western.
+_MARK = lazy_pattern(f"[{MARKS}]")
+_MARKED_WORD = _word_pattern(r"[^\W0]", rf"[\w{MARKS}]", "['’-]", _MONEY)
+_UNSPACED_RUN = lazy_pattern(rf"[{UNSPACED}]+")
+_LINK = lazy_pattern(r"((?:https?://|www\.)[^\s<>\"'()\[\]]{1,500})")
+_PATH_WORD = lazy_pattern(r"[a-z]{2,20}")
 # One class, so that the search runs at the speed of its fastest loop: with an alternative for each
 # sign it took longer than all words together.
 _PUNCTUATION = re.compile(r"[!?]+|[.*#=~+&$£-]{2,}")
-_NO_HOST = re.compile(r"[^\w.-]+")
+_NO_HOST = lazy_pattern(r"[^\w.-]+")
 # No token may move a terminal's cursor or be impossible to write.
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_CONTROLS = lazy_pattern("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 # `[A-Z]{2,}(?![a-z])` finds as many and takes twice as long: it begins with no set of letters.
-_ASCII_CAPITALS = re.compile(r"[A-Z][A-Z](?:[A-Z]|(?![a-z]))[A-Z]*")
-_CASED_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_ASCII_CAPITALS = lazy_pattern(r"[A-Z][A-Z](?:[A-Z]|(?![a-z]))[A-Z]*")
+_CASED_WORD = lazy_pattern(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SIGNS = frozenset('!?*$£€%&/:;()@+=#~"')
 
 # Longer runs are random letters, encoded data, or text without spaces: no two messages share them.
@@ -101,10 +103,11 @@ def words_of(lower: str) -> list[str]:
             words = _PLAIN_WORD.findall(data.decode("cp1252"))
     else:
         lower = lower.translate(_DIGITS)
-        mark, marked_word, unspaced_run = _other_scripts()
-        words = (marked_word if mark.search(lower) else _PLAIN_WORD).findall(lower)
-        if unspaced_run.search(lower):
-            words = [part for word in words for part in _split_unspaced(word, unspaced_run)]
+        characters = strange_characters(lower)
+        has_mark = may_have(characters, MARKS) and _MARK.search(lower)
+        words = (_MARKED_WORD if has_mark else _PLAIN_WORD).findall(lower)
+        if may_have(characters, UNSPACED) and _UNSPACED_RUN.search(lower):
+            words = [part for word in words for part in _split_unspaced(word)]
     if words and max(map(len, words)) > WORD_LIMIT:
         words = [word for word in words if len(word) <= WORD_LIMIT]
     return words
@@ -119,11 +122,11 @@ def different_words_of(lower: str) -> set[str]:
     return set(words_of(lower))
 
 
-def _split_unspaced(word: str, unspaced_run: re.Pattern[str]) -> list[str]:
+def _split_unspaced(word: str) -> list[str]:
     """Return the character pairs of what is written without spaces, the rest of a word as it is."""
     parts: list[str] = []
     end = 0
-    for run in unspaced_run.finditer(word):
+    for run in _UNSPACED_RUN.finditer(word):
         if run.start() > end:
             parts.append(word[end : run.start()])
         text = run[0]

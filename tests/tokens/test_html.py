@@ -1,3 +1,6 @@
+import html
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -245,3 +248,17 @@ def test_a_text_without_tags_stays_as_it_is(source):
 def test_entities_of_any_length_are_text(entity):
     text, _, _ = html_text(f"<p>free {entity} now</p>")
     assert (text.split()[0], text.split()[-1]) == ("free", "now")
+
+
+ENTITIES = ["&amp;", "&lt;", "&gt;", "&quot;", "&nbsp;", "&copy;", "&#39;", "&#160;", "&amp;lt;"]
+
+
+@given(st.lists(st.sampled_from([*ENTITIES, "&raquo;", "&amp", "&", "x", " ", "&#8203;"])))
+def test_entities_are_what_the_standard_library_takes_them_for(pieces):
+    source = "".join(pieces)
+    assert html_text(source)[0] == html.unescape(source)
+
+
+def test_common_entities_do_not_load_the_table_of_all(monkeypatch):
+    monkeypatch.setitem(sys.modules, "html", None)  # importing it fails
+    assert html_text("".join(ENTITIES))[0] == "&<>\"\xa0©'\xa0&lt;"

@@ -1,7 +1,10 @@
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nbspam.tokens import unicode
 from nbspam.tokens.unicode import undo_tricks
 
 INVISIBLE = "\u00ad\u034f\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
@@ -114,3 +117,17 @@ def test_tricks_undone_stay_undone(text):
 @given(st.text(alphabet="abcdefg hijk.!0123456789\n"))
 def test_ascii_is_left_alone(text):
     assert undo_tricks(text) == (text, set())
+
+
+SETS = [unicode.MARKS, unicode.UNSPACED, unicode._INVISIBLES, unicode._COMPATIBLES, unicode._ALIKE]
+
+
+@pytest.mark.parametrize("ranges", SETS, ids=range(len(SETS)))
+def test_a_text_may_have_just_the_characters_of_a_set_s_pattern(ranges):
+    assert set(ranges[1::3]) == {"-"}
+    everything = "".join(map(chr, range(0x110000)))
+    of_pattern = set(re.findall(f"[{ranges}]", everything))
+    assert unicode.strange_characters("".join(of_pattern)) == of_pattern
+    assert {c for c in everything if unicode.may_have({c}, ranges)} == of_pattern
+    assert unicode.may_have(of_pattern, ranges)
+    assert not unicode.may_have(set(), ranges)

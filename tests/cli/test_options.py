@@ -1,0 +1,49 @@
+"""What the shared options make of their values, and what click is given for them."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from nbspam.cli.options import FileName, default_model
+
+
+@given(st.text(alphabet="/.a~ ", max_size=8))
+@example("")
+def test_a_file_s_name_is_written_as_pathlib_writes_it(name):
+    assert FileName().coerce_path_result(name) == str(Path(name))
+
+
+@pytest.mark.parametrize("home", ["/home/me", "/", "/home/me/"])
+@pytest.mark.parametrize("data", ["", "/data", "/"])
+def test_the_default_model_is_in_the_folder_of_data(monkeypatch, home, data):
+    monkeypatch.setattr("sys.platform", "linux")
+    for name, value in (("HOME", home), ("XDG_DATA_HOME", data), ("NBSPAM_MODEL", "")):
+        monkeypatch.setenv(name, value)
+    folder = Path(data) if data else Path(home, ".local", "share")
+    assert default_model() == os.fspath(folder / "nbspam" / "model.json")
+
+
+def test_the_environment_names_another(monkeypatch):
+    monkeypatch.setenv("NBSPAM_MODEL", "own.json")
+    assert default_model() == "own.json"
+
+
+@pytest.mark.parametrize("given_as", ["-m {}", "-m{}", "--model {}", "--model={}", "-j 1 -m {}"])
+def test_a_model_is_named_in_any_way(nbspam, tmp_path, given_as):
+    found = nbspam("classify", *given_as.format(tmp_path / "none.json").split())
+    assert found.err.startswith(f"nbspam: {tmp_path / 'none.json'}: there is no such model")
+
+
+@pytest.mark.parametrize("arguments", [["-m"], ["-j", "1", "-m"]])
+def test_a_short_option_without_its_value_is_named_as_it_was_given(nbspam, arguments):
+    found = nbspam("classify", *arguments)
+    assert found.code == 2
+    assert "'-m' requires an argument" in found.err
+
+
+def test_a_value_that_looks_like_an_option_is_a_value(nbspam):
+    found = nbspam("classify", "-m", "-j", "-p")
+    assert "-j: there is no such model" in found.err
