@@ -1,0 +1,338 @@
+"""Every event model, with traits of every kind, against scikit-learn; and batch against one."""
+
+import numpy as np
+import pytest
+from counted_models import (
+    COMBINATIONS,
+    KINDS,
+    THREE,
+    TOKEN_MODELS,
+    TWO,
+    VARIANCES,
+    counted_messages,
+    learn_counted,
+    message,
+    settings_of,
+)
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
+from sklearn.neighbors import KernelDensity
+from small_models import ALPHAS
+
+from nbspam.bayes.kernel import bandwidth
+from nbspam.bayes.variances import Variances
+from nbspam.learning.online import OnlineLearner
+from nbspam.learning.settings import empty_metadata
+
+CLOSE = {"rtol": 1e-9, "atol": 1e-9}
+PRIORS = st.none() | st.floats(0.01, 0.99)
+
+
+def reference(event_model, alpha, class_prior=None):
+    """Return scikit-learn's model of the tokens, not yet fitted."""
+    if event_model == "bernoulli":
+        return BernoulliNB(alpha=alpha, binarize=None, class_prior=class_prior)
+    if event_model == "complement":
+        return ComplementNB(alpha=alpha, norm=False)
+    return MultinomialNB(alpha=alpha, class_prior=class_prior)
+
+
+def one_by_one(learned, messages):
+    """Return the scores of the one-message path."""
+    return [learned.classifier.score(one.tokens, one.numbers) for one in messages]
+
+
+def all_at_once(learned):
+    """Return the scores of the messages that were learned, by the matrix."""
+    return list(learned.fit.scores(learned.corpus.presence(), learned.fit.traits))
+
+
+def assert_joint(learned, messages, joint):
+    """Hold both paths to these joint log-likelihoods, (n_messages, n_classes)."""
+    top = joint.max(axis=1, keepdims=True)
+    posterior = np.exp(joint - top - np.log(np.exp(joint - top).sum(axis=1, keepdims=True)))
+    for scores in (one_by_one(learned, messages), all_at_once(learned)):
+        np.testing.assert_allclose([s.log_scores for s in scores], joint, **CLOSE)
+        np.testing.assert_allclose([s.probabilities for s in scores], posterior, **CLOSE)
+
+
+def with_a_token(messages):
+    """Make sure that the vocabulary is not empty: scikit-learn has no model of no columns."""
+    first, *others = messages
+    tokens = sorted({*first.tokens, "a"})
+    return [first._replace(tokens=tokens), *others]
+
+
+def token_joint(learned, class_prior=None):
+    """Return scikit-learn's joint log-likelihoods of the matrix of tokens."""
+    chosen = learned.fit.metadata.settings
+    matrix, labels = learned.corpus.presence().toarray(), learned.fit.labels
+    model = reference(chosen.event_model, chosen.alpha, class_prior).fit(matrix, labels)
+    return model, model.predict_joint_log_proba(matrix), model.predict_proba(matrix)
+
+
+# The tokens
+
+
+@pytest.mark.parametrize("event_model", TOKEN_MODELS)
+@settings(deadline=None, max_examples=25)
+@given(counted_messages(), ALPHAS)
+def test_scores_are_scikit_learns(event_model, messages, alpha):
+    messages = with_a_token(messages)
+    learned = learn_counted(messages, settings_of((event_model, "none"), alpha=alpha))
+    _, joint, posterior = token_joint(learned)
+    assert_joint(learned, messages, joint)
+    probabilities = [s.probabilities for s in one_by_one(learned, messages)]
+    np.testing.assert_allclose(probabilities, posterior, **CLOSE)
+
+
+@pytest.mark.parametrize("event_model", ["multinomial", "binary-multinomial"])
+@settings(deadline=None, max_examples=15)
+@given(counted_messages(classes=TWO), ALPHAS, st.floats(0.01, 0.99))
+def test_scores_with_a_fixed_prior_are_scikit_learns(event_model, messages, alpha, prior):
+    messages = with_a_token(messages)
+    learned = learn_counted(messages, settings_of((event_model, "none"), alpha=alpha, prior=prior))
+    assert_joint(learned, messages, token_joint(learned, [1 - prior, prior])[1])
+
+
+def test_the_matrix_has_occurrences_where_they_count():
+    messages = [message("ham", {"a": 3, "b": 1}), message("spam", {"a": 1, "c": 2})]
+    for event_model, rows in (
+        ("multinomial", [[3, 1, 0], [1, 0, 2]]),
+        ("complement", [[3, 1, 0], [1, 0, 2]]),
+        ("binary-multinomial", [[1, 1, 0], [1, 0, 1]]),
+        ("bernoulli", [[1, 1, 0], [1, 0, 1]]),
+    ):
+        learned = learn_counted(messages, settings_of((event_model, "none")))
+        np.testing.assert_array_equal(learned.corpus.presence().toarray(), rows)
+        counted = {token: tuple(column) for token, *column in zip("abc", *rows, strict=True)}
+        assert learned.counts == counted
+
+
+# The traits
+
+
+def has_variance(messages):
+    """Return whether some trait differs: scikit-learn divides by 0 where none does."""
+    return np.ptp([one.numbers.traits for one in messages], axis=0).any()
+
+
+@settings(deadline=None, max_examples=60)
+@given(counted_messages(), st.sampled_from([1e-9, 0.01, 0.1, 3.0]))
+def test_traits_alone_are_scikit_learns_gaussian_model(messages, smoothing):
+    assume(has_variance(messages))
+    chosen = settings_of(("none", "gaussian"), variances=Variances(smoothing))
+    learned = learn_counted(messages, chosen)
+    model = GaussianNB(var_smoothing=smoothing).fit(learned.fit.traits, learned.fit.labels)
+    joint = model.predict_joint_log_proba(learned.fit.traits)
+    for scores in (one_by_one(learned, messages), all_at_once(learned)):
+        np.testing.assert_allclose([s.log_scores for s in scores], joint, **CLOSE)
+    if smoothing > 1e-9:  # else the joints are of up to 1e10 nats, and their differences blur
+        assert_joint(learned, messages, joint)
+        np.testing.assert_allclose(
+            [s.probabilities for s in one_by_one(learned, messages)],
+            model.predict_proba(learned.fit.traits),
+            **CLOSE,
+        )
+
+
+def kernel_joint(learned):
+    """Return the log densities of all traits by scikit-learn, (n_messages, n_classes)."""
+    traits, labels = learned.fit.traits.astype(float), learned.fit.labels
+    joint = np.zeros((len(labels), len(learned.fit.metadata.settings.classes)))
+    for column, histograms in zip(
+        traits.T[:, :, None], learned.fit.metadata.learned.trait_histograms, strict=True
+    ):
+        for k, values in enumerate(histograms):
+            density = KernelDensity(bandwidth=bandwidth(values)).fit(column[labels == k])
+            joint[:, k] += density.score_samples(column)
+    return joint
+
+
+@pytest.mark.parametrize("event_model", TOKEN_MODELS)
+@settings(deadline=None, max_examples=15)
+@given(counted_messages(), ALPHAS, st.sampled_from([0.01, 0.1]))
+def test_tokens_and_gaussian_traits_are_multiplied(event_model, messages, alpha, smoothing):
+    messages = with_a_token(messages)
+    assume(has_variance(messages))
+    kind, variances = (event_model, "gaussian"), Variances(smoothing)
+    learned = learn_counted(messages, settings_of(kind, alpha=alpha, variances=variances))
+    _, joint, _ = token_joint(learned)
+    model = GaussianNB(var_smoothing=smoothing).fit(learned.fit.traits, learned.fit.labels)
+    of_traits = model.predict_joint_log_proba(learned.fit.traits) - np.log(model.class_prior_)
+    assert_joint(learned, messages, joint + of_traits)
+
+
+@settings(deadline=None, max_examples=15)
+@given(counted_messages(), st.sampled_from(TOKEN_MODELS), ALPHAS)
+def test_tokens_and_kernel_traits_are_multiplied(messages, event_model, alpha):
+    messages = with_a_token(messages)
+    learned = learn_counted(messages, settings_of((event_model, "kernel"), alpha=alpha))
+    assert_joint(learned, messages, token_joint(learned)[1] + kernel_joint(learned))
+
+
+# One message and many
+
+
+def assert_scores_agree(expected, actual):
+    """Hold two lists of scores to each other, in all that a score has."""
+    for name in ("log_odds", "probability", "probabilities", "log_scores", "trust"):
+        np.testing.assert_allclose(
+            [getattr(s, name) for s in actual], [getattr(s, name) for s in expected], **CLOSE
+        )
+    assert [s.known for s in actual] == [s.known for s in expected]
+    np.testing.assert_allclose(features(actual), features(expected), **CLOSE)
+
+
+def features(scores):
+    """Return the evidence of each message for each scored class, in one row."""
+    return [
+        [x for found in score.evidences for group in found[:3] for x in group]
+        + [found.traits or 0.0 for found in score.evidences]
+        for score in scores
+    ]
+
+
+@pytest.mark.parametrize("combination", COMBINATIONS, ids="-".join)
+@settings(deadline=None, max_examples=10)
+@given(counted_messages(told=False), counted_messages(told=False), ALPHAS, VARIANCES)
+def test_one_message_scores_as_in_the_matrix(combination, messages, others, alpha, variances):
+    *kind, scoring = combination
+    learned = learn_counted(messages, settings_of(kind, scoring, variances, alpha=alpha))
+    assert_scores_agree(one_by_one(learned, messages), all_at_once(learned))
+    # New messages, in the same columns.
+    known = set(learned.corpus.vocabulary)
+    new = [one._replace(tokens=[t for t in one.tokens if t in known]) for one in others]
+    whole = learn_counted([*messages, *with_labels_of(messages, new)], settings_of(kind, scoring))
+    rows = whole.corpus.presence()[len(messages) :]
+    traits = None if whole.fit.traits is None else whole.fit.traits[len(messages) :]
+    assert_scores_agree(one_by_one(learned, new), list(learned.fit.scores(rows, traits)))
+
+
+def with_labels_of(messages, others):
+    return [one._replace(label=messages[0].label) for one in others]
+
+
+# Left out
+
+
+def assert_left_out_is_retrained(messages, chosen):
+    """Hold the scores of messages left out to those of a model of all the others."""
+    learned = learn_counted(messages, chosen)
+    left_out = list(learned.fit.left_out_scores(learned.corpus))
+    others = [messages[:i] + messages[i + 1 :] for i in range(len(messages))]
+    models = [learn_counted(some, chosen) for some in others]
+    retrained = [
+        model.classifier.score(one.tokens, one.numbers)
+        for model, one in zip(models, messages, strict=True)
+    ]
+    assert_same_left_out(left_out, retrained, chosen.scoring)
+
+
+def assert_same_left_out(left_out, retrained, scoring):
+    if scoring == "sum":
+        assert_scores_agree(retrained, left_out)
+    else:  # the calibration is fitted to these very features
+        np.testing.assert_allclose(features(left_out), features(retrained), **CLOSE)
+        assert [s.known for s in left_out] == [s.known for s in retrained]
+
+
+@pytest.mark.parametrize("combination", COMBINATIONS, ids="-".join)
+@settings(deadline=None, max_examples=8)
+@given(counted_messages(per_class=2, told=False), ALPHAS, VARIANCES)
+def test_left_out_is_retrained(combination, messages, alpha, variances):
+    *kind, scoring = combination
+    assert_left_out_is_retrained(messages, settings_of(kind, scoring, variances, alpha=alpha))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind[0] != "complement"], ids="-".join)
+@settings(deadline=None, max_examples=4)
+@given(counted_messages(classes=TWO, per_class=2), st.floats(0.01, 0.99))
+def test_left_out_is_retrained_with_a_fixed_prior(kind, messages, prior):
+    assert_left_out_is_retrained(messages, settings_of(kind, prior=prior))
+
+
+@pytest.mark.parametrize("combination", COMBINATIONS, ids="-".join)
+@pytest.mark.parametrize("classes", [TWO, THREE], ids=len)
+def test_left_out_is_retrained_on_longer_messages(combination, classes):
+    *kind, scoring = combination
+    chance = np.random.default_rng(len(classes))
+    messages = [
+        message(
+            classes[i % len(classes)],
+            {f"w{j}": int(n) for j, n in enumerate(chance.poisson(0.5 + i % 2, 40)) if n},
+            chance.integers(0, 80, 12).tolist(),
+            i,
+        )
+        for i in range(24)
+    ]
+    chosen = settings_of(kind, scoring)
+    learned = learn_counted(messages, chosen)
+    left_out = list(learned.fit.left_out_scores(learned.corpus.presence()))
+    for i in range(0, 24, 8):
+        model = learn_counted(messages[:i] + messages[i + 1 :], chosen)
+        score = model.classifier.score(messages[i].tokens, messages[i].numbers)
+        assert_same_left_out([left_out[i]], [score], scoring)
+
+
+# Learning one by one
+
+
+@pytest.mark.parametrize("combination", COMBINATIONS, ids="-".join)
+@settings(deadline=None, max_examples=5)
+@given(counted_messages(told=False), st.randoms())
+def test_learning_one_by_one_in_any_order_counts_as_learning_all_at_once(
+    combination, messages, chance
+):
+    *kind, scoring = combination
+    chosen = settings_of(kind, scoring)
+    learned = learn_counted(messages, chosen)
+    expected = learned.fit.metadata
+    empty = empty_metadata(expected.settings.classes, expected.settings.positive, chosen)
+    learner = OnlineLearner(empty, {})
+    mixed = messages[:]
+    chance.shuffle(mixed)
+    for one in mixed:
+        learner.learn(one.label, one.tokens, one.numbers)
+        learner.refine(one.label, one.tokens, one.numbers)
+    assert learner.counts == learned.counts
+    found = learner.metadata
+    assert found.learned.messages == expected.learned.messages
+    assert found.learned.count_histograms == expected.learned.count_histograms
+    assert found.learned.trait_histograms == expected.learned.trait_histograms
+    assert found.learned.host_rows == expected.learned.host_rows
+    assert found.bias == expected.bias
+
+
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_a_message_refines_by_the_evidence_that_it_had_before(kind):
+    """Batch after batch; what the message itself has taught is left out."""
+    chance = np.random.default_rng(7)
+    messages = [
+        message(
+            TWO[i % 2],
+            {f"w{j}": int(n) for j, n in enumerate(chance.poisson(0.5 + i % 2, 20)) if n},
+            (chance.integers(0, 20, 12) + 8 * (i % 2)).tolist(),
+            i,
+        )
+        for i in range(30)
+    ]
+    learned = learn_counted(messages[:20], settings_of(kind, "evidence"))
+    metadata = learned.fit.metadata
+    before, after = (OnlineLearner(metadata, dict(learned.counts)) for _ in range(2))
+    for i, one in enumerate(messages[20:]):
+        known = before.classifier().known_words(one.tokens, one.numbers)
+        rule, k = before.classifier().rule, TWO.index(one.label)
+        expected = rule.refined(after.metadata.learned.calibrations, known, k)
+        before.learn(one.label, one.tokens, one.numbers)
+        after.learn(one.label, one.tokens, one.numbers)
+        after.refine(one.label, one.tokens, one.numbers)
+        for both, again in zip(expected, after.metadata.learned.calibrations, strict=True):
+            for calibration, found in zip(both, again, strict=True):
+                np.testing.assert_allclose(
+                    found.coefficients, calibration.coefficients, **CLOSE, err_msg=f"message {i}"
+                )
+                np.testing.assert_allclose(found.precision, calibration.precision, **CLOSE)
+                np.testing.assert_allclose(found.ranges, calibration.ranges, **CLOSE)
+    assert after.metadata.learned.calibrations != metadata.learned.calibrations

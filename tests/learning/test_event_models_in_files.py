@@ -1,0 +1,188 @@
+"""Learning, forgetting and merging, with every event model, traits and scoring, on model files."""
+
+import pytest
+from counted_models import (
+    COMBINATIONS,
+    KINDS,
+    THREE,
+    TWO,
+    counted_messages,
+    learn_counted,
+    message,
+    numbers_of,
+    settings_of,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbspam.learning.merge import merge_files
+from nbspam.learning.update import Change, PendingMessages, forget, learn
+from nbspam.scoring.classifier import Classifier
+from nbspam.store.check import disagreements
+from nbspam.store.lookup import Lookup
+from nbspam.store.model_file import read_model, write_model
+
+BEGUN = [
+    message(label, {"a": 2, "b": 1, f"w{i}": 3, "by:mx": 1}, numbers_of(7_654_321 * i), 900 + i)
+    for i, label in enumerate(THREE * 2)
+]
+
+
+def begun(classes):
+    """Return messages of each class that are none of those drawn."""
+    return [one for one in BEGUN if one.label in classes]
+
+
+def train(path, messages, chosen):
+    """Learn all at once, as `train` does."""
+    learned = learn_counted(messages, chosen)
+    classes = learned.fit.metadata.settings.classes
+    write_model(path, learned.fit.metadata, learned.counts.items(), learned.corpus.learned(classes))
+    return path
+
+
+def teach(path, messages, chosen, remember=True):
+    """Learn into a file, as `train --update` does."""
+    pending = PendingMessages(chosen.wanted)
+    pending.read(path, messages, remember)
+    return learn(path, pending, chosen, remember)
+
+
+def contents(path):
+    """Return the lines of a file, but for the calibration, which keeps what it learned."""
+    lines = path.read_bytes().splitlines()
+    return [line for line in lines if not line.startswith(b'"calibrat')]
+
+
+def assert_whole(path):
+    """Hold a model to what `model check` recomputes, and traits to the number of messages."""
+    model, wrong = disagreements(path)
+    assert wrong == []
+    return model
+
+
+by_combination = pytest.mark.parametrize("combination", COMBINATIONS, ids="-".join)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder whose files each example writes anew."""
+    return tmp_path_factory.mktemp("files")
+
+
+def emptied(folder):
+    for path in folder.iterdir():
+        path.unlink()
+    return folder
+
+
+@by_combination
+@settings(deadline=None, max_examples=4)
+@given(counted_messages(per_class=1, told=False), st.data())
+def test_what_was_learned_and_forgotten_leaves_no_trace(folder, combination, messages, data):
+    *kind, scoring = combination
+    chosen = settings_of(kind, scoring)
+    classes = {one.label for one in messages}
+    path = train(emptied(folder) / "model.json", begun(classes), chosen)
+    before = contents(path)
+    assert teach(path, messages, chosen) == Change(learned=len(messages))
+    assert_whole(path)
+    known = data.draw(st.permutations(messages))
+    unlabelled = [one._replace(label=None) for one in known[:1]]
+    assert forget(path, [*unlabelled, *known[1:]]) == Change(forgotten=len(messages))
+    assert contents(path) == before
+    assert_whole(path)
+
+
+@by_combination
+@settings(deadline=None, max_examples=4)
+@given(counted_messages(per_class=1, told=False), st.data())
+def test_any_order_makes_the_same_file(folder, combination, messages, data):
+    *kind, scoring = combination
+    chosen = settings_of(kind, scoring)
+    classes = {one.label for one in messages}
+    first = begun(classes)
+    whole = train(emptied(folder) / "whole.json", [*first, *messages], chosen)
+    path = folder / "model.json"
+    mixed = data.draw(st.permutations([*first, *messages]))
+    half = data.draw(st.integers(0, len(mixed)))
+    if {one.label for one in mixed[:half]} == classes:
+        train(path, mixed[:half], chosen)
+    else:
+        train(path, first, chosen)
+    teach(path, mixed[:half], chosen)
+    teach(path, mixed[half:], chosen)
+    assert contents(path) == contents(whole)
+    assert_whole(path)
+
+
+@by_combination
+@settings(deadline=None, max_examples=4)
+@given(counted_messages(per_class=1, told=False))
+def test_merged_halves_are_the_whole(folder, combination, messages):
+    *kind, scoring = combination
+    chosen = settings_of(kind, scoring)
+    first = begun({one.label for one in messages})
+    emptied(folder)
+    whole = train(folder / "whole.json", [*first, *messages], chosen)
+    parts = [
+        train(folder / "a.json", first, chosen),
+        train(folder / "b.json", messages, chosen),
+    ]
+    merge_files(parts, folder / "ab.json")
+    merge_files(parts[::-1], folder / "ba.json")
+    assert contents(folder / "ab.json") == contents(folder / "ba.json") == contents(whole)
+    assert_whole(folder / "ab.json")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_a_message_that_is_moved_takes_its_numbers_with_it(tmp_path, kind):
+    chosen = settings_of(kind, "evidence")
+    path = train(tmp_path / "model.json", BEGUN, chosen)
+    moved = BEGUN[0]._replace(label="spam")
+    assert teach(path, [moved], chosen) == Change(moved=1)
+    right = train(tmp_path / "right.json", [moved, *BEGUN[1:]], chosen)
+    assert contents(path) == contents(right)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_without_the_ledger_what_the_counts_have_can_be_forgotten(tmp_path, kind):
+    chosen = settings_of(kind, "evidence")
+    path = train(tmp_path / "model.json", BEGUN, chosen)
+    before = contents(path)
+    one = message("spam", {"a": 3, "new": 2}, numbers_of(3**11), 1)
+    assert teach(path, [one], chosen, remember=False) == Change(learned=1)
+    strange = one._replace(
+        tokens=[*one.tokens, "never"],
+        numbers=one.numbers._replace(traits=tuple(v + 1 for v in one.numbers.traits)),
+    )
+    assert forget(path, [strange], remember=False) == Change(unchanged=1)
+    assert forget(path, [one], remember=False) == Change(forgotten=1)
+    assert contents(path) == before
+
+
+@by_combination
+@settings(deadline=None, max_examples=3)
+@given(counted_messages(told=False))
+def test_a_saved_model_is_read_as_it_was(folder, combination, messages):
+    *kind, scoring = combination
+    learned = learn_counted(messages, settings_of(kind, scoring))
+    path = learned.save(emptied(folder) / "model.json")
+    model = read_model(path)
+    assert (model.metadata, model.counts) == (learned.fit.metadata, learned.counts)
+    with Lookup(path) as lookup:
+        assert lookup.metadata == learned.fit.metadata
+        saved = Classifier(lookup.metadata, lookup.counts)
+        for one in messages:
+            score = saved.score(one.tokens, one.numbers)
+            assert score == learned.classifier.score(one.tokens, one.numbers)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_a_model_begun_by_one_message_after_the_other_is_that_of_all(tmp_path, kind):
+    chosen = settings_of(kind, "evidence")
+    messages = begun(TWO)
+    for one in messages:
+        assert teach(tmp_path / "model.json", [one], chosen) == Change(learned=1)
+    train(tmp_path / "whole.json", messages, chosen)
+    assert contents(tmp_path / "model.json") == contents(tmp_path / "whole.json")
