@@ -15,7 +15,8 @@ Each feature but the length is a sum over words, so every word's share of the lo
 
 A model with traits (`trait_model.py`) has one feature more, what the message's numbers say:
 
-    traits     sum over the traits of log f_spam / f_rest, each within +-TRAIT_LIMIT, / TRAIT_SCALE
+    traits     sum over the traits of log f_spam / f_rest, each within +-TRAIT_LIMIT, / TRAIT_SCALE,
+               less while few messages were learned (`trait_weight`)
 
 The densities of a text's numbers depend on each other, as words do; and what is far from anything
 seen says little.  Left-out log-loss of P1's and P2's training halves: .0218 and .0184 without
@@ -138,22 +139,19 @@ def group_of(ordered: Sequence[float], most: int) -> Group:
     )
 
 
-def limited(log_ratio: float) -> float:
-    """Return what counts of a trait's log-odds, in nats."""
-    return min(max(log_ratio, -TRAIT_LIMIT), TRAIT_LIMIT)
+def trait_weight(log_ratio: float, messages: int) -> float:
+    """Return what counts of the log-odds of a trait, in nats.
 
-
-def trait_reliance(messages: int) -> float:
-    """Return how far densities of so few messages are relied on, 0 to below 1.
-
-    messages: with traits, in the smaller class.
+    log_ratio: log f_spam / f_rest.  messages: with traits, in the smaller class; densities of few
+    are relied on in part.
     """
-    return messages**2 / (messages**2 + TRAITS_ENOUGH**2)
+    part = messages**2 / (messages**2 + TRAITS_ENOUGH**2)
+    return part * min(max(log_ratio, -TRAIT_LIMIT), TRAIT_LIMIT)
 
 
-def trait_feature(log_ratios: Iterable[float]) -> float:
-    """Return the feature of the traits, from the log-odds of each, in nats."""
-    return math.fsum(map(limited, log_ratios)) / TRAIT_SCALE
+def trait_feature(weights: Iterable[float]) -> float:
+    """Return the feature of the traits, from the weight of each, in nats."""
+    return math.fsum(weights) / TRAIT_SCALE
 
 
 def evidence(
@@ -164,7 +162,7 @@ def evidence(
 ) -> Evidence:
     """Return the evidence of a message: the weights of each group's known words, in any order.
 
-    traits: the log-odds of each trait, in nats; None for a model without traits.
+    traits: the weight of each trait, in nats; None for a model without traits.
     """
     ordered = sorted(text)
     return Evidence(

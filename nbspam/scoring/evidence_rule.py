@@ -18,7 +18,7 @@ from nbspam.bayes.calibration import (
     is_run,
     update,
 )
-from nbspam.bayes.evidence import TRAIT_SCALE, Evidence, Group, evidence, trait_reliance
+from nbspam.bayes.evidence import TRAIT_SCALE, Evidence, Group, evidence, trait_weight
 from nbspam.bayes.posterior import log_sigmoid, odds_of_class, prior_offset
 from nbspam.bayes.prediction import Experience, Prediction, inverse, predict
 from nbspam.bayes.token_weight import Row, contrast
@@ -102,7 +102,7 @@ class EvidenceRule:
     def trait_weights(
         self, values: Sequence[int], left_out: int | None = None
     ) -> list[tuple[float, ...]]:
-        """Return the log-odds of each trait for each scored class against the others, in nats."""
+        """Return the weight of each trait for each scored class against the others, in nats."""
         if not (self.traits and values):
             return []
         heeded = [values[i] for i in self.traits]
@@ -111,8 +111,8 @@ class EvidenceRule:
             if densities is not None:
                 own = None if left_out is None else int(left_out == k)
                 pairs = densities.log_densities(heeded, own)
-                part = trait_reliance(self._fewest_with_traits(k, left_out))
-                by_class.append([part * (of - rest) for rest, of in pairs])
+                fewest = self._fewest_with_traits(k, left_out)
+                by_class.append([trait_weight(of - rest, fewest) for rest, of in pairs])
         return list(zip(*by_class, strict=True))
 
     def score(self, words: KnownWords) -> Score:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from nbspam.bayes.calibration import TEXT as OF_TEXT
 from nbspam.bayes.calibration import Calibration, Scale, Vector
-from nbspam.bayes.evidence import HEADERS, STRONGEST, TRAIT_SCALE, group_shares, limited
+from nbspam.bayes.evidence import HEADERS, STRONGEST, TRAIT_SCALE, group_shares
 from nbspam.bayes.prediction import Experience, Prediction, parts_of
 from nbspam.bayes.token_weight import Row
 from nbspam.scoring.words import Weights
@@ -52,7 +52,7 @@ def evidence_terms(
 ) -> tuple[dict[str, float], list[float]]:
     """Return the constants of a blend of predictions, and the share of each token and trait.
 
-    weights, channels: of each token.  traits: the log-odds of each.
+    weights, channels: of each token.  traits: the weight of each.
     """
     constants = dict.fromkeys((CALIBRATION, LENGTH, CAUTION, PRIOR), 0.0)
     shares = [0.0] * len(weights)
@@ -70,6 +70,6 @@ def evidence_terms(
             own = group_shares([weights[j] for j in places], most, coefficients)
             for j, nats in zip(places, own, strict=True):
                 shares[j] += part * nats
-        for i, log_ratio in enumerate(traits):
-            of_traits[i] += part * parts.trait_coefficient * limited(log_ratio) / TRAIT_SCALE
+        for i, weight in enumerate(traits):
+            of_traits[i] += part * parts.trait_coefficient * weight / TRAIT_SCALE
     return {key: nats for key, nats in constants.items() if nats}, shares + of_traits
