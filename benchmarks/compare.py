@@ -282,6 +282,16 @@ def spamassassin(root: Path, *names: str) -> list[Labelled]:
     ]
 
 
+def shuffled(root: Path) -> tuple[list[Labelled], list[Labelled]]:
+    """Return SpamAssassin's ham and spam in a fixed shuffle; P2 trains on each second one."""
+
+    def md5(message: Labelled) -> str:
+        return message[1].name.rpartition(".")[2]  # in the file's name
+
+    ham = sorted(spamassassin(root, "easy_ham", "easy_ham_2", "hard_ham"), key=md5)
+    return ham, sorted(spamassassin(root, "spam", "spam_2"), key=md5)
+
+
 def enron(root: Path) -> list[Labelled]:
     """Return one Enron-Spam set in its order: the number that begins each file's name."""
     found = [
@@ -327,11 +337,7 @@ def protocols_of_spamassassin(options: argparse.Namespace, comparison: Compariso
     def of(*names: str) -> list[Labelled]:
         return spamassassin(root, *names)
 
-    def md5(message: Labelled) -> str:
-        return message[1].name.rpartition(".")[2]  # in the file's name: a fixed shuffle
-
-    ham = sorted(of("easy_ham", "easy_ham_2", "hard_ham"), key=md5)
-    junk = sorted(of("spam", "spam_2"), key=md5)
+    ham, junk = shuffled(root)
     test = ham[1::2] + junk[1::2]
     yield "P2", lambda: split("P2", ham[::2] + junk[::2], test, comparison)
     hard = of("hard_ham")

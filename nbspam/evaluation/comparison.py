@@ -157,7 +157,7 @@ def compare(
         settings = combination.settings(given)
         settings.check()
         begun = time.perf_counter()
-        found = protocol(read.for_model(settings), settings)
+        found = protocol(read, settings)
         seconds = time.perf_counter() - begun
         name, messages = found.protocol, scored_messages(found)
         error = None

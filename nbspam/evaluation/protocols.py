@@ -125,6 +125,7 @@ def left_out(
     the messages of the other tenth (message i is in tenth i mod 10).
     telling: whether to keep the telling words of mistakes.
     """
+    read = read.for_model(settings)
     fitted = _trained(read, None, settings)
     metadata, labels = fitted.metadata, read.corpus.labels
     scores = fitted.left_out_scores(read.corpus, _TENTHS)
@@ -158,6 +159,7 @@ def train_first(
     limit: the share of ham that may be blocked; the first messages, each left out, then choose the
     cut-offs, as in `nbspam train`.
     """
+    read = read.for_model(settings)
     n = len(read.corpus)
     if not 0 < first < n:
         raise OptionError(
@@ -193,6 +195,7 @@ def folds(
     Message i is in fold i mod k, counted within its class: every fold has each class's share, the
     same on every run.  Outcomes come in the order of the messages.
     """
+    read = read.for_model(settings)
     labels = np.array(read.corpus.labels)
     classes, positive = class_names(read.corpus.labels, settings.positive)
     fewest = min(int((labels == name).sum()) for name in classes)
@@ -225,6 +228,7 @@ def online(
 
     It runs the code of an update of the model with each day's mail.
     """
+    read = read.for_model(settings)
     labels = read.corpus.labels
     if batch < 1 or len(labels) <= batch:
         raise OptionError(

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Which naive Bayes: the kinds of it on the corpora of the papers, by `nbspam eval --compare`.
+
+Usage:  python benchmarks/which.py [--sms FILE] [--spamassassin DIR] [--enron DIR] [--work DIR]
+
+  --sms           SMS Spam Collection v.1: all kinds by leave-one-out, and on the published split
+  --spamassassin  SpamAssassin public corpus: all kinds by leave-one-out, on P2's training half
+  --enron         Enron-Spam, enron1 to enron3: the sums, online in batches of 100 as in the paper
+
+Prints the tables of docs/which-naive-bayes.md, and of the first two how long the command took and
+how much memory at most.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from compare import enron, shuffled
+
+TRAINED = 1674  # of the SMS: the published split
+DEFAULT = "bernoulli+kernel:evidence"
+SUMS = f"bernoulli:sum,multinomial:sum,binary-multinomial:sum,complement:sum,{DEFAULT}"
+COLUMNS = {
+    "errors": 0,
+    "precision": 4,
+    "recall": 4,
+    "f1": 4,
+    "mcc": 4,
+    "one_minus_roca_pct": 4,
+    "log_loss": 4,
+    "calibration_error": 4,
+}
+# Run in a process of its own, so that the peak of its memory is the command's.
+MEASURED = (
+    "import resource, subprocess, sys; done = subprocess.run(sys.argv[1:], check=True);"
+    "peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss;"
+    "print(peak // 1024, file=sys.stderr)"
+)
+
+
+def compared(names: str, source: Path, *protocol: str) -> dict[str, Any]:
+    """Run the comparison, print how long it took, and return its JSON."""
+    command = [sys.executable, "-m", "nbspam", "eval", "--compare", names, "--format", "json"]
+    begun = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, *command, "-q", *protocol, str(source)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    seconds = time.perf_counter() - begun
+    first = found["models"][0]
+    print(
+        f"\n{source.name}, {found['protocol']}: {first['messages']:,} messages,"
+        f" {len(found['models'])} models, {seconds:.0f} s, {done.stderr.split()[-1]} MB\n"
+    )
+    return found
+
+
+def print_table(found: dict[str, Any]) -> None:
+    """Print all models in Markdown."""
+    heads = ["model", *COLUMNS, "from the best"]
+    print(f"| {' | '.join(heads)} |")
+    print(f"|{'---|' * len(heads)}")
+    for model in found["models"]:
+        cells = [f"{model[key]:.{digits}f}" for key, digits in COLUMNS.items()]
+        alone, p, roca_p = (
+            model[key] for key in ("only_this_wrong", "mcnemar_p_holm", "bootstrap_p_holm")
+        )
+        verdict = ""
+        if alone is not None:
+            verdict = f"{alone} : {model['only_best_wrong']}, p {p:.2g}; {roca_p:.2g}"
+        print(f"| `{model['name']}` | {' | '.join(cells)} | {verdict} |")
+    print(f"\n{found['advice']}")
+
+
+def print_recalls(found: dict[str, Any]) -> None:
+    """Print what the paper's tables have: the recall of spam and of ham, in percent."""
+    for model in found["models"]:
+        spam, ham = 100 * model["recall"], 100 - model["hm_pct"]
+        area = model["one_minus_roca_pct"]
+        print(
+            f"| `{model['name']}` | {spam:.2f} | {ham:.2f} | {(spam + ham) / 2:.2f} | {area:.3f} |"
+        )
+
+
+def main() -> None:
+    """Print a table for each corpus that was given."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    for name in ("--sms", "--spamassassin", "--enron", "--work"):
+        parser.add_argument(name, type=Path)
+    options = parser.parse_args()
+    work = options.work or Path(tempfile.mkdtemp())
+    work.mkdir(parents=True, exist_ok=True)
+    if options.sms:
+        print_table(compared("all", options.sms))
+        print_table(compared("all", options.sms, "--train-first", str(TRAINED)))
+    if options.spamassassin:
+        half = [message for same in shuffled(options.spamassassin) for message in same[::2]]
+        index = work / "p2-training.index"
+        lines = (f"{'spam' if is_spam else 'ham'} {path.resolve()}\n" for is_spam, path in half)
+        index.write_text("".join(lines))
+        print_table(compared("all", index))
+    for i in (1, 2, 3) if options.enron else ():
+        index = work / f"enron{i}.index"
+        lines = (
+            f"{'spam' if is_spam else 'ham'} {path.resolve()}\n"
+            for is_spam, path in enron(options.enron / f"enron{i}")
+        )
+        index.write_text("".join(lines))
+        print_recalls(compared(SUMS, index, "--online", "--batch", "100"))
+
+
+if __name__ == "__main__":
+    main()

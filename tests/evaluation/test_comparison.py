@@ -1,0 +1,334 @@
+import csv
+import io
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from nbspam.errors import OptionError
+from nbspam.evaluation import protocols
+from nbspam.evaluation.comparison import (
+    DEFAULT,
+    EVERYTHING,
+    SURE,
+    Combination,
+    Compared,
+    Comparison,
+    Difference,
+    advice,
+    bootstrap_p,
+    chosen,
+    combinations,
+    compare,
+    holm,
+    mcnemar_p,
+)
+from nbspam.evaluation.comparison_report import as_csv, as_json, print_comparison
+from nbspam.evaluation.metrics import figures, one_minus_roca_pct
+from nbspam.evaluation.plot import draw_comparison
+from nbspam.evaluation.results import scored_messages
+from nbspam.evaluation.samples import Ranking, ScoredMessages
+from nbspam.learning.settings import TrainingSettings
+from nbspam.reading.message import parse_text
+from nbspam.scoring.verdict import CutOffs
+from nbspam.tokens.tokenized import tokenize
+
+GIVEN = TrainingSettings()
+
+
+def texts(n=60, classes=("ham", "spam"), seed=3):
+    """Return labelled texts: the later a class, the more digits, and words of its own."""
+    chance = random.Random(seed)
+    for i in range(n):
+        k = i % len(classes)
+        words = [chance.choice(["tea", "shop", "week", "train", "desk"]) for _ in range(6)]
+        if chance.random() < 0.6:
+            words.append(f"word{k}")
+        if chance.random() < 0.7:
+            words.append("1" * (1 + 4 * k + chance.randrange(3)))
+        yield classes[k], " ".join(words)
+
+
+def read(n=60, classes=("ham", "spam"), seed=3):
+    return protocols.LabelledCorpus.of(
+        (
+            tokenize(parse_text(text), f"x:{i}", label, ordered=True, wanted=EVERYTHING)
+            for i, (label, text) in enumerate(texts(n, classes, seed))
+        ),
+        EVERYTHING,
+    )
+
+
+def left_out(corpus, settings):
+    return protocols.left_out(corpus, settings, CutOffs(), telling=False)
+
+
+@pytest.fixture(scope="module")
+def everything():
+    return compare(read(), combinations(GIVEN), GIVEN, left_out)
+
+
+def scored(right, spam=None, log_odds=None):
+    """Return messages that are called rightly or not, as asked."""
+    right = np.array(right)
+    spam = np.arange(len(right)) % 2 == 0 if spam is None else np.array(spam)
+    called = spam == right
+    odds = np.where(called, 1.0, -1.0) if log_odds is None else np.array(log_odds)
+    probability = 1 / (1 + np.exp(-odds))
+    return ScoredMessages.of_two_classes(spam, odds, probability, called, 0.5)
+
+
+def compared(name, messages, difference=None):
+    (combination,) = [c for c in combinations(GIVEN) if c.name == name]
+    return Compared(combination, messages, figures(messages), 0.1, 1.0, difference)
+
+
+def test_every_combination_that_makes_sense_has_a_name_of_its_own():
+    found = combinations(GIVEN)
+    assert len({c.name for c in found}) == len(found) == 25
+    assert DEFAULT in found
+    assert DEFAULT.name == "bernoulli+kernel:evidence"
+    assert Combination("none", "gaussian", "sum").name == "gaussian:sum"
+    assert Combination("none", "none", "sum") not in found
+    assert not any(c.event_model == "complement" and c.scoring == "evidence" for c in found)
+
+
+def test_the_default_is_what_train_makes():
+    settings = TrainingSettings()
+    assert (settings.event_model, settings.effective_traits, settings.scoring) == DEFAULT
+
+
+def test_a_fixed_prior_leaves_out_what_has_none():
+    found = combinations(TrainingSettings(prior=0.5))
+    assert not any(c.event_model == "complement" for c in found)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("bernoulli", {"bernoulli:evidence", "bernoulli:sum"}),
+        ("gaussian:sum,bernoulli+kernel:sum", {"gaussian:sum", "bernoulli+kernel:sum"}),
+        ("all", {c.name for c in combinations(GIVEN)}),
+    ],
+)
+def test_names_choose(names, expected):
+    assert {c.name for c in chosen(names, GIVEN)} == expected
+
+
+@pytest.mark.parametrize("names", ["", "magic", "bernoulli,", "bernoulli:magic", "none", "ALL"])
+def test_a_wrong_name_is_answered_with_the_right_ones(names):
+    with pytest.raises(OptionError, match=r"bernoulli\+kernel:evidence"):
+        chosen(names, GIVEN)
+
+
+def test_one_alone_cannot_be_compared():
+    with pytest.raises(OptionError, match="two or more"):
+        chosen("bernoulli:sum", GIVEN)
+
+
+def test_each_model_has_the_outcomes_that_its_protocol_gives_alone(everything):
+    corpus = read()
+    for model in everything.models[::4]:
+        settings = model.combination.settings(GIVEN)
+        alone = scored_messages(left_out(corpus.for_model(settings), settings))
+        assert alone.log_odds.tolist() == model.messages.log_odds.tolist()
+
+
+def test_the_best_comes_first_and_each_other_is_compared_with_it(everything):
+    errors = [model.errors for model in everything.models]
+    assert errors == sorted(errors)
+    best, *others = everything.models
+    assert best.difference is None
+    for model in others:
+        own, of_best = ~model.messages.right, ~best.messages.right
+        assert model.difference.only_it == (own & ~of_best).sum()
+        assert model.difference.only_best == (~own & of_best).sum()
+        area, of_best = (one_minus_roca_pct(Ranking(m.messages).whole()) for m in (model, best))
+        assert model.difference.roca == pytest.approx(area - of_best)
+        low, high = model.difference.roca_interval
+        assert low <= model.difference.roca <= high
+
+
+def test_resamples_are_paired():
+    """Two models of the same ranking differ in no resample, whatever their scores are."""
+    spam = [True, False] * 30
+    odds = np.random.default_rng(1).normal(size=60)
+    one = scored([True] * 60, spam, odds)
+    other = scored([True] * 60, spam, 3 * odds + 1)
+    pairs = zip(Ranking(one).draw(50), Ranking(other).draw(50), strict=True)
+    assert all(one_minus_roca_pct(a) == one_minus_roca_pct(b) for a, b in pairs)
+
+
+@given(st.integers(0, 200), st.integers(0, 200))
+def test_mcnemars_test_is_of_a_fair_coin(one, other):
+    n = one + other
+    both_tails = 2 * binom.cdf(min(one, other), n, 0.5) if n else 1.0
+    assert mcnemar_p(one, other) == pytest.approx(min(1.0, both_tails), abs=1e-12)
+    assert mcnemar_p(one, other) == mcnemar_p(other, one)
+
+
+def test_two_messages_are_no_difference_and_twenty_are_one():
+    assert mcnemar_p(2, 0) == 0.5
+    assert mcnemar_p(20, 0) < 1e-5
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([]) == []
+
+
+@given(st.lists(st.floats(0, 1), max_size=12))
+def test_holm_keeps_the_order_and_lowers_nothing(p_values):
+    adjusted = holm(p_values)
+    assert all(a >= p and a <= 1 for a, p in zip(adjusted, p_values, strict=True))
+    pairs = sorted(zip(p_values, adjusted, strict=True))
+    assert [a for _, a in pairs] == sorted(a for _, a in pairs)
+
+
+def test_the_bootstraps_p_value():
+    assert bootstrap_p([1.0] * 99) == pytest.approx(0.02)
+    assert bootstrap_p([-1.0] * 50 + [1.0] * 50) == 1.0
+    assert bootstrap_p([0.0] * 10) == 1.0
+
+
+def difference(errors_p, roca_p=1.0):
+    return Difference(5, 1, errors_p, 0.1, (0.0, 0.2), roca_p)
+
+
+def test_advice_the_default_where_it_is_best():
+    messages = scored([True] * 20)
+    models = [
+        compared(DEFAULT.name, messages),
+        compared("bernoulli:sum", messages, difference(SURE / 2)),
+    ]
+    said = advice(Comparison("x", models))
+    assert said.startswith(f"Take the default, {DEFAULT.name}: it makes the fewest errors;")
+    assert "every other model is worse" in said
+
+
+def test_advice_the_default_where_the_best_may_be_best_by_chance():
+    best, default = scored([True] * 20), scored([False] * 2 + [True] * 18)
+    models = [
+        compared("multinomial:sum", best),
+        compared(DEFAULT.name, default, difference(0.5)),
+        compared("bernoulli:sum", default, difference(0.001)),
+    ]
+    said = advice(Comparison("x", models))
+    assert said.startswith(f"Take the default, {DEFAULT.name}")
+    assert "2 fewer errors, and that may be chance" in said
+
+
+@pytest.mark.parametrize("chance", [difference(0.001), difference(1.0, 0.001)])
+def test_advice_another_where_the_default_is_worse_for_sure(chance):
+    best, default = scored([True] * 20), scored([False] * 9 + [True] * 11)
+    models = [compared("kernel:sum", best), compared(DEFAULT.name, default, chance)]
+    said = advice(Comparison("x", models))
+    assert said.startswith("Take kernel:sum, with nbspam train --event-model none --traits kernel")
+    assert "9" in said
+
+
+def test_json_and_csv_say_the_same(everything):
+    fields = json.loads(as_json(everything, 2))
+    assert fields["skipped"] == 2
+    assert fields["protocol"] == "leave-one-out"
+    rows = list(csv.DictReader(io.StringIO(as_csv(everything))))
+    assert [row["name"] for row in rows] == [m["name"] for m in fields["models"]]
+    for row, model in zip(rows, fields["models"], strict=True):
+        assert int(row["errors"]) == model["errors"] == model["fp"] + model["fn"]
+        assert float(row["log_loss"]) == model["log_loss"]
+        assert float(row["mcc_ci_low"]) == model["mcc_ci"][0]
+        assert model["errors_ci"][0] <= model["errors"] <= model["errors_ci"][1]
+        assert model["seconds"] > 0
+    best, *others = fields["models"]
+    assert best["mcnemar_p_holm"] is None
+    assert all(0 <= m["mcnemar_p_holm"] <= 1 for m in others)
+    assert sum(m["is_default"] for m in fields["models"]) == 1
+
+
+def test_text_has_every_model_and_the_advice(everything, capsys):
+    print_comparison(everything)
+    found = capsys.readouterr().out
+    assert found.startswith("25 models on 60 messages (30 spam), leave-one-out")
+    for model in everything.models:
+        assert model.combination.name in found
+    assert "may be chance" in found
+    assert " ".join(found.split()).endswith(advice(everything))
+
+
+def test_three_classes_have_errors_and_log_loss_and_no_roc(capsys, tmp_path):
+    corpus = read(90, ("a", "b", "c"))
+    asked = chosen("bernoulli,gaussian:sum", GIVEN)
+    found = compare(corpus, asked, GIVEN, left_out)
+    print_comparison(found)
+    said = capsys.readouterr().out
+    assert "log-loss" in said
+    assert "1-ROCA%" not in said
+    assert all(m.difference.roca is None for m in found.models[1:])
+    assert all(math.isfinite(m.figures.values["log_loss"]) for m in found.models)
+    assert as_csv(found).count("\n") == len(asked)
+    with pytest.raises(OptionError, match="class called spam"):
+        draw_comparison(found, tmp_path / "x.png")
+
+
+def test_all_curves_in_one_figure(everything, tmp_path):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "roc.svg"
+    draw_comparison(everything, path)
+    drawn = path.read_text(encoding="utf-8")
+    assert drawn.count("line2d") >= len(everything.models)
+
+
+def test_the_calibration_of_a_message_has_not_seen_it():
+    """Turn the labels of one tenth round: its own scores stay as calibrated by the other tenths."""
+    settings = GIVEN
+    corpus = read(100).for_model(settings)
+    found = left_out(corpus, settings)
+    fitted = protocols._trained(corpus, None, settings)
+    rule = fitted.rule
+    without = rule._calibrations(fitted.metadata, np.flatnonzero(np.arange(100) % 10 != 3))
+    metadata = fitted.metadata._replace(
+        learned=fitted.metadata.learned._replace(calibrations=without)
+    )
+    third = [
+        s.log_odds
+        for i, s in enumerate(rule.left_out_scores(corpus.corpus, metadata))
+        if i % 10 == 3
+    ]
+    actual = [o.judged.log_odds for i, o in enumerate(found.outcomes) if i % 10 == 3]
+    assert actual == third
+    whole = [s.log_odds for i, s in enumerate(fitted.left_out_scores(corpus.corpus)) if i % 10 == 3]
+    assert actual != whole
+
+
+def test_leave_one_out_explains_a_mistake_by_the_others_alone():
+    corpus = read(60)
+    found = protocols.left_out(corpus, GIVEN, CutOffs())
+    mistakes = [o for o in found.outcomes if o.is_mistake]
+    assert mistakes
+    vocabulary = corpus.corpus.vocabulary
+    for outcome in mistakes:
+        i = corpus.sources.index(outcome.judged.source)
+        own = corpus.corpus.message(i, vocabulary).tokens
+        assert outcome.words
+        for word in outcome.words:
+            if not word.is_trait:
+                having = sum(
+                    word.token in corpus.corpus.message(j, vocabulary).tokens for j in range(60)
+                )
+                assert word.token in own
+                assert sum(word.counts) == having - 1
+
+
+def test_traits_and_times_do_not_reach_a_model_that_does_not_count_them():
+    corpus = read()
+    plain = TrainingSettings(traits="none")
+    view = corpus.for_model(plain)
+    assert set(view.corpus.presence().data.tolist()) == {1.0}
+    assert max(corpus.corpus.presence().data) > 1
+    counted = corpus.for_model(TrainingSettings(event_model="multinomial"))
+    assert max(counted.corpus.presence().data) > 1
