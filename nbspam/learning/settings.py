@@ -73,7 +73,7 @@ class TrainingSettings(NamedTuple):
         for what, value, known in (
             ("scoring", self.scoring, SCORINGS),
             ("event model", self.event_model, EVENT_MODELS),
-            ("trait model", self.effective_traits, TRAIT_MODELS),
+            ("trait model", NO_TRAITS if self.traits is None else self.traits, TRAIT_MODELS),
         ):
             if value not in known:
                 raise OptionError(

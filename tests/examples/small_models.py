@@ -16,7 +16,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.scoring.classifier import Classifier
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import write_model
-from nbspam.tokens.tokenized import TokenizedMessage
+from nbspam.tokens.tokenized import NO_NUMBERS, TokenizedMessage
 
 
 def with_settings(metadata: Metadata, **changes) -> Metadata:
@@ -61,14 +61,18 @@ class Learned:
         return path
 
 
-def learn(messages=MESSAGES, **chosen) -> Learned:
-    """Learn with the sum rule, unless another is chosen."""
-    corpus = Corpus()
-    for label, tokens in messages:
-        corpus.add(TokenizedMessage("", label, list(tokens)))
-    chosen.setdefault("scoring", "sum")
-    found = fit(corpus.presence(), corpus.labels, TrainingSettings(**chosen), corpus.channels())
-    return Learned(corpus, found)
+def learn(messages=MESSAGES, numbers=None, **chosen) -> Learned:
+    """Learn with the sum rule and without traits, unless others are chosen.
+
+    numbers: of each message, if the model is to have traits.
+    """
+    settings = TrainingSettings(**{"scoring": "sum", "traits": "none"} | chosen)
+    corpus = Corpus(settings.wanted)
+    for i, (label, tokens) in enumerate(messages):
+        own = NO_NUMBERS if numbers is None else numbers[i]
+        corpus.add(TokenizedMessage("", label, list(tokens), numbers=own))
+    channels, traits = corpus.channels(), corpus.traits()
+    return Learned(corpus, fit(corpus.presence(), corpus.labels, settings, channels, traits))
 
 
 def rows_of(learned: Learned, token_sets):

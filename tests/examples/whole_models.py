@@ -1,5 +1,6 @@
 """Models in memory, learned message by message, with their ledgers."""
 
+import random
 from collections import Counter
 
 from hypothesis import strategies as st
@@ -9,12 +10,14 @@ from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.store.metadata import EVIDENCE, Metadata
 from nbspam.store.model_file import Model
+from nbspam.tokens.tokenized import Numbers
+from nbspam.tokens.traits import TRAITS
 
 TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
 
 
 def taught(messages, classes=TWO, scoring=EVIDENCE, **chosen):
-    """Return the model of messages: (label, tokens, number), the number for a digest.
+    """Return the model of messages: (label, tokens, number), the number for digest and traits.
 
     One class may be enough, or none.
     """
@@ -22,11 +25,17 @@ def taught(messages, classes=TWO, scoring=EVIDENCE, **chosen):
     learner = OnlineLearner(metadata, {})
     learned: dict[str, Counter] = {}
     for label, tokens, number in messages:
-        learner.learn(label, tokens)
-        learner.refine(label, tokens)
+        learner.learn(label, tokens, numbers_of(number))
+        learner.refine(label, tokens, numbers_of(number))
         learned.setdefault(f"{number:032x}", Counter())[label] += 1
     rows = {d: tuple(times[name] for name in classes) for d, times in sorted(learned.items())}
     return Model(learner.metadata, dict(sorted(learner.counts.items())), rows)
+
+
+def numbers_of(number):
+    """Return traits for the message of this number; few values, so that messages share them."""
+    chance = random.Random(number)
+    return Numbers(traits=tuple(chance.randrange(5) for _ in TRAITS))
 
 
 def numbered(classes=TWO, most=8, tokens="abcdefgh"):

@@ -61,10 +61,14 @@ def assert_scores_agree(expected, actual):
 def assert_evidence_agrees(expected, actual):
     """Hold the features of all groups of words to each other, and the tokens that are counted."""
     one, other = (
-        np.array([np.concatenate(found) for score in scores for found in score.evidences])
+        np.array([np.concatenate(found[:3]) for score in scores for found in score.evidences])
         for scores in (expected, actual)
     )
     np.testing.assert_allclose(other, one, **CLOSE)
+    traits = [
+        [e.traits for score in scores for e in score.evidences] for scores in (expected, actual)
+    ]
+    assert traits[0] == traits[1]
     counted = [[(score.known, score.text) for score in scores] for scores in (expected, actual)]
     assert counted[0] == counted[1]
 
@@ -179,7 +183,8 @@ def test_left_out_scores_come_alike_from_a_matrix_in_pieces():
     for scoring in SCORINGS:
         learned = learn(many_mails(60, 3), scoring=scoring)
         whole, corpus = learned.corpus.presence(), learned.corpus
-        again = fit(corpus, corpus.labels, TrainingSettings(scoring=scoring), corpus.channels())
+        chosen = TrainingSettings(scoring=scoring, traits="none")
+        again = fit(corpus, corpus.labels, chosen, corpus.channels())
         assert again.metadata == learned.fit.metadata
         assert_scores_agree(
             list(learned.fit.left_out_scores(whole)), list(again.left_out_scores(corpus))
@@ -202,7 +207,8 @@ def test_a_column_that_training_never_filled_says_nothing(scoring):
     for label, tokens in [*MESSAGES, ("ham", late)]:
         wider.add(TokenizedMessage("", label, list(tokens)))
     presence = wider.presence()[:5]
-    found = fit(presence, wider.labels[:5], TrainingSettings(scoring=scoring), wider.channels())
+    chosen = TrainingSettings(scoring=scoring, traits="none")
+    found = fit(presence, wider.labels[:5], chosen, wider.channels())
     alone = list(learned.fit.scores(learned.corpus.presence()))
     assert_scores_agree(alone, list(found.scores(presence)))
     (expected,) = learned.fit.scores(rows_of(learned, [{"prize"}]))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import SCORINGS, assert_one_sentence
-from whole_models import THREE, TWO, taught
+from whole_models import THREE, TWO, numbers_of, taught
 
 from nbspam.errors import ModelError, TrainingError
 from nbspam.learning.prune import prune
@@ -22,19 +22,20 @@ from nbspam.learning.update import (
 )
 from nbspam.store.model_file import read_model, write_model
 from nbspam.tokens.digest import digest_of
-from nbspam.tokens.tokenized import TokenizedMessage
+from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
 NAME = Path("the model")
 
 
 def message(label, *tokens, number=0):
     """Return a message; the number tells messages of the same tokens apart."""
-    digest = digest_of(tokens, [("message-id", f"<{number}>")])
-    return TokenizedMessage("-", label, sorted(tokens), digest)
+    numbers = numbers_of(number)
+    digest = digest_of(tokens, [("message-id", f"<{number}>")], *numbers)
+    return TokenizedMessage("-", label, sorted(tokens), digest, numbers=numbers)
 
 
 def pending(messages):
-    found = PendingMessages()
+    found = PendingMessages(Wanted(traits=True))
     found.add(messages)
     return found
 

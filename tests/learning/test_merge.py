@@ -6,9 +6,10 @@ from channel_models import TOKENS, many_mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import ALPHAS, SCORINGS, assert_one_sentence, learn, with_settings
-from whole_models import THREE, TWO, assert_same_counts, numbered, taught
+from whole_models import THREE, TWO, assert_same_counts, numbered, numbers_of, taught
 
-from nbspam.bayes.calibration import UNTRAINED
+from nbspam.bayes.calibration import untrained_calibrations
+from nbspam.bayes.trait_model import TRAIT_MODELS
 from nbspam.errors import ModelError
 from nbspam.learning.merge import merge, merge_files
 from nbspam.scoring.verdict import CutOffs
@@ -42,10 +43,17 @@ def divided(draw):
 
 
 @settings(deadline=None, max_examples=80)
-@given(divided(), st.sampled_from(SCORINGS), ALPHAS, st.sampled_from([None, 0.3]))
-def test_merging_counts_as_training_on_all_messages_does(drawn, scoring, alpha, prior):
+@given(
+    divided(),
+    st.sampled_from(SCORINGS),
+    st.sampled_from([None, *TRAIT_MODELS]),
+    ALPHAS,
+    st.sampled_from([None, 0.3]),
+)
+def test_merging_counts_as_training_on_all_messages_does(drawn, scoring, traits, alpha, prior):
     classes, messages, whose = drawn
     chosen = {"classes": classes, "scoring": scoring, "alpha": alpha, "prior": prior}
+    chosen["traits"] = traits
     parts = [
         taught([m for m, k in zip(messages, whose, strict=False) if k == part], **chosen)
         for part in range(3)
@@ -222,7 +230,10 @@ def test_models_that_do_not_remember_are_named(tmp_path):
 # Calibration and cut-off
 
 
-def trained(seed, n=40):
+BOTH_TRAITS = pytest.mark.parametrize("traits", ["none", "kernel"])
+
+
+def trained(seed, n=40, traits="kernel"):
     """Return a model fitted to random messages."""
     chance = np.random.default_rng(seed)
     messages = [
@@ -236,13 +247,15 @@ def trained(seed, n=40):
         )
         for i in range(n)
     ]
-    learned = learn(messages, scoring="evidence")
+    numbers = [numbers_of(1_000 * (seed + 1) + i) for i in range(n)]
+    learned = learn(messages, numbers, scoring="evidence", traits=traits)
     assert learned.fit.metadata.learned.calibrated_by == TRAINING
     return Model(learned.fit.metadata, learned.counts, {})
 
 
-def test_a_merged_calibration_is_marked_and_lies_between():
-    models = trained(1), trained(2), trained(3)
+@BOTH_TRAITS
+def test_a_merged_calibration_is_marked_and_lies_between(traits):
+    models = [trained(seed, traits=traits) for seed in (1, 2, 3)]
     metadata = together(*models).model.metadata
     assert metadata.learned.calibrated_by == MERGING
     for i, merged in enumerate(metadata.learned.calibrations[0]):
@@ -262,17 +275,20 @@ def test_a_merged_calibration_is_marked_and_lies_between():
         assert merged.run == 0
 
 
-def test_spam_alone_and_ham_alone_make_a_model_with_the_default_calibration():
-    found = together(taught(SPAM), taught(HAM)).model
+@pytest.mark.parametrize("traits", TRAIT_MODELS)
+def test_spam_alone_and_ham_alone_make_a_model_with_the_default_calibration(traits):
+    found = together(taught(SPAM, traits=traits), taught(HAM, traits=traits)).model
     assert found.metadata.learned.messages == (3, 2)
     assert not found.metadata.is_one_sided
     assert found.metadata.learned.calibrated_by == DEFAULT
-    assert found.metadata.learned.calibrations == (UNTRAINED,)
+    untrained = untrained_calibrations(with_traits=traits != "none")
+    assert found.metadata.learned.calibrations == (untrained,)
 
 
-def test_a_model_that_was_never_calibrated_has_no_say():
-    model = trained(1)
-    found = together(model, taught(SPAM)).model.metadata
+@BOTH_TRAITS
+def test_a_model_that_was_never_calibrated_has_no_say(traits):
+    model = trained(1, traits=traits)
+    found = together(model, taught(SPAM, traits=traits)).model.metadata
     assert found.learned.calibrated_by == MERGING
     for own, merged in zip(
         model.metadata.learned.calibrations[0], found.learned.calibrations[0], strict=True

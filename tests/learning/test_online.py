@@ -17,8 +17,17 @@ from small_models import (
     many_messages,
     with_learned,
 )
+from whole_models import numbers_of
 
-from nbspam.bayes.calibration import RUN, SCALES, UNTRAINED, Calibrations, inputs, update
+from nbspam.bayes.calibration import (
+    RUN,
+    SCALES,
+    UNTRAINED,
+    Calibrations,
+    inputs,
+    untrained_calibrations,
+    update,
+)
 from nbspam.bayes.posterior import log_priors
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
@@ -26,6 +35,7 @@ from nbspam.scoring.classifier import Classifier
 from nbspam.store.check import histograms_of
 
 TOKENS = EVERY_CHANNEL
+BOTH_TRAITS = pytest.mark.parametrize("traits", ["none", "kernel"])
 
 
 def close(expected):
@@ -35,8 +45,19 @@ def close(expected):
 def learner_of(learned) -> OnlineLearner:
     """Return an empty learner for the classes and settings of a fitted model."""
     fitted = learned.fit.metadata.settings
-    chosen = TrainingSettings(alpha=fitted.alpha, prior=fitted.prior, scoring=fitted.scoring)
+    chosen = TrainingSettings(
+        alpha=fitted.alpha, prior=fitted.prior, scoring=fitted.scoring, traits=fitted.traits
+    )
     return OnlineLearner(empty_metadata(fitted.classes, fitted.positive, chosen), {})
+
+
+def empty_learner(**chosen) -> OnlineLearner:
+    """Return a learner of ham and spam that has learned nothing."""
+    return OnlineLearner(empty_metadata(("ham", "spam"), "spam", TrainingSettings(**chosen)), {})
+
+
+def untrained(traits):
+    return untrained_calibrations(with_traits=traits != "none")
 
 
 def taught(learned, messages, refined=False) -> OnlineLearner:
@@ -108,8 +129,9 @@ def test_scores_are_those_of_a_classifier_of_the_fitted_counts(scoring, labels, 
         assert close(one.probabilities) == other.probabilities
         assert (one.trust, one.known, one.text + 1) == (other.trust, other.known, other.text)
         for found, again in zip(one.evidences, other.evidences, strict=True):
-            for group, same in zip(found, again, strict=True):
+            for group, same in zip(found[:3], again[:3], strict=True):
                 assert close(group) == same
+            assert found.traits is None is again.traits
 
 
 def test_learning_leaves_the_calibration_as_it_is():
@@ -149,16 +171,18 @@ def test_both_calibrations_are_refined_by_the_evidence_that_a_message_had_before
     assert (expected,) == learner.metadata.learned.calibrations
 
 
-def test_without_trust_in_headers_both_calibrations_learn_too():
+@BOTH_TRAITS
+def test_without_trust_in_headers_both_calibrations_learn_too(traits):
     """Trust may come later, and there must be something to trust then."""
-    learner = OnlineLearner(empty_metadata(("ham", "spam"), "spam", TrainingSettings()), {})
-    for label, tokens in many_mails(40, hosts="own"):
-        learner.learn(label, tokens)
-        learner.refine(label, tokens)
+    learner = empty_learner(traits=traits)
+    for i, (label, tokens) in enumerate(many_mails(40, hosts="own")):
+        learner.learn(label, tokens, numbers_of(i))
+        learner.refine(label, tokens, numbers_of(i))
     (both,) = learner.metadata.learned.calibrations
     assert learner.metadata.host_trust[0] < 0.1
-    for before, after in zip(UNTRAINED, both, strict=True):
-        assert before.coefficients != after.coefficients
+    for before, after in zip(untrained(traits), both, strict=True):
+        for old, new in zip(before.coefficients, after.coefficients, strict=True):
+            assert old != new
         assert np.linalg.eigvalsh(np.array(after.precision)).min() > 0
 
 
@@ -232,7 +256,7 @@ def test_a_long_run_of_one_class_teaches_nothing_more(only):
 def test_the_first_messages_of_the_second_class_do_not_spoil_the_calibration(first):
     messages = many_messages(3_000, seed=4, longest=5)
     own = {"ham": {"lunch", "notes"}, "spam": {"prize", "click"}}
-    learner = OnlineLearner(empty_metadata(("ham", "spam"), "spam", TrainingSettings()), {})
+    learner = empty_learner()
     for only in sorted(own, key=lambda name: name != first):
         batch = [(only, tokens | own[only]) for label, tokens in messages if label == only]
         for label, tokens in batch:
@@ -264,47 +288,47 @@ def test_of_three_classes_each_ones_calibration_is_refined():
 
 def test_a_learner_of_nothing_is_undecided():
     for scoring in SCORINGS:
-        metadata = empty_metadata(("ham", "spam"), "spam", TrainingSettings(scoring=scoring))
-        learner = OnlineLearner(metadata, {})
+        learner = empty_learner(scoring=scoring)
         assert learner.classifier().score({"prize"}).probability == close(0.5)
         assert (learner.metadata.learned.messages, learner.metadata.n_tokens) == ((0, 0), 0)
 
 
+@BOTH_TRAITS
 @pytest.mark.parametrize("scoring", SCORINGS)
-def test_a_learner_of_one_class_alone_is_undecided(scoring):
-    learner = OnlineLearner(
-        empty_metadata(("ham", "spam"), "spam", TrainingSettings(scoring=scoring)), {}
-    )
+def test_a_learner_of_one_class_alone_is_undecided(scoring, traits):
+    learner = empty_learner(scoring=scoring, traits=traits)
     for i in range(5):
-        tokens = {"lunch", f"word{i}"}
-        score = learner.classifier().score(tokens)
+        tokens, numbers = {"lunch", f"word{i}"}, numbers_of(i)
+        score = learner.classifier().score(tokens, numbers)
         assert score.probability == 0.5
         assert score.log_odds == 0
-        learner.learn("ham", tokens)
-        learner.refine("ham", tokens)
-        assert learner.metadata.learned.calibrations == (UNTRAINED,)
+        learner.learn("ham", tokens, numbers)
+        learner.refine("ham", tokens, numbers)
+        assert learner.metadata.learned.calibrations == (untrained(traits),)
     learner.learn("spam", {"prize"})
     assert learner.classifier().score({"lunch"}).probability < 0.5
 
 
+@BOTH_TRAITS
 @pytest.mark.parametrize("only", ["ham", "spam"])
-def test_mails_of_one_class_alone_earn_no_trust_and_no_calibration(only):
-    learner = OnlineLearner(empty_metadata(("ham", "spam"), "spam", TrainingSettings()), {})
-    for _, tokens in many_mails(20):
-        learner.learn(only, tokens)
-        learner.refine(only, tokens)
+def test_mails_of_one_class_alone_earn_no_trust_and_no_calibration(only, traits):
+    learner = empty_learner(traits=traits)
+    for i, (_, tokens) in enumerate(many_mails(20)):
+        learner.learn(only, tokens, numbers_of(i))
+        learner.refine(only, tokens, numbers_of(i))
     metadata = learner.metadata
     assert metadata.is_one_sided
     assert metadata.host_trust == (0, 0)
     assert metadata.learned.host_rows == {(20, 0) if only == "ham" else (0, 20): 1}
-    assert metadata.learned.calibrations == (UNTRAINED,)
-    for _, tokens in many_mails(20):
-        learner.unlearn(only, tokens)
+    assert metadata.learned.calibrations == (untrained(traits),)
+    for i, (_, tokens) in enumerate(many_mails(20)):
+        learner.unlearn(only, tokens, numbers_of(i))
     assert learner.metadata.learned.host_rows == {}
+    assert not any(any(values) for values in learner.metadata.learned.trait_histograms)
 
 
 def test_a_label_that_is_no_class_is_refused():
-    learner = OnlineLearner(empty_metadata(("ham", "spam"), "spam", TrainingSettings()), {})
+    learner = empty_learner()
     with pytest.raises(ValueError, match="not in tuple"):
         learner.learn("promo", {"a"})
     assert learner.metadata.learned.messages == (0, 0)
@@ -321,8 +345,21 @@ def test_a_classifier_does_not_see_what_is_learned_later():
 # Metadata is a snapshot: what follows from it fits it, and it does not change
 
 
-def assert_consistent(metadata, counts, messages):
-    """Hold metadata to the counts and messages it was taken with, in all that follows from them."""
+def assert_consistent(metadata, counts, messages, traits):
+    """Hold metadata to the counts and messages it was taken with, in all that follows from them.
+
+    traits: (trait, class, value) -> how many messages have it.
+    """
+    histograms = metadata.learned.trait_histograms
+    if metadata.settings.has_traits:
+        assert traits == {
+            (i, k, value): n
+            for i, of_trait in enumerate(histograms)
+            for k, values in enumerate(of_trait)
+            for value, n in values.items()
+        }
+    else:
+        assert histograms == ()
     assert metadata.learned.messages == messages
     assert metadata.n_tokens == len(counts)
     assert metadata.is_one_sided == (sum(map(bool, messages)) < 2)
@@ -340,6 +377,11 @@ def assert_consistent(metadata, counts, messages):
         assert close(math.fsum([priors[k], *absent])) == metadata.bias[k]
 
 
+def traits_of(tokens):
+    """Return numbers for the message with these tokens."""
+    return numbers_of(len(tokens))
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["ham", "promo", "spam"]),
@@ -354,25 +396,31 @@ STEPS = st.lists(
 @given(STEPS, st.sampled_from(SCORINGS), PRIORS)
 def test_metadata_fits_the_counts_at_every_step_and_never_changes(steps, scoring, prior):
     chosen = TrainingSettings(scoring=scoring, prior=prior)
-    learner = OnlineLearner(empty_metadata(("ham", "promo", "spam"), "spam", chosen), {})
+    names = ("ham", "promo", "spam")
+    learner = OnlineLearner(empty_metadata(names, "spam", chosen), {})
     messages = [0, 0, 0]
     taken = []
     learned = []
     for label, tokens, act in steps:
-        k = ("ham", "promo", "spam").index(label)
+        k, numbers = names.index(label), traits_of(tokens)
         if act == "unlearn":
             if (label, tokens) not in learned:
                 continue
             learned.remove((label, tokens))
-            learner.unlearn(label, tokens)
+            learner.unlearn(label, tokens, numbers)
             messages[k] -= 1
         else:
             learned.append((label, tokens))
-            learner.learn(label, tokens)
+            learner.learn(label, tokens, numbers)
             messages[k] += 1
             if act == "refine":
-                learner.refine(label, tokens)
-        now = dict(learner.counts), tuple(messages)
+                learner.refine(label, tokens, numbers)
+        traits = Counter(
+            (i, names.index(name), value)
+            for name, some in learned
+            for i, value in enumerate(traits_of(some).traits)
+        )
+        now = dict(learner.counts), tuple(messages), dict(traits)
         assert_consistent(learner.metadata, *now)
         taken.append((learner.metadata, now))
         taken.append((learner.classifier().metadata, now))

@@ -2,9 +2,11 @@ import math
 
 import pytest
 
-from nbspam.bayes.calibration import UNTRAINED
+from nbspam.bayes.calibration import untrained_calibrations
+from nbspam.bayes.variances import Variances
 from nbspam.errors import OptionError
 from nbspam.learning.settings import TrainingSettings, empty_metadata
+from nbspam.tokens.traits import TRAITS
 
 
 @pytest.mark.parametrize(
@@ -16,6 +18,11 @@ from nbspam.learning.settings import TrainingSettings, empty_metadata
         {"prior": 1e-9},
         {"scoring": "sum"},
         {"scoring": "evidence", "event_model": "bernoulli"},
+        {"scoring": "sum", "event_model": "multinomial", "prior": 0.2},
+        {"event_model": "complement", "prior": 0.2},
+        {"event_model": "none"},
+        {"scoring": "sum", "event_model": "none", "traits": "gaussian"},
+        {"traits": "gaussian", "variances": Variances(0, 2.5, True)},
     ],
     ids=str,
 )
@@ -34,7 +41,28 @@ def test_settings_within_bounds_pass(chosen):
         ({"prior": 1}, "the prior must be between 0 and 1, not 1;"),
         ({"prior": math.nan}, "the prior must be between 0 and 1"),
         ({"scoring": "bernoulli"}, "scoring must be one of evidence, sum, not 'bernoulli';"),
-        ({"event_model": "magic"}, "event model must be one of bernoulli, not 'magic';"),
+        ({"event_model": "magic"}, "event model must be one of bernoulli, "),
+        ({"event_model": "magic"}, ", none, not 'magic';"),
+        ({"traits": "magic"}, "trait model must be one of none, gaussian, kernel, not 'magic';"),
+        ({"event_model": "none", "traits": "none"}, "there is nothing to learn from;"),
+        ({"event_model": "none", "scoring": "sum"}, "there is nothing to learn from;"),
+        (
+            {"event_model": "complement", "scoring": "sum", "prior": 0.2},
+            "the complement model has no prior under the sum;",
+        ),
+        ({"variances": Variances(prior=2)}, "variances are of Gaussian traits;"),
+        (
+            {"traits": "gaussian", "variances": Variances(smoothing=-1)},
+            "the variance smoothing must be from 0 to 1e+06, not -1;",
+        ),
+        (
+            {"traits": "gaussian", "variances": Variances(smoothing=math.nan)},
+            "the variance smoothing must be from 0 to 1e+06, not nan;",
+        ),
+        (
+            {"traits": "gaussian", "variances": Variances(prior=2e6)},
+            "the weight of the variance prior must be from 0 to 1e+06 messages, not 2000000.0;",
+        ),
     ],
     ids=str,
 )
@@ -53,14 +81,29 @@ def test_the_default_alpha_is_that_of_the_scoring(scoring, alpha):
     assert empty_metadata(("ham", "spam"), "spam", chosen).settings.alpha == 0.7
 
 
+@pytest.mark.parametrize(("scoring", "traits"), [("sum", "none"), ("evidence", "kernel")])
+def test_the_default_traits_are_those_of_the_scoring(scoring, traits):
+    metadata = empty_metadata(("ham", "spam"), "spam", TrainingSettings(scoring=scoring))
+    assert (metadata.settings.traits, metadata.settings.has_traits) == (traits, traits != "none")
+    assert metadata.settings.wanted == TrainingSettings(scoring=scoring).wanted
+    chosen = TrainingSettings(scoring=scoring, traits="gaussian")
+    assert empty_metadata(("ham", "spam"), "spam", chosen).settings.traits == "gaussian"
+
+
+@pytest.mark.parametrize("traits", [None, "none"], ids=["default", "none"])
 @pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
-def test_a_model_that_has_learned_nothing(classes):
-    metadata = empty_metadata(classes, "spam", TrainingSettings(prior=0.2))
+def test_a_model_that_has_learned_nothing(classes, traits):
+    metadata = empty_metadata(classes, "spam", TrainingSettings(prior=0.2, traits=traits))
     assert metadata.settings.classes == classes
     assert metadata.settings.prior == 0.2
     assert metadata.learned.messages == (0,) * len(classes)
     assert len(metadata.learned.calibrations) == len(metadata.settings.scored_classes)
-    assert set(metadata.learned.calibrations) == {UNTRAINED}
+    assert set(metadata.learned.calibrations) == {
+        untrained_calibrations(with_traits=traits is None)
+    }
+    assert metadata.learned.trait_histograms == (({},) * len(classes),) * (
+        len(TRAITS) if traits is None else 0
+    )
     assert (metadata.settings.spam_cutoff, metadata.settings.ham_cutoff) == (0.9, 0.5)
     assert (metadata.learned.host_rows, metadata.host_trust) == ({}, (0, 0))
     assert metadata.n_tokens == 0

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import assert_one_sentence, with_learned
-from whole_models import without_calibration
+from whole_models import numbers_of, without_calibration
 
-from nbspam.bayes.calibration import UNTRAINED
+from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.errors import ModelError, TrainingError
 from nbspam.labels import UNSURE
 from nbspam.learning.batch import fit, token_counts
@@ -26,26 +26,28 @@ from nbspam.tokens.digest import digest_of
 from nbspam.tokens.tokenized import TokenizedMessage
 
 HAM, SPAM = "ham", "spam"
+WANTED = TrainingSettings().wanted
 
 
 def message(label, *tokens, number=0):
     """Return a message as `learn` takes it; the number tells messages of the same tokens apart."""
-    digest = digest_of(tokens, [("message-id", f"<{number}>")])
-    return TokenizedMessage("-", label, sorted(tokens), digest)
+    numbers = numbers_of(number)
+    digest = digest_of(tokens, [("message-id", f"<{number}>")], *numbers)
+    return TokenizedMessage("-", label, sorted(tokens), digest, numbers=numbers)
 
 
 def teach(path, messages, remember=True, chosen=TrainingSettings(), batch=500):  # noqa: B008
-    pending = PendingMessages()
+    pending = PendingMessages(chosen.wanted)
     pending.read(path, messages, remember, batch)
     return learn(path, pending, chosen, remember)
 
 
 def train(path, messages, chosen=TrainingSettings()):  # noqa: B008
     """Learn all at once, as `train` does."""
-    corpus = Corpus()
+    corpus = Corpus(chosen.wanted)
     for one in messages:
         corpus.add(one)
-    found = fit(corpus, corpus.labels, chosen, corpus.channels())
+    found = fit(corpus, corpus.labels, chosen, corpus.channels(), corpus.traits())
     counts = token_counts(corpus.vocabulary, found.counts)
     write_model(path, found.metadata, counts, corpus.learned(found.metadata.settings.classes))
 
@@ -252,7 +254,7 @@ def test_nothing_new_writes_nothing(model, known):
 
 
 def test_of_known_messages_no_tokens_are_kept(model):
-    pending = PendingMessages()
+    pending = PendingMessages(WANTED)
     new = message(SPAM, "new", number=9)
     pending.read(model, [*BASE, new, BASE[0], BASE[1]], remember=True)
     assert pending.found.total() == 8
@@ -269,7 +271,7 @@ def test_memory_does_not_grow_with_what_is_known(path):
             yield message((HAM, SPAM)[i % 2], *(f"w{i}-{j}" for j in range(30)), number=i)
 
     teach(path, mails())
-    pending = PendingMessages()
+    pending = PendingMessages(WANTED)
     tracemalloc.start()
     try:
         pending.read(path, mails(), remember=True)
@@ -286,7 +288,7 @@ def test_memory_does_not_grow_with_what_is_known(path):
 def test_what_was_learned_meanwhile_is_not_learned_again(model):
     """Two processes that read the same mail, and write one after the other."""
     new = [message(SPAM, "win", number=9), message(HAM, "tea", number=10)]
-    first, second = PendingMessages(), PendingMessages()
+    first, second = PendingMessages(WANTED), PendingMessages(WANTED)
     first.read(model, new, remember=True)
     second.read(model, [*new, message(HAM, "milk", number=11)], remember=True)
     assert learn(model, first, TrainingSettings()) == Change(learned=2)
@@ -295,7 +297,7 @@ def test_what_was_learned_meanwhile_is_not_learned_again(model):
 
 
 def test_what_was_moved_meanwhile_is_moved_again(model):
-    pending = PendingMessages()
+    pending = PendingMessages(WANTED)
     pending.read(model, [message(SPAM, "win", number=9)], remember=True)
     teach(model, [message(HAM, "win", number=9)])
     assert learn(model, pending, TrainingSettings()) == Change(moved=1)
@@ -303,7 +305,7 @@ def test_what_was_moved_meanwhile_is_moved_again(model):
 
 
 def test_a_model_made_meanwhile_is_added_to(path):
-    pending = PendingMessages()
+    pending = PendingMessages(WANTED)
     pending.read(path, [message(SPAM, "win", number=9)], remember=True)
     train(path, BASE)
     assert learn(path, pending, TrainingSettings()) == Change(learned=1)
@@ -346,7 +348,9 @@ def test_one_class_after_the_other_judges_as_both_at_once(tmp_path, turn):
             score = classifier.score([*words, "day8"])
             assert verdict_of(lookup.metadata, score, CutOffs()) == label
             assert abs(score.log_odds) > 1
-        assert lookup.metadata.learned.calibrations != (UNTRAINED,)
+        assert lookup.metadata.settings.has_traits
+        untrained = untrained_calibrations(with_traits=True)
+        assert lookup.metadata.learned.calibrations != (untrained,)
 
 
 def test_no_message_makes_a_model_that_knows_nothing(path):

@@ -1,16 +1,17 @@
 import io
 
 import pytest
-from small_models import assert_one_sentence
+from small_models import assert_one_sentence, with_learned
 from whole_models import taught
 
-from nbspam.bayes.calibration import UNTRAINED
+from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.errors import SourceError, TrainingError
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.word_list import FORMS, read_counts
 from nbspam.reading.skips import Skips
 from nbspam.store.check import disagreements
 from nbspam.store.metadata import DEFAULT
+from nbspam.store.trait_histograms import no_histograms
 
 LIST = b".MSG_COUNT 3 4\nfree 2 1\nlunch 0 4\n"
 TABLE = b"token,ham,spam\n(messages),4,3\nfree,1,2\nlunch,4,0\n"
@@ -21,8 +22,10 @@ def read(raw, **chosen):
 
 
 @pytest.mark.parametrize("raw", [LIST, TABLE, b"\xef\xbb\xbf" + TABLE, b"\xef\xbb\xbf" + LIST])
-def test_a_model_of_either_form(tmp_path, raw):
-    model = read(raw).model
+@pytest.mark.parametrize("traits", [None, "none"], ids=["default", "none"])
+def test_a_model_of_either_form(tmp_path, raw, traits):
+    """A list of words has no traits; those of the mail that is learned later have a say then."""
+    model = read(raw, traits=traits).model
     assert model.counts == {"free": (1, 2), "lunch": (4, 0)}
     assert model.learned == {}
     assert (model.metadata.settings.classes, model.metadata.settings.positive) == (
@@ -31,7 +34,9 @@ def test_a_model_of_either_form(tmp_path, raw):
     )
     assert model.metadata.learned.messages == (4, 3)
     assert model.metadata.learned.calibrated_by == DEFAULT
-    assert model.metadata.learned.calibrations == (UNTRAINED,)
+    untrained = untrained_calibrations(with_traits=traits is None)
+    assert model.metadata.learned.calibrations == (untrained,)
+    assert not any(any(values) for values in model.metadata.learned.trait_histograms)
     path = tmp_path / "model.json"
     with path.open("wb") as file:
         model.write(file)
@@ -45,7 +50,10 @@ def test_both_ways_give_the_same(form):
     assert model.metadata.learned.host_rows == {(1, 1): 1}
     found = read(FORMS[form](model)[0].encode()).model
     assert found.counts == model.counts
-    assert found.metadata == model.metadata
+    # All but the traits, which a list of words has no place for.
+    none = no_histograms(2)
+    assert model.metadata.learned.trait_histograms != none
+    assert found.metadata == with_learned(model.metadata, trait_histograms=none)
 
 
 def test_settings_are_those_of_the_new_model():

@@ -22,7 +22,7 @@ from nbspam.serving import responder as responder_module
 from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
 from nbspam.serving.spamd import HEADERS_LIMIT, LINE_LIMIT
 from nbspam.store.lookup import Lookup
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.tokenized import tokenize
 
 OK = b"SPAMD/1.1 0 EX_OK\r\n"
 
@@ -35,7 +35,8 @@ def judged(model_file):
         classifier = Classifier(metadata, lookup.counts)
 
         def judge(message):
-            score = classifier.score(sorted(message_tokens(parse(message))))
+            found = tokenize(parse(message), wanted=metadata.settings.wanted)
+            score = classifier.score(found.tokens, found.numbers)
             return verdict_on(metadata, score, CutOffs())
 
         yield judge

@@ -15,7 +15,8 @@ from small_models import (
     with_settings,
 )
 
-from nbspam.bayes.calibration import SCALES, Calibration, Calibrations
+from nbspam.bayes.calibration import Calibration, Calibrations, scales
+from nbspam.bayes.trait_model import TRAIT_MODELS
 from nbspam.bayes.trust import unconfoundedness
 from nbspam.store.metadata import MetadataError, dump_metadata, load_metadata
 
@@ -64,8 +65,8 @@ def test_metadata_survives_being_written_and_read(messages, alpha, prior, scorin
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(0, 2**32), st.integers(-(10**6), 10**6))
-def test_any_two_calibrations_survive(seed, run):
+@given(st.integers(0, 2**32), st.integers(-(10**6), 10**6), st.sampled_from(TRAIT_MODELS))
+def test_any_two_calibrations_survive(seed, run, traits):
     """Each with its coefficients, precision, ranges and run, to the last bit."""
     chance = np.random.default_rng(seed)
 
@@ -79,20 +80,23 @@ def test_any_two_calibrations_survive(seed, run):
             run,
         )
 
-    both = Calibrations(*map(drawn, SCALES))
-    metadata = with_learned(learn().fit.metadata, calibrations=(both,))
+    both = Calibrations(*map(drawn, scales(with_traits=traits != "none")))
+    metadata = with_learned(learn(traits=traits).fit.metadata, calibrations=(both,))
     found = loaded_again(metadata)
     assert found == metadata
     assert found.learned.calibrations == (both,)
 
 
-def test_the_keys_of_the_calibrations_and_hosts():
+@pytest.mark.parametrize("traits", TRAIT_MODELS)
+def test_the_keys_of_the_calibrations_and_hosts(traits):
     messages = [("ham", {"a", "by:mx"}), ("ham", {"b", "by:mx"}), ("spam", {"a", "by:-"})]
-    metadata = learn([*messages, ("spam", {"c", "by:mx"})], scoring="evidence").fit.metadata
+    messages.append(("spam", {"c", "by:mx"}))
+    metadata = learn(messages, scoring="evidence", traits=traits).fit.metadata
     fields = json.loads(dump_metadata(metadata).rstrip().rstrip(",") + "}")
     both = fields["calibration"]["spam"]
     assert list(both) == ["text", "full"]
-    for scale in SCALES:
+    for scale in scales(with_traits=traits != "none"):
+        assert scale.size == (5 if scale.name == "text" else 8) + (traits != "none")
         found = both[scale.name]
         assert list(found) == ["coefficients", "precision", "ranges", "run"]
         assert len(found["coefficients"]) == len(found["precision"]) == scale.size

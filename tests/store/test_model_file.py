@@ -97,10 +97,12 @@ def test_the_lines_of_a_small_model(model):
         }
         for scale in SCALES
     }
-    assert lines[:9] == [
+    assert lines[:10] == [
         '{"format": "nbspam-model", "version": 1,',
         '"tokenizer": {"name": "nbspam", "rules": 2},',
         '"event_model": "bernoulli",',
+        '"traits": {"model": "none", "variance_smoothing": 1e-09, "variance_prior": 0.0,'
+        ' "shared_variance": false, "histograms": {}},',
         '"classes": ["ham", "spam"],',
         '"messages": [3, 2],',
         '"alpha": 0.1,',
@@ -108,17 +110,17 @@ def test_the_lines_of_a_small_model(model):
         '"positive": "spam",',
         '"scoring": "sum",',
     ]
-    assert lines[9:13] == [
+    assert lines[10:14] == [
         f'"calibration": {json.dumps({"spam": spam})},',
         '"calibrated_by": "training",',
         '"spam_cutoff": 0.9,',
         '"ham_cutoff": 0.5,',
     ]
-    assert lines[13] == (
+    assert lines[14] == (
         f'"derived": {{"tokens": 8, "bias": {json.dumps(bias)}, "count_histograms":'
         ' [{"0": 3, "1": 3, "2": 2}, {"0": 4, "1": 3, "2": 1}], "hosts": []},'
     )
-    assert lines[14:] == [
+    assert lines[15:] == [
         '"tokens": {',
         '"click": [0, 1],',
         '"free": [1, 1],',
