@@ -29,8 +29,9 @@ from nbspam.tokens.tokenized import Wanted
 ALL = "all"
 SURE = 0.05  # a p-value below it is a difference
 _NAMED = 3  # models in the advice
-_RESAMPLES = 200, 1_000  # at least and at most
-_RESAMPLED_LIMIT = 20_000_000  # resamples x messages, of each model
+# The smallest p-value of a bootstrap is 2 in so many, and Holm's method multiplies it by the number
+# of comparisons.
+_RESAMPLES = 2_000
 EVERYTHING = Wanted(times=True, traits=True)
 
 
@@ -210,15 +211,14 @@ def mcnemar_p(only_one: int, only_other: int) -> float:
 
 def _roca_differences(models: Sequence[Compared]) -> Iterator[tuple[float, list[float]]]:
     """Yield of each model but the first its 1-ROCA% less the first's, and that of each resample."""
-    n = len(models[0].messages)
-    fewest, most = _RESAMPLES
-    times = max(fewest, min(most, _RESAMPLED_LIMIT // n))
     values, samples = [], []
     for model in models:
         ranking = Ranking(model.messages)
         values.append(one_minus_roca_pct(ranking.whole()))
         # The seed is fixed, so the same messages are drawn for each model.
-        samples.append(np.array([one_minus_roca_pct(sample) for sample in ranking.draw(times)]))
+        samples.append(
+            np.array([one_minus_roca_pct(sample) for sample in ranking.draw(_RESAMPLES)])
+        )
     for value, sample in zip(values[1:], samples[1:], strict=True):
         yield value - values[0], (sample - samples[0]).tolist()
 
