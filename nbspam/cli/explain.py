@@ -177,6 +177,10 @@ def _print_words(model: Path, top: int, form: str) -> None:
     from nbspam.store.model_file import read_model
 
     whole = read_model(model)
+    if not whole.metadata.settings.counts.has_tokens:
+        raise OptionError(
+            f"{model}: counts no words, only traits; leave --words out to explain a message"
+        )
     classes = whole.metadata.settings.classes
     contrasts = rule_of(whole.metadata).contrasts
     rows = [

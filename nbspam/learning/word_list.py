@@ -11,7 +11,7 @@ from nbspam.learning.settings import TrainingSettings, class_names, empty_metada
 from nbspam.reading.skips import Skips
 from nbspam.store import bogofilter, csv_counts
 from nbspam.store.check import with_counts
-from nbspam.store.metadata import Metadata
+from nbspam.store.metadata import MESSAGES_LIMIT
 from nbspam.store.model_file import Model
 
 # Each returns the text, and how many tokens it has no way to write.
@@ -34,7 +34,7 @@ class Imported(NamedTuple):
 def read_counts(name: str, stream: BinaryIO, skips: Skips, settings: TrainingSettings) -> Imported:
     """Return the model in a file: bogofilter's word list as text, or CSV, as its first line shows.
 
-    It has the default calibration and no ledger.
+    It has the default calibration and no ledger; its traits, if it has any, know no message yet.
     Raises SourceError when the file is neither, and TrainingError when its classes make no model.
     """
     lines = iter(lambda: stream.readline(_LINE_LIMIT), b"")
@@ -62,7 +62,11 @@ def _imported(
 ) -> Imported:
     classes, positive = class_names(names, settings.positive)
     order = [names.index(name) for name in classes]
-    limits = tuple(messages[k] for k in order)
+    learned_messages = tuple(messages[k] for k in order)
+    empty = empty_metadata(classes, positive, settings)
+    limits = learned_messages
+    if empty.settings.counts.repeats:  # a message may have a token any number of times
+        limits = tuple(n and MESSAGES_LIMIT for n in limits)
     capped = 0
     rows: dict[str, Row] = {}
     for token, row in counts.items():
@@ -71,6 +75,5 @@ def _imported(
         capped += own != least
         if any(least):
             rows[token] = least
-    settings_, learned = empty_metadata(classes, positive, settings)
-    metadata = Metadata(settings_, learned._replace(messages=limits))
+    metadata = empty._replace(learned=empty.learned._replace(messages=learned_messages))
     return Imported(Model(with_counts(metadata, rows), rows, {}), capped, 0, 0)

@@ -125,9 +125,15 @@ def word_of(token: str) -> str | None:
 def dump_word_list(model: Model) -> tuple[str, int]:
     """Return the text of a model's word list, and how many tokens have no word.
 
-    Raises OptionError for a model of three classes or more.
+    Raises OptionError for a model of three classes or more, or one that does not count messages.
     """
     settings, learned = model.metadata
+    if settings.counts.repeats:
+        raise OptionError(
+            f"a bogofilter word list counts messages, and the {settings.event_model} model counts"
+            " occurrences",
+            Remedy.USE_CSV,
+        )
     if len(settings.classes) > 2:
         raise OptionError(
             f"a bogofilter word list has two classes and the model has {len(settings.classes)}",

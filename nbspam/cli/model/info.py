@@ -9,6 +9,7 @@ import click
 
 from nbspam.bayes.token_weight import Row
 from nbspam.bayes.trust import trust
+from nbspam.bayes.variances import Variances
 from nbspam.cli.notes import young_sentence
 from nbspam.cli.options import format_option, model_option
 from nbspam.errors import counted, one_line
@@ -58,8 +59,9 @@ def command(model: Path, form: str) -> None:
         "learned": ", ".join(f"{name}: {n:,}" for name, n in messages),
         "ledger": f"remembers {counted(remembered, 'message')}",
         "tokens": f"{metadata.n_tokens:,}",
-        "scoring": f"{settings.scoring}, {settings.event_model} with alpha {settings.alpha:g},"
-        f" prior {prior}",
+        "scoring": f"{settings.scoring}, prior {prior}",
+        "event model": f"{settings.event_model} with alpha {settings.alpha:g}",
+        "traits": _traits(metadata),
         "calibration": calibrated,
         "cut-offs": _cut_offs(settings),
         "headers": _headers(metadata),
@@ -82,6 +84,19 @@ def _cut_offs(settings: ModelSettings) -> str:
     if len(settings.classes) > 2:
         return "none: the verdict is the most probable class"
     return f"spam above {settings.spam_cutoff:g}, ham up to {settings.ham_cutoff:g}, unsure between"
+
+
+def _traits(metadata: Metadata) -> str:
+    settings, learned = metadata
+    if not settings.has_traits:
+        return settings.traits
+    n = sum(sum(values.values()) for values in learned.trait_histograms[0])
+    shown = f"{settings.traits}, of {counted(n, 'message')}"
+    if settings.variances != Variances():
+        smoothing, prior, shared = settings.variances
+        shown += f"; variance smoothing {smoothing:g}, variance prior {prior:g}"
+        shown += ", shared variance" if shared else ""
+    return shown
 
 
 def _headers(metadata: Metadata) -> str:
@@ -119,6 +134,10 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
         "messages": dict(zip(settings.classes, learned.messages, strict=True)),
         "tokens": metadata.n_tokens,
         "event_model": settings.event_model,
+        "traits": settings.traits,
+        "variance_smoothing": settings.variances.smoothing,
+        "variance_prior": settings.variances.prior,
+        "shared_variance": settings.variances.shared,
         "alpha": settings.alpha,
         "prior": settings.prior,
         "positive": settings.positive,
