@@ -3,6 +3,7 @@
 PYTHONPATH=. python tests/fuzz/model.py CORPUS -max_total_time=600
 """
 
+import itertools
 import math
 import tempfile
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from budget import fuzz  # beside this file
 
 atheris.enabled_hooks.add("str")  # what a text is compared with guides the search
 with atheris.instrument_imports(include=["nbspam", "json"]):
+    from nbspam.bayes.event_model import EVENT_MODELS
+    from nbspam.bayes.trait_model import TRAIT_MODELS
     from nbspam.errors import ModelError
     from nbspam.learning.settings import TrainingSettings
     from nbspam.learning.update import PendingMessages, learn
@@ -22,10 +25,12 @@ with atheris.instrument_imports(include=["nbspam", "json"]):
     from nbspam.store.lookup import Lookup
     from nbspam.store.metadata import SCORINGS
     from nbspam.store.model_file import read_model
-    from nbspam.tokens.tokenized import TokenizedMessage
+    from nbspam.tokens.tokenized import Numbers, TokenizedMessage
+    from nbspam.tokens.traits import TRAITS
 
 PATH = Path(tempfile.mkdtemp(prefix="nbspam-fuzz-")) / "model.json"
 TOKENS = {"free", "prize", "meeting", "subject:free", "trace:received:a", "never met", "é", "\\"}
+NUMBERS = Numbers({"free": 3, "é": 2}, tuple(range(10, 10 + len(TRAITS))))
 DIGESTS = ["0" * 32, "7" * 32, "f" * 32]
 SENTENCE = 600  # characters
 
@@ -44,11 +49,11 @@ def model(data: bytes) -> None:
             wanted = {*TOKENS, *list(whole.counts)[:100]} if whole else TOKENS
             in_place = lookup.counts(wanted)
             classifier = Classifier(lookup.metadata, lookup.counts)
-            score = classifier.score(wanted)
+            score = classifier.score(wanted, NUMBERS)
             assert math.isfinite(score.log_odds)
             assert 0 <= score.probability <= 1
-            assert explain(classifier, wanted).score == score
-            judged = verdict_on(lookup.metadata, score, CutOffs.of_options(default=0.5))
+            assert explain(classifier, wanted, NUMBERS).score == score
+            judged = verdict_on(lookup.metadata, score, CutOffs(0.5, 0.5))
             str(judged.as_json()).encode()
             if whole:
                 assert lookup.metadata == whole.metadata
@@ -59,19 +64,22 @@ def model(data: bytes) -> None:
 
 
 def seeds() -> Iterator[bytes]:
-    """Yield small whole models, of both scorings, of two classes and of three, with a ledger."""
-    for scoring in SCORINGS:
+    """Yield small whole models of every kind, of two classes and of three, with a ledger."""
+    for event_model, traits, scoring in itertools.product(EVENT_MODELS, TRAIT_MODELS, SCORINGS):
+        chosen = TrainingSettings(scoring=scoring, event_model=event_model, traits=traits)
+        if (event_model, traits) == ("none", "none"):
+            continue
         for label in ("spam", "promo"):
             PATH.unlink(missing_ok=True)
-            pending = PendingMessages()
+            pending = PendingMessages(chosen.wanted)
             found = [("ham", ["meeting", "é"]), ("spam", ["free", "trace:received:a"])]
             found.append((label, ["\\", "prize", "subject:free"]))
             messages = [
-                TokenizedMessage("-", name, tokens, digest)
+                TokenizedMessage("-", name, tokens, digest, numbers=NUMBERS)
                 for (name, tokens), digest in zip(found, DIGESTS, strict=True)
             ]
             pending.read(PATH, messages, remember=True)
-            learn(PATH, pending, TrainingSettings(scoring=scoring))
+            learn(PATH, pending, chosen)
             yield PATH.read_bytes()
 
 

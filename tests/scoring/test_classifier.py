@@ -33,8 +33,9 @@ def assert_same_score(expected, actual):
     assert close(expected.trust) == actual.trust
     assert (expected.known, expected.text) == (actual.known, actual.text)
     for evidence, other in zip(expected.evidences, actual.evidences, strict=True):
-        for group, same in zip(evidence, other, strict=True):
+        for group, same in zip(evidence[:3], other[:3], strict=True):
             assert close(group) == same
+        assert evidence.traits is None is other.traits
 
 
 # One message and many

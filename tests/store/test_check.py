@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from small_models import ALPHAS, PRIORS, SCORINGS, big, labelled_tokens, learn
 from whole_models import THREE, TWO, numbered, taught
 
-from nbspam.bayes.calibration import SCALES
+from nbspam.bayes.calibration import scales
 from nbspam.errors import ModelError
 from nbspam.store.check import disagreements, histograms_of, with_counts
 from nbspam.store.model_file import TOKENS_LINE, Model
@@ -219,15 +219,16 @@ def test_metadata_that_goes_on_after_the_tokens(path):
         disagreements(path)
 
 
-@pytest.mark.parametrize("scale", SCALES, ids=lambda scale: scale.name)
+@pytest.mark.parametrize("scale", scales(with_traits=True), ids=lambda scale: scale.name)
 def test_a_precision_that_no_calibration_can_have(path, scale):
     fields = json.loads(path.read_bytes())
     precision = fields["calibration"]["spam"][scale.name]["precision"]
     n = scale.size
+    assert len(precision) == n
     rows = [
         [1.0 if i == j else 0.9 * (-1) ** (i + j + (i * j) % 2) for j in range(n)] for i in range(n)
     ]
     rows = [[(rows[i][j] + rows[j][i]) / 2 for j in range(n)] for i in range(n)]
     change(path, (json.dumps(precision).encode(), json.dumps(rows).encode()))
-    with pytest.raises(ModelError, match="precision"):
+    with pytest.raises(ModelError, match="not positive definite"):
         disagreements(path)
