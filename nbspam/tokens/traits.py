@@ -24,7 +24,7 @@ from nbspam.tokens.visible_text import VisibleText
 STEPS = 8  # of an amount, to each doubling
 MOST = 99  # of what is counted
 _DIGITS = re.compile(r"\d+")
-_LINKS = re.compile(r"https?://|www\.")
+_LINKS = re.compile(r"https?://(?:www\.)?|www\.")
 
 
 def amount(n: float) -> int:
@@ -110,9 +110,10 @@ def _numbers(text: str) -> tuple[int, int, int, int]:
             len(data.translate(None, _NO_DIGITS)),
             len(data.translate(None, _BLANKS)),
         )
+    letters = "".join(filter(str.isalpha, text))  # a Roman numeral of one sign is upper, and none
     return (
-        sum(map(str.isupper, text)),
-        sum(map(str.isalpha, text)),
+        sum(map(str.isupper, letters)),
+        len(letters),
         sum(map(str.isdecimal, text)),
         sum(not c.isspace() for c in text),
     )
