@@ -1,0 +1,291 @@
+import math
+from unittest.mock import patch
+
+import pytest
+from any_mail import mails
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from nbspam.reading.message import Message, parse, parse_text
+from nbspam.tokens import traits
+from nbspam.tokens.tokenized import Wanted, tokenize
+from nbspam.tokens.traits import IN_EVIDENCE, NAMES, TRAITS, amount, count, share, shown_amount
+
+WANTED = Wanted(traits=True)
+NONE = dict.fromkeys(NAMES, 0)
+
+
+def traits_of(message) -> dict[str, int]:
+    """Return a parsed message's traits by name."""
+    return dict(zip(NAMES, tokenize(message, wanted=WANTED).numbers.traits, strict=True))
+
+
+def of_text(text):
+    return traits_of(parse_text(text))
+
+
+# The scales
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"), [(0, 0), (1, 8), (3, 16), (7, 24), (1023, 80), (2, 13), (1e6, 159)]
+)
+def test_amounts_have_eight_steps_to_each_doubling(n, expected):
+    assert amount(n) == expected
+
+
+@given(st.integers(0, 10**7))
+def test_an_amount_is_shown_as_about_what_it_stands_for(n):
+    shown = float(shown_amount(amount(n)))
+    assert abs(math.log2((shown + 1) / (n + 1))) < 1 / 12
+
+
+@pytest.mark.parametrize(
+    ("n", "of", "expected"), [(0, 0, 0), (3, 0, 0), (0, 9, 0), (1, 3, 33), (2, 3, 67), (9, 9, 100)]
+)
+def test_shares_are_percentages(n, of, expected):
+    assert share(n, of) == expected
+
+
+@pytest.mark.parametrize(("n", "expected"), [(0, 0), (7, 7), (99, 99), (100, 99), (10**9, 99)])
+def test_counts_end_at_99(n, expected):
+    assert count(n) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("words", 0, "0"),
+        ("words", 16, "3"),
+        ("words", 13, "2.1"),
+        ("characters", 53, "98"),
+        ("capitals", 57, "57 %"),
+        ("hops", 4, "4"),
+    ],
+)
+def test_values_are_shown_as_a_reader_expects_them(name, value, expected):
+    (trait,) = [trait for trait in TRAITS if trait.name == name]
+    assert trait.show(value) == expected
+
+
+# Texts
+
+
+def test_a_short_text():
+    """14 characters, 12 of them visible: 7 letters, 4 digits, a sign; 3 words of 4 on average."""
+    assert of_text("Call 0906 NOW!") == NONE | {
+        "characters": amount(14),
+        "words": amount(3),
+        "word-length": amount(4),
+        "digits": amount(4),
+        "digit-run": 4,
+        "capitals": 57,
+        "signs": 8,
+    }
+
+
+def test_nothing():
+    assert of_text("") == NONE
+    assert of_text(" \n\t ") == NONE
+    assert traits_of(Message([], [])) == NONE
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("12 345 6", 3),
+        ("call 09061701461 now", 11),
+        ("7" * 150, 99),
+        ("one", 0),
+        ("£1,000.50", 3),
+    ],
+)
+def test_the_longest_run_of_digits(text, expected):
+    assert of_text(text)["digit-run"] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("see http://a.example and www.b.example", 2),
+        ("HTTPS://A.EXAMPLE", 1),
+        ("http://www.a.example/", 1),
+        ("no link: example.org", 0),
+    ],
+)
+def test_links_of_a_text(text, expected):
+    assert of_text(text)["links"] == amount(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ПРИВЕТ мир!", {"words": amount(2), "capitals": 67, "signs": 10, "digits": 0}),
+        ("免费 领取 100", {"words": amount(3), "capitals": 0, "signs": 0, "digits": amount(3)}),
+        ("١٢٣ مرحبا", {"digits": amount(3), "digit-run": 3, "capitals": 0, "signs": 0}),
+        ("ÀÉ naïve", {"capitals": 29, "word-length": amount(3.5), "signs": 0}),
+    ],
+)
+def test_texts_of_other_scripts(text, expected):
+    found = of_text(text)
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_numerals_that_are_no_letters_are_no_capitals():
+    """They are upper case; with more of them than letters, the share would have no end."""
+    found = of_text("Ⅷ" * 1_000 + " a")
+    assert (found["capitals"], found["signs"]) == (0, 100)
+
+
+def test_blanks_around_a_text_are_not_counted():
+    assert of_text("  \n free prize \n\n") == of_text("free prize")
+
+
+# Mails
+
+MAIL = b"""\
+Received: from mx.example.org by mail.example.com; Fri, 1 Mar 2024 10:00:00 +0000
+Received: from a.example.org by mx.example.org; Fri, 1 Mar 2024 09:59:59 +0000
+From: Ann <ann@example.org>
+Subject: 20 PRIZES
+Message-ID: <one@example.org>
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="b"
+
+--b
+Content-Type: text/plain
+
+Hi Bob
+--b
+Content-Type: text/html
+
+<p>Hi <a href="http://x.example/">Bob</a></p>
+--b
+Content-Type: application/pdf
+Content-Disposition: attachment; filename="bill.pdf"
+
+%PDF-1.4 12345
+--b--
+"""
+
+
+def test_a_mail_of_several_parts():
+    """The text of both parts; what is not text has a name and a type only."""
+    assert traits_of(parse(MAIL)) == {
+        "characters": amount(12),
+        "words": amount(4),
+        "word-length": amount(2.5),
+        "digits": 0,
+        "digit-run": 0,
+        "capitals": 40,
+        "signs": 0,
+        "links": amount(1),
+        "html": 50,
+        "parts": 3,
+        "attachments": 1,
+        "hops": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "html", "links"),
+    [
+        (b"<html><body><p>Hi</p></body></html>", 100, 0),
+        (b'<p>Hi</p><a href="mailto:a@b.example"><img src="cid:1"></a>', 100, 2),
+        (b"Hi", 100, 0),
+    ],
+)
+def test_a_mail_of_html_alone(body, html, links):
+    found = traits_of(parse(b"From: a@b.example\nContent-Type: text/html\n\n" + body))
+    assert (found["html"], found["links"]) == (html, amount(links))
+    assert (found["characters"], found["parts"]) == (amount(2), 1)
+
+
+def test_a_mail_without_a_body():
+    assert traits_of(parse(b"From: a@b.example\nReceived: by c.example\n\n")) == NONE | {
+        "parts": 1,
+        "hops": 1,
+    }
+
+
+def after_the_header(line: bytes) -> bytes:
+    return MAIL.replace(b"\n\n", b"\n" + line + b"\n\n", 1)
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        after_the_header(b"X-Nbspam: spam, probability=0.998712, version=1.0"),
+        after_the_header(
+            b"X-Nbspam: spam, probability=0.998712, version=1.0\nX-Nbspam-Tag: [SPAM]"
+        ).replace(b"Subject: ", b"Subject: [SPAM] "),
+        after_the_header(b"Status: RO"),
+        b"From ann@example.org Fri Mar  1 10:00:00 2024\n" + MAIL,
+        MAIL.replace(b"\n", b"\r\n"),
+        MAIL + b"\n",
+    ],
+    ids="verdict tag status From CRLF end".split(),
+)
+def test_what_software_adds_on_the_way_changes_no_number(same):
+    assert same != MAIL
+    both = Wanted(times=True, traits=True)
+    one, other = (tokenize(parse(raw), digest=True, wanted=both) for raw in (MAIL, same))
+    assert one.numbers == other.numbers
+    assert one.digest == other.digest
+
+
+# Any message
+
+
+def assert_on_scale(found):
+    assert all(type(value) is int for value in found.values())
+    assert all(0 <= value < 1000 for value in found.values())
+    for name in ("capitals", "signs", "html"):
+        assert found[name] <= 100
+    for name in ("digit-run", "parts", "attachments", "hops"):
+        assert found[name] <= 99
+
+
+@settings(deadline=None, max_examples=150)
+@given(mails() | st.binary(max_size=80))
+def test_any_mail_has_numbers_on_the_scales(raw):
+    assert_on_scale(traits_of(parse(raw)))
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.text())
+@example("ⅧⓈ🅰 a")
+def test_any_text_has_numbers_on_the_scales(text):
+    assert_on_scale(of_text(text))
+
+
+def test_the_longest_text_has_numbers_on_the_scales():
+    for text in ("a" * (1 << 20), "1 " * (1 << 19), "http://" * 100_000, "!" * (1 << 20)):
+        assert_on_scale(of_text(text))
+
+
+WESTERN = st.text(st.characters(codec="cp1252"))
+
+
+@settings(deadline=None, max_examples=200)
+@given(WESTERN)
+@example("".join(chr(i) for i in range(256)))
+@example(bytes(range(256)).decode("cp1252", "ignore"))
+def test_the_fast_path_counts_as_the_other_does(text):
+    found = of_text(text)
+    with patch.object(traits, "western_bytes", return_value=None):
+        assert of_text(text) == found
+
+
+@settings(deadline=None, max_examples=100)
+@given(mails() | WESTERN.map(str.encode))
+def test_traits_are_the_same_whether_times_are_wanted_or_not(raw):
+    message = parse(raw)
+    both = tokenize(message, wanted=Wanted(times=True, traits=True))
+    assert both.numbers.traits == tokenize(message, wanted=WANTED).numbers.traits
+    assert sorted(both.tokens) == sorted(tokenize(message).tokens)
+
+
+def test_the_evidence_heeds_what_the_text_is_like():
+    of_the_form = {"links", "html", "parts", "attachments", "hops"}
+    assert {NAMES[i] for i in IN_EVIDENCE} == set(NAMES) - of_the_form
