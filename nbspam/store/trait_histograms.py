@@ -44,6 +44,8 @@ def load_histograms(
     """Return the histograms in a file's parsed JSON; raises ValueError, trusts nothing."""
     if not isinstance(fields, dict) or tuple(fields) != NAMES:
         raise ValueError("other traits than this program's")
+    if not all(isinstance(row, dict) and set(row) == set(classes) for row in fields.values()):
+        raise ValueError("no histogram of a trait for each class")
     return tuple(
         tuple(_loaded(fields[name][k], n) for k, n in zip(classes, messages, strict=True))
         for name in NAMES
@@ -51,7 +53,9 @@ def load_histograms(
 
 
 def _loaded(fields: Any, messages: int) -> Values:
-    lowest, counts = fields["lowest"], fields["counts"]
+    if not isinstance(fields, dict):
+        raise ValueError("no histogram of a trait")
+    lowest, counts = fields.get("lowest"), fields.get("counts")
     if (
         type(lowest) is not int
         or not isinstance(counts, list)
