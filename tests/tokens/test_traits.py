@@ -246,13 +246,13 @@ def assert_on_scale(found):
         assert found[name] <= 99
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(mails() | st.binary(max_size=80))
 def test_any_mail_has_numbers_on_the_scales(raw):
     assert_on_scale(traits_of(parse(raw)))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(st.text())
 @example("ⅧⓈ🅰 a")
 def test_any_text_has_numbers_on_the_scales(text):
@@ -277,7 +277,7 @@ def test_the_fast_path_counts_as_the_other_does(text):
         assert of_text(text) == found
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(mails() | WESTERN.map(str.encode))
 def test_traits_are_the_same_whether_times_are_wanted_or_not(raw):
     message = parse(raw)
