@@ -28,6 +28,7 @@ from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import all_cores, executor, tokenized
 
 BATCH = 100
+SETTINGS = TrainingSettings(traits="none")  # what tokens are worth, whatever traits add
 
 
 def kind(token: str) -> str:
@@ -50,7 +51,7 @@ def corpus_of(messages: list[TokenizedMessage], without: str) -> LabelledCorpus:
 def left_out(corpus: Corpus, first: int) -> str:
     """Return the cells for the training messages, each scored with itself left out."""
     presence, labels = corpus.presence()[:first], corpus.labels[:first]
-    fitted = fit(presence, labels, TrainingSettings(), corpus.channels())
+    fitted = fit(presence, labels, SETTINGS, corpus.channels())
     scores = list(fitted.left_out_scores(presence))
     log_odds = np.array([score.log_odds for score in scores])
     probability = np.array([score.probability for score in scores])
@@ -65,9 +66,9 @@ def left_out(corpus: Corpus, first: int) -> str:
 def row(name: str, protocol: str, read: LabelledCorpus, first: int | None) -> None:
     """Print a row of the table."""
     if first is None:
-        evaluation = online(read, BATCH, TrainingSettings(), CutOffs())
+        evaluation = online(read, BATCH, SETTINGS, CutOffs())
     else:
-        evaluation = train_first(read, first, TrainingSettings(), CutOffs())
+        evaluation = train_first(read, first, SETTINGS, CutOffs())
     found = compute(evaluation, CutOffs()).figures.values
     errors = int(found["fp"] or 0) + int(found["fn"] or 0)
     cells = f"{errors} | {found['one_minus_roca_pct']:.4f} | {found['sm_pct_at_hm_0_1']:.2f}"
