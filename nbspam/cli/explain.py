@@ -158,7 +158,7 @@ def _as_json(judged: Verdict, found: Explanation) -> dict[str, Any]:
     if len(judged.probabilities) > 2:
         fields["of"], fields["against"] = found.of, found.against
     fields["bias"] = found.bias
-    fields["bernoulli_log_odds"] = found.bernoulli_log_odds
+    fields["sum_log_odds"] = found.sum_log_odds
     fields["constants"] = dict(found.constants)
     fields["unknown"] = found.unknown
     fields["known"], fields["text"] = found.score.known, found.score.text

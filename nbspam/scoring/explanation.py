@@ -40,7 +40,7 @@ class Explanation(NamedTuple):
     words: tuple[Word, ...]
     unknown: int  # tokens of the message that the model does not know
     bias: float  # of the textbook's sum, in nats
-    bernoulli_log_odds: float  # the textbook's sum, for comparison
+    sum_log_odds: float  # the textbook's sum, for comparison
 
     @property
     def total(self) -> float:
@@ -88,7 +88,7 @@ def explain(
         words=_words(found, terms),
         unknown=len(tokens) - len(in_model.rows),
         bias=bias,
-        bernoulli_log_odds=textbook,
+        sum_log_odds=textbook,
     )
 
 

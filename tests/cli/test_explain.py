@@ -16,7 +16,7 @@ def close(expected):
 def test_json_has_the_promised_fields(nbspam, model):
     found = explained(nbspam, "-m", model, stdin=b"win a free prize now xylophone")
     assert {
-        *("source", "verdict", "probability", "log_odds", "bias", "bernoulli_log_odds", "words")
+        *("source", "verdict", "probability", "log_odds", "bias", "sum_log_odds", "words")
     } <= found.keys()
     for word in found["words"]:
         assert {"token", "weight", "counts", "share"} <= word.keys()

@@ -173,10 +173,10 @@ def test_plain_bernoulli_is_told_beside_any_score(messages, alpha, prior):
     other = learn(messages, alpha=alpha, prior=prior, scoring="evidence")
     for _, tokens in messages:
         found = explained(plain, tokens)
-        assert close(found.score.log_odds) == found.bernoulli_log_odds
-        assert close(found.bernoulli_log_odds) == found.bias + sum(w.weight for w in found.words)
+        assert close(found.score.log_odds) == found.sum_log_odds
+        assert close(found.sum_log_odds) == found.bias + sum(w.weight for w in found.words)
         beside = explained(other, tokens)
-        assert close(found.bernoulli_log_odds) == beside.bernoulli_log_odds
+        assert close(found.sum_log_odds) == beside.sum_log_odds
 
 
 @settings(deadline=None, max_examples=60)
@@ -238,4 +238,4 @@ def test_unknown_tokens_are_counted_and_not_shown():
 def test_a_message_without_tokens_is_explained_by_the_bias_alone():
     found = explained(learn(), set())
     assert found.words == ()
-    assert found.bias == found.total == found.bernoulli_log_odds
+    assert found.bias == found.total == found.sum_log_odds
