@@ -26,15 +26,18 @@ from nbspam.bayes.calibration import (
     is_positive_definite,
     is_run,
     pooled,
+    scales,
     solve,
     untrained,
+    untrained_calibrations,
     update,
     widened,
 )
 from nbspam.bayes.evidence import WORD_FEATURES, evidence
 from nbspam.bayes.evidence_matrix import fit_calibration
 
-BOTH = pytest.mark.parametrize("scale", SCALES, ids=lambda scale: scale.name)
+EVERY = (*SCALES, *scales(with_traits=True))
+EACH = pytest.mark.parametrize("scale", EVERY, ids=lambda scale: f"{scale.name}{scale.size}")
 FEATURE = st.floats(-6, 6)
 LABEL = st.booleans()
 
@@ -51,7 +54,7 @@ def histories(scale: Scale, most=15):
 @st.composite
 def with_history(draw, most=15):
     """Draw a scale, and messages of it."""
-    scale = draw(st.sampled_from(SCALES))
+    scale = draw(st.sampled_from(EVERY))
     return scale, draw(histories(scale, most))
 
 
@@ -82,7 +85,12 @@ def assert_sound(scale, found: Calibration):
 def test_the_scales():
     assert [scale.name for scale in SCALES] == ["text", "full"]
     assert FULL.features[: len(TEXT.features)] == TEXT.features
-    for scale in SCALES:
+    for scale, wider in zip(SCALES, scales(with_traits=True), strict=True):
+        assert wider.name == scale.name
+        assert wider.features == (*scale.features, "traits")
+        assert wider.mean[:-1] == scale.mean
+        assert wider.precision[:-1] == scale.precision
+    for scale in EVERY:
         assert scale.size == 1 + len(scale.features) == len(scale.mean) == len(scale.precision)
         assert scale.features[LENGTH - 1] == "length"
         assert scale.mean[0] == scale.mean[LENGTH] == 0
@@ -93,10 +101,13 @@ def test_the_scales():
 WEIGHTS = st.lists(st.floats(-9, 9), max_size=40)
 
 
-@given(WEIGHTS, WEIGHTS, WEIGHTS)
-def test_the_inputs_are_the_features_of_the_groups_of_each_scale(text, fields, header):
-    found = evidence(text, fields, header)
-    for scale, x, of in zip(SCALES, inputs(found), groups(found), strict=True):
+@given(WEIGHTS, WEIGHTS, WEIGHTS, st.none() | WEIGHTS)
+def test_the_inputs_are_the_features_of_the_groups_of_each_scale(text, fields, header, traits):
+    found = evidence(text, fields, header, traits)
+    own = scales(with_traits=traits is not None)
+    for scale, x, of in zip(own, inputs(found), groups(found), strict=True):
+        if traits is not None:
+            assert (scale.features[-1], x[-1]) == ("traits", found.traits)
         assert len(x) == scale.size
         assert (x[0], x[LENGTH]) == (1, of[0].length)
         for first, group in zip(first_inputs(scale), of, strict=True):
@@ -189,7 +200,7 @@ def test_wild_features_leave_a_finite_calibration(history):
     assert np.isfinite(arrays(found)[1]).all()
 
 
-@BOTH
+@EACH
 def test_a_message_moves_the_calibration_toward_itself(scale):
     x = (1.0, 2.0, 1.0, 1.0, 0.0, *[1.0] * (scale.size - 5))
     for is_spam in (True, False):
@@ -200,8 +211,11 @@ def test_a_message_moves_the_calibration_toward_itself(scale):
 
 
 def test_before_any_message_it_is_the_prior():
-    for scale, found in zip(SCALES, UNTRAINED, strict=True):
-        assert found == untrained(scale)
+    assert untrained_calibrations(with_traits=False) == UNTRAINED
+    for with_traits in (False, True):
+        both = untrained_calibrations(with_traits)
+        for scale, found in zip(scales(with_traits), both, strict=True):
+            assert found == untrained(scale)
         assert found.coefficients == scale.mean
         assert arrays(found)[1].tolist() == np.diag(scale.precision).tolist()
         assert found.ranges == ((0, 0),) * (scale.size - 1)
@@ -250,7 +264,7 @@ def test_the_ranges_are_those_of_the_messages(drawn):
 
 @given(st.data())
 def test_a_message_widens_the_ranges_and_narrows_none(data):
-    scale = data.draw(st.sampled_from(SCALES))
+    scale = data.draw(st.sampled_from(EVERY))
     before = after(scale, data.draw(histories(scale)))
     x = data.draw(xs(scale))
     now = widened(before, x)
@@ -266,7 +280,7 @@ ENDS = st.tuples(FEATURE, FEATURE).map(sorted).map(tuple)
 @st.composite
 def ranged(draw):
     """Draw a scale and a calibration with any ranges."""
-    scale = draw(st.sampled_from(SCALES))
+    scale = draw(st.sampled_from(EVERY))
     ranges = draw(st.tuples(*[ENDS] * (scale.size - 1)))
     return scale, untrained(scale)._replace(ranges=ranges)
 
@@ -302,7 +316,7 @@ def test_messages_that_were_seen_are_not_held(drawn):
         assert clamped(scale, found, x) == x
 
 
-@BOTH
+@EACH
 def test_before_any_message_the_length_says_nothing_and_words_go_to_3(scale):
     x = (1.0, *[9.0] * (scale.size - 1))
     held = clamped(scale, untrained(scale), x)
@@ -404,11 +418,16 @@ def test_solve_leaves_what_it_was_given_alone():
 TRUE = {"text": (0.3, 1.0, 0.5, -0.4, 0.2), "full": (0.3, 1.0, 0.5, -0.4, 0.2, 0.8, 0.1, 0.6)}
 
 
+def truth(scale):
+    """Return the coefficients that the drawn messages follow."""
+    return TRUE[scale.name] + (0.7,) * (scale.size - len(TRUE[scale.name]))
+
+
 def drawn_messages(scale, n, seed=0):
     """Return inputs and labels of n messages that follow the model."""
     chance = np.random.default_rng(seed)
     x = np.column_stack((np.ones(n), chance.normal(size=(n, scale.size - 1))))
-    z = x @ np.array(TRUE[scale.name])
+    z = x @ np.array(truth(scale))
     return x, chance.random(n) < 1 / (1 + np.exp(-z))
 
 
@@ -437,22 +456,22 @@ def test_the_fit_is_the_mode(drawn):
     assert all(type(value) is float for value in (*found.coefficients, *found.ranges[0]))
 
 
-@BOTH
+@EACH
 @pytest.mark.parametrize("labels", [[], [1], [1, 1, 1], [0, 0], [1, 0], [1, 1, 1, 0], [0, 0, 0, 1]])
 def test_fewer_than_two_of_a_class_are_no_basis_for_a_fit(scale, labels):
     x, _ = drawn_messages(scale, len(labels))
     assert fit_calibration(scale, x, np.array(labels, dtype=bool)) == untrained(scale)
 
 
-@BOTH
+@EACH
 def test_the_fit_of_many_messages_is_the_mode_and_near_the_truth(scale):
     x, is_spam = drawn_messages(scale, 20_000)
     found = fit_calibration(scale, x, is_spam)
     np.testing.assert_allclose(derivative(scale, found.coefficients, x, is_spam), 0, atol=1e-3)
-    np.testing.assert_allclose(found.coefficients, TRUE[scale.name], atol=0.1)
+    np.testing.assert_allclose(found.coefficients, truth(scale), atol=0.1)
 
 
-@BOTH
+@EACH
 def test_the_precision_is_the_second_derivative(scale):
     x, is_spam = drawn_messages(scale, 200)
     found = fit_calibration(scale, x, is_spam)
@@ -466,7 +485,7 @@ def test_the_precision_is_the_second_derivative(scale):
         np.testing.assert_allclose((up - down) / (2 * step), precision[i], rtol=1e-5, atol=1e-5)
 
 
-@BOTH
+@EACH
 def test_with_a_weak_prior_the_fit_is_scikit_learns(scale):
     weak = scale._replace(precision=(1e-9,) * scale.size)
     x, is_spam = drawn_messages(scale, 500, seed=4)
@@ -511,7 +530,7 @@ def test_two_messages_of_each_class_the_wrong_way_round_outweigh_the_prior_by_ne
     assert abs(np.dot(found.coefficients, spam)) < 0.5
 
 
-@BOTH
+@EACH
 def test_learning_one_by_one_ends_near_the_fit_of_all(scale):
     x, is_spam = drawn_messages(scale, 3_000, seed=7)
     found = after(scale, zip(map(tuple, x.tolist()), is_spam.tolist(), strict=True))
@@ -529,7 +548,7 @@ def parts_of_one_scale(draw, least=1, most=5, wild=True):
 
     wild: also such as no training could have left: any precision, coefficients far off.
     """
-    scale = draw(st.sampled_from(SCALES))
+    scale = draw(st.sampled_from(EVERY))
     one = st.builds(after, st.just(scale), histories(scale)) | (
         any_calibrations(scale) if wild else st.nothing()
     )
@@ -593,7 +612,7 @@ def fitted(scale, chance, n):
     return fit_calibration(scale, np.column_stack((np.ones(n), features)), is_spam)
 
 
-@BOTH
+@EACH
 def test_what_messages_brought_adds_up_and_the_prior_counts_once(scale):
     chance = np.random.default_rng(4)
     a, b = fitted(scale, chance, 60), fitted(scale, chance, 200)
@@ -603,7 +622,7 @@ def test_what_messages_brought_adds_up_and_the_prior_counts_once(scale):
     np.testing.assert_allclose(sum(brought) + prior, found, rtol=1e-9)
 
 
-@BOTH
+@EACH
 def test_the_calibration_of_more_messages_weighs_more(scale):
     chance = np.random.default_rng(5)
     small, large = fitted(scale, chance, 20), fitted(scale, chance, 400)
@@ -612,7 +631,7 @@ def test_the_calibration_of_more_messages_weighs_more(scale):
     np.testing.assert_allclose((10 * of_small + 200 * of_large) / 210, found)
 
 
-@BOTH
+@EACH
 def test_a_calibration_less_sure_than_its_prior_keeps_all_it_has(scale):
     unsure = np.diag([p / 100 for p in scale.precision])
     calibration = untrained(scale)._replace(precision=tuple(map(tuple, unsure.tolist())))

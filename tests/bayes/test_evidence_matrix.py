@@ -30,7 +30,7 @@ def rows_of(table):
 
 
 def alone(row, traits=None):
-    """Return the evidence of one message of (weight, channel), and the log-odds of its traits."""
+    """Return the evidence of one message of (weight, channel), and the weights of its traits."""
     return evidence(
         *(
             [w for w, c in row if c == channel and not math.isnan(w)]
@@ -43,7 +43,7 @@ def alone(row, traits=None):
 def assert_as_each_alone(table, traits=None):
     """Hold the evidence of many rows to that of each, and the inputs made of it.
 
-    traits: of each row, the log-odds of its traits; None for a model without traits.
+    traits: of each row, the weights of its traits; None for a model without traits.
     """
     found = rows_of(table)
     own_traits = [None] * len(table)

@@ -20,9 +20,16 @@ from nbspam.bayes.calibration import (
     groups,
     inputs,
     is_positive_definite,
+    scales,
     untrained,
 )
-from nbspam.bayes.evidence import HEADERS, STRONGEST, evidence, group_shares
+from nbspam.bayes.evidence import (
+    HEADERS,
+    STRONGEST,
+    TRAIT_SCALE,
+    evidence,
+    group_shares,
+)
 from nbspam.bayes.prediction import (
     CALIBRATION_DOUBT,
     COUNT_DOUBT,
@@ -37,6 +44,7 @@ WEIGHT = st.sampled_from([-4.0, -2.5, -1.0, 0.0, 1.0, 2.5, 4.0]) | st.floats(-9,
 WORDS = st.lists(WEIGHT, max_size=60)
 FEW = st.lists(WEIGHT, max_size=3)
 EXPERIENCE = st.builds(Experience, st.integers(0, 100_000), st.integers(0, 100_000))
+TRAITS = st.none() | st.lists(st.floats(-9, 9), max_size=7)  # the weight of each
 
 
 def close(expected):
@@ -65,7 +73,8 @@ class Case:
     """A message, a calibration of one scale, and what it predicts."""
 
     def __init__(self, i, calibration, found, experience):
-        self.scale, self.calibration, self.experience = SCALES[i], calibration, experience
+        self.scale = scales(with_traits=found.traits is not None)[i]
+        self.calibration, self.experience = calibration, experience
         self.covariance = inverse(calibration.precision)
         self.groups, self.x = groups(found)[i], inputs(found)[i]
         self.found = self.predict()
@@ -92,8 +101,9 @@ class Case:
 @st.composite
 def cases(draw, words=WORDS):
     i = draw(st.integers(0, 1))
-    found = evidence(draw(words), draw(words), draw(words))
-    return Case(i, draw(calibrations(SCALES[i])), found, draw(EXPERIENCE))
+    found = evidence(draw(words), draw(words), draw(words), draw(TRAITS))
+    scale = scales(with_traits=found.traits is not None)[i]
+    return Case(i, draw(calibrations(scale)), found, draw(EXPERIENCE))
 
 
 # By hand
@@ -221,12 +231,13 @@ def test_a_message_far_longer_than_any_seen_is_as_the_longest():
 
 
 @settings(deadline=None, max_examples=300)
-@given(st.integers(0, 1), WORDS, WORDS, WORDS, EXPERIENCE, st.data())
-def test_the_parts_and_the_words_shares_add_up_to_the_log_odds(
-    i, text, fields, header, experience, data
+@given(st.integers(0, 1), WORDS, WORDS, WORDS, TRAITS, EXPERIENCE, st.data())
+def test_the_parts_and_the_shares_of_words_and_traits_add_up_to_the_log_odds(
+    i, text, fields, header, traits, experience, data
 ):
-    scale = SCALES[i]
-    case = Case(i, data.draw(calibrations(scale)), evidence(text, fields, header), experience)
+    scale = scales(with_traits=traits is not None)[i]
+    found = evidence(text, fields, header, traits)
+    case = Case(i, data.draw(calibrations(scale)), found, experience)
     parts = parts_of(scale, case.calibration, case.found, case.x, experience)
     words = ((text + fields, STRONGEST),) if i == 0 else ((text, STRONGEST), (header, HEADERS))
     shares = [
@@ -234,6 +245,9 @@ def test_the_parts_and_the_words_shares_add_up_to_the_log_odds(
         for (weights, most), coefficients in zip(words, parts.word_coefficients, strict=True)
         for share in group_shares(weights, most, coefficients)
     ]
+    if traits is None:
+        assert parts.trait_coefficient == 0
+    shares += [parts.trait_coefficient * w / TRAIT_SCALE for w in traits or ()]
     terms = [parts.constant, parts.length, parts.caution, parts.prior, *shares]
     assert math.fsum(terms) == pytest.approx(
         case.found.log_odds, rel=1e-9, abs=1e-9 * (1 + max(map(abs, terms)))
@@ -320,7 +334,7 @@ def test_the_margin_is_1_nat_at_first_half_at_200_and_nothing_in_the_end():
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.sampled_from(SCALES).flatmap(calibrations))
+@given(st.sampled_from([*SCALES, *scales(with_traits=True)]).flatmap(calibrations))
 def test_the_inverse_is_numpys(calibration):
     expected = np.linalg.inv(np.array(calibration.precision))
     np.testing.assert_allclose(inverse(calibration.precision), expected, rtol=1e-5, atol=1e-9)
