@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import brier_score_loss, log_loss, matthews_corrcoef, roc_auc_score
+from sklearn.metrics import (
+    brier_score_loss,
+    log_loss,
+    matthews_corrcoef,
+    precision_recall_fscore_support,
+    roc_auc_score,
+)
 
 from nbspam.evaluation.intervals import wilson
 from nbspam.evaluation.metrics import (
@@ -84,6 +90,17 @@ def test_mcc_log_loss_and_brier_are_scikit_learns(evaluation):
     assert close(matthews_corrcoef(spam, log_odds > 0)) == values["mcc"]
     assert close(log_loss(spam, probability, labels=[False, True])) == values["log_loss"]
     assert close(brier_score_loss(spam, probability, pos_label=True)) == values["brier"]
+
+
+@settings(deadline=None, max_examples=25)
+@given(evaluations())
+def test_precision_recall_and_f1_are_scikit_learns(evaluation):
+    spam, log_odds = evaluation
+    called = log_odds > 0
+    values = computed(spam, log_odds).values
+    expected = precision_recall_fscore_support(spam, called, average="binary", zero_division=0)
+    assert [close(value) for value in expected[1:3]] == [values["recall"], values["f1"]]
+    assert values["precision"] == (close(expected[0]) if called.any() else None)
 
 
 # By hand
@@ -184,7 +201,7 @@ def test_a_sure_mistake_has_a_finite_log_loss():
 
 # Without spam, without ham, without anything
 
-UNDEFINED_WITHOUT_BOTH = ("mcc", "lam_pct", "one_minus_roca_pct", "sm_pct_at_hm_0_1")
+UNDEFINED_WITHOUT_BOTH = ("mcc", "f1", "lam_pct", "one_minus_roca_pct", "sm_pct_at_hm_0_1")
 
 
 def assert_defined_except(found, undefined):
@@ -195,14 +212,19 @@ def assert_defined_except(found, undefined):
 
 def test_no_spam():
     found = computed(booleans(0, 0, 0), floats(-1, -2, 1))
-    assert_defined_except(found, [*UNDEFINED_WITHOUT_BOTH, "sc_pct", "sm_pct", "verdict_sm_pct"])
+    assert_defined_except(
+        found, [*UNDEFINED_WITHOUT_BOTH, *"recall sc_pct sm_pct verdict_sm_pct".split()]
+    )
     assert found.values["bh_pct"] == close(100 / 3)
+    assert found.values["precision"] == 0  # of the one that is called spam
 
 
 def test_no_ham():
     found = computed(booleans(1, 1, 1), floats(1, 2, -1))
     assert_defined_except(found, [*UNDEFINED_WITHOUT_BOTH, "bh_pct", "hm_pct", "verdict_bh_pct"])
     assert found.values["sc_pct"] == close(200 / 3)
+    assert found.values["recall"] == close(2 / 3)
+    assert found.values["precision"] == 1
 
 
 def test_no_message():
@@ -237,7 +259,7 @@ def test_each_interval_holds_its_figure():
     found = computed(*random_evaluation())
     assert set(found.intervals) >= {
         *UNDEFINED_WITHOUT_BOTH,
-        *"accuracy sc_pct bh_pct sm_pct hm_pct log_loss brier".split(),
+        *"accuracy precision recall sc_pct bh_pct sm_pct hm_pct log_loss brier".split(),
     }
     for name, (low, high) in found.intervals.items():
         assert low <= found.values[name] <= high
@@ -311,7 +333,9 @@ def test_rows_are_the_figures_that_have_a_line_and_a_value():
     assert rows["accuracy%"].interval == tuple(100 * end for end in found.intervals["accuracy"])
     assert rows["MCC"].value == found.values["mcc"]
     without_ham = computed(booleans(1, 1, 1), floats(1, 2, -1))
-    assert [row.name for row in without_ham.rows()] == ["accuracy%", "SC%", "log-loss", "Brier"]
+    assert [row.name for row in without_ham.rows()] == [
+        *("accuracy%", "precision", "recall", "SC%", "log-loss", "Brier")
+    ]
 
 
 def test_a_resample_is_the_same_metric_of_repeated_messages():
