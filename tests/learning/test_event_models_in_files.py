@@ -1,5 +1,7 @@
 """Learning, forgetting and merging, with every event model, traits and scoring, on model files."""
 
+from pathlib import Path
+
 import pytest
 from counted_models import (
     COMBINATIONS,
@@ -15,12 +17,14 @@ from counted_models import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nbspam.learning.merge import merge_files
+from nbspam.learning.merge import merge, merge_files
+from nbspam.learning.online import OnlineLearner
+from nbspam.learning.settings import empty_metadata
 from nbspam.learning.update import Change, PendingMessages, forget, learn
 from nbspam.scoring.classifier import Classifier
 from nbspam.store.check import disagreements
 from nbspam.store.lookup import Lookup
-from nbspam.store.model_file import read_model, write_model
+from nbspam.store.model_file import Model, read_model, write_model
 
 BEGUN = [
     message(label, {"a": 2, "b": 1, f"w{i}": 3, "by:mx": 1}, numbers_of(7_654_321 * i), 900 + i)
@@ -133,6 +137,27 @@ def test_merged_halves_are_the_whole(folder, combination, messages):
     merge_files(parts[::-1], folder / "ba.json")
     assert contents(folder / "ab.json") == contents(folder / "ba.json") == contents(whole)
     assert_whole(folder / "ab.json")
+
+
+def taught(messages, classes, chosen):
+    """Return a model in memory whose classes stand in this order."""
+    learner = OnlineLearner(empty_metadata(classes, "spam", chosen), {})
+    for one in messages:
+        learner.learn(one.label, one.tokens, one.numbers)
+    return Model(learner.metadata, learner.counts, {})
+
+
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+def test_merging_tells_classes_by_their_names(kind):
+    chosen = settings_of(kind)
+    parts = [
+        taught(BEGUN[:2], THREE, chosen),
+        taught(BEGUN[2:], ("spam", "ham", "promo"), chosen),
+    ]
+    found = merge([(Path(str(i)), model) for i, model in enumerate(parts)]).model
+    whole = taught(BEGUN, THREE, chosen)
+    assert found.counts == whole.counts
+    assert found.metadata == whole.metadata
 
 
 @pytest.mark.parametrize("kind", KINDS, ids="-".join)
