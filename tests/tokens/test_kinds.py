@@ -22,6 +22,7 @@ from nbspam.tokens.kinds import (
     kind_of,
 )
 from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.traits import TRAITS
 
 ROOT = Path(__file__).parents[2]
 NAMES = {kind.name for kind in KINDS}
@@ -162,9 +163,22 @@ def test_every_token_of_any_mail_is_of_a_known_kind(raw):
 
 
 def test_the_page_on_tokens_names_every_kind_and_no_other():
-    page = (ROOT / "docs" / "tokens.md").read_text("utf-8").partition("## Worth")[0]
+    page = (ROOT / "docs" / "tokens.md").read_text("utf-8").partition("## Traits")[0]
     cells = re.findall(r"^\| ([^|]*) \|", page, flags=re.MULTILINE)
     listed = [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
     assert sorted(listed) == sorted(NAMES - {WORD.name})
     for name in ("word", "number", "bigram"):  # the kind without a prefix
         assert name in cells
+
+
+def test_the_page_on_tokens_names_every_trait_its_scale_and_who_heeds_it():
+    page = (ROOT / "docs" / "tokens.md").read_text("utf-8").partition("## Traits")[2]
+    rows = re.findall(
+        r"^\| `([^`]+)` \|[^|]*\| (\w+) \|([^|]*)\|$",
+        page.partition("## Worth")[0],
+        flags=re.MULTILINE,
+    )
+    assert [name for name, _, _ in rows] == [trait.name for trait in TRAITS]
+    for (_, scale, heeded), trait in zip(rows, TRAITS, strict=True):
+        assert f"({scale})" in trait.meaning
+        assert (heeded.strip() == "yes") == trait.in_evidence
