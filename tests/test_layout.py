@@ -124,7 +124,11 @@ def test_only_the_command_line_knows_click():
 
 
 def test_only_the_report_and_the_progress_draw_with_rich():
-    assert importers_of("rich") == {"nbspam.evaluation.report", "nbspam.cli.progress"}
+    assert importers_of("rich") == {
+        "nbspam.evaluation.report",
+        "nbspam.evaluation.comparison_report",
+        "nbspam.cli.progress",
+    }
 
 
 def test_only_readers_of_tables_know_pandas():

@@ -17,12 +17,12 @@ from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS
 from nbspam.bayes.variances import Variances
 from nbspam.errors import OptionError, TrainingError, counted
 from nbspam.evaluation.bins import calibration_bins, calibration_error
-from nbspam.evaluation.intervals import Interval, percentile_interval
+from nbspam.evaluation.intervals import Interval, percentile_interval, wilson
 from nbspam.evaluation.metrics import Figures, figures, one_minus_roca_pct
 from nbspam.evaluation.protocols import Evaluation, LabelledCorpus
 from nbspam.evaluation.results import scored_messages
 from nbspam.evaluation.samples import Ranking, ScoredMessages
-from nbspam.learning.settings import TrainingSettings
+from nbspam.learning.settings import HAS_PRIOR, TrainingSettings
 from nbspam.store.metadata import EVIDENCE, SCORINGS
 from nbspam.tokens.tokenized import Wanted
 
@@ -48,11 +48,6 @@ class Combination(NamedTuple):
         parts = [p for p in (self.event_model, self.traits) if p not in (NO_TOKENS, NO_TRAITS)]
         return f"{'+'.join(parts)}:{self.scoring}"
 
-    @property
-    def options(self) -> str:
-        """The options of `nbspam train` that choose it."""
-        return f"--event-model {self.event_model} --traits {self.traits} --scoring {self.scoring}"
-
     def settings(self, given: TrainingSettings) -> TrainingSettings:
         """Return the settings of such a model, the rest of them as they were given."""
         variances = given.variances if self.traits == GAUSSIAN else Variances()
@@ -75,7 +70,8 @@ def combinations(given: TrainingSettings) -> list[Combination]:
         for c in every
         if (c.event_model, c.traits) != (NO_TOKENS, NO_TRAITS)
         and (
-            event_model(c.event_model).has_prior or (c.scoring != EVIDENCE and given.prior is None)
+            event_model(c.event_model).has_prior
+            or (not HAS_PRIOR[c.scoring] and given.prior is None)
         )
     ]
 
@@ -131,6 +127,33 @@ class Compared(NamedTuple):
     def errors(self) -> int:
         """How many messages it calls what they are not, at P(spam) = 0.5."""
         return len(self.messages) - self.messages.counts.right
+
+    @property
+    def errors_interval(self) -> Interval | None:
+        """The 95 % interval of the errors, for as many messages."""
+        n = len(self.messages)
+        share = wilson(self.errors, n)
+        return share and (n * share[0], n * share[1])
+
+    def as_json(self) -> dict[str, object]:
+        """Return all figures, and the difference from the best, by the keys of JSON and CSV."""
+        keys = (
+            *("only_this_wrong", "only_best_wrong", "mcnemar_p_holm"),
+            *("one_minus_roca_pct_less_best", "one_minus_roca_pct_less_best_ci"),
+            "bootstrap_p_holm",
+        )
+        values = self.difference or (None,) * len(keys)
+        return {
+            "name": self.combination.name,
+            **self.combination._asdict(),
+            "is_default": self.combination == DEFAULT,
+            "errors": self.errors,
+            "errors_ci": self.errors_interval,
+            **self.figures.as_json(),
+            "calibration_error": self.calibration_error,
+            "seconds": self.seconds,
+            **dict(zip(keys, values, strict=True)),
+        }
 
 
 class Comparison(NamedTuple):
@@ -245,8 +268,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def advice(comparison: Comparison) -> str:
-    """Return in plain words which model to take."""
+def advice(comparison: Comparison, how: Callable[[Combination], str]) -> str:
+    """Return in plain words which model to take.
+
+    how: how a user chooses a model that is not the default.
+    """
     best, *others = comparison.models
     alike = [m for m in others if m.difference and not m.difference.is_sure]
     default = next((m for m in comparison.models if m.combination == DEFAULT), None)
@@ -258,10 +284,8 @@ def advice(comparison: Comparison) -> str:
             f" {_fewer(default.errors - best.errors)}, and that may be chance"
         )
     else:
-        taken = (
-            f"Take {best.combination.name}, with nbspam train {best.combination.options}: it makes"
-            " the fewest errors"
-        )
+        kind = best.combination
+        taken = f"Take {kind.name}, with {how(kind)}: it makes the fewest errors"
         if default is not None and default.difference is not None:
             taken += (
                 f", {best.errors:,} where the default makes {default.errors:,}, and that is not"

@@ -1,16 +1,12 @@
-"""A comparison as text, JSON or CSV."""
-
-import csv
-import io
-import json
+"""A comparison as text: rich tables on a terminal, plain text in a pipe."""
 
 from rich.box import Box
 from rich.console import Console
 from rich.text import Text
 
 from nbspam.errors import counted
-from nbspam.evaluation.comparison import DEFAULT, SURE, Compared, Comparison, Difference, advice
-from nbspam.evaluation.intervals import Interval, wilson
+from nbspam.evaluation.comparison import DEFAULT, SURE, Compared, Comparison, Difference
+from nbspam.evaluation.intervals import Interval
 from nbspam.evaluation.report import console, empty_table, table_style
 
 # Key in JSON and CSV -> head and digits in the table.
@@ -35,15 +31,11 @@ def _value(model: Compared, key: str) -> float | None:
 
 
 def _interval(model: Compared, key: str) -> Interval | None:
-    if key != "errors":
-        return model.figures.intervals.get(key)
-    n = len(model.messages)
-    share = wilson(model.errors, n)
-    return share and (n * share[0], n * share[1])
+    return model.errors_interval if key == "errors" else model.figures.intervals.get(key)
 
 
-def print_comparison(comparison: Comparison) -> None:
-    """Print the tables and the advice to standard output."""
+def print_comparison(comparison: Comparison, said: str) -> None:
+    """Print the tables, and what is said of them, to standard output."""
     out, style = console(), table_style()
     models = comparison.models
     counts = models[0].messages.counts
@@ -63,7 +55,7 @@ def print_comparison(comparison: Comparison) -> None:
         _print_differences(out, style, models)
     if any(model.combination == DEFAULT for model in models):
         out.print("\n* the default")
-    out.print(f"\n{advice(comparison)}")
+    out.print(f"\n{said}")
 
 
 def _shown_name(model: Compared) -> str:
@@ -115,53 +107,3 @@ def _difference_cells(difference: Difference, with_roca: bool) -> list[str]:
 
 def _p(p: float) -> str:
     return f"{p:.3f}" if p >= SURE / 10 else f"{p:.0e}"
-
-
-def _fields(model: Compared) -> dict[str, object]:
-    fields: dict[str, object] = {
-        "name": model.combination.name,
-        **model.combination._asdict(),
-        "is_default": model.combination == DEFAULT,
-        "errors": model.errors,
-        "errors_ci": _interval(model, "errors"),
-        **model.figures.as_json(),
-        "calibration_error": model.calibration_error,
-        "seconds": model.seconds,
-    }
-    difference = model.difference
-    keys = (
-        *("only_this_wrong", "only_best_wrong", "mcnemar_p_holm"),
-        *("one_minus_roca_pct_less_best", "one_minus_roca_pct_less_best_ci", "bootstrap_p_holm"),
-    )
-    values = (None,) * len(keys) if difference is None else difference
-    return fields | dict(zip(keys, values, strict=True))
-
-
-def as_json(comparison: Comparison, skipped: int) -> str:
-    """Return the comparison as one JSON object; skipped: messages that could not be read."""
-    fields = {
-        "protocol": comparison.protocol,
-        "skipped": skipped,
-        "models": [_fields(model) for model in comparison.models],
-        "advice": advice(comparison),
-    }
-    return json.dumps(fields, indent=1)
-
-
-def as_csv(comparison: Comparison) -> str:
-    """Return the comparison as CSV, a line per model; an interval is two columns."""
-    rows = []
-    for model in comparison.models:
-        row: dict[str, object] = {}
-        for key, value in _fields(model).items():
-            if key.endswith("_ci"):
-                low, high = value if isinstance(value, list | tuple) else (None, None)
-                row |= {f"{key}_low": low, f"{key}_high": high}
-            else:
-                row[key] = value
-        rows.append(row)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().rstrip("\n")

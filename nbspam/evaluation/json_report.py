@@ -3,6 +3,7 @@
 import json
 
 from nbspam.evaluation.bins import calibration_error
+from nbspam.evaluation.comparison import Comparison
 from nbspam.evaluation.protocols import Outcome, worst_mistakes
 from nbspam.evaluation.results import Confusion, Results
 from nbspam.labels import UNSURE
@@ -34,6 +35,20 @@ def as_json(results: Results, skipped: int, errors: int) -> str:
             for o in worst_mistakes(evaluation, errors)
         ]
     return json.dumps(report, indent=1)
+
+
+def comparison_json(comparison: Comparison, said: str, skipped: int) -> str:
+    """Return a comparison as one JSON object.
+
+    said: the advice.  skipped: how many messages could not be read.
+    """
+    fields = {
+        "protocol": comparison.protocol,
+        "skipped": skipped,
+        "models": [model.as_json() for model in comparison.models],
+        "advice": said,
+    }
+    return json.dumps(fields, indent=1)
 
 
 def prediction(outcome: Outcome) -> dict[str, object]:

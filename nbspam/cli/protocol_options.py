@@ -1,0 +1,145 @@
+"""Options of how to test a filter."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from nbspam.cli.learning_options import Learning
+from nbspam.cli.options import Decorator, gathered, max_ham_blocked_option
+from nbspam.errors import OptionError
+
+if TYPE_CHECKING:  # help loads no numpy
+    from nbspam.evaluation.protocols import Evaluation, LabelledCorpus
+    from nbspam.learning.settings import TrainingSettings
+    from nbspam.scoring.verdict import CutOffs
+
+
+class Protocol(NamedTuple):
+    """How to test; without any of these, the saved model."""
+
+    leave_one_out: bool
+    folds: int | None
+    train_first: str | None
+    online: bool
+    batch: int | None
+    max_ham_blocked: str | None
+    compare: str | None
+
+    @property
+    def _ways(self) -> int:
+        given = (
+            self.leave_one_out,
+            self.folds is not None,
+            self.train_first is not None,
+            self.online,
+        )
+        return sum(given)
+
+    @property
+    def trains(self) -> bool:
+        """Whether models are trained on some of the messages."""
+        return bool(self._ways) or self.compare is not None
+
+    def check(self, learning: Learning) -> None:
+        """Raise OptionError for options that cannot be together."""
+        if self._ways > 1:
+            raise OptionError(
+                "--leave-one-out, --folds, --train-first and --online are four ways to test; give"
+                " one of them"
+            )
+        if self.compare is not None:
+            for name in ("event_model", "traits", "scoring"):
+                if name in learning.given():
+                    raise OptionError(
+                        f"--compare tries them all, and {learning.option(name)} asks for one; leave"
+                        " it out, or name what to compare"
+                    )
+            if self.max_ham_blocked is not None:
+                raise OptionError(
+                    "--max-ham-blocked chooses a cut-off, and --compare counts errors at 0.5; leave"
+                    " it out"
+                )
+        if self.batch is not None and not self.online:
+            raise OptionError("--batch goes with --online; add it, or leave --batch out")
+        if self.max_ham_blocked is not None and self.train_first is None:
+            raise OptionError(
+                "--max-ham-blocked chooses a cut-off from the messages of --train-first; add that,"
+                " or leave it out: a saved model has the cut-off that train chose"
+            )
+        for name in learning.given() if not self.trains else ():
+            raise OptionError(
+                f"{learning.option(name)} is for training; add --leave-one-out, --folds,"
+                " --train-first or --online, or leave it out"
+            )
+
+    def run(
+        self,
+        read: "LabelledCorpus",
+        settings: "TrainingSettings",
+        cut_offs: "CutOffs",
+        limit: float | None = None,
+        telling: bool = True,
+    ) -> "Evaluation":
+        """Return the outcomes of models trained on some of the messages; leave-one-out by default.
+
+        limit: the share of ham that may be blocked.  telling: whether to keep the telling words.
+        """
+        from nbspam.evaluation import protocols
+
+        if self.folds is not None:
+            return protocols.folds(read, self.folds, settings, cut_offs, telling)
+        if self.online:
+            batch = 1 if self.batch is None else self.batch
+            return protocols.online(read, batch, settings, cut_offs, telling)
+        if self.train_first is not None:
+            first = self.first(len(read.corpus))
+            return protocols.train_first(read, first, settings, cut_offs, limit, telling)
+        return protocols.left_out(read, settings, cut_offs, telling)
+
+    def first(self, messages: int) -> int:
+        """Return how many messages --train-first means."""
+        text = self.train_first or ""
+        try:
+            if text.endswith("%"):
+                return round(messages * float(text[:-1]) / 100)
+            return int(text)
+        except (ValueError, OverflowError) as error:
+            raise OptionError(
+                f"--train-first {text!r} is neither a number nor a percentage; try 1000 or 30%"
+            ) from error
+
+
+protocol_options: Decorator[Any] = gathered(
+    "protocol",
+    Protocol,
+    click.option(
+        "--leave-one-out",
+        is_flag=True,
+        help="Score each message by a model of all the others.",
+    ),
+    click.option("--folds", type=int, metavar="K", help="Cross-validate with K folds."),
+    click.option(
+        "--train-first",
+        metavar="N|P%",
+        help="Train on the first N messages (or P percent) and test on the rest.",
+    ),
+    click.option(
+        "--online",
+        is_flag=True,
+        help="Classify, then learn, in order, simulating a live filter.",
+    ),
+    click.option(
+        "--batch",
+        type=int,
+        metavar="N",
+        help="With --online, classify N messages before learning them. [default: 1]",
+    ),
+    max_ham_blocked_option(
+        "With --train-first, choose from those messages the lowest spam cut-off"
+    ),
+    click.option(
+        "--compare",
+        metavar="all|NAME,…",
+        help="Compare kinds of naive Bayes on these messages, by leave-one-out or as chosen.",
+    ),
+)
