@@ -80,7 +80,7 @@ FULL = Scale(
 SCALES = (TEXT, FULL)
 TRAITS = "traits"  # the name of the feature of the traits
 # Fits to P1, P2 and the first halves of Enron 1 and 2 give .84, .7, .4 and .2.  Left-out log-loss
-# of the four, without traits .0218 .0184 .0252 .0189: with mean .5 and precision 4 .0202 .0179 .0254
+# of the four, without traits .0218 .0184 .0252 .0189: with mean .5, precision 4 .0202 .0179 .0254
 # .0190, with 0 and 10 .0209 .0183 .0253 .0189, so .0205 .0181 .0252 .0190, at no cost to Enron.
 _TRAITS_MEAN, _TRAITS_PRECISION = 0.25, 10.0
 LENGTH = 4  # the index of the length's coefficient in both
