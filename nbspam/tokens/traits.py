@@ -24,7 +24,6 @@ from nbspam.tokens.visible_text import VisibleText
 STEPS = 8  # of an amount, to each doubling
 MOST = 99  # of what is counted
 _DIGITS = re.compile(r"\d+")
-_LINKS = re.compile(r"https?://(?:www\.)?|www\.")
 
 
 def amount(n: float) -> int:
@@ -96,43 +95,61 @@ def _all_but(keep: Callable[[str], bool]) -> bytes:
 
 _NO_CAPITALS = _all_but(str.isupper)
 _NO_LETTERS = _all_but(str.isalpha)
-_NO_DIGITS = _all_but(str.isdecimal)
 _BLANKS = _all_but(lambda c: not c.isspace())
 
 
-def _numbers(text: str) -> tuple[int, int, int, int]:
-    """Return how many capitals, letters, digits and characters but blanks a text has."""
+_DIGITS_ALONE = bytes(byte if 48 <= byte <= 57 else 32 for byte in range(256))
+
+
+def _numbers(text: str) -> tuple[int, int, int, int, int]:
+    """Return how many capitals, letters, digits and characters but blanks a text has.
+
+    And the length of the longest run of digits.
+    """
     data = western_bytes(text)
     if data is not None:  # at the speed of a table look-up
+        runs = data.translate(_DIGITS_ALONE).split()
         return (
             len(data.translate(None, _NO_CAPITALS)),
             len(data.translate(None, _NO_LETTERS)),
-            len(data.translate(None, _NO_DIGITS)),
+            sum(map(len, runs)),
             len(data.translate(None, _BLANKS)),
+            max(map(len, runs), default=0),
         )
     letters = "".join(filter(str.isalpha, text))  # a Roman numeral of one sign is upper, and none
     return (
         sum(map(str.isupper, letters)),
         len(letters),
         sum(map(str.isdecimal, text)),
-        sum(not c.isspace() for c in text),
+        len("".join(text.split())),
+        max(map(len, _DIGITS.findall(text)), default=0),
     )
+
+
+def _links(text: str) -> int:
+    """Return how many web addresses a text has: http:// and https://, and www. without either."""
+    lower = text.lower()
+    if "://" not in lower and "www." not in lower:
+        return 0
+    schemes = ("http://", "https://")
+    n = sum(map(lower.count, schemes)) + lower.count("www.")
+    return n - sum(lower.count(f"{scheme}www.") for scheme in schemes)
 
 
 def message_traits(message: Message, texts: Sequence[VisibleText]) -> tuple[int, ...]:
     """Return the traits of a message, in the order of TRAITS.  texts: of its parts."""
     text = "\n".join(part.text for part in texts)
-    capitals, letters, digits, visible = _numbers(text)
+    capitals, letters, digits, visible, run = _numbers(text)
     words = len(text.split())
     characters = sum(len(part.text.strip()) for part in texts)
     of_html = sum(len(part.text.strip()) for part in texts if part.targets is not None)
-    links = len(_LINKS.findall(text.lower())) + sum(len(part.targets or ()) for part in texts)
+    links = _links(text) + sum(len(part.targets or ()) for part in texts)
     return (
         amount(characters),
         amount(words),
         amount(visible / words if words else 0),
         amount(digits),
-        count(max(map(len, _DIGITS.findall(text)), default=0) if digits else 0),
+        count(run),
         share(capitals, letters),
         share(visible - letters - digits, visible),
         amount(links),
