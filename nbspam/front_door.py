@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from nbspam.bayes.event_model import BERNOULLI
+from nbspam.bayes.variances import SMOOTHING, Variances
 from nbspam.errors import OptionError
 from nbspam.filter import Filter, InMemory, model_cut_offs, open_filter
 from nbspam.labels import HAM, SPAM, normal_label
@@ -42,6 +43,9 @@ def train(
     scoring: str = EVIDENCE,
     event_model: str = BERNOULLI,
     traits: str | None = None,
+    variance_smoothing: float = SMOOTHING,
+    variance_prior: float = 0.0,
+    shared_variance: bool = False,
     spam_label: str | None = None,
     jobs: int = 1,
 ) -> Filter:
@@ -57,11 +61,13 @@ def train(
     event_model: how tokens are counted: "bernoulli", "multinomial", "binary-multinomial",
         "complement" or "none".  traits: "none", "gaussian" or "kernel"; by default kernel traits
         with the evidence and none with the sum.
+    variance_smoothing, variance_prior, shared_variance: of Gaussian traits (`bayes/gaussian.py`).
     spam_label: the class that counts as spam, if none is called so.  jobs: processes.
     Raises SourceError, TableError, TrainingError and OptionError, all of them NbspamError.
     """
     positive = None if spam_label is None else normal_label(spam_label)
-    settings = TrainingSettings(alpha, prior, scoring, positive, event_model, traits)
+    variances = Variances(variance_smoothing, variance_prior, shared_variance)
+    settings = TrainingSettings(alpha, prior, scoring, positive, event_model, traits, variances)
     settings.check()
     options = ReadingOptions(TableOptions(text_column, label_column, encoding))
     skips = Skips(strict)

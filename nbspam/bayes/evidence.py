@@ -144,7 +144,7 @@ def trait_weight(log_ratio: float, messages: int) -> float:
 
     log_ratio: log f_spam / f_rest.  messages: with traits, in the smaller class; densities of few
     are relied on in part, of one not at all (P7's 1-ROCA% with one and five of each: 17.4 and 7.11
-    without traits, 17.4 and 6.90 so, 19.7 and 6.78 with traits relied on from the first).
+    without traits, 17.4 and 7.02 so, 19.7 and 6.78 with traits relied on from the first).
     """
     squared = max(0, messages - 1) ** 2
     part = squared / (squared + TRAITS_ENOUGH**2)

@@ -44,7 +44,6 @@ class Classifier:
         self.metadata = metadata
         self.rule = rule_of(metadata)
         self.counts = counts_of
-        self._has_tokens = metadata.settings.counts.has_tokens
         self._cached = cached
         # Token -> its channel, and its weights if it is known.
         self._words: dict[str, tuple[int, Weights | None]] = {}
@@ -88,7 +87,7 @@ class Classifier:
 
         left_out: the message's class, if the traits know the message and its counts do not.
         """
-        tokens = set(tokens) if self._has_tokens else set()
+        tokens = set(tokens)
         if not tokens <= self._words.keys():
             self.prepare(tokens)
         groups: tuple[list[Weights], ...] = ([], [], [], [])
