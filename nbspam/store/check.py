@@ -13,7 +13,8 @@ from typing import Any
 
 from nbspam.bayes.token_weight import Row
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Metadata, derived_fields
+from nbspam.store.metadata import Metadata
+from nbspam.store.metadata_json import derived_fields
 from nbspam.store.model_file import TOKENS_LINE, Model, parse_model
 from nbspam.tokens.kinds import is_host
 

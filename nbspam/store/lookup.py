@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import ModelError
-from nbspam.store.metadata import FORMAT, Metadata, MetadataError, load_metadata
+from nbspam.store.metadata import Metadata
+from nbspam.store.metadata_json import FORMAT, MetadataError, load_metadata
 from nbspam.store.model_file import (
     END,
     LEARNED_LINE,

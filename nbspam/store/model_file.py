@@ -30,7 +30,8 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import ModelError, Remedy
 from nbspam.patterns import lazy_pattern
-from nbspam.store.metadata import Metadata, MetadataError, dump_metadata, load_metadata, shown
+from nbspam.store.metadata import Metadata
+from nbspam.store.metadata_json import MetadataError, dump_metadata, load_metadata, shown
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path

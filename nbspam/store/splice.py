@@ -10,7 +10,8 @@ from typing import IO
 
 from nbspam.bayes.token_weight import Row
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Metadata, dump_metadata
+from nbspam.store.metadata import Metadata
+from nbspam.store.metadata_json import dump_metadata
 from nbspam.store.model_file import END, LEARNED_LINE, TOKENS_LINE, learned_line, token_line
 
 

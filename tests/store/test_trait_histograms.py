@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from small_models import learn
 
 from nbspam.learning.settings import TrainingSettings, empty_metadata
-from nbspam.store.metadata import MetadataError, dump_metadata, load_metadata
+from nbspam.store.metadata_json import MetadataError, dump_metadata, load_metadata
 from nbspam.store.trait_histograms import dump_histograms, load_histograms, no_histograms
 from nbspam.tokens.traits import NAMES
 

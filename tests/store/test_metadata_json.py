@@ -18,7 +18,7 @@ from small_models import (
 from nbspam.bayes.calibration import Calibration, Calibrations, scales
 from nbspam.bayes.trait_model import TRAIT_MODELS
 from nbspam.bayes.trust import unconfoundedness
-from nbspam.store.metadata import MetadataError, dump_metadata, load_metadata
+from nbspam.store.metadata_json import MetadataError, dump_metadata, load_metadata
 
 
 def loaded_again(metadata):
