@@ -51,7 +51,7 @@ class BernoulliArrays:
     def __init__(self, counts: Integers, messages: Integers, alpha: float) -> None:
         """Keep the counts, (n_classes, n_tokens), and messages, (n_classes,)."""
         self._counts, self._messages, self._alpha = counts, messages, alpha
-        self._left_out: dict[int, Floats] = {}  # class k -> the weights of `left_out_contrasts`
+        self._left_out: tuple[int, Floats] | None = None  # a class, and its weights left out
 
     def class_weights(self) -> Floats:
         """Return each token's weight per class."""
@@ -67,12 +67,12 @@ class BernoulliArrays:
         Whatever the message, it is one less: two weights for each token, of messages of class k and
         of others.  (For the others it does not matter which of the classes has lost the message.)
         """
-        if k not in self._left_out:
+        if self._left_out is None or self._left_out[0] != k:
             other = 1 if k == 0 else 0
             arguments = (self._counts, self._messages, k, self._alpha)
-            self._left_out[k] = np.stack([one_against_rest(*arguments, c) for c in (other, k)])
+            self._left_out = k, np.stack([one_against_rest(*arguments, c) for c in (other, k)])
         own = np.repeat((labels == k).astype(np.int64), np.diff(presence.indptr))
-        return np.asarray(self._left_out[k][own, presence.indices])
+        return np.asarray(self._left_out[1][own, presence.indices])
 
     def left_out_joints(
         self, presence: Presence, labels: Integers, log_prior: Floats | None

@@ -41,7 +41,7 @@ STRONG_SHRINK = 3.0
 LENGTH_CENTRE = 4.5
 WORD_FEATURES = 3
 TRAIT_LIMIT, TRAIT_SCALE = 2.0, 5.0
-TRAITS_ENOUGH = 5.0  # messages of the smaller class whose densities are half relied on
+TRAITS_ENOUGH = 5.0  # messages of the smaller class beside one whose densities are half relied on
 
 
 class Group(NamedTuple):

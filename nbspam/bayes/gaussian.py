@@ -8,9 +8,10 @@
 v is the trait's variance over the messages of all classes.  With p = 0 and e = 0 v_k is the maximum
 likelihood estimate.  p is the weight, in messages, of a prior that says that a class varies as
 much as all messages do: v_k is the mode of the posterior with an inverse gamma prior of shape
-p / 2 - 1 and scale p v / 2 (Gelman et al., "Bayesian Data Analysis", 2.6).  e is a floor, so that a
-trait which is the same in all messages of a class does not decide alone; it is `var_smoothing` of
-scikit-learn's GaussianNB, which this equals with p = 0.
+p / 2 - 1 and scale p v / 2 (Gelman et al., "Bayesian Data Analysis", 2.6).  e is a floor that keeps
+v_k above 0; it is `var_smoothing` of scikit-learn's GaussianNB, which this equals with p = 0.  As
+there, with the usual 1e-9 a trait that is the same in all messages of a class decides alone when a
+message has another value: e of .01, or some p, is against that.
 
 With a shared variance, v_k = (sum over classes of s_k + p v) / (n + p) + ... for all of them: the
 squares cancel, and the log-odds are linear in the trait (linear discriminant analysis with a
@@ -25,7 +26,7 @@ from collections.abc import Sequence
 from nbspam.bayes.histograms import Histograms, Values
 from nbspam.bayes.variances import Variances
 
-# Where all messages have one value in each trait: the variance that rounding to an integer hides
+# In place of a variance of 0, where nothing is added to it: what rounding to an integer hides
 # (Sheppard 1898).
 _ROUNDING = 1 / 12
 

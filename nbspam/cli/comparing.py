@@ -5,12 +5,15 @@ from pathlib import Path
 
 import click
 
+from nbspam.bayes.trait_model import GAUSSIAN
+from nbspam.bayes.variances import Variances
 from nbspam.cli.learning_options import Learning
 from nbspam.cli.options import Cutting
 from nbspam.cli.progress import steps
 from nbspam.cli.protocol_options import Protocol
 from nbspam.errors import SourceError
-from nbspam.evaluation.comparison import EVERYTHING, Combination, advice, chosen, compare
+from nbspam.evaluation.advice import advice
+from nbspam.evaluation.comparison import EVERYTHING, Combination, chosen, compare
 from nbspam.evaluation.comparison_report import print_comparison
 from nbspam.evaluation.csv_report import comparison_csv
 from nbspam.evaluation.json_report import comparison_json
@@ -33,8 +36,12 @@ def compare_models(
 
     messages: reads them.  skips: those that it cannot read.  plot: where the ROC curves go.
     """
-    given, cut_offs = learning.settings(), cutting.of_new()
+    given, cut_offs = learning.unchecked(), cutting.of_new()
     asked = chosen(protocol.compare or "", given)
+    if given.variances != Variances() and not any(kind.traits == GAUSSIAN for kind in asked):
+        given.check()  # which says that variances are of Gaussian traits
+    for kind in asked:
+        kind.settings(given).check()
     read = LabelledCorpus.of(messages(EVERYTHING), EVERYTHING)
     if not read.sources:
         raise SourceError("there is no message to test on; name a source that has some")
@@ -50,7 +57,7 @@ def compare_models(
         from nbspam.evaluation.plot import draw_comparison
 
         draw_comparison(found, plot)
-    said = advice(found, _how_to_train)
+    said = advice(found, lambda kind: _how_to_train(kind, learning))
     if form == "json":
         click.echo(comparison_json(found, said, skips.count))
     elif form == "csv":
@@ -59,7 +66,10 @@ def compare_models(
         print_comparison(found, said)
 
 
-def _how_to_train(kind: Combination) -> str:
-    """Return the command that trains a model of this kind."""
-    options = zip(kind._fields, kind, strict=True)
-    return " ".join(["nbspam train", *(f"{Learning.option(name)} {v}" for name, v in options)])
+def _how_to_train(kind: Combination, learning: Learning) -> str:
+    """Return the command that trains a model of this kind, with what else was given."""
+    options = kind._asdict() | {name: getattr(learning, name) for name in learning.given()}
+    if kind.traits != GAUSSIAN:
+        options = {name: v for name, v in options.items() if "variance" not in name}
+    shown = (learning.option(name) + ("" if v is True else f" {v}") for name, v in options.items())
+    return " ".join(["nbspam train", *shown])

@@ -156,6 +156,8 @@ def command(
     report.check(form, protocol.compare is not None)
     messages = _reader(sources, reading, skips, quiet, jobs)
     if protocol.compare is not None:
+        if cutting.is_given:
+            raise OptionError("--compare counts errors at 0.5; leave the cut-offs out")
         from nbspam.cli.comparing import compare_models
 
         compare_models(messages, skips, protocol, learning, cutting, report.plot, form, quiet)

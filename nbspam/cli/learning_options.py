@@ -43,7 +43,13 @@ class Learning(NamedTuple):
 
     def settings(self) -> TrainingSettings:
         """Return them as `learning` takes them; raises OptionError for a senseless value."""
-        settings = TrainingSettings(
+        settings = self.unchecked()
+        settings.check()
+        return settings
+
+    def unchecked(self) -> TrainingSettings:
+        """Return them as `learning` takes them, for several kinds of models."""
+        return TrainingSettings(
             alpha=self.alpha,
             prior=self.prior,
             scoring=self.scoring or EVIDENCE,
@@ -56,8 +62,6 @@ class Learning(NamedTuple):
             ),
             positive=self.spam_label,
         )
-        settings.check()
-        return settings
 
     def given(self) -> list[str]:
         """Return the names of the options that were given."""

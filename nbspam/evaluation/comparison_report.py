@@ -102,7 +102,7 @@ def _difference_cells(difference: Difference, with_roca: bool) -> list[str]:
         cells.append("" if roca is None else f"{roca:+.4f}")
         cells.append("" if ends is None else " – ".join(f"{end:+.4f}" for end in ends))
         cells.append("" if p is None else _p(p))
-    return [*cells, "differs" if difference.is_sure else "may be chance"]
+    return [*cells, difference.verdict]
 
 
 def _p(p: float) -> str:

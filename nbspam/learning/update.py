@@ -105,6 +105,7 @@ def learn(
             return change
         with Lookup(place) as old:
             _check_classes(path, old.metadata, {label for _, label in pending.found})
+            _check_numbers(path, old.metadata, pending.corpus)
             before = old.counts(pending.corpus.vocabulary)
             learner = OnlineLearner(old.metadata, dict(before))
             known = old.learned({digest for digest, _ in pending.found}) if remember else {}
@@ -129,6 +130,7 @@ def learn_in_memory(
         classes, positive = first_classes((label for _, label in pending.found), settings)
         model = Model(empty_metadata(classes, positive, settings), {}, {})
     _check_classes(path, model.metadata, {label for _, label in pending.found})
+    _check_numbers(path, model.metadata, pending.corpus)
     learner = OnlineLearner(model.metadata, dict(model.counts))
     change, learned = _learn(path, learner, pending, model.learned, remember)
     rows = {digest: row for digest, row in (model.learned | learned).items() if any(row)}
@@ -318,6 +320,18 @@ def _save(
     counts = {token: row for token, row in after.items() if before.get(token) != row}
     counts |= {token: none for token in before if token not in after}
     write_atomically(place, lambda file: splice(file, old, learner.metadata, counts, learned))
+
+
+def _check_numbers(path: Path, metadata: Metadata, corpus: Corpus) -> None:
+    """Raise ModelError if messages were tokenized for a model that counts other numbers.
+
+    Their digests would be others too, and the ledger would not know them.
+    """
+    if len(corpus) and corpus.wanted != metadata.settings.wanted:
+        raise ModelError(
+            f"{path}: was replaced, while messages were read, by a model that counts other numbers"
+            " of them; run it again"
+        )
 
 
 def _check_classes(path: Path, metadata: Metadata, labels: set[str]) -> None:

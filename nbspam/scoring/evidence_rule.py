@@ -95,8 +95,8 @@ class EvidenceRule:
         settings, histograms = self._settings, self._learned.trait_histograms
         heeded = [histograms[i] for i in self.traits]
         return [
-            trait_model(settings.traits, against_rest(heeded, k), settings.variances)
-            for k in self._scored
+            trait_model(settings.traits, both, settings.variances)
+            for both in against_rest(heeded, self._scored)
         ]
 
     def trait_weights(

@@ -13,7 +13,7 @@ from nbspam.learning.update import PendingMessages, forget, learn
 from nbspam.reading.message import parse
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import ModelSettings
-from nbspam.tokens.tokenized import TokenizedMessage, tokenize
+from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
 
 
 class LearnRequest(NamedTuple):
@@ -47,13 +47,18 @@ def apply_requests(path: Path, requests: list[LearnRequest]) -> list[bool]:
         # Several requests about one message are applied one after the other.
         first = {one.message.digest: number for number, one in reversed(waiting.items())}
         now = {number: waiting.pop(number) for number in sorted(first.values())}
-        for number, has_changed in _apply_distinct(path, now):
+        for number, has_changed in _apply_distinct(path, now, wanted):
             changed[number] = has_changed
     return changed
 
 
-def _apply_distinct(path: Path, requests: dict[int, _TokenizedRequest]) -> list[tuple[int, bool]]:
-    """Apply requests about different messages; return of each whether it changed the model."""
+def _apply_distinct(
+    path: Path, requests: dict[int, _TokenizedRequest], wanted: Wanted
+) -> list[tuple[int, bool]]:
+    """Apply requests about different messages; return of each whether it changed the model.
+
+    wanted: the numbers that the messages were tokenized with.
+    """
     with Lookup(path) as lookup:
         rows = lookup.learned(one.message.digest for one in requests.values())
         settings = lookup.metadata.settings
@@ -73,7 +78,7 @@ def _apply_distinct(path: Path, requests: dict[int, _TokenizedRequest]) -> list[
     if to_forget:
         forget(path, to_forget)
     if to_learn:
-        pending = PendingMessages(settings.wanted)
+        pending = PendingMessages(wanted)
         pending.read(path, to_learn, remember=True)
         learn(path, pending, TrainingSettings())
     return changed

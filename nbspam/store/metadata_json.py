@@ -23,6 +23,7 @@ from nbspam.store.metadata import (
 )
 from nbspam.store.trait_histograms import dump_histograms, load_histograms
 from nbspam.tokens.tokenizer import NAME, RULES
+from nbspam.tokens.traits import NAMES as TRAIT_NAMES
 
 FORMAT = "nbspam-model"
 VERSION = 1
@@ -100,6 +101,10 @@ def load_metadata(fields: Any) -> Metadata:
             f"was made with the tokenizer {shown(tokenizer)}, and this program has"
             f" {NAME!r} with rules {RULES}; train again"
         )
+    traits = fields.get("traits")
+    histograms = traits.get("histograms") if isinstance(traits, dict) else None
+    if isinstance(histograms, dict) and histograms and tuple(histograms) != TRAIT_NAMES:
+        raise MetadataError("was made with other traits than this program's; train again")
     try:
         settings = _load_settings(fields)
         return Metadata(settings, _load_learned(fields, settings))

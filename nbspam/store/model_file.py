@@ -53,7 +53,7 @@ class Model(NamedTuple):
     """A model, whole."""
 
     metadata: Metadata
-    counts: dict[str, Row]  # token -> messages that contain it, per class
+    counts: dict[str, Row]  # token -> its counts per class: messages, or how often it occurs
     learned: dict[str, Row]  # digest of a message -> how often it was learned, per class
 
     def write(self, file: IO[bytes]) -> None:

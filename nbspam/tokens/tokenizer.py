@@ -8,7 +8,8 @@ from nbspam.tokens.text import SHORT, link_tokens, short_text_tokens, text_token
 from nbspam.tokens.unicode import undo_tricks
 from nbspam.tokens.visible_text import VisibleText
 
-# Stored in the model: counts taken by another tokenizer or other rules do not fit these tokens.
+# Stored in the model: counts taken by another tokenizer or other rules do not fit these tokens.  To
+# be raised when a message would give other tokens, or other times or traits.
 NAME = "nbspam"
 RULES = 2
 _NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")

@@ -71,6 +71,21 @@ def test_the_users_other_settings_hold_for_all(nbspam, table):
     assert all(losses[0][name] != losses[1][name] for name in losses[0])
 
 
+def test_variances_are_of_the_gaussian_models(nbspam, table):
+    names = "gaussian:sum,kernel:sum"
+    plain, other = (
+        {m["name"]: m["log_loss"] for m in compared(nbspam, names, *options, table)["models"]}
+        for options in ((), ("--variance-smoothing", "0.5", "--variance-prior", "9"))
+    )
+    assert plain["gaussian:sum"] != other["gaussian:sum"]
+    assert plain["kernel:sum"] == other["kernel:sum"]
+
+
+def test_the_advised_command_keeps_what_was_given(nbspam, table):
+    found = compared(nbspam, "gaussian:sum,kernel:sum", "--alpha", "2", table)
+    assert "--alpha 2.0" in found["advice"]
+
+
 def test_plot(nbspam, table, tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "roc.png"
@@ -92,6 +107,9 @@ def test_plot(nbspam, table, tmp_path):
         (("--compare", "all", "--plot", "x.txt"), "ends in .png or .svg"),
         (("--compare", "all", "--alpha", "0"), "alpha must be above 0"),
         (("--compare", "all", "--train-first", "3", "--max-ham-blocked", "1%"), "leave it out"),
+        (("--compare", "all", "--spam-cutoff", "0.8"), "leave the cut-offs out"),
+        (("--compare", "bernoulli", "--variance-prior", "3"), "variances are of Gaussian traits"),
+        (("--compare", "all", "--variance-prior", "-3"), "variance prior must be"),
         (("--format", "csv", "--folds", "3"), "csv is of a comparison; add --compare"),
         (("--leave-one-out", "--folds", "3"), "four ways to test; give one of them"),
     ],

@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from compared_models import GIVEN, difference, scored
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
@@ -15,12 +16,8 @@ from nbspam.evaluation import protocols
 from nbspam.evaluation.comparison import (
     DEFAULT,
     EVERYTHING,
-    SURE,
     Combination,
-    Compared,
-    Comparison,
     Difference,
-    advice,
     bootstrap_p,
     chosen,
     combinations,
@@ -31,16 +28,14 @@ from nbspam.evaluation.comparison import (
 from nbspam.evaluation.comparison_report import print_comparison
 from nbspam.evaluation.csv_report import comparison_csv
 from nbspam.evaluation.json_report import comparison_json
-from nbspam.evaluation.metrics import figures, one_minus_roca_pct
+from nbspam.evaluation.metrics import one_minus_roca_pct
 from nbspam.evaluation.plot import draw_comparison
 from nbspam.evaluation.results import scored_messages
-from nbspam.evaluation.samples import Ranking, ScoredMessages
+from nbspam.evaluation.samples import Ranking
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.message import parse_text
 from nbspam.scoring.verdict import CutOffs
 from nbspam.tokens.tokenized import tokenize
-
-GIVEN = TrainingSettings()
 
 
 def texts(n=60, classes=("ham", "spam"), seed=3):
@@ -73,21 +68,6 @@ def left_out(corpus, settings):
 @pytest.fixture(scope="module")
 def everything():
     return compare(read(), combinations(GIVEN), GIVEN, left_out)
-
-
-def scored(right, spam=None, log_odds=None):
-    """Return messages that are called rightly or not, as asked."""
-    right = np.array(right)
-    spam = np.arange(len(right)) % 2 == 0 if spam is None else np.array(spam)
-    called = spam == right
-    odds = np.where(called, 1.0, -1.0) if log_odds is None else np.array(log_odds)
-    probability = 1 / (1 + np.exp(-odds))
-    return ScoredMessages.of_two_classes(spam, odds, probability, called, 0.5)
-
-
-def compared(name, messages, difference=None):
-    (combination,) = [c for c in combinations(GIVEN) if c.name == name]
-    return Compared(combination, messages, figures(messages), 0.1, 1.0, difference)
 
 
 def test_every_combination_that_makes_sense_has_a_name_of_its_own():
@@ -199,40 +179,21 @@ def test_the_bootstraps_p_value():
     assert bootstrap_p([0.0] * 10) == 1.0
 
 
-def difference(errors_p, roca_p=1.0):
-    return Difference(5, 1, errors_p, 0.1, (0.0, 0.2), roca_p)
-
-
-def test_advice_the_default_where_it_is_best():
-    messages = scored([True] * 20)
-    models = [
-        compared(DEFAULT.name, messages),
-        compared("bernoulli:sum", messages, difference(SURE / 2)),
-    ]
-    said = advice(Comparison("x", models), lambda chosen: f"those of {chosen.name}")
-    assert said.startswith(f"Take the default, {DEFAULT.name}: it makes the fewest errors;")
-    assert "every other model is worse" in said
-
-
-def test_advice_the_default_where_the_best_may_be_best_by_chance():
-    best, default = scored([True] * 20), scored([False] * 2 + [True] * 18)
-    models = [
-        compared("multinomial:sum", best),
-        compared(DEFAULT.name, default, difference(0.5)),
-        compared("bernoulli:sum", default, difference(0.001)),
-    ]
-    said = advice(Comparison("x", models), lambda chosen: f"those of {chosen.name}")
-    assert said.startswith(f"Take the default, {DEFAULT.name}")
-    assert "2 fewer errors, and that may be chance" in said
-
-
-@pytest.mark.parametrize("chance", [difference(0.001), difference(1.0, 0.001)])
-def test_advice_another_where_the_default_is_worse_for_sure(chance):
-    best, default = scored([True] * 20), scored([False] * 9 + [True] * 11)
-    models = [compared("kernel:sum", best), compared(DEFAULT.name, default, chance)]
-    said = advice(Comparison("x", models), lambda chosen: f"those of {chosen.name}")
-    assert said.startswith("Take kernel:sum, with those of kernel:sum: it makes the fewest errors")
-    assert "9" in said
+@pytest.mark.parametrize(
+    ("found", "verdict"),
+    [
+        (difference(0.5), "may be chance"),
+        (difference(0.001), "more errors"),
+        (difference(0.5, 0.001), "ranks worse"),
+        (difference(0.001, 0.001), "more errors, ranks worse"),
+        (difference(0.5, 0.001, roca=-0.1), "ranks better"),
+        (difference(0.001, 0.001, roca=-0.1), "more errors, ranks better"),
+        (Difference(5, 1, 0.001), "more errors"),
+    ],
+)
+def test_what_is_sure_of_a_difference(found, verdict):
+    assert found.verdict == verdict
+    assert found.is_worse == (verdict in {"more errors", "ranks worse", "more errors, ranks worse"})
 
 
 def test_json_and_csv_say_the_same(everything):

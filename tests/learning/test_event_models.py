@@ -20,7 +20,7 @@ from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, Multinomi
 from sklearn.neighbors import KernelDensity
 from small_models import ALPHAS
 
-from nbspam.bayes.kernel import bandwidth
+from nbspam.bayes.kernel import ClassDensity
 from nbspam.bayes.variances import Variances
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import empty_metadata
@@ -145,7 +145,9 @@ def kernel_joint(learned):
         traits.T[:, :, None], learned.fit.metadata.learned.trait_histograms, strict=True
     ):
         for k, values in enumerate(histograms):
-            density = KernelDensity(bandwidth=bandwidth(values)).fit(column[labels == k])
+            density = KernelDensity(bandwidth=ClassDensity(values).bandwidth()).fit(
+                column[labels == k]
+            )
             joint[:, k] += density.score_samples(column)
     return joint
 

@@ -91,11 +91,11 @@ def test_learning_and_forgetting_are_those_of_the_file(
         ("spam", {"b", "c"}, 2),
         ("spam", {"c", "received:e", "by:mx"}, 3),
     ]
-    model = taught(begun, classes, scoring, prior=prior)
+    model = taught(begun, classes, scoring, prior=prior, traits="kernel")
     if pruned:
         model = prune(model, min_count=2)
     save(path, model)
-    chosen = TrainingSettings(scoring=scoring)
+    chosen = TrainingSettings(traits="kernel", scoring=scoring)
     for act, messages in acts:
         if act == "forget":
             there = forget(path, messages)
@@ -112,7 +112,7 @@ def test_learning_and_forgetting_are_those_of_the_file(
 @given(batches(TWO), st.sampled_from(SCORINGS))
 def test_a_new_model_in_memory_is_that_of_a_new_file(tmp_path_factory, acts, scoring):
     path = tmp_path_factory.mktemp("new") / "model.json"
-    chosen = TrainingSettings(alpha=0.25, prior=0.4, scoring=scoring)
+    chosen = TrainingSettings(alpha=0.25, prior=0.4, scoring=scoring, traits="kernel")
     model = None
     for _, messages in acts:
         there = learn(path, pending(messages), chosen)

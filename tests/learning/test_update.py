@@ -193,7 +193,8 @@ def test_the_calibration_does_not_depend_on_the_order_within_a_batch(tmp_path):
 def test_learning_refines_the_calibration_of_evidence(path, scoring):
     train(path, BASE, TrainingSettings(scoring=scoring))
     before = read_model(path).metadata.learned
-    teach(path, [message(SPAM, "free", "lunch", number=9)])
+    new = [message(SPAM, "free", "lunch", number=9)]
+    teach(path, new, chosen=TrainingSettings(scoring=scoring))
     after = read_model(path).metadata.learned
     assert after.calibrated_by == before.calibrated_by
     assert (after.calibrations != before.calibrations) == (scoring == "evidence")
@@ -360,9 +361,27 @@ def test_no_message_makes_a_model_that_knows_nothing(path):
 
 def test_the_settings_are_those_of_a_new_model_only(path):
     teach(path, BASE[:1], chosen=TrainingSettings(alpha=0.7, prior=0.2, scoring="sum"))
-    teach(path, BASE[1:], chosen=TrainingSettings(alpha=3))
+    teach(path, BASE[1:], chosen=TrainingSettings(alpha=3, traits="none"))
     chosen = assert_whole(path).metadata.settings
     assert (chosen.alpha, chosen.prior, chosen.scoring) == (0.7, 0.2, "sum")
+
+
+@pytest.mark.parametrize(
+    ("of_model", "of_messages"),
+    [
+        (TrainingSettings(), TrainingSettings(traits="none")),
+        (TrainingSettings(traits="none"), TrainingSettings()),
+        (TrainingSettings(event_model="multinomial"), TrainingSettings()),
+    ],
+)
+def test_messages_read_for_a_model_that_counts_other_numbers_are_not_learned(
+    path, of_model, of_messages
+):
+    train(path, BASE, of_model)
+    before = path.read_bytes()
+    with pytest.raises(ModelError, match="counts other numbers of them; run it again"):
+        teach(path, [message(SPAM, "free", number=9)], chosen=of_messages)
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("label", ["junk", HAM])

@@ -21,7 +21,7 @@ from nbspam.learning.prune import prune_file
     "--min-count",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Keep the tokens that N or more messages have.",
+    help="Keep the tokens that N or more messages have; that occur N times, if repeats count.",
 )
 @click.option(
     "--max-tokens",
