@@ -27,8 +27,8 @@ from nbspam.bayes.histograms import Histograms, Values
 from nbspam.bayes.variances import Variances
 
 # In place of a variance of 0, where nothing is added to it: what rounding to an integer hides
-# (Sheppard 1898).
-_ROUNDING = 1 / 12
+# (Sheppard 1898).  Below the least, densities are beyond floating point.
+_ROUNDING, _LEAST = 1 / 12, 1e-100
 
 
 class Moments:
@@ -110,7 +110,9 @@ class Gaussian:
             deviations, sizes = [sum(deviations)] * len(row), [sum(sizes)] * len(row)
         densities = []
         for m, deviation, n in zip(row, deviations, sizes, strict=True):
-            variance = (deviation + prior * overall) / (n + prior) + added or _ROUNDING
+            variance = (deviation + prior * overall) / (n + prior) + added
+            if variance < _LEAST:
+                variance = _ROUNDING
             distance = x - m.total / m.n
             densities.append(
                 -0.5 * math.log(2 * math.pi * variance) - distance * distance / (2 * variance)

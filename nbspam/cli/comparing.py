@@ -53,10 +53,6 @@ def compare_models(
             lambda some, settings: protocol.run(some, settings, cut_offs, telling=False),
             lambda models: shown(list(models), lambda model: model.name),
         )
-    if plot is not None:
-        from nbspam.evaluation.plot import draw_comparison
-
-        draw_comparison(found, plot)
     said = advice(found, lambda kind: _how_to_train(kind, learning))
     if form == "json":
         click.echo(comparison_json(found, said, skips.count))
@@ -64,6 +60,10 @@ def compare_models(
         click.echo(comparison_csv(found))
     else:
         print_comparison(found, said)
+    if plot is not None:
+        from nbspam.evaluation.plot import draw_comparison
+
+        draw_comparison(found, plot)
 
 
 def _how_to_train(kind: Combination, learning: Learning) -> str:

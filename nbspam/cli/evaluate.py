@@ -62,6 +62,8 @@ class Report(NamedTuple):
             raise SourceError(
                 f"--predictions {self.predictions}: there is no such folder; create it first"
             )
+        if self.plot is not None and not self.plot.parent.is_dir():
+            raise SourceError(f"--plot {self.plot}: there is no such folder; create it first")
         if self.plot is not None:
             from nbspam.evaluation.plot import check_plot
 

@@ -22,33 +22,36 @@ def advice(comparison: Comparison, how: Callable[[Combination], str]) -> str:
         taken = _though_not_first(default, default.difference, best)
     else:
         kind = best.combination
-        taken = f"Take {kind.name}, with {how(kind)}: it makes the fewest errors"
-        if default is not None and default.difference:
-            taken += _better_than(default, default.difference, best)
+        taken = f"Take {kind.name}, with {how(kind)}: it makes {_better_than(default, best)}"
     return f"{taken}{_of_the_others([m for m in others if m is not default])}."
 
 
 def _though_not_first(default: Compared, difference: Difference, best: Compared) -> str:
     """Return why to take the default, which is not the first and not worse for sure."""
     fewer = default.errors - best.errors
+    if not fewer:
+        return f"Take the default, {DEFAULT.name}: no model makes fewer errors"
     errors = "error" if fewer == 1 else "errors"
     name = best.combination.name
     said = f"Take the default, {DEFAULT.name}: {name} makes {fewer:,} fewer {errors}"
     if difference.makes_more_errors:
         said += ", which is not chance"
-    elif fewer:
+    else:
         said += ", which may be chance"
     if difference.ranks_better:
         said += ", and the default ranks better, which is not chance"
     return said
 
 
-def _better_than(default: Compared, difference: Difference, best: Compared) -> str:
-    """Return in what the best is better than the default."""
-    said = f", {best.errors:,} where the default makes {default.errors:,}"
-    if difference.makes_more_errors:
-        return f"{said}, which is not chance"
-    return f"{said}, and ranks better than it, which is not chance"
+def _better_than(default: Compared | None, best: Compared) -> str:
+    """Return in what the best is better than the default, if that was compared."""
+    if default is None or default.difference is None:
+        return "the fewest errors"
+    ranks = "and ranks better than it, which is not chance"
+    if default.errors == best.errors:
+        return f"as few errors as the default, {ranks}"
+    said = f"the fewest errors, {best.errors:,} where the default makes {default.errors:,}"
+    return f"{said}, {'which is not chance' if default.difference.makes_more_errors else ranks}"
 
 
 def _of_the_others(others: Sequence[Compared]) -> str:

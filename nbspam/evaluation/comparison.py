@@ -32,6 +32,7 @@ SURE = 0.05  # a p-value below it is a difference
 # The smallest p-value of a bootstrap is 2 in so many, and Holm's method multiplies it by the number
 # of comparisons.
 _RESAMPLES = 2_000
+_FEWEST = 10  # messages of a class; resamples of fewer are too alike to tell anything
 EVERYTHING = Wanted(times=True, traits=True)
 
 
@@ -227,7 +228,8 @@ def compare(
 def _rank(model: Compared) -> tuple[float, ...]:
     values = model.figures.values
     roca, loss = values["one_minus_roca_pct"], values["log_loss"]
-    return model.errors, roca if roca is not None else 0.0, loss if loss is not None else 0.0
+    known = (value if value is not None else 0.0 for value in (roca, loss))
+    return model.errors, *known, model.combination != DEFAULT
 
 
 def _with_differences(models: list[Compared]) -> list[Compared]:
@@ -239,7 +241,8 @@ def _with_differences(models: list[Compared]) -> list[Compared]:
     counts = best.messages.counts
     if best.messages.has_spam_class and 0 < counts.spam < counts.messages:
         drawn = list(_roca_differences(models))
-        roca_p = holm([bootstrap_p(sample) for _, sample in drawn])
+        few = min(counts.spam, counts.ham) < _FEWEST
+        roca_p = holm([1.0 if few else bootstrap_p(sample) for _, sample in drawn])
         differences = [
             d._replace(roca=value, roca_interval=percentile_interval(sample), roca_p=p)
             for d, (value, sample), p in zip(differences, drawn, roca_p, strict=True)
@@ -281,6 +284,8 @@ def bootstrap_p(differences: Sequence[float]) -> float:
     Twice the share on the rarer side of 0, one more on each side (Davison and Hinkley 1997, 4.2).
     """
     n = len(differences)
+    if min(differences) == max(differences):  # no two messages rank differently
+        return 1.0
     below = sum(d <= 0 for d in differences)
     above = sum(d >= 0 for d in differences)
     return min(1.0, 2 * (min(below, above) + 1) / (n + 1))

@@ -60,8 +60,11 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
     Raises OptionError where no class is called spam.
     """
     models = comparison.models
+    counts = models[0].messages.counts
     if not models[0].messages.has_spam_class:
         raise OptionError(f"{path}: a plot needs a class called spam", Remedy.NAME_SPAM_LABEL)
+    if not (counts.spam and counts.ham):
+        raise OptionError(f"{path}: a ROC curve needs spam and ham; test on messages of both")
     import matplotlib as mpl
 
     mpl.use("agg")

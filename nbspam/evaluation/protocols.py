@@ -177,6 +177,12 @@ def train_first(
             f"among the first {counted(first, 'message')} {error.problem}, mixed in order",
             error.remedy,
         ) from error
+    untrained = sorted(set(read.corpus.labels[first:]) - set(fitted.metadata.settings.classes))
+    if untrained:
+        raise TrainingError(
+            f"the class {untrained[0]!r} is not among the first {counted(first, 'message')}; train"
+            " on more of them, or mix their order"
+        )
     outcomes = _tested(read, fitted, test, cut_offs, telling)
     of_model = fitted.metadata.settings
     protocol = f"trained on the first {first}"
@@ -199,10 +205,15 @@ def folds(
     labels = np.array(read.corpus.labels)
     classes, positive = class_names(read.corpus.labels, settings.positive)
     fewest = min(int((labels == name).sum()) for name in classes)
+    if fewest < 2:
+        raise OptionError(
+            "cannot make folds, since a class has one message; give two or more of each class, or"
+            " leave one out"
+        )
     if not 2 <= k <= fewest:
         raise OptionError(
             f"cannot make {counted(k, 'fold')}, since the smallest class has"
-            f" {counted(fewest, 'message')}; give 2 to {max(2, fewest)} folds"
+            f" {counted(fewest, 'message')}; give 2 to {fewest} folds"
         )
     fold = np.empty(len(labels), dtype=np.int64)
     for name in classes:

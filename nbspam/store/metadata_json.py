@@ -28,6 +28,7 @@ from nbspam.tokens.traits import NAMES as TRAIT_NAMES
 FORMAT = "nbspam-model"
 VERSION = 1
 _NATS_LIMIT = 1e15
+_NUMBER_LIMIT = 1e300
 _SHOWN = 40  # characters of a wrong value that an error shows
 
 
@@ -301,7 +302,9 @@ def _require(condition: object, otherwise: str) -> None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return -_NUMBER_LIMIT < value < _NUMBER_LIMIT  # not NaN, and no integer beyond floating point
 
 
 def _are_numbers(values: object, length: int) -> bool:

@@ -93,6 +93,19 @@ def test_plot(nbspam, table, tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_plot_that_cannot_be_drawn_is_told_before_the_work_or_after_the_table(nbspam, tmp_path):
+    rows = tmp_path / "few.tsv"
+    rows.write_text("label\ttext\nspam\tbuy now\nham\thello you\nspam\tsale today\n")
+    options = ("--compare", "bernoulli", "--train-first", "2", "-q")
+    found = nbspam("eval", *options, "--plot", tmp_path / "roc.svg", rows)
+    assert found.code == 2
+    assert "a ROC curve needs spam and ham" in found.err
+    assert "bernoulli:sum" in found.out
+    found = nbspam("eval", *options, "--plot", tmp_path / "none" / "roc.svg", rows)
+    assert (found.code, found.out) == (1, "")
+    assert "there is no such folder; create it first" in found.err
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -255,3 +268,17 @@ def test_counts_of_occurrences_go_out_as_csv_and_come_back(nbspam, table, tmp_pa
     refused = nbspam("model", "export", "-m", model)
     assert refused.code == 2
     assert "counts occurrences; export it with --form csv" in refused.err
+
+
+@pytest.mark.parametrize("scoring", ["evidence", "sum"])
+@pytest.mark.parametrize("smoothing", ["0", "5e-324", "1e-310", "1e-90"])
+def test_a_tiny_variance_gives_finite_verdicts(nbspam, tmp_path, scoring, smoothing):
+    rows = tmp_path / "same.tsv"
+    rows.write_text("label\ttext\n" + "spam\tAAAA 77\nham\tbbb\n" * 5)
+    model = tmp_path / "x.json"
+    options = ("--traits", "gaussian", "--scoring", scoring, "--variance-smoothing", smoothing)
+    assert nbspam("train", "-q", "-m", model, *options, rows).code == 0
+    for command in ("classify", "explain"):
+        found = nbspam(command, "-m", model, "--format", "json", stdin=b"win a prize 12 Ab")
+        assert found.code == 0, found.err
+        assert not re.search("NaN|Infinity", found.out)

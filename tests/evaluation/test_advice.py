@@ -63,3 +63,19 @@ def test_advice_where_no_difference_is_sure():
     )
     assert said.startswith("Take kernel:sum")
     assert said.endswith("no other model is worse by more than chance.")
+
+
+def test_a_tie_is_no_fewer_errors():
+    same = compared(DEFAULT.name, RIGHT, difference(1.0))
+    said = said_of(compared("bernoulli:evidence", RIGHT), same)
+    assert said == f"Take the default, {DEFAULT.name}: no model makes fewer errors."
+    worse = compared(DEFAULT.name, RIGHT, difference(1.0, 0.001))
+    said = said_of(compared("kernel:sum", RIGHT), worse)
+    assert "it makes as few errors as the default, and ranks better than it" in said
+
+
+def test_without_the_default():
+    said = said_of(
+        compared("kernel:sum", RIGHT), compared("bernoulli:sum", TWO_WRONG, difference(0.001))
+    )
+    assert said.startswith("Take kernel:sum, with those of kernel:sum: it makes the fewest errors;")

@@ -174,9 +174,10 @@ def test_holm_keeps_the_order_and_lowers_nothing(p_values):
 
 
 def test_the_bootstraps_p_value():
-    assert bootstrap_p([1.0] * 99) == pytest.approx(0.02)
+    assert bootstrap_p([1.0] * 98 + [2.0]) == pytest.approx(0.02)
     assert bootstrap_p([-1.0] * 50 + [1.0] * 50) == 1.0
     assert bootstrap_p([0.0] * 10) == 1.0
+    assert bootstrap_p([1.0] * 10) == 1.0  # each resample is the same: nothing was resampled
 
 
 @pytest.mark.parametrize(
@@ -296,3 +297,24 @@ def test_traits_and_times_do_not_reach_a_model_that_does_not_count_them():
     assert max(corpus.corpus.presence().data) > 1
     counted = corpus.for_model(TrainingSettings(event_model="multinomial"))
     assert max(counted.corpus.presence().data) > 1
+
+
+def test_a_few_messages_of_a_class_are_no_basis_for_a_bootstrap():
+    found = compare(read(16), chosen("kernel:sum,bernoulli:sum", GIVEN), GIVEN, left_out)
+    assert found.models[1].difference.roca_p == 1.0
+
+
+def test_the_default_goes_first_among_equals():
+    corpus = protocols.LabelledCorpus.of(
+        (
+            tokenize(parse_text("same"), f"x:{i}", label, ordered=True, wanted=EVERYTHING)
+            for i, label in enumerate(["ham", "spam"] * 6)
+        ),
+        EVERYTHING,
+    )
+    asked = chosen("bernoulli:evidence,bernoulli+kernel:evidence", GIVEN)
+    found = compare(corpus, asked, GIVEN, left_out)
+    one, other = (model.figures.values for model in found.models)
+    if one == other:
+        assert found.models[0].combination == DEFAULT
+    assert [m.errors for m in found.models] == sorted(m.errors for m in found.models)

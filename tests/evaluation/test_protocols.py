@@ -308,3 +308,15 @@ def test_a_batch_that_leaves_nothing_to_count_is_refused(batch):
 def test_online_needs_two_classes_in_all():
     with pytest.raises(TrainingError, match="only the class"):
         run_online(random_messages(10, ("spam",)), 2)
+
+
+def test_a_class_that_only_the_test_part_has_is_told():
+    messages = [("spam", {"a"}), ("ham", {"b"}), ("promo", {"c"})]
+    with pytest.raises(TrainingError, match="class 'promo' is not among the first 2 messages"):
+        protocols.train_first(labelled(messages), 2, TrainingSettings(), CutOffs())
+
+
+def test_a_class_of_one_message_makes_no_folds():
+    messages = [("spam", {"a"}), ("ham", {"b"}), ("ham", {"c"})]
+    with pytest.raises(OptionError, match="a class has one message; give two or more"):
+        protocols.folds(labelled(messages), 2, TrainingSettings(), CutOffs())

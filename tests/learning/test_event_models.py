@@ -145,9 +145,8 @@ def kernel_joint(learned):
         traits.T[:, :, None], learned.fit.metadata.learned.trait_histograms, strict=True
     ):
         for k, values in enumerate(histograms):
-            density = KernelDensity(bandwidth=ClassDensity(values).bandwidth()).fit(
-                column[labels == k]
-            )
+            h = ClassDensity(values).bandwidth()
+            density = KernelDensity(bandwidth=h).fit(column[labels == k])
             joint[:, k] += density.score_samples(column)
     return joint
 
