@@ -1,1 +1,1 @@
-"""Bernoulli naive Bayes: arrays and numbers in, arrays and numbers out; nothing here knows mail."""
+"""The family of naive Bayes: numbers in, numbers out; nothing here knows mail."""

@@ -1,4 +1,4 @@
-"""Every training message scored by a model that never saw it, in closed form.
+"""Every training message scored by a Bernoulli model that never saw it, in closed form.
 
 A message scored by a model trained on it looks easier than it is.  Leaving message i of class k
 out changes N_k to N_k - 1 and c_jk to c_jk - 1 for its own tokens j, and nothing else; a token

@@ -29,7 +29,7 @@ class OnlineLearner:
         """
         self.counts = counts
         self._settings, learned = metadata
-        self._learned = learned  # but for the messages and the histograms, which follow
+        self._learned = learned  # but for what follows it here
         self._messages = list(learned.messages)
         self._histograms = [Counter(row) for row in learned.count_histograms]
         self._host_rows = Counter(learned.host_rows)

@@ -1,6 +1,8 @@
 """The textbook's rule: the bias and the sum of all weights, and its plain posterior.
 
-    log P(k, x) = b_k + sum_j w_jk x_j,   P(k | x) = softmax of these
+    log P(k, x) = b_k + sum_j w_jk x_j + sum_t log f_tk(x_t),   P(k | x) = softmax of these
+
+of the tokens j, and of the traits t where the model has them.
 
 It equals scikit-learn's naive Bayes of the same event model to 1e-9.
 """

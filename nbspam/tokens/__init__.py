@@ -1,1 +1,1 @@
-"""A message in, its set of tokens out."""
+"""A message in, its tokens and numbers out."""
