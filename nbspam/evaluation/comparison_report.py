@@ -1,25 +1,27 @@
 """A comparison as text: rich tables on a terminal, plain text in a pipe."""
 
-from rich.box import Box
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from rich.console import Console
 from rich.text import Text
 
 from nbspam.errors import counted
-from nbspam.evaluation.comparison import DEFAULT, SURE, Compared, Comparison, Difference
+from nbspam.evaluation.comparison import DEFAULT, SURE, Compared, Comparison
 from nbspam.evaluation.intervals import Interval
 from nbspam.evaluation.report import console, empty_table, table_style
 
-# Key in JSON and CSV -> head and digits in the table.
+# Key in JSON and CSV -> head in the table, digits, and when it leaves a table that is too wide.
 _COLUMNS = {
-    "errors": ("errors", 0),
-    "precision": ("precision", 4),
-    "recall": ("recall", 4),
-    "f1": ("F1", 4),
-    "mcc": ("MCC", 4),
-    "one_minus_roca_pct": ("1-ROCA%", 4),
-    "log_loss": ("log-loss", 4),
-    "calibration_error": ("cal.err.", 4),
-    "seconds": ("seconds", 1),
+    "errors": ("errors", 0, 0),
+    "precision": ("precision", 4, 2),
+    "recall": ("recall", 4, 3),
+    "f1": ("F1", 4, 7),
+    "mcc": ("MCC", 4, 4),
+    "one_minus_roca_pct": ("1-ROCA%", 4, 0),
+    "log_loss": ("log-loss", 4, 0),
+    "calibration_error": ("cal.err.", 4, 5),
+    "seconds": ("seconds", 1, 6),
 }
 _WITH_INTERVAL = ("errors", "one_minus_roca_pct")  # in the table; JSON and CSV have all
 
@@ -36,74 +38,88 @@ def _interval(model: Compared, key: str) -> Interval | None:
 
 def print_comparison(comparison: Comparison, said: str) -> None:
     """Print the tables, and what is said of them, to standard output."""
-    out, style = console(), table_style()
-    models = comparison.models
+    out, models = console(), comparison.models
     counts = models[0].messages.counts
     of = f" ({counts.spam:,} spam)" if models[0].messages.has_spam_class else ""
     messages = counted(len(models[0].messages), "message")
     out.print(f"{counted(len(models), 'model')} on {messages}{of}, {comparison.protocol}\n")
-    keys = [key for key in _COLUMNS if any(_value(model, key) is not None for model in models)]
-    heads = []
-    for key in keys:
-        heads += [_COLUMNS[key][0], *(["95 %"] if key in _WITH_INTERVAL else [])]
-    table = empty_table(style, "model", *heads)
-    for model in models:
-        table.add_row(Text(_shown_name(model)), *_cells(model, keys))
-    out.print(table)
+    left_out = _print_fitting(out, models, _figures_of(models))
     if len(models) > 1:
-        out.print()
-        _print_differences(out, style, models)
+        name = models[0].combination.name
+        out.print(
+            f"\nagainst the best, {name}: messages that only one of the two has wrong; p-values"
+            " after Holm"
+        )
+        others = models[1:]
+        left_out = _print_fitting(out, others, _differences_of(others)) or left_out
+    if left_out:
+        out.print("\nmore columns in a wider window")
     if any(model.combination == DEFAULT for model in models):
         out.print("\n* the default")
     out.print(f"\n{said}")
 
 
-def _shown_name(model: Compared) -> str:
-    return model.combination.name + (" *" if model.combination == DEFAULT else "")
+class _Column(NamedTuple):
+    """A column of a table."""
+
+    head: str
+    cells: list[str]  # of each model
+    leaves: int = 0  # the order in which columns leave a table that is too wide; 0: it stays
 
 
-def _cells(model: Compared, keys: list[str]) -> list[str]:
-    cells = []
-    for key in keys:
-        digits, value = _COLUMNS[key][1], _value(model, key)
-        cells.append("" if value is None else f"{value:,.{digits}f}")
+def _print_fitting(out: Console, models: Sequence[Compared], columns: list[_Column]) -> bool:
+    """Print a table of models; return whether columns were left out for its width."""
+    leaving = sorted((c for c in columns if c.leaves), key=lambda column: column.leaves)
+    every = len(columns)
+    anything = out.options.update(max_width=10_000)  # as wide as the table would be
+    while True:
+        table = empty_table(table_style(), "model", *(c.head for c in columns))
+        for i, model in enumerate(models):
+            star = " *" if model.combination == DEFAULT else ""
+            table.add_row(Text(model.combination.name + star), *(c.cells[i] for c in columns))
+        if not leaving or out.measure(table, options=anything).maximum <= out.width:
+            out.print(table)
+            return len(columns) < every
+        columns = [c for c in columns if c is not leaving[0]]
+        leaving = leaving[1:]
+
+
+def _figures_of(models: Sequence[Compared]) -> list[_Column]:
+    columns = []
+    for key, (head, digits, leaves) in _COLUMNS.items():
+        values = [_value(model, key) for model in models]
+        if all(value is None for value in values):
+            continue
+        cells = ["" if value is None else f"{value:,.{digits}f}" for value in values]
+        columns.append(_Column(head, cells, leaves))
         if key in _WITH_INTERVAL:
-            ends = _interval(model, key)
-            cells.append("" if ends is None else " – ".join(f"{e:.{digits}f}" for e in ends))
-    return cells
+            ends = [_interval(model, key) for model in models]
+            columns.append(_Column("95 %", [_range(both, f".{digits}f") for both in ends], 1))
+    return columns
 
 
-def _print_differences(out: Console, style: Box | None, models: list[Compared]) -> None:
-    best = models[0]
-    name = best.combination.name
-    out.print(
-        f"against the best, {name}: messages that only one of the two has wrong; p-values after"
-        " Holm"
-    )
-    with_roca = any(m.difference and m.difference.roca is not None for m in models)
-    heads = ["only it", "only best", "p (McNemar)"]
-    if with_roca:
-        heads += ["1-ROCA% less", "95 %", "p (bootstrap)"]
-    table = empty_table(style, "model", *heads, "")
-    for model in models[1:]:
-        assert model.difference is not None
-        table.add_row(Text(_shown_name(model)), *_difference_cells(model.difference, with_roca))
-    out.print(table)
-
-
-def _difference_cells(difference: Difference, with_roca: bool) -> list[str]:
-    cells = [
-        str(difference.only_it),
-        str(difference.only_best),
-        _p(difference.errors_p),
+def _differences_of(models: Sequence[Compared]) -> list[_Column]:
+    found = [model.difference for model in models if model.difference is not None]
+    columns = [
+        _Column("only it", [str(d.only_it) for d in found]),
+        _Column("only best", [str(d.only_best) for d in found], 5),
+        _Column("p (McNemar)", [_p(d.errors_p) for d in found], 4),
     ]
-    if with_roca:
-        roca, ends, p = difference.roca, difference.roca_interval, difference.roca_p
-        cells.append("" if roca is None else f"{roca:+.4f}")
-        cells.append("" if ends is None else " – ".join(f"{end:+.4f}" for end in ends))
-        cells.append("" if p is None else _p(p))
-    return [*cells, difference.verdict]
+    if any(d.roca is not None for d in found):
+        less = ["" if d.roca is None else f"{d.roca:+.4f}" for d in found]
+        columns += [
+            _Column("1-ROCA% less", less, 2),
+            _Column("95 %", [_range(d.roca_interval, "+.4f") for d in found], 1),
+            _Column("p (bootstrap)", [_p(d.roca_p) for d in found], 3),
+        ]
+    return [*columns, _Column("", [d.verdict for d in found])]
 
 
-def _p(p: float) -> str:
+def _range(ends: Interval | None, form: str) -> str:
+    return "" if ends is None else " – ".join(f"{end:{form}}" for end in ends)
+
+
+def _p(p: float | None) -> str:
+    if p is None:
+        return ""
     return f"{p:.3f}" if p >= SURE / 10 else f"{p:.0e}"

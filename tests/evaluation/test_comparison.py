@@ -9,6 +9,7 @@ import pytest
 from compared_models import GIVEN, difference, scored
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 from scipy.stats import binom
 
 from nbspam.errors import OptionError
@@ -318,3 +319,21 @@ def test_the_default_goes_first_among_equals():
     if one == other:
         assert found.models[0].combination == DEFAULT
     assert [m.errors for m in found.models] == sorted(m.errors for m in found.models)
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_a_row_of_a_table_is_one_line_however_wide_the_window(everything, monkeypatch, width):
+    stream = io.StringIO()
+    monkeypatch.setattr(
+        "nbspam.evaluation.comparison_report.console",
+        lambda: Console(file=stream, width=width, highlight=False, markup=False),
+    )
+    print_comparison(everything, "so it is")
+    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    assert max(map(len, lines)) <= width
+    for model in everything.models:
+        name = model.combination.name
+        rows = [line for line in lines if line.removesuffix(" *").split()[:1] == [name]]
+        assert len(rows) == (1 if model is everything.models[0] else 2)
+    assert ("more columns in a wider window" in lines) == (width < 200)
+    assert all("errors" in line for line in lines if line.startswith("model") and "F1" in line)
