@@ -55,10 +55,26 @@ def run_program() -> None:
     if os.environ.get("NO_COLOR"):
         # rich obeys it by itself; click needs to be told.
         nbspam.context_settings["color"] = False
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # file names may contain any byte
-            stream.reconfigure(errors="backslashreplace")
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            stream = _whole(stream)
+            stream.reconfigure(errors="backslashreplace")  # file names may contain any byte
+            setattr(sys, name, stream)
     sys.exit(_run(sys.argv[1:]))
+
+
+def _whole(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+    """Return a stream whose writes are whole.
+
+    With PYTHONUNBUFFERED a text stream stands on a raw one and takes a short write for a whole one.
+    """
+    raw: object = stream.buffer
+    if not isinstance(raw, io.RawIOBase):
+        return stream
+    encoding = stream.encoding
+    stream.detach()
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=encoding, line_buffering=True)
 
 
 def _run(arguments: list[str]) -> int:

@@ -56,11 +56,24 @@ class Passage:
             raise OSError(0, "standard output is closed")
         self._has_written = True
         for chunk in self._pending:
-            self._sink.write(chunk)
+            _write_all(self._sink, chunk)
         self._pending = []
         while chunk := self._source.read1(_CHUNK) if self._source else b"":  # type: ignore[attr-defined]
-            self._sink.write(chunk)
+            _write_all(self._sink, chunk)
         self._sink.flush()
+
+
+def _write_all(sink: IO[bytes], chunk: bytes) -> None:
+    """Write a chunk whole; raises OSError.
+
+    A raw stream, which standard output is with PYTHONUNBUFFERED, may write a part of it only.
+    """
+    left = memoryview(chunk)
+    while left:
+        written: int | None = sink.write(left)
+        if written is None:  # it could not be made blocking
+            raise OSError(0, "standard output does not take what is written")
+        left = left[written:]
 
 
 def _blocking(stream: TextIO | None) -> IO[bytes] | None:

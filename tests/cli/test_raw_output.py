@@ -1,0 +1,123 @@
+"""Standard output that writes in part: raw, as Python makes it with PYTHONUNBUFFERED or -u."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+RAW, BUFFERED = {"PYTHONUNBUFFERED": "1"}, {"PYTHONUNBUFFERED": ""}
+MAIL = b"Subject: lunch\n\n" + b"see you at noon in the meeting room\n" * 6_000  # 216 KB
+LIMIT = 64 << 10  # bytes of a file
+
+
+def limited():
+    """Let no file grow beyond the limit; a write is then short, and the next one fails."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, LIMIT))
+
+
+def run(arguments, stdout, env=RAW, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "nbspam", *map(str, arguments)],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        env=os.environ | env,
+        timeout=60,
+        check=False,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("env", [BUFFERED, RAW], ids=["buffered", "raw"])
+@pytest.mark.parametrize("options", [(), ("--bogus",)])
+def test_a_message_cut_off_by_a_full_file_is_told(model, tmp_path, env, options):
+    with (tmp_path / "out").open("wb") as out:
+        done = run(
+            ["classify", "-p", "-m", model, *options], out, env, input=MAIL, preexec_fn=limited
+        )
+    assert done.returncode == 75
+    assert b"File too large" in done.stderr
+    assert (tmp_path / "out").stat().st_size <= LIMIT
+
+
+def test_the_whole_message_comes_through_a_slow_pipe(model):
+    read, write = os.pipe()
+    with subprocess.Popen(
+        [sys.executable, "-m", "nbspam", "classify", "-p", "-m", str(model)],
+        stdin=subprocess.PIPE,
+        stdout=write,
+        env=os.environ | RAW,
+    ) as process:
+        os.close(write)
+        process.stdin.write(MAIL)
+        process.stdin.close()
+        time.sleep(0.3)
+        for _ in range(5):  # a signal in the middle of a write makes it a short one
+            process.send_signal(signal.SIGSTOP)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.02)
+        found = b""
+        while chunk := os.read(read, 5_000):
+            found += chunk
+        os.close(read)
+        assert process.wait(60) == 0
+    head, _, body = found.partition(b"\n\n")
+    assert b"X-Nbspam: " in head
+    assert body == MAIL.partition(b"\n\n")[2]
+
+
+def test_a_reader_that_leaves_is_told(model):
+    read, write = os.pipe()
+    with subprocess.Popen(
+        [sys.executable, "-m", "nbspam", "classify", "-p", "-m", str(model)],
+        stdin=subprocess.PIPE,
+        stdout=write,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | RAW,
+    ) as process:
+        os.close(write)
+        process.stdin.write(MAIL)
+        process.stdin.close()
+        assert os.read(read, 100)
+        os.close(read)
+        assert process.wait(60) == 75
+
+
+@pytest.mark.parametrize("env", [BUFFERED, RAW], ids=["buffered", "raw"])
+@pytest.mark.parametrize("form", ["csv", "bogofilter"])
+def test_an_export_cut_off_is_told(sms_model, tmp_path, env, form):
+    with (tmp_path / "out").open("wb") as out:
+        done = run(
+            ["model", "export", "--form", form, "-m", sms_model], out, env, preexec_fn=limited
+        )
+    assert done.returncode == 1
+    assert b"File too large" in done.stderr
+    whole = run(["model", "export", "--form", form, "-m", sms_model], subprocess.PIPE, env)
+    assert whole.returncode == 0
+    assert len(whole.stdout) > LIMIT
+
+
+@pytest.mark.parametrize("env", [BUFFERED, RAW], ids=["buffered", "raw"])
+def test_verdicts_cut_off_are_told(model, tmp_path, env):
+    table = tmp_path / "many.txt"
+    table.write_text("free prize\n" * 3_000)
+    with (tmp_path / "out").open("wb") as out:
+        done = run(
+            ["classify", "-m", model, "--lines", "--format", "json", table],
+            out,
+            env,
+            preexec_fn=limited,
+        )
+    assert done.returncode == 1
+    assert b"File too large" in done.stderr
+
+
+def test_raw_output_is_written_line_by_line(model):
+    """Whoever asks for no buffering gets each verdict as it is made."""
+    done = run(["classify", "-m", model, "--format", "json"], subprocess.PIPE, input=b"lunch")
+    assert json.loads(done.stdout)["verdict"]
