@@ -36,7 +36,12 @@ from nbspam.learning.update import Change, PendingMessages, learn, set_cut_offs
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
-from nbspam.store.model_file import ModelExistsError, already_exists, write_model
+from nbspam.store.model_file import (
+    ModelExistsError,
+    already_exists,
+    check_replaceable,
+    write_model,
+)
 from nbspam.tokens.tokenized import Wanted
 from nbspam.workers import executor, tokenized
 
@@ -173,8 +178,10 @@ def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Le
             f"{model}: has cut-offs of its own; change them with nbspam model set, and leave them"
             " out here"
         )
-    if exists and not (writing.update or writing.replace):
-        raise already_exists(model)
+    if exists and not writing.update:
+        check_replaceable(model)
+        if not writing.replace:
+            raise already_exists(model)
     if not (exists and writing.update):
         learning.settings()  # raises for a senseless value
         return

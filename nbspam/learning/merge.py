@@ -18,7 +18,7 @@ from nbspam.store.atomic_write import locked, write_atomically
 from nbspam.store.check import with_counts
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import DEFAULT, MERGING, Metadata, ModelSettings
-from nbspam.store.model_file import Model, already_exists, read_model
+from nbspam.store.model_file import Model, already_exists, check_replaceable, read_model
 from nbspam.store.trait_histograms import TraitHistograms
 
 
@@ -50,6 +50,7 @@ def merge_files(
     with locked(output) as place:
         if place.exists() and not replace_old:
             raise already_exists(output, Remedy.REPLACE_OUTPUT)
+        check_replaceable(place)
         merged = merge([(path, read_model(path)) for path in paths], overlap)
         write_atomically(place, merged.model.write)
     return merged

@@ -8,7 +8,7 @@ from nbspam.scoring.rule import rule_of
 from nbspam.store.atomic_write import locked, write_atomically
 from nbspam.store.check import with_counts
 from nbspam.store.lookup import Lookup
-from nbspam.store.model_file import Model, already_exists, read_model
+from nbspam.store.model_file import Model, already_exists, check_replaceable, read_model
 from nbspam.tokens.kinds import is_host
 
 
@@ -36,6 +36,7 @@ def prune_file(
     with locked(output or path) as place:
         if output is not None and output.exists() and not replace_old:
             raise already_exists(output, Remedy.REPLACE_OUTPUT)
+        check_replaceable(place)
         before = read_model(path)
         size = path.stat().st_size
         after = prune(before, min_count, max_tokens)

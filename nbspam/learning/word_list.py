@@ -19,6 +19,7 @@ FORMS: dict[str, Callable[[Model], tuple[str, int]]] = {
     "bogofilter": bogofilter.dump_word_list,
     "csv": csv_counts.dump_counts_table,
 }
+BEGINNINGS = (bogofilter.MESSAGES, f"{csv_counts.FIRST},".encode())  # of a text in these forms
 _LINE_LIMIT = 1 << 16  # bytes; the rest of a longer line is read as another line
 
 
@@ -44,7 +45,7 @@ def read_counts(name: str, stream: BinaryIO, skips: Skips, settings: TrainingSet
             raise SourceError(
                 f"{name}: is a binary file; convert a bogofilter database with bogoutil -d"
             )
-        if first.startswith(f"{csv_counts.FIRST},".encode()):
+        if first.startswith(BEGINNINGS[1]):
             text = (line.decode() for line in itertools.chain([first], lines))
             table = csv_counts.read_counts_table(name, text, skips)
             return _imported(table.classes, table.messages, table.counts, settings)

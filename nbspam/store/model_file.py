@@ -31,7 +31,7 @@ from nbspam.bayes.token_weight import Row
 from nbspam.errors import ModelError, Remedy
 from nbspam.patterns import lazy_pattern
 from nbspam.store.metadata import Metadata
-from nbspam.store.metadata_json import MetadataError, dump_metadata, load_metadata, shown
+from nbspam.store.metadata_json import FORMAT, MetadataError, dump_metadata, load_metadata, shown
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
@@ -74,14 +74,40 @@ def write_model(
     counts: (token, counts per class) in any order; no token twice.
     learned: (digest, times per class) in the order of the digests.
     Whatever happens on the way, the old file stays whole until the new one is on the disk.
-    Raises ModelError when it cannot be written, or exists and must not be replaced.
+    Raises ModelError when it cannot be written, exists and must not be replaced, or is no model.
     """
     from nbspam.store.atomic_write import locked, write_atomically  # reading needs none of it
 
     with locked(path) as place:
         if not replace_old and place.exists():
             raise already_exists(path)
+        check_replaceable(place)
         write_atomically(place, lambda file: write_lines(file, metadata, counts, learned))
+
+
+_SAMPLE = 4 << 10  # bytes
+
+
+def check_replaceable(path: "Path", counts: tuple[bytes, ...] = ()) -> None:
+    """Raise ModelError unless what is at `path` may be overwritten: a model, or nothing.
+
+    A damaged model may be, and one that another program has formatted; a mailbox named by a slip
+    may not.
+    counts: for an export, what those begin with that may be overwritten in place of models.
+    """
+    if not path.exists():
+        return
+    with os.fdopen(open_model_file(path), "rb") as file:
+        sample = file.read(_SAMPLE)
+    if counts:
+        what, is_one = "an export", sample.startswith(counts)
+    else:
+        is_one = sample.lstrip().startswith(b"{") and f'"{FORMAT}"'.encode() in sample
+        what = "a model"
+    if sample and not is_one:
+        raise ModelError(
+            f"{path}: is not {what}, and would be lost; name another file, or remove it first"
+        )
 
 
 class ModelExistsError(ModelError):

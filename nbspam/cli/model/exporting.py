@@ -10,9 +10,9 @@ import click
 from nbspam.cli.notes import note
 from nbspam.cli.options import model_option, output_option, replace_output_option
 from nbspam.errors import OptionError, Remedy, counted
-from nbspam.learning.word_list import FORMS
+from nbspam.learning.word_list import BEGINNINGS, FORMS
 from nbspam.store.atomic_write import write_atomically
-from nbspam.store.model_file import already_exists, read_model
+from nbspam.store.model_file import already_exists, check_replaceable, read_model
 
 
 @click.command("export")
@@ -59,4 +59,5 @@ def command(model: Path, form: str, output: Path | None, replace: bool) -> None:
         with output.open("wb") as file:
             write(file)
     else:
+        check_replaceable(output, BEGINNINGS)
         write_atomically(Path(os.path.realpath(output)), write)

@@ -1,0 +1,85 @@
+"""Only a model is ever overwritten: not a mailbox that was named by a slip."""
+
+import pytest
+
+import nbspam as library
+from nbspam.errors import ModelError
+
+MBOX = b"From a@example.org Mon Jan  5 10:00:00 2026\nSubject: lunch\n\nat noon\n"
+
+
+@pytest.fixture
+def mailbox(tmp_path):
+    path = tmp_path / "inbox.mbox"
+    path.write_bytes(MBOX)
+    return path
+
+
+def assert_kept(found, path, before=MBOX, what="a model"):
+    assert found.code == 1
+    assert f"{path}: is not {what}, and would be lost; name another file" in found.err
+    assert found.err.count("\n") == 1
+    assert path.read_bytes() == before
+    assert not list(path.parent.glob(".*.new"))
+
+
+@pytest.mark.parametrize("options", [("--replace",), (), ("--replace", "--max-ham-blocked", "1%")])
+def test_train(nbspam, table, mailbox, options):
+    assert_kept(nbspam("train", "-m", mailbox, *options, table), mailbox)
+
+
+def test_an_update_changes_nothing_either(nbspam, table, mailbox):
+    found = nbspam("train", "--update", "-m", mailbox, table)
+    assert found.code == 1
+    assert "is not an nbspam model" in found.err
+    assert mailbox.read_bytes() == MBOX
+
+
+def test_merge_and_prune(nbspam, table, make_model, mailbox):
+    one = make_model(table, "--no-ledger", name="one.json")
+    two = make_model(table, "--no-ledger", name="two.json")
+    merging = ("model", "merge", one, two, "-o", mailbox, "--replace")
+    assert_kept(nbspam(*merging), mailbox)
+    pruning = ("model", "prune", "-m", one, "--min-count", "2", "-o", mailbox, "--replace")
+    assert_kept(nbspam(*pruning), mailbox)
+
+
+def test_import_and_export(nbspam, model, tmp_path, mailbox):
+    counts = tmp_path / "counts.csv"
+    assert nbspam("model", "export", "-m", model, "--form", "csv", "-o", counts).code == 0
+    assert_kept(nbspam("model", "import", counts, "-m", mailbox, "--replace"), mailbox)
+    for form in ("csv", "bogofilter"):
+        again = ("model", "export", "-m", model, "--form", form, "--replace", "-o")
+        assert_kept(nbspam(*again, mailbox), mailbox, what="an export")
+        before = model.read_bytes()
+        assert_kept(nbspam(*again, model), model, before, what="an export")
+        assert nbspam(*again, counts).code == 0  # an export in the other form
+
+
+def test_the_library(table, mailbox):
+    with pytest.raises(ModelError, match="is not a model, and would be lost"):
+        library.train(table).save(mailbox)
+    assert mailbox.read_bytes() == MBOX
+
+
+@pytest.mark.parametrize("spoil", ["empty", "cut", "formatted", "other version"])
+def test_what_was_a_model_or_nothing_is_replaced(nbspam, table, model, spoil):
+    whole = model.read_bytes()
+    spoiled = {
+        "empty": b"",
+        "cut": whole[: len(whole) // 2],
+        "formatted": b'{\n  "format": "nbspam-model",\n  "version": 1\n}\n',
+        "other version": whole.replace(b'"version": 1', b'"version": 9', 1),
+    }
+    model.write_bytes(spoiled[spoil])
+    found = nbspam("train", "-m", model, "--replace", table)
+    assert (found.code, found.err) == (0, "")
+    assert nbspam("model", "check", "-m", model).code == 0
+
+
+def test_a_link_to_a_mailbox_is_no_way_around(nbspam, table, tmp_path, mailbox):
+    link = tmp_path / "model.json"
+    link.symlink_to(mailbox)
+    found = nbspam("train", "-m", link, "--replace", table)
+    assert found.code == 1
+    assert mailbox.read_bytes() == MBOX
