@@ -13,14 +13,21 @@ _PATHS_TRIED = 20  # paths of which one must be a file
 _LINE = re.compile(r"(\S+)\s+(\S.*)")
 
 
-def _is_index(source: Source, _: ReadingOptions) -> bool:
-    """Return whether each line is a label and a path, and one of the first paths is a file.
+def _lines(source: Source) -> list[re.Match[str] | None]:
+    return [_LINE.fullmatch(line.strip()) for line in source.lines]
 
-    In a file that is called an index, one such line suffices, and any other is a bad line.
+
+def _is_named_index(source: Source, _: ReadingOptions) -> bool:
+    """Return whether a file is called an index, and a line is a label and a path.
+
+    Any other is a bad line.
     """
-    lines = [_LINE.fullmatch(line.strip()) for line in source.lines]
-    if "index" in (source.path.name, source.suffix[1:]):
-        return any(lines)
+    return "index" in (source.path.name, source.suffix[1:]) and any(_lines(source))
+
+
+def _is_index(source: Source, _: ReadingOptions) -> bool:
+    """Return whether each line is a label and a path, and one of the first paths is a file."""
+    lines = _lines(source)
     try:
         return all(lines) and any(
             (source.path.parent / line[2]).is_file() for line in lines[:_PATHS_TRIED] if line
@@ -55,4 +62,6 @@ def _exists(path: Path) -> bool:
         return False
 
 
-INDEX = SourceKind(Labels.ALLOWED, _is_index, _read_index)
+NAMED_INDEX = SourceKind(Labels.ALLOWED, _is_named_index, _read_index)
+# Only where labels are needed: a message must not name files that are read in its place.
+NAMELESS_INDEX = SourceKind(Labels.ON_REQUEST, _is_index, _read_index)

@@ -9,13 +9,22 @@ from nbspam.reading.columns import cell_text
 from nbspam.reading.compression import open_bytes
 from nbspam.reading.data_frame import frame_rows
 
+# Bytes, unpacked: a megabyte of gzip can hold a gigabyte of zeros.
+BYTES_LIMIT = 512 << 20
+
 
 def parquet_rows(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """Return the names of the columns, and (row number from 1, cells) of each row."""
     import pandas as pd
 
     with open_bytes(path) as stream:
-        content = io.BytesIO(stream.read())  # pandas reads it from both ends, so unpacked first
+        # pandas reads it from both ends, so unpacked first.
+        content = io.BytesIO(stream.read(BYTES_LIMIT + 1))
+    if content.getbuffer().nbytes > BYTES_LIMIT:
+        raise TableError(
+            f"{path}: is larger than {BYTES_LIMIT >> 20} MiB, unpacked; split it, or convert it to"
+            " JSON lines"
+        )
     try:
         frame = pd.read_parquet(content)
         rows = frame_rows(frame)

@@ -29,7 +29,7 @@ def _kinds() -> tuple[SourceKind, ...]:
     # Deferred: a mail filter reads standard input, once per message, and needs none of these.
     from nbspam.reading.class_folders import CLASS_FOLDERS
     from nbspam.reading.folder import FOLDER
-    from nbspam.reading.index import INDEX
+    from nbspam.reading.index import NAMED_INDEX, NAMELESS_INDEX
     from nbspam.reading.lines import LINES
     from nbspam.reading.mbox import MBOX
     from nbspam.reading.single_message import EMPTY_FILE, MAIL, NAMED_MAIL, TEXT
@@ -46,7 +46,8 @@ def _kinds() -> tuple[SourceKind, ...]:
         NAMED_MAIL,
         MBOX,
         MAIL,
-        INDEX,
+        NAMED_INDEX,
+        NAMELESS_INDEX,
         NAMELESS_TSV,
         TEXT,
     )

@@ -117,5 +117,6 @@ NAMED_TABLE = SourceKind(
     "a table has labels of its own",
     Remedy.LEAVE_OUT_LABEL,
 )
-NAMELESS_PARQUET = SourceKind(Labels.ALLOWED, _is_parquet, _read_any_table)
+# Only where labels are needed: a message that begins as Parquet does is a message.
+NAMELESS_PARQUET = SourceKind(Labels.ON_REQUEST, _is_parquet, _read_any_table)
 NAMELESS_TSV = SourceKind(Labels.ALLOWED, _is_tsv, _read_any_table)

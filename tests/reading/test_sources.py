@@ -388,6 +388,35 @@ def test_any_kind_takes_labels_where_there_are_any(tmp_path: Path) -> None:
     assert kinds(".") == [("a.tsv", None), ("b.csv", None), ("c", None), ("d.index", None)]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"PAR1 is how it begins\n",
+        b"PAR1\nSubject: x\n\nhello\nPAR1",
+        b"spam c\n",
+        b"spam /etc/passwd\n",
+    ],
+)
+@pytest.mark.parametrize("name", ["message", "message.eml"])
+def test_a_message_does_not_choose_how_it_is_read(
+    tmp_path: Path, content: bytes, name: str
+) -> None:
+    """Nor does it name files that are read in its place."""
+    put(tmp_path, "c", content=BOX)
+    put(tmp_path, name, content=content)
+    for messages in (
+        any_kind(str(tmp_path / name), PLAIN, Skips(strict=True)),
+        unlabelled(str(tmp_path / name), None, PLAIN, Skips(strict=True)),
+    ):
+        assert found(messages, tmp_path) == [(name, None)]
+
+
+def test_where_labels_are_needed_an_index_is_recognised_by_its_lines(tmp_path: Path) -> None:
+    put(tmp_path, "c", content=BOX)
+    put(tmp_path, "list", content=b"spam c\n")
+    assert with_labels(tmp_path / "list", tmp_path) == [("c", "spam")]
+
+
 # What cannot be read
 
 EVERY = pytest.mark.parametrize(

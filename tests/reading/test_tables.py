@@ -514,3 +514,12 @@ def test_a_file_of_nothing_but_open_quotes_takes_little_time(tmp_path: Path) -> 
     started = time.process_time()
     list(read_table(path, TableOptions(label_column="label"), Skips(), needs_labels=False))
     assert time.process_time() - started < 5
+
+
+def test_a_parquet_file_that_unpacks_beyond_the_limit_is_refused(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr("nbspam.reading.parquet.BYTES_LIMIT", 1 << 20)
+    packed = gzip.compress(b"PAR1" + bytes(2 << 20))
+    assert len(packed) < 10_000
+    with pytest.raises(TableError, match="is larger than 1 MiB, unpacked; split it"):
+        rows(file(tmp_path, "a.parquet.gz", packed))
