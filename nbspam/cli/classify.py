@@ -257,11 +257,11 @@ def _pass(
     passage = Passage(sys.stdin, sys.stdout)
     passages.append(passage)
     taken = passage.take(BYTES_LIMIT)
-    raw = passthrough.cleaned(taken, name)
     with open_filter(model, cutting.of, indexed=False) as spam_filter:
         if exit_code:
             _check_positive(spam_filter.metadata)
-        message = tokenize(parse(raw), wanted=spam_filter.wanted)
+        # With the marks that it came with: a text without a header has an empty line after them.
+        message = tokenize(parse(taken, (name, MARK)), wanted=spam_filter.wanted)
         judged = spam_filter.judge(message)
         evidence = None
         if marking.evidence:
@@ -275,6 +275,7 @@ def _pass(
         tag=tag if code == VerdictCode.SPAM else "",
         evidence=evidence,
     )
+    raw = passthrough.cleaned(taken, name)
     passage.give(passthrough.marked(raw, marks, is_cut=len(taken) == BYTES_LIMIT))
     with contextlib.suppress(OSError):  # the message is out
         note_one_sided(model, spam_filter.metadata)

@@ -66,18 +66,18 @@ def parse_text(text: str) -> Message:
     return Message([], [Part("text/plain", text[:TEXT_LIMIT], "")])
 
 
-def parse(raw: bytes) -> Message:
+def parse(raw: bytes, marks: tuple[str, ...] = ()) -> Message:
     """Return the message in `raw`, whatever it holds; never raises.
 
     raw: a mail with its headers, or plain text.  A first mbox `From ` line is not part of it (but
     "From 9 on I am free" is a text), nor are the marks of nbspam in its header.
+    marks: headers that are marks whatever their value.
     Reads BYTES_LIMIT bytes and decodes TEXT_LIMIT bytes of text at most.
     """
     raw = raw[:BYTES_LIMIT]
-    original = unmarked(raw)
-    marked = original is not raw
-    raw = original
-    if marked and _FILE_MARK.match(raw):  # nbspam added the empty line
+    raw = unmarked(raw, marks)
+    # An empty line before a text may be of nbspam's marks, which are gone: it is never looked at.
+    if _FILE_MARK.match(raw):
         raw = raw.lstrip(b"\r\n")
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):  # a file saved as "Unicode"
         raw = raw.decode("utf-16", "replace").encode("utf-8")
@@ -86,8 +86,7 @@ def parse(raw: bytes) -> Message:
     if not _is_known(headers):
         if from_line := FROM_LINE.match(raw):
             raw = raw[from_line.end() :]
-        if marked:
-            raw = raw.removeprefix(b"\n")
+        raw = raw.lstrip(b"\n")
         return Message([], [Part("text/plain", decode(raw[:TEXT_LIMIT], ""), "")])
     return Message(headers, _leaves(headers, body))
 

@@ -11,7 +11,7 @@ from nbspam.tokens.visible_text import VisibleText
 # Stored in the model: counts taken by another tokenizer or other rules do not fit these tokens.  To
 # be raised when a message would give other tokens, or other times or traits.
 NAME = "nbspam"
-RULES = 2
+RULES = 3
 _NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")
 
 
@@ -37,7 +37,7 @@ def message_tokens(message: Message, texts: list[VisibleText] | None = None) -> 
             tokens, found = found, tokens
         tokens |= found
         if not is_mail:
-            tokens |= short_text_tokens(text[:SHORT])
+            tokens |= short_text_tokens(text.lstrip()[:SHORT])
     return tokens
 
 

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nbspam import __version__
-from nbspam.reading.marks import TAG_LIMIT, may_be_mark, may_be_tag, unmarked
+from nbspam.reading.marks import MARK, TAG_LIMIT, may_be_mark, may_be_tag, unmarked
 from nbspam.reading.message import parse
 from nbspam.serving.passthrough import Marks, cleaned, evidence_value, marked, verdict_value
 from nbspam.tokens.tokenizer import message_tokens
@@ -362,3 +362,27 @@ def test_evidence_cannot_leave_its_header(words, length):
     assert len(re.findall(r'(?:^|, ?)\s*"', "".join([first.partition(":")[2], *folded]))) >= bool(
         words
     )
+
+
+HEADERLESS = st.one_of(
+    st.binary(max_size=200),
+    st.builds(
+        lambda before, text, encoding: before + text.encode(encoding, "replace"),
+        st.sampled_from(
+            [b"", b"\n", b"\r\n", b"\n\n", b"\xff\xfe", b"\n\xff\xfe", b"\xef\xbb\xbf", b"\x00"]
+        ),
+        st.text(max_size=80),
+        st.sampled_from(["utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1"]),
+    ),
+)
+
+
+@settings(max_examples=400)
+@given(HEADERLESS, st.sampled_from(["X-Nbspam", "X-Mine"]))
+def test_a_message_is_the_same_message_with_its_marks_and_without(raw, name):
+    """Whatever it is: judged again, it must get the score that it had."""
+    marks = Marks(name, verdict_value("ham", 0.25))
+    once = marked(cleaned(raw, name), marks)
+    expected = parse(raw, (name, MARK))
+    assert parse(once, (name, MARK)) == expected
+    assert parse(marked(cleaned(once, name), marks), (name, MARK)) == expected
