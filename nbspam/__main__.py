@@ -19,6 +19,8 @@ def main() -> None:
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (click missing, a file damaged)
         from nbspam.cli.failure import fail, unexpected
 
+        if isinstance(error, KeyboardInterrupt):
+            sys.exit(fail(sys.argv[1:], [], 130, "interrupted; run the command again"))
         sys.exit(fail(sys.argv[1:], [], 1, unexpected(error)))
     try:
         run_program()

@@ -1,8 +1,8 @@
 """Atomic writes: one writer at a time, and a new file replaces the old one in one step.
 
-The lock is on a file beside the model, since the model's own inode changes with every write.  The
-lock file stays: if it were removed, a third writer could lock a new one while the second still
-waits for the old one.
+The lock is on a file beside the model, since the model's own inode changes with every write.  It
+stays, but where no model came of it; whoever gets a lock looks whether its file is still there,
+since a third writer could lock a new one while the second still waits for the old one.
 """
 
 import errno
@@ -34,33 +34,62 @@ def locked(path: Path) -> Iterator[Path]:
         raise ModelError(f"{path}: is a folder", Remedy.NAME_MODEL)
     if not stat.S_ISREG(mode):
         raise ModelError(f"{path}: is not a regular file", Remedy.NAME_MODEL)
-    handle = _open_lock(path)
+    lock = path.with_name(f".{path.name}.lock")
+    handle = _acquired(path, lock)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        except OSError as error:
-            raise _unwritable(path, error) from error
         yield path
     finally:
+        if not path.exists():  # nothing was written: nothing is left behind
+            with suppress(OSError):
+                lock.unlink()
         os.close(handle)
 
 
-def _open_lock(path: Path) -> int:
-    lock = path.with_name(f".{path.name}.lock")
+def _acquired(path: Path, lock: Path) -> int:
+    """Return a handle of the lock file, locked."""
+    while True:
+        handle = _open_lock(path, lock)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if _is_at(handle, lock):
+                return handle
+        except OSError as error:
+            os.close(handle)
+            raise _unwritable(path, error) from error
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # its holder has removed it: another writer may have locked a new one
+
+
+def _is_at(handle: int, lock: Path) -> bool:
     try:
+        return os.path.samestat(os.fstat(handle), lock.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _open_lock(path: Path, lock: Path) -> int:
+    while True:
         try:
             handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            os.fchmod(handle, 0o600)  # whatever the umask
             _give_to_owner(handle, path)
         except FileExistsError:
-            handle = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
-    except OSError as error:
-        if error.errno == errno.EROFS or not os.path.lexists(lock):
+            try:
+                return os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
+            except FileNotFoundError:
+                continue  # it has just been removed
+            except OSError as error:
+                if error.errno == errno.EROFS:
+                    raise _unwritable(path, error) from error
+                raise ModelError(
+                    f"{path}: cannot be locked ({error.strerror}: {lock}); remove it, or fix its"
+                    " permissions, and run it again"
+                ) from error
+        except OSError as error:
             raise _unwritable(path, error) from error
-        raise ModelError(
-            f"{path}: cannot be locked ({error.strerror}: {lock}); remove it, or fix its"
-            " permissions, and run it again"
-        ) from error
-    return handle
+        return handle
 
 
 def _give_to_owner(handle: int, path: Path) -> None:
@@ -87,6 +116,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> None:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(handle, "wb", buffering=_BUFFER) as file:
+                os.fchmod(handle, 0o600)
                 _give_to_owner(handle, path)
                 write(file)
                 file.flush()

@@ -119,3 +119,13 @@ def test_the_command_line_names_the_option(nbspam, model, table, assert_sentence
     assert error.sentence(REMEDIES) == "a: b; use 127.0.0.1, or add --allow-any-address"
     found = nbspam("serve", "-m", model, "--listen", "0.0.0.0:0")
     assert_sentence(found, "0.0.0.0:0", "--allow-any-address", code=2)
+
+
+def test_ctrl_c_while_the_program_is_loaded_is_no_bug(program, tmp_path):
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n")
+    found = program("classify", env={"PYTHONPATH": str(tmp_path)}, input=b"")
+    assert found.code == 130
+    assert found.err == "nbspam: interrupted; run the command again\n"
+    mail = b"Subject: a\n\nb\n"
+    passed = program("classify", "-p", env={"PYTHONPATH": str(tmp_path)}, input=mail)
+    assert (passed.code, passed.out.encode()) == (75, mail)

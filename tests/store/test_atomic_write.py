@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from small_models import assert_one_sentence
@@ -267,3 +268,45 @@ def test_root_gives_no_lock_away_that_was_there(tmp_path):
     os.link(other, tmp_path / ".model.json.lock")
     put(path, b"new")
     assert other.stat().st_uid == 0
+
+
+def test_a_failure_that_leaves_no_model_leaves_no_lock(tmp_path):
+    path = tmp_path / "new.json"
+    with pytest.raises(ZeroDivisionError), locked(path):
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_waits_for_a_lock_that_is_removed_takes_a_new_one(tmp_path):
+    """The one that waits must not go on with a lock that a third one does not see."""
+    path, order = tmp_path / "new.json", []
+    begun = threading.Event()
+
+    def wait():
+        begun.set()
+        with locked(path) as place:
+            order.append(place.with_name(".new.json.lock").exists())
+
+    waiting = threading.Thread(target=wait)
+    with pytest.raises(ZeroDivisionError), locked(path):
+        waiting.start()
+        begun.wait(5)
+        time.sleep(0.2)
+        assert order == []
+        raise ZeroDivisionError
+    waiting.join(5)
+    assert order == [True]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("mask", [0o777, 0o277, 0o000])
+def test_a_model_is_its_owners_to_read_whatever_the_umask(tmp_path, mask):
+    path = tmp_path / "new.json"
+    before = os.umask(mask)
+    try:
+        with locked(path) as place:
+            write_atomically(place, lambda file: file.write(b"x"))
+    finally:
+        os.umask(before)
+    for name in ("new.json", ".new.json.lock"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
