@@ -10,7 +10,7 @@ import click
 
 from nbspam.cli.notes import note, note_one_sided
 from nbspam.cli.options import Cutting, cut_off_options, gathered, model_option, quiet_option
-from nbspam.errors import OptionError
+from nbspam.errors import OptionError, one_line
 from nbspam.serving.current import CurrentModel
 from nbspam.serving.limits import Limits
 from nbspam.serving.server import Server, serve
@@ -130,8 +130,8 @@ def command(
     protocol: CHECK, SYMBOLS, REPORT, REPORT_IFSPAM, PROCESS, HEADERS, TELL, PING and SKIP.  Scores
     are on SpamAssassin's scale: 5.0 or more is spam, and a point is a nat of log-odds.
 
-    The model stays open, and is reopened when its file is replaced.  SIGTERM and SIGINT stop the
-    server once the current requests are answered.
+    The model stays open, and is reopened when its file is replaced, or at SIGHUP.  SIGTERM and
+    SIGINT stop the server once the current requests are answered.
 
     \b
     Examples:
@@ -173,4 +173,4 @@ def _sockets(listening: Listening, opened: ExitStack) -> list[socket.socket]:
 
 def _log(sentence: str) -> None:
     with suppress(OSError):  # a log that nobody reads must not stop the mail
-        note(sentence)
+        note(one_line(sentence))  # a client's bytes may be in it

@@ -113,7 +113,7 @@ class Responder:
         return reply, f"{judged.verdict.verdict} {judged.tenths / 10:.1f}"
 
     async def _tell(self, request: Request) -> tuple[bytes, str]:
-        """Learn or forget a message; return the reply, and whether the model changed."""
+        """Learn or forget a message; return the reply, and what was done for the log."""
         assert self._queue is not None
         changed = False
         if request.set_local or request.remove_local:
@@ -121,4 +121,5 @@ class Responder:
             loop = asyncio.get_running_loop()
             message = await loop.run_in_executor(self._threads, request.message, self._max_size)
             changed = await self._queue.submit(LearnRequest(message, is_spam))
-        return tell_reply(request, changed), "learned" if changed else "nothing new"
+        done = "learned" if request.set_local else "forgot"
+        return tell_reply(request, changed), done if changed else "nothing new"

@@ -38,6 +38,7 @@ class Server:
         x_spam: whether messages get SpamAssassin's headers too.
         """
         self._responder = Responder(model, limits.max_size, queue, say, x_spam)
+        self._model = model
         self._say, self._verbose = say, verbose
         self.connections = Connections(limits, self._serve, say)
         self._stopped = asyncio.Event()
@@ -45,6 +46,10 @@ class Server:
     def stop(self) -> None:
         """Accept no new client, and end when the current requests are answered."""
         self._stopped.set()
+
+    def reload(self) -> None:
+        """Open the model's newest version now rather than at the next request."""
+        self._model.refresh()
 
     async def run(self, listeners: list[socket.socket], ready: Callable[[], None]) -> None:
         """Serve until `stop`, then close the listeners; ready: called once it accepts clients."""
@@ -86,7 +91,11 @@ class Server:
 
 
 def serve(server: Server, listeners: list[socket.socket]) -> None:
-    """Run a server until SIGTERM or SIGINT; tell systemd, if it asked for it."""
+    """Run a server until SIGTERM or SIGINT; tell systemd, if it asked for it.
+
+    SIGHUP reopens the model, as `systemctl reload` and log rotation expect of a server; by default
+    it would end the server and leave its socket behind.
+    """
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
@@ -97,6 +106,7 @@ def serve(server: Server, listeners: list[socket.socket]) -> None:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(signal.SIGHUP, server.reload)
         await server.run(listeners, lambda: notify("READY=1"))
 
     asyncio.run(run())

@@ -371,6 +371,20 @@ def test_a_clean_end(serve, mail_model, number):
         assert served.said == []
 
 
+@spamc
+def test_a_hangup_reopens_the_model_and_the_server_stays(serve, own_model):
+    with serve(own_model) as served:
+        good = served.spamc("-c")
+        served.process.send_signal(signal.SIGHUP)
+        assert served.spamc("-c") == good
+        own_model.write_bytes(own_model.read_bytes()[:500])
+        served.process.send_signal(signal.SIGHUP)
+        served.wait(lambda: len(served.said) == 2)  # before any request
+        assert served.said[1].endswith("; the server keeps using the previous model\n")
+        assert served.stop() == 0
+        assert not served.path.exists()
+
+
 def _refused(path):
     with socket.socket(socket.AF_UNIX) as knock:
         return knock.connect_ex(str(path)) != 0
@@ -465,6 +479,30 @@ def test_verbose(serve, mail_model):
         assert re.fullmatch(
             rf"nbspam: CHECK spam \d+\.\d, {len(SPAM)} bytes, \d\.\d+ s\n", served.said[1]
         )
+
+
+@spamc
+def test_verbose_names_what_was_done_to_the_model(serve, own_model):
+    new = b"Subject: other\nMessage-ID: <2@example.org>\n\nsome quite unheard-of words\n"
+    with serve(own_model, "--tell", "--verbose") as served:
+        for what in ("spam", "forget", "forget"):
+            served.spamc("-L", what, message=new)
+        served.wait(lambda: len(served.said) == 4)
+    results = [line.split(",")[0] for line in served.said[1:]]
+    assert results == [f"nbspam: TELL {done}" for done in ("learned", "forgot", "nothing new")]
+
+
+def test_the_log_of_a_client_commands_no_terminal(serve, mail_model):
+    with serve(mail_model, "--verbose") as served:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(served.path))
+            client.sendall(b"\x1b]0;owned\x07\x1b[2J SPAMC/1.5\r\n\r\n")
+            client.shutdown(socket.SHUT_WR)
+            while client.recv(4096):
+                pass
+        served.wait(lambda: len(served.said) == 2)
+    assert "refused" in served.said[1]
+    assert served.said[1].removesuffix("\n").isprintable()
 
 
 @spamc
