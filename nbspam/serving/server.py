@@ -1,11 +1,13 @@
 """A server of the spamd protocol: one process, one event loop; learning has a thread of its own."""
 
 import asyncio
+import ctypes
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from nbspam.serving.client import Client
 from nbspam.serving.connections import Connections
@@ -18,6 +20,12 @@ from nbspam.serving.tell import LearnQueue
 # Seconds that a thread may keep the interpreter while another wants it.  With Python's own 5 ms
 # the event loop would wait as long at each of the five or so turns that a request takes.
 _SWITCH_INTERVAL = 0.001
+
+# Allocations of this size go back to the system when they are freed.  glibc raises its limit to
+# 32 MiB by itself, and keeps the memory: after 100 clients that hung up in the middle of 31 MiB,
+# 40 at a time, the server held 393 MB, and 44 MB with this.
+_MMAP_THRESHOLD = 1 << 20  # bytes
+_M_MMAP_THRESHOLD = -3  # its number in glibc's malloc.h
 
 
 class Server:
@@ -54,6 +62,8 @@ class Server:
     async def run(self, listeners: list[socket.socket], ready: Callable[[], None]) -> None:
         """Serve until `stop`, then close the listeners; ready: called once it accepts clients."""
         sys.setswitchinterval(_SWITCH_INTERVAL)
+        with suppress(OSError, AttributeError):  # glibc has it
+            ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD)
         self.connections.listen(listeners)
         ready()
         try:
@@ -71,7 +81,8 @@ class Server:
             if response.in_time:
                 await client.linger()
             summary = response.summary
-        except OSError:  # TimeoutError is one; it disconnected, or does not read the reply
+        except OSError as error:  # TimeoutError is one; it disconnected, or reads no reply
+            _release(error)
             client.abort()
             summary = "the client disconnected"
         finally:
@@ -87,7 +98,20 @@ class Server:
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)
-            return self._responder.refuse(error)
+            response = self._responder.refuse(error)
+            _release(error)
+            return response
+
+
+def _release(error: BaseException | None) -> None:
+    """Free what the frames of an error and of its causes hold: the message.
+
+    A stream keeps the error that ended it, and the error's frames keep the stream, so the message
+    would stay until the garbage collector runs, which is seldom.
+    """
+    while error:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def serve(server: Server, listeners: list[socket.socket]) -> None:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -348,6 +349,47 @@ def test_what_is_learned_beside_the_server_counts_at_once(serve, own_model, nbsp
         assert nbspam("train", "--update", "-m", own_model, "--spam", "-", stdin=message).code == 0
         after = float(served.spamc("-c", message=message)[1].split(b"/")[0])
     assert after > before
+
+
+# Memory
+
+MIB = 1 << 20
+STATUS = Path("/proc/self/status")
+measures_memory = pytest.mark.skipif(not STATUS.exists(), reason="needs Linux's /proc")
+
+
+def _resident(process):
+    """Return the memory of a process in MiB."""
+    (line,) = re.findall(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
+    return int(line) >> 10
+
+
+def _ask(served, header, body):
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(served.path))
+        client.sendall(header % len(body) + body)
+        client.shutdown(socket.SHUT_WR)
+        return client.recv(4096)
+
+
+def _hang_up(served):
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(served.path))
+        client.sendall(b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n" % (32 * MIB))
+        client.sendall(bytes(31 * MIB))
+
+
+@measures_memory
+def test_messages_of_hostile_clients_are_freed_at_once(serve, mail_model):
+    bomb = zlib.compress(bytes(40 * MIB), 9)
+    header = b"CHECK SPAMC/1.5\r\nCompress: zlib\r\nContent-length: %d\r\n\r\n"
+    with serve(mail_model) as served, ThreadPoolExecutor(40) as pool:
+        before = _resident(served.process)
+        for reply in pool.map(lambda _: _ask(served, header, bomb), range(120)):
+            assert b"larger than" in reply
+        served.wait(lambda: _resident(served.process) < before + 20)  # else 28 to 66 stay
+        assert list(pool.map(lambda _: _hang_up(served), range(80))) == [None] * 80
+        served.wait(lambda: _resident(served.process) < before + 100)  # else 330 stay
 
 
 # Start and end
