@@ -36,10 +36,7 @@ def default_model() -> str:
         return named
     home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (no pathlib for one message)
     if home.startswith("~"):  # a mail server's user may have none
-        raise OptionError(
-            "there is no home folder for the model (Could not determine home directory.); name it"
-            " with --model"
-        )
+        raise OptionError("there is no home folder for the model; name it with --model")
     if sys.platform == "darwin":
         folder = f"{home}/Library/Application Support"
     else:

@@ -31,6 +31,12 @@ def test_the_environment_names_another(monkeypatch):
     assert default_model() == "own.json"
 
 
+def test_without_a_home_folder_the_model_must_be_named(program):
+    found = program("model", "info", env={"HOME": "~", "NBSPAM_MODEL": ""})
+    assert found.code == 2
+    assert found.err == ("nbspam: there is no home folder for the model; name it with --model\n")
+
+
 @pytest.mark.parametrize("given_as", ["-m {}", "-m{}", "--model {}", "--model={}", "-j 1 -m {}"])
 def test_a_model_is_named_in_any_way(nbspam, tmp_path, given_as):
     found = nbspam("classify", *given_as.format(tmp_path / "none.json").split())

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -45,17 +46,25 @@ def test_a_message_cut_off_by_a_full_file_is_told(model, tmp_path, env, options)
     assert (tmp_path / "out").stat().st_size <= LIMIT
 
 
-def test_the_whole_message_comes_through_a_slow_pipe(model):
+@contextmanager
+def passing(model, **options):
+    """Pass a mail through with a raw output; give the process, and where to read what it writes."""
     read, write = os.pipe()
     with subprocess.Popen(
         [sys.executable, "-m", "nbspam", "classify", "-p", "-m", str(model)],
         stdin=subprocess.PIPE,
         stdout=write,
         env=os.environ | RAW,
+        **options,
     ) as process:
         os.close(write)
         process.stdin.write(MAIL)
         process.stdin.close()
+        yield process, read
+
+
+def test_the_whole_message_comes_through_a_slow_pipe(model):
+    with passing(model) as (process, read):
         time.sleep(0.3)
         for _ in range(5):  # a signal in the middle of a write makes it a short one
             process.send_signal(signal.SIGSTOP)
@@ -72,17 +81,7 @@ def test_the_whole_message_comes_through_a_slow_pipe(model):
 
 
 def test_a_reader_that_leaves_is_told(model):
-    read, write = os.pipe()
-    with subprocess.Popen(
-        [sys.executable, "-m", "nbspam", "classify", "-p", "-m", str(model)],
-        stdin=subprocess.PIPE,
-        stdout=write,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | RAW,
-    ) as process:
-        os.close(write)
-        process.stdin.write(MAIL)
-        process.stdin.close()
+    with passing(model, stderr=subprocess.DEVNULL) as (process, read):
         assert os.read(read, 100)
         os.close(read)
         assert process.wait(60) == 75
