@@ -32,9 +32,9 @@ _PLAIN = r"[!-~](?:[ -~]*[!-~])?"
 # Possessive: a million fields must not leave a million places to backtrack to.
 _BOM = b"\xef\xbb\xbf"
 _START = rb"(?:^|(?<=\A\xef\xbb\xbf))"
-_VALUE = rb"[^\n]*+(?:\n[ \t][^\n]*+)*+(?:\n|\Z)"
+_VALUE = rb"[^\n]*+(?:\n[ \t][^\n]*+)*(?:\n|\Z)"
 _EMPTY = _START + rb"(?:\r*\n|\r+\Z)"
-_BLOCK = rb"(?:[!-9;-~]++[ \t]*+:" + _VALUE + rb")++"
+_BLOCK = rb"(?:[!-9;-~]++[ \t]*+:" + _VALUE + rb")+"
 _FIELD = rb"(?:^|(?<=\r)|(?<=\A\xef\xbb\xbf))([!-9;-~]+)[ \t]*:"  # many read a CR as a line end
 _SUBJECT = _START + rb"subject[ \t]*:[ \t]*"
 _SIGN = b", probability="  # in every verdict of nbspam, and seldom elsewhere
