@@ -2,7 +2,15 @@
 
 import signal
 
+from hypothesis import settings
+
 # A shell starts background jobs, and so some CI runs, with SIGINT ignored, which every child
 # inherits: the tests that interrupt the program would wait for an interrupt that never comes.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The same cases in every run, so that a change is refused for what it changed and not for what
+# chance found.  `pytest --hypothesis-profile=new-cases` looks for others.
+settings.register_profile("same-cases", derandomize=True)
+settings.register_profile("new-cases", max_examples=1000)
+settings.load_profile("same-cases")
