@@ -9,7 +9,7 @@ what was counted, unlearning takes out exactly what was learned.
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
-from nbspam.reading.message import Header
+from nbspam.reading.header_fields import Header
 
 _BYTES = 16  # 2^64 messages before two of them are likely to share a digest
 _ONCE: Mapping[str, int] = {}

@@ -13,7 +13,7 @@ microseconds a mail, where one text a field took 114.
 import re
 from itertools import pairwise, repeat
 
-from nbspam.reading.message import Header
+from nbspam.reading.header_fields import Header
 from nbspam.tokens.kinds import (
     COLLECTED_BY,
     OTHER_FIELD,

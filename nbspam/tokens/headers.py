@@ -14,7 +14,7 @@ after it has arrived: the same message must give the same tokens in every folder
 
 import re
 
-from nbspam.reading.message import Header, decode_words
+from nbspam.reading.header_fields import Header, decode_words
 from nbspam.tokens.header_channel import channel_tokens
 from nbspam.tokens.memo import Memo
 from nbspam.tokens.text import add_host, different_words_of, text_tokens

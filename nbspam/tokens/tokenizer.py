@@ -2,7 +2,8 @@
 
 import re
 
-from nbspam.reading.message import Message, Part
+from nbspam.reading.message import Message
+from nbspam.reading.mime import Part
 from nbspam.tokens.headers import header_tokens
 from nbspam.tokens.text import SHORT, link_tokens, short_text_tokens, text_tokens, words_of
 from nbspam.tokens.unicode import undo_tricks

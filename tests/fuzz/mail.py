@@ -12,7 +12,8 @@ from budget import fuzz  # beside this file
 atheris.enabled_hooks.add("str")  # what a text is compared with guides the search
 with atheris.instrument_imports(include=["nbspam"]):
     from nbspam.reading import mbox
-    from nbspam.reading.message import PARTS_LIMIT, TEXT_LIMIT, is_mail, parse, parse_text
+    from nbspam.reading.message import is_mail, parse, parse_text
+    from nbspam.reading.mime import PARTS_LIMIT, TEXT_LIMIT
     from nbspam.store.model_file import token_line
     from nbspam.tokens.tokenizer import message_tokens
 

@@ -12,18 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nbspam.reading.message import (
-    DEPTH_LIMIT,
-    HEADERS_LIMIT,
-    PARTS_LIMIT,
-    TEXT_LIMIT,
-    Message,
-    Part,
-    decode_words,
-    is_mail,
-    parse,
-    parse_text,
-)
+from nbspam.reading.header_fields import HEADERS_LIMIT, decode_words
+from nbspam.reading.message import Message, is_mail, parse, parse_text
+from nbspam.reading.mime import DEPTH_LIMIT, PARTS_LIMIT, TEXT_LIMIT, Part
 
 REPOSITORY = Path(__file__).parents[2]
 GOLDEN = REPOSITORY / "tests" / "golden" / "reading"

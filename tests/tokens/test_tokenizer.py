@@ -10,7 +10,8 @@ from any_mail import mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nbspam.reading.message import Message, Part, parse, parse_text
+from nbspam.reading.message import Message, parse, parse_text
+from nbspam.reading.mime import Part
 from nbspam.store.model_file import token_key
 from nbspam.tokens.kinds import TEXT, channel_of
 from nbspam.tokens.tokenizer import message_tokens

@@ -1,0 +1,174 @@
+"""The header of a message or part: where it ends, its fields, and what stands in their values.
+
+Sources: RFC 5322 (fields), RFC 2045 (parameters), RFC 2047 (encoded words), RFC 2231 (parameters in
+pieces and charsets).
+"""
+
+import binascii
+import itertools
+import re
+from collections.abc import Iterable
+
+from nbspam.patterns import lazy_pattern
+from nbspam.reading.charsets import decode
+from nbspam.reading.transfer import decode_base64
+
+# Far above the mail in the corpora (longest header block 21 KB).
+HEADER_LIMIT = 256 << 10  # bytes of one header block
+HEADERS_LIMIT = 1_000  # header lines kept of one block
+PARAMETERS_LIMIT = 16 << 10  # characters of one Content-Type or Content-Disposition
+_JUNK_LIMIT = 64 << 10  # bytes in which a header goes on after lines that are none
+_LATE_LIMIT = 10  # MIME fields read beyond the limits
+
+Header = tuple[str, str]
+
+# Possessive, for speed: no header line can be matched in another way.  Groups are not: up to Python
+# 3.11.4 a possessive group that fails in its last round leaves the match too far on (gh-106052).
+_HEADER_LINES = re.compile(rb"(?:[!-9;-~]++[ \t]*+:[^\n]*+(?:\n[ \t][^\n]*+)*(?:\n|\Z))+")
+_HEADER = re.compile(r"^([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)", re.MULTILINE)
+MIME_FIELDS = frozenset({"content-type", "content-transfer-encoding", "content-disposition"})
+_MIME_FIELD = lazy_pattern(
+    rb"^content-(?:type|transfer-encoding|disposition)[ \t]*:[^\n]*+(?:\n[ \t][^\n]*+){0,50}",
+    re.MULTILINE | re.IGNORECASE,
+)
+_PARAMETER = lazy_pattern(r';\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]*))')
+# Some mailers do not encode question marks in a word; the bound keeps the pattern linear.
+_ENCODED_WORD = lazy_pattern(r"=\?([^?\s]{1,40})\?([bBqQ])\?([^?\n]*(?:\?(?!=)[^?\n]*){0,20})\?=")
+
+
+def split_header(raw: bytes, limits: set[str]) -> tuple[list[Header], bytes]:
+    """Return the header lines that `raw` (LF line ends) begins with, and the rest.
+
+    The block ends at the first line that is neither a header nor the continuation of one; if that
+    is a blank line, it belongs to neither.  As in mail readers, it goes on after such a line if
+    a field of MIME follows before the blank line.  Beyond HEADER_LIMIT and HEADERS_LIMIT only the
+    fields of MIME are read, and "header" is added to `limits`.
+    """
+    lines = _HEADER_LINES.match(raw, 0, HEADER_LIMIT)
+    end = lines.end() if lines else 0
+    headers = _headers(raw[:end], limits) if lines else []
+    is_cut = end == HEADER_LIMIT  # perhaps before the end of a line
+    if headers and end < len(raw) and (is_cut or not raw.startswith(b"\n", end)):
+        late, end = _late_headers(raw, end, limits)
+        headers += late
+    return headers, raw[end:].removeprefix(b"\n")
+
+
+def _late_headers(raw: bytes, end: int, limits: set[str]) -> tuple[list[Header], int]:
+    """Return the headers after a line that is none, or beyond the limit, and where they end."""
+    is_long = end > HEADER_LIMIT // 2
+    last = raw.find(b"\n\n", end - 1, len(raw) if is_long else end + _JUNK_LIMIT) + 1
+    if not last:
+        return [], end
+    if is_long:
+        limits.add("header")
+        found = list(itertools.islice(_MIME_FIELD.finditer(raw, end, last), _LATE_LIMIT))
+        return _headers(b"\n".join(match[0] for match in found), limits), last
+    if not _MIME_FIELD.search(raw, end, last):
+        return [], end
+    return _headers(raw[end:last], limits), last
+
+
+def _headers(block: bytes, limits: set[str]) -> list[Header]:
+    try:
+        text = block.decode("ascii")
+    except UnicodeDecodeError:
+        # Line by line: one header in Latin-1 does not affect the others.  But not all of 100,000
+        # short ones in each of many parts: a crafted mail of 16 MB took 12 s.
+        text = "\n".join(decode(line, "utf-8") for line in block.split(b"\n", 2 * HEADERS_LIMIT))
+    headers = []
+    for name, value in _first_headers(text, limits):
+        if "\n" in value:
+            value = " ".join(filter(None, map(str.strip, value.split("\n"))))
+        headers.append((name.lower(), value.strip()))
+    return headers
+
+
+def _first_headers(block: str, limits: set[str]) -> Iterable[Header]:
+    """Return HEADERS_LIMIT headers of a block at most, and its MIME fields, as they are written."""
+    if block.count("\n") < HEADERS_LIMIT:
+        return _HEADER.findall(block)  # twice as fast, and cannot stop
+    matches = _HEADER.finditer(block)
+    first = [(match[1], match[2]) for match in itertools.islice(matches, HEADERS_LIMIT)]
+    rest = [(match[1], match[2]) for match in matches]
+    if rest:
+        limits.add("header")
+    late = (header for header in rest if header[0].lower() in MIME_FIELDS)
+    return [*first, *itertools.islice(late, _LATE_LIMIT)]
+
+
+def content_type(value: str, default: str) -> tuple[str, dict[str, str]]:
+    """Return the media type in lower case and its parameters, of a Content-Type value."""
+    if not value:
+        return default, {}
+    value = value[:PARAMETERS_LIMIT]
+    # The first word: comments and parameters without a semicolon may follow.
+    media_type = next(iter(value.partition(";")[0].lower().split()), "")
+    if "/" not in media_type:
+        media_type = "text/html" if media_type == "html" else "text/plain"
+    return media_type, parameters_of(value)
+
+
+def parameters_of(value: str) -> dict[str, str]:
+    """Return the parameters of a header value, without quotes and RFC 2231's encodings."""
+    parameters: dict[str, str] = {}
+    extended: dict[str, tuple[str, list[bytes]]] = {}  # charset, pieces; preferred (RFC 6266)
+    for name, quoted, bare in _PARAMETER.findall(value):
+        # An unpaired quote is not part of the value.
+        text = quoted.replace("\\", "") if quoted else bare.strip().strip('"')
+        base, star, section = name.lower().partition("*")
+        if not star:
+            parameters.setdefault(base, text)
+            continue
+        charset = ""
+        percent = not section or section.endswith("*")  # name*, name*0*; name*0 is not encoded
+        if percent and base not in extended and text.count("'") >= 2:
+            charset, _, text = text.split("'", 2)
+        data = text.encode("utf-8", "replace")
+        extended.setdefault(base, (charset, []))[1].append(
+            _percent_decoded(data) if percent else data
+        )
+    for base, (charset, pieces) in extended.items():
+        parameters[base] = decode(b"".join(pieces), charset)
+    return parameters
+
+
+def _percent_decoded(data: bytes) -> bytes:
+    """Decode RFC 2231's %XX, which is quoted-printable's =XX with another sign."""
+    if b"%" not in data:
+        return data
+    return binascii.a2b_qp(data.replace(b"=", b"=3D").replace(b"%", b"="))
+
+
+def decode_words(value: str) -> str:
+    """Return a header value with its RFC 2047 encoded words decoded.
+
+    Adjacent words of one charset are joined before they are decoded: many mailers cut a character
+    in two.  A word that cannot be decoded stays unchanged.
+    """
+    if "=?" not in value:
+        return value
+    out: list[str] = []
+    pending, charset, end = b"", "", 0
+    for word in _ENCODED_WORD.finditer(value):
+        between = value[end : word.start()]
+        data = _decode_word(word[2], word[3])
+        claimed = word[1].partition("*")[0].lower()  # RFC 2231 adds *language
+        adjacent = bool(end) and not between.strip()
+        if adjacent and claimed == charset:
+            pending += data
+        else:
+            out.append(decode(pending, charset))
+            if not adjacent:
+                out.append(between)
+            pending, charset = data, claimed
+        end = word.end()
+    out += [decode(pending, charset), value[end:]]
+    return "".join(out)
+
+
+def _decode_word(encoding: str, text: str) -> bytes:
+    data = text.encode("utf-8", "replace")
+    if encoding in "bB":
+        return decode_base64(data)
+    return binascii.a2b_qp(data.replace(b" ", b"=20"), header=True)

@@ -1,0 +1,266 @@
+"""A message's MIME tree: its leaves, decoded to text.
+
+The standard library's email package is correct for valid mail and slow to start (its import
+alone costs as much as scoring a message); spam is seldom valid.  This reader never fails: what
+cannot be parsed is text, what cannot be decoded is read as Windows-1252, every loop has a bound.
+
+Sources: RFC 2045 and 2046.
+"""
+
+import re
+from itertools import pairwise
+from typing import NamedTuple
+
+from nbspam.patterns import lazy_pattern
+from nbspam.reading.charsets import decode
+from nbspam.reading.header_fields import (
+    MIME_FIELDS,
+    PARAMETERS_LIMIT,
+    Header,
+    content_type,
+    decode_words,
+    parameters_of,
+    split_header,
+)
+from nbspam.reading.long_text import fitted
+from nbspam.reading.transfer import decode_transfer, is_identity
+
+# Bounds.  A spammer chooses the input, so each is a limit on time and memory, far above the mail
+# in the corpora (deepest nesting 5, most parts 40).
+TEXT_LIMIT = 512 << 10  # characters of text, over all parts of a message
+DEPTH_LIMIT = 1_000  # multiparts inside one another
+_WORK_LIMIT = 128 << 20  # bytes looked through for parts: those of a deep tree many times
+_DECODING_WORK = 8  # a byte decoded costs as much as so many looked through
+PARTS_LIMIT = 200  # parts of one message that are read
+_DELIMITERS_LIMIT = 10_000  # of one multipart, from its beginning; and a tenth of it from its end
+
+
+class Part(NamedTuple):
+    """A leaf of the MIME tree."""
+
+    content_type: str  # lower case, such as "text/html"
+    text: str  # decoded; empty for what is not text
+    filename: str  # empty if it has none
+
+
+class _Leaf(NamedTuple):
+    """A leaf that is not decoded yet."""
+
+    content_type: str
+    parameters: dict[str, str]
+    fields: dict[str, str]
+    body: bytes
+
+    @property
+    def filename(self) -> str:
+        disposition = self.fields.get("content-disposition", "")
+        if disposition:
+            named = parameters_of(disposition[:PARAMETERS_LIMIT]).get("filename")
+            if named:
+                return decode_words(named)
+        return decode_words(self.parameters["name"]) if "name" in self.parameters else ""
+
+
+class _Branch(NamedTuple):
+    """A part that may have parts."""
+
+    headers: list[Header]
+    body: bytes
+    depth: int
+    default: str  # its content type if its header has none
+
+
+_TEXTUAL = frozenset({"application/xhtml+xml", "application/xml"})
+_HTML_NAME = re.compile(r"\.(?:x|s|m)?html?$", re.IGNORECASE)
+_HTML_BEGINS = lazy_pattern(rb"\s{0,99}<(?:html|!doctype html|head|body|meta)\b", re.IGNORECASE)
+# The delimiter of a part, whatever the boundary claimed.
+_ANY_DELIMITER = lazy_pattern(
+    rb"(?:\A|\n)--[^\n]{1,200}\n(?=content-[a-z-]{1,30}[ \t]{0,9}:)", re.IGNORECASE
+)
+
+
+def parts_of(headers: list[Header], body: bytes, limits: set[str]) -> list[Part]:
+    """Return the leaves of the MIME tree in reading order.
+
+    limits: gets the names of the limits that were met: "parts", "depth", "text", "header".
+    """
+    leaves = _Tree(_Branch(headers, body, 0, "text/plain"), limits).walk()
+    if len(leaves) > PARTS_LIMIT:
+        limits.add("parts")
+        leaves = _sampled(leaves)
+    filenames = [leaf.filename for leaf in leaves]
+    texts = [_text(leaf, name) for leaf, name in zip(leaves, filenames, strict=True)]
+    are_html = [leaf.content_type == "text/html" for leaf in leaves]
+    texts = fitted(texts, are_html, TEXT_LIMIT, limits)
+    return [
+        Part(leaf.content_type, text, name)
+        for leaf, text, name in zip(leaves, texts, filenames, strict=True)
+    ]
+
+
+def _sampled(leaves: list[_Leaf]) -> list[_Leaf]:
+    """Return PARTS_LIMIT leaves in order: of those that may be text half the first, half the last.
+
+    If there are fewer, the first others besides.
+    """
+    texts = [i for i, leaf in enumerate(leaves) if _may_be_text(leaf) and not leaf.body.isspace()]
+    half = PARTS_LIMIT // 2
+    kept = {*texts[:half], *texts[-half:]}
+    others = (i for i in range(len(leaves)) if i not in kept)
+    kept.update(i for i, _ in zip(others, range(PARTS_LIMIT - len(kept)), strict=False))
+    return [leaves[i] for i in sorted(kept)]
+
+
+class _Tree:
+    """The walk through the tree; it has a stack, so that depth cannot hurt."""
+
+    def __init__(self, root: _Branch, limits: set[str]) -> None:
+        self.leaves: list[_Leaf] = []
+        self._stack = [root]
+        self._limits = limits
+        self._work = 0  # bytes looked through
+
+    def walk(self) -> list[_Leaf]:
+        """Return the leaves in reading order."""
+        while self._stack:
+            branch = self._stack.pop()
+            fields, media_type, parameters = _described(branch)
+            if media_type.startswith("multipart/"):
+                if self._open_multipart(branch, media_type, parameters):
+                    continue
+                media_type = "text/plain"
+            elif media_type == "message/rfc822" and not self._is_deep(branch):
+                self._open_message(branch, fields)
+                continue
+            self.leaves.append(_Leaf(media_type, parameters, fields, branch.body))
+        return self.leaves
+
+    def _is_deep(self, branch: _Branch) -> bool:
+        is_deep = branch.depth >= DEPTH_LIMIT or self._work > _WORK_LIMIT
+        if is_deep:
+            self._limits.add("depth")
+        return is_deep
+
+    def _open_multipart(self, branch: _Branch, media_type: str, parameters: dict[str, str]) -> bool:
+        """Put the parts of a multipart on the stack; return whether it has any."""
+        branches: list[_Branch] = []
+        self._work += len(branch.body)
+        if not self._is_deep(branch):
+            default = "message/rfc822" if media_type == "multipart/digest" else "text/plain"
+            branches = [
+                _Branch(*split_header(segment, self._limits), branch.depth + 1, default)
+                for segment in _split_parts(branch.body, parameters, self._limits)
+            ]
+        # Its boundary is missing or not used, or the part is too deep.
+        branches = branches or _flat(branch, self._limits)
+        self._stack += reversed(branches)
+        return bool(branches)
+
+    def _open_message(self, branch: _Branch, fields: dict[str, str]) -> None:
+        """Put a message within the message on the stack; its Subject is a leaf."""
+        body = branch.body
+        encoding = fields.get("content-transfer-encoding", "")
+        if not is_identity(encoding):  # RFC 2046 allows none
+            self._work += _DECODING_WORK * len(body)
+            body = decode_transfer(body[: 4 * TEXT_LIMIT], encoding)
+        self._work += len(body)
+        headers, body = split_header(body, self._limits)
+        subject = decode_words(next((v for n, v in headers if n == "subject"), ""))
+        self.leaves.append(_Leaf("message/rfc822", {}, {}, subject.encode("utf-8", "replace")))
+        self._stack.append(_Branch(headers, body, branch.depth + 1, "text/plain"))
+
+
+def _described(branch: _Branch) -> tuple[dict[str, str], str, dict[str, str]]:
+    """Return the MIME fields of a part, its type and the parameters of that.
+
+    Of several fields of one name mail readers heed this one or that one: here it is the first,
+    unless only a later one makes sense of the body.
+    """
+    fields: dict[str, str] = {}
+    types: list[str] = []
+    for name, value in branch.headers:
+        if name not in MIME_FIELDS or not value:
+            continue
+        if name == "content-type":
+            types.append(value)
+        elif name == "content-transfer-encoding":
+            value = value.lower()
+            if name not in fields or (is_identity(fields[name]) and not is_identity(value)):
+                fields[name] = value
+        else:
+            fields.setdefault(name, value)
+    media_type, parameters = content_type(types[0] if types else "", branch.default)
+    for value in types[1:]:
+        other, its_parameters = content_type(value, branch.default)
+        boundary = its_parameters.get("boundary", "").encode("utf-8", "replace")
+        if other.startswith("multipart/") and boundary and b"--" + boundary in branch.body:
+            return fields, other, its_parameters
+    return fields, media_type, parameters
+
+
+def _flat(branch: _Branch, limits: set[str]) -> list[_Branch]:
+    """Return what looks like a part of a body, at any depth of a tree, but for multiparts.
+
+    Mail readers show them if the boundary claimed is another, or the tree is deep.
+    """
+    starts = [match.end() for match in _ANY_DELIMITER.finditer(branch.body)][: 2 * PARTS_LIMIT]
+    branches = []
+    for start, end in pairwise([*starts, len(branch.body)]):
+        headers, inside = split_header(branch.body[start:end], limits)
+        kind = content_type(next((v for n, v in headers if n == "content-type"), ""), "text/plain")
+        if not kind[0].startswith("multipart/"):
+            branches.append(_Branch(headers, inside, branch.depth, "text/plain"))
+    return branches
+
+
+def _may_be_text(leaf: _Leaf) -> bool:
+    return leaf.content_type.startswith(("text/", "message/")) or leaf.content_type in _TEXTUAL
+
+
+def _text(leaf: _Leaf, filename: str) -> str:
+    """Return the text of a leaf; empty if it is none."""
+    encoding = leaf.fields.get("content-transfer-encoding", "")
+    if not _may_be_text(leaf):
+        is_page = _HTML_NAME.search(filename) is not None
+        if not is_page and leaf.content_type == "application/octet-stream":
+            begins = decode_transfer(leaf.body[:1024], encoding)
+            is_page = _HTML_BEGINS.match(begins) is not None
+        if not is_page:  # a page in an attachment is opened with one click
+            return ""
+    data = decode_transfer(leaf.body, encoding)
+    return decode(data, leaf.parameters.get("charset", ""))
+
+
+def _split_parts(body: bytes, parameters: dict[str, str], limits: set[str]) -> list[bytes]:
+    """Return the parts between the boundary's delimiter lines; empty if there are none.
+
+    A delimiter is `--boundary` on a line of its own; a longer word that begins with it (such as the
+    boundary of an inner multipart) is text.  Without an end delimiter, the last part ends with the
+    body.
+    """
+    boundary = parameters.get("boundary", "").rstrip()
+    if not boundary:
+        return []
+    delimiter = b"\n--" + boundary.encode("utf-8", "replace")
+    body = b"\n" + body
+    parts: list[bytes] = []
+    start, at = -1, body.find(delimiter)  # of the part being read; of the delimiter after it
+    for _ in range(_DELIMITERS_LIMIT):
+        if at < 0:
+            break
+        after = at + len(delimiter)
+        line_end = body.find(b"\n", after)
+        line_end = len(body) if line_end < 0 else line_end
+        rest = body[after:line_end].strip()
+        if rest in (b"", b"--"):
+            if start >= 0:
+                parts.append(body[start:at])
+            start = line_end + 1 if not rest else -1
+            if rest:
+                break
+        at = body.find(delimiter, line_end)
+    else:
+        limits.add("parts")
+    if start >= 0:
+        parts.append(body[start:])
+    return parts
