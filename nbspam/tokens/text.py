@@ -93,6 +93,46 @@ _REPEATS = 300  # characters from which on a field's words repeat enough
 SHORT = 400
 
 
+# A word spelled letter by letter, with the same sign between all of them.
+_SPELLED = lazy_pattern(r"(?<![^\W_])[^\W\d_]([ .*|~+/-])[^\W\d_](?:\1[^\W\d_]){2,60}(?![^\W_])")
+# A word with digits for letters within it.  (No 2, 6 and 9: those mean other things in SMS.)
+_LEET_WORD = lazy_pattern(
+    r"(?<![^\W_])[013457]{0,2}[a-z]+(?:[013457]{1,2}[a-z]+){1,15}[013457]{0,2}(?![^\W_])"
+)
+_LEET = str.maketrans("013457", "oieast")
+_UNDERSCORE = lazy_pattern(r"(?<=[^\W\d_])_+(?=[^\W\d_])")
+
+
+def _shape(character: str) -> int:
+    """Return what stands for a character in the shape of a text."""
+    if character.isalpha():
+        return ord("a")
+    if character.isdigit():
+        return ord("0")
+    return ord(" ") if character in " .*|~+/-" else ord("_" if character == "_" else "!")
+
+
+# A search in a text's shape takes a twentieth of the time of a pattern.
+_SHAPES = bytes(map(_shape, bytes(range(256)).decode("cp1252", "replace")))
+
+
+def unspelled(lower: str) -> tuple[str, bool]:
+    """Return a text in lower case with disguised words as they are meant: v.i.a.g.r.a, v1agra.
+
+    And whether a word was spelled letter by letter.
+    """
+    data = western_bytes(lower)
+    shape = b"a_a a0a a a a a" if data is None else data.translate(_SHAPES)
+    if b"a_a" in shape:
+        lower = _UNDERSCORE.sub("", lower)
+    if b"a0a" in shape:
+        lower = _LEET_WORD.sub(lambda word: word[0].translate(_LEET), lower)
+    if b"a a a a" not in shape:
+        return lower, False
+    lower, n = _SPELLED.subn(lambda word: word[0].replace(word[1], ""), lower)
+    return lower, n > 0
+
+
 def words_of(lower: str) -> list[str]:
     """Return the words and numbers of a text in lower case, in order."""
     if (data := western_bytes(lower)) is not None:
@@ -148,6 +188,9 @@ def text_tokens(text: str) -> set[str]:
         lower = " http ".join(pieces[::2])
         for link in set(pieces[1::2]):
             link_tokens(link, tokens)
+    lower, is_spelled = unspelled(lower)
+    if is_spelled:
+        tokens.add("trick:spelled")
     words = words_of(lower)
     tokens.update(words)
     # Two neighbours say more than each alone: P5 falls from 0.50 to 0.29 1-ROCA% with them.
@@ -200,7 +243,7 @@ def every_token(text: str) -> Iterator[str]:
     """Yield the tokens of `text_tokens` as often as they occur, but for that of the capitals."""
     lower = text.lower().replace("’", "'")
     pieces = _LINK.split(lower)
-    words = words_of(" http ".join(pieces[::2]))
+    words = words_of(unspelled(" http ".join(pieces[::2]))[0])
     yield from words
     yield from map(" ".join, itertools.pairwise(words))
     for link in pieces[1::2]:

@@ -6,7 +6,7 @@ from nbspam.reading.message import Message
 from nbspam.reading.mime import Part
 from nbspam.tokens.headers import header_tokens
 from nbspam.tokens.text import SHORT, link_tokens, short_text_tokens, text_tokens, words_of
-from nbspam.tokens.unicode import undo_tricks
+from nbspam.tokens.unicode import has_tricks, undo_tricks
 from nbspam.tokens.visible_text import VisibleText
 
 # Stored in the model: counts taken by another tokenizer or other rules do not fit these tokens.  To
@@ -58,7 +58,7 @@ def _visible_text(part: Part, tokens: set[str]) -> tuple[str, list[str] | None]:
             tokens |= tricks
             for link in set(targets):
                 add_target(link.lower(), tokens)
-    if not text.isascii():
+    if has_tricks(text):
         text, tricks = undo_tricks(text)
         tokens |= tricks
     return text, targets

@@ -1,0 +1,60 @@
+"""The tags of HTML: what each is to a reader, and its attributes."""
+
+import re
+from typing import NamedTuple
+
+from nbspam.patterns import lazy_pattern
+from nbspam.tokens.memo import Memo
+
+# Elements whose text is not HTML, and not shown.
+RAW = "style|script|title|noframes|noembed|iframe"
+_NAME = re.compile(rf"<(?:({RAW})|(/?)([a-z][a-z0-9]{{0,15}}))\b", re.IGNORECASE)
+_LINK = lazy_pattern(
+    r"(?:href|src|action|background)\s{0,9}=\s{0,9}[\"']?\s{0,9}([^\s\"'<>]{1,500})", re.IGNORECASE
+)
+# Tags that a word ends at; it goes on behind all others, and those that no browser knows:
+# `v<b>ia</b>g<wbr>ra` is one word to the reader.
+_BLOCK = frozenset(
+    "address article aside base blockquote body br button caption center col colgroup dd "
+    "details dialog dir div dl dt embed fieldset figcaption figure footer form frame frameset "
+    "h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe img input label legend li link main "
+    "map menu meta nav noframes noscript object ol optgroup option p param pre script section "
+    "select style summary svg table tbody td template textarea tfoot th thead title tr ul "
+    "video".split()
+)
+_VOID = frozenset("area base br col embed hr img input link meta param source wbr".split())
+
+
+class Tag(NamedTuple):
+    """A tag, comment, style sheet or script."""
+
+    gap: str  # what a reader sees in its place: a blank or nothing
+    name: str = ""  # in lower case; none but tags have one
+    closes: bool = False
+    opens: bool = False
+    links: tuple[str, ...] = ()
+    inside: str = ""  # its attributes in lower case
+    has_text: bool = False  # of an element whose text is not HTML, and no title
+
+
+def _tag(source: str) -> Tag:
+    found = _NAME.match(source)
+    if found is None:
+        return Tag("")
+    if found[1]:
+        raw = found[1].lower()
+        has_text = raw.startswith(("no", "if")) and bool(source[found.end() :].strip())
+        return Tag(" ", has_text=has_text)
+    name, closes, inside = found[3].lower(), bool(found[2]), source[found.end() :]
+    return Tag(
+        " " if name in _BLOCK else "",
+        name,
+        closes,
+        not closes and name not in _VOID,
+        tuple(_LINK.findall(inside)) if "=" in inside else (),
+        inside.lower(),
+    )
+
+
+# Nine tags in ten were met before: html_text of 619 HTML mails takes 0.29 s in place of 0.38.
+tags = Memo(_tag, limit=1 << 13)
