@@ -4,6 +4,7 @@ The tags are followed as a browser does: what each opens, what it ends, and what
 that are open make of the text.  Where that cannot be known the text counts as seen.
 """
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
@@ -38,36 +39,47 @@ _TRICKS = {_INVISIBLE: "hidden", _CLOSED: "hidden"}
 _TABLE = frozenset({"table", "td", "th", "caption", "template", "button", "object"})
 _LIST = frozenset({"ul", "ol", "menu", *_TABLE})
 _ROW = frozenset({"tr", "table", "template"})
-_ENDS_P = frozenset({"p"}), _TABLE
+_ENDS_P: tuple[Collection[str], Collection[str]] = ("p",), _TABLE
 _ENDS = {
-    "li": (frozenset({"li"}), _LIST),
-    "dt": (frozenset({"dt", "dd"}), _TABLE | {"dl"}),
-    "dd": (frozenset({"dt", "dd"}), _TABLE | {"dl"}),
-    "td": (frozenset({"td", "th"}), _ROW),
-    "th": (frozenset({"td", "th"}), _ROW),
-    "tr": (frozenset({"tr"}), frozenset({"table", "template"})),
-    "option": (frozenset({"option"}), frozenset({"select", "datalist"})),
+    "li": (("li",), _LIST),
+    "dt": (("dt", "dd"), _TABLE | {"dl"}),
+    "dd": (("dt", "dd"), _TABLE | {"dl"}),
+    "td": (("td", "th"), _ROW),
+    "th": (("td", "th"), _ROW),
+    "tr": (("tr",), ("table", "template")),
+    "option": (("option",), ("select", "datalist")),
 } | dict.fromkeys(
     "address article aside blockquote center details dialog dir div dl fieldset figure footer form"
     " h1 h2 h3 h4 h5 h6 header hr main menu nav ol p pre section summary table ul".split(),
     _ENDS_P,
 )
-_NOTHING: frozenset[str] = frozenset()
 _TABLE_PARTS = frozenset({"td", "th", "tr", "table", "tbody", "thead", "tfoot", "html", "body"})
 
 
-class _Look(NamedTuple):
-    """What a tag's attributes say of the look of the text in it."""
+class _Attributes(NamedTuple):
+    """What a tag's attributes say, as far as they change the look of the text in it."""
 
-    element: Element
+    element: Element  # but for its name
     style: Declarations  # of attributes such as `color`
     inline: Declarations  # of the attribute `style`
     is_hidden: bool
     is_open: bool
 
 
-def _look(inside: str) -> _Look:
-    """Return what a tag's attributes, in lower case, say of the look of its text."""
+class _Look(NamedTuple):
+    """What styles make of the text in a tag."""
+
+    is_clear: bool
+    colour: Colour | None
+    background: Colour | None
+    hides: bool
+    visibility: str | None
+    is_tiny: bool | None
+    is_open: bool
+
+
+def _attributes(inside: str) -> _Attributes:
+    """Return what the attributes of a tag, in lower case, say."""
     if "&" in inside:
         import html
 
@@ -78,12 +90,33 @@ def _look(inside: str) -> _Look:
     style = {_PRESENTATION[name]: found[name] for name in _PRESENTATION if name in found}
     classes = frozenset(found.get("class", "").split()[:20])
     element = Element("", classes, found.get("id", "").strip(), inside)
-    inline = declarations(found.get("style", ""))
-    return _Look(element, style, inline, "hidden" in found, "open" in found)
+    inline = declarations(found["style"]) if "style" in found else {}
+    return _Attributes(element, style, inline, "hidden" in found, "open" in found)
 
 
-_looks = Memo(_look, limit=1 << 12)
-_BARE = _look("")
+_attributes_of = Memo(_attributes, limit=1 << 12)
+
+
+def _look(attributes: _Attributes, rules: Declarations) -> _Look | None:
+    """Return what attributes and the rules of a sheet make of a text; None if nothing."""
+    style = attributes.style | rules | attributes.inline
+    is_hidden = attributes.is_hidden and style.get("display") in (None, "none")
+    if not (style or is_hidden or attributes.is_open):
+        return None
+    value = style.get("color", "")
+    return _Look(
+        is_clear(value),
+        colour(value) if value else None,
+        colour(background_of(style)),
+        is_hidden or hides(style),
+        style.get("visibility"),
+        is_tiny(style),
+        attributes.is_open,
+    )
+
+
+_NO_LOOK = _Look(False, None, None, False, None, None, False)
+_looks = Memo(lambda inside: _look(_attributes_of[inside], {}), limit=1 << 12)
 
 
 def visible(
@@ -117,13 +150,8 @@ def visible(
     return text
 
 
-class _Open(NamedTuple):
-    """An open tag, and what held before it."""
-
-    name: str
-    hidden: str
-    colour: Colour | None
-    background: Colour
+# An open tag, and what held before it: why text was hidden, its colour, its background.
+_Open = tuple[str, str, Colour | None, Colour]
 
 
 class _OpenTags:
@@ -140,58 +168,59 @@ class _OpenTags:
 
     def follow(self, tag: Tag) -> None:
         """Open or close a tag."""
-        if tag.closes:
-            self._close(frozenset({tag.name}), _NOTHING if tag.name in _TABLE_PARTS else _TABLE)
-        elif tag.opens:
-            names, bounds = _ENDS.get(tag.name, (_NOTHING, _NOTHING))
-            self._close(names, bounds)
-            self._open(tag)
+        name, stack = tag.name, self._stack
+        if tag.opens:
+            if name in _ENDS:
+                self._close(*_ENDS[name])
+            self._places.setdefault(name, []).append(len(stack))
+            stack.append((name, self.hidden, self._colour, self._background))
+            look = self._ruled(tag) if self._sheet else _looks[tag.inside] if tag.has_look else None
+            if look or name in _SPECIAL:
+                self._apply(name, look or _NO_LOOK)
+        elif tag.closes and (places := self._places.get(name)):
+            if places[-1] == len(stack) - 1:  # nine in ten
+                del places[-1]
+                _, self.hidden, self._colour, self._background = stack.pop()
+                del self._elements[len(stack) :]
+            else:
+                self._close((name,), () if name in _TABLE_PARTS else _TABLE)
 
-    def _open(self, tag: Tag) -> None:
-        look = _looks[tag.inside] if len(tag.inside) > 1 else _BARE
-        element = look.element._replace(name=tag.name)
-        self._places.setdefault(tag.name, []).append(len(self._stack))
-        self._stack.append(_Open(tag.name, self.hidden, self._colour, self._background))
-        style = look.style
-        if self._sheet:
-            style = style | self._sheet.style_of(element, self._elements)
-            self._elements.append(element)
-        style = style | look.inline
-        if look.is_hidden and style.get("display") in (None, "none"):
-            self.hidden = "hidden"
-        elif style or tag.name in _SPECIAL:
-            self._apply(tag.name, look, style)
+    def _ruled(self, tag: Tag) -> _Look | None:
+        """Return what attributes and style sheets make of the text in a tag."""
+        attributes = _attributes_of[tag.inside]
+        element = attributes.element._replace(name=tag.name)
+        look = _look(attributes, self._sheet.style_of(element, self._elements))
+        self._elements.append(element)
+        return look
 
-    def _apply(self, name: str, look: _Look, style: Declarations) -> None:
-        value = style.get("color", "")
-        if is_clear(value):
+    def _apply(self, name: str, look: _Look) -> None:
+        if look.is_clear:
             self._colour = None
-        elif value:
-            self._colour = colour(value) or self._colour
-        self._background = colour(background_of(style)) or self._background
-        self.hidden = self._why_hidden(name, look, style)
+        elif look.colour:
+            self._colour = look.colour
+        self._background = look.background or self._background
+        self.hidden = self._why_hidden(name, look)
 
-    def _why_hidden(self, name: str, look: _Look, style: Declarations) -> str:
-        """Return why text under a tag of this style is hidden; "" for not.
+    def _why_hidden(self, name: str, look: _Look) -> str:
+        """Return why text under a tag of this look is hidden; "" for not.
 
         What is in a tag may be seen all the same if it has a size, a colour or a visibility of its
         own, as in the layout of newsletters.
         """
         before = self.hidden
-        if before == "hidden" or name in _UNSEEN or hides(style):
+        if before == "hidden" or look.hides or name in _UNSEEN:
             return "hidden"
         if (name == "details" and not look.is_open) or (before == _CLOSED and name != "summary"):
             return _CLOSED
-        visibility = style.get("visibility")
-        if visibility in ("hidden", "collapse") or (before == _INVISIBLE and visibility is None):
+        is_inherited = before == _INVISIBLE and look.visibility is None
+        if look.visibility in ("hidden", "collapse") or is_inherited:
             return _INVISIBLE
-        tiny = is_tiny(style)
-        if tiny or (before == "tiny" and tiny is None):
+        if look.is_tiny or (before == "tiny" and look.is_tiny is None):
             return "tiny"
         is_seen = self._colour is not None and not are_alike(self._colour, self._background)
         return "" if is_seen else "same-colour"
 
-    def _close(self, names: frozenset[str], bounds: frozenset[str]) -> None:
+    def _close(self, names: Collection[str], bounds: Collection[str]) -> None:
         """Close the innermost tag of some names and all within it.
 
         Not if there is none, or if it is outside of a tag of the `bounds`.
@@ -199,12 +228,16 @@ class _OpenTags:
         place = self._innermost(names)
         if place < 0 or place < self._innermost(bounds):
             return
-        for one in reversed(self._stack[place:]):
-            self._places[one.name].pop()
+        for name, *_ in reversed(self._stack[place:]):
+            self._places[name].pop()
         _, self.hidden, self._colour, self._background = self._stack[place]
         del self._stack[place:]
         del self._elements[place:]
 
-    def _innermost(self, names: frozenset[str]) -> int:
+    def _innermost(self, names: Collection[str]) -> int:
         """Return the place of the innermost tag of some names; -1 if none is open."""
-        return max((self._places[name][-1] for name in names if self._places.get(name)), default=-1)
+        place = -1
+        for name in names:
+            if (places := self._places.get(name)) and places[-1] > place:
+                place = places[-1]
+        return place

@@ -39,47 +39,43 @@ _COMMON_ENTITIES = {
 }
 _COMMON_ENTITY = lazy_pattern(f"&({'|'.join(_COMMON_ENTITIES)});")
 _LONG_ENTITY = lazy_pattern(r"&#(?:[0-9]{8}|[xX][0-9a-fA-F]{7})[0-9a-fA-F]{0,100000};?")
-# What makes a slow, careful reading worth while, beside colours too near each other: a text that
-# the source in lower case has, and the pattern that it is part of.
+# What makes a slow, careful reading worth while, beside colours too near each other: something
+# that the source in lower case has, and the pattern that it is part of.
 _S = r"\s{0,9}"
-_SUSPECT = (
-    ("display", lazy_pattern(f"display{_S}:{_S}none")),
-    ("hidden", lazy_pattern(f"visibility{_S}:{_S}hidden|<[^<>]{{0,500}}[\\s\"']hidden[\\s=/>]")),
+_ZERO = r"(?:0{0,3}[01](?!\d)|0{0,3}\.\d)"
+_SUSPECT_STYLES = (
+    ("none", lazy_pattern(f"display{_S}:{_S}none")),
+    ("hidden", lazy_pattern(f"visibility{_S}:{_S}hidden")),
     ("collapse", lazy_pattern(f"visibility{_S}:{_S}collapse")),
-    ("opacity", lazy_pattern(f"opacity{_S}:{_S}(?:0|\\.0|\\d%)")),
-    ("mso-hide", None),
-    ("height", lazy_pattern(rf"(?<!line-)height{_S}:{_S}(?:0{{0,3}}[01](?![\d])|0{{0,3}}\.)")),
-    ("width", lazy_pattern(rf"width{_S}:{_S}(?:0{{0,3}}[01](?![\d])|0{{0,3}}\.)")),
-    ("position", lazy_pattern(f"position{_S}:{_S}(?:absolute|fixed)")),
-    ("indent", lazy_pattern(f"text-indent{_S}:{_S}-")),
+    ("opacity", lazy_pattern(rf"opacity{_S}:{_S}(?:0|\.0|\d%)")),
+    ("mso-hide", lazy_pattern("mso-hide")),
+    ("overflow", lazy_pattern(rf"(?:height|width){_S}:{_S}{_ZERO}")),
+    ("max-height", lazy_pattern(rf"max-height{_S}:{_S}0")),
+    ("position", lazy_pattern(rf"position{_S}:{_S}(?:absolute|fixed)")),
+    ("indent", lazy_pattern(rf"text-indent{_S}:{_S}-")),
     ("margin", lazy_pattern(rf"margin(?:-left|-top)?{_S}:[^;\"']{{0,40}}-\s{{0,3}}\d{{3}}")),
     ("clip", lazy_pattern(f"clip(?:-path)?{_S}:")),
     ("scale", lazy_pattern(r"scale(?:3d|x|y)?\(")),
-    ("content-visibility", None),
-    ("transparent", lazy_pattern(f"(?<![-\\w])color{_S}:{_S}transparent")),
-    ("rgba", None),
-    ("hsla", None),
+    ("content-visibility", lazy_pattern("content-visibility")),
+    ("transparent", lazy_pattern(rf"(?<![-\w])color{_S}:{_S}transparent")),
+    ("rgba", lazy_pattern(r"rgba\(")),
+    ("hsla", lazy_pattern(r"hsla\(")),
     (
         "font-size",
         lazy_pattern(rf"font-size{_S}:{_S}(?:0?\.[0-2]|[0-3](?!\d)|\d(?:\.\d{{0,9}})?%)"),
     ),
     (
-        "font",
-        lazy_pattern(
-            rf"font{_S}:[^;\"'<>]{{0,99}}?(?<![\d.])(?:[0-3](?:\.\d{{0,3}})?(?:p|r?em|%)|0[\s/])"
-        ),
+        "font:",
+        lazy_pattern(r"font:[^;\"'<>]{0,99}?(?<![\d.])(?:[0-3](?:\.\d{0,3})?(?:p|r?em|%)|0[\s/])"),
     ),
-    ("<template", None),
-    ("<noframes", None),
-    ("<noembed", None),
-    ("<select", None),
-    ("<datalist", None),
-    ("<details", None),
-    # A style with comments, escapes or entities in it.
-    ("style", lazy_pattern(rf"style{_S}={_S}[\"']?[^\"'<>]{{0,2000}}(?:/\*|\\|&)")),
-    ("\\", lazy_pattern(r"<style\b[^>]{0,500}>[^<]{0,100000}\\")),
+    # Comments, escapes and entities, which may disguise any of these.
+    ("style", lazy_pattern(rf"style{_S}={_S}[\"']?[^\"'<>\\&*]{{0,2000}}(?:\\|&|(?<=/)\*)")),
+    ("\\", lazy_pattern(r"<style\b[^<]{0,100000}\\")),
     ("*/", lazy_pattern(rf":{_S}/\*|\*/{_S}:")),
 )
+_SUSPECT_TAGS = ("<template", "<noframes", "<noembed", "<select", "<datalist", "<details", "<audio")
+# The attribute, and not the type of a form's field.
+_HIDDEN = lazy_pattern(r"hidden(?=[\s=/>])(?<=[\s\"'/]hidden)(?<!=[\"']hidden)")
 _COLOURS = lazy_pattern(
     rf"(bgcolor|background-color|background|color)\s{{0,3}}[:=]\s{{0,3}}[\"']?({ANY})"
 )
@@ -130,9 +126,15 @@ def _unescaped(text: str) -> str:
 
 def _is_suspect(lower: str) -> bool:
     """Return whether some text may be hidden."""
-    return any(
-        sign in lower and (pattern is None or pattern.search(lower)) for sign, pattern in _SUSPECT
-    ) or ("color" in lower and _blends_in(lower))
+    if "style" in lower and any(
+        sign in lower and pattern.search(lower) for sign, pattern in _SUSPECT_STYLES
+    ):
+        return True
+    return (
+        any(map(lower.__contains__, _SUSPECT_TAGS))
+        or ("hidden" in lower and _HIDDEN.search(lower) is not None)
+        or ("color" in lower and _blends_in(lower))
+    )
 
 
 def _blends_in(lower: str) -> bool:

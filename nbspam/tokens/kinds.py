@@ -42,6 +42,7 @@ KINDS = (
     Kind("punct", "a run of punctuation"),
     Kind("caps", "how many words are in capitals"),
     Kind("trick", "a way of hiding text from a filter"),
+    Kind("limit", "a limit of reading that the message met"),
     Kind("case", "a word of a short text, as written"),
     Kind("sign", "a sign of a short text"),
     TRIGRAM,

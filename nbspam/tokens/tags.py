@@ -25,6 +25,9 @@ _BLOCK = frozenset(
 _VOID = frozenset("area base br col embed hr img input link meta param source wbr".split())
 
 
+_LOOKS = re.compile("style|color|text|background|hidden|class|id|open", re.IGNORECASE)
+
+
 class Tag(NamedTuple):
     """A tag, comment, style sheet or script."""
 
@@ -34,6 +37,7 @@ class Tag(NamedTuple):
     opens: bool = False
     links: tuple[str, ...] = ()
     inside: str = ""  # its attributes in lower case
+    has_look: bool = False  # whether they may change the look of its text
     has_text: bool = False  # of an element whose text is not HTML, and no title
 
 
@@ -53,6 +57,7 @@ def _tag(source: str) -> Tag:
         not closes and name not in _VOID,
         tuple(_LINK.findall(inside)) if "=" in inside else (),
         inside.lower(),
+        _LOOKS.search(inside) is not None,
     )
 
 

@@ -95,25 +95,24 @@ SHORT = 400
 
 # A word spelled letter by letter, with the same sign between all of them.
 _SPELLED = lazy_pattern(r"(?<![^\W_])[^\W\d_]([ .*|~+/-])[^\W\d_](?:\1[^\W\d_]){2,60}(?![^\W_])")
-# A word with digits for letters within it.  (No 2, 6 and 9: those mean other things in SMS.)
-_LEET_WORD = lazy_pattern(
-    r"(?<![^\W_])[013457]{0,2}[a-z]+(?:[013457]{1,2}[a-z]+){1,15}[013457]{0,2}(?![^\W_])"
-)
-_LEET = str.maketrans("013457", "oieast")
-_UNDERSCORE = lazy_pattern(r"(?<=[^\W\d_])_+(?=[^\W\d_])")
+# Digits for letters within a word.  (No 2, 6 and 9: those mean other things in SMS.)
+_LETTERS = str.maketrans("013457", "oieast")
+_LEET = lazy_pattern(r"(?<=[a-zß-ÿ])[013457]{1,2}(?=[a-zß-ÿ])")
+_UNDERSCORE = lazy_pattern(r"_(?<=[^\W\d_]_)(?=[^\W\d_])")
 
 
 def _shape(character: str) -> int:
     """Return what stands for a character in the shape of a text."""
     if character.isalpha():
         return ord("a")
-    if character.isdigit():
+    if character in "013457":
         return ord("0")
-    return ord(" ") if character in " .*|~+/-" else ord("_" if character == "_" else "!")
+    return ord(" ") if character in " .*|~+/-\n\t" else ord("!")
 
 
-# A search in a text's shape takes a twentieth of the time of a pattern.
+# A search in a text's shape takes a fraction of the time of a pattern.
 _SHAPES = bytes(map(_shape, bytes(range(256)).decode("cp1252", "replace")))
+_SPELLED_SHAPE, _LEET_SHAPES = b" a a a a ", (b"a0a", b"a00a")
 
 
 def unspelled(lower: str) -> tuple[str, bool]:
@@ -121,16 +120,45 @@ def unspelled(lower: str) -> tuple[str, bool]:
 
     And whether a word was spelled letter by letter.
     """
-    data = western_bytes(lower)
-    shape = b"a_a a0a a a a a" if data is None else data.translate(_SHAPES)
-    if b"a_a" in shape:
+    if "_" in lower:
         lower = _UNDERSCORE.sub("", lower)
-    if b"a0a" in shape:
-        lower = _LEET_WORD.sub(lambda word: word[0].translate(_LEET), lower)
-    if b"a a a a" not in shape:
-        return lower, False
-    lower, n = _SPELLED.subn(lambda word: word[0].replace(word[1], ""), lower)
-    return lower, n > 0
+    data = western_bytes(lower)
+    if data is None:
+        lower = _LEET.sub(lambda digits: digits[0].translate(_LETTERS), lower)
+        lower, n = _SPELLED.subn(lambda word: word[0].replace(word[1], ""), lower)
+        return lower, n > 0
+    shape = b" %b " % data.translate(_SHAPES)
+    lower = _with_letters(lower, shape[1:])  # of the same length
+    joined = _joined(lower, shape)
+    return joined, joined is not lower
+
+
+def _joined(lower: str, shape: bytes) -> str:
+    """Return a text with the words joined that are spelled letter by letter."""
+    at = shape.find(_SPELLED_SHAPE)
+    pieces, end = [], 0
+    while at >= 0:
+        if word := _SPELLED.match(lower, at):
+            pieces += [lower[end:at], word[0].replace(word[1], "")]
+            end = word.end()
+        at = shape.find(_SPELLED_SHAPE, max(at + 1, end))
+    return "".join([*pieces, lower[end:]]) if pieces else lower
+
+
+def _with_letters(lower: str, shape: bytes) -> str:
+    """Return a text with letters for the digits within its words."""
+    for disguise in _LEET_SHAPES:
+        at = shape.find(disguise)
+        if at < 0:
+            continue
+        pieces, end = [], 0
+        while at >= 0:
+            last = at + len(disguise) - 1
+            pieces += [lower[end : at + 1], lower[at + 1 : last].translate(_LETTERS)]
+            end = last
+            at = shape.find(disguise, last)
+        lower = "".join([*pieces, lower[end:]])
+    return lower
 
 
 def words_of(lower: str) -> list[str]:

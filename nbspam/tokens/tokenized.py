@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from nbspam.reading.message import Message
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.tokenizer import TOKENS_LIMIT, message_tokens
 from nbspam.tokens.visible_text import VisibleText
 
 
@@ -77,7 +77,7 @@ def tokenize(
     else:
         texts: list[VisibleText] = []
         found = message_tokens(message, texts)
-        numbers = _numbers(message, texts, wanted)
+        numbers = _numbers(message, texts, found, wanted)
     if not (ordered or digest):  # a score does not depend on the order
         return TokenizedMessage(source, label, list(found), numbers=numbers)
     tokens = sorted(found)
@@ -89,13 +89,17 @@ def tokenize(
     return TokenizedMessage(source, label, tokens, known, numbers=numbers)
 
 
-def _numbers(message: Message, texts: list[VisibleText], wanted: Wanted) -> Numbers:
+def _numbers(
+    message: Message, texts: list[VisibleText], found: set[str], wanted: Wanted
+) -> Numbers:
     times: Mapping[str, int] = {}
     traits: tuple[int, ...] = ()
     if wanted.times:
         from nbspam.tokens.times import repeated_tokens
 
         times = repeated_tokens(texts, is_mail=bool(message.headers))
+        if len(found) > TOKENS_LIMIT:  # some were left out
+            times = {token: n for token, n in times.items() if token in found}
     if wanted.traits:
         from nbspam.tokens.traits import message_traits
 

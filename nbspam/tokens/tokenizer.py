@@ -12,7 +12,10 @@ from nbspam.tokens.visible_text import VisibleText
 # Stored in the model: counts taken by another tokenizer or other rules do not fit these tokens.  To
 # be raised when a message would give other tokens, or other times or traits.
 NAME = "nbspam"
-RULES = 3
+RULES = 4
+# Tokens of one message, far above the mail in the corpora (18,430 in the largest of 10,546): a mail
+# of 104,000 different words took 2.9 s to learn, and the model grew by 3 MB.
+TOKENS_LIMIT = 20_000
 _NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")
 
 
@@ -39,7 +42,26 @@ def message_tokens(message: Message, texts: list[VisibleText] | None = None) -> 
         tokens |= found
         if not is_mail:
             tokens |= short_text_tokens(text.lstrip()[:SHORT])
-    return tokens
+    limits = message.limits
+    if len(tokens) > TOKENS_LIMIT:
+        tokens, limits = _drawn(tokens), limits | {"tokens"}
+    return tokens.union([f"limit:{name}" for name in limits]) if limits else tokens
+
+
+def _drawn(tokens: set[str]) -> set[str]:
+    """Return TOKENS_LIMIT tokens, the same from the same set.
+
+    Which, depends on all of them: no spammer can write words that crowd out his others.
+    """
+    from hashlib import blake2b
+
+    ordered = sorted(tokens)
+    key = blake2b("\n".join(ordered).encode("utf-8", "replace"), digest_size=16).digest()
+
+    def draw(token: str) -> bytes:
+        return blake2b(token.encode("utf-8", "replace"), digest_size=8, key=key).digest()
+
+    return set(sorted(ordered, key=draw)[:TOKENS_LIMIT])
 
 
 def _visible_text(part: Part, tokens: set[str]) -> tuple[str, list[str] | None]:
