@@ -381,7 +381,7 @@ HIDDEN: dict[str, Trick] = {
     "size 1px": styled("font-size:1px"),
     "the attribute hidden": hidden("<div hidden>", "</div>"),
     "a class that hides": ruled(".x1{display:none}"),
-    "a class among others": ruled("p.a, div.x1 , b {margin:0; display : none !important}"),
+    "a class among others": ruled("p.a, div.x1 , hr {margin:0; display : none !important}"),
     "an id that hides": ruled("#x1{visibility:hidden}", '<div id="x1">'),
     "a tag that hides": ruled("section{display:none}", "<div><section>"),
     "a child of a class that hides": hidden(

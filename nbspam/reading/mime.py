@@ -8,7 +8,7 @@ Sources: RFC 2045 and 2046.
 """
 
 import re
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
@@ -32,7 +32,7 @@ DEPTH_LIMIT = 1_000  # multiparts inside one another
 _WORK_LIMIT = 128 << 20  # bytes looked through for parts: those of a deep tree many times
 _DECODING_WORK = 8  # a byte decoded costs as much as so many looked through
 PARTS_LIMIT = 200  # parts of one message that are read
-_DELIMITERS_LIMIT = 10_000  # of one multipart, from its beginning; and a tenth of it from its end
+_DELIMITERS_LIMIT = 10_000  # of one multipart that are heeded
 
 
 class Part(NamedTuple):
@@ -41,6 +41,7 @@ class Part(NamedTuple):
     content_type: str  # lower case, such as "text/html"
     text: str  # decoded; empty for what is not text
     filename: str  # empty if it has none
+    choice: int = 0  # the multipart/alternative that it is in, of which readers see one part; or 0
 
 
 class _Leaf(NamedTuple):
@@ -50,6 +51,7 @@ class _Leaf(NamedTuple):
     parameters: dict[str, str]
     fields: dict[str, str]
     body: bytes
+    choice: int = 0
 
     @property
     def filename(self) -> str:
@@ -68,6 +70,7 @@ class _Branch(NamedTuple):
     body: bytes
     depth: int
     default: str  # its content type if its header has none
+    choice: int = 0
 
 
 _TEXTUAL = frozenset({"application/xhtml+xml", "application/xml"})
@@ -93,7 +96,7 @@ def parts_of(headers: list[Header], body: bytes, limits: set[str]) -> list[Part]
     are_html = [leaf.content_type == "text/html" for leaf in leaves]
     texts = fitted(texts, are_html, TEXT_LIMIT, limits)
     return [
-        Part(leaf.content_type, text, name)
+        Part(leaf.content_type, text, name, leaf.choice)
         for leaf, text, name in zip(leaves, texts, filenames, strict=True)
     ]
 
@@ -119,6 +122,7 @@ class _Tree:
         self._stack = [root]
         self._limits = limits
         self._work = 0  # bytes looked through
+        self._choices = 0
 
     def walk(self) -> list[_Leaf]:
         """Return the leaves in reading order."""
@@ -132,7 +136,7 @@ class _Tree:
             elif media_type == "message/rfc822" and not self._is_deep(branch):
                 self._open_message(branch, fields)
                 continue
-            self.leaves.append(_Leaf(media_type, parameters, fields, branch.body))
+            self.leaves.append(_Leaf(media_type, parameters, fields, branch.body, branch.choice))
         return self.leaves
 
     def _is_deep(self, branch: _Branch) -> bool:
@@ -147,8 +151,11 @@ class _Tree:
         self._work += len(branch.body)
         if not self._is_deep(branch):
             default = "message/rfc822" if media_type == "multipart/digest" else "text/plain"
+            choice = branch.choice
+            if media_type == "multipart/alternative":
+                choice = self._choices = self._choices + 1
             branches = [
-                _Branch(*split_header(segment, self._limits), branch.depth + 1, default)
+                _Branch(*split_header(segment, self._limits), branch.depth + 1, default, choice)
                 for segment in _split_parts(branch.body, parameters, self._limits)
             ]
         # Its boundary is missing or not used, or the part is too deep.
@@ -203,7 +210,8 @@ def _flat(branch: _Branch, limits: set[str]) -> list[_Branch]:
 
     Mail readers show them if the boundary claimed is another, or the tree is deep.
     """
-    starts = [match.end() for match in _ANY_DELIMITER.finditer(branch.body)][: 2 * PARTS_LIMIT]
+    found = islice(_ANY_DELIMITER.finditer(branch.body), _DELIMITERS_LIMIT)
+    starts = [match.end() for match in found]
     branches = []
     for start, end in pairwise([*starts, len(branch.body)]):
         headers, inside = split_header(branch.body[start:end], limits)

@@ -22,19 +22,20 @@ from nbspam.tokens.styles import (
 from nbspam.tokens.tags import Tag
 
 _ATTRIBUTE = lazy_pattern(
-    r"(?<![^\s\"'/])(style|class|id|color|text|bgcolor|background|hidden|open)"
-    r"(?:\s{0,9}=\s{0,9}(?:\"([^\"]{0,2000})\"?|'([^']{0,2000})'?|([^\s\"'>]{1,2000}))|(?=[\s/>]|$))"
+    r"([^\s\"'<>/=]{1,40})"
+    r"(?:\s{0,9}=\s{0,9}(?:\"([^\"]{0,2000})\"?|'([^']{0,2000})'?|([^\s\"'>]{1,2000})))?"
 )
 # Attributes that are as good as a declaration.
 _PRESENTATION = {"color": "color", "text": "color", "bgcolor": "background-color"}
 # Elements that show nothing of the text in them, whatever their style.
-_UNSEEN = frozenset({"template", "select", "datalist", "audio", "canvas"})
-_SPECIAL = _UNSEEN | {"details", "summary"}
+_UNSEEN = frozenset({"template", "datalist", "audio", "canvas"})
+_SPECIAL = _UNSEEN | {"details", "summary", "select"}
 
 _FEW_WORDS = 5
 # Why text is hidden, and the token for it where that has another name.
-_INVISIBLE, _CLOSED = "invisible", "closed"
-_TRICKS = {_INVISIBLE: "hidden", _CLOSED: "hidden"}
+_INVISIBLE, _CLOSED, _CHOICE = "invisible", "closed", "choice"
+# A form's choices are hidden until the reader asks for them, and no trick.
+_TRICKS = {_INVISIBLE: "hidden", _CLOSED: "hidden", _CHOICE: ""}
 # A tag that opens ends an open one of these names, up to one of those (HTML, 13.2.6.4.7).
 _TABLE = frozenset({"table", "td", "th", "caption", "template", "button", "object"})
 _LIST = frozenset({"ul", "ol", "menu", *_TABLE})
@@ -134,7 +135,8 @@ def visible(
         if not opened.hidden:
             seen.append(text)
         elif text and not text.isspace():
-            tricks.add(f"trick:{_TRICKS.get(opened.hidden, opened.hidden)}")
+            if trick := _TRICKS.get(opened.hidden, opened.hidden):
+                tricks.add(f"trick:{trick}")
             unseen.append(text)
         seen.append(tag.gap)
         links += tag.links
@@ -208,8 +210,12 @@ class _OpenTags:
         own, as in the layout of newsletters.
         """
         before = self.hidden
-        if before == "hidden" or look.hides or name in _UNSEEN:
+        if before in ("hidden", _CHOICE):
+            return before
+        if look.hides or name in _UNSEEN:
             return "hidden"
+        if name == "select":
+            return _CHOICE
         if (name == "details" and not look.is_open) or (before == _CLOSED and name != "summary"):
             return _CLOSED
         is_inherited = before == _INVISIBLE and look.visibility is None

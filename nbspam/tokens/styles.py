@@ -46,6 +46,7 @@ _TINY = lazy_pattern(
 )
 _FONT_SIZE = lazy_pattern(r"(?:|.{0,99}?\s)((?:\d{0,4}\.?\d{1,4}(?:px|pt|r?em|%)|0)(?=[\s/]))")
 _COLOUR_IN = lazy_pattern(r"(?:(?:rgb|hsl)a?\([^()]{1,60}\)|#[0-9a-f]{3,8}|[a-z]{3,20})")
+_URL = lazy_pattern(r"url\([^()]*\)?")
 # Properties that a rule is kept for.
 _LOOKS = frozenset(_HIDING) | {
     "visibility", "height", "width", "max-width", "overflow", "overflow-x", "overflow-y",
@@ -103,8 +104,8 @@ def is_tiny(style: Declarations) -> bool | None:
 def background_of(style: Declarations) -> str:
     """Return the colour of the background, as it is written; empty if there is none."""
     value = style.get("background-color") or style.get("background", "")
-    found = _COLOUR_IN.search(value)
-    return found[0] if found and "url(" not in value[: found.start()] else ""
+    found = _COLOUR_IN.search(_URL.sub("", value) if "url(" in value else value)
+    return found[0] if found else ""
 
 
 class Element(NamedTuple):
@@ -139,12 +140,14 @@ class _Rule(NamedTuple):
     compounds: tuple[_Compound, ...]  # the element's own first, then those around it
     style: Declarations
     rank: tuple[int, int, int]  # specificity: ids, classes and attributes, tags
+    place: int = 0  # among all rules
 
 
 _RULE_PIECE = lazy_pattern(r"[{}]|[^{}]+")
 _SHEET = lazy_pattern(r"<style\b[^>]{0,500}>(.*?)(?:</style\s*>|\Z)", re.IGNORECASE | re.DOTALL)
 _OTHER_MEDIA = lazy_pattern(r"\bprint\b|\bspeech\b|\bmax-|\bprefers-|\borientation\b|\bnot\b")
 _SIMPLE = lazy_pattern(r"([a-z][\w-]*|\*|)((?:[.#][\w-]+|\[[^\[\]]{1,99}\])*)$")
+_WORD = lazy_pattern(r">|(?:[^\s>\[]|\[[^\[\]]{0,99}\]?)+")
 _PIECE = lazy_pattern(r"([.#])([\w-]+)|\[([^\[\]]+)\]")
 _ATTRIBUTE = lazy_pattern(r"\s*([\w-]+)\s*(?:([~|^$*]?)=\s*[\"']?([^\"']*)[\"']?\s*)?$")
 _NEAREST = 50  # open elements that are looked at for a selector's next part
@@ -160,9 +163,13 @@ class StyleSheet:
         self._left = _WORK_LIMIT
         n = 0
         for sheet in _SHEET.findall(source):
-            for rule in _rules_of(plain(sheet.lower())):
+            # Old mail has its sheets in comments, for browsers that knew none.
+            sheet = plain(sheet.lower().replace("<!--", "").replace("-->", ""))
+            for rule in _rules_of(sheet):
                 if n < _RULES_LIMIT:
-                    self._rules.setdefault(_key(rule.compounds[0]), []).append(rule)
+                    self._rules.setdefault(_key(rule.compounds[0]), []).append(
+                        rule._replace(place=n)
+                    )
                     n += 1
         self.met_limit = n == _RULES_LIMIT
 
@@ -180,7 +187,7 @@ class StyleSheet:
             if self._applies(rule, element, around)
         ]
         style: Declarations = {}
-        for rule in sorted(found, key=lambda rule: rule.rank):
+        for rule in sorted(found, key=lambda rule: (rule.rank, rule.place)):
             style |= rule.style
         return style
 
@@ -215,10 +222,10 @@ def _key(compound: _Compound) -> str:
 def _rules_of(sheet: str) -> Iterator[_Rule]:
     """Yield the rules of a sheet for screens that say what text looks like."""
     prelude = ""
-    applies: list[bool] = []  # of each block that is open
+    applies: list[bool] = []  # of each block that is open, those around it included
     for piece in _RULE_PIECE.findall(sheet):
         if piece == "{":
-            applies.append(all(applies) and _is_for_screens(prelude))
+            applies.append((not applies or applies[-1]) and _is_for_screens(prelude))
             selectors, prelude = prelude, ""
         elif piece == "}":
             if applies:
@@ -226,7 +233,7 @@ def _rules_of(sheet: str) -> Iterator[_Rule]:
             prelude = ""
         else:
             prelude = piece.strip()
-            if applies and all(applies) and ":" in piece and not selectors.startswith("@"):
+            if applies and applies[-1] and ":" in piece and not selectors.startswith("@"):
                 style = {k: v for k, v in declarations(piece).items() if k in _LOOKS}
                 for selector in selectors.split(",", 100) if style else ():
                     compounds = _compounds(selector.strip())
@@ -252,8 +259,7 @@ def _rank(compounds: Sequence[_Compound]) -> tuple[int, int, int]:
 
 def _compounds(selector: str) -> tuple[_Compound, ...]:
     """Return the parts of a selector, the last first; empty if it has others than we know."""
-    # Of a child's `>` a blank may stand on both sides, or none.
-    words = selector.replace(">", " > ").split()[:20]
+    words = _WORD.findall(selector)[:20]
     found: list[_Compound] = []
     is_child = False
     for word in words:

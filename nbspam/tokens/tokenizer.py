@@ -16,6 +16,7 @@ RULES = 4
 # Tokens of one message, far above the mail in the corpora (18,430 in the largest of 10,546): a mail
 # of 104,000 different words took 2.9 s to learn, and the model grew by 3 MB.
 TOKENS_LIMIT = 20_000
+_ENOUGH_WORDS = 20  # different ones, of a text that is compared with another
 _NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")
 
 
@@ -26,22 +27,20 @@ def message_tokens(message: Message, texts: list[VisibleText] | None = None) -> 
     """
     is_mail = bool(message.headers)
     tokens: set[str] = header_tokens(message.headers) if is_mail else set()
-    for part in message.parts:
-        if is_mail:
+    if is_mail:
+        for part in message.parts:
             tokens.add(f"mime:{_NO_MEDIA_TYPE.sub('', part.content_type[:60])}")
             if part.filename:
                 _add_filename(part.filename, tokens)
-        if not part.text:
-            continue
-        text, links = _visible_text(part, tokens)
+    for text in _shown_texts(message.parts, tokens):
         if texts is not None:
-            texts.append(VisibleText(text, links))
-        found = text_tokens(text)
+            texts.append(text)
+        found = text_tokens(text.text)
         if len(found) > len(tokens):  # the smaller set goes into the larger
             tokens, found = found, tokens
         tokens |= found
         if not is_mail:
-            tokens |= short_text_tokens(text.lstrip()[:SHORT])
+            tokens |= short_text_tokens(text.text.lstrip()[:SHORT])
     limits = message.limits
     if len(tokens) > TOKENS_LIMIT:
         tokens, limits = _drawn(tokens), limits | {"tokens"}
@@ -64,7 +63,34 @@ def _drawn(tokens: set[str]) -> set[str]:
     return set(sorted(ordered, key=draw)[:TOKENS_LIMIT])
 
 
-def _visible_text(part: Part, tokens: set[str]) -> tuple[str, list[str] | None]:
+def _shown_texts(parts: list[Part], tokens: set[str]) -> list[VisibleText]:
+    """Return the texts that mail programs show; adds the tokens of links and tricks.
+
+    Where a message gives its text as HTML too, its plain text is not shown.  Nearly always it is
+    the same text, and is read; if it is another one, it is there to mislead.
+    """
+    shown = [(part, _visible_text(part, tokens)) for part in parts if part.text]
+    pages = {part.choice: text for part, text in shown if text.targets is not None and part.choice}
+    if not pages or len(shown) < 2:
+        return [text for _, text in shown]
+    texts = []
+    for part, text in shown:
+        page = pages.get(part.choice)
+        if page and text.targets is None and _is_another(text.text, page.text):
+            tokens.add("trick:alternative")
+        else:
+            texts.append(text)
+    return texts
+
+
+def _is_another(plain: str, page: str) -> bool:
+    """Return whether a plain text is not that of the page beside it."""
+    words, shown = set(plain.lower().split()), set(page.lower().split())
+    enough = min(len(words), len(shown)) >= _ENOUGH_WORDS
+    return enough and 2 * len(words & shown) < len(words)
+
+
+def _visible_text(part: Part, tokens: set[str]) -> VisibleText:
     """Return a part's text as a reader sees it, and of HTML the targets of its links.
 
     Adds the tokens of its links and tricks.
@@ -83,7 +109,7 @@ def _visible_text(part: Part, tokens: set[str]) -> tuple[str, list[str] | None]:
     if has_tricks(text):
         text, tricks = undo_tricks(text)
         tokens |= tricks
-    return text, targets
+    return VisibleText(text, targets)
 
 
 def add_target(link: str, tokens: set[str]) -> None:

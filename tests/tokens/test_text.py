@@ -8,6 +8,7 @@ from nbspam.tokens.text import (
     link_tokens,
     short_text_tokens,
     text_tokens,
+    unspelled,
     words_of,
 )
 
@@ -253,3 +254,46 @@ def test_a_short_text_of_nothing_has_next_to_nothing(text):
 
 def test_short_is_longer_than_an_sms_and_shorter_than_a_mail():
     assert 160 * 2 < SHORT < 1000
+
+
+# Disguised words
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("v.i.a.g.r.a now", "viagra now"),
+        ("buy v-i-a-g-r-a, c*i*a*l*i*s", "buy viagra, cialis"),
+        ("f r e e", "free"),
+        ("the f r e e  g i f t\nb u y", "the free  gift\nb u y"),
+        ("с.к.и.д.к.а", "скидка"),
+        ("u.s.a. and u.k.", "u.s.a. and u.k."),
+        ("a.b-c.d", "a.b-c.d"),
+        ("a - b - c - d", "a - b - c - d"),
+        ("1 2 3 4 5", "1 2 3 4 5"),
+    ],
+)
+def test_words_spelled_letter_by_letter_are_joined(text, meant):
+    assert unspelled(text) == (meant, text != meant)
+    assert ("trick:spelled" in text_tokens(text)) == (text != meant)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("v1agra g00d m0ney", "viagra good money"),
+        ("v1agra скидка", "viagra скидка"),
+        ("mp3 4you l8r b2b 10th x86", "mp3 4you l8r b2b 10th x86"),
+        ("cli_ck snake__case _a_", "click snake__case _a_"),
+        ("a1a1a1", "aiaia1"),
+    ],
+)
+def test_digits_and_underscores_within_words_are_read_as_meant(text, meant):
+    assert unspelled(text) == (meant, False)
+
+
+@given(st.text(alphabet="ab01 ._-é免"))
+def test_what_is_meant_is_no_longer(text):
+    meant, _ = unspelled(text)
+    assert len(meant) <= len(text)
+    assert sum(map(str.isspace, meant)) <= sum(map(str.isspace, text))

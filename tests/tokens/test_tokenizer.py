@@ -14,7 +14,7 @@ from nbspam.reading.message import Message, parse, parse_text
 from nbspam.reading.mime import Part
 from nbspam.store.model_file import token_key
 from nbspam.tokens.kinds import TEXT, channel_of
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.tokenizer import TOKENS_LIMIT, message_tokens
 
 REPOSITORY = Path(__file__).parents[2]
 GOLDEN = REPOSITORY / "tests" / "golden" / "tokens"
@@ -403,3 +403,71 @@ def test_four_times_the_mail_takes_about_four_times_as_long(raw, data):
     few, many = seconds(SIZE // 4), seconds(SIZE)
     # What is short is lost in the noise; 12 leaves room for it, 16 would be a square.
     assert many < max(0.5, 12 * few)
+
+
+# Limits, and texts that are there to mislead
+
+
+def many_words(n, first=0):
+    letters = "bcdfghklmnprstvw"  # for the digits of a number in base 16
+    return " ".join(
+        "word" + "".join(letters[int(digit, 16)] for digit in f"{i:x}")
+        for i in range(first, first + n)
+    )
+
+
+def test_a_message_has_a_bounded_number_of_tokens_and_says_so():
+    found = tokens_of_mail(many_words(40_000))
+    assert len(found) == TOKENS_LIMIT + 1
+    assert "limit:tokens" in found
+    assert found == tokens_of_mail(many_words(40_000))
+
+
+def test_which_tokens_are_kept_depends_on_all_of_them():
+    """Or a spammer could write the words that crowd out his others."""
+    common = tokens_of_mail(many_words(40_000)) & tokens_of_mail(many_words(40_000) + " one more")
+    assert len(common) < 0.8 * TOKENS_LIMIT
+
+
+def test_fewer_tokens_are_all_kept():
+    assert "limit:tokens" not in tokens_of_mail(many_words(9_000))
+
+
+@pytest.mark.parametrize("limits", [set(), {"text"}, {"parts", "depth"}])
+def test_each_limit_that_was_met_is_a_token(limits):
+    message = Message([("from", "a")], [], frozenset(limits))
+    found = {token for token in message_tokens(message) if token.startswith("limit:")}
+    assert found == {f"limit:{name}" for name in limits}
+
+
+def choices(plain, page):
+    parts = [Part("text/plain", plain, "", 1), Part("text/html", page, "", 1)]
+    return message_tokens(Message([("from", "a")], parts))
+
+
+PAGE = "<p>" + many_words(40) + "</p>"
+
+
+@pytest.mark.parametrize(
+    ("plain", "is_read"),
+    [
+        (many_words(40), True),
+        (many_words(30, first=20), True),  # most of it
+        (many_words(40, first=30), False),
+        (many_words(10, first=900), True),  # too short to tell
+    ],
+)
+def test_a_plain_text_beside_another_page_is_not_shown(plain, is_read):
+    found = choices(plain, PAGE)
+    assert (set(plain.split()) <= found) == is_read
+    assert ("trick:alternative" in found) != is_read
+    assert set(many_words(40).split()) <= found
+
+
+def test_a_page_of_hardly_a_word_hides_no_text():
+    assert set(many_words(40).split()) <= choices(many_words(40), "<img src='x'>see below")
+
+
+def test_texts_that_are_no_choice_are_all_shown():
+    parts = [Part("text/plain", many_words(40, first=90), ""), Part("text/html", PAGE, "")]
+    assert set(many_words(40, first=90).split()) <= message_tokens(Message([("from", "a")], parts))

@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 from nbspam.tokens import unicode
 from nbspam.tokens.unicode import undo_tricks
 
-INVISIBLE = "\u00ad\u034f\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+INVISIBLE = (
+    "\u00ad\u034f\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+    "\x00\x08\x1b\x7f\x90\u3164\uffa0\ufe0f\U000e0061\U000e0105"
+)
 
 
 @pytest.mark.parametrize("sign", INVISIBLE, ids=ascii)
@@ -28,6 +31,8 @@ def test_what_is_invisible_outside_of_words_is_removed_and_no_trick(sign):
         ("क्\u200dष", "क्ष"),
         ("\U0001f469\u200d\U0001f467", "\U0001f469\U0001f467"),  # a family
         ("\u2764\ufe0f", "\u2764"),
+        ("cafe\u0301", "café"),
+        ("\U0001f1e9\U0001f1ea \U0001f1eb\U0001f1f7", "\U0001f1e9\U0001f1ea \U0001f1eb\U0001f1f7"),
         ("שלום\u200f!", "שלום!"),
     ],
 )
@@ -48,6 +53,11 @@ def test_joiners_where_scripts_and_emoji_need_them_are_no_trick(text, seen):
         ("PАYPАL", "PAYPAL", "look-alike"),  # Cyrillic А
         ("viαgra", "viagra", "look-alike"),  # Greek alpha
         ("ɑmazon", "amazon", "look-alike"),
+        ("ᴠɪᴀɢʀᴀ", "viagra", "styled-letters"),  # small capitals
+        ("\U0001f175\U0001f181\U0001f174\U0001f174", "free", "styled-letters"),  # in black squares
+        ("\U0001f1eb\U0001f1f7\U0001f1ea\U0001f1ea", "free", "styled-letters"),  # of flags
+        ("f\u0335r\u0335e\u0335e", "free", "marks"),  # struck through
+        ("f\u0316\u0317\u0318ree", "free", "marks"),
     ],
 )
 def test_letters_that_are_not_what_they_seem_are_undone_and_marked(text, seen, trick):

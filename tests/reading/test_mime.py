@@ -1,0 +1,95 @@
+import base64
+
+import pytest
+
+from nbspam.reading.message import parse
+from nbspam.reading.mime import PARTS_LIMIT
+
+PAGE = b"<html><body>a page to read</body></html>"
+CODED = b"Content-Type: text/html\nContent-Transfer-Encoding: base64\n\n" + base64.encodebytes(PAGE)
+
+
+def mixed(*parts, boundary=b"b", head=b"Content-Type: multipart/mixed; boundary=b\n"):
+    inside = b"".join(b"--" + boundary + b"\n" + part + b"\n" for part in parts)
+    return b"Subject: x\n" + head + b"\n" + inside + b"--" + boundary + b"--\n"
+
+
+def texts(raw):
+    return [part.text for part in parse(raw).parts if part.text.strip()]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        mixed(CODED, boundary=b"other"),
+        mixed(CODED, head=b'Content-Type: multipart/mixed; boundary="one"; boundary=b\n'),
+        mixed(CODED, head=b"Content-Type: text/plain\nContent-Type: multipart/mixed; boundary=b\n"),
+        mixed(CODED, head=b"Content-Type: multipart/mixed\n"),
+        b"Subject: x\nContent-Transfer-Encoding: 7bit\n" + CODED,
+        b"Subject: x\nContent-Transfer-Encoding:\n" + CODED,
+        mixed(b"Content-Type: multipart/x; boundary=c\n\n--c\n" + CODED + b"--c--\n"),
+    ],
+)
+def test_a_page_is_read_whatever_the_header_claims(raw):
+    assert texts(raw) == [PAGE.decode()]
+
+
+@pytest.mark.parametrize("depth", [25, 200, 900])
+def test_a_page_is_read_at_any_depth(depth):
+    raw = CODED
+    for i in range(depth):
+        raw = b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n%b" % (i, i, raw)
+    assert texts(b"Subject: x\n" + raw) == [PAGE.decode()]
+
+
+def test_a_page_too_deep_is_read_without_its_tree():
+    raw = CODED
+    for i in range(1_500):
+        raw = b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n%b" % (i, i, raw)
+    message = parse(b"Subject: x\n" + raw)
+    assert [part.text for part in message.parts] == [PAGE.decode()]
+    assert message.limits == {"depth"}
+
+
+def test_messages_too_deep_are_text():
+    raw = b"Subject: in\nContent-Type: message/rfc822\n\n" * 1_500 + b"at the bottom\n"
+    message = parse(raw)
+    assert "at the bottom" in message.parts[-1].text
+    assert message.limits == {"depth", "parts"}
+
+
+def test_of_too_many_parts_the_first_and_the_last_texts_are_read():
+    parts = [b"\npart %d\n" % i for i in range(1_000)]
+    others = [b"Content-Type: image/gif\n\nR0lG\n"] * 1_000
+    message = parse(mixed(*others, *parts, *others))
+    assert len(message.parts) == PARTS_LIMIT
+    assert message.limits == {"parts"}
+    assert "part 0" in message.parts[0].text
+    assert "part 999" in message.parts[-1].text
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_read"),
+    [
+        (b"Content-Type: application/octet-stream\n", True),
+        (b"Content-Type: application/octet-stream; name=a.html\n", True),
+        (b"Content-Type: application/x-any; name=a.HTM\n", True),
+        (b"Content-Type: image/gif\nContent-Disposition: attachment; filename=a.xhtml\n", True),
+        (b"Content-Type: application/pdf; name=a.pdf\n", False),
+        (b"Content-Type: image/gif\n", False),
+    ],
+)
+def test_pages_in_attachments_are_read(fields, is_read):
+    raw = mixed(fields + b"Content-Transfer-Encoding: base64\n\n" + base64.encodebytes(PAGE))
+    assert texts(raw) == ([PAGE.decode()] if is_read else [])
+
+
+def test_what_is_no_page_in_an_attachment_is_not_read():
+    assert texts(mixed(b"Content-Type: application/octet-stream\n\nbytes of any kind\n")) == []
+
+
+def test_parts_of_one_choice_have_one_number():
+    choice = mixed(b"\nplain", CODED).replace(b"mixed", b"alternative").partition(b"\n")[2]
+    inner = choice.replace(b"=b", b"=c").replace(b"--b", b"--c")
+    raw = mixed(b"\nfirst", inner, inner.replace(b"=c", b"=d").replace(b"--c", b"--d"))
+    assert [part.choice for part in parse(raw).parts] == [0, 1, 1, 2, 2]

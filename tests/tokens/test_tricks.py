@@ -1,0 +1,60 @@
+"""The tricks of `benchmarks/tricks.py`: what a reader sees is read, what he does not see is not."""
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from tricks import ENCODINGS, HIDDEN, NONE, STRUCTURES, WORDS, Spam
+
+from nbspam.reading.message import parse
+from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.visible_text import VisibleText
+
+HEAD = "Received: from a by b\nFrom: someone@a.example\nSubject: hello\n"
+SPAM = Spam(
+    "Congratulations winner, collect your million pounds prize today before midnight",
+    "<p>Congratulations <b>winner</b>, collect your million pounds prize<br>today before midnight",
+)
+WORDS_OF_SPAM = set("congratulations winner collect your million pounds prize today".split())
+HAM = [f"committee{i} minutes{i} agenda{i} attached{i} regards{i}" for i in range(500)]
+# Spellings that are other words to us; what they cost is measured (docs/benchmarks.md).
+RESPELLED = {"accents", "two letters swapped", "a letter doubled", "s p a c e d", "leet"}
+
+
+def tokens(trick, texts=None):
+    body = trick(SPAM, HAM, random.Random(1))
+    return message_tokens(parse((HEAD + body.fields + "\n").encode() + body.body), texts)
+
+
+@pytest.mark.parametrize("name", sorted({**NONE, **ENCODINGS, **STRUCTURES, **WORDS}))
+def test_what_a_reader_sees_is_read(name):
+    if name in RESPELLED:
+        pytest.skip("other words to us")
+    if name == "uuencoded in the text":
+        pytest.skip("no mail program shows it decoded")
+    assert tokens({**NONE, **ENCODINGS, **STRUCTURES, **WORDS}[name]) >= WORDS_OF_SPAM
+
+
+@pytest.mark.parametrize("name", sorted(HIDDEN))
+def test_what_a_reader_does_not_see_is_not_read(name):
+    found = tokens(HIDDEN[name])
+    assert found >= WORDS_OF_SPAM
+    assert not [token for token in found if token.startswith(("committee", "agenda"))]
+
+
+VISIBLE_ATTRIBUTES = {"a comment", "an attribute's value", "an unknown attribute", "<title>"}
+
+
+@pytest.mark.parametrize("name", sorted(set(HIDDEN) - VISIBLE_ATTRIBUTES - {"<select>"}))
+def test_hiding_leaves_a_token(name):
+    assert [token for token in tokens(HIDDEN[name]) if token.startswith("trick:")]
+
+
+@pytest.mark.parametrize("name", sorted(name for name in STRUCTURES if "700 KiB" in name))
+def test_what_shows_nothing_does_not_count_toward_the_limit_of_text(name):
+    texts: list[VisibleText] = []
+    tokens(STRUCTURES[name], texts)
+    assert "".join(text.text for text in texts).split()[-1] == "midnight"
