@@ -10,7 +10,7 @@ from nbspam.reading.charsets import decode
 from nbspam.reading.header_fields import Header, decode_words, split_header
 from nbspam.reading.long_text import fitted
 from nbspam.reading.marks import is_known, unmarked
-from nbspam.reading.mime import TEXT_LIMIT, Part, parts_of
+from nbspam.reading.mime import TEXT_LIMIT, Part, mime_parts
 
 BYTES_LIMIT = 16 << 20  # bytes of one message that are read
 
@@ -63,7 +63,7 @@ def parse(raw: bytes, marks: tuple[str, ...] = ()) -> Message:
         if from_line := FROM_LINE.match(raw):
             raw = raw[from_line.end() :]
         return _text_message(decode(raw.lstrip(b"\n"), ""), limits)
-    parts = parts_of(headers, body, limits)
+    parts = mime_parts(headers, body, limits)
     return Message(headers, parts, frozenset(limits))
 
 

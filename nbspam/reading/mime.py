@@ -82,7 +82,7 @@ _ANY_DELIMITER = lazy_pattern(
 )
 
 
-def parts_of(headers: list[Header], body: bytes, limits: set[str]) -> list[Part]:
+def mime_parts(headers: list[Header], body: bytes, limits: set[str]) -> list[Part]:
     """Return the leaves of the MIME tree in reading order.
 
     limits: gets the names of the limits that were met: "parts", "depth", "text", "header".
