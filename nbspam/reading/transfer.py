@@ -5,7 +5,8 @@ import contextlib
 
 from nbspam.patterns import lazy_pattern
 
-_NOT_BASE64 = lazy_pattern(rb"[^A-Za-z0-9+/]+")
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_NOT_BASE64 = bytes(set(range(256)) - set(_BASE64))  # for bytes.translate
 _PADDING = lazy_pattern(rb"={1,3}[ \t]*(?:\n|\Z)")
 _NEXT_LINE = lazy_pattern(rb"\n*([A-Za-z0-9+/]+={0,2})[ \t]*(?:\n|\Z)")
 _PIECES_LIMIT = 50_000  # of base64, each with padding of its own, that are read: 20 ms
@@ -36,7 +37,7 @@ def decode_base64(data: bytes) -> bytes:
     """
     padding = _PADDING.search(data)
     encoded = data[: padding.start()] if padding else data
-    digits = _NOT_BASE64.sub(b"", encoded)
+    digits = encoded.translate(None, _NOT_BASE64)
     if _is_text(encoded, len(digits)):
         return data
     first = _decoded(digits)

@@ -24,7 +24,7 @@ from nbspam.store.metadata import MESSAGES_LIMIT
 from nbspam.store.model_file import TOKEN_LIMIT, Model
 from nbspam.tokens.header_channel import add_pieces, has_name_token
 from nbspam.tokens.kinds import KINDS, OTHER_FIELD, RECEIVED, RETURN_PATH
-from nbspam.tokens.text import add_host, words_of
+from nbspam.tokens.text import add_host, unspelled, words_of
 from nbspam.tokens.unicode import undo_tricks
 
 MESSAGES = b".MSG_COUNT"
@@ -87,7 +87,7 @@ def _of_field(prefix: str, lower: str) -> set[str]:
 
 def _of_text(lower: str, links: bool) -> set[str]:
     """Return the tokens of a word of the text, or of words joined by stars."""
-    parts = [words_of(part) for part in lower.split("*")]
+    parts = [words_of(unspelled(part)[0]) for part in lower.split("*")]
     if len(parts) > 1:  # the single words have lines of their own
         pair = len(parts) == 2 and parts[0] and parts[1]
         return {f"{parts[0][-1]} {parts[1][0]}"} if pair else set()
