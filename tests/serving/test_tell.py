@@ -10,10 +10,21 @@ from servers import HAM, SPAM
 
 from nbspam.errors import ModelError
 from nbspam.learning import update
-from nbspam.serving.tell import LearnQueue, LearnRequest, apply_requests
+from nbspam.serving.limits import Limits
+from nbspam.serving.tell import LearnQueue, LearnRequest
+from nbspam.serving.tell import apply_requests as apply_with_wait
+from nbspam.store.lock import DEFAULT_WAIT
 from nbspam.store.model_file import read_model
 
 NEW = b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n"
+
+
+def apply_requests(path, requests):
+    return apply_with_wait(path, requests, DEFAULT_WAIT)
+
+
+def queue_of(apply, **limits):
+    return LearnQueue(apply, Limits(**limits), print)
 
 
 def known(path):
@@ -115,13 +126,13 @@ def test_three_classes_need_one_called_ham(tmp_path):
 def test_what_comes_during_a_save_shares_the_next():
     batches, go = [], threading.Event()
 
-    def slow(requests):
+    def slow(requests, _):
         batches.append([one.message for one in requests])
         assert go.wait(10)
         return [True] * len(requests)
 
     async def main():
-        queue = LearnQueue(slow)
+        queue = queue_of(slow)
         tasks = [asyncio.create_task(queue.submit(LearnRequest(b"%d" % i, True))) for i in range(1)]
         while not batches:
             await asyncio.sleep(0.001)
@@ -140,13 +151,13 @@ def test_what_comes_during_a_save_shares_the_next():
 def test_a_failure_is_told_to_each_and_ends_nothing():
     failures = [ModelError("model.json: cannot be written")] * 3  # both together, then each
 
-    def fail(requests):
+    def fail(requests, _):
         if failures:
             raise failures.pop()
         return [False] * len(requests)
 
     async def main():
-        queue = LearnQueue(fail)
+        queue = queue_of(fail)
         results = await asyncio.gather(
             queue.submit(LearnRequest(SPAM, True)),
             queue.submit(LearnRequest(HAM, True)),
@@ -162,13 +173,13 @@ def test_a_failure_is_told_to_each_and_ends_nothing():
 def test_the_end_waits_for_what_is_being_learned():
     done = []
 
-    def slow(requests):
+    def slow(requests, _):
         threading.Event().wait(0.1)
         done.extend(requests)
         return [True] * len(requests)
 
     async def main():
-        queue = LearnQueue(slow)
+        queue = queue_of(slow)
         task = asyncio.create_task(queue.submit(LearnRequest(SPAM, True)))
         await asyncio.sleep(0)
         await queue.close()
@@ -181,13 +192,13 @@ def test_the_end_waits_for_what_is_being_learned():
 def test_a_bad_request_fails_alone():
     """The requests of its batch are then applied one by one."""
 
-    def picky(requests):
+    def picky(requests, _):
         if any(one.is_spam is False for one in requests):
             raise ModelError("model.json: has no ham; try spam")
         return [True] * len(requests)
 
     async def tell() -> list[object]:
-        queue = LearnQueue(picky)
+        queue = queue_of(picky)
         requests = [LearnRequest(NEW, True), LearnRequest(NEW, False), LearnRequest(NEW, None)]
         found = await asyncio.gather(*map(queue.submit, requests), return_exceptions=True)
         await queue.close()
