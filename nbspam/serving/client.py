@@ -10,6 +10,8 @@ from nbspam.serving.limits import LARGE, Deadlines, Limits
 from nbspam.serving.room import Room
 from nbspam.serving.spamd import (
     LINE_LIMIT,
+    PING,
+    SKIP,
     TELL,
     Request,
     read_body,
@@ -45,6 +47,7 @@ class Client:
         self._reader, self._writer = reader, writer
         self._limits, self._deadlines, self._rooms = limits, deadlines, rooms
         self._taken: tuple[Room, int] | None = None
+        self._is_read = False  # all that the client has to say
         # To be entered while the server makes the client wait: its place is for others then.
         self.parked = parked
 
@@ -88,7 +91,8 @@ class Client:
             raise too_large("the message", self._limits.max_size)
         if (length or 0) > small or len(body) > small:
             body = await self._large_body(request, body, length)
-        elif request.compressed:
+        self._is_read = request.command not in (PING, SKIP)
+        if request.compressed and not self._taken:
             return await self._unzipped(request, body)
         return request._replace(body=body if len(body) > small else bytes(body))
 
@@ -139,11 +143,11 @@ class Client:
             self._writer.write_eof()
 
     async def linger(self) -> None:
-        """Read for a while until the client has closed; raises OSError.
+        """Read for a while until the client has closed, unless all was read; raises OSError.
 
         Closing with unread data resets the connection, and may lose the reply.
         """
-        if self._reader.at_eof():
+        if self._is_read or self._reader.at_eof():
             return
         left = self._limits.max_size
         with suppress(TimeoutError):

@@ -26,7 +26,7 @@ from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted
 
 _CODE = (  # packages are found where the server found them
     "import sys; sys.path[:] = {}\n"
-    "from nbspam.serving.large_mail_program import read_large_mail; read_large_mail({})"
+    "from nbspam.serving.large_mail_program import read_large_mail; read_large_mail({}, {})"
 )
 
 _Reply = tuple[dict[str, Any], bytearray]
@@ -95,30 +95,39 @@ class LargeMail:
         """Exchange a task for a reply; a process that gives none is ended."""
         seconds = self._limits.reading
         try:
-            process = self._process = self._process or _Process()
             async with asyncio.timeout(seconds):
-                if "wanted" in task:
-                    await process.send(task, request, self._limits.max_size)
-                else:
-                    with self._model.use() as model:
-                        await process.send(task, request, self._limits.max_size, model)
-                    if isinstance(request.body, bytearray):
-                        request.body.clear()
-                return await process.receive()
+                return await self._exchange(task, request)
         except TimeoutError:
             await self._end_process()
             self._say(f"a large message was given up after {seconds:g} s")
             raise RefusedError(TEMPORARY, f"(it took longer than {seconds:g} s)") from None
         except (OSError, EOFError) as error:
+            reason = "it has ended" if isinstance(error, ConnectionError | EOFError) else error
             await self._end_process()
             if not self._is_closed:
                 self._say(
-                    f"the process that reads large messages failed ({error}); a new one follows"
+                    f"the process that reads large messages failed ({reason}); a new one follows"
                 )
             raise RefusedError(TEMPORARY, "(the process that reads it has ended)") from None
         except BaseException:
             await self._end_process()
             raise
+
+    async def _exchange(self, task: Mapping[str, Any], request: Request) -> _Reply:
+        """Hand a task to the process, started if there is none, and wait for the reply."""
+        if self._process and self._process.has_ended:
+            await self._end_process()
+        if not self._process:
+            self._process = _Process(self._limits.reading_memory)
+        process, max_size = self._process, self._limits.max_size
+        if "wanted" in task:
+            await process.send(task, request, max_size)
+        else:
+            with self._model.use() as model:
+                await process.send(task, request, max_size, model)
+            if isinstance(request.body, bytearray):
+                request.body.clear()  # while it is read, the process alone has it
+        return await process.receive()
 
     async def _end_process(self) -> None:
         if self._process:
@@ -129,13 +138,15 @@ class LargeMail:
 class _Process:
     """One process, running; raises OSError when it cannot be started."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: int) -> None:
+        """Start it; memory: bytes that it may have."""
         self._channel, theirs = socket.socketpair()
         try:
             with theirs:
                 self._channel.setblocking(False)
+                code = _CODE.format(sys.path, theirs.fileno(), memory)
                 self._popen = subprocess.Popen(
-                    [sys.executable, "-c", _CODE.format(sys.path, theirs.fileno())],
+                    [sys.executable, "-c", code],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -181,9 +192,14 @@ class _Process:
             while at < n:
                 received = await loop.sock_recv_into(self._channel, view[at:])
                 if not received:
-                    raise EOFError("it has ended")
+                    raise EOFError
                 at += received
         return data
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has died, with nothing to do."""
+        return self._popen.poll() is not None
 
     def kill(self) -> None:
         """Kill the process; whoever waits for its reply gets an EOFError."""

@@ -24,7 +24,6 @@ from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import Wanted, tokenize
 
 PREFIX = struct.Struct("!QQ")  # how long the JSON object is, and how many bytes follow it
-_MEMORY = 512 << 20  # bytes
 
 # Tokens whose weights are cached, and bytes of the model that are kept in memory: the server has
 # both for the many small messages.
@@ -87,13 +86,16 @@ class _Reader:
         return {"summary": judged.summary}, reply
 
 
-def read_large_mail(handle: int) -> None:
-    """Do tasks until the channel is closed; handle: its descriptor."""
+def read_large_mail(handle: int, memory: int) -> None:
+    """Do tasks until the channel is closed.
+
+    handle: the channel's descriptor.  memory: bytes that this process may have.
+    """
     # Signals to the group are the server's to obey: it finishes what was begun.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     give_back_freed_memory()
-    limit_memory(_MEMORY)
+    limit_memory(memory)
     reader = _Reader()
     with socket.socket(fileno=handle) as channel:
         while _serve_one(reader, channel):
