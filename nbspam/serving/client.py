@@ -132,15 +132,24 @@ class Client:
             room.free(n)
 
     async def send(self, reply: bytes | bytearray) -> None:
-        """Write the whole reply, and nothing after it; raises OSError, as TimeoutError is."""
-        view = memoryview(reply)
-        async with self._deadlines.limit(holds_room=self._taken is not None) as wait:
-            for at in range(0, len(view), _CHUNK):  # the transport copies what it cannot send
-                piece = view[at : at + _CHUNK]
-                self._writer.write(piece)
-                await self._writer.drain()
-                wait.progress(len(piece))
-            self._writer.write_eof()
+        """Write the whole reply, and nothing after it, and free it; raises OSError.
+
+        TimeoutError is one.
+        """
+        try:
+            async with self._deadlines.limit(holds_room=self._taken is not None) as wait:
+                with memoryview(reply) as view:
+                    for at in range(0, len(view), _CHUNK):  # of what it cannot send, it has a copy
+                        with view[at : at + _CHUNK] as piece:
+                            self._writer.write(piece)
+                        await self._writer.drain()
+                        wait.progress(_CHUNK)
+                self._writer.write_eof()
+        finally:
+            # The stream keeps the error of a client that has gone, and the error its frames.
+            if isinstance(reply, bytearray):
+                with suppress(BufferError):
+                    reply.clear()
 
     async def linger(self) -> None:
         """Read for a while until the client has closed, unless all was read; raises OSError.

@@ -69,8 +69,9 @@ class Room:
         """Give those who wait what they wait for, in order, as far as there is room."""
         while self._waiting and self._waiting[0][0] <= self._bytes:
             n, taken = self._waiting.popleft()
-            self._give(n)
-            taken.set_result(None)
+            if not taken.done():  # else it was cancelled, in this turn of the loop
+                self._give(n)
+                taken.set_result(None)
 
     def _evict_slow_clients(self) -> None:
         """Evict the clients that hold room and keep the server waiting, while others wait for it.

@@ -75,7 +75,6 @@ class Server:
         try:
             response = await self._response(client)
             await client.send(response.reply)
-            response = response._replace(reply=b"")
             client.free_room()
             if response.in_time:
                 await client.linger()

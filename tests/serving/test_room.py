@@ -123,6 +123,22 @@ def test_a_client_that_has_room_and_is_slow_makes_room():
     in_room(100, scene, grace=0.2, timeout=60)
 
 
+def test_room_that_is_freed_in_the_moment_of_a_cancellation_is_not_lost():
+    async def scene(room, _):
+        await room.take(100)
+        leaving = asyncio.create_task(room.take(100))
+        staying = asyncio.create_task(room.take(100))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        room.free(100)
+        await asyncio.wait_for(staying, 1)
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+        room.free(100)
+
+    in_room(100, scene)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_whoever_leaves_leaves_nothing_behind(seed):
     chance = random.Random(seed)
