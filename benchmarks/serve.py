@@ -7,22 +7,26 @@ Usage:  python benchmarks/serve.py --ham DIR... --spam DIR... [--messages N] [--
   --ham, --spam  folders with one mail a file, such as those of the SpamAssassin public corpus;
                  every other one is learned, all of them are sent
   --spamd        run `spamd -L` too, as this user (it refuses root); its Bayes learns nothing
-  --only         alone, load, replace, soak, huge (all by default)
+  --only         alone, load, replace, soak, huge, hostile (all by default)
 
 alone    one client at a time, `spamc -c` in turns with bogofilter run once per message
 load     N clients at once; each message is filtered and must come out whole, with our header
 replace  the same, with the model replaced all the while
 soak     clients that never rest; the server's memory at the beginning and at the end
 huge     the load, with a client that sends 10 MB of HTML again and again
+hostile  one CHECK after the other, with two clients that send 30 MB again and again, of each
+         of the shapes that take the longest
 
 Times are of the whole client process.  Needs Debian's spamc and bogofilter; runs on Linux.
 """
 
 import argparse
 import itertools
+import multiprocessing
 import os
 import shutil
 import signal
+import socket as sockets
 import statistics
 import subprocess
 import sys
@@ -31,7 +35,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -193,7 +197,7 @@ def main() -> None:
     parser.add_argument("--replace", type=int, default=100)
     parser.add_argument("--spamd", metavar="USER")
     parser.add_argument("--spamd-messages", type=int)
-    parser.add_argument("--only", default="alone,load,replace,soak,huge")
+    parser.add_argument("--only", default="alone,load,replace,soak,huge,hostile")
     asked = parser.parse_args()
     parts = asked.only.split(",")
     with tempfile.TemporaryDirectory(prefix="nbspam-serve-") as folder:
@@ -253,6 +257,8 @@ def measure(asked: argparse.Namespace, parts: list[str], work: Path) -> None:
             report(f"load, the model replaced {len(done)} times", found, pid)
         if "huge" in parts:
             huge(mails, spamc, asked.clients, work, pid)
+        if "hostile" in parts:
+            hostile(mails[0], socket)
         if "soak" in parts:
             soak(mails, spamc, asked, work, pid)
     if asked.spamd and "load" in parts and ours:
@@ -297,6 +303,57 @@ def huge(mails: list[Path], spamc: list[str], clients: int, work: Path, pid: int
     thread.join()
     report("load, beside 10 MB of HTML again and again", found, pid)
     print(f"  the 10 MB took {statistics.median(taken):.2f} s, {len(taken)} times", flush=True)
+
+
+HOSTILE = {
+    "header fields, no empty line": b"X-A: b\n" * (30_000_000 // 7),
+    "lines, no empty line": b"some words\n" * (30_000_000 // 11),
+    "one line": b"Subject: a\n\n" + b"a" * 30_000_000,
+    "one line, no header": b"a" * 30_000_000,
+    "lines that end with CR": b"a: b\r" * (30_000_000 // 5),
+    "HTML tags": b"Content-Type: text/html\n\n" + b"<b>" * 10_000_000,
+}
+
+
+def hostile(small: Path, socket: Path) -> None:
+    """Print how long CHECKs of a small mail take beside two clients with 30 MB."""
+    mail = small.read_bytes()
+    asked = b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n%s" % (len(mail), mail)
+    for (shape, body), command in itertools.product(HOSTILE.items(), ("CHECK", "PROCESS")):
+        head = f"{command} SPAMC/1.5\r\nContent-length: {len(body)}\r\n\r\n".encode()
+        clients = [
+            multiprocessing.Process(target=again_and_again, args=(socket, head + body))
+            for _ in range(2)
+        ]
+        for client in clients:
+            client.start()
+        time.sleep(1)
+        seconds, ends = [], time.monotonic() + 10
+        while time.monotonic() < ends:
+            started = time.perf_counter()
+            ask(socket, asked)
+            seconds.append(time.perf_counter() - started)
+            time.sleep(0.005)
+        for client in clients:
+            client.terminate()
+            client.join()
+        print(f"beside {command} of {shape}: {Load(seconds, [], sum(seconds))}", flush=True)
+
+
+def ask(socket: Path, request: bytes) -> None:
+    """Send a request and read the reply to its end."""
+    with sockets.socket(sockets.AF_UNIX) as client:
+        client.connect(str(socket))
+        client.sendall(request)
+        while client.recv(1 << 18):
+            pass
+
+
+def again_and_again(socket: Path, request: bytes) -> None:
+    """Be a hostile client until the end."""
+    while True:
+        with suppress(OSError):
+            ask(socket, request)
 
 
 def soak(

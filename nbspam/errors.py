@@ -5,6 +5,7 @@ NbspamError                 exit 1: one sentence, ending with the remedy
 │   └── TableError          the label or text column of a table cannot be identified
 ├── TrainingError           the messages read cannot be learned from
 ├── ModelError              a model file is missing, damaged, newer, or not a model
+│   └── LockedError         exit 75: another program holds the model's lock for too long
 ├── ServingError            a server cannot listen on the given address
 └── OptionError             exit 2: an option's value is invalid
 
@@ -24,7 +25,7 @@ class ExitCode(IntEnum):
     DONE = 0
     ERROR = 1
     USAGE = 2
-    TEMPFAIL = 75  # of a passthrough, as sysexits.h has it: try again later
+    TEMPFAIL = 75  # of a passthrough and of a lock, as sysexits.h has it: try again later
 
 
 class VerdictCode(IntEnum):
@@ -116,6 +117,12 @@ class TrainingError(NbspamError):
 
 class ModelError(NbspamError):
     """A model file is missing, damaged, newer than this program, or not a model."""
+
+
+class LockedError(ModelError):
+    """Another program holds a model's lock for too long; nothing was changed."""
+
+    exit_code = ExitCode.TEMPFAIL
 
 
 class ServingError(NbspamError):

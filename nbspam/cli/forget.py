@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from nbspam.cli.notes import note_skips
+from nbspam.cli.notes import lock_wait, note_skips
 from nbspam.cli.options import (
     Reading,
     format_option,
@@ -74,7 +74,7 @@ def command(
     with Lookup(model) as lookup:
         wanted = lookup.metadata.settings.wanted
     messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
-    change = forget(model, messages, remember=not no_ledger)
+    change = forget(model, messages, remember=not no_ledger, wait=lock_wait(quiet))
     note_skips(skips)
     if form == "json":
         fields = {

@@ -11,10 +11,19 @@ from nbspam.store.metadata import YOUNG, Metadata
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
 
+    from nbspam.store.lock import LockWait
+
 
 def note(sentence: str) -> None:
     """Say a sentence."""
     click.echo(f"nbspam: {sentence}", err=True)
+
+
+def lock_wait(quiet: bool) -> "LockWait":
+    """Return how long to wait for a model's lock; a second of it is said, unless quiet."""
+    from nbspam.store.lock import DEFAULT_WAIT, QUIET_WAIT  # to classify needs no lock
+
+    return QUIET_WAIT if quiet else DEFAULT_WAIT
 
 
 def note_one_sided(model: "str | Path", metadata: Metadata) -> None:

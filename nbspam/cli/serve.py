@@ -151,7 +151,7 @@ def command(
         if not quiet:
             _log(f"serving {model} on {', '.join(map(name_of, listeners))}")
         limits = Limits(serving.max_size, serving.timeout, serving.connections)
-        queue = LearnQueue(partial(apply_requests, model)) if serving.tell else None
+        queue = LearnQueue(partial(apply_requests, model), limits, _log) if serving.tell else None
         serve(Server(current, limits, queue, _log, serving.verbose, serving.x_spam), listeners)
 
 

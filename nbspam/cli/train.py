@@ -10,7 +10,7 @@ from nbspam.cli.learning_options import (
     Learning,
     learning_options,
 )
-from nbspam.cli.notes import note_skips, young_sentence
+from nbspam.cli.notes import lock_wait, note_skips, young_sentence
 from nbspam.cli.options import (
     Cutting,
     Reading,
@@ -157,7 +157,7 @@ def command(
         except ModelExistsError:
             if not writing.update:  # else another process has created it meanwhile
                 raise
-    change = learn(model, pending, learning.settings(), writing.ledger)
+    change = learn(model, pending, learning.settings(), writing.ledger, lock_wait(quiet))
     _store(cutting, model)
     _print_change(change, Output(model, form, silent, skips))
 
@@ -250,6 +250,7 @@ def _train(
         token_counts(corpus.vocabulary, fitted.counts),
         corpus.learned(classes) if writing.ledger else (),
         replace_old=writing.replace,
+        wait=lock_wait(output.quiet),
     )
     if output.quiet and output.form == "text":
         return

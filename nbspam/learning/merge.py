@@ -14,8 +14,9 @@ from typing import NamedTuple
 from nbspam.bayes.calibration import Calibrations, pooled, untrained_calibrations
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import ModelError, Remedy, counted
-from nbspam.store.atomic_write import locked, write_atomically
+from nbspam.store.atomic_write import write_atomically
 from nbspam.store.check import with_counts
+from nbspam.store.lock import locked
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import DEFAULT, MERGING, Metadata, ModelSettings
 from nbspam.store.model_file import Model, already_exists, check_replaceable, read_model

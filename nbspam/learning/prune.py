@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from nbspam.errors import Remedy
 from nbspam.scoring.rule import rule_of
-from nbspam.store.atomic_write import locked, write_atomically
+from nbspam.store.atomic_write import write_atomically
 from nbspam.store.check import with_counts
+from nbspam.store.lock import locked
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import Model, already_exists, check_replaceable, read_model
 from nbspam.tokens.kinds import is_host

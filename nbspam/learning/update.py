@@ -17,7 +17,8 @@ from nbspam.learning.ledger import moves
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata, first_classes
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.atomic_write import locked, write_atomically
+from nbspam.store.atomic_write import write_atomically
+from nbspam.store.lock import DEFAULT_WAIT, LockWait, locked
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import Model
@@ -88,7 +89,11 @@ def _batches(messages: Iterable[TokenizedMessage], size: int) -> Iterator[list[T
 
 
 def learn(
-    path: Path, pending: PendingMessages, settings: TrainingSettings, remember: bool = True
+    path: Path,
+    pending: PendingMessages,
+    settings: TrainingSettings,
+    remember: bool = True,
+    wait: LockWait = DEFAULT_WAIT,
 ) -> Change:
     """Learn messages into the model at `path`; creates it if there is none.
 
@@ -96,9 +101,10 @@ def learn(
     class that it was learned in before.  It is scored as if it had not been learned, and the score
     refines the calibration.
     settings: for a new model.  remember: False learns all as new, and does not use the ledger.
-    Raises ModelError: the model is damaged, has other classes, or cannot be written.
+    wait: how long to wait for the model's lock.
+    Raises ModelError: the model is damaged, has other classes, is locked or cannot be written.
     """
-    with locked(path) as place:
+    with locked(path, wait) as place:
         if not place.exists():
             change, model = learn_in_memory(path, None, pending, settings, remember)
             write_atomically(place, model.write)
@@ -192,16 +198,19 @@ def forget(
     messages: Iterable[TokenizedMessage],
     remember: bool = True,
     batch: int = _BATCH,
+    wait: LockWait = DEFAULT_WAIT,
 ) -> Change:
     """Take messages out of the model at `path`: each as often as it comes, if it was learned.
 
     messages: with digests; a label of None stands for the class that the ledger names.
     remember: False takes out labelled messages that the ledger does not name, if the counts may
     have them and more messages were learned than it names.
-    Raises ModelError: there is no model, it is damaged or has other classes, or cannot be written.
+    wait: how long to wait for the model's lock.
+    Raises ModelError: there is no model, it is damaged or has other classes, is locked or cannot be
+    written.
     """
     asked, corpus = _to_forget(path, messages, remember, batch)
-    with locked(path) as place, Lookup(place) as old:
+    with locked(path, wait) as place, Lookup(place) as old:
         before = old.counts(corpus.vocabulary)
         learner = OnlineLearner(old.metadata, dict(before))
         learned = old.learned({message.digest for message in corpus.messages()})

@@ -1,17 +1,20 @@
 """The clients of listening sockets: accepted, evicted when slow, waited for when the server stops.
 
-There are never more connections open than `Limits.connections`; other clients wait in the system's
-queue.  While all connections are in use, a client that keeps the server waiting for longer than
-`Limits.grace` is evicted.
+There are never more clients served than `Limits.connections`; others wait in the system's queue.
+While all places are taken, a client that keeps the server waiting for longer than `Limits.grace` is
+evicted.  A client that the server makes wait (for room, for its turn among large messages, or until
+its message is learned) is parked: it stays connected, and leaves its place to others.
 """
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
-from nbspam.serving.client import Client
+from nbspam.serving.client import Client, Rooms
 from nbspam.serving.current import Say
 from nbspam.serving.limits import Deadlines, Limits
+from nbspam.serving.room import Room
 
 _EVICT_INTERVAL = 0.1  # seconds
 
@@ -29,8 +32,13 @@ class Connections:
         """
         self._limits, self._serve, self._say = limits, serve, say
         self._deadlines = Deadlines(limits.timeout)
+        self._rooms = Rooms(
+            judging=Room(limits.judging_room, limits, self._deadlines),
+            learning=Room(limits.learning_room, limits, self._deadlines),
+        )
         self._listeners: list[socket.socket] = []
         self._open: dict[asyncio.Task[None], Client | None] = {}  # None: not connected yet
+        self._parked: set[asyncio.Task[None]] = set()
         self._is_paused = False
         self._is_closing = False
         self._eviction: asyncio.TimerHandle | None = None
@@ -39,6 +47,18 @@ class Connections:
     def n_open(self) -> int:
         """The number of open connections."""
         return len(self._open)
+
+    @contextmanager
+    def parked(self) -> Iterator[None]:
+        """Leave the place of the current task's client to others."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._parked.add(task)
+        self._resume_if_paused()
+        try:
+            yield
+        finally:
+            self._parked.remove(task)
 
     def listen(self, listeners: list[socket.socket]) -> None:
         """Accept the clients of these sockets from now on, until `close`."""
@@ -59,7 +79,9 @@ class Connections:
         for client in self._open.values():
             if client:
                 client.abort()
-        if self._open:  # a thread may still classify a message, which takes a second or so
+        for task in self._parked:  # neither room nor the process for large messages is waited for
+            task.cancel()
+        if self._open:  # a thread may still classify a message, which takes a tenth of a second
             await asyncio.wait(self._open)
 
     def _resume(self) -> None:
@@ -81,7 +103,7 @@ class Connections:
 
     def _accept(self, listener: socket.socket) -> None:
         """Accept the waiting clients; all of them when closing, else up to the limit."""
-        while self._is_closing or len(self._open) < self._limits.connections:
+        while self._is_closing or self._has_place:
             try:
                 connection, _ = listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -98,6 +120,10 @@ class Connections:
             self._pause()
         if self._eviction is None:
             self._evict_slow_clients()
+
+    @property
+    def _has_place(self) -> bool:
+        return len(self._open) - len(self._parked) < self._limits.connections
 
     def _retry_later(self, error: OSError) -> None:
         """Pause for a while: the system has no file descriptor left, or no memory."""
@@ -125,7 +151,9 @@ class Connections:
     async def _run(self, connection: socket.socket) -> None:
         """Serve the client of one connection."""
         try:
-            client = await Client.connect(connection, self._limits, self._deadlines)
+            client = await Client.connect(
+                connection, self._limits, self._deadlines, self._rooms, self.parked
+            )
         except OSError:
             connection.close()
             return

@@ -1,5 +1,6 @@
 """The model in use: always open, and reopened when the file is replaced."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,11 +19,16 @@ Say = Callable[[str], None]
 _Stamp = tuple[int, ...]  # differs between versions of the file
 
 
+_numbers = itertools.count(1)
+
+
 class OpenModel:
     """One version of the model file."""
 
     def __init__(self, path: Path, cut_offs: CutOffsOf) -> None:
         """Open it; raises NbspamError when it is not a model, or not one that can classify spam."""
+        self.number = next(_numbers)  # differs between versions
+        self.path = path
         self._lookup = Lookup(path)
         self._users = 1  # the server itself, while this is the newest version
         try:
@@ -33,7 +39,7 @@ class OpenModel:
                     Remedy.NAME_SPAM_LABEL,
                 )
             self._counts = TokenIndex(self._lookup).counts
-            self._cut_offs = cut_offs(metadata)
+            self.cut_offs = cut_offs(metadata)
             self.filter = self.fresh_filter()
         except BaseException:
             self.leave()
@@ -42,7 +48,11 @@ class OpenModel:
     def fresh_filter(self) -> Filter:
         """Return a filter that another thread can use: only the file is shared."""
         classifier = Classifier(self._lookup.metadata, self._counts, _CACHED_TOKENS)
-        return Filter(classifier, self._cut_offs)
+        return Filter(classifier, self.cut_offs)
+
+    def fileno(self) -> int:
+        """Return the descriptor of the open file."""
+        return self._lookup.fileno()
 
     def enter(self) -> None:
         """Add a user: the file stays open until it calls `leave`."""

@@ -1,18 +1,17 @@
 """A server of the spamd protocol: one process, one event loop; learning has a thread of its own."""
 
 import asyncio
-import ctypes
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 
 from nbspam.serving.client import Client
 from nbspam.serving.connections import Connections
 from nbspam.serving.current import CurrentModel, Say
 from nbspam.serving.limits import Limits
+from nbspam.serving.memory import give_back_freed_memory
 from nbspam.serving.responder import Responder, Response
 from nbspam.serving.systemd import notify
 from nbspam.serving.tell import LearnQueue
@@ -21,11 +20,9 @@ from nbspam.serving.tell import LearnQueue
 # the event loop would wait as long at each of the five or so turns that a request takes.
 _SWITCH_INTERVAL = 0.001
 
-# Allocations of this size go back to the system when they are freed.  glibc raises its limit to
-# 32 MiB by itself, and keeps the memory: after 100 clients that hung up in the middle of 31 MiB,
-# 40 at a time, the server held 393 MB, and 44 MB with this.
-_MMAP_THRESHOLD = 1 << 20  # bytes
-_M_MMAP_THRESHOLD = -3  # its number in glibc's malloc.h
+# Of the seconds that clients have to finish when the server stops, the share for learning: those
+# whose messages were not learned are told so in the rest.
+_LEARNING_SHARE = 0.8
 
 
 class Server:
@@ -45,8 +42,8 @@ class Server:
         queue: None where TELL is not allowed.  say: writes to the log.  verbose: log each request.
         x_spam: whether messages get SpamAssassin's headers too.
         """
-        self._responder = Responder(model, limits.max_size, queue, say, x_spam)
-        self._model = model
+        self._responder = Responder(model, limits, queue, say, x_spam)
+        self._model, self._limits = model, limits
         self._say, self._verbose = say, verbose
         self.connections = Connections(limits, self._serve, say)
         self._stopped = asyncio.Event()
@@ -62,13 +59,13 @@ class Server:
     async def run(self, listeners: list[socket.socket], ready: Callable[[], None]) -> None:
         """Serve until `stop`, then close the listeners; ready: called once it accepts clients."""
         sys.setswitchinterval(_SWITCH_INTERVAL)
-        with suppress(OSError, AttributeError):  # glibc has it
-            ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD)
+        give_back_freed_memory()
         self.connections.listen(listeners)
         ready()
         try:
             await self._stopped.wait()
         finally:
+            self._responder.hurry(_LEARNING_SHARE * self._limits.shutdown)
             await self.connections.close()
             await self._responder.close()
 
@@ -78,6 +75,7 @@ class Server:
         try:
             response = await self._response(client)
             await client.send(response.reply)
+            client.free_room()
             if response.in_time:
                 await client.linger()
             summary = response.summary
@@ -94,7 +92,7 @@ class Server:
         """Return the response to a client's request; raises ConnectionError when it has gone."""
         try:
             request = await client.request(self._responder.can_tell)
-            return await self._responder.respond(request)
+            return await self._responder.respond(request, client.parked)
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)

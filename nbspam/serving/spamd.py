@@ -14,7 +14,10 @@ Two rules follow from what spamc does with a reply:
 import re
 import zlib
 from asyncio import IncompleteReadError, LimitOverrunError, StreamReader
+from collections.abc import Callable
 from typing import NamedTuple
+
+from nbspam.serving.limits import LARGE
 
 # Whoever can connect chooses what is sent, so everything is bounded.
 LINE_LIMIT = 8 << 10  # bytes of one line of a request; the longest real one is a User: name
@@ -25,6 +28,7 @@ _CHUNK = 256 << 10
 CHECK, SYMBOLS, REPORT, REPORT_IFSPAM = "CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM"
 PROCESS, HEADERS, TELL, PING, SKIP = "PROCESS", "HEADERS", "TELL", "PING", "SKIP"
 _COMMANDS = {CHECK, SYMBOLS, REPORT, REPORT_IFSPAM, PROCESS, HEADERS, TELL, PING, SKIP}
+_HEADERS = {"compress", "content-length", "message-class", "set", "remove"}  # that are looked at
 _FIRST_LINE = re.compile(rb"([A-Z_]+) SPAMC/(\d{1,3})\.(\d{1,3})\s*")
 _NOT_PRINTABLE = re.compile("[^ -~]+")
 
@@ -60,19 +64,36 @@ class Request(NamedTuple):
 
     command: str
     version: tuple[int, int] = (1, 5)  # of the client's protocol
-    body: bytes = b""  # the message, as sent
-    compressed: bool = False  # by zlib
+    body: bytes | bytearray = b""  # the message, as sent
+    compressed: bool = False  # by zlib; only large messages still are when they are answered
     message_class: str = ""  # TELL: "spam", "ham" or empty
     set_local: bool = False  # TELL: learn it
     remove_local: bool = False  # TELL: forget it
 
+    @property
+    def is_large(self) -> bool:
+        """Whether it is for the process that reads large messages."""
+        return self.compressed or len(self.body) > LARGE
+
     def message(self, max_size: int) -> bytes:
         """Return the message, decompressed if necessary; raises RefusedError."""
-        return decompress(self.body, max_size) if self.compressed else self.body
+        if not self.compressed:
+            return bytes(self.body)  # no copy is made of bytes
+        message = unzipped(self.body, max_size)
+        if message is None:
+            raise too_large("the decompressed message", max_size)
+        return message
 
 
-async def read_request(reader: StreamReader, max_size: int, can_tell: bool) -> Request | None:
-    """Read one request; None when the client closed without sending one.
+class Head(NamedTuple):
+    """A request without its message."""
+
+    request: Request
+    length: int | None  # of the message as it is sent; None: it ends when the client closes
+
+
+async def read_head(reader: StreamReader, max_size: int, can_tell: bool) -> Head | None:
+    """Read one request up to its message; None when the client closed without sending one.
 
     reader: its limit should be LINE_LIMIT.
     max_size: of a message as it is sent, in bytes.
@@ -93,19 +114,22 @@ async def read_request(reader: StreamReader, max_size: int, can_tell: bool) -> R
         raise RefusedError(PROTOCOL, first_line[:100].decode("latin-1").rstrip())
     version = (int(match[2]), int(match[3]))
     if command in (PING, SKIP):  # headers may follow, and mean nothing
-        return Request(command, version)
+        return Head(Request(command, version), 0)
     # The protocol had no headers before 1.1.
     headers = await _read_headers(reader) if version > (1, 0) or command == TELL else {}
     request = _with_headers(Request(command, version), headers)
     if command == TELL and not can_tell:
         raise RefusedError(UNAVAILABLE, "TELL is not enabled on this server")
-    length = headers.get("content-length")
-    body = await _read_body(reader, None if length is None else _length(length), max_size)
-    return request._replace(body=body)
+    if "content-length" not in headers:
+        return Head(request, None)
+    length = _length(headers["content-length"])
+    if length > max_size:
+        raise too_large("the message", max_size)
+    return Head(request, length)
 
 
 async def _read_headers(reader: StreamReader) -> dict[str, str]:
-    """Return the header values by name, in lower case because clients differ there."""
+    """Return the values of the headers that matter, by name in lower case: clients differ there."""
     headers: dict[str, str] = {}
     for _ in range(HEADERS_LIMIT + 1):
         try:
@@ -119,7 +143,8 @@ async def _read_headers(reader: StreamReader) -> dict[str, str]:
         name, colon, value = line.decode("latin-1").partition(":")
         if not colon:
             raise RefusedError(PROTOCOL, "(header not in 'Name: value' format)")
-        headers[name.strip().lower()] = value.strip()
+        if (name := name.strip().lower()) in _HEADERS:  # 255 others could take 2 MB
+            headers[name] = value.strip()
     raise RefusedError(PROTOCOL, "(too many headers)")
 
 
@@ -157,44 +182,60 @@ def _with_headers(request: Request, headers: dict[str, str]) -> Request:
     )
 
 
-async def _read_body(reader: StreamReader, length: int | None, max_size: int) -> bytes:
-    """Read `length` bytes, or up to the end; the client need not close after `length` bytes."""
-    if length is not None and length > max_size:
-        raise _too_large("the message", max_size)
-    body = bytearray()
-    while length is None or len(body) < length:
-        chunk = await reader.read(_CHUNK)
+async def read_body(
+    reader: StreamReader,
+    begun: bytes | bytearray,
+    length: int | None,
+    most: int,
+    progress: Callable[[int], None],
+) -> bytearray:
+    """Read a message of `length` bytes, or up to the end of what the client sends.
+
+    begun: the bytes of it that were read before.
+    most: without a length; at most one byte more is read.
+    progress: called with the number of bytes of each piece.
+    The client need not close after `length` bytes.  Raises RefusedError when they are others.
+    """
+    # Allotted at once: a buffer that grows takes an eighth more, and is copied now and then.
+    # What is not written to takes no memory.
+    body = bytearray(most + 1 if length is None else length)
+    n = len(begun)
+    body[:n] = begun
+    while n < len(body):
+        left = len(body) - n
+        chunk = await reader.read(min(left, _CHUNK) if length is None else _CHUNK)
         if not chunk:
             break
-        body += chunk
-        if len(body) > max_size:
-            if length is not None:
-                break
-            raise _too_large("the message", max_size)
-    if length is not None and len(body) != length:
+        progress(len(chunk))
+        piece = chunk[:left]
+        body[n : n + len(piece)] = piece
+        n += len(chunk)
+    if length is not None and n != length:
         raise RefusedError(
-            PROTOCOL,
-            f"(Content-Length mismatch: Expected {length} bytes, got {len(body)} bytes)",
+            PROTOCOL, f"(Content-Length mismatch: Expected {length} bytes, got {n} bytes)"
         )
-    return bytes(body)
+    del body[n:]
+    return body
 
 
-def _too_large(what: str, max_size: int) -> RefusedError:
+def too_large(what: str, max_size: int) -> RefusedError:
+    """Return the refusal of a message."""
     return RefusedError(DATA, f"{what} is larger than {max_size} bytes")
 
 
-def decompress(data: bytes, max_size: int) -> bytes:
-    """Return the message that was compressed by zlib; raises RefusedError.
+def unzipped(data: bytes | bytearray, most: int) -> bytes | None:
+    """Return the message that was compressed by zlib; None if it has more than `most` bytes.
 
-    It produces at most one byte more than `max_size`: a few kilobytes can expand to gigabytes.
+    It produces at most one byte more: a few kilobytes can expand to gigabytes.
+    Raises RefusedError for what is not zlib data.
     """
     stream = zlib.decompressobj()
     try:
-        message = stream.decompress(data, max_size + 1)
+        message = stream.decompress(data, most + 1)
     except zlib.error:
         raise RefusedError(DATA, "invalid zlib data") from None
-    if len(message) > max_size:
-        raise _too_large("the decompressed message", max_size)
+    if len(message) > most:
+        return None
     if not stream.eof or stream.unused_data:
         raise RefusedError(DATA, "the zlib data is truncated or has trailing bytes")
     return message

@@ -1,26 +1,44 @@
-"""Learning while serving: in a thread of its own, with one save for all requests that wait."""
+"""Learning while serving: in a thread of its own, with one save for the requests that wait.
+
+Another program may hold the model's lock for as long as it likes.  So the requests that wait are
+limited, in number and in time, and a request that is not learned in time is answered as such: it
+has not been learned, and will not be.
+"""
 
 import asyncio
+import itertools
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from nbspam.errors import ModelError, Remedy
+from nbspam.errors import LockedError, ModelError, Remedy
 from nbspam.labels import HAM
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import PendingMessages, forget, learn
 from nbspam.reading.message import parse
+from nbspam.serving.current import Say
+from nbspam.serving.limits import Limits
+from nbspam.serving.spamd import TEMPORARY, RefusedError
+from nbspam.store.lock import LockWait
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import ModelSettings
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
+
+# Returns a large message tokenized, with the numbers that the model counts; raises RefusedError.
+Tokenizer = Callable[[Wanted], TokenizedMessage]
 
 
 class LearnRequest(NamedTuple):
     """A message that a client asks to learn or to forget."""
 
-    message: bytes
+    message: bytes | Tokenizer
     is_spam: bool | None  # None: forget it
+
+
+# Of a request: whether it changed the model, or why it was not applied.
+Result = bool | Exception
 
 
 class _TokenizedRequest(NamedTuple):
@@ -28,34 +46,41 @@ class _TokenizedRequest(NamedTuple):
     message: TokenizedMessage
 
 
-def apply_requests(path: Path, requests: list[LearnRequest]) -> list[bool]:
+def apply_requests(path: Path, requests: list[LearnRequest], wait: LockWait) -> list[Result]:
     """Learn messages into the model at `path`, or forget them; in order, with few saves.
 
+    wait: how long to wait for the model's lock.
     Returns for each request whether it changed the model: learning does not when the message is
-    known as that class, forgetting does not when it was never learned.  Raises ModelError.
+    known as that class, forgetting does not when it was never learned; or that it was not applied
+    because another program held the lock.
+    Raises ModelError.
     """
     with Lookup(path) as lookup:
         wanted = lookup.metadata.settings.wanted
     waiting = {
-        number: _TokenizedRequest(
-            request.is_spam, tokenize(parse(request.message), digest=True, wanted=wanted)
-        )
+        number: _TokenizedRequest(request.is_spam, _tokenized(request.message, wanted))
         for number, request in enumerate(requests)
     }
-    changed = [False] * len(requests)
+    results: list[Result] = [False] * len(requests)
     while waiting:
         # Several requests about one message are applied one after the other.
         first = {one.message.digest: number for number, one in reversed(waiting.items())}
         now = {number: waiting.pop(number) for number in sorted(first.values())}
-        for number, has_changed in _apply_distinct(path, now, wanted):
-            changed[number] = has_changed
-    return changed
+        for number, result in _apply_distinct(path, now, wanted, wait):
+            results[number] = result
+    return results
+
+
+def _tokenized(message: bytes | Tokenizer, wanted: Wanted) -> TokenizedMessage:
+    if isinstance(message, bytes):
+        return tokenize(parse(message), digest=True, wanted=wanted)
+    return message(wanted)
 
 
 def _apply_distinct(
-    path: Path, requests: dict[int, _TokenizedRequest], wanted: Wanted
-) -> list[tuple[int, bool]]:
-    """Apply requests about different messages; return of each whether it changed the model.
+    path: Path, requests: dict[int, _TokenizedRequest], wanted: Wanted, wait: LockWait
+) -> list[tuple[int, Result]]:
+    """Apply requests about different messages; return what `apply_requests` does, by their numbers.
 
     wanted: the numbers that the messages were tokenized with.
     """
@@ -63,25 +88,31 @@ def _apply_distinct(
         rows = lookup.learned(one.message.digest for one in requests.values())
         settings = lookup.metadata.settings
     to_learn, to_forget = [], []
-    changed = []
+    learning: list[tuple[int, Result]] = []
+    forgetting: list[tuple[int, Result]] = []
     for number, (is_spam, message) in requests.items():
         row = rows.get(message.digest, (0,) * len(settings.classes))
         if is_spam is None:
-            has_changed = any(row)
+            forgetting.append((number, any(row)))
             # As often as it was learned, so that nothing of it is left.
             to_forget += [message] * sum(row)
         else:
             label = _class_of(path, settings, is_spam)
-            has_changed = not row[settings.classes.index(label)]
+            learning.append((number, not row[settings.classes.index(label)]))
             to_learn.append(message._replace(label=label))
-        changed.append((number, has_changed))
-    if to_forget:
-        forget(path, to_forget)
-    if to_learn:
-        pending = PendingMessages(wanted)
-        pending.read(path, to_learn, remember=True)
-        learn(path, pending, TrainingSettings())
-    return changed
+    try:
+        if to_forget:
+            forget(path, to_forget, wait=wait)
+    except LockedError as error:
+        forgetting = [(number, error) for number, _ in forgetting]
+    try:
+        if to_learn:
+            pending = PendingMessages(wanted)
+            pending.read(path, to_learn, remember=True)
+            learn(path, pending, TrainingSettings(), wait=wait)
+    except LockedError as error:
+        learning = [(number, error) for number, _ in learning]
+    return forgetting + learning
 
 
 def _class_of(path: Path, settings: ModelSettings, is_spam: bool) -> str:
@@ -95,10 +126,22 @@ def _class_of(path: Path, settings: ModelSettings, is_spam: bool) -> str:
     raise ModelError(f"{path}: the model has no class called ham", Remedy.NAME_CLASS)
 
 
-# Applies requests, and returns of each whether it changed the model; raises NbspamError.
-ApplyRequests = Callable[[list[LearnRequest]], list[bool]]
+ApplyRequests = Callable[[list[LearnRequest], LockWait], list[Result]]  # as `apply_requests`
 
-_Waiting = tuple[LearnRequest, "asyncio.Future[bool]"]
+# Bytes of the messages that one save is for, a large one aside, which is alone: their tokens take
+# some 100 times as much.
+_BATCH = 512 << 10
+
+
+class _Waiting(NamedTuple):
+    request: LearnRequest
+    result: "asyncio.Future[bool]"
+    ends: float  # by the clock of the loop: when it has waited long enough
+
+    @property
+    def size(self) -> int:
+        message = self.request.message
+        return len(message) if isinstance(message, bytes) else _BATCH
 
 
 class LearnQueue:
@@ -108,47 +151,81 @@ class LearnQueue:
     next, and shares it.
     """
 
-    def __init__(self, apply: ApplyRequests) -> None:
-        """Call `apply` in a thread, never twice at the same time."""
-        self._apply = apply
+    def __init__(self, apply: ApplyRequests, limits: Limits, say: Say) -> None:
+        """Call `apply` in a thread, never twice at the same time; say: writes to the log."""
+        self._apply, self._limits, self._say = apply, limits, say
         self._waiting: list[_Waiting] = []
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="learner")
         self._task: asyncio.Task[None] | None = None
+        self._latest = math.inf  # by the clock of the loop: when the server waits no longer
 
     async def submit(self, request: LearnRequest) -> bool:
-        """Return whether it changed the model, once that is on the disk; raises NbspamError."""
+        """Return whether it changed the model, once that is on the disk; raises NbspamError.
+
+        Raises RefusedError or LockedError when it could not be learned in time; it never will be.
+        """
+        if len(self._waiting) >= self._limits.connections:
+            raise RefusedError(TEMPORARY, "(too many messages wait to be learned)")
         loop = asyncio.get_running_loop()
-        result: asyncio.Future[bool] = loop.create_future()
-        self._waiting.append((request, result))
+        ends = min(loop.time() + self._limits.learning, self._latest)
+        one = _Waiting(request, loop.create_future(), ends)
+        self._waiting.append(one)
+        timer = loop.call_at(ends, self._give_up, one)
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._run())
-        return await result
+        try:
+            return await one.result
+        finally:
+            timer.cancel()
+
+    def hurry(self, seconds: float) -> None:
+        """Let no request wait for longer than so many seconds from now on."""
+        loop = asyncio.get_running_loop()
+        self._latest = min(self._latest, loop.time() + seconds)
+        for one in self._waiting:
+            loop.call_at(self._latest, self._give_up, one)
+
+    def _give_up(self, one: _Waiting) -> None:
+        """Refuse a request whose time is up, unless it is being applied."""
+        if one in self._waiting:
+            self._waiting.remove(one)
+            if not one.result.done():
+                reason = "(the messages before it are not learned yet)"
+                one.result.set_exception(RefusedError(TEMPORARY, reason))
 
     async def _run(self) -> None:
         while self._waiting:
-            batch, self._waiting = self._waiting, []
-            await self._settle(batch)
+            await self._settle(self._next())
+
+    def _next(self) -> list[_Waiting]:
+        """Return the requests to apply next, which wait no longer."""
+        sizes = itertools.accumulate(one.size for one in self._waiting)
+        n = max(1, sum(size <= _BATCH for size in sizes))
+        batch, self._waiting = self._waiting[:n], self._waiting[n:]
+        return batch
 
     async def _settle(self, batch: list[_Waiting]) -> None:
         """Apply requests together; if that fails one by one, so that a bad one fails alone."""
         loop = asyncio.get_running_loop()
-        requests = [request for request, _ in batch]
-        failure, changed = None, [False] * len(batch)
+        requests = [one.request for one in batch]
+        ends = min(one.ends for one in batch)
+        wait = LockWait(math.inf, self._say, lambda: loop.time() >= min(ends, self._latest))
+        results: list[Result]
         try:
-            changed = await loop.run_in_executor(self._thread, self._apply, requests)
+            results = await loop.run_in_executor(self._thread, self._apply, requests, wait)
         except Exception as error:  # noqa: BLE001 (its client gets it)
-            failure = error
-        if failure and len(batch) > 1:
-            for one in batch:
-                await self._settle([one])
-            return
-        for (_, result), has_changed in zip(batch, changed, strict=True):
-            if result.done():  # its client has disconnected
+            if len(batch) > 1:
+                for one in batch:
+                    await self._settle([one])
+                return
+            results = [error]
+        for one, result in zip(batch, results, strict=True):
+            if one.result.done():  # its client has disconnected
                 continue
-            if failure:
-                result.set_exception(failure)
+            if isinstance(result, Exception):
+                one.result.set_exception(result)
             else:
-                result.set_result(has_changed)
+                one.result.set_result(result)
 
     async def close(self) -> None:
         """Finish what was begun."""

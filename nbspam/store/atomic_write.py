@@ -1,98 +1,15 @@
-"""Atomic writes: one writer at a time, and a new file replaces the old one in one step.
+"""Atomic writes: a new file replaces the old one in one step, while `lock` keeps others away."""
 
-The lock is on a file beside the model, since the model's own inode changes with every write.  It
-stays, but where no model came of it; whoever gets a lock looks whether its file is still there,
-since a third writer could lock a new one while the second still waits for the old one.
-"""
-
-import errno
-import fcntl
 import os
-import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from nbspam.errors import ModelError, Remedy
+from nbspam.errors import ModelError
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[Path]:
-    """Hold a model's lock; yields the model's real path, behind any links.
-
-    Waits for the lock's holder; readers need no lock.  Raises ModelError when it cannot be locked.
-    """
-    try:
-        path = Path(os.path.realpath(path))  # a link keeps pointing at the model
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        mode = stat.S_IFREG  # it will be created
-    except OSError as error:  # links in a circle, a file in a folder's place
-        raise _unwritable(path, error) from error
-    if stat.S_ISDIR(mode):
-        raise ModelError(f"{path}: is a folder", Remedy.NAME_MODEL)
-    if not stat.S_ISREG(mode):
-        raise ModelError(f"{path}: is not a regular file", Remedy.NAME_MODEL)
-    lock = path.with_name(f".{path.name}.lock")
-    handle = _acquired(path, lock)
-    try:
-        yield path
-    finally:
-        if not path.exists():  # nothing was written: nothing is left behind
-            with suppress(OSError):
-                lock.unlink()
-        os.close(handle)
-
-
-def _acquired(path: Path, lock: Path) -> int:
-    """Return a handle of the lock file, locked."""
-    while True:
-        handle = _open_lock(path, lock)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            if _is_at(handle, lock):
-                return handle
-        except OSError as error:
-            os.close(handle)
-            raise _unwritable(path, error) from error
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)  # its holder has removed it: another writer may have locked a new one
-
-
-def _is_at(handle: int, lock: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), lock.lstat())
-    except FileNotFoundError:
-        return False
-
-
-def _open_lock(path: Path, lock: Path) -> int:
-    while True:
-        try:
-            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            os.fchmod(handle, 0o600)  # whatever the umask
-            _give_to_owner(handle, path)
-        except FileExistsError:
-            try:
-                return os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
-            except FileNotFoundError:
-                continue  # it has just been removed
-            except OSError as error:
-                if error.errno == errno.EROFS:
-                    raise _unwritable(path, error) from error
-                raise ModelError(
-                    f"{path}: cannot be locked ({error.strerror}: {lock}); remove it, or fix its"
-                    " permissions, and run it again"
-                ) from error
-        except OSError as error:
-            raise _unwritable(path, error) from error
-        return handle
-
-
-def _give_to_owner(handle: int, path: Path) -> None:
+def give_to_owner(handle: int, path: Path) -> None:
     """Give a file that root has just created to the owner of the model, or of its folder.
 
     Otherwise an update by root would take the model from its owner.
@@ -117,7 +34,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> None:
         try:
             with os.fdopen(handle, "wb", buffering=_BUFFER) as file:
                 os.fchmod(handle, 0o600)
-                _give_to_owner(handle, path)
+                give_to_owner(handle, path)
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
@@ -127,13 +44,14 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> None:
             raise
         _sync_folder(path.parent)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
 
 
 _BUFFER = 1 << 18
 
 
-def _unwritable(path: Path, error: OSError) -> ModelError:
+def unwritable(path: Path, error: OSError) -> ModelError:
+    """Return the error for a model that the system does not let us write."""
     there = "; the model that was there is unchanged" if path.exists() else ""
     return ModelError(
         f"{path}: cannot be written ({error.strerror}){there}; free the space or fix the"

@@ -63,10 +63,14 @@ def _key(line: bytes) -> bytes:
 class Lookup:
     """An open model file.  Close it, or use it as a context manager."""
 
-    def __init__(self, path: "str | Path") -> None:
-        """Open the model and read its metadata; raises ModelError."""
+    def __init__(self, path: "str | Path", handle: int | None = None) -> None:
+        """Open the model and read its metadata; raises ModelError.
+
+        handle: a descriptor of the file if it is open already, which `close` will close; the path
+        is its name in errors.
+        """
         self._path = path
-        self._handle = open_model_file(path)
+        self._handle = open_model_file(path) if handle is None else handle
         try:
             self._ahead = 0, b""  # where the bytes begin that `copy` read last, and the bytes
             # Few counts differ: of the tokens, and of the ledger.
@@ -87,6 +91,10 @@ class Lookup:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def fileno(self) -> int:
+        """Return the descriptor of the open file."""
+        return self._handle
 
     def close(self) -> None:
         """Close the file; once more does nothing."""

@@ -36,6 +36,8 @@ from nbspam.store.metadata_json import FORMAT, MetadataError, dump_metadata, loa
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
 
+    from nbspam.store.lock import LockWait
+
 TOKENS_LINE = b'"tokens": {\n'
 LEARNED_LINE = b'},"learned": {\n'
 END = b"}}\n"
@@ -68,17 +70,20 @@ def write_model(
     learned: Iterable[tuple[str, Row]] = (),
     *,
     replace_old: bool = True,
+    wait: "LockWait | None" = None,
 ) -> None:
     """Write a model file, mode 0600, in place of what is there.
 
     counts: (token, counts per class) in any order; no token twice.
     learned: (digest, times per class) in the order of the digests.
+    wait: how long to wait for the model's lock; None for the default.
     Whatever happens on the way, the old file stays whole until the new one is on the disk.
     Raises ModelError when it cannot be written, exists and must not be replaced, or is no model.
     """
-    from nbspam.store.atomic_write import locked, write_atomically  # reading needs none of it
+    from nbspam.store.atomic_write import write_atomically  # reading needs none of it
+    from nbspam.store.lock import DEFAULT_WAIT, locked
 
-    with locked(path) as place:
+    with locked(path, wait or DEFAULT_WAIT) as place:
         if not replace_old and place.exists():
             raise already_exists(path)
         check_replaceable(place)

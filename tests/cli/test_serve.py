@@ -1,9 +1,12 @@
 """`nbspam serve` and Debian's spamc: every way to call it, and what must never happen to mail."""
 
+import fcntl
 import itertools
 import json
 import math
+import multiprocessing
 import os
+import random
 import re
 import shutil
 import signal
@@ -14,8 +17,8 @@ import threading
 import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, suppress
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -392,6 +395,141 @@ def test_messages_of_hostile_clients_are_freed_at_once(serve, mail_model):
         served.wait(lambda: _resident(served.process) < before + 100)  # else 330 stay
 
 
+# MiB that the server and its process for large messages take together, whatever clients do; the
+# figure of docs/serve.md, without what a large model adds.
+BOUND = 600
+
+
+def _most(process):
+    """Return the most memory in MiB that a process ever had, with the most that a child had."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    own, *others = (_peak(pid) for pid in [process.pid, *children])
+    return own + max(others, default=0)
+
+
+def _peak(pid):
+    try:
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    except OSError:
+        found = None
+    return int(found[1]) >> 10 if found else 0  # it has just ended
+
+
+@cache
+def _tricks():
+    """Return what a hostile client can do: functions of a connection."""
+    large = b"Subject: x\n\n" + b"free prize for the winner\n" * (31 * MIB // 26)
+    chance = random.Random(1)
+    words = b"Subject: x\n\n" + b" ".join(b"%x" % chance.getrandbits(40) for _ in range(40_000))
+    packed = "Compress: zlib"
+    teach = "Message-class: spam", "Set: local"
+
+    def asking(command, body, *headers, missing=0):
+        lines = [f"{command} SPAMC/1.5", f"Content-length: {len(body) + missing}", *headers, "", ""]
+        head = "\r\n".join(lines).encode()
+
+        def act(client):
+            client.sendall(head)
+            client.sendall(body)
+
+        return act
+
+    def trickle(client):
+        client.sendall(b"CHECK SPAMC/1.5\r\n\r\n")
+        for _ in range(100):
+            client.sendall(bytes(random.randrange(200_000)))
+            time.sleep(0.1)
+
+    def headers(client):
+        client.sendall(b"CHECK SPAMC/1.5\r\n")
+        for i in range(254):
+            client.sendall(b"X-%d: %s\r\n" % (i, b"x" * 8_000))
+
+    return [
+        asking("CHECK", zlib.compress(bytes(40 * MIB)), packed),
+        asking("PROCESS", zlib.compress(large), packed),
+        asking("CHECK", large),
+        asking("PROCESS", large),
+        asking("HEADERS", large + b"\0"),
+        asking("HEADERS", large[: 480 << 10] + b"\0"),
+        asking("HEADERS", large[:60_000] + b"\0"),
+        asking("TELL", large, *teach),
+        asking("TELL", words, *teach),
+        asking("TELL", words[:100_000], *teach),
+        asking("CHECK", large, missing=1),  # and hangs up
+        trickle,
+        headers,
+    ]
+
+
+def _hostile(path, number, ends):
+    """Be a hostile client, again and again."""
+    chance = random.Random(number)
+    while time.monotonic() < ends:
+        with socket.socket(socket.AF_UNIX) as client, suppress(OSError):
+            client.settimeout(30)
+            client.connect(path)
+            act = chance.choice(_tricks())
+            act(client)
+            if chance.random() < 0.2:
+                time.sleep(5 * chance.random())  # reads no reply
+            elif chance.random() < 0.8:
+                while client.recv(1 << 18):
+                    pass
+
+
+def _besieged(served, clients, seconds):
+    """Return the most memory in MiB while hostile clients are there, and the waits of others."""
+    _tricks()
+    ends = time.monotonic() + seconds
+    context = multiprocessing.get_context("fork")
+    per_process = 10  # threads
+    siege = [
+        context.Process(target=_siege, args=(str(served.path), number, per_process, ends))
+        for number in range(clients // per_process)
+    ]
+    for process in siege:
+        process.start()
+    most, waits = 0, []
+    while time.monotonic() < ends:
+        begun = time.monotonic()
+        reply = _ask(served, b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n", SPAM)
+        assert reply.startswith(b"SPAMD/1.1 0 EX_OK\r\nSpam: ")
+        waits.append(time.monotonic() - begun)
+        most = max(most, _most(served.process))
+        time.sleep(0.01)
+    for process in siege:
+        process.join(90)
+        assert process.exitcode == 0
+    return most, sorted(waits)
+
+
+def _siege(path, number, threads, ends):
+    hostile = [
+        threading.Thread(target=_hostile, args=(path, threads * number + i, ends), daemon=True)
+        for i in range(threads)
+    ]
+    for thread in hostile:
+        thread.start()
+    for thread in hostile:
+        thread.join(max(0, ends - time.monotonic()))
+    os._exit(0)
+
+
+@measures_memory
+@pytest.mark.parametrize(
+    ("clients", "seconds"), [(40, 8), pytest.param(200, 120, marks=pytest.mark.long)]
+)
+def test_memory_is_bounded_whatever_clients_do(serve, own_model, clients, seconds):
+    with serve(own_model, "--tell") as served:
+        most, waits = _besieged(served, clients, seconds)
+        assert most < BOUND
+        assert waits[int(0.99 * (len(waits) - 1))] < (1 if clients < 100 else 5)
+        started = time.monotonic()
+        assert served.stop() == 0
+        assert time.monotonic() - started < 12
+
+
 # Start and end
 
 
@@ -425,6 +563,31 @@ def test_a_hangup_reopens_the_model_and_the_server_stays(serve, own_model):
         assert served.said[1].endswith("; the server keeps using the previous model\n")
         assert served.stop() == 0
         assert not served.path.exists()
+
+
+def test_a_locked_model_stops_neither_judging_nor_the_end(serve, own_model):
+    """Sixty-four clients teach it, and more would."""
+    raw = own_model.read_bytes()
+    teach = b"TELL SPAMC/1.5\r\nMessage-class: ham\r\nSet: local\r\nContent-length: %d\r\n\r\n"
+    with (
+        serve(own_model, "--tell") as served,
+        own_model.with_name(f".{own_model.name}.lock").open("a") as lock,
+        ThreadPoolExecutor(80) as pool,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        told = [pool.submit(_ask, served, teach, b"a word %d" % i) for i in range(80)]
+        served.wait(lambda: len(served.said) == 2)
+        assert "waiting for its lock" in served.said[1]
+        assert f"process {os.getpid()} (" in served.said[1]
+        started = time.monotonic()
+        check = b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n"
+        assert _ask(served, check, SPAM).startswith(b"SPAMD/1.1 0 EX_OK\r\nSpam: True")
+        assert time.monotonic() - started < 1
+        assert served.stop() == 0
+        assert time.monotonic() - started < 12
+        replies = [one.result() for one in told]
+        assert all(reply.startswith(b"SPAMD/1.0 75 Try again later: ") for reply in replies)
+    assert own_model.read_bytes() == raw
 
 
 def _refused(path):

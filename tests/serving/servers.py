@@ -110,9 +110,10 @@ def serving_in(folder, model, apply=None, verbose=False, cut_offs=_CUT_OFFS, **l
     path = folder / "socket"
 
     async def main():
-        queue = LearnQueue(apply) if apply else None
+        bounds = Limits(**limits)
+        queue = LearnQueue(apply, bounds, said.append) if apply else None
         current = CurrentModel(model, lambda metadata: cut_offs, said.append)
-        server = Server(current, Limits(**limits), queue, said.append, verbose)
+        server = Server(current, bounds, queue, said.append, verbose)
         with unix_socket(path, 0o600) as listener:
             kept.extend([server, asyncio.get_running_loop(), listener])
             await server.run([listener], started.set)

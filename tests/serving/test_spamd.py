@@ -155,7 +155,7 @@ def test_headers_ends_where_spamc_goes_on(serving, model, spam_lines, passed):
 def test_tell(serving, model, headers, is_spam, changed, said):
     told = []
 
-    def apply(requests):
+    def apply(requests, _):
         told.extend(requests)
         return [changed] * len(requests)
 
@@ -165,7 +165,7 @@ def test_tell(serving, model, headers, is_spam, changed, said):
 
 
 def test_tell_of_others_databases_does_nothing(serving, model):
-    with serving(model, lambda told: pytest.fail("nothing to learn")) as served:
+    with serving(model, lambda told, _: pytest.fail("nothing to learn")) as served:
         headers = ["Message-class: spam", "Set: remote"]
         assert served.ask(request("TELL", SPAM, *headers)) == OK + b"\r\n\r\n"
 
@@ -365,7 +365,7 @@ ODD = {
 @pytest.mark.parametrize("name", ODD)
 def test_an_error_is_a_status_line_and_nothing_else(serving, model, name):
     asked, line = ODD[name]
-    with serving(model, lambda told: [True] * len(told), max_size=1_000_000) as served:
+    with serving(model, lambda told, _: [True] * len(told), max_size=1_000_000) as served:
         assert served.ask(asked) == f"SPAMD/1.0 {line}\r\n".encode()
         assert served.ask(b"PING SPAMC/1.5\r\n\r\n") == b"SPAMD/1.5 0 PONG\r\n"
 
@@ -443,7 +443,7 @@ def test_no_bytes_crash_it_or_get_an_empty_message(fuzzed, asked):
 def fuzzed(model_file, tmp_path_factory):
     """Return a server that goes on from example to example."""
     folder = tmp_path_factory.mktemp("fuzzed")
-    with serving_in(folder, model_file, lambda told: [True] * len(told)) as served:
+    with serving_in(folder, model_file, lambda told, _: [True] * len(told)) as served:
         yield served
 
 

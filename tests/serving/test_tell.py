@@ -1,19 +1,35 @@
 """Requests to learn are applied once, in order, and together."""
 
 import asyncio
+import fcntl
 import subprocess
 import sys
 import threading
+import time
+from contextlib import contextmanager
+from functools import partial
 
 import pytest
-from servers import HAM, SPAM
+from servers import HAM, SPAM, request
 
-from nbspam.errors import ModelError
+from nbspam.errors import LockedError, ModelError
 from nbspam.learning import update
-from nbspam.serving.tell import LearnQueue, LearnRequest, apply_requests
+from nbspam.serving.limits import Limits
+from nbspam.serving.spamd import RefusedError
+from nbspam.serving.tell import LearnQueue, LearnRequest
+from nbspam.serving.tell import apply_requests as apply_with_wait
+from nbspam.store.lock import DEFAULT_WAIT, LockWait
 from nbspam.store.model_file import read_model
 
 NEW = b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n"
+
+
+def apply_requests(path, requests):
+    return apply_with_wait(path, requests, DEFAULT_WAIT)
+
+
+def queue_of(apply, **limits):
+    return LearnQueue(apply, Limits(**limits), print)
 
 
 def known(path):
@@ -115,13 +131,13 @@ def test_three_classes_need_one_called_ham(tmp_path):
 def test_what_comes_during_a_save_shares_the_next():
     batches, go = [], threading.Event()
 
-    def slow(requests):
+    def slow(requests, _):
         batches.append([one.message for one in requests])
         assert go.wait(10)
         return [True] * len(requests)
 
     async def main():
-        queue = LearnQueue(slow)
+        queue = queue_of(slow)
         tasks = [asyncio.create_task(queue.submit(LearnRequest(b"%d" % i, True))) for i in range(1)]
         while not batches:
             await asyncio.sleep(0.001)
@@ -140,13 +156,13 @@ def test_what_comes_during_a_save_shares_the_next():
 def test_a_failure_is_told_to_each_and_ends_nothing():
     failures = [ModelError("model.json: cannot be written")] * 3  # both together, then each
 
-    def fail(requests):
+    def fail(requests, _):
         if failures:
             raise failures.pop()
         return [False] * len(requests)
 
     async def main():
-        queue = LearnQueue(fail)
+        queue = queue_of(fail)
         results = await asyncio.gather(
             queue.submit(LearnRequest(SPAM, True)),
             queue.submit(LearnRequest(HAM, True)),
@@ -162,13 +178,13 @@ def test_a_failure_is_told_to_each_and_ends_nothing():
 def test_the_end_waits_for_what_is_being_learned():
     done = []
 
-    def slow(requests):
+    def slow(requests, _):
         threading.Event().wait(0.1)
         done.extend(requests)
         return [True] * len(requests)
 
     async def main():
-        queue = LearnQueue(slow)
+        queue = queue_of(slow)
         task = asyncio.create_task(queue.submit(LearnRequest(SPAM, True)))
         await asyncio.sleep(0)
         await queue.close()
@@ -181,13 +197,13 @@ def test_the_end_waits_for_what_is_being_learned():
 def test_a_bad_request_fails_alone():
     """The requests of its batch are then applied one by one."""
 
-    def picky(requests):
+    def picky(requests, _):
         if any(one.is_spam is False for one in requests):
             raise ModelError("model.json: has no ham; try spam")
         return [True] * len(requests)
 
     async def tell() -> list[object]:
-        queue = LearnQueue(picky)
+        queue = queue_of(picky)
         requests = [LearnRequest(NEW, True), LearnRequest(NEW, False), LearnRequest(NEW, None)]
         found = await asyncio.gather(*map(queue.submit, requests), return_exceptions=True)
         await queue.close()
@@ -196,3 +212,152 @@ def test_a_bad_request_fails_alone():
     first, second, third = asyncio.run(tell())
     assert (first, third) == (True, True)
     assert isinstance(second, ModelError)
+
+
+# A model that another program has locked
+
+TEACH = ["Set: local", "Message-class: spam"]
+OK = b"SPAMD/1.1 0 EX_OK\r\n"
+
+
+@contextmanager
+def held(model):
+    """Hold the model's lock, as another program would."""
+    with model.with_name(f".{model.name}.lock").open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock
+
+
+def word(number):
+    """Return a word of its own for each number; digits would be one token."""
+    return "word" + "".join(chr(ord("a") + int(digit)) for digit in str(number))
+
+
+def mail(number):
+    return f"Message-ID: <{number}@example.org>\n\n{word(number)}".encode()
+
+
+def test_judging_never_waits_for_learning(serving, model):
+    """A hundred clients teach a server with four places, while its model is locked."""
+    with serving(model, partial(apply_with_wait, model), connections=4) as served, held(model):
+        clients = [served.connect() for _ in range(100)]
+        for number, client in enumerate(clients):
+            client.send(request("TELL", mail(number), *TEACH))
+        started = time.monotonic()
+        for _ in range(20):
+            assert served.ask(request("CHECK", SPAM)).startswith(OK)
+        assert time.monotonic() - started < 2
+        for client in clients:
+            client.socket.close()
+        served.stop()
+        served.thread.join(15)
+        assert not served.thread.is_alive()
+
+
+def test_who_cannot_be_learned_in_time_is_told_and_was_not_learned(serving, model):
+    before = model.read_bytes()
+    busy = b"SPAMD/1.0 75 Try again later: "
+    with serving(model, partial(apply_with_wait, model), connections=3, learning=0.5) as served:
+        with held(model):
+            clients = [served.connect() for _ in range(10)]
+            for number, client in enumerate(clients):
+                client.send(request("TELL", mail(number), *TEACH))
+            replies = [client.rest() for client in clients]
+            for client in clients:
+                client.socket.close()
+            assert model.read_bytes() == before
+        for reply in replies:
+            assert reply.startswith(busy)
+            assert reply.count(b"\n") == 1
+        assert any(b"its lock" in reply and b"nothing was changed" in reply for reply in replies)
+        assert any(b"too many messages wait" in reply for reply in replies)
+        again = [served.ask(request("TELL", mail(number), *TEACH)) for number in range(10)]
+        assert again == [OK + b"DidSet: local\r\n\r\n\r\n"] * 10
+    assert served.said == []  # a wait of half a second
+
+
+def test_a_stop_ends_the_wait_and_each_reply_is_true(serving, model):
+    """What was answered as learned is on the disk, and what was not is not."""
+    apply, go = partial(apply_with_wait, model), threading.Event()
+
+    def slow(requests, wait):
+        results = apply(requests, wait)
+        go.set()
+        return results
+
+    with serving(model, slow, connections=8, shutdown=1.5) as served:
+        clients = [served.connect() for _ in range(12)]
+        for number, client in enumerate(clients[:3]):
+            client.send(request("TELL", mail(number), *TEACH))
+        assert go.wait(10)
+        first = clients[0].rest()
+        with held(model):
+            for number, client in enumerate(clients[3:], 3):
+                client.send(request("TELL", mail(number), *TEACH))
+            served.wait(lambda: served.n_open >= 8)
+            started = time.monotonic()
+            served.stop()
+            replies = [first, *(client.rest() for client in clients[1:])]
+            served.thread.join(10)
+            assert not served.thread.is_alive()
+            assert time.monotonic() - started < 3
+        for client in clients:
+            client.socket.close()
+    learned = known(model)[1]
+    for number, reply in enumerate(replies):
+        assert (word(number) in learned) == (b"DidSet" in reply)
+        assert b"DidSet" in reply or reply.startswith(b"SPAMD/1.0 75 ")
+    assert b"DidSet" in first
+
+
+def test_a_lock_that_is_lost_between_two_saves_is_told_to_the_second_alone(model, monkeypatch):
+    assert apply_requests(model, [LearnRequest(NEW, True)]) == [True]
+
+    def fail(*_, **__):
+        raise LockedError("model.json: its lock is held")
+
+    monkeypatch.setattr("nbspam.serving.tell.learn", fail)
+    forgotten, learned = apply_requests(model, [LearnRequest(NEW, None), LearnRequest(HAM, False)])
+    assert forgotten is True
+    assert isinstance(learned, LockedError)
+    assert apply_requests(model, [LearnRequest(NEW, None)]) == [False]
+
+
+def test_one_save_is_for_so_many_bytes_and_a_large_message_is_alone():
+    batches = []
+
+    def apply(requests, _):
+        batches.append([len(r.message) if isinstance(r.message, bytes) else -1 for r in requests])
+        return [True] * len(requests)
+
+    async def main():
+        queue = queue_of(apply)
+        messages = [b"x" * 100_000] * 7 + [lambda _: None] * 2 + [b"x"] * 3
+        await asyncio.gather(*(queue.submit(LearnRequest(m, True)) for m in messages))
+        await queue.close()
+
+    asyncio.run(main())
+    assert batches == [[100_000] * 5, [100_000] * 2, [-1], [-1], [1] * 3]
+
+
+def test_a_wait_is_limited_by_the_oldest_request():
+    async def main():
+        queue = queue_of(lambda requests, wait: [_locked(wait)] * len(requests), learning=0.3)
+        started = time.monotonic()
+        first = asyncio.create_task(queue.submit(LearnRequest(SPAM, True)))
+        await asyncio.sleep(0.2)
+        second = asyncio.create_task(queue.submit(LearnRequest(HAM, True)))
+        results = await asyncio.gather(first, second, return_exceptions=True)
+        assert time.monotonic() - started < 2
+        assert [type(result) for result in results] == [LockedError, LockedError]
+        queue.hurry(0)
+        with pytest.raises((RefusedError, LockedError)):
+            await queue.submit(LearnRequest(SPAM, True))
+        await queue.close()
+
+    def _locked(wait: LockWait):
+        while not wait.is_over():
+            time.sleep(0.01)
+        return LockedError("model.json: its lock is held")
+
+    asyncio.run(main())

@@ -12,7 +12,8 @@ import pytest
 from small_models import assert_one_sentence
 
 from nbspam.errors import ModelError
-from nbspam.store.atomic_write import locked, write_atomically
+from nbspam.store.atomic_write import write_atomically
+from nbspam.store.lock import locked
 
 
 def put(path, text: bytes):
@@ -76,7 +77,7 @@ def test_a_lock_is_free_again_after_a_failure(model):
 
 def test_a_lock_is_free_again_when_its_holder_is_killed(model):
     code = (
-        "import sys, time; from pathlib import Path; from nbspam.store.atomic_write import locked\n"
+        "import sys, time; from pathlib import Path; from nbspam.store.lock import locked\n"
         "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     )
     holder = subprocess.Popen([sys.executable, "-c", code, model], stdout=subprocess.PIPE)
@@ -93,7 +94,8 @@ def test_what_a_killed_writer_left_is_cleared_away(model):
     left = model.with_name(".model.json.new")
     code = (
         "import os, sys, signal; from pathlib import Path\n"
-        "from nbspam.store.atomic_write import locked, write_atomically\n"
+        "from nbspam.store.atomic_write import write_atomically\n"
+        "from nbspam.store.lock import locked\n"
         "def write(file):\n"
         "    file.write(b'half'); file.flush(); os.kill(os.getpid(), signal.SIGTERM)\n"
         "with locked(Path(sys.argv[1])) as place: write_atomically(place, write)"

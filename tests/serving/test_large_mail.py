@@ -1,0 +1,295 @@
+"""Large messages: the same answers as ever, and nobody waits for them."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from functools import partial
+from pathlib import Path
+
+import pytest
+from servers import HAM, SPAM, request
+
+from nbspam.reading.marks import MARK
+from nbspam.serving import large_mail
+from nbspam.serving.limits import LARGE
+from nbspam.serving.passthrough import cleaned
+from nbspam.serving.tell import apply_requests
+from nbspam.store.model_file import read_model
+
+OK = b"SPAMD/1.1 0 EX_OK\r\n"
+MIB = 1 << 20
+CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")
+linux = pytest.mark.skipif(not CHILDREN.exists(), reason="needs Linux's /proc")
+
+
+def padded(message, size=2 * LARGE):
+    """Return a message whose tokens are a small one's: what follows the text is not looked at."""
+    head, _, body = message.partition(b"\n\n")
+    header = b"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n"
+    text = b"--b\nContent-Type: text/plain\n\n" + body
+    rest = b"--b\nContent-Type: application/x-none\n\n" + b"x" * 70 + b"\n"
+    return head + b"\n" + header + b"\n" + text + rest + b"0123456\n" * (size // 8) + b"--b--\n"
+
+
+def program_of(served):
+    """Return the number of the process that reads large messages."""
+    pids = [int(pid) for task in Path("/proc/self/task").iterdir() for pid in _children(task)]
+    (pid,) = [pid for pid in pids if b"large_mail" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return pid
+
+
+def _children(task):
+    try:
+        return (task / "children").read_text().split()
+    except OSError:
+        return []
+
+
+@pytest.mark.parametrize("message", [SPAM, HAM], ids=["spam", "ham"])
+def test_the_answer_is_that_of_a_small_message(serving, model, message, monkeypatch):
+    """With and without a length, compressed, and read in this process."""
+    large = padded(message)
+    packed = zlib.compress(large)
+    commands = "CHECK", "SYMBOLS", "REPORT", "PROCESS", "HEADERS"
+    with serving(model) as served:
+        apart = {command: served.ask(request(command, large)) for command in commands}
+        for command in commands:
+            assert served.ask(request(command, packed, "Compress: zlib")) == apart[command]
+            head = f"{command} SPAMC/1.5\r\n\r\n".encode()
+            assert served.ask(head + large) == apart[command]
+        assert served.said == []
+    for module in ("spamd", "client"):
+        monkeypatch.setattr(f"nbspam.serving.{module}.LARGE", 1 << 30)
+    monkeypatch.setattr(large_mail.LargeMail, "judge", lambda *_: pytest.fail("it is small"))
+    with serving(model) as served:
+        assert apart == {command: served.ask(request(command, large)) for command in commands}
+    assert cleaned(apart["PROCESS"].partition(b"\r\n\r\n")[2], MARK) == large
+
+
+def test_a_message_that_unpacks_to_a_small_one_needs_no_process(serving, model, monkeypatch):
+    monkeypatch.setattr(large_mail.LargeMail, "judge", lambda *_: pytest.fail("it is small"))
+    small = SPAM + b"x" * (LARGE - len(SPAM))
+    with serving(model) as served:
+        packed = request("CHECK", zlib.compress(small), "Compress: zlib")
+        assert served.ask(packed) == served.ask(request("CHECK", small))
+        assert served.ask(request("CHECK", small)).startswith(OK)
+
+
+def test_bombs_and_junk_are_refused_there_too(serving, model):
+    with serving(model, max_size=MIB) as served:
+        bomb = zlib.compress(bytes(MIB + 1))
+        line = b"SPAMD/1.0 65 Message refused: "
+        found = served.ask(request("CHECK", bomb, "Compress: zlib"))
+        assert found == line + b"the decompressed message is larger than 1048576 bytes\r\n"
+        cut = zlib.compress(os.urandom(2 * LARGE))[:-3]
+        found = served.ask(request("CHECK", cut, "Compress: zlib"))
+        assert found == line + b"the zlib data is truncated or has trailing bytes\r\n"
+        found = served.ask(request("HEADERS", b"no header " * (LARGE // 5)))
+        assert found.startswith(line + b"HEADERS needs")
+        assert served.said == []
+
+
+def test_it_gets_each_new_version_and_no_damaged_one(serving, model):
+    large = request("CHECK", padded(b"Subject: other\n\nsome quite unheard-of words\n"))
+    learn = [sys.executable, "-m", "nbspam", "train", "--update", "-q", "-m", model, "--spam", "-"]
+
+    def score():
+        return float(re.search(rb"; (-?[\d.]+) /", served.ask(large))[1])
+
+    with serving(model) as served:
+        before = score()
+        subprocess.run(learn, input=b"some quite unheard-of words", check=True)
+        after = score()
+        assert after > before
+        beside = model.with_name("beside")
+        beside.write_bytes(model.read_bytes()[:500])
+        beside.replace(model)
+        assert score() == after  # the version that the server has open
+        first = program_of(served)
+        os.kill(first, signal.SIGKILL)  # while it has nothing to do: nothing is lost
+        served.wait(lambda: not Path(f"/proc/{first}/cmdline").read_bytes())
+        assert score() == after
+        assert len(served.said) == 1
+
+
+@linux
+def test_when_it_dies_the_message_is_refused_and_a_new_one_is_started(serving, model):
+    large = padded(SPAM)
+    with serving(model) as served:
+        good = served.ask(request("CHECK", large))
+        first = program_of(served)
+        os.kill(first, signal.SIGSTOP)
+        replies = []
+        asking = [
+            threading.Thread(target=lambda: replies.append(served.ask(request("CHECK", large))))
+            for _ in range(3)
+        ]
+        for thread in asking:
+            thread.start()
+        time.sleep(0.3)
+        os.kill(first, signal.SIGKILL)
+        for thread in asking:
+            thread.join()
+        line = b"SPAMD/1.0 75 Try again later: (the process that reads it has ended)\r\n"
+        assert sorted(replies) == sorted([line, good, good])  # the others were not lost with it
+        assert program_of(served) != first
+    assert served.said == [
+        "the process that reads large messages failed (it has ended); a new one follows"
+    ]
+
+
+@linux
+def test_what_takes_too_long_is_given_up(serving, model):
+    large = request("CHECK", padded(SPAM))
+    with serving(model, reading=1.5) as served:
+        good = served.ask(large)
+        os.kill(program_of(served), signal.SIGSTOP)
+        started = time.monotonic()
+        assert served.ask(large) == (
+            b"SPAMD/1.0 75 Try again later: (it took longer than 1.5 s)\r\n"
+        )
+        assert time.monotonic() - started < 5
+        assert served.ask(large) == good
+    assert served.said == ["a large message was given up after 1.5 s"]
+
+
+def test_what_takes_too_much_memory_is_refused(serving, model, monkeypatch):
+    monkeypatch.setattr(large_mail, "_CODE", large_mail._CODE.replace("({}, {})", "({}, {} // 3)"))
+    with serving(model) as served:
+        found = served.ask(request("CHECK", padded(SPAM, 31 * MIB)))
+        assert found == b"SPAMD/1.0 75 Try again later: (it takes too much memory)\r\n"
+        assert served.ask(request("CHECK", padded(SPAM))).startswith(OK)
+
+
+def test_a_process_that_cannot_be_started_is_told(serving, model, monkeypatch):
+    def fail(*_, **__):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    with serving(model) as served:
+        monkeypatch.setattr(large_mail.subprocess, "Popen", fail)
+        assert served.ask(request("CHECK", padded(SPAM))).startswith(b"SPAMD/1.0 75 ")
+        assert served.ask(request("CHECK", SPAM)).startswith(OK)
+    assert "Resource temporarily unavailable" in served.said[0]
+
+
+@linux
+def test_signals_to_the_group_are_the_servers(serving, model):
+    large = request("CHECK", padded(SPAM))
+    with serving(model) as served:
+        good = served.ask(large)
+        first = program_of(served)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            os.kill(first, number)
+        assert served.ask(large) == good
+        assert program_of(served) == first
+    with pytest.raises(ValueError, match="not enough values"):
+        program_of(served)  # it ends with the server
+    assert served.said == []
+
+
+@linux
+def test_the_end_does_not_wait_for_large_messages(serving, model):
+    with serving(model, shutdown=0.5) as served:
+        served.ask(request("CHECK", padded(SPAM)))
+        os.kill(program_of(served), signal.SIGSTOP)
+        clients = [served.connect() for _ in range(3)]
+        for client in clients:
+            client.send(request("CHECK", padded(SPAM)))
+        served.wait(lambda: served.n_open == 3)
+        started = time.monotonic()
+        served.stop()
+        served.thread.join(10)
+        assert time.monotonic() - started < 3
+        for client in clients:
+            assert client.rest() == b""
+            client.socket.close()
+    assert served.said == []
+
+
+def test_a_large_message_is_learned_once_moved_and_forgotten(serving, model):
+    new = padded(b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n")
+    spam, ham = (["Set: local", f"Message-class: {name}"] for name in ("spam", "ham"))
+    before = read_model(model)
+    with serving(model, partial(apply_requests, model)) as served:
+        for headers, done in (
+            (spam, b"DidSet: local\r\n"),
+            (spam, b""),
+            (ham, b"DidSet: local\r\n"),
+            (["Remove: local"], b"DidRemove: local\r\n"),
+            (["Remove: local"], b""),
+        ):
+            assert served.ask(request("TELL", new, *headers)) == OK + done + b"\r\n\r\n"
+            packed = request("TELL", zlib.compress(new), "Compress: zlib", *headers)
+            assert served.ask(packed) == OK + b"\r\n\r\n"
+        assert served.said == []
+    after = read_model(model)
+    assert after.counts == before.counts
+    assert after.learned == before.learned
+
+
+def test_a_large_message_in_one_place_is_the_same_in_another(serving, model):
+    """What `nbspam train` learned is known to the server, so that nothing is learned twice."""
+    new = padded(b"Subject: new\nMessage-ID: <2@example.org>\n\nquite another thing\n")
+    learn = [sys.executable, "-m", "nbspam", "train", "--update", "-q", "-m", model, "--spam", "-"]
+    subprocess.run(learn, input=new, check=True)
+    with serving(model, partial(apply_requests, model)) as served:
+        told = request("TELL", new, "Set: local", "Message-class: spam")
+        assert served.ask(told) == OK + b"\r\n\r\n"
+
+
+HOSTILE = {
+    "no empty line": b"X-A: b\n" * (30 * MIB // 7),
+    "one line": b"Subject: a\n\n" + b"a" * (30 * MIB),
+    "one line and no header": b"a" * (30 * MIB),
+    "tags": b"Content-Type: text/html\n\n" + b"<b>" * (25 * MIB // 3),
+}
+
+
+@pytest.mark.parametrize("command", ["CHECK", "PROCESS", "TELL"])
+@pytest.mark.parametrize("shape", HOSTILE)
+def test_small_messages_do_not_wait_for_two_hostile_clients(serving, model, command, shape):
+    headers = ["Set: local", "Message-class: spam"] if command == "TELL" else []
+    asked = request(command, HOSTILE[shape], *headers)
+    with serving(model, partial(apply_requests, model)) as served:
+        served.ask(request("CHECK", SPAM))
+        ends = time.monotonic() + 3
+        code = (
+            "import socket, sys\n"
+            "asked = sys.stdin.buffer.read()\n"
+            "while True:\n"
+            "    with socket.socket(socket.AF_UNIX) as client:\n"
+            "        client.connect(sys.argv[1])\n"
+            "        client.sendall(asked)\n"
+            "        while client.recv(1 << 20): pass\n"
+        )
+        hostile = [
+            subprocess.Popen(
+                [sys.executable, "-c", code, served.path],
+                stdin=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            for _ in range(2)
+        ]
+        try:
+            for process in hostile:
+                process.stdin.write(asked)
+                process.stdin.close()
+            waits = []
+            while time.monotonic() < ends:
+                begun = time.monotonic()
+                assert served.ask(request("CHECK", SPAM)).startswith(OK)
+                waits.append(time.monotonic() - begun)
+                time.sleep(0.005)
+        finally:
+            for process in hostile:
+                process.kill()
+                process.wait()
+        waits.sort()
+        assert waits[int(0.99 * (len(waits) - 1))] < 1
+        served.stop()
+        served.thread.join(15)
