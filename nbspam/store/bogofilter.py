@@ -116,7 +116,9 @@ def word_of(token: str) -> str | None:
     ):
         if token.startswith(ours):
             word = theirs + token.removeprefix(ours)
-    for candidate in (word.replace(" ", "*"), token):
+    joined = word.replace(" ", "*")
+    # Within a word a 0 is an o, and an 8 is any digit.
+    for candidate in (joined, token, joined.replace("0", "8")):
         if not re.search(r"\s", candidate) and tokens_of(candidate) == {token}:
             return candidate
     return None
