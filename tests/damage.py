@@ -17,6 +17,7 @@ import importlib.util
 import json
 import locale
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,7 @@ MAIL = (
     b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/html\r\n\r\n"
     b"<p style='color:#fff'>win a <b>free</b> prize \xff\0 http://a.example/b</p>\r\n--b--\r\n"
 )
+ENDLESS = 20  # seconds; a passage takes 0.05
 Passed = tuple[int, bytes, str]  # the exit code, and what was written to the two outputs
 
 
@@ -48,6 +50,7 @@ def started(folder: Path, model: str, files: Sequence[IO[bytes]]) -> int:
     """Start a passage with these files as its streams; return the process's id."""
     child = os.fork()
     if not child:
+        signal.alarm(ENDLESS)
         try:
             for number, file in enumerate(files):
                 os.dup2(file.fileno(), number)
@@ -92,7 +95,9 @@ def main() -> None:
         found = passed(folder, model)
         code, out, err = found
         told = err.startswith("nbspam: ") and err.count("\n") == 1 and "Traceback" not in err
-        if found != whole and not (code == 75 and out == MAIL and told):
+        # A loop that lost its last line never ends; no program can catch that in itself.
+        is_endless = kind == "cuts" and (code, out) == (-signal.SIGALRM, b"")
+        if found != whole and not is_endless and not (code == 75 and out == MAIL and told):
             print(path.relative_to(folder), kind, found)
 
     for name in sys.stdin.read().split():

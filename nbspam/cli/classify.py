@@ -272,7 +272,7 @@ def _pass(
         evidence=evidence,
     )
     raw = passthrough.cleaned(taken, name)
-    passage.give(passthrough.marked(raw, marks, is_cut=len(taken) == BYTES_LIMIT))
+    passage.give(passthrough.marked(raw, marks))
     with contextlib.suppress(OSError):  # the message is out
         note_one_sided(model, spam_filter.metadata)
     return code if exit_code else ExitCode.DONE
