@@ -36,6 +36,7 @@ REMEDIES = {
     Remedy.SEE_CSV: "see what nbspam model export --form csv writes",
     Remedy.LEAVE_OUT_LIMIT: "leave out --max-ham-blocked",
     Remedy.ONE_PROCESS: "run it again with --jobs 1",
+    Remedy.ALLOW_OUTSIDE: "add --outside to read it",
     Remedy.ANY_ADDRESS: "use 127.0.0.1, or add --allow-any-address",
 }
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import mails
 import pytest
-from home import ROOT, Home, bare, need, need_name_spaces, sent, verdict
+from home import BROKEN, ROOT, Home, bare, need, need_name_spaces, sent, verdict
 from page import recipes
 
 MAIN = """
@@ -87,6 +87,13 @@ def test_if_nbspam_fails_nothing_is_handed_back(trained, alone):
     assert ended.code == 75
     assert str(trained.model) in ended.err
     assert back is None
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_if_nbspam_does_not_run_nothing_is_handed_back(trained, alone, how):
+    trained.break_program(how)
+    ended, back = alone(mails.HAM)
+    assert (ended.code, back) == (75, None)
 
 
 @pytest.mark.parametrize("code", [1, 65, 69, 75, 127])
