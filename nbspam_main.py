@@ -123,9 +123,9 @@ class Passage:
         self._has_written = False
         self.has_begun = False  # to read the message
         self.is_over = False  # the whole message is written
-        self._reserve: bytearray | None = None
+        self._reserve = b""
         try:
-            self._reserve = bytearray(_RESERVE)
+            self._reserve = bytes(_RESERVE)
         except MemoryError:
             return  # there is none to keep
 
@@ -174,7 +174,7 @@ class Passage:
     def _write(self, pieces: "Sequence[bytes | memoryview]") -> None:
         if self._source is None or self._sink is None:
             raise OSError(0, "standard output is closed")
-        self._reserve = None
+        self._reserve = b""
         self._has_written = True
         for piece in pieces:
             _write_all(self._sink, piece)
@@ -267,7 +267,7 @@ def described(error: BaseException) -> tuple[int, str]:
     if file := _damaged_file(error):
         remedy = "delete it" if file.endswith(".pyc") else "reinstall nbspam"
         return _ERROR, f"{file}: Python cannot load this file ({text}); {remedy}"
-    if isinstance(error, ImportError | SyntaxError):
+    if isinstance(error, ImportError | SyntaxError) or "null bytes" in text:  # of a source
         return _ERROR, f"a package it needs is missing or damaged ({text}); reinstall nbspam"
     if isinstance(error, OSError):
         name = f"{error.filename}: " if error.filename else ""
@@ -330,8 +330,8 @@ _set_data = SourceFileLoader.set_data
 def _set_whole_data(self: SourceFileLoader, path: str, data: bytes, **options: int) -> None:
     """Write bytecode whole or not at all.
 
-    Up to Python 3.12.7 and in 3.13.0 a write cut short by a full disk or `ulimit -f` leaves a file
-    that fails every later start (gh-126606).  What was written of ours before this ran goes, too.
+    In Python 3.11 a write cut short by a full disk or `ulimit -f` leaves a file that fails every
+    later start (gh-126606, mended later).  What was written of ours before this ran goes, too.
     """
     _set_data(self, path, data, **options)
     try:
