@@ -192,9 +192,12 @@ def _write_all(sink: int, piece: "bytes | memoryview") -> None:
 
 def _blocking(stream: "TextIO | None") -> int | None:
     """Return the stream's file, made blocking: no data yet must not look like the end."""
-    if stream is None or stream.closed:
+    try:
+        file = stream.fileno() if stream is not None else None
+    except (OSError, ValueError):
+        return None  # it is closed, or no file
+    if file is None:
         return None
-    file = stream.fileno()
     try:
         os.set_blocking(file, True)
     except OSError:
