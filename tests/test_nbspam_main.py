@@ -215,12 +215,18 @@ def starts(kib):
     """Return whether Python itself, and pip's script, which imports re, start in so little."""
     limits = (kib << 10, kib << 10)
     command = [sys.executable, "-c", "import re, sys"]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits),
-    )
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            check=False,
+            timeout=5,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits),
+        )
+    except (
+        subprocess.TimeoutExpired
+    ):  # Python 3.11 may loop for ever where the last bytes are missing
+        return False
     return done.returncode == 0
 
 
@@ -232,7 +238,7 @@ SCRIPT = "import re\nimport sys\nfrom nbspam_main import main\nsys.exit(main())"
 @pytest.mark.parametrize("step", [512, pytest.param(16, marks=pytest.mark.long)])
 def test_the_message_passes_in_any_address_space_that_python_starts_in(installed, model, step):
     (installed / "script").write_text(SCRIPT)
-    least = next(kib for kib in range(8 << 10, 64 << 10, step) if starts(kib))
+    least = next(kib for kib in range(24 << 10, 0, -step) if not starts(kib)) + step
     codes = set()
     for kib in range(least + 256, least + (16 << 10), step):
         done = passed_with(installed, model, kib, "script")
