@@ -119,6 +119,23 @@ def importers_of(name: str) -> set[str]:
     return {module for module in MODULES if name in third_parties(imports_of(module))}
 
 
+def test_the_program_needs_nothing_of_ours_to_be_loaded():
+    """Only `cli` knows it, and it imports of ours what it runs, under its `try`."""
+    tree = ast.parse((PACKAGE.parent / "nbspam_main.py").read_text(encoding="utf-8"))
+    at_top = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert [ast.unparse(node) for node in at_top] == [
+        "import gc",
+        "import os",
+        "import sys",
+        "from _frozen_importlib_external import SourceFileLoader",
+    ]
+    deferred = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert [line for line in deferred if "nbspam" in line] == [
+        "from nbspam.cli.program import run_program"
+    ]
+    assert {room_of(module) for module in importers_of("nbspam_main")} == {"__main__", "cli"}
+
+
 def test_only_the_command_line_knows_click():
     assert {room_of(module) for module in importers_of("click")} == {"cli"}
 

@@ -35,7 +35,7 @@ from nbspam.workers import executor, tokenized
 _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
 if TYPE_CHECKING:
-    from nbspam.serving.passage import Passage
+    from nbspam_main import Passage
 
 
 class Marking(NamedTuple):
@@ -44,7 +44,7 @@ class Marking(NamedTuple):
     header: str | None
     subject_tag: str | None
     evidence: int | None
-    on_error: str | None  # read from the arguments by cli/failure.py
+    on_error: str | None  # read from the arguments by nbspam_main.py
 
     def name(self) -> str:
         """Return the header's name; raises OptionError."""
@@ -116,7 +116,7 @@ class Marking(NamedTuple):
 )
 @click.pass_obj
 def command(
-    passages: "list[Passage]",
+    passage: "Passage",
     /,
     sources: tuple[str, ...],
     model: str,
@@ -171,7 +171,7 @@ def command(
                 "--passthrough copies one message from standard input; leave out --format, --lines"
                 " and any SOURCE"
             )
-        return _pass(passages, model, cutting, exit_code, marking)
+        return _pass(passage, model, cutting, exit_code, marking)
     marking.refuse()
     refuse_stdin_twice(sources)
     sources = sources or (STDIN,)
@@ -246,16 +246,12 @@ def _code(spam_filter: Filter, judged: Verdict) -> VerdictCode:
 
 
 def _pass(
-    passages: "list[Passage]", model: str, cutting: Cutting, exit_code: bool, marking: Marking
+    passage: "Passage", model: str, cutting: Cutting, exit_code: bool, marking: Marking
 ) -> int:
     """Write the message with its verdict; nothing is written before all is known."""
-    # Deferred: only a passthrough needs them.
-    from nbspam.serving import passthrough
-    from nbspam.serving.passage import Passage
+    from nbspam.serving import passthrough  # only a passthrough needs it
 
     name, tag = marking.name(), marking.tag()
-    passage = Passage(sys.stdin, sys.stdout)
-    passages.append(passage)
     taken = passage.take(BYTES_LIMIT)
     with open_filter(model, cutting.of, indexed=False) as spam_filter:
         if exit_code:
@@ -276,7 +272,7 @@ def _pass(
         evidence=evidence,
     )
     raw = passthrough.cleaned(taken, name)
-    passage.give(passthrough.marked(raw, marks, is_cut=len(taken) == BYTES_LIMIT))
+    passage.give(passthrough.marked(raw, marks))
     with contextlib.suppress(OSError):  # the message is out
         note_one_sided(model, spam_filter.metadata)
     return code if exit_code else ExitCode.DONE

@@ -1,23 +1,12 @@
-"""How a command fails: what it promised, the remedy by its option, and the message that must pass.
+"""How a failed command ends: its exit code, and the sentence with the remedy by its option."""
 
-Imports no click and needs no valid option: a message passes even when the command line is wrong or
-a package is missing.
-"""
+import io
 
-import contextlib
-import os
-import sys
-from collections.abc import Iterator
-from typing import TextIO
+import click
 
-from nbspam.errors import ExitCode, Remedy, VerdictCode
-from nbspam.serving.passage import Passage
-
-# The options of classify that take a value: the argument after one is not an option.
-VALUED = frozenset(
-    "-m --model -j --jobs --spam-cutoff --ham-cutoff --ham-cost --text-column --label-column"
-    " --encoding --format --header --subject-tag --evidence --on-error".split()
-)
+from nbspam.cli.groups import UnexpectedEndError
+from nbspam.errors import ExitCode, NbspamError, Remedy
+from nbspam_main import described
 
 # What fixes an error, for whoever types the command; `errors.py` has the library's words.
 REMEDIES = {
@@ -47,122 +36,30 @@ REMEDIES = {
     Remedy.SEE_CSV: "see what nbspam model export --form csv writes",
     Remedy.LEAVE_OUT_LIMIT: "leave out --max-ham-blocked",
     Remedy.ONE_PROCESS: "run it again with --jobs 1",
+    Remedy.ALLOW_OUTSIDE: "add --outside to read it",
     Remedy.ANY_ADDRESS: "use 127.0.0.1, or add --allow-any-address",
 }
 
 
-class FailurePolicy:
-    """What the command line promises in case of failure, as far as it can be read."""
+def outcome(error: BaseException) -> tuple[int, str]:
+    """Return the exit code of a failure, and the sentence for the user; empty for silence.
 
-    __slots__ = ("deliver", "exit_code", "passthrough")
-
-    def __init__(self, arguments: list[str]) -> None:
-        """Read the arguments after `nbspam`; unlike click, accept invalid ones."""
-        self.passthrough = self.exit_code = self.deliver = False
-        first = arguments[:1]
-        if first == ["classify"] or (first and first[0][:1] == "-" and "classify" in arguments):
-            self._read(arguments[arguments.index("classify") + 1 :])
-
-    def _read(self, arguments: list[str]) -> None:
-        rest = iter(arguments)
-        for argument in rest:
-            if argument == "--":
-                return
-            if argument.startswith("--"):
-                self._read_long(argument, rest)
-            elif argument.startswith("-"):
-                self._read_short(argument, rest)
-
-    def _read_long(self, argument: str, rest: Iterator[str]) -> None:
-        """Read `--option` or `--option=value`; its value may be the next argument."""
-        name, equals, value = argument.partition("=")
-        if name in VALUED and not equals:
-            value = next(rest, "")
-        if name == "--passthrough":
-            self.passthrough = True
-        elif name == "--exit-code":
-            self.exit_code = True
-        elif name == "--on-error":
-            self.deliver = value == "deliver"
-
-    def _read_short(self, argument: str, rest: Iterator[str]) -> None:
-        """Read options of one letter each, the last perhaps with its value; it may be the next."""
-        for i, letter in enumerate(argument[1:], 2):
-            if letter == "p":
-                self.passthrough = True
-            if f"-{letter}" in VALUED:
-                if i == len(argument):
-                    next(rest, None)
-                return
-
-    def failure(self, code: int, delivered: bool) -> int:
-        """Return the exit code of a failed command, which would be `code` without any promise.
-
-        delivered: whether the whole message was written all the same.
-        """
-        if self.passthrough:
-            return ExitCode.DONE if delivered and self.deliver else ExitCode.TEMPFAIL
-        return VerdictCode.ERROR if self.exit_code else code
-
-
-def unexpected(error: BaseException) -> str:
-    """Return the sentence for a missing package, or for a bug."""
-    if isinstance(error, ImportError):
-        return f"a package it needs is missing ({error}); reinstall nbspam"
-    text = " ".join(str(error).split())[:200]
-    return (
-        f"internal error ({type(error).__name__}: {text}); please report it, with the output of"
-        " NBSPAM_DEBUG=1"
-    )
-
-
-def fail(arguments: list[str], passages: list[Passage], code: int, sentence: str) -> int:
-    """Write the message unchanged if one is to pass, print what went wrong, return the exit code.
-
-    passages: the message's, if reading it had begun; otherwise the arguments decide whether a
-    message is to pass at all.
-    sentence: what is wrong and the remedy, or click's three lines on usage; empty for silence.
-    The message is written first: whoever reads standard error may be slow.
+    Of wrong usage it is click's three lines.
     """
-    policy = FailurePolicy(arguments)
-    policy.passthrough = policy.passthrough or bool(passages)
-    delivered = False
-    if policy.passthrough:
-        passage = passages[0] if passages else Passage(sys.stdin, sys.stdout)
-        sentence = _in_one_line(sentence) or "broken pipe on standard output; run it again"
-        try:
-            delivered = passage.rescue()
-        except (OSError, KeyboardInterrupt, MemoryError) as error:
-            reason = getattr(error, "strerror", None) or error
-            sentence += f"; the message could not be passed on either ({reason})"
-    if sentence:
-        _print_error(sentence)
-    flush_or_discard(sys.stdout, sys.stderr)
-    return policy.failure(code, delivered)
-
-
-def _in_one_line(sentence: str) -> str:
-    """Return what click says on usage in one line, which is enough beside a message."""
-    if "\n" not in sentence:
-        return sentence
-    problem = sentence.rpartition("\n")[2].removeprefix("Error: ").rstrip(".")
-    return f"{problem}; see nbspam classify --help"
-
-
-def _print_error(sentence: str) -> None:
-    if sys.stderr is None:
-        return
-    if "\n" not in sentence:
-        sentence = f"nbspam: {sentence}"
-    with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(f"{sentence}\n")
-
-
-def flush_or_discard(*streams: TextIO | None) -> None:
-    """Flush streams; discard what one does not accept, so that exiting does not try again."""
-    for stream in filter(None, streams):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            with contextlib.suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    match error:
+        case NbspamError():
+            return error.exit_code, error.sentence(REMEDIES)
+        case click.ClickException():
+            shown = io.StringIO()
+            error.show(shown)
+            return error.exit_code, shown.getvalue().rstrip("\n")
+        case SystemExit(code=int(code)):  # from shell completion
+            return code, ""
+        case BrokenPipeError() | SystemExit():  # click turns the first into the second
+            return ExitCode.ERROR, ""  # the reader has gone, as `head` does: no news
+        case click.Abort():
+            return described(KeyboardInterrupt())
+        case UnexpectedEndError():
+            return described(error.end)
+        case _:
+            return described(error)

@@ -14,6 +14,13 @@ class CommandFile(NamedTuple):
     help: str
 
 
+class UnexpectedEndError(Exception):
+    """A file ended too early, such as the bytecode of a module."""
+
+    def __init__(self, end: EOFError) -> None:
+        self.end = end
+
+
 class LazyGroup(click.Group):
     """Commands in files of their own."""
 
@@ -37,6 +44,12 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = importlib.import_module(f"nbspam.cli.{file.module}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except EOFError as end:  # which click takes for an interrupt
+            raise UnexpectedEndError(end) from end
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -148,6 +148,7 @@ class Reading(NamedTuple):
     text_column: str | None
     label_column: str | None
     encoding: str | None
+    outside: bool
     strict: bool
 
     def options(self, seen: bool = False) -> ReadingOptions:
@@ -161,7 +162,7 @@ class Reading(NamedTuple):
                     " utf-16"
                 ) from error
         table = TableOptions(self.text_column, self.label_column, self.encoding)
-        return ReadingOptions(table, self.lines, seen)
+        return ReadingOptions(table, self.lines, seen, self.outside)
 
 
 reading_options: Decorator[Any] = gathered(
@@ -174,6 +175,11 @@ reading_options: Decorator[Any] = gathered(
         "--encoding",
         metavar="NAME",
         help="Set the encoding of a table. [default: UTF-8, else Windows-1252]",
+    ),
+    click.option(
+        "--outside",
+        is_flag=True,
+        help="Read the files that an index names outside the folder above its own, too.",
     ),
     strict_option,
 )

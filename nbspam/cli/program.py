@@ -9,10 +9,10 @@ import click
 
 from nbspam import __version__
 from nbspam.cli.groups import CommandFile, LazyGroup
-from nbspam.errors import ExitCode, NbspamError, one_line
+from nbspam.errors import ExitCode
 
-if TYPE_CHECKING:  # importing it costs time, and only a passthrough needs it
-    from nbspam.serving.passage import Passage
+if TYPE_CHECKING:
+    from nbspam_main import Passage
 
 _FILES = {
     "train": CommandFile("train", "Train a model on labelled messages"),
@@ -50,8 +50,12 @@ def nbspam() -> None:
     """
 
 
-def run_program() -> None:
-    """Run the program and exit; every failure prints one sentence on standard error."""
+def run_program(arguments: list[str], passage: "Passage") -> tuple[int, str | None]:
+    """Run the program; return its exit code, and the sentence on what went wrong, None if nothing.
+
+    passage: of the message, if `classify` is to pass one through.
+    The sentence is empty where silence is wanted, and click's three lines on wrong usage.
+    """
     if os.environ.get("NO_COLOR"):
         # rich obeys it by itself; click needs to be told.
         nbspam.context_settings["color"] = False
@@ -61,7 +65,25 @@ def run_program() -> None:
             stream = _whole(stream)
             stream.reconfigure(errors="backslashreplace")  # file names may contain any byte
             setattr(sys, name, stream)
-    sys.exit(_run(sys.argv[1:]))
+    if sys.stdout is None:
+        return (
+            ExitCode.ERROR,
+            "standard output is closed; open it, or redirect it to /dev/null",
+        )
+    try:
+        returned: Any = nbspam.main(
+            arguments, prog_name="nbspam", standalone_mode=False, obj=passage
+        )
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 (the message must pass)
+        if os.environ.get("NBSPAM_DEBUG"):
+            import traceback
+
+            traceback.print_exc()
+        from nbspam.cli.failure import outcome
+
+        return outcome(error)
+    return returned if isinstance(returned, int) else ExitCode.DONE, None
 
 
 def _whole(stream: io.TextIOWrapper) -> io.TextIOWrapper:
@@ -75,66 +97,3 @@ def _whole(stream: io.TextIOWrapper) -> io.TextIOWrapper:
     encoding = stream.encoding
     stream.detach()
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding=encoding, line_buffering=True)
-
-
-def _run(arguments: list[str]) -> int:
-    passages: list[Passage] = []  # classify adds its own once it reads a message
-    try:
-        if sys.stdout is None:
-            raise OutputClosedError
-        returned: Any = nbspam.main(
-            arguments, prog_name="nbspam", standalone_mode=False, obj=passages
-        )
-        sys.stdout.flush()
-    except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 (the message must pass)
-        from nbspam.cli.failure import fail
-
-        if os.environ.get("NBSPAM_DEBUG"):
-            import traceback
-
-            traceback.print_exc()
-        return fail(arguments, passages, *_describe(error))
-    return returned if isinstance(returned, int) else ExitCode.DONE
-
-
-class OutputClosedError(Exception):
-    """Standard output is closed."""
-
-
-def _describe(error: BaseException) -> tuple[int, str]:
-    """Return the exit code of a failure, and the sentence for the user; empty for silence."""
-    match error:
-        case NbspamError():
-            from nbspam.cli.failure import REMEDIES
-
-            return error.exit_code, error.sentence(REMEDIES)
-        case OutputClosedError():
-            return ExitCode.ERROR, "standard output is closed; open it, or redirect it to /dev/null"
-        case click.ClickException():
-            return error.exit_code, _usage(error)
-        case SystemExit(code=int(code)):  # from shell completion
-            return code, ""
-        case BrokenPipeError() | SystemExit():  # click turns the first into the second
-            return (
-                ExitCode.ERROR,
-                "",
-            )  # the reader has gone, as `head` does: no news
-        case OSError():
-            name = f"{error.filename}: " if error.filename else ""
-            sentence = f"{name}{error.strerror or error}; fix that and run the command again"
-            return ExitCode.ERROR, one_line(sentence)
-        case MemoryError():
-            return ExitCode.ERROR, "not enough memory; free some, or give it a smaller input"
-        case KeyboardInterrupt() | click.Abort():
-            return 130, "interrupted; run the command again"
-        case _:
-            from nbspam.cli.failure import unexpected
-
-            return ExitCode.ERROR, unexpected(error)
-
-
-def _usage(error: click.ClickException) -> str:
-    """Return click's three lines on a wrong command line."""
-    shown = io.StringIO()
-    error.show(shown)
-    return shown.getvalue().rstrip("\n")

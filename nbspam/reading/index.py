@@ -1,9 +1,16 @@
-"""An index file, as the TREC spam corpora have one: each line is a label and a file's path."""
+"""An index file, as the TREC spam corpora have one: each line is a label and a file's path.
 
+TREC's lie in a folder beside that of the mails (`spam ../data/inmail.1`).  So an index may name
+what is in the folder above its own, at any depth.  A file elsewhere must not become mail unasked:
+whoever wrote the index may have been somebody else, who wants to know what is in it.
+"""
+
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from nbspam.errors import Remedy, SourceError, one_line
 from nbspam.labels import normal_label
 from nbspam.reading.lines import read_lines
 from nbspam.reading.raw_message import RawMessage
@@ -38,6 +45,7 @@ def _is_index(source: Source, _: ReadingOptions) -> bool:
 
 def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     skips = request.skips
+    allowed = os.path.realpath(source.path.parent.resolve().parent)
     for number, text in read_lines(source.path, None, skips):
         where = f"{source.path}:{number}"
         line = _LINE.fullmatch(text.strip())
@@ -49,10 +57,24 @@ def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]
             skips(where, "the label has no printable character")
             continue
         path = source.path.parent / line[2]
+        if not (request.options.outside or _is_within(path, allowed)):
+            raise SourceError(
+                f"{where}: {one_line(line[2])[:200]} is outside {allowed}, the folder above the"
+                " index's own",
+                Remedy.ALLOW_OUTSIDE,
+            )
         if _exists(path):
             yield RawMessage(str(path), label, path)
         else:
             skips(where, f"there is no file {str(path)[:200]}")
+
+
+def _is_within(path: Path, folder: str) -> bool:
+    """Return whether a path, its links followed, is in a folder."""
+    try:
+        return os.path.realpath(path).startswith(os.path.join(folder, ""))  # noqa: PTH118
+    except ValueError:  # it has a NUL, so there is no such file
+        return True
 
 
 def _exists(path: Path) -> bool:

@@ -32,6 +32,7 @@ class ReadingOptions(NamedTuple):
     table: TableOptions = TableOptions()
     lines: bool = False  # a text file has one message per line
     seen: bool = False  # of a Maildir or mbox, only mail that its owner has read and not deleted
+    outside: bool = False  # an index may name any file
 
 
 class ReadingRequest(NamedTuple):

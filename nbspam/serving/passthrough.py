@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from nbspam import __version__
 from nbspam.reading.marks import (
+    BOM,
     EVIDENCE,
     MARK,
     TAG,
     block_end,
-    block_start,
     has_header,
     header_end,
     is_empty_line,
@@ -86,13 +86,12 @@ def cleaned(raw: bytes, name: str) -> bytes:
     return unmarked(raw, (name, MARK))
 
 
-def marked(raw: bytes, marks: Marks, is_cut: bool = False) -> bytes:
+def marked(raw: bytes, marks: Marks) -> bytes:
     """Return a message with its marks; `cleaned` must have removed those that came with it.
 
-    is_cut: `raw` is only the message's beginning.  If its header is not complete, the marks go
-    first, because the cut may be within a line.
+    raw: the message, or its first PLACE_LIMIT bytes or more.
     """
-    place = _place(raw, is_cut)
+    place = _place(raw)
     at = place.at
     subject = place.subject() if marks.tag else None
     block = place.before + _block(marks, place.eol, subject is not None) + place.after
@@ -116,7 +115,7 @@ class _Place(NamedTuple):
     @property
     def before(self) -> bytes:
         """The line end that the line before the marks lacks."""
-        if not self.at or self.lines.endswith(b"\n", 0, self.at):
+        if self.lines[: self.at] in (b"", BOM) or self.lines.endswith(b"\n", 0, self.at):
             return b""
         return self.eol.removeprefix(b"\r" if self.lines.endswith(b"\r", 0, self.at) else b"")
 
@@ -130,14 +129,12 @@ class _Place(NamedTuple):
         return subject_start(self.lines, self.end) if self.has_header else None
 
 
-def _place(raw: bytes, is_cut: bool) -> _Place:
+def _place(raw: bytes) -> _Place:
     lines = lines_of(raw)
     end = header_end(lines)
     has_block = has_header(lines, end)
     if has_block:
         at = block_end(lines, end)
-        if is_cut and at == len(lines):
-            at = block_start(lines, end)
     else:
         from_line = FROM_LINE.match(lines)
         at = from_line.end() if from_line else 0

@@ -1,15 +1,16 @@
 """Running nbspam: in this process, which is fast, or as a program of its own."""
 
-import io
+import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from nbspam.cli.program import run_program
+import nbspam_main
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,19 +39,21 @@ def own_home(tmp_path_factory, monkeypatch):
 
 def _run(arguments, stdin=b""):
     kept = sys.argv, sys.stdin, sys.stdout, sys.stderr
-    streams = [io.TextIOWrapper(io.BytesIO(b), encoding="utf-8") for b in (stdin, b"", b"")]
-    sys.argv = ["nbspam", *map(str, arguments)]
-    sys.stdin, sys.stdout, sys.stderr = streams
-    try:
-        run_program()
-    except SystemExit as end:
-        code = end.code
-    finally:
-        for stream in streams[1:]:
-            stream.flush()
-        sys.argv, sys.stdin, sys.stdout, sys.stderr = kept
-    out, err = (stream.buffer.getvalue().decode() for stream in streams[1:])
-    return Result(int(code or 0), out, err)
+    with contextlib.ExitStack() as stack:
+        # Files, because a message passes from file to file.
+        streams = [stack.enter_context(tempfile.TemporaryFile("w+", newline="")) for _ in range(3)]
+        streams[0].buffer.write(stdin)
+        streams[0].seek(0)
+        sys.argv = ["nbspam", *map(str, arguments)]
+        sys.stdin, sys.stdout, sys.stderr = streams
+        try:
+            code = nbspam_main.run()
+        finally:
+            for stream in streams[1:]:
+                stream.flush()
+            sys.argv, sys.stdin, sys.stdout, sys.stderr = kept
+        out, err = (os.pread(s.fileno(), 1 << 28, 0).decode() for s in streams[1:])
+    return Result(int(code), out, err)
 
 
 @pytest.fixture

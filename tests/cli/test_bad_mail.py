@@ -30,9 +30,9 @@ PLAIN = HEAD + b"\n" + b"some words in a line of mail\n" * (16 * MB // 29)
 # rusage's peak would be that of the process that forked.
 MEASURED = """
 import sys
-from nbspam.cli.program import run_program
+from nbspam_main import run
 try:
-    run_program()
+    sys.exit(run())
 finally:
     sys.stdout.flush()
     peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))

@@ -241,7 +241,7 @@ def test_the_script_is_the_function_that_needs_no_click():
     import tomllib
 
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
-    assert scripts == {"nbspam": "nbspam.__main__:main"}
+    assert scripts == {"nbspam": "nbspam_main:main"}
 
 
 SHELL = '{} classify -p -m "$MODEL" '

@@ -198,8 +198,8 @@ elif step == "renamed":
     from nbspam.store import atomic_write as replacing
     replacing._sync_folder = stop(replacing._sync_folder)
 sys.argv = ["nbspam", *sys.argv[3:]]
-from nbspam.cli.program import run_program
-run_program()
+from nbspam_main import run
+sys.exit(run())
 """
 STEPS = ["open", "write", "fsync", "rename", "renamed"]
 
@@ -245,11 +245,12 @@ def test_a_file_that_may_not_grow_leaves_the_old_model(program, begun, assert_se
     shell = f"ulimit -f {begun.stat().st_size // 2048}; exec {{}}"
     before = begun.read_bytes()
     message = learners.mail(99 if command == "train" else 3)
-    found = program(*learn, "-m", begun, shell=shell, input=message)
+    env = {"PYTHONDONTWRITEBYTECODE": "1"}  # Python 3.11 leaves a part of it that fails later
+    found = program(*learn, "-m", begun, shell=shell, env=env, input=message)
     assert_sentence(found, begun, "File too large", "unchanged")
     assert before == begun.read_bytes()
     assert not begun.with_name(f".{begun.name}.new").exists()
-    assert program("classify", "-m", begun, shell=shell, input=message).code == 0
+    assert program("classify", "-m", begun, shell=shell, env=env, input=message).code == 0
 
 
 @pytest.fixture

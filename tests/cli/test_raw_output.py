@@ -27,7 +27,8 @@ def run(arguments, stdout, env=RAW, **options):
         [sys.executable, "-m", "nbspam", *map(str, arguments)],
         stdout=stdout,
         stderr=subprocess.PIPE,
-        env=os.environ | env,
+        # Bytecode cut off by the limit would fail later runs.
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"} | env,
         timeout=60,
         check=False,
         **options,

@@ -3,6 +3,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -168,6 +169,38 @@ def test_missing_files_of_an_index_are_skipped_and_named(name: str, tmp_path: Pa
         f"{tmp_path / name}:1: there is no file {tmp_path / 'gone'}",
         f"{tmp_path / name}:3: there is no file {tmp_path / 'lost'}",
     ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["spam /etc/passwd", "spam ../../elsewhere/1", "ham link", "ham linked/1", "ham ../../no"],
+)
+def test_a_file_outside_an_index_must_be_allowed(line: str, tmp_path: Path) -> None:
+    """Whoever wrote the index must not choose what else of its reader's files is learned."""
+    put(tmp_path, "elsewhere/1", "corpus/full/1")
+    (tmp_path / "corpus/full/link").symlink_to("../../elsewhere/1")
+    (tmp_path / "corpus/full/linked").symlink_to("../../elsewhere")
+    put(tmp_path, "corpus/full/index", content=f"spam 1\n{line}\n".encode())
+    index = tmp_path / "corpus/full/index"
+    path, where = line.partition(" ")[2], tmp_path / "corpus"
+    said = f"index:2: {path} is outside {where}, the folder above the index's own; copy the file"
+    with pytest.raises(SourceError, match=re.escape(said)):
+        with_labels(index, tmp_path, Skips())
+    with pytest.raises(SourceError, match="is outside"):
+        list(any_kind(str(index), ReadingOptions(), Skips()))
+    found = labelled(str(index), ReadingOptions(outside=True), Skips())
+    assert len(list(found)) == (1 if "no" in line else 2)
+
+
+def test_a_linked_index_and_files_of_any_name_are_within(tmp_path: Path) -> None:
+    put(tmp_path, "corpus/data/1", "corpus/1", "corpus/full/deep/1", "corpus/full/..1")
+    paths = ("../data/1", "../1", "deep/1", "..1", "../full/../data/../1", "a\0b")
+    lines = "".join(f"spam {path}\n" for path in paths)
+    put(tmp_path, "corpus/full/index", content=lines.encode())
+    (tmp_path / "link").symlink_to("corpus")
+    skips = Skips()
+    assert len(with_labels(tmp_path / "link/full/index", tmp_path, skips)) == 5
+    assert "there is no file" in skips.named[0]
 
 
 def test_bad_line_of_an_index_is_skipped_and_named(tmp_path: Path) -> None:

@@ -23,6 +23,17 @@ class Ended(NamedTuple):
     err: str
 
 
+# What no program can catch in itself; each leaves the mail to the program that called it.
+BROKEN = {
+    "missing": None,
+    "without its Python": "#!/nowhere/bin/python3\n",
+    "that Python cannot load": f"#!{sys.executable}\nfrom nowhere import main\n",
+    "killed": "#!/bin/sh\nhead -c 20\nkill -9 $$\n",
+    "killed at once": "#!/bin/sh\nkill -9 $$\n",
+    "without the memory for Python": f"#!/bin/sh\nulimit -v 9000\nexec {sys.executable}\n",
+}
+
+
 class Home:
     """A user's home: nbspam in ~/.local/bin, a Maildir, and perhaps a model."""
 
@@ -85,6 +96,12 @@ class Home:
         found = json.loads(self.model.read_text())
         numbers = dict(zip(found["classes"], found["messages"], strict=True))
         return numbers["ham"], numbers["spam"]
+
+    def break_program(self, how):
+        """Put what is left of nbspam in its place."""
+        self.program.unlink()
+        if BROKEN[how]:
+            self.write(self.program.relative_to(self.path), BROKEN[how], 0o755)
 
     def add_model(self, model):
         self.model.parent.mkdir(parents=True)

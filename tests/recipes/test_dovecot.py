@@ -14,7 +14,7 @@ from pathlib import Path
 
 import mails
 import pytest
-from home import Home, bare, need, sent, verdict
+from home import BROKEN, Home, bare, need, sent, verdict
 from page import recipes
 
 # What a system's own settings would say: the folders, one user, and no TLS.
@@ -253,6 +253,15 @@ def test_without_a_model_the_mail_goes_to_the_inbox_as_it_was(server):
     assert len(server.home.everything()) == 1
     assert server.says("nbspam-filter")
     assert server.says("exit code 75")
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_program_that_does_not_run_leaves_the_mail_as_it_was(server, how):
+    server.home.break_program(how)
+    server.give()
+    server.deliver(mails.SPAM)
+    assert [sent(found) for found in server.home.mails()] == [mails.SPAM]
+    assert len(server.home.everything()) == 1
 
 
 def test_a_move_teaches_and_the_way_to_trash_does_not(server):

@@ -1,6 +1,6 @@
 import mails
 import pytest
-from home import bare, need, verdict
+from home import BROKEN, bare, need, verdict
 
 
 @pytest.fixture
@@ -36,3 +36,11 @@ def test_on_error_deliver_puts_it_into_the_inbox_as_it_was(home, deliver, recipe
     text = recipe("maildrop-filter").replace("classify -p", "classify -p --on-error deliver")
     assert deliver(home, mails.SPAM, text).code == 0
     assert home.mails() == [mails.SPAM]
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_program_that_does_not_run_leaves_the_mail_in_the_queue(trained, deliver, how):
+    trained.break_program(how)
+    for message in (mails.SPAM, mails.HAM, mails.HAM + b"x" * 300_000):
+        assert deliver(trained, message).code == 75
+    assert trained.everything() == []

@@ -4,6 +4,7 @@ Postfix has fixed folders and a fixed port and starts as root.  So it runs in na
 own, where the system's folders are hidden behind the test's: nothing outside is touched.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import mails
 import pytest
-from home import ROOT, Home, bare, need, need_name_spaces, sent, verdict
+from home import BROKEN, ROOT, Home, bare, need, need_name_spaces, sent, verdict
 from page import recipes
 
 MAIN = """
@@ -36,6 +37,8 @@ virtual_uid_maps = static:{uid}
 virtual_gid_maps = static:{gid}
 virtual_minimum_uid = 1
 """
+# Postfix's programs are where only root's PATH leads.
+ENVIRONMENT = os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
 SEND = """
 import smtplib, sys
 with smtplib.SMTP("127.0.0.1", timeout=30) as server:
@@ -87,6 +90,13 @@ def test_if_nbspam_fails_nothing_is_handed_back(trained, alone):
     assert ended.code == 75
     assert str(trained.model) in ended.err
     assert back is None
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_if_nbspam_does_not_run_nothing_is_handed_back(trained, alone, how):
+    trained.break_program(how)
+    ended, back = alone(mails.HAM)
+    assert (ended.code, back) == (75, None)
 
 
 @pytest.mark.parametrize("code", [1, 65, 69, 75, 127])
@@ -172,6 +182,7 @@ class Postfix:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            env=ENVIRONMENT,
         )
         for _ in range(200):
             if self.process.poll() is not None:
@@ -194,6 +205,7 @@ class Postfix:
             capture_output=True,
             timeout=60,
             check=False,
+            env=ENVIRONMENT,
         )
         return done.returncode, done.stdout.decode(), done.stderr.decode()
 

@@ -1,6 +1,6 @@
 import mails
 import pytest
-from home import SAMPLE, bare, verdict
+from home import BROKEN, SAMPLE, bare, verdict
 
 
 @pytest.fixture
@@ -72,3 +72,18 @@ def test_a_condition_takes_an_error_for_ham(home, procmail, recipe):
     assert ended.code == 0
     assert str(home.model) in ended.err
     assert home.mails() == [mails.SPAM]
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_program_that_does_not_run_leaves_the_mail_in_the_queue(trained, procmail, recipe, how):
+    trained.break_program(how)
+    for message in (mails.SPAM, mails.HAM, mails.HAM + b"x" * 300_000):
+        assert procmail(trained, recipe("procmail-filter"), message).code == 75
+    assert trained.everything() == []
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_condition_takes_a_program_that_does_not_run_for_ham(trained, procmail, recipe, how):
+    trained.break_program(how)
+    assert procmail(trained, recipe("procmail-condition"), mails.SPAM).code == 0
+    assert trained.mails() == [mails.SPAM]

@@ -1,13 +1,21 @@
 """Marks go into a message and come out of it; nothing else changes, byte for byte."""
 
 import re
+import time
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nbspam import __version__
-from nbspam.reading.marks import MARK, TAG_LIMIT, may_be_mark, may_be_tag, unmarked
+from nbspam.reading.marks import (
+    MARK,
+    PLACE_LIMIT,
+    TAG_LIMIT,
+    may_be_mark,
+    may_be_tag,
+    unmarked,
+)
 from nbspam.reading.message import parse
 from nbspam.serving.passthrough import Marks, cleaned, evidence_value, marked, verdict_value
 from nbspam.tokens.tokenizer import message_tokens
@@ -115,15 +123,71 @@ def test_ten_thousand_headers():
 
 
 def test_a_header_that_goes_on_is_marked_at_its_beginning():
-    raw = b"Subject: x\r\nX-Long: aaa"
-    mark = f"X-Nbspam: {VERDICT}\r\n".encode()
-    assert marked(raw, PLAIN, is_cut=True) == mark + raw
-    assert marked(FROM + raw, PLAIN, is_cut=True) in (
-        FROM + mark + raw,
-        FROM + mark[:-2] + b"\n" + raw,
-    )
-    whole = b"Subject: x\n\nbody"
-    assert marked(whole, PLAIN, is_cut=True) == marked(whole, PLAIN)
+    """Where the place behind it is not looked for, and may be within a line that was cut."""
+    mark = LINE + b"\r\n"
+    for long in (b"X-Long: " + b"a" * PLACE_LIMIT, b"a: b\r\n" * (PLACE_LIMIT // 6 + 1)):
+        raw = b"Subject: x\r\n" + long
+        for message in (raw, raw + b"\r\n\r\nbody"):
+            assert passed(message) == mark + message
+            assert passed(FROM + message) == FROM + LINE + b"\n" + message
+            assert passed(b"\xef\xbb\xbf" + message) == b"\xef\xbb\xbf" + mark + message
+            assert passed(b"junk\n" + message) == LINE + b"\njunk\n" + message
+    short = b"X-A: " + b"a" * (PLACE_LIMIT - 7) + b"\n"
+    assert passed(short + b"\nbody") == short + LINE + b"\n\nbody"
+
+
+@pytest.mark.parametrize("marks", [PLAIN, Marks("X-Own-Name", VERDICT, "[SPAM]")])
+def test_a_mark_is_removed_wherever_it_is_in_a_long_header(marks):
+    """Who reads marks reads the whole header: none forged may be left behind ours."""
+    filler = b"a: b\n" * PLACE_LIMIT  # 5 MiB
+    came = b"Subject: win\n" + filler + b"Subject: [SPAM] again\n" + filler
+    forged = b"X-Nbspam: ham\nx-nbspam-tag: x\n\ty\nX-OWN-NAME : ham\n"
+    raw = came + forged + b"\nbody"
+    clean = cleaned(raw, marks.name)
+    assert clean in (came + b"\nbody", came + b"X-OWN-NAME : ham\n\nbody")
+    once = passed(raw, marks)
+    assert cleaned(once, marks.name) == clean
+    assert passed(once, marks) == once
+    assert parse(once, (marks.name, MARK)) == parse(raw, (marks.name, MARK))
+
+
+SHAPES = {
+    "fields": b"a:\n",
+    "fields, CRLF": b"a:\r\n",
+    "one line": b"a",
+    "blanks": b" ",
+    "CRs": b"\r",
+    "CRs as line ends": b"a:\r",
+    "a CR first in each line": b"\n\ra",
+    "continuations": b"\n ",
+    "our own header": b"X-Nbspam: ham\n",
+    "our own name": b"X-Nbspam",
+    "our own header, continued": b"X-Nbspam:\n x\n",
+    "verdicts": b"X-Q: a, probability=0.500000, version=1\n",
+    "beginnings of verdicts": b"X-Q: a, probability=",
+    "tags": b"X-Nbspam-Tag: x\nSubject: x y\n",
+    "Subjects": b"Subject: x\n",
+    "junk": b"abc\n",
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("first", [b"", b"Subject: a\nX-Nbspam-Tag: b\n"], ids=["", "tagged"])
+def test_marking_takes_no_time_whatever_the_header(shape, first):
+    """16 MiB of fields took 4 s of each; it is now 0.3 s at most, and grows with the size."""
+    marks = Marks("X-Nbspam", VERDICT, "[SPAM]")
+
+    def spent(size):
+        raw = first + SHAPES[shape] * (size // len(SHAPES[shape]))
+        start = time.process_time()
+        clean = cleaned(raw, "X-Nbspam")
+        marked(clean, marks)
+        return time.process_time() - start
+
+    quarter = 1 << 21
+    times = [min(spent(size) for _ in range(2)) for size in (quarter, 2 * quarter, 4 * quarter)]
+    assert times[2] < 1
+    assert times[2] < 8 * times[0] + 0.1
 
 
 # Properties

@@ -1,0 +1,350 @@
+"""The program `nbspam`: it runs the package, and passes the message on when that fails.
+
+What `nbspam classify -p` reads must come out again, whatever of nbspam is damaged or missing and
+however little memory there is.  So the passage of a message and what the command line promises in
+case of failure stand here, in a module that needs nothing but what Python has loaded to start; all
+else is imported under its `try`.  What it cannot catch is in docs/mail-recipes.md.
+"""
+
+import gc
+import os
+import sys
+from _frozen_importlib_external import SourceFileLoader
+
+TYPE_CHECKING = False  # as type checkers know it; importing `typing` takes 9 ms, and memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import TextIO
+
+# Objects allocated before the garbage collector runs: one message makes 30,000 and hardly a cycle,
+# a server makes more over time.  With `_exit` below, this saves half of the time that a message
+# takes beyond its imports: 74 ms in all, 70 with this, 67 with `_exit`, 63 with both;
+# `import click, email.parser, json, mmap` takes 56.
+_GC_THRESHOLD = 100_000
+
+_CHUNK = 64 << 10  # bytes read at once; a pipe holds no more
+_RESERVE = 256 << 10  # bytes kept free for passing the message on, when there is no other memory
+# Bytes that must be free before anything is loaded; a small message takes 7.5 MB.  Python 3.11 may
+# loop for ever over an exception for which the last 32 bytes are missing: it is not tried so far.
+_LEAST = 8 << 20
+
+_ERROR, _TEMPFAIL, _VERDICT_ERROR, _INTERRUPTED = 1, 75, 3, 130  # as errors.py has them
+_ENOMEM = 12  # of errno.h
+
+# The options of classify that take a value: the argument after one is not an option.
+VALUED = frozenset(
+    "-m --model -j --jobs --spam-cutoff --ham-cutoff --ham-cost --text-column --label-column"
+    " --encoding --format --header --subject-tag --evidence --on-error".split()
+)
+
+
+def main() -> None:
+    """Run the program with the arguments of the command line, and exit."""
+    gc.set_threshold(_GC_THRESHOLD, 50, 50)
+    _exit(run())
+
+
+def run() -> int:
+    """Run the program with the arguments of the command line; return its exit code.
+
+    If it fails, the message is written unchanged if one is to pass, and what went wrong is said.
+    """
+    passage = Passage(sys.stdin, sys.stdout)
+    policy = FailurePolicy(sys.argv[1:])
+    code: int
+    sentence: str | None
+    try:
+        bytes(_LEAST)
+        SourceFileLoader.set_data = _set_whole_data  # type: ignore[method-assign, assignment]
+        from nbspam.cli.program import run_program
+
+        code, sentence = run_program(sys.argv[1:], passage)
+    except BaseException as error:  # noqa: BLE001 (whatever a damaged file raises)
+        code, sentence = described(error)
+        if os.environ.get("NBSPAM_DEBUG"):
+            sys.excepthook(type(error), error, error.__traceback__)
+    if sentence is None and policy.passthrough and not (policy.help or passage.is_over):
+        code, sentence = _ERROR, "a file of nbspam is damaged: no verdict came; reinstall nbspam"
+    return code if sentence is None else _fail(policy, passage, code, sentence)
+
+
+def _fail(policy: "FailurePolicy", passage: "Passage", code: int, sentence: str) -> int:
+    """Write the message unchanged if one is to pass, say what went wrong, return the exit code.
+
+    sentence: what is wrong and the remedy, or click's three lines on usage; empty for silence.
+    The message is written first: whoever reads standard error may be slow.
+    """
+    policy.passthrough = policy.passthrough or passage.has_begun
+    delivered, hindrance = False, ""
+    if policy.passthrough:
+        try:
+            delivered = passage.rescue()
+        except (OSError, KeyboardInterrupt) as error:
+            reason = getattr(error, "strerror", None) or error
+            hindrance = f"; the message could not be passed on either ({reason})"
+        sentence = _in_one_line(sentence) or "broken pipe on standard output; run it again"
+    _print_error(sentence + hindrance)
+    for stream in (sys.stdout, sys.stderr):
+        _flush_or_discard(stream)
+    return policy.failure(code, delivered)
+
+
+def _exit(code: int) -> None:
+    """End the process at once: freeing a million tokens takes time, and all output is written."""
+    if os.environ.get("NBSPAM_DEBUG"):  # a profiler writes its result at a normal exit
+        sys.exit(code)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                code = code or _ERROR
+    os._exit(code)
+
+
+class Passage:
+    """A message on its way from standard input to standard output: written once, or not at all.
+
+    It reads and writes the files themselves, so nothing else may read standard input before it.
+    """
+
+    __slots__ = (
+        "_has_written", "_latest", "_pending", "_reserve", "_sink", "_source", "_terminal",
+        "has_begun", "is_over",
+    )  # fmt: skip
+
+    def __init__(self, source: "TextIO | None", sink: "TextIO | None") -> None:
+        """Pass from `source` to `sink`; None stands for a closed stream."""
+        self._source, self._sink = _blocking(source), _blocking(sink)
+        self._terminal = source is not None and self._source is not None and source.isatty()
+        self._pending: list[bytes] = []  # read and not yet written
+        self._latest = b""  # what was read last: not yet pending, if memory ended just then
+        self._has_written = False
+        self.has_begun = False  # to read the message
+        self.is_over = False  # the whole message is written
+        self._reserve = b""
+        try:
+            self._reserve = bytes(_RESERVE)
+        except MemoryError:
+            return  # there is none to keep
+
+    def take(self, limit: int) -> bytes:
+        """Read the first `limit` bytes of the message; if that fails, what was read is kept."""
+        from functools import partial
+
+        self.has_begun = True
+        if self._source is None:
+            raise OSError(0, "standard input is closed")
+        left = limit
+        # An interrupt comes between two instructions: `for` reads and keeps in one, without a call
+        # that returns.  A call's result is lost if the interrupt comes before it has a name.
+        chunks = iter(partial(os.read, self._source, _CHUNK), b"")
+        for self._latest in chunks:
+            self._pending.append(self._latest)
+            left -= len(self._latest)
+            if left <= 0:
+                break
+        whole = b"".join(self._pending)
+        self._latest = b""
+        self._pending = [whole]
+        if left < 0:
+            self._pending = [whole[:limit], whole[limit:]]
+        return self._pending[0]
+
+    def give(self, first: bytes) -> None:
+        """Write `first` in place of what was taken, then copy the rest of the message."""
+        self._write([memoryview(first), *self._pending[1:]])
+
+    def rescue(self) -> bool:
+        """Write the message unchanged, unless some was written already; return whether all is out.
+
+        It does not wait for a terminal.  Raises OSError.
+        """
+        pieces = list(self._pending)
+        if self._latest and not (pieces and pieces[-1] is self._latest):
+            pieces.append(self._latest)
+        if self._has_written or self._source is None or self._sink is None:
+            return self.is_over
+        if self._terminal and not pieces:
+            return False
+        self._write(pieces)
+        return True
+
+    def _write(self, pieces: "Sequence[bytes | memoryview]") -> None:
+        if self._source is None or self._sink is None:
+            raise OSError(0, "standard output is closed")
+        self._reserve = b""
+        self._has_written = True
+        for piece in pieces:
+            _write_all(self._sink, piece)
+        while chunk := os.read(self._source, _CHUNK):
+            _write_all(self._sink, chunk)
+        self.is_over = True
+
+
+def _write_all(sink: int, piece: "bytes | memoryview") -> None:
+    """Write a piece whole, though a write may be short; raises OSError."""
+    left = memoryview(piece)
+    while left:
+        left = left[os.write(sink, left) :]
+
+
+def _blocking(stream: "TextIO | None") -> int | None:
+    """Return the stream's file, made blocking: no data yet must not look like the end."""
+    try:
+        file = stream.fileno() if stream is not None else None
+    except (OSError, ValueError):
+        return None  # it is closed, or no file
+    if file is None:
+        return None
+    try:
+        os.set_blocking(file, True)
+    except OSError:
+        return file  # it stays as it is
+    return file
+
+
+class FailurePolicy:
+    """What the command line promises in case of failure, as far as it can be read."""
+
+    __slots__ = ("deliver", "exit_code", "help", "passthrough")
+
+    def __init__(self, arguments: list[str]) -> None:
+        """Read the arguments after `nbspam`; unlike click, accept invalid ones."""
+        self.passthrough = self.exit_code = self.deliver = self.help = False
+        first = arguments[:1]
+        if first == ["classify"] or (first and first[0][:1] == "-" and "classify" in arguments):
+            self.help = bool({"-h", "--help", "-V", "--version"} & set(arguments))
+            self._read(arguments[arguments.index("classify") + 1 :])
+
+    def _read(self, arguments: list[str]) -> None:
+        rest = iter(arguments)
+        for argument in rest:
+            if argument == "--":
+                return
+            if argument.startswith("--"):
+                self._read_long(argument, rest)
+            elif argument.startswith("-"):
+                self._read_short(argument, rest)
+
+    def _read_long(self, argument: str, rest: "Iterator[str]") -> None:
+        """Read `--option` or `--option=value`; its value may be the next argument."""
+        name, equals, value = argument.partition("=")
+        if name in VALUED and not equals:
+            value = next(rest, "")
+        if name == "--passthrough":
+            self.passthrough = True
+        elif name == "--exit-code":
+            self.exit_code = True
+        elif name == "--on-error":
+            self.deliver = value == "deliver"
+
+    def _read_short(self, argument: str, rest: "Iterator[str]") -> None:
+        """Read options of one letter each, the last perhaps with its value; it may be the next."""
+        for i, letter in enumerate(argument[1:], 2):
+            if letter == "p":
+                self.passthrough = True
+            if f"-{letter}" in VALUED:
+                if i == len(argument):
+                    next(rest, None)
+                return
+
+    def failure(self, code: int, delivered: bool) -> int:
+        """Return the exit code of a failed command, which would be `code` without any promise.
+
+        delivered: whether the whole message was written all the same.
+        """
+        if self.passthrough:
+            return 0 if delivered and self.deliver else _TEMPFAIL
+        return _VERDICT_ERROR if self.exit_code else code
+
+
+def described(error: BaseException) -> tuple[int, str]:
+    """Return the exit code of a failure that is no error of ours, and the sentence for the user."""
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == _ENOMEM:
+        return _ERROR, "not enough memory; free some, or give it a smaller input"
+    if isinstance(error, KeyboardInterrupt):
+        return _INTERRUPTED, "interrupted; run the command again"
+    text = " ".join(str(error).split())[:200]
+    if file := _damaged_file(error):
+        remedy = "delete it" if file.endswith(".pyc") else "reinstall nbspam"
+        return _ERROR, f"{file}: Python cannot load this file ({text}); {remedy}"
+    if isinstance(error, ImportError | SyntaxError) or "null bytes" in text:  # of a source
+        return _ERROR, f"a package it needs is missing or damaged ({text}); reinstall nbspam"
+    if isinstance(error, OSError):
+        name = f"{error.filename}: " if error.filename else ""
+        return _ERROR, f"{name}{error.strerror or text}; fix that and run the command again"
+    return _ERROR, (
+        f"internal error ({type(error).__name__}: {text}); please report it, with the output of"
+        " NBSPAM_DEBUG=1"
+    )
+
+
+def _damaged_file(error: BaseException) -> str:
+    """Return the source or the bytecode that Python failed to load; "" if that is not the error."""
+    if isinstance(error, SyntaxError):
+        return error.filename or ""
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    if not trace or trace.tb_frame.f_code.co_name != "_compile_bytecode":
+        return ""
+    return str(trace.tb_frame.f_locals.get("bytecode_path", ""))
+
+
+def _in_one_line(sentence: str) -> str:
+    """Return what click says on usage in one line, which is enough beside a message."""
+    if "\n" not in sentence:
+        return sentence
+    problem = sentence.rpartition("\n")[2].removeprefix("Error: ").rstrip(".")
+    return f"{problem}; see nbspam classify --help"
+
+
+def _print_error(sentence: str) -> None:
+    if sys.stderr is None or not sentence:
+        return
+    if "\n" not in sentence:
+        # A file's name may hold what would break its line or command a terminal.
+        shown = "".join(c if c.isprintable() else "\ufffd" for c in sentence)
+        sentence = f"nbspam: {shown}"
+    try:
+        sys.stderr.write(f"{sentence}\n")
+    except (OSError, ValueError):
+        return  # nobody hears it
+
+
+def _flush_or_discard(stream: "TextIO | None") -> None:
+    """Flush a stream; discard what it does not accept, so that exiting does not try again."""
+    if stream is None:
+        return
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except (OSError, ValueError):
+            return
+
+
+_set_data = SourceFileLoader.set_data
+
+
+def _set_whole_data(self: SourceFileLoader, path: str, data: bytes, **options: int) -> None:
+    """Write bytecode whole or not at all.
+
+    In Python 3.11 a write cut short by a full disk or `ulimit -f` leaves a file that fails every
+    later start (gh-126606, mended later).  What was written of ours before this ran goes, too.
+    """
+    _set_data(self, path, data, **options)
+    try:
+        if os.stat(path).st_size == len(data):
+            return
+    except OSError:
+        return  # it was not written
+    loaded_before = (sys.modules.get(name) for name in (__name__, "nbspam", "__main__"))
+    for file in (path, *(getattr(module, "__cached__", None) for module in loaded_before)):
+        try:
+            os.unlink(file or "")
+        except OSError:
+            continue

@@ -1,0 +1,248 @@
+"""The program: a message passes whatever of nbspam is damaged, and with however little memory."""
+
+import compileall
+import importlib.util
+import marshal
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+KINDS = "missing empty half zeros syntax error exit stop bytecode".split()
+LIST = """
+import os, sys
+files = lambda: [str(getattr(module, "__file__", None)) for module in sys.modules.values()]
+os._exit = lambda _: print(*files(), sep="\\n", file=sys.stderr)
+from nbspam_main import main
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model.json"
+    command = [sys.executable, "-m", "nbspam", "train", "-m", path, ROOT / "sample_data/sms.tsv"]
+    subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+    return path
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Return a folder with nbspam and its bytecode, as it is installed."""
+    folder = tmp_path_factory.mktemp("installed")
+    shutil.copy(ROOT / "nbspam_main.py", folder)
+    shutil.copytree(
+        ROOT / "nbspam", folder / "nbspam", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    assert compileall.compile_dir(folder, quiet=1)
+    return folder
+
+
+def run(folder, *arguments, code=None, **options):
+    code = code or "from nbspam_main import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        cwd=folder,
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def files(installed, model):
+    """Return the files of ours that a passage loads, but for the program itself."""
+    mail = ROOT / "sample_data/odd/multipart-nested-6-deep.eml"
+    done = run(installed, "classify", "-p", "-m", model, code=LIST, input=mail.read_bytes())
+    paths = [Path(line) for line in done.stderr.decode().splitlines() if line != "None"]
+    ours = [path.relative_to(installed) for path in paths if path.is_relative_to(installed)]
+    assert len(ours) > 50
+    return sorted({str(path) for path in ours} - {"nbspam_main.py"})
+
+
+def damage(folder, model, kind, files):
+    command = [sys.executable, Path(__file__).with_name("damage.py"), folder, model, kind]
+    names = "\n".join(files).encode()
+    return subprocess.run(command, input=names, capture_output=True, check=True).stdout.decode()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_message_passes_whatever_file_is_damaged(installed, model, files, kind):
+    assert damage(installed, model, kind, files) == ""
+
+
+@pytest.mark.long
+def test_the_message_passes_wherever_a_file_ends(installed, model, files):
+    assert damage(installed, model, "cuts", files) == ""
+
+
+# What is said
+
+
+MAIL = b"Subject: prize\n\nwin a free prize\n"
+
+
+def assert_passed_on(done, *parts):
+    """Assert that the message passed unchanged, and what was said."""
+    assert (done.returncode, done.stdout) == (75, MAIL)
+    err = done.stderr.decode()
+    assert err.startswith("nbspam: ")
+    assert err.count("\n") == 1
+    for part in parts:
+        assert part in err
+
+
+@pytest.fixture
+def damaged(installed):
+    """Return a function that writes something else into a file until the test is over."""
+    kept = {}
+
+    def write(name, content):
+        path = installed / name
+        kept[path] = path.read_bytes(), path.stat()
+        path.write_bytes(content)
+
+    yield write
+    for path, (content, was) in kept.items():
+        path.write_bytes(content)
+        os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+
+
+@pytest.mark.parametrize("name", ["errors", "cli/classify", "serving/passthrough"])
+def test_cut_off_bytecode_is_named_with_the_remedy(installed, model, damaged, name):
+    """To click the end of a file is an interrupt, which it is not here."""
+    path = f"nbspam/{name}.py"
+    path = os.path.relpath(importlib.util.cache_from_source(path))
+    damaged(path, (installed / path).read_bytes()[:-9])
+    done = run(installed, "classify", "-p", "-m", model, input=MAIL)
+    assert_passed_on(done, f"{installed / path}: ", "; delete it\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b")(", "nbspam/errors.py: Python cannot load this file"),
+        (b"\0" * 99, "damaged (source code string cannot contain null bytes); reinstall nbspam"),
+        (b"", "missing or damaged (cannot import name"),
+        (b"raise ValueError('a\\nb')", "internal error (ValueError: a b); please report it"),
+    ],
+)
+def test_damaged_source_is_told(installed, damaged, content, said):
+    damaged("nbspam/errors.py", content)
+    assert_passed_on(run(installed, "classify", "-p", input=MAIL), said)
+    done = run(installed, "classify", input=MAIL)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert run(installed, "classify", "--exit-code", input=MAIL).returncode == 3
+
+
+def test_a_command_that_ends_without_a_word_has_failed(installed, damaged):
+    damaged("nbspam/cli/program.py", b"def run_program(*_):\n    return 0, None\n")
+    assert_passed_on(run(installed, "classify", "-p", input=MAIL), "reinstall nbspam")
+    for arguments in (("classify", "-p", "--help"), ("classify",), ("train",)):
+        done = run(installed, *arguments, input=MAIL)
+        assert (done.returncode, done.stdout) == (0, b"")
+
+
+FAILING = b"""
+def run_program(_, passage):
+    passage._sink, sink = 99, passage._sink
+    try:
+        passage.give(passage.take(9))
+    finally:
+        passage._sink = sink
+"""
+
+
+def test_a_copy_that_was_cut_off_is_not_written_again(installed, damaged):
+    """What is out is out, and the rest must not follow another beginning."""
+    damaged("nbspam/cli/program.py", FAILING)
+    done = run(installed, "classify", "-p", input=MAIL)
+    assert (done.returncode, done.stdout) == (75, b"")
+
+
+# Bytecode that cannot be written whole
+
+
+def test_bytecode_is_written_whole_or_not_at_all(tmp_path, model):
+    for name in ("nbspam_main.py", "nbspam"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    for path in tmp_path.rglob("__pycache__"):
+        shutil.rmtree(path)
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    for _ in range(2):
+        for limit in (4 << 10, 9 << 10):
+            done = run(
+                tmp_path,
+                *("classify", "-m", model),
+                input=MAIL,
+                env=env,
+                preexec_fn=lambda limit=limit: resource.setrlimit(
+                    resource.RLIMIT_FSIZE, (limit, limit)
+                ),
+            )
+            assert (done.returncode, done.stderr) == (0, b"")
+    written = list(tmp_path.rglob("*.pyc"))
+    assert written
+    for path in written:
+        marshal.loads(path.read_bytes()[16:])
+
+
+# Little memory
+
+
+def passed_with(folder, model, kib, *command):
+    """Pass a mail through in an address space of `kib` KiB."""
+    limits = (kib << 10, kib << 10)
+    return subprocess.run(
+        [sys.executable, *command, "classify", "-p", "-m", model],
+        input=MAIL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        cwd=folder,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits),
+    )
+
+
+def starts(kib):
+    """Return whether Python itself, and pip's script, which imports re, start in so little."""
+    limits = (kib << 10, kib << 10)
+    command = [sys.executable, "-c", "import re, sys"]
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            check=False,
+            timeout=5,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits),
+        )
+    except (
+        subprocess.TimeoutExpired
+    ):  # Python 3.11 may loop for ever where the last bytes are missing
+        return False
+    return done.returncode == 0
+
+
+# As pip writes it.
+SCRIPT = "import re\nimport sys\nfrom nbspam_main import main\nsys.exit(main())"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others count an address space otherwise")
+@pytest.mark.parametrize("step", [512, pytest.param(16, marks=pytest.mark.long)])
+def test_the_message_passes_in_any_address_space_that_python_starts_in(installed, model, step):
+    (installed / "script").write_text(SCRIPT)
+    least = next(kib for kib in range(24 << 10, 0, -step) if not starts(kib)) + step
+    codes = set()
+    for kib in range(least + 256, least + (16 << 10), step):
+        done = passed_with(installed, model, kib, "script")
+        if done.returncode != 0:
+            assert_passed_on(done, "not enough memory")
+        codes.add(done.returncode)
+    assert codes == {0, 75}
