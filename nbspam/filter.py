@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 from nbspam.errors import OptionError
 from nbspam.labels import normal_label
 from nbspam.reading.message import Message, parse, parse_text
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
-from nbspam.workers import Executor, tokenized
 
 if TYPE_CHECKING:  # one message is classified without what learning and explaining need
     from pathlib import Path
@@ -92,12 +89,6 @@ class Filter:
     def classify(self, message: AnyMessage) -> Verdict:
         """Return the verdict on a message."""
         return self.judge(self._tokenized(message))
-
-    def classify_all(
-        self, raws: Iterable[RawMessage], skips: Skips, where: Executor
-    ) -> Iterator[Verdict]:
-        """Yield the verdict on each message, in order; unreadable ones are skipped."""
-        return self.judge_all(tokenized(raws, skips, where, wanted=self.wanted))
 
     def judge_all(self, messages: Iterable[TokenizedMessage]) -> Iterator[Verdict]:
         """Yield the verdict on each tokenized message, looked up many at a time."""

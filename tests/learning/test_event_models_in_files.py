@@ -86,8 +86,8 @@ def emptied(folder):
 def test_what_was_learned_and_forgotten_leaves_no_trace(folder, combination, messages, data):
     *kind, scoring = combination
     chosen = settings_of(kind, scoring)
-    classes = {one.label for one in messages}
-    path = train(emptied(folder) / "model.json", begun(classes), chosen)
+    first = begun({one.label for one in messages})
+    path = train(emptied(folder) / "model.json", first, chosen)
     before = contents(path)
     assert teach(path, messages, chosen) == Change(learned=len(messages))
     assert_whole(path)
