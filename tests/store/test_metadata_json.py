@@ -113,16 +113,16 @@ def test_a_model_of_text_has_no_hosts_and_no_trust():
     assert (metadata.learned.host_rows, metadata.host_trust) == ({}, (0, 0))
 
 
-@pytest.mark.parametrize("rules", [1, 0, 4, None, "2"])
+@pytest.mark.parametrize("rules", [1, 0, 3, 5, None, "2"])
 def test_counts_of_other_rules_are_refused(rules):
     fields = json.loads(dump_metadata(learn().fit.metadata).rstrip().rstrip(",") + "}")
-    assert fields["tokenizer"] == {"name": "nbspam", "rules": 3}
+    assert fields["tokenizer"] == {"name": "nbspam", "rules": 4}
     fields["tokenizer"]["rules"] = rules
     with pytest.raises(MetadataError) as error:
         load_metadata(fields)
     assert str(error.value) == (
         f"was made with the tokenizer {{'name': 'nbspam', 'rules': {rules!r}}}, and this program"
-        " has 'nbspam' with rules 3; train again"
+        " has 'nbspam' with rules 4; train again"
     )
 
 

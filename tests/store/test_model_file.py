@@ -99,7 +99,7 @@ def test_the_lines_of_a_small_model(model):
     }
     assert lines[:10] == [
         '{"format": "nbspam-model", "version": 1,',
-        '"tokenizer": {"name": "nbspam", "rules": 3},',
+        '"tokenizer": {"name": "nbspam", "rules": 4},',
         '"event_model": "bernoulli",',
         '"traits": {"model": "none", "variance_smoothing": 1e-09, "variance_prior": 0.0,'
         ' "shared_variance": false, "histograms": {}},',
@@ -455,11 +455,11 @@ def test_a_damaged_model_is_refused_in_one_sentence(model, damage):
 
 def test_a_model_of_the_rules_before_asks_for_training_again(model):
     """Its counts are of other tokens, and its calibration of other features."""
-    model.write_bytes(model.read_bytes().replace(b'"rules": 3', b'"rules": 1'))
+    model.write_bytes(model.read_bytes().replace(b'"rules": 4', b'"rules": 1'))
     for opened in (read_model, Lookup):
         with pytest.raises(ModelError) as error:
             opened(model)
-        assert_one_sentence(error, model, "rules 3; train again")
+        assert_one_sentence(error, model, "rules 4; train again")
 
 
 def test_a_key_that_stands_twice_is_refused(model):
