@@ -58,8 +58,10 @@ def explain(
     """
     metadata = classifier.metadata
     settings = metadata.settings
-    tokens = set(tokens) if settings.counts.has_tokens else set()
+    tokens = set(tokens)
     score = classifier.score(tokens, numbers)
+    if not settings.counts.has_tokens:
+        tokens = set()
     if metadata.is_one_sided:
         classes = settings.classes
         return Explanation(score, classes[-1], classes[0], {}, (), len(tokens), 0.0, 0.0)

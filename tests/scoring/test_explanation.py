@@ -13,12 +13,16 @@ from small_models import (
     with_learned,
 )
 
+import nbspam
 from nbspam.bayes.bernoulli import weight
+from nbspam.bayes.event_model import EVENT_MODELS
 from nbspam.bayes.posterior import odds_of_class
+from nbspam.reading.message import parse_text
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
 from nbspam.scoring.terms import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
 from nbspam.tokens.kinds import HEADER, channel_of, is_host
+from nbspam.tokens.tokenized import tokenize
 
 
 def close(expected):
@@ -239,3 +243,13 @@ def test_a_message_without_tokens_is_explained_by_the_bias_alone():
     found = explained(learn(), set())
     assert found.words == ()
     assert found.bias == found.total == found.sum_log_odds
+
+
+@pytest.mark.parametrize("event_model", EVENT_MODELS)
+def test_the_score_explained_is_the_score(event_model):
+    pairs = [("ham", "see you at noon"), ("spam", "FREE prize, call 0900 111222 now")] * 2
+    spam_filter = nbspam.train(pairs, event_model=event_model, traits="kernel")
+    message = tokenize(parse_text("a prize for you"), wanted=spam_filter.wanted)
+    score = spam_filter.classifier.score(message.tokens, message.numbers)
+    assert explain(spam_filter.classifier, message.tokens, message.numbers).score == score
+    assert score.text > 0
