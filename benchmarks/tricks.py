@@ -299,6 +299,16 @@ STRUCTURES: dict[str, Trick] = {
     "2,000 empty text parts before": lambda spam, _, __: multipart(
         "mixed", [b"Content-Type: text/plain\n\n"] * 2_000 + [part(_page64(spam))]
     ),
+    "11,000 empty text parts before": lambda spam, _, __: multipart(
+        "mixed", [b"Content-Type: text/plain\n\n"] * 11_000 + [part(_page64(spam))]
+    ),
+    "a junk line in a part's header": lambda spam, _, __: multipart(
+        "mixed", [b"this is not a field\n" + part(_page64(spam))]
+    ),
+    "700 KiB of comment before, as XHTML": lambda spam, _, __: Body(
+        _BIT8 + "Content-Type: application/xhtml+xml\n",
+        page(f"<!-- {'z ' * (BIG // 2)}-->{spam.html}").body,
+    ),
     "25 multiparts deep": lambda spam, _, __: _nested(spam, 25),
     "25 forwarded messages deep": lambda spam, _, __: _forwarded(spam, 25),
     "two boundaries, the second used": lambda spam, _, __: multipart(
@@ -421,6 +431,7 @@ HIDDEN: dict[str, Trick] = {
     "an escape in a style": styled(r"d\69splay:none"),
     "a comment in a style": styled("display:/**/none"),
     "an attribute's value": hidden('<img alt="" title="', '">'),
+    "an attribute's value with a > in it": hidden('<p title="5 > 4 ', '">'),
     "an unknown attribute": hidden("<p data-x='", "'>"),
 }
 

@@ -44,11 +44,23 @@ def split_header(raw: bytes, limits: set[str]) -> tuple[list[Header], bytes]:
     a field of MIME follows before the blank line.  Beyond HEADER_LIMIT and HEADERS_LIMIT only the
     fields of MIME are read, and "header" is added to `limits`.
     """
+    return _split(raw, limits, is_part=False)
+
+
+def split_part(raw: bytes, limits: set[str]) -> tuple[list[Header], bytes]:
+    """Return the header lines of a part of a multipart, and the rest.
+
+    It may begin with lines that are none: no text can stand there.
+    """
+    return _split(raw, limits, is_part=True)
+
+
+def _split(raw: bytes, limits: set[str], *, is_part: bool) -> tuple[list[Header], bytes]:
     lines = _HEADER_LINES.match(raw, 0, HEADER_LIMIT)
     end = lines.end() if lines else 0
     headers = _headers(raw[:end], limits) if lines else []
     is_cut = end == HEADER_LIMIT  # perhaps before the end of a line
-    if headers and end < len(raw) and (is_cut or not raw.startswith(b"\n", end)):
+    if (headers or is_part) and end < len(raw) and (is_cut or not raw.startswith(b"\n", end)):
         late, end = _late_headers(raw, end, limits)
         headers += late
     return headers, raw[end:].removeprefix(b"\n")
@@ -57,7 +69,8 @@ def split_header(raw: bytes, limits: set[str]) -> tuple[list[Header], bytes]:
 def _late_headers(raw: bytes, end: int, limits: set[str]) -> tuple[list[Header], int]:
     """Return the headers after a line that is none, or beyond the limit, and where they end."""
     is_long = end > HEADER_LIMIT // 2
-    last = raw.find(b"\n\n", end - 1, len(raw) if is_long else end + _JUNK_LIMIT) + 1
+    stop = len(raw) if is_long else end + _JUNK_LIMIT
+    last = raw.find(b"\n\n", max(end - 1, 0), stop) + 1
     if not last:
         return [], end
     if is_long:
@@ -170,5 +183,5 @@ def decode_words(value: str) -> str:
 def _decode_word(encoding: str, text: str) -> bytes:
     data = text.encode("utf-8", "replace")
     if encoding in "bB":
-        return decode_base64(data)
+        return decode_base64(data, set())
     return binascii.a2b_qp(data.replace(b" ", b"=20"), header=True)

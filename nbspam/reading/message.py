@@ -10,7 +10,7 @@ from nbspam.reading.charsets import decode
 from nbspam.reading.header_fields import Header, decode_words, split_header
 from nbspam.reading.long_text import fitted
 from nbspam.reading.marks import is_known, unmarked
-from nbspam.reading.mime import TEXT_LIMIT, Part, mime_parts
+from nbspam.reading.mime import TEXT_LIMIT, Part, is_html, mime_parts
 
 BYTES_LIMIT = 16 << 20  # bytes of one message that are read
 
@@ -38,8 +38,9 @@ def parse_text(text: str) -> Message:
 
 
 def _text_message(text: str, limits: set[str]) -> Message:
-    [text] = fitted([text], [False], TEXT_LIMIT, limits)
-    return Message([], [Part("text/plain", text, "")], frozenset(limits))
+    is_page = is_html("", "", text)
+    [text] = fitted([text], [is_page], TEXT_LIMIT, limits)
+    return Message([], [Part("text/plain", text, is_page)], frozenset(limits))
 
 
 def parse(raw: bytes, marks: tuple[str, ...] = ()) -> Message:

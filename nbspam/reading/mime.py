@@ -8,7 +8,7 @@ Sources: RFC 2045 and 2046.
 """
 
 import re
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
@@ -21,6 +21,7 @@ from nbspam.reading.header_fields import (
     decode_words,
     parameters_of,
     split_header,
+    split_part,
 )
 from nbspam.reading.long_text import fitted
 from nbspam.reading.transfer import decode_transfer, is_identity
@@ -32,7 +33,7 @@ DEPTH_LIMIT = 1_000  # multiparts inside one another
 _WORK_LIMIT = 128 << 20  # bytes looked through for parts: those of a deep tree many times
 _DECODING_WORK = 8  # a byte decoded costs as much as so many looked through
 PARTS_LIMIT = 200  # parts of one message that are read
-_DELIMITERS_LIMIT = 10_000  # of one multipart that are heeded
+_DELIMITERS_LIMIT = 10_000  # of one multipart that are heeded: half the first, half the last
 
 
 class Part(NamedTuple):
@@ -40,7 +41,8 @@ class Part(NamedTuple):
 
     content_type: str  # lower case, such as "text/html"
     text: str  # decoded; empty for what is not text
-    filename: str  # empty if it has none
+    is_html: bool = False  # whether mail readers and browsers show the text as a page
+    filename: str = ""  # empty if it has none
     choice: int = 0  # the multipart/alternative that it is in, of which readers see one part; or 0
 
 
@@ -73,42 +75,61 @@ class _Branch(NamedTuple):
     choice: int = 0
 
 
+_PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _TEXTUAL = frozenset({"application/xhtml+xml", "application/xml"})
 _HTML_NAME = re.compile(r"\.(?:x|s|m)?html?$", re.IGNORECASE)
-_HTML_BEGINS = lazy_pattern(rb"\s{0,99}<(?:html|!doctype html|head|body|meta)\b", re.IGNORECASE)
+_PAGE_BEGINS = lazy_pattern(
+    r"\s{0,200}<(?:html|!doctype|head|body|meta|table|div)\b", re.IGNORECASE
+)
 # The delimiter of a part, whatever the boundary claimed.
 _ANY_DELIMITER = lazy_pattern(
     rb"(?:\A|\n)--[^\n]{1,200}\n(?=content-[a-z-]{1,30}[ \t]{0,9}:)", re.IGNORECASE
+)
+_DELIMITER_AND_TYPE = lazy_pattern(
+    rb"\n--[^\n]{1,200}\n(?:content-[a-z-]{1,30}[ \t]{0,9}:[^\n]*+\n){0,5}", re.IGNORECASE
 )
 
 
 def mime_parts(headers: list[Header], body: bytes, limits: set[str]) -> list[Part]:
     """Return the leaves of the MIME tree in reading order.
 
-    limits: gets the names of the limits that were met: "parts", "depth", "text", "header".
+    limits: gets the names of the limits that were met: "parts", "depth", "text", "header",
+    "encoding".
     """
     leaves = _Tree(_Branch(headers, body, 0, "text/plain"), limits).walk()
     if len(leaves) > PARTS_LIMIT:
         limits.add("parts")
         leaves = _sampled(leaves)
     filenames = [leaf.filename for leaf in leaves]
-    texts = [_text(leaf, name) for leaf, name in zip(leaves, filenames, strict=True)]
-    are_html = [leaf.content_type == "text/html" for leaf in leaves]
+    texts = [_text(leaf, name, limits) for leaf, name in zip(leaves, filenames, strict=True)]
+    are_html = [
+        is_html(leaf.content_type, name, text)
+        for leaf, name, text in zip(leaves, filenames, texts, strict=True)
+    ]
     texts = fitted(texts, are_html, TEXT_LIMIT, limits)
     return [
-        Part(leaf.content_type, text, name, leaf.choice)
-        for leaf, text, name in zip(leaves, texts, filenames, strict=True)
+        Part(leaf.content_type, text, is_page, name, leaf.choice)
+        for leaf, text, is_page, name in zip(leaves, texts, are_html, filenames, strict=True)
     ]
 
 
-def _sampled(leaves: list[_Leaf]) -> list[_Leaf]:
-    """Return PARTS_LIMIT leaves in order: of those that may be text half the first, half the last.
+def is_html(content_type: str, filename: str, text: str) -> bool:
+    """Return whether a text is HTML, by its type, by its name or whatever they say."""
+    if content_type in _PAGE_TYPES or (filename and _HTML_NAME.search(filename)):
+        return True
+    return text[:201].lstrip().startswith("<") and _PAGE_BEGINS.match(text) is not None
 
-    If there are fewer, the first others besides.
+
+def _sampled(leaves: list[_Leaf]) -> list[_Leaf]:
+    """Return PARTS_LIMIT leaves in order.
+
+    Of those that may be text a third are the first, a third the last and a third the longest of the
+    others; if there are fewer, the first others besides.
     """
     texts = [i for i, leaf in enumerate(leaves) if _may_be_text(leaf) and not leaf.body.isspace()]
-    half = PARTS_LIMIT // 2
-    kept = {*texts[:half], *texts[-half:]}
+    third = PARTS_LIMIT // 3
+    between = sorted(texts[third:-third], key=lambda i: len(leaves[i].body), reverse=True)
+    kept = {*texts[:third], *texts[-third:], *between[: PARTS_LIMIT - 2 * third]}
     others = (i for i in range(len(leaves)) if i not in kept)
     kept.update(i for i, _ in zip(others, range(PARTS_LIMIT - len(kept)), strict=False))
     return [leaves[i] for i in sorted(kept)]
@@ -155,7 +176,7 @@ class _Tree:
             if media_type == "multipart/alternative":
                 choice = self._choices = self._choices + 1
             branches = [
-                _Branch(*split_header(segment, self._limits), branch.depth + 1, default, choice)
+                _Branch(*split_part(segment, self._limits), branch.depth + 1, default, choice)
                 for segment in _split_parts(branch.body, parameters, self._limits)
             ]
         # Its boundary is missing or not used, or the part is too deep.
@@ -169,7 +190,7 @@ class _Tree:
         encoding = fields.get("content-transfer-encoding", "")
         if not is_identity(encoding):  # RFC 2046 allows none
             self._work += _DECODING_WORK * len(body)
-            body = decode_transfer(body[: 4 * TEXT_LIMIT], encoding)
+            body = decode_transfer(body[: 4 * TEXT_LIMIT], encoding, self._limits)
         self._work += len(body)
         headers, body = split_header(body, self._limits)
         subject = decode_words(next((v for n, v in headers if n == "subject"), ""))
@@ -210,8 +231,11 @@ def _flat(branch: _Branch, limits: set[str]) -> list[_Branch]:
 
     Mail readers show them if the boundary claimed is another, or the tree is deep.
     """
-    found = islice(_ANY_DELIMITER.finditer(branch.body), _DELIMITERS_LIMIT)
-    starts = [match.end() for match in found]
+    starts = [match.end() for match in _ANY_DELIMITER.finditer(branch.body)]
+    if len(starts) > _DELIMITERS_LIMIT:
+        limits.add("parts")
+        half = _DELIMITERS_LIMIT // 2
+        starts = starts[:half] + starts[-half:]
     branches = []
     for start, end in pairwise([*starts, len(branch.body)]):
         headers, inside = split_header(branch.body[start:end], limits)
@@ -225,50 +249,76 @@ def _may_be_text(leaf: _Leaf) -> bool:
     return leaf.content_type.startswith(("text/", "message/")) or leaf.content_type in _TEXTUAL
 
 
-def _text(leaf: _Leaf, filename: str) -> str:
+def _text(leaf: _Leaf, filename: str, limits: set[str]) -> str:
     """Return the text of a leaf; empty if it is none."""
     encoding = leaf.fields.get("content-transfer-encoding", "")
     if not _may_be_text(leaf):
         is_page = _HTML_NAME.search(filename) is not None
         if not is_page and leaf.content_type == "application/octet-stream":
-            begins = decode_transfer(leaf.body[:1024], encoding)
-            is_page = _HTML_BEGINS.match(begins) is not None
+            begins = decode_transfer(leaf.body[:1024], encoding, set())
+            is_page = is_html("", "", begins.decode("latin-1"))
         if not is_page:  # a page in an attachment is opened with one click
             return ""
-    data = decode_transfer(leaf.body, encoding)
+    data = decode_transfer(leaf.body, encoding, limits)
     return decode(data, leaf.parameters.get("charset", ""))
+
+
+class _Delimiter(NamedTuple):
+    """A line between two parts."""
+
+    start: int
+    end: int
+    is_last: bool
 
 
 def _split_parts(body: bytes, parameters: dict[str, str], limits: set[str]) -> list[bytes]:
     """Return the parts between the boundary's delimiter lines; empty if there are none.
 
-    A delimiter is `--boundary` on a line of its own; a longer word that begins with it (such as the
-    boundary of an inner multipart) is text.  Without an end delimiter, the last part ends with the
-    body.
+    Without an end delimiter, the last part ends with the body.
     """
     boundary = parameters.get("boundary", "").rstrip()
     if not boundary:
         return []
-    delimiter = b"\n--" + boundary.encode("utf-8", "replace")
+    sign = b"\n--" + boundary.encode("utf-8", "replace")
     body = b"\n" + body
+    first, last, is_cut = _delimiters(body, sign)
     parts: list[bytes] = []
-    start, at = -1, body.find(delimiter)  # of the part being read; of the delimiter after it
-    for _ in range(_DELIMITERS_LIMIT):
+    for one, following in pairwise(first + last):
+        if one.is_last:
+            break
+        parts.append(body[one.end : following.start])
+    if is_cut:
+        limits.add("parts")
+        if len(parts) >= len(first) > 0:  # many parts are one
+            parts[len(first) - 1] = _DELIMITER_AND_TYPE.sub(b"\n", parts[len(first) - 1])
+    return parts
+
+
+def _delimiters(body: bytes, sign: bytes) -> tuple[list[_Delimiter], list[_Delimiter], bool]:
+    """Return a body's first and last delimiters, its end the last, and whether some are left out.
+
+    A delimiter is `--boundary` on a line of its own; a longer word that begins with it (such as the
+    boundary of an inner multipart) is text.
+    """
+    first: list[_Delimiter] = []
+    at = body.find(sign)
+    for _ in range(_DELIMITERS_LIMIT // 2):
         if at < 0:
             break
-        after = at + len(delimiter)
-        line_end = body.find(b"\n", after)
-        line_end = len(body) if line_end < 0 else line_end
-        rest = body[after:line_end].strip()
-        if rest in (b"", b"--"):
-            if start >= 0:
-                parts.append(body[start:at])
-            start = line_end + 1 if not rest else -1
-            if rest:
-                break
-        at = body.find(delimiter, line_end)
-    else:
-        limits.add("parts")
-    if start >= 0:
-        parts.append(body[start:])
-    return parts
+        first += (one := _delimiter(body, at, at + len(sign)))
+        at = -1 if one and one[0].is_last else body.find(sign, at + len(sign))
+    last = [_Delimiter(len(body), len(body), True)]
+    end = len(body)
+    for _ in range(_DELIMITERS_LIMIT // 2 if at >= 0 else 0):
+        end = body.rfind(sign, at, end)
+        if end < 0:
+            break
+        last += _delimiter(body, end, end + len(sign))
+    return first, last[::-1], min(at, end) >= 0 and body.find(sign, at, end) >= 0
+
+
+def _delimiter(body: bytes, at: int, after: int) -> list[_Delimiter]:
+    line_end = body.find(b"\n", after)
+    line_end = len(body) if line_end < 0 else line_end
+    rest = body[after:line_end].strip()
+    return [_Delimiter(at, line_end + 1, bool(rest))] if rest in (b"", b"--") else []

@@ -2,6 +2,7 @@
 
 import binascii
 import contextlib
+import re
 
 from nbspam.patterns import lazy_pattern
 
@@ -10,18 +11,22 @@ _NOT_BASE64 = bytes(set(range(256)) - set(_BASE64))  # for bytes.translate
 _PADDING = lazy_pattern(rb"={1,3}[ \t]*(?:\n|\Z)")
 _NEXT_LINE = lazy_pattern(rb"\n*([A-Za-z0-9+/]+={0,2})[ \t]*(?:\n|\Z)")
 _PIECES_LIMIT = 50_000  # of base64, each with padding of its own, that are read: 20 ms
-_UU_BEGIN = lazy_pattern(rb"^begin [0-7]{3,4} [^\n]*\n", 8)  # re.MULTILINE
+_UU_BEGIN = lazy_pattern(rb"^begin [0-7]{3,4} [^\n]*\n", re.MULTILINE)
 _UU_LINES_LIMIT = 100_000  # of up to 45 bytes each
 
 
-def decode_transfer(body: bytes, encoding: str) -> bytes:
-    """Return a body decoded; encoding: the value of Content-Transfer-Encoding in lower case."""
+def decode_transfer(body: bytes, encoding: str, limits: set[str]) -> bytes:
+    """Return a body decoded.
+
+    encoding: the value of Content-Transfer-Encoding in lower case.
+    limits: gets "encoding" if not all is decoded.
+    """
     if "quoted-printable" in encoding:
         return binascii.a2b_qp(body)
     if "base64" in encoding:
-        return decode_base64(body)
+        return decode_base64(body, limits)
     if "uue" in encoding:
-        return decode_uu(body)
+        return decode_uu(body, limits)
     return body
 
 
@@ -30,10 +35,11 @@ def is_identity(encoding: str) -> bool:
     return not any(name in encoding for name in ("quoted-printable", "base64", "uue"))
 
 
-def decode_base64(data: bytes) -> bytes:
+def decode_base64(data: bytes, limits: set[str]) -> bytes:
     """Return base64 `data` decoded; characters that are not base64 are ignored.
 
     A text that claims to be base64 and is not is returned unchanged: mail readers show it so, too.
+    limits: gets "encoding" if not all is decoded.
     """
     padding = _PADDING.search(data)
     encoded = data[: padding.start()] if padding else data
@@ -45,7 +51,10 @@ def decode_base64(data: bytes) -> bytes:
     # other lines is a mailing list's footer.
     pieces = [first]
     at = padding.end() if padding else len(data)
-    while (line := _NEXT_LINE.match(data, at)) and len(pieces) < _PIECES_LIMIT:
+    while line := _NEXT_LINE.match(data, at):
+        if len(pieces) == _PIECES_LIMIT:
+            limits.add("encoding")
+            break
         pieces.append(_decoded(line[1].rstrip(b"=")))
         at = line.end()
     return b"".join(pieces)
@@ -66,13 +75,17 @@ def _is_text(encoded: bytes, n_digits: int) -> bool:
     return 10 * n_digits <= 9 * n and (2 * n_digits <= n or 15 * encoded.count(b" ") > n)
 
 
-def decode_uu(data: bytes) -> bytes:
-    """Return uuencoded `data` decoded, from its `begin` line on; unchanged if there is none."""
+def decode_uu(data: bytes, limits: set[str]) -> bytes:
+    """Return uuencoded `data` decoded, from its `begin` line on; unchanged if there is none.
+
+    limits: gets "encoding" if not all is decoded.
+    """
     begin = _UU_BEGIN.search(data)
     if not begin:
         return data
     pieces = []
-    for line in data[begin.end() :].split(b"\n", _UU_LINES_LIMIT)[:_UU_LINES_LIMIT]:
+    lines = data[begin.end() :].split(b"\n", _UU_LINES_LIMIT)
+    for line in lines[:_UU_LINES_LIMIT]:
         if line.strip() == b"end":
             break
         if line:
@@ -80,4 +93,7 @@ def decode_uu(data: bytes) -> bytes:
             line = line[: (((line[0] - 32) & 63) * 4 + 5) // 3 + 1]
             with contextlib.suppress(binascii.Error):
                 pieces.append(binascii.a2b_uu(line))
+    else:
+        if len(lines) > _UU_LINES_LIMIT:
+            limits.add("encoding")
     return b"".join(pieces)

@@ -93,6 +93,8 @@ def channel_tokens(headers: list[Header]) -> set[str]:
     for prefix in _ORDER:
         if prefix in texts and len(tokens) < _TOKENS_LIMIT:
             add_pieces(prefix, texts[prefix], tokens)
+    if len(tokens) >= _TOKENS_LIMIT or max(map(len, texts.values()), default=0) > _VALUE_LIMIT:
+        tokens.add("limit:header")
     return tokens
 
 

@@ -49,6 +49,8 @@ def header_tokens(headers: list[Header]) -> set[str]:
         if name in _FIELDS and len(before := values.get(name, "")) < _VALUE_LIMIT:
             values[name] = f"{before}\n{value}" if before else value
     for name, raw in values.items():
+        if len(raw) > _VALUE_LIMIT:
+            tokens.add("limit:header")
         if name == "subject":
             if "=?" in raw:
                 tokens.add("mime:encoded-subject")

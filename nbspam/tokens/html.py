@@ -13,13 +13,13 @@ from nbspam.tokens.tags import RAW
 from nbspam.tokens.tags import tags as tags_of
 
 # A comment, style or script that never closes goes on to the end, as in browsers; so the search for
-# its end is made once.  A quoted part of a tag is bounded: an unclosed quote costs its bound
-# and not the rest.
+# its end is made once.  A quoted value is as long as it is: of one bounded to 2,000 characters, the
+# rest was shown to nobody and read as text.  An unclosed quote is passed over.
 _TAG = re.compile(
     r"(<!--.*?(?:-->|\Z)"
     rf"|<(?P<raw>{RAW})\b.*?(?:</(?P=raw)\s*>|\Z)"
     r"|<[!?][^>]{0,2000}>?"
-    r"|</?[a-z][a-z0-9]{0,15}\b(?:[^<>\"']+|\"[^\"]{0,2000}\"|'[^']{0,2000}'|[\"']){0,200}>?)",
+    r"|</?[a-z][a-z0-9]{0,15}\b(?:[^<>\"']+|\"[^\"]*+\"|'[^']*+'|[\"']){0,200}>?)",
     re.IGNORECASE | re.DOTALL,
 )
 _LETTER_ENTITY = lazy_pattern(
@@ -71,7 +71,16 @@ _SUSPECT_STYLES = (
     ("\\", lazy_pattern(r"<style\b[^<]{0,100000}\\")),
     ("*/", lazy_pattern(rf":{_S}/\*|\*/{_S}:")),
 )
-_SUSPECT_TAGS = ("<template", "<noframes", "<noembed", "<select", "<datalist", "<details", "<audio")
+_SUSPECT_TAGS = (
+    "<template",
+    "<noframes",
+    "<noembed",
+    "<select",
+    "<datalist",
+    "<details",
+    "<audio",
+    "<canvas",
+)
 # The attribute, and not the type of a form's field.
 _HIDDEN = lazy_pattern(r"hidden(?=[\s=/>])(?<=[\s\"'/]hidden)(?<!=[\"']hidden)")
 _COLOURS = lazy_pattern(
@@ -80,12 +89,6 @@ _COLOURS = lazy_pattern(
 # Pairs of a colour and a background beyond which the careful reading is cheaper: half a megabyte of
 # colours, no two of them alike, took 90 s.
 _COLOUR_PAIRS = 10_000
-_BEGINS = lazy_pattern(r"\s{0,200}<(?:html|!doctype|head|body|table|div)\b", re.IGNORECASE)
-
-
-def looks_like_html(text: str) -> bool:
-    """Return whether a text is HTML whatever its type says."""
-    return _BEGINS.match(text) is not None
 
 
 def html_text(source: str) -> tuple[str, list[str], set[str]]:

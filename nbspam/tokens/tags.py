@@ -23,9 +23,9 @@ _BLOCK = frozenset(
     "video".split()
 )
 _VOID = frozenset("area base br col embed hr img input link meta param source wbr".split())
-
-
-_LOOKS = re.compile("style|color|text|background|hidden|class|id|open", re.IGNORECASE)
+# Attributes that may change the look of a text; classes and ids do with a style sheet only, for
+# which the tags of a mail are looked at one by one.
+_LOOKS = re.compile("style|color|text|hidden|open", re.IGNORECASE)
 
 
 class Tag(NamedTuple):

@@ -3,7 +3,7 @@ import base64
 import pytest
 
 from nbspam.reading.message import parse
-from nbspam.reading.mime import PARTS_LIMIT
+from nbspam.reading.mime import PARTS_LIMIT, is_html
 
 PAGE = b"<html><body>a page to read</body></html>"
 CODED = b"Content-Type: text/html\nContent-Transfer-Encoding: base64\n\n" + base64.encodebytes(PAGE)
@@ -93,3 +93,64 @@ def test_parts_of_one_choice_have_one_number():
     inner = choice.replace(b"=b", b"=c").replace(b"--b", b"--c")
     raw = mixed(b"\nfirst", inner, inner.replace(b"=c", b"=d").replace(b"--c", b"--d"))
     assert [part.choice for part in parse(raw).parts] == [0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<html>", "  \n<HTML>", "<!DOCTYPE html>", "<head>", "<body bgcolor=red>", "<div>", "<table>"],
+)
+def test_html_is_known_by_its_beginning(text):
+    assert is_html("text/plain", "", text)
+
+
+@pytest.mark.parametrize("text", ["", "hello <b>", "<3 you", "<htmlx>", "a < b", "<p.s.>"])
+def test_html_is_known_by_its_type_or_name(text):
+    assert not is_html("text/plain", "a.txt", text)
+    assert is_html("text/html", "", text)
+    assert is_html("application/xhtml+xml", "", text)
+    assert is_html("application/octet-stream", "page.HTM", text)
+
+
+def many_parts(before, after):
+    empty = b"Content-Type: text/plain\n\n"
+    return mixed(*[empty] * before, CODED, *[empty] * after)
+
+
+@pytest.mark.parametrize(("before", "after"), [(11_000, 0), (0, 11_000), (4_000, 4_000)])
+def test_a_page_is_read_beyond_many_empty_parts(before, after):
+    assert PAGE.decode() in texts(many_parts(before, after))
+
+
+def test_a_limit_of_parts_is_told_and_none_is_lost_below_it():
+    assert "parts" in parse(many_parts(10_001, 0)).limits
+    raw = mixed(*[b"\n" + b"%d" % i for i in range(PARTS_LIMIT)])
+    assert len(texts(raw)) == PARTS_LIMIT
+    assert not parse(raw).limits
+
+
+@pytest.mark.parametrize("before", [0, 1, 4_999, 5_000, 5_001, 9_999, 10_000])
+def test_the_parts_are_the_same_whichever_way_they_are_looked_for(before):
+    from nbspam.reading.mime import _split_parts
+
+    body = b"--b\nx\n" * before + b"--bc\n--b\nthe last\n--b--\nand after\n"
+    parts = _split_parts(body, {"boundary": "b"}, set())
+    assert parts[-1] == b"the last"
+    assert len(parts) == min(before + 1, 9_998)
+
+
+def test_the_text_between_too_many_delimiters_is_read():
+    empty = b"Content-Type: text/plain\n\n"
+    raw = mixed(*[empty] * 6_000, b"\nin the middle of it\n", *[empty] * 6_000)
+    [text] = texts(raw)
+    assert text.split() == "in the middle of it".split()
+
+
+def test_of_many_parts_the_first_the_last_and_the_longest_are_read():
+    short = [b"\nword"] * 300
+    assert PAGE.decode() in texts(mixed(*short, CODED, *short))
+
+
+def test_a_part_may_begin_with_a_line_that_is_no_field():
+    assert texts(mixed(b"no field here\n" + CODED)) == [PAGE.decode()]
+    text = b"\na text, then\nContent-Type: text/html\n\nmore"
+    assert texts(mixed(text)) == [text.removeprefix(b"\n").decode()]

@@ -14,23 +14,23 @@ TEXT = b"Claim your prize now: it waits for you, and for you alone.\n" * 3
 @pytest.mark.parametrize("size", [55, 56, 57, 1, 2])
 def test_base64_goes_on_after_padding(size):
     pieces = [TEXT[i : i + size] for i in range(0, len(TEXT), size)]
-    assert decode_base64(b"".join(base64.b64encode(p) + b"\n" for p in pieces)) == TEXT
+    assert decode_base64(b"".join(base64.b64encode(p) + b"\n" for p in pieces), set()) == TEXT
 
 
 @pytest.mark.parametrize("footer", [b"_____\nlist footer\n", b"-- \nbye", b"!!\nQUJD\n", b"= =\n"])
 def test_what_follows_base64_and_is_none_is_left_out(footer):
-    assert decode_base64(base64.encodebytes(TEXT + b"x") + footer) == TEXT + b"x"
+    assert decode_base64(base64.encodebytes(TEXT + b"x") + footer, set()) == TEXT + b"x"
 
 
 def test_signs_between_the_characters_are_passed_over():
     encoded = base64.b64encode(TEXT)
     junk = b"!*\n".join(encoded[i : i + 9] for i in range(0, len(encoded), 9))
-    assert decode_base64(junk) == TEXT
+    assert decode_base64(junk, set()) == TEXT
 
 
 @pytest.mark.parametrize("text", [TEXT, "免费的钱, free money for you".encode(), b"one two", b""])
 def test_a_text_that_claims_to_be_base64_is_left_as_it_is(text):
-    assert decode_base64(text) == text
+    assert decode_base64(text, set()) == text
 
 
 def uu(data):
@@ -40,16 +40,28 @@ def uu(data):
 
 @given(st.binary(max_size=300))
 def test_uuencode_is_undone(data):
-    assert decode_uu(b"some words before\n" + uu(data) + b"and after\n") == data
+    assert decode_uu(b"some words before\n" + uu(data) + b"and after\n", set()) == data
 
 
 @given(st.binary(max_size=200))
 def test_crooked_uuencode_never_raises(data):
-    decode_uu(b"begin 644 a\n" + data)
+    decode_uu(b"begin 644 a\n" + data, set())
+
+
+def test_what_is_not_decoded_is_told():
+    limits: set[str] = set()
+    decode_base64(b"YQ==\n" * 50_000, limits)
+    decode_uu(b"begin 644 a\n" + b"!80``\n" * 99_000, limits)
+    assert not limits
+    decode_base64(b"YQ==\n" * 50_001, limits)
+    assert limits == {"encoding"}
+    limits.clear()
+    decode_uu(b"begin 644 a\n" + b"!80``\n" * 100_001, limits)
+    assert limits == {"encoding"}
 
 
 def test_without_a_begin_line_there_is_nothing_to_undo():
-    assert decode_uu(TEXT) == TEXT
+    assert decode_uu(TEXT, set()) == TEXT
 
 
 @pytest.mark.parametrize(
@@ -63,14 +75,14 @@ def test_without_a_begin_line_there_is_nothing_to_undo():
 def test_encodings_by_name(encoding, identity):
     assert is_identity(encoding) == identity
     if identity:
-        assert decode_transfer(uu(b"a=20b"), encoding) == uu(b"a=20b")
+        assert decode_transfer(uu(b"a=20b"), encoding, set()) == uu(b"a=20b")
     if "uue" in encoding:
-        assert decode_transfer(uu(b"a=20b"), encoding) == b"a=20b"
+        assert decode_transfer(uu(b"a=20b"), encoding, set()) == b"a=20b"
 
 
 @pytest.mark.parametrize("unit", [b"YQ==\n", b"=\n", b"====", b"\n", b"a", b"a \n"])
 def test_base64_of_any_make_is_decoded_in_bounded_time(unit):
     start = time.process_time()
-    decode_base64(unit * ((16 << 20) // len(unit)))
-    decode_uu(b"begin 644 a\n" + unit * ((16 << 20) // len(unit)))
+    decode_base64(unit * ((16 << 20) // len(unit)), set())
+    decode_uu(b"begin 644 a\n" + unit * ((16 << 20) // len(unit)), set())
     assert time.process_time() - start < 5
