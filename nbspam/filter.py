@@ -5,7 +5,7 @@ and programs that `import nbspam`; a Filter can explain its verdicts, and learn.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from nbspam.errors import OptionError
 from nbspam.labels import normal_label
@@ -20,12 +20,19 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from pathlib import Path
 
     from nbspam.learning.update import Change, PendingMessages
+    from nbspam.reading.raw_message import RawMessage
+    from nbspam.reading.skips import Skips
+    from nbspam.scoring.bulk import BulkClassifier
     from nbspam.scoring.explanation import Explanation
     from nbspam.store.model_file import Model
+    from nbspam.workers import Executor, Skipped
 
 AnyMessage = str | bytes | Message | TokenizedMessage  # str: plain text; bytes: a mail or a text
 LabelledMessage = tuple[str, AnyMessage]
 CutOffsOf = Callable[[Metadata], CutOffs]
+# A table of the model's tokens is made once so many messages were judged per token: it takes 1.1
+# microseconds a token, and saves 0.5 ms a mail.
+_TABLE_PAYS = 1 / 2_500
 
 
 def model_cut_offs(metadata: Metadata) -> CutOffs:
@@ -38,6 +45,9 @@ class Home(Protocol):
 
     def classifier(self) -> Classifier:
         """Return a classifier of the model as it now is."""
+
+    def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
+        """Return what classifies many messages, None if there is nothing better than that."""
 
     def model(self) -> "Model":
         """Return the whole model."""
@@ -59,6 +69,8 @@ class Filter:
         """Judge with a classifier and cut-offs; without a home it cannot learn or be saved."""
         self.classifier, self.cut_offs = classifier, cut_offs
         self._home = home
+        self._judged = 0  # messages, many at a time
+        self._bulk: BulkClassifier | None = None
 
     def __enter__(self) -> "Filter":
         return self
@@ -90,9 +102,20 @@ class Filter:
         """Return the verdict on a message."""
         return self.judge(self._tokenized(message))
 
-    def judge_all(self, messages: Iterable[TokenizedMessage]) -> Iterator[Verdict]:
-        """Yield the verdict on each tokenized message, looked up many at a time."""
-        return map(self.judge, self.classifier.in_batches(messages))
+    def judge_all(self, messages: list[TokenizedMessage]) -> list[Verdict]:
+        """Return the verdicts on tokenized messages; what pays for many is made in time."""
+        if self._bulk is None and self._home is not None:
+            # Once, since it may not be possible.
+            pays = _TABLE_PAYS * max(1, self.metadata.n_tokens)
+            if self._judged < pays <= self._judged + len(messages):
+                self._bulk = self._home.bulk(self.classifier)
+        self._judged += len(messages)
+        if self._bulk is None:
+            return list(map(self.judge, self.classifier.in_batches(messages)))
+        return [
+            verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
+            for message, score in zip(messages, self._bulk.scores(messages), strict=True)
+        ]
 
     def judge(self, message: TokenizedMessage) -> Verdict:
         """Return the verdict on a tokenized message."""
@@ -149,6 +172,7 @@ class Filter:
 
     def _changed(self, change: "Change") -> "Change":
         self.classifier = self._own_home().classifier()
+        self._bulk, self._judged = None, 0
         return change
 
     def _tokenized(
@@ -184,6 +208,9 @@ class InMemory:
             self._model.metadata,
             lambda tokens: {token: counts[token] for token in tokens if token in counts},
         )
+
+    def bulk(self, classifier: Classifier) -> None:
+        """Return None: its tokens are in memory."""
 
     def model(self) -> "Model":
         """Return the whole model."""
@@ -229,6 +256,16 @@ class InFile:
 
         return Classifier(self._lookup.metadata, TokenIndex(self._lookup).counts)
 
+    def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
+        """Return what classifies many messages by a table of the tokens; raises ModelError."""
+        from nbspam.scoring.bulk import BulkClassifier
+        from nbspam.store.token_table import CollisionError, TokenTable
+
+        try:
+            return BulkClassifier(classifier, TokenTable(self._lookup))
+        except CollisionError:
+            return None
+
     def model(self) -> "Model":
         """Return the whole model."""
         from nbspam.store.model_file import read_model
@@ -273,3 +310,38 @@ def open_filter(
     except BaseException:
         home.close()
         raise
+
+
+class Judged(NamedTuple):
+    """The verdict on a message of a source."""
+
+    verdict: Verdict
+    source: str
+    size: int  # bytes or characters; 0 for a file, which its source names
+
+
+def judged(
+    raws: "Iterable[RawMessage]", skips: "Skips", where: "Executor", spam_filter: Filter
+) -> Iterator[Judged]:
+    """Yield the verdict on each message, in order; one whose file cannot be read is skipped.
+
+    Messages are classified where they are tokenized.  Raises NbspamError when a process dies.
+    """
+    from nbspam.workers import in_batches, without_skipped
+
+    for results in where.map(_judge_all, spam_filter, in_batches(iter(raws))):
+        yield from without_skipped(results, skips)
+
+
+def _judge_all(spam_filter: Filter, raws: "list[RawMessage]") -> "list[Judged | Skipped]":
+    from nbspam.workers import tokenize_raw
+
+    found = [tokenize_raw(raw, False, spam_filter.wanted, ordered=False) for raw in raws]
+    messages = [message for message in found if isinstance(message, TokenizedMessage)]
+    verdicts = iter(spam_filter.judge_all(messages))
+    return [
+        Judged(next(verdicts), item.source, item.size)
+        if isinstance(item, TokenizedMessage)
+        else item
+        for item in found
+    ]

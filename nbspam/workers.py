@@ -9,8 +9,7 @@ import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from nbspam.errors import NbspamError, Remedy, SourceError
 from nbspam.reading.raw_message import RawMessage
@@ -19,6 +18,7 @@ from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted, toke
 
 A = TypeVar("A")
 B = TypeVar("B")
+S = TypeVar("S")
 _BATCH = 50  # messages handed over at a time, and no more than:
 _BATCH_BYTES = 1 << 20
 _WAITING = 12  # batches per process, done or to be done: memory does not grow with the corpus
@@ -30,41 +30,52 @@ _ALONE = 4
 class Executor(Protocol):
     """Where work is done."""
 
-    def map(self, function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
-        """Yield the function's value of each item, in order; what precedes a failure comes first.
+    def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
+        """Yield function(shared, item) of each item, in order; what precedes a failure comes first.
 
-        function, items and values can go to another process.  Raises NbspamError when one dies.
+        function, items and values can go to another process.  shared: goes to each process once, as
+        it is then, without a copy where processes are forked.
+        Raises NbspamError when one dies.
         """
 
 
 class Serial:
     """Everything in this process."""
 
-    def map(self, function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
-        """Yield the function's value of each item, in order."""
-        return map(function, items)
+    def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
+        """Yield function(shared, item) of each item, in order."""
+        return (function(shared, item) for item in items)
 
 
 class Processes:
     """Several processes of this machine; the first items are done in this one."""
 
-    def __init__(self, jobs: int, alone: int = _ALONE) -> None:
-        """Use `jobs` processes where there are more than `alone` items."""
-        self._jobs, self._alone = jobs, alone
+    def __init__(self, jobs: int, alone: int = _ALONE, start_method: str | None = None) -> None:
+        """Use `jobs` processes where there are more than `alone` items.
 
-    def map(self, function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
-        """Yield the function's value of each item, in order; raises NbspamError if one dies."""
+        start_method: of `multiprocessing`; None is Python's choice.
+        """
+        self._jobs, self._alone, self._start_method = jobs, alone, start_method
+
+    def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
+        """Yield function(shared, item) of each item, in order; raises NbspamError if one dies."""
         items = iter(items)
-        yield from map(function, itertools.islice(items, self._alone))
+        for item in itertools.islice(items, self._alone):
+            yield function(shared, item)
         for first in items:
-            yield from self._in_processes(function, itertools.chain([first], items))
+            yield from self._in_processes(function, shared, itertools.chain([first], items))
 
-    def _in_processes(self, function: Callable[[A], B], items: Iterator[A]) -> Iterator[B]:
+    def _in_processes(
+        self, function: Callable[[S, A], B], shared: S, items: Iterator[A]
+    ) -> Iterator[B]:
         from concurrent.futures import Future, ProcessPoolExecutor
         from concurrent.futures.process import BrokenProcessPool
+        from multiprocessing import get_context
 
-        pool = ProcessPoolExecutor(self._jobs, initializer=_begin)
-        submitted: Iterator[Future[B]] = (pool.submit(function, item) for item in items)
+        pool = ProcessPoolExecutor(
+            self._jobs, get_context(self._start_method), _Worker, (function, shared)
+        )
+        submitted: Iterator[Future[B]] = (pool.submit(_Worker.work, item) for item in items)
         try:
             for future in _ahead(submitted, _WAITING * self._jobs):
                 yield future.result()
@@ -97,21 +108,33 @@ def _ahead(items: Iterator[A], length: int) -> Iterator[A]:
         raise failure
 
 
-def _begin() -> None:
-    """Leave Ctrl-C to the parent, and end when it ends, killed or not."""
-    import signal
-    from multiprocessing import parent_process
-    from threading import Thread
+class _Worker:
+    """A process that applies a function; the one of its process is `own`."""
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
+    own: "_Worker"
 
-    def watch() -> None:
-        if parent is not None:
-            parent.join()
-        os._exit(1)
+    def __init__(self, function: Callable[[Any, Any], Any], shared: Any) -> None:
+        """Leave Ctrl-C to the parent, and end when it ends, killed or not."""
+        import signal
+        from multiprocessing import parent_process
+        from threading import Thread
 
-    Thread(target=watch, daemon=True).start()
+        self._function, self._shared = function, shared
+        _Worker.own = self
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        parent = parent_process()
+
+        def watch() -> None:
+            if parent is not None:
+                parent.join()
+            os._exit(1)
+
+        Thread(target=watch, daemon=True).start()
+
+    @staticmethod
+    def work(item: Any) -> Any:
+        """Return the function's value."""
+        return _Worker.own._function(_Worker.own._shared, item)
 
 
 def all_cores() -> int:
@@ -147,31 +170,39 @@ def tokenized(
     wanted: the numbers that the model counts beside their tokens.
     Raises NbspamError when a process dies.
     """
-    for results in where.map(partial(_tokenize_all, digests, wanted), _batches(iter(raws), batch)):
-        for result in results:
-            if isinstance(result, Skipped):
-                skips(*result)
-            else:
-                yield result
+    for results in where.map(_tokenize_all, (digests, wanted), in_batches(iter(raws), batch)):
+        yield from without_skipped(results, skips)
+
+
+def without_skipped(results: Iterable[A | Skipped], skips: Skips) -> Iterator[A]:
+    """Yield results, and tell what was skipped."""
+    for result in results:
+        if isinstance(result, Skipped):
+            skips(*result)
+        else:
+            yield result
 
 
 def _tokenize_all(
-    digests: bool, wanted: Wanted, raws: list[RawMessage]
+    how: tuple[bool, Wanted], raws: list[RawMessage]
 ) -> list[TokenizedMessage | Skipped]:
-    return [_tokenize(raw, digests, wanted) for raw in raws]
+    return [tokenize_raw(raw, *how) for raw in raws]
 
 
-def _tokenize(raw: RawMessage, digests: bool, wanted: Wanted) -> TokenizedMessage | Skipped:
+def tokenize_raw(
+    raw: RawMessage, digest: bool, wanted: Wanted, ordered: bool = True
+) -> TokenizedMessage | Skipped:
+    """Return a message tokenized; digest, wanted, ordered: as `tokenize` takes them."""
     try:
         message = raw.message()
     except SourceError as error:
         return Skipped(raw.source, str(error).removeprefix(f"{raw.source}: "))
     size = len(raw.content) if isinstance(raw.content, bytes | str) else 0
-    done = tokenize(message, raw.source, raw.label, ordered=True, digest=digests, wanted=wanted)
+    done = tokenize(message, raw.source, raw.label, ordered=ordered, digest=digest, wanted=wanted)
     return done._replace(size=size)
 
 
-def _batches(raws: Iterator[RawMessage], most: int) -> Iterator[list[RawMessage]]:
+def in_batches(raws: Iterator[RawMessage], most: int = _BATCH) -> Iterator[list[RawMessage]]:
     """Yield the messages in batches; what was read before a failure comes before it."""
     batch: list[RawMessage] = []
     size = 0

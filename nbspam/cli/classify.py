@@ -21,7 +21,7 @@ from nbspam.cli.options import (
     refuse_stdin_twice,
 )
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode, one_line
-from nbspam.filter import Filter, open_filter
+from nbspam.filter import Filter, Judged, judged, open_filter
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, parse
 from nbspam.reading.skips import Skips
@@ -29,8 +29,8 @@ from nbspam.reading.sources import STDIN, any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_fragment
-from nbspam.tokens.tokenized import TokenizedMessage, tokenize
-from nbspam.workers import executor, tokenized
+from nbspam.tokens.tokenized import tokenize
+from nbspam.workers import executor
 
 _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
@@ -185,10 +185,9 @@ def command(
             _check_positive(spam_filter.metadata)
         raws = (raw for source in sources for raw in any_kind(source, options, skips))
         with _progress(sources) as shown:
-            messages = shown(tokenized(raws, skips, executor(jobs), wanted=spam_filter.wanted))
-            for judged in spam_filter.judge_all(messages):
-                click.echo(_line(judged, form))
-                last = _code(spam_filter, judged)
+            for done in shown(judged(raws, skips, executor(jobs), spam_filter)):
+                click.echo(_line(done.verdict, form))
+                last = _code(spam_filter, done.verdict)
     note_skips(skips)
     if not exit_code:
         return ExitCode.DONE
@@ -214,7 +213,7 @@ def _check_positive(metadata: Metadata) -> None:
 @contextlib.contextmanager
 def _progress(
     sources: tuple[str, ...],
-) -> Iterator[Callable[[Iterable[TokenizedMessage]], Iterable[TokenizedMessage]]]:
+) -> Iterator[Callable[[Iterable[Judged]], Iterable[Judged]]]:
     """Show progress on a terminal, where the verdicts go elsewhere."""
     if _are_few(sources) or sys.stdout.isatty():
         yield iter

@@ -6,15 +6,29 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from nbspam.errors import counted
-from nbspam.tokens.tokenized import TokenizedMessage
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
 M = TypeVar("M")
+
+
+class HasSize(Protocol):
+    """A message, as far as progress goes."""
+
+    @property
+    def source(self) -> str:
+        """Its source."""
+
+    @property
+    def size(self) -> int:
+        """Its bytes or characters; 0 for a file, which its source names."""
+
+
+P = TypeVar("P", bound=HasSize)
 _REDRAWN = 0.1  # seconds
 _COMPRESSED = (".gz", ".bz2", ".xz")
 
@@ -117,7 +131,7 @@ class Progress:
         """Draw on `bar`; size: bytes to read, if known; redrawn: seconds between two drawings."""
         self._bar, self._size, self._redrawn = bar, size, redrawn
 
-    def __call__(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
+    def __call__(self, messages: Iterable[P]) -> Iterator[P]:
         """Yield the messages, and draw."""
         if self._bar is None:
             yield from messages

@@ -101,10 +101,14 @@ class Classifier:
             elif channel == TEXT:
                 unknown += 1
         text, fields, header, host = groups
-        traits = None
-        if self.metadata.settings.has_traits:
-            traits = self.rule.trait_weights(numbers.traits, left_out)
+        traits = self.trait_weights(numbers, left_out)
         return KnownWords(text, fields, header, host, len(text) + unknown, traits)
+
+    def trait_weights(self, numbers: Numbers, left_out: int | None = None) -> list[Weights] | None:
+        """Return the weights of a message's traits; None of a model without."""
+        if not self.metadata.settings.has_traits:
+            return None
+        return self.rule.trait_weights(numbers.traits, left_out)
 
     def _repeated(self, token: str, times: int) -> tuple[int, Weights | None]:
         """Return a token's channel, and its weights as often as it occurs."""
