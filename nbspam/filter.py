@@ -7,7 +7,7 @@ and programs that `import nbspam`; a Filter can explain its verdicts, and learn.
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from nbspam.errors import OptionError
+from nbspam.errors import ModelError, OptionError
 from nbspam.labels import normal_label
 from nbspam.reading.message import Message, parse, parse_text
 from nbspam.scoring.classifier import Classifier
@@ -30,9 +30,11 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
 AnyMessage = str | bytes | Message | TokenizedMessage  # str: plain text; bytes: a mail or a text
 LabelledMessage = tuple[str, AnyMessage]
 CutOffsOf = Callable[[Metadata], CutOffs]
-# A table of the model's tokens is made once so many messages were judged per token: it takes 1.1
-# microseconds a token, and saves 0.5 ms a mail.
-_TABLE_PAYS = 1 / 2_500
+# A table of the model's tokens takes a microsecond per token of the model to make, and numpy to
+# import as long as 200,000 tokens; it saves a microsecond per token of a message.  Who has judged a
+# sixth of what would pay for it will judge more: 200 mails, for a model of 3,000.
+_NUMPY = 200_000
+_SHARE_JUDGED = 1 / 6
 
 
 def model_cut_offs(metadata: Metadata) -> CutOffs:
@@ -45,6 +47,9 @@ class Home(Protocol):
 
     def classifier(self) -> Classifier:
         """Return a classifier of the model as it now is."""
+
+    def named(self) -> "tuple[str | Path, object]":
+        """Return the file that it is, and its state; raises ModelError if it is in memory."""
 
     def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
         """Return what classifies many messages, None if there is nothing better than that."""
@@ -69,8 +74,12 @@ class Filter:
         """Judge with a classifier and cut-offs; without a home it cannot learn or be saved."""
         self.classifier, self.cut_offs = classifier, cut_offs
         self._home = home
-        self._judged = 0  # messages, many at a time
+        self._looked_up = 0  # tokens of the messages of `judge_all`
         self._bulk: BulkClassifier | None = None
+
+    def __reduce__(self) -> "tuple[object, ...]":
+        """Go to a process that is not forked: one that opens the same file once more."""
+        return _opened_again, (self._own_home().named(), self.cut_offs)
 
     def __enter__(self) -> "Filter":
         return self
@@ -104,12 +113,13 @@ class Filter:
 
     def judge_all(self, messages: list[TokenizedMessage]) -> list[Verdict]:
         """Return the verdicts on tokenized messages; what pays for many is made in time."""
+        tokens = sum(len(message.tokens) for message in messages)
         if self._bulk is None and self._home is not None:
-            # Once, since it may not be possible.
-            pays = _TABLE_PAYS * max(1, self.metadata.n_tokens)
-            if self._judged < pays <= self._judged + len(messages):
+            pays = _SHARE_JUDGED * (self.metadata.n_tokens + _NUMPY)
+            # Tried once: a table may be impossible.
+            if self._looked_up < pays <= self._looked_up + tokens:
                 self._bulk = self._home.bulk(self.classifier)
-        self._judged += len(messages)
+        self._looked_up += tokens
         if self._bulk is None:
             return list(map(self.judge, self.classifier.in_batches(messages)))
         return [
@@ -172,7 +182,7 @@ class Filter:
 
     def _changed(self, change: "Change") -> "Change":
         self.classifier = self._own_home().classifier()
-        self._bulk, self._judged = None, 0
+        self._bulk, self._looked_up = None, 0
         return change
 
     def _tokenized(
@@ -208,6 +218,10 @@ class InMemory:
             self._model.metadata,
             lambda tokens: {token: counts[token] for token in tokens if token in counts},
         )
+
+    def named(self) -> "tuple[str | Path, object]":
+        """Raise ModelError: it is no file."""
+        raise ModelError("a filter in memory cannot go to another process; save it and open that")
 
     def bulk(self, classifier: Classifier) -> None:
         """Return None: its tokens are in memory."""
@@ -255,6 +269,10 @@ class InFile:
         from nbspam.store.index import TokenIndex
 
         return Classifier(self._lookup.metadata, TokenIndex(self._lookup).counts)
+
+    def named(self) -> "tuple[str | Path, object]":
+        """Return the file, and what tells it from a later one of that name."""
+        return self._path, self._lookup.identity()
 
     def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
         """Return what classifies many messages by a table of the tokens; raises ModelError."""
@@ -312,7 +330,18 @@ def open_filter(
         raise
 
 
-class Judged(NamedTuple):
+def _opened_again(name: "tuple[str | Path, object]", cut_offs: CutOffs) -> Filter:
+    path, _ = name
+    home = InFile(path, indexed=True)
+    if home.named() != name:
+        home.close()
+        raise ModelError(
+            f"{path}: the model was changed while messages were classified; run it again"
+        )
+    return Filter(home.classifier(), cut_offs, home)
+
+
+class ClassifiedMessage(NamedTuple):
     """The verdict on a message of a source."""
 
     verdict: Verdict
@@ -320,9 +349,9 @@ class Judged(NamedTuple):
     size: int  # bytes or characters; 0 for a file, which its source names
 
 
-def judged(
+def classified(
     raws: "Iterable[RawMessage]", skips: "Skips", where: "Executor", spam_filter: Filter
-) -> Iterator[Judged]:
+) -> Iterator[ClassifiedMessage]:
     """Yield the verdict on each message, in order; one whose file cannot be read is skipped.
 
     Messages are classified where they are tokenized.  Raises NbspamError when a process dies.
@@ -333,14 +362,16 @@ def judged(
         yield from without_skipped(results, skips)
 
 
-def _judge_all(spam_filter: Filter, raws: "list[RawMessage]") -> "list[Judged | Skipped]":
+def _judge_all(
+    spam_filter: Filter, raws: "list[RawMessage]"
+) -> "list[ClassifiedMessage | Skipped]":
     from nbspam.workers import tokenize_raw
 
     found = [tokenize_raw(raw, False, spam_filter.wanted, ordered=False) for raw in raws]
     messages = [message for message in found if isinstance(message, TokenizedMessage)]
     verdicts = iter(spam_filter.judge_all(messages))
     return [
-        Judged(next(verdicts), item.source, item.size)
+        ClassifiedMessage(next(verdicts), item.source, item.size)
         if isinstance(item, TokenizedMessage)
         else item
         for item in found

@@ -182,7 +182,7 @@ def test_batches_keep_all_and_their_bounds(contents):
         RawMessage(str(i), None, bytes(c) if isinstance(c, int) else c)
         for i, c in enumerate(contents)
     ]
-    batches = list(workers._batches(iter(raws), workers._BATCH))
+    batches = list(workers.in_batches(iter(raws)))
     assert [raw for batch in batches for raw in batch] == raws
     for batch in batches:
         assert sum(len(raw.content) for raw in batch[:-1]) <= workers._BATCH_BYTES
@@ -191,31 +191,37 @@ def test_batches_keep_all_and_their_bounds(contents):
 # Executors
 
 
-def tripled(number):
-    return 3 * number
+def times(factor, number):
+    return factor * number
 
 
-def unless_seven(number):
-    if number == 7:
+def unless(unlucky, number):
+    if number == unlucky:
         raise ValueError("seven")
     return number
 
 
-EXECUTORS = [Serial(), Processes(1, alone=0), Processes(2, alone=0), Processes(3, alone=5)]
-each_executor = pytest.mark.parametrize("where", EXECUTORS, ids=["serial", "one", "two", "three"])
+EXECUTORS = {
+    "serial": Serial(),
+    "one": Processes(1, alone=0),
+    "two": Processes(2, alone=0),
+    "three": Processes(3, alone=5),
+    "spawned": Processes(2, alone=0, start_method="spawn"),
+}
+each_executor = pytest.mark.parametrize("where", EXECUTORS.values(), ids=EXECUTORS)
 
 
 @each_executor
 @pytest.mark.parametrize("n", [0, 1, 4, 5, 6, 100])
 def test_values_come_in_the_order_of_the_items(where, n):
-    assert list(where.map(tripled, range(n))) == [3 * i for i in range(n)]
+    assert list(where.map(times, 3, range(n))) == [3 * i for i in range(n)]
 
 
 @each_executor
 def test_what_precedes_a_failure_of_the_function_comes_first(where):
     found = []
     with pytest.raises(ValueError, match="seven"):
-        for value in where.map(unless_seven, range(100)):
+        for value in where.map(unless, 7, range(100)):
             found.append(value)  # noqa: PERF402 (the failure comes after)
     assert found == list(range(7))
 
@@ -229,7 +235,7 @@ def test_what_precedes_a_failure_of_the_items_comes_first(where, n):
 
     found = []
     with pytest.raises(OSError, match="unplugged"):
-        for value in where.map(tripled, items()):
+        for value in where.map(times, 3, items()):
             found.append(value)  # noqa: PERF402 (the failure comes after)
     assert found == [3 * i for i in range(n)]
 
@@ -237,11 +243,33 @@ def test_what_precedes_a_failure_of_the_items_comes_first(where, n):
 @each_executor
 def test_items_are_taken_no_further_than_needed(where):
     read = []
-    values = where.map(tripled, (read.append(i) or i for i in range(1_000)))
+    values = where.map(times, 3, (read.append(i) or i for i in range(1_000)))
     assert [next(values) for _ in range(6)] == [0, 3, 6, 9, 12, 15]
     assert len(read) < 100
     if not isinstance(where, Serial):
         values.close()
+
+
+class Counter:
+    """Counts what it was asked for."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def __reduce__(self):
+        raise AssertionError("it was copied")
+
+
+def counted_in(counter, _):
+    counter.asked += 1
+    return counter.asked
+
+
+def test_what_is_shared_goes_to_each_process_once_as_it_is_then():
+    counter = Counter()
+    where = Processes(1, alone=3, start_method="fork")
+    assert list(where.map(counted_in, counter, range(6))) == [1, 2, 3, 4, 5, 6]
+    assert counter.asked == 3
 
 
 def test_one_job_needs_no_process():

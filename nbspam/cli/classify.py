@@ -21,7 +21,7 @@ from nbspam.cli.options import (
     refuse_stdin_twice,
 )
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode, one_line
-from nbspam.filter import Filter, Judged, judged, open_filter
+from nbspam.filter import ClassifiedMessage, Filter, classified, open_filter
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, parse
 from nbspam.reading.skips import Skips
@@ -185,7 +185,7 @@ def command(
             _check_positive(spam_filter.metadata)
         raws = (raw for source in sources for raw in any_kind(source, options, skips))
         with _progress(sources) as shown:
-            for done in shown(judged(raws, skips, executor(jobs), spam_filter)):
+            for done in shown(classified(raws, skips, executor(jobs), spam_filter)):
                 click.echo(_line(done.verdict, form))
                 last = _code(spam_filter, done.verdict)
     note_skips(skips)
@@ -213,7 +213,7 @@ def _check_positive(metadata: Metadata) -> None:
 @contextlib.contextmanager
 def _progress(
     sources: tuple[str, ...],
-) -> Iterator[Callable[[Iterable[Judged]], Iterable[Judged]]]:
+) -> Iterator[Callable[[Iterable[ClassifiedMessage]], Iterable[ClassifiedMessage]]]:
     """Show progress on a terminal, where the verdicts go elsewhere."""
     if _are_few(sources) or sys.stdout.isatty():
         yield iter

@@ -96,6 +96,11 @@ class Lookup:
         """Return the descriptor of the open file."""
         return self._handle
 
+    def identity(self) -> tuple[int, ...]:
+        """Return what tells the file from any other, and from what it may become."""
+        status = os.fstat(self._handle)
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
     def close(self) -> None:
         """Close the file; once more does nothing."""
         handle, self._handle = self._handle, -1

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_models import assert_one_sentence, big, labelled_tokens, learn
+
+from nbspam.errors import ModelError
+from nbspam.store import token_table
+from nbspam.store.lookup import Lookup
+from nbspam.store.token_table import UNKNOWN, CollisionError, TokenTable
+from nbspam.tokens.kinds import channel_of
+
+
+def counts_in(table, tokens):
+    """Return the counts and channels of those tokens that the table knows."""
+    rows = table.find(tokens)
+    return {
+        token: table.rows[row]
+        for token, row in zip(tokens, rows.tolist(), strict=True)
+        if row != UNKNOWN
+    }
+
+
+def expected(counts):
+    return {token: (row, channel_of(token)) for token, row in counts.items()}
+
+
+ODD = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=6)
+KINDS = st.sampled_from(
+    ["received:a", "from:b", "by:c", "no kind:d", 'a"b', "a\\b", "tab\t", "日本"]
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(labelled_tokens(tokens=ODD | KINDS), st.lists(ODD))
+def test_it_finds_every_token_and_no_other(tmp_path_factory, messages, others):
+    learned = learn(messages)
+    path = learned.save(tmp_path_factory.getbasetemp() / "table.json")
+    with Lookup(path) as lookup:
+        table = TokenTable(lookup)
+    assert len(table) == len(learned.counts)
+    assert counts_in(table, list(learned.counts)) == expected(learned.counts)
+    asked = [*others, *learned.counts]
+    known = {token: row for token, row in learned.counts.items() if token in asked}
+    assert counts_in(table, asked) == expected(known)
+    assert not len(table.find([]))
+
+
+def test_a_model_longer_than_is_read_at_once(tmp_path, monkeypatch):
+    large = big(5_000)
+    with Lookup(large.save(tmp_path / "large.json")) as lookup:
+        monkeypatch.setattr("nbspam.store.lookup._COPIED", 3_000)
+        table = TokenTable(lookup)
+    assert counts_in(table, list(large.counts)) == expected(large.counts)
+
+
+def test_tokens_that_collide_are_noticed(tmp_path, monkeypatch):
+    learned = learn([("ham", {"one", "two"}), ("spam", {"two", "three"})])
+    path = learned.save(tmp_path / "model.json")
+    monkeypatch.setattr(token_table, "_hashes", lambda keys: np.array(list(map(len, keys)), int))
+    with Lookup(path) as lookup, pytest.raises(CollisionError):
+        TokenTable(lookup)
+
+
+@pytest.mark.parametrize(
+    ("line", "damage"),
+    [
+        ('"two": [', '"two" : ['),
+        ('"two": [1', '"two": [x'),
+        ('"two": [1', '"two": [99'),
+        ('"two": [1, 1]', '"two": [1]'),
+        ('"two"', '"t"wo"'),
+    ],
+)
+def test_a_damaged_line_is_told(tmp_path, line, damage):
+    learned = learn([("ham", {"one", "two"}), ("spam", {"two", "three"})])
+    path = learned.save(tmp_path / "model.json")
+    text = path.read_text()
+    assert line in text
+    path.write_text(text.replace(line, damage))
+    with Lookup(path) as lookup, pytest.raises(ModelError) as raised:
+        TokenTable(lookup)
+    assert_one_sentence(raised.value, path)

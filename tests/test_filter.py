@@ -1,0 +1,78 @@
+import pytest
+from small_models import big
+
+import nbspam.filter
+from nbspam.errors import ModelError
+from nbspam.filter import classified, open_filter
+from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.skips import Skips
+from nbspam.tokens.tokenized import TokenizedMessage
+from nbspam.workers import Processes, Serial
+
+EXECUTORS = {
+    "serial": Serial(),
+    "forked": Processes(2, alone=1, start_method="fork"),
+    "spawned": Processes(2, alone=1, start_method="spawn"),
+}
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return big(2_000)
+
+
+@pytest.fixture(scope="module")
+def path(learned, tmp_path_factory):
+    return learned.save(tmp_path_factory.mktemp("filter") / "model.json")
+
+
+@pytest.fixture(params=[1e-9, 1e9], ids=["with a table", "without"])
+def table_pays(request, monkeypatch):
+    """Make a table of the tokens at once, or never."""
+    monkeypatch.setattr(nbspam.filter, "_SHARE_JUDGED", request.param)
+
+
+def messages_of(learned, n=300):
+    tokens = sorted(learned.counts)
+    return [f"{tokens[7 * i % len(tokens)]} {tokens[i % len(tokens)]} new{i}" for i in range(n)]
+
+
+@pytest.mark.parametrize("where", EXECUTORS.values(), ids=EXECUTORS)
+def test_many_messages_have_the_verdict_that_each_has_alone(
+    learned, path, where, table_pays, tmp_path
+):
+    raws = [RawMessage(f"x:{i}", "ham", text) for i, text in enumerate(messages_of(learned))]
+    raws.insert(5, RawMessage("gone", None, tmp_path / "gone"))
+    skips = Skips()
+    with open_filter(path) as spam_filter:
+        found = list(classified(raws, skips, where, spam_filter))
+    del raws[5]
+    assert skips.count == 1
+    assert [(m.source, m.size) for m in found] == [(raw.source, len(raw.content)) for raw in raws]
+    with open_filter(path) as alone:
+        for message, raw in zip(found, raws, strict=True):
+            expected = alone.classify(raw.content)._replace(source=raw.source, label="ham")
+            assert message.verdict == expected
+
+
+def test_a_table_is_made_when_it_pays(path, monkeypatch):
+    message = TokenizedMessage("-", None, ["one", "two"])
+    with open_filter(path) as spam_filter:
+        monkeypatch.setattr(nbspam.filter, "_NUMPY", 120 - spam_filter.metadata.n_tokens)
+        for judged, is_made in ((9, False), (1, True), (5, True)):
+            spam_filter.judge_all([message] * judged)
+            assert (spam_filter._bulk is not None) == is_made
+        spam_filter.learn([("ham", "a new message")])
+        assert spam_filter._bulk is None
+
+
+def test_a_process_that_is_not_forked_opens_the_same_model_or_none(learned, tmp_path):
+    path = learned.save(tmp_path / "model.json")
+    with open_filter(path) as spam_filter:
+        function, arguments = spam_filter.__reduce__()
+        with function(*arguments) as again:
+            assert again.classify("some words") == spam_filter.classify("some words")
+        newer = learned.save(tmp_path / "newer.json")
+        newer.replace(path)
+        with pytest.raises(ModelError, match=r"model.json: .* changed .*; run it again$"):
+            function(*arguments)
