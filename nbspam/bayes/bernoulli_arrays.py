@@ -33,7 +33,8 @@ def one_against_rest(
         n, n_all = n - own, n_all - 1
         gone = (total <= 0) | (inside < 0) | (inside > total)
     key = np.where(gone, 0, inside * (n_all + 2) + (total - inside))
-    pairs, where = np.unique(key, return_inverse=True)
+    pairs = np.unique(key)
+    where = pairs.searchsorted(key)
     rest = n_all - n
     alphas = class_alphas((rest, n), alpha)
     table = np.array(

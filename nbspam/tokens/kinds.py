@@ -78,8 +78,7 @@ def kind_of(token: str) -> Kind:
 
 def channel_of(token: str) -> int:
     """Return the channel of a token's kind."""
-    name, colon, _ = token.partition(":")
-    return _CHANNELS.get(name, TEXT) if colon else TEXT
+    return _CHANNELS.get(token.partition(":")[0], TEXT) if ":" in token else TEXT
 
 
 def is_fragment(token: str) -> bool:
