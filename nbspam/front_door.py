@@ -20,7 +20,7 @@ from nbspam.reading.sources import ReadingOptions, TableOptions, labelled, unlab
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import EVIDENCE, Metadata
 from nbspam.store.model_file import Model
-from nbspam.workers import executor, tokenized
+from nbspam.workers import executor, gather
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,8 +73,7 @@ def train(
     skips = Skips(strict)
     corpus = Corpus(settings.wanted)
     raws = _raws(source, [(SPAM, spam), (HAM, ham)], options, skips)
-    for message in tokenized(raws, skips, executor(jobs), digests=True, wanted=settings.wanted):
-        corpus.add(message)
+    gather(corpus, raws, skips, executor(jobs))
 
     from nbspam.learning.batch import fit, token_counts
 

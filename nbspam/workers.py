@@ -9,12 +9,16 @@ import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from nbspam.errors import NbspamError, Remedy, SourceError
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted, tokenize
+
+if TYPE_CHECKING:  # classifying does without
+    from nbspam.learning.corpus import Corpus
+    from nbspam.learning.vocabulary import NumberedBatch, NumberedMessage, Numberer
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -174,6 +178,42 @@ def tokenized(
         yield from without_skipped(results, skips)
 
 
+def gather(
+    corpus: "Corpus",
+    raws: Iterable[RawMessage],
+    skips: Skips,
+    where: Executor,
+    shown: Callable[[Iterable[Any]], Iterable[Any]] = iter,
+    batch: int = _BATCH,
+) -> None:
+    """Add each message to a corpus, in order, with its digest; as `tokenized` reads them.
+
+    shown: what the messages pass through on their way, to show how far it is.
+    """
+    # In one process, numbers would only be a second copy of the vocabulary.
+    if corpus.wanted.times or isinstance(where, Serial):
+        found = tokenized(raws, skips, where, digests=True, wanted=corpus.wanted, batch=batch)
+        for message in shown(found):
+            corpus.add(message)
+        return
+    for numbered in shown(_numbered(corpus, raws, skips, where, batch)):
+        corpus.add_numbered(numbered)
+
+
+def _numbered(
+    corpus: "Corpus", raws: Iterable[RawMessage], skips: Skips, where: Executor, batch: int
+) -> "Iterator[NumberedMessage]":
+    """Yield each message tokenized, its tokens numbered as the corpus numbers them."""
+    from nbspam.learning.vocabulary import Numberer, Renumberer
+
+    renumberer = Renumberer(corpus.numbers)
+    how = Numberer(), corpus.wanted
+    for done, skipped in where.map(_number_all, how, in_batches(iter(raws), batch)):
+        messages = renumberer.messages(done)
+        found = (skipped.get(i) or next(messages) for i in range(len(done.messages) + len(skipped)))
+        yield from without_skipped(found, skips)
+
+
 def without_skipped(results: Iterable[A | Skipped], skips: Skips) -> Iterator[A]:
     """Yield results, and tell what was skipped."""
     for result in results:
@@ -187,6 +227,16 @@ def _tokenize_all(
     how: tuple[bool, Wanted], raws: list[RawMessage]
 ) -> list[TokenizedMessage | Skipped]:
     return [tokenize_raw(raw, *how) for raw in raws]
+
+
+def _number_all(
+    how: "tuple[Numberer, Wanted]", raws: list[RawMessage]
+) -> "tuple[NumberedBatch, dict[int, Skipped]]":
+    """Return the messages that can be read, and those that cannot by their place."""
+    numberer, wanted = how
+    found = _tokenize_all((True, wanted), raws)
+    skipped = {i: item for i, item in enumerate(found) if isinstance(item, Skipped)}
+    return numberer.numbered(m for m in found if isinstance(m, TokenizedMessage)), skipped
 
 
 def tokenize_raw(

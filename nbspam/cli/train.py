@@ -43,7 +43,7 @@ from nbspam.store.model_file import (
     write_model,
 )
 from nbspam.tokens.tokenized import Wanted
-from nbspam.workers import executor, tokenized
+from nbspam.workers import executor, gather, tokenized
 
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.evaluation.metrics import Figures
@@ -138,14 +138,12 @@ def command(
     pending = PendingMessages(_wanted(model, writing, learning))
     with progress(silent, names) as shown:
         raws = sources.messages(options, skips)
-        messages = shown(
-            tokenized(raws, skips, executor(jobs), digests=True, wanted=pending.corpus.wanted)
-        )
         if writing.update:
-            pending.read(model, messages, writing.ledger)
+            wanted = pending.corpus.wanted
+            messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
+            pending.read(model, shown(messages), writing.ledger)
         else:
-            for message in messages:
-                pending.corpus.add(message)
+            gather(pending.corpus, raws, skips, executor(jobs), shown)
     note_skips(skips)
     make_default_folder(model)
     begins = not model.exists() and len(set(pending.corpus.labels)) > 1

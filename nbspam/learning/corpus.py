@@ -4,10 +4,10 @@ import os
 import weakref
 from array import array
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING
 
+from nbspam.learning.vocabulary import NumberedMessage, vocabulary
 from nbspam.tokens.kinds import channel_of
 from nbspam.tokens.tokenized import TOKENS_ALONE, Numbers, TokenizedMessage, Wanted
 from nbspam.tokens.traits import TRAITS
@@ -63,8 +63,7 @@ class Corpus:
     def __init__(self, wanted: Wanted = TOKENS_ALONE) -> None:
         """Keep the tokens of messages, and the numbers that are wanted."""
         self.wanted = wanted
-        self._vocabulary: defaultdict[str, int] = defaultdict()
-        self._vocabulary.default_factory = self._vocabulary.__len__
+        self.numbers = vocabulary()  # of the tokens: the matrix's columns
         self._columns = _Integers()
         self._times = _Integers()  # of each column; none if they are not wanted
         self._ends = array("q", [0])
@@ -77,12 +76,18 @@ class Corpus:
 
     def add(self, message: TokenizedMessage) -> None:
         """Add a message, with its digest if it has one."""
-        times, traits = message.numbers
-        self._columns.extend(map(self._vocabulary.__getitem__, message.tokens))
         if self.wanted.times:
+            times = message.numbers.times
             self._times.extend([times.get(token, 1) for token in message.tokens])
+        source, label, tokens, digest, size, numbers = message
+        columns = array("i", map(self.numbers.__getitem__, tokens))
+        self.add_numbered(NumberedMessage(source, label, columns, digest, size, numbers))
+
+    def add_numbered(self, message: NumberedMessage) -> None:
+        """Add a message whose tokens are numbers of `numbers`, where times are not wanted."""
+        self._columns.extend(message.columns)
         if self.wanted.traits:
-            self._traits.extend(traits or _NO_TRAITS)
+            self._traits.extend(message.numbers.traits or _NO_TRAITS)
         self._ends.append(len(self._columns))
         self._labels.append(message.label or "")
         self._digests += bytes.fromhex(message.digest)
@@ -90,7 +95,7 @@ class Corpus:
     @property
     def vocabulary(self) -> list[str]:
         """The tokens, in the order of the matrix's columns."""
-        return list(self._vocabulary)
+        return list(self.numbers)
 
     @property
     def labels(self) -> list[str]:
@@ -127,7 +132,7 @@ class Corpus:
         """Return the channel of each column's token (`tokens/kinds.py`), shape (n_tokens,)."""
         import numpy as np
 
-        return np.fromiter(map(channel_of, self._vocabulary), np.int64, len(self._vocabulary))
+        return np.fromiter(map(channel_of, self.numbers), np.int64, len(self.numbers))
 
     def traits(self) -> "Integers | None":
         """Return the messages' traits, (n_messages, n_traits), -1 of a message without them.
@@ -143,14 +148,14 @@ class Corpus:
     @property
     def shape(self) -> tuple[int, int]:
         """The matrix's rows and columns: messages and tokens."""
-        return len(self._labels), len(self._vocabulary)
+        return len(self._labels), len(self.numbers)
 
     def without_times(self) -> "Corpus":
         """Return the same messages as a 0/1 matrix."""
         if not self.wanted.times:
             return self
         other = Corpus(self.wanted._replace(times=False))
-        other._vocabulary, other._columns, other._ends = self._vocabulary, self._columns, self._ends
+        other.numbers, other._columns, other._ends = self.numbers, self._columns, self._ends
         other._labels, other._digests, other._traits = self._labels, self._digests, self._traits
         return other
 
@@ -177,7 +182,7 @@ class Corpus:
         times = np.ones(len(columns))
         if self.wanted.times:
             times = np.array(self._times.part(*place), dtype=np.float64)
-        shape = (last - first, len(self._vocabulary))
+        shape = (last - first, len(self.numbers))
         return csr_array((times, columns, ends - ends[0]), shape=shape)
 
     def learned(self, classes: tuple[str, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
