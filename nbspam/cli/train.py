@@ -136,14 +136,13 @@ def command(
     names = sources.names()
     silent = quiet or (writing.update and names == [STDIN])  # as in a macro of a mail reader
     pending = PendingMessages(_wanted(model, writing, learning))
+    raws, where = sources.messages(options, skips), executor(jobs)
     with progress(silent, names) as shown:
-        raws = sources.messages(options, skips)
         if writing.update:
-            wanted = pending.corpus.wanted
-            messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
+            messages = tokenized(raws, skips, where, digests=True, wanted=pending.corpus.wanted)
             pending.read(model, shown(messages), writing.ledger)
         else:
-            gather(pending.corpus, raws, skips, executor(jobs), shown)
+            gather(pending.corpus, raws, skips, where, shown)
     note_skips(skips)
     make_default_folder(model)
     begins = not model.exists() and len(set(pending.corpus.labels)) > 1
