@@ -1,0 +1,110 @@
+"""A marked excerpt as lines of text: in colours, or with signs where there are none.
+
+The signs are those of wdiff, `[+towards spam+]` and `[-towards ham-]`, so that `grep -F '[+'` finds
+what spoke for spam.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from nbspam.display.cells import beginning, cell_width
+from nbspam.errors import counted
+from nbspam.scoring.marked_text import MarkedExcerpt, Run
+
+
+class Piece(NamedTuple):
+    """A piece of a line."""
+
+    text: str
+    mark: int = 0  # -2 to 2, as that of a `Run`: how to colour it
+
+
+Line = list[Piece]
+
+
+def excerpt_lines(
+    excerpt: MarkedExcerpt, width: int, most: int, *, signs: bool, indent: str = "  "
+) -> list[Line]:
+    """Return an excerpt as lines: Subject and From if it has them, and the text.
+
+    width: of a line, in cells.  most: lines of text.
+    signs: write signs around what is marked, for a place without colours.
+    """
+    lines: list[Line] = []
+    for name, runs in (("Subject: ", excerpt.subject), ("From: ", excerpt.sender)):
+        if runs:
+            pieces = [Piece(name), *_pieces(runs, signs)]
+            lines += [[Piece(indent), *line] for line in _folded(pieces, width - len(indent))]
+    text = list(_folded(_pieces(excerpt.text, signs), width - len(indent)))
+    is_cut = len(text) > most or excerpt.rest > 0
+    lines += [[Piece(indent), *line] for line in text[:most]]
+    if is_cut:
+        lines.append([Piece(f"{indent}… ({_how_much(excerpt, text, most)} more)")])
+    return lines
+
+
+def folded_text(text: str, width: int, indent: int = 0) -> Iterator[str]:
+    """Yield a text in lines of at most `width` cells.
+
+    indent: blanks before each line but the first.
+    """
+    for i, line in enumerate(_folded([Piece(text[indent:])], width - indent)):
+        yield (" " * indent if i else text[:indent]) + "".join(piece.text for piece in line)
+
+
+def _how_much(excerpt: MarkedExcerpt, text: list[Line], most: int) -> str:
+    rest = excerpt.rest + sum(len(piece.text) for line in text[most:] for piece in line)
+    return counted(rest, "character")
+
+
+def signed(runs: Iterable[Run]) -> str:
+    """Return runs as one text, with signs around what is marked."""
+    return "".join(piece.text for piece in _pieces(runs, signs=True))
+
+
+def _pieces(runs: Iterable[Run], signs: bool) -> Iterator[Piece]:
+    for text, _, mark in runs:
+        if signs and mark:
+            sign = "+" if mark > 0 else "-"
+            yield Piece(f"[{sign}{text}{sign}]", mark)
+        else:
+            yield Piece(text, mark)
+
+
+def _folded(pieces: Iterable[Piece], width: int) -> Iterator[Line]:
+    """Yield lines of at most `width` cells, broken at blanks where there are some."""
+    line: Line = []
+    used = 0
+    for word, mark in _words(pieces):
+        size = cell_width(word)
+        if word == " " and (not line or used == width):
+            continue
+        if line and used + size > width:
+            yield _without_blank(line)
+            line, used = [], 0
+            if word == " ":
+                continue
+        while size > width:  # longer than a line
+            first = beginning(word, width)
+            yield [Piece(first, mark)]
+            word = word[len(first) :]
+            size = cell_width(word)
+        line.append(Piece(word, mark))
+        used += size
+    if line:
+        yield _without_blank(line)
+
+
+def _words(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Yield the words of pieces and single blanks between them."""
+    for text, mark in pieces:
+        words = text.replace("\n", " ").split(" ")
+        for i, word in enumerate(words):
+            if i:
+                yield Piece(" ", mark)
+            if word:
+                yield Piece(word, mark)
+
+
+def _without_blank(line: Line) -> Line:
+    return line[:-1] if line[-1].text == " " else line
