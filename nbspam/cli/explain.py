@@ -13,8 +13,9 @@ from nbspam.cli.notes import note, note_one_sided, note_skips
 from nbspam.cli.options import Cutting, Reading, cut_off_options, model_option, reading_options
 from nbspam.cli.terminal import echo_line, has_colours, page_width, terminal_width
 from nbspam.cli.why import CONSTANTS, legend, sentences
-from nbspam.cli.word_table import WordRow, table_lines
+from nbspam.cli.word_table import table_lines
 from nbspam.display.marked_lines import excerpt_lines, folded_text
+from nbspam.display.word_rows import WordRow, class_heads
 from nbspam.errors import OptionError, SourceError, counted
 from nbspam.filter import Filter, open_filter
 from nbspam.reading.raw_message import RawMessage
@@ -165,6 +166,26 @@ def _print(explained: _Explained, top: int, fragments: bool) -> None:
     _echo_legend(legend([word.token for word in words], found.of), has_share=True)
 
 
+def _print_page(explained: _Explained, top: int, fragments: bool) -> None:
+    from nbspam import __version__
+    from nbspam.display.explanation_page import ExplanationView, explanation_page
+
+    judged, found, excerpt, metadata = explained
+    words, sums = word_sums(found, top, fragments)
+    view = ExplanationView(
+        judged,
+        found,
+        metadata.settings.positive,
+        excerpt,
+        words,
+        sums,
+        class_heads(metadata),
+        list(sentences(judged, found, metadata)),
+        list(legend([word.token for word in words], found.of)),
+    )
+    click.echo(explanation_page(view, __version__))
+
+
 def word_sums(
     found: Explanation, top: int, fragments: bool
 ) -> tuple[list[Word], list[tuple[str, float]]]:
@@ -258,11 +279,14 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
         }
         click.echo(json.dumps(listed))
         return
-    for name, words in ranked.items():
+    from nbspam.display.word_rows import strongest_rows
+
+    for name, rows in strongest_rows(ranked, whole.metadata).items():
         click.echo(click.style(f"strongest for {name}", bold=True))
-        _echo_table([WordRow(*word) for word in words], [], whole.metadata)
+        _echo_table(rows, [], whole.metadata)
         click.echo()
     if not fragments and any(map(is_fragment, whole.counts)):
         click.echo("character trigrams are left out (--fragments shows them)")
     tokens = [word.token for words in ranked.values() for word in words]
-    _echo_legend(legend(tokens, "its class"), has_share=False)
+    positive = whole.metadata.settings.positive or "the class"
+    _echo_legend(legend(tokens, positive), has_share=False)

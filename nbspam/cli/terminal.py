@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from nbspam.display.marked_lines import Line
+from nbspam.display.marked_lines import Line, Piece
 
 _USUAL_WIDTH = 80  # columns; of a page in a pipe, and where a terminal does not say
 _STYLES = {
@@ -40,10 +40,15 @@ def has_colours() -> bool:
 
 
 def echo_line(line: Line) -> None:
-    """Print a line in its colours."""
-    click.echo("".join(coloured(text, mark) for text, mark in line).rstrip())
-
-
-def coloured(text: str, mark: int) -> str:
-    """Return a text in the colour of its mark: red and underlined for, green against."""
-    return click.style(text, **_STYLES[mark]) if mark else text  # type: ignore[arg-type]
+    """Print a line in its colours: red and underlined for, green against, bold if strongly."""
+    joined: Line = []
+    for piece in line:
+        if joined and joined[-1].mark == piece.mark:
+            joined[-1] = Piece(joined[-1].text + piece.text, piece.mark)
+        else:
+            joined.append(piece)
+    shown = (
+        click.style(text, **_STYLES[mark]) if mark else text  # type: ignore[arg-type]
+        for text, mark in joined
+    )
+    click.echo("".join(shown))

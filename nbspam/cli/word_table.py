@@ -6,6 +6,7 @@ from typing import NamedTuple
 import click
 
 from nbspam.display.cells import cell_width, padded, shortened
+from nbspam.display.word_rows import WordRow, class_heads
 from nbspam.store.metadata import Metadata
 
 _BAR = 20  # characters of the longest bar, where there is room
@@ -16,15 +17,6 @@ _LEAST_WORD = 16  # cells; a column is left out rather than less
 _CLASS = 14  # cells of a class's name at most, on a terminal
 
 
-class WordRow(NamedTuple):
-    """A line of the table."""
-
-    token: str
-    weight: float
-    counts: Sequence[int]
-    share: float | None = None  # None of a model's words, which have their weights' bars
-
-
 class _Layout(NamedTuple):
     """How wide the columns are, in cells."""
 
@@ -32,18 +24,6 @@ class _Layout(NamedTuple):
     classes: tuple[int, ...]  # the indices of the classes shown
     counts: tuple[int, ...]  # of each of these
     bar: int
-
-
-def class_heads(metadata: Metadata) -> list[tuple[str, str]]:
-    """Return the two lines above the counts of each class: its name, and of how many they are.
-
-    Where tokens count as often as they occur, they are not of the number of messages.
-    """
-    settings, learned = metadata
-    totals = [f"of {n:,}" for n in learned.messages]
-    if settings.counts.repeats:
-        totals = [""] * len(totals)
-    return [(f"in {name}", of) for name, of in zip(settings.classes, totals, strict=True)]
 
 
 def table_lines(

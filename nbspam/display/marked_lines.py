@@ -4,6 +4,7 @@ The signs are those of wdiff, `[+towards spam+]` and `[-towards ham-]`, so that 
 what spoke for spam.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -30,6 +31,7 @@ def excerpt_lines(
     width: of a line, in cells.  most: lines of text.
     signs: write signs around what is marked, for a place without colours.
     """
+    excerpt = excerpt.joined()
     lines: list[Line] = []
     for name, runs in (("Subject: ", excerpt.subject), ("From: ", excerpt.sender)):
         if runs:
@@ -98,8 +100,7 @@ def _folded(pieces: Iterable[Piece], width: int) -> Iterator[Line]:
 def _words(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Yield the words of pieces and single blanks between them."""
     for text, mark in pieces:
-        words = text.replace("\n", " ").split(" ")
-        for i, word in enumerate(words):
+        for i, word in enumerate(re.split(r"\s+", text)):
             if i:
                 yield Piece(" ", mark)
             if word:

@@ -7,6 +7,7 @@ of those of the bigrams that it is part of, and its part of the character trigra
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from nbspam.tokens.unicode import MARKS, UNSPACED
 _MONEY = "$£€¥₹"
 _WORD = re.compile(
     rf"[{UNSPACED}]"  # a letter of a script without spaces
-    rf"|[\w{_MONEY}](?:[^\s{UNSPACED}]*[\w%{MARKS}])?"  # a word, a number, a link
+    rf"|[\w{_MONEY}](?:[^\s<>\"()\[\]{UNSPACED}]*[\w%{MARKS}])?"  # a word, a number, a link
     r"|\s+|(?:[^\w\s])+"
 )
 # A word is marked if it is among the strongest that together make up so much of what all words of
@@ -34,16 +35,23 @@ class Run(NamedTuple):
 
     text: str
     nats: float
-    mark: int  # -2 to 2: strongly against, against, neither, for, strongly for
+    mark: int = 0  # -2 to 2: strongly against, against, neither, for, strongly for
 
 
 class MarkedExcerpt(NamedTuple):
-    """An excerpt in runs; adjacent ones have different marks."""
+    """An excerpt in runs: a word each, and what is between them; or joined to longer ones."""
 
-    subject: tuple[Run, ...]
-    sender: tuple[Run, ...]
-    text: tuple[Run, ...]
-    rest: int  # characters of the text that are left out
+    subject: tuple[Run, ...] = ()
+    sender: tuple[Run, ...] = ()
+    text: tuple[Run, ...] = ()
+    rest: int = 0  # characters of the text that are left out
+
+    def joined(self) -> "MarkedExcerpt":
+        """Return the same with adjacent runs of one mark as one; blanks between them belong."""
+        subject, sender, text = (
+            tuple(_joined_runs(runs)) for runs in (self.subject, self.sender, self.text)
+        )
+        return MarkedExcerpt(subject, sender, text, self.rest)
 
 
 def marked_message(message: TokenizedMessage, found: Explanation) -> MarkedExcerpt:
@@ -58,25 +66,21 @@ def marked(excerpt: Excerpt, shares: Mapping[str, float]) -> MarkedExcerpt:
     shares: token -> what it adds to the message's log-odds, in nats.
     """
     is_short = any(token.startswith(TRIGRAM.prefix) for token in shares)
-    places = {
-        "subject": [
-            place._replace(token=f"subject:{place.token}") for place in text_places(excerpt.subject)
-        ],
-        "sender": list(sender_places(excerpt.sender)),
-        "text": list(text_places(excerpt.text, is_short)),
-    }
-    known = {name: [p for p in found if p.token in shares] for name, found in places.items()}
-    times: dict[str, int] = {}
-    for found in known.values():
-        for place in found:
-            times[place.token] = times.get(place.token, 0) + 1
-    words = {
-        name: list(_words(getattr(excerpt, name), found, shares, times))
-        for name, found in known.items()
-    }
-    weak, strong = _limits([abs(nats) for found in words.values() for _, nats in found])
-    runs = {name: tuple(_runs(found, weak, strong)) for name, found in words.items()}
-    return MarkedExcerpt(**runs, rest=excerpt.rest)
+    lines = (
+        (
+            excerpt.subject,
+            [p._replace(token=f"subject:{p.token}") for p in text_places(excerpt.subject)],
+        ),
+        (excerpt.sender, list(sender_places(excerpt.sender))),
+        (excerpt.text, list(text_places(excerpt.text, is_short))),
+    )
+    times = Counter(place.token for _, places in lines for place in places)
+    words = [list(_words(text, places, shares, times)) for text, places in lines]
+    weak, strong = _limits([abs(run.nats) for runs in words for run in runs])
+    subject, sender, text = (
+        tuple(run._replace(mark=_mark(run.nats, weak, strong)) for run in runs) for runs in words
+    )
+    return MarkedExcerpt(subject, sender, text, excerpt.rest)
 
 
 def _limits(sizes: list[float]) -> tuple[float, float]:
@@ -97,43 +101,41 @@ def _limits(sizes: list[float]) -> tuple[float, float]:
 
 def _words(
     text: str, places: Iterable[Place], shares: Mapping[str, float], times: Mapping[str, int]
-) -> Iterator[tuple[str, float]]:
+) -> Iterator[Run]:
     """Yield the words of a text and what is between them, each with its nats."""
     nats = [0.0] * len(text)
     for token, start, end in places:
-        each = shares[token] / times[token] / (end - start)
-        for i in range(start, end):
-            nats[i] += each
+        if share := shares.get(token):
+            each = share / times[token] / (end - start)
+            for i in range(start, end):
+                nats[i] += each
     for word in _WORD.finditer(text):
-        yield word[0], sum(nats[word.start() : word.end()])
+        yield Run(word[0], 0.0 if word[0].isspace() else sum(nats[word.start() : word.end()]))
 
 
-def _runs(words: Iterable[tuple[str, float]], weak: float, strong: float) -> Iterator[Run]:
-    """Yield the words in runs of one mark; blanks between two that are marked alike are in them."""
-    run = Run("", 0.0, 0)
-    blank: Run | None = None
-    for text, nats in words:
-        if text.isspace():
-            blank = Run(text, nats, 0)
+def _joined_runs(runs: Iterable[Run]) -> Iterator[Run]:
+    joined, blank = Run("", 0.0), ""
+    for run in runs:
+        if run.text.isspace():
+            blank += run.text
             continue
-        word = Run(text, nats, _mark(nats, weak, strong))
-        if blank is not None:
-            if run.mark in (0, word.mark):
-                run = _joined(run, blank)
-            else:
-                yield run
-                run = blank
-            blank = None
-        if word.mark == run.mark:
-            run = _joined(run, word)
+        if run.mark == joined.mark:
+            joined = Run(joined.text + blank + run.text, joined.nats + run.nats, run.mark)
+        elif joined.mark and run.mark:
+            yield joined
+            if blank:
+                yield Run(blank, 0.0)
+            joined = run
+        elif joined.mark:
+            yield joined
+            joined = run._replace(text=blank + run.text)
         else:
-            yield from [run] if run.text else []
-            run = word
-    yield from [run] if run.text else []
-
-
-def _joined(run: Run, more: Run) -> Run:
-    return Run(run.text + more.text, run.nats + more.nats, run.mark)
+            if joined.text or blank:
+                yield joined._replace(text=joined.text + blank)
+            joined = run
+        blank = ""
+    if joined.text:
+        yield joined
 
 
 def _mark(nats: float, weak: float, strong: float) -> int:
@@ -146,6 +148,7 @@ def excerpt_json(excerpt: MarkedExcerpt) -> dict[str, object]:
 
     A mark is [start, end, nats], in characters of its line.
     """
+    excerpt = excerpt.joined()
     lines = {"subject": excerpt.subject, "from": excerpt.sender, "text": excerpt.text}
     shown: dict[str, object] = {
         name: "".join(run.text for run in runs) for name, runs in lines.items()
