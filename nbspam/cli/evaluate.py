@@ -39,6 +39,8 @@ if TYPE_CHECKING:  # the help of this command loads no numpy
 
 
 _CSV = "csv"
+_EXCERPT = 500  # characters of a message's text
+_PAGE_ERRORS = 20  # mistakes that a page shows unless another number is given
 
 
 class Report(NamedTuple):
@@ -47,11 +49,23 @@ class Report(NamedTuple):
     errors: int
     predictions: Path | None
     plot: Path | None
+    page: Path | None
+
+    @property
+    def excerpt(self) -> int:
+        """How many characters of each message's text are shown, at most; 0 shows no message."""
+        is_shown = self.errors or self.predictions is not None or self.page is not None
+        return _EXCERPT if is_shown else 0
 
     def check(self, form: str, compares: bool) -> None:
         """Raise an error for a file that cannot be written, and for what a comparison has not."""
-        if compares and (self.errors or self.predictions is not None):
-            option = "--errors" if self.errors else "--predictions"
+        of_one = {
+            "--errors": self.errors,
+            "--predictions": self.predictions,
+            "--report": self.page,
+        }
+        if compares and any(of_one.values()):
+            option = next(name for name, value in of_one.items() if value)
             raise OptionError(
                 f"{option} is of one model; leave it out, or leave --compare out and choose the"
                 " model with --event-model, --traits and --scoring"
@@ -62,6 +76,8 @@ class Report(NamedTuple):
             raise SourceError(
                 f"--predictions {self.predictions}: there is no such folder; create it first"
             )
+        if self.page is not None and not self.page.parent.is_dir():
+            raise SourceError(f"--report {self.page}: there is no such folder; create it first")
         if self.plot is not None and not self.plot.parent.is_dir():
             raise SourceError(f"--plot {self.plot}: there is no such folder; create it first")
         if self.plot is not None:
@@ -95,6 +111,13 @@ class Report(NamedTuple):
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
         help="Draw ROC, calibration and scores to FILE (.png or .svg); needs matplotlib.",
+    ),
+    click.option(
+        "--report",
+        "page",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Write figures, curves and worst mistakes to FILE, a page for a browser.",
     ),
 )
 @cut_off_options
@@ -143,6 +166,7 @@ def command(
       nbspam eval -m model.json --ham later-ham.mbox --spam later-spam.mbox
       nbspam eval --folds 10 messages.tsv
       nbspam eval --train-first 30% --errors 10 messages.tsv
+      nbspam eval --folds 10 --report report.html messages.tsv
       nbspam eval --online --batch 100 --plot figures.png corpus/index
       nbspam eval --compare all --plot roc.png messages.tsv
       nbspam eval --compare bernoulli,multinomial --folds 10 messages.tsv
@@ -165,12 +189,12 @@ def command(
         compare_models(messages, skips, protocol, learning, cutting, report.plot, form, quiet)
         return
     if protocol.trains:
-        found, cut_offs = _trained(messages, protocol, learning, cutting, limit)
+        found, cut_offs = _trained(messages, protocol, learning, cutting, limit, report.excerpt)
     else:
-        found, cut_offs = _saved(messages, model, cutting)
+        found, cut_offs = _saved(messages, model, cutting, report.excerpt)
     if not found.outcomes:
         raise SourceError("there is no message to test on; name a source that has some")
-    _print(found, cut_offs, report, form, skips)
+    _print(found, cut_offs, report, form, skips, None if protocol.trains else model)
 
 
 def _reader(
@@ -199,33 +223,46 @@ def _trained(
     learning: Learning,
     cutting: Cutting,
     limit: float | None,
+    excerpt: int,
 ) -> "tuple[Evaluation, CutOffs]":
     """Return the outcomes of models trained on some of the messages, and the cut-offs."""
     from nbspam.evaluation import protocols
 
     cut_offs, settings = cutting.of_new(), learning.settings()
-    read = protocols.LabelledCorpus.of(messages(settings.wanted), settings.wanted)
+    read = protocols.LabelledCorpus.of(
+        messages(settings.wanted._replace(excerpt=excerpt)), settings.wanted
+    )
     cutting.check_classes(len(set(read.corpus.labels)))
     found = protocol.run(read, settings, cut_offs, limit)
     return found, found.cut_offs or cut_offs
 
 
 def _saved(
-    messages: "Callable[[Wanted], Iterator[TokenizedMessage]]", model: Path, cutting: Cutting
+    messages: "Callable[[Wanted], Iterator[TokenizedMessage]]",
+    model: Path,
+    cutting: Cutting,
+    excerpt: int,
 ) -> "tuple[Evaluation, CutOffs]":
     """Return the outcomes of the saved model, and its cut-offs."""
     from nbspam.evaluation import protocols
     from nbspam.filter import open_filter
 
     with open_filter(model, cutting.of) as spam_filter:
-        found = protocols.saved_model(spam_filter, messages(spam_filter.wanted))
+        found = protocols.saved_model(
+            spam_filter, messages(spam_filter.wanted._replace(excerpt=excerpt))
+        )
         return found, spam_filter.cut_offs
 
 
 def _print(
-    found: "Evaluation", cut_offs: "CutOffs", report: Report, form: str, skips: Skips
+    found: "Evaluation",
+    cut_offs: "CutOffs",
+    report: Report,
+    form: str,
+    skips: Skips,
+    model: Path | None,
 ) -> None:
-    """Write and print what was asked for."""
+    """Write and print what was asked for.  model: that was tested, if it was in a file."""
     from nbspam.evaluation.json_report import as_json, prediction
     from nbspam.evaluation.results import compute
 
@@ -237,6 +274,11 @@ def _print(
         from nbspam.evaluation.plot import draw
 
         draw(computed, report.plot)
+    if report.page is not None:
+        from nbspam.cli.evaluation_page import write_report_page
+
+        errors = report.errors or _PAGE_ERRORS
+        write_report_page(computed, report.page, errors, skips.count, model)
     if form == "json":
         click.echo(as_json(computed, skips.count, report.errors))
         return

@@ -171,7 +171,7 @@ def _print_page(explained: _Explained, top: int, fragments: bool) -> None:
     from nbspam.display.explanation_page import ExplanationView, explanation_page
 
     judged, found, excerpt, metadata = explained
-    words, sums = word_sums(found, top, fragments)
+    words, sums = word_sums(found, top, fragments, is_told=False)
     view = ExplanationView(
         judged,
         found,
@@ -187,9 +187,12 @@ def _print_page(explained: _Explained, top: int, fragments: bool) -> None:
 
 
 def word_sums(
-    found: Explanation, top: int, fragments: bool
+    found: Explanation, top: int, fragments: bool, is_told: bool = True
 ) -> tuple[list[Word], list[tuple[str, float]]]:
-    """Return the words to show one by one, and the sums: of the others, the constants, of all."""
+    """Return the words to show one by one, and the sums: of the others, the constants, of all.
+
+    is_told: whether to name the options that show what is summed up.
+    """
     words, folded = list(found.words), []
     if not fragments:  # they are many and mean little to a reader one by one; JSON has them all
         words = [word for word in found.words if not is_fragment(word.token)]
@@ -200,14 +203,12 @@ def word_sums(
         (words[top:], "more word", "--top"),
     ):
         if several:
-            named = f"{counted(len(several), what)} ({how} shows them)"
+            named = counted(len(several), what) + (f" ({how} shows them)" if is_told else "")
             sums.insert(0, (named, sum(word.share for word in several)))
     return words[:top], [*sums, (_SUM, found.total)]
 
 
-def _echo_table(
-    rows: list[WordRow], sums: list[tuple[str, float]], metadata: Metadata
-) -> None:
+def _echo_table(rows: list[WordRow], sums: list[tuple[str, float]], metadata: Metadata) -> None:
     for line in table_lines(rows, sums, metadata, terminal_width()):
         click.echo(line)
 

@@ -1,4 +1,4 @@
-"""Texts in columns of a terminal, where an ideograph or an emoji takes two cells, an accent none."""
+"""Texts in columns of a terminal: an ideograph or an emoji takes two cells, an accent none."""
 
 ELLIPSIS = "…"
 

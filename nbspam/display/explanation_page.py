@@ -60,9 +60,7 @@ def _table(view: ExplanationView) -> str:
     *sums, total = view.sums
     blank = [""] * (1 + len(view.heads))
     for kind, several in (("sum", sums), ("total", [total])):
-        lines += [
-            (kind, [escaped(name), *blank, f"{nats:+.3f}", ""]) for name, nats in several
-        ]
+        lines += [(kind, [escaped(name), *blank, f"{nats:+.3f}", ""]) for name, nats in several]
     return words_table(lines, view.heads, ["share", ""])
 
 

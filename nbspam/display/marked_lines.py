@@ -12,6 +12,10 @@ from nbspam.display.cells import beginning, cell_width
 from nbspam.errors import counted
 from nbspam.scoring.marked_text import MarkedExcerpt, Run
 
+# No other space is in a text that can be shown, but a hard one where a line must not be broken.
+_BLANKS = re.compile(r"[ \n]+")
+HARD_SPACE = "\xa0"
+
 
 class Piece(NamedTuple):
     """A piece of a line."""
@@ -48,10 +52,12 @@ def excerpt_lines(
 def folded_text(text: str, width: int, indent: int = 0) -> Iterator[str]:
     """Yield a text in lines of at most `width` cells.
 
-    indent: blanks before each line but the first.
+    indent: blanks before each line but the first.  A hard space is where no line is broken.
     """
     for i, line in enumerate(_folded([Piece(text[indent:])], width - indent)):
-        yield (" " * indent if i else text[:indent]) + "".join(piece.text for piece in line)
+        yield (" " * indent if i else text[:indent]) + "".join(
+            piece.text.replace(HARD_SPACE, " ") for piece in line
+        )
 
 
 def _how_much(excerpt: MarkedExcerpt, text: list[Line], most: int) -> str:
@@ -100,7 +106,7 @@ def _folded(pieces: Iterable[Piece], width: int) -> Iterator[Line]:
 def _words(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Yield the words of pieces and single blanks between them."""
     for text, mark in pieces:
-        for i, word in enumerate(re.split(r"\s+", text)):
+        for i, word in enumerate(_BLANKS.split(text)):
             if i:
                 yield Piece(" ", mark)
             if word:

@@ -78,16 +78,14 @@ _LEVELS = 4
 
 def escaped(text: str) -> str:
     """Return a text for HTML, without control and format characters but line feeds."""
-    shown = text if text.isprintable() else printable(text)
+    shown = text if text.replace("\n", "").isprintable() else printable(text)
     return shown.translate(_ENTITIES)
 
 
 def page(title: str, body: Iterable[str], footer: str) -> str:
     """Return a page.  title, footer: texts.  body: HTML."""
     digest = b64encode(sha256(_STYLE.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    )
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en">',

@@ -7,6 +7,7 @@ from nbspam.evaluation.comparison import Comparison
 from nbspam.evaluation.protocols import Outcome, worst_mistakes
 from nbspam.evaluation.results import Confusion, Results
 from nbspam.labels import UNSURE
+from nbspam.scoring.marked_text import excerpt_json
 
 
 def as_json(results: Results, skipped: int, errors: int) -> str:
@@ -52,9 +53,15 @@ def comparison_json(comparison: Comparison, said: str, skipped: int) -> str:
 
 
 def prediction(outcome: Outcome) -> dict[str, object]:
-    """Return the JSON object of one message: its source, its label, and what classify prints."""
+    """Return the JSON object of one message: its source, its label, and what classify prints.
+
+    And, where it was wanted, what a reader sees of it, with the places of marked words.
+    """
     judged = outcome.judged
-    return {"source": judged.source, "label": outcome.label} | judged.as_json()
+    fields = {"source": judged.source, "label": outcome.label} | judged.as_json()
+    if outcome.message is not None:
+        fields["message"] = excerpt_json(outcome.message)
+    return fields
 
 
 def _confusion_json(confusion: Confusion) -> dict[str, dict[str, int]]:

@@ -1,6 +1,6 @@
 """Ways to test a filter on labelled messages it has not learned from."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +14,11 @@ from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
 from nbspam.scoring.classifier import Classifier
-from nbspam.scoring.explanation import Word, explain
+from nbspam.scoring.explanation import Explanation, Word, explain
+from nbspam.scoring.marked_text import MarkedExcerpt, marked_message, unmarked
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
+from nbspam.tokens.excerpt import Excerpt
+from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
 
 TELLING_WORDS = 8  # kept of each mistake
@@ -27,6 +30,8 @@ class Outcome(NamedTuple):
 
     judged: Verdict
     words: tuple[Word, ...] = ()  # of a mistake: the strongest, for the report
+    # Where it was wanted: what a reader sees of it; of a mistake with its words marked.
+    message: MarkedExcerpt | None = None
 
     @property
     def label(self) -> str:
@@ -70,23 +75,31 @@ class LabelledCorpus(NamedTuple):
 
     corpus: Corpus
     sources: list[str]
+    excerpts: Sequence[Excerpt] = ()  # of each message, where they were wanted
 
     @classmethod
     def of(
         cls, messages: Iterable[TokenizedMessage], wanted: Wanted = TOKENS_ALONE
     ) -> "LabelledCorpus":
         """Return the messages as a corpus; wanted: the numbers that models are to count."""
-        read = cls(Corpus(wanted), [])
+        excerpts: list[Excerpt] = []
+        read = cls(Corpus(wanted), [], excerpts)
         for message in messages:
             read.corpus.add(message)
             read.sources.append(message.source)
+            if message.excerpt is not None:
+                excerpts.append(message.excerpt)
         return read
+
+    def excerpt(self, i: int) -> Excerpt | None:
+        """Return what is shown of message i, if that was wanted."""
+        return self.excerpts[i] if self.excerpts else None
 
     def for_model(self, settings: TrainingSettings) -> "LabelledCorpus":
         """Return the same messages with the numbers that such a model counts, and no others."""
         if settings.wanted.times or not self.corpus.wanted.times:
             return self
-        return LabelledCorpus(self.corpus.without_times(), self.sources)
+        return LabelledCorpus(self.corpus.without_times(), self.sources, self.excerpts)
 
 
 def saved_model(spam_filter: Filter, messages: Iterable[TokenizedMessage]) -> Evaluation:
@@ -110,10 +123,21 @@ def saved_model(spam_filter: Filter, messages: Iterable[TokenizedMessage]) -> Ev
 
 
 def _outcome(spam_filter: Filter, message: TokenizedMessage, telling: bool = True) -> Outcome:
-    outcome = Outcome(spam_filter.judge(message))
+    outcome = _with_excerpt(spam_filter.judge(message), message.excerpt)
     if not (outcome.is_mistake and telling):
         return outcome
-    return outcome._replace(words=spam_filter.explain(message).words[:TELLING_WORDS])
+    return _explained(outcome, message, spam_filter.explain(message))
+
+
+def _with_excerpt(judged: Verdict, excerpt: Excerpt | None) -> Outcome:
+    return Outcome(judged, message=None if excerpt is None else unmarked(excerpt))
+
+
+def _explained(outcome: Outcome, message: TokenizedMessage, found: Explanation) -> Outcome:
+    """Return an outcome with its telling words, and with them marked in the message."""
+    shown = None if message.excerpt is None else marked_message(message, found).joined()
+    readable = tuple(word for word in found.words if not is_fragment(word.token))
+    return outcome._replace(words=(readable or found.words)[:TELLING_WORDS], message=shown)
 
 
 def left_out(
@@ -130,19 +154,20 @@ def left_out(
     metadata, labels = fitted.metadata, read.corpus.labels
     scores = fitted.left_out_scores(read.corpus, _TENTHS)
     outcomes = [
-        Outcome(verdict_on(metadata, score, cut_offs, source, label))
-        for score, source, label in zip(scores, read.sources, labels, strict=True)
+        _with_excerpt(verdict_on(metadata, score, cut_offs, source, label), read.excerpt(i))
+        for i, (score, source, label) in enumerate(zip(scores, read.sources, labels, strict=True))
     ]
     if telling and any(outcome.is_mistake for outcome in outcomes):
         rows = _Rows(read)
         learner = OnlineLearner(metadata, dict(token_counts(rows.vocabulary, fitted.counts)))
         for i, outcome in enumerate(outcomes):
             if outcome.is_mistake:
-                _, label, tokens, _, _, numbers = rows.message(i)
+                message = rows.message(i)
+                _, label, tokens, _, _, numbers, _ = message
                 learner.unlearn(label or "", tokens, numbers)
-                words = explain(learner.classifier(), tokens, numbers).words[:TELLING_WORDS]
+                found = explain(learner.classifier(), tokens, numbers)
                 learner.learn(label or "", tokens, numbers)
-                outcomes[i] = outcome._replace(words=words)
+                outcomes[i] = _explained(outcome, message, found)
     return Evaluation("leave-one-out", *metadata.settings[:2], outcomes)
 
 
@@ -273,7 +298,8 @@ class _Rows:
 
     def message(self, i: int) -> TokenizedMessage:
         """Return message i."""
-        return self._read.corpus.message(i, self.vocabulary, self._read.sources[i])
+        message = self._read.corpus.message(i, self.vocabulary, self._read.sources[i])
+        return message._replace(excerpt=self._read.excerpt(i))
 
 
 def _first_batch(
@@ -311,19 +337,22 @@ def _tested(
     traits = read.corpus.traits()
     scores = fitted.scores(read.corpus.presence()[test], None if traits is None else traits[test])
     outcomes = [
-        Outcome(verdict_on(fitted.metadata, score, cut_offs, read.sources[i], labels[i]))
+        _with_excerpt(
+            verdict_on(fitted.metadata, score, cut_offs, read.sources[i], labels[i]),
+            read.excerpt(i),
+        )
         for i, score in zip(test.tolist(), scores, strict=True)
     ]
     if not telling:
         return outcomes
-    explained = _Explained(read, fitted)
+    explained = _FittedExplainer(read, fitted)
     return [
-        outcome._replace(words=explained.words(i)) if outcome.is_mistake else outcome
+        explained.explained(i, outcome) if outcome.is_mistake else outcome
         for i, outcome in zip(test.tolist(), outcomes, strict=True)
     ]
 
 
-class _Explained:
+class _FittedExplainer:
     """The telling words of messages by a fitted model."""
 
     def __init__(self, read: LabelledCorpus, fitted: Fit) -> None:
@@ -331,11 +360,12 @@ class _Explained:
         self._columns: dict[str, int] = {}
         self._classifier = Classifier(fitted.metadata, self._counts_of)
 
-    def words(self, i: int) -> tuple[Word, ...]:
-        """Return the strongest words of message i."""
+    def explained(self, i: int, outcome: Outcome) -> Outcome:
+        """Return the outcome of message i with its strongest words."""
         self._columns = self._columns or {t: j for j, t in enumerate(self._rows.vocabulary)}
         message = self._rows.message(i)
-        return explain(self._classifier, message.tokens, message.numbers).words[:TELLING_WORDS]
+        found = explain(self._classifier, message.tokens, message.numbers)
+        return _explained(outcome, message, found)
 
     def _counts_of(self, tokens: Iterable[str]) -> dict[str, Row]:
         rows = ((t, tuple(self._counts[:, self._columns[t]].tolist())) for t in tokens)

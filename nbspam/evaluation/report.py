@@ -1,12 +1,14 @@
 """The results of an evaluation as text: rich tables on a terminal, plain text in a pipe."""
 
 import sys
+from collections.abc import Iterator
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from nbspam.display.marked_lines import HARD_SPACE, excerpt_lines, folded_text
 from nbspam.errors import counted
 from nbspam.evaluation.bins import CalibrationBin, calibration_error, score_distribution
 from nbspam.evaluation.metrics import Figures
@@ -14,8 +16,18 @@ from nbspam.evaluation.protocols import Evaluation, Outcome, worst_mistakes
 from nbspam.evaluation.results import Results
 from nbspam.evaluation.samples import ScoredMessages
 from nbspam.scoring.verdict import CutOffs
+from nbspam.tokens.excerpt import printable
 
 _PIPE_WIDTH = 200  # characters; wide enough that no table is folded
+_LINE = 100  # cells of a line of text that is read
+_EXCERPT_LINES = 4  # of a mistake
+_MARKS = {
+    2: "bold underline red",
+    1: "underline red",
+    0: "",
+    -1: "green",
+    -2: "bold green",
+}
 _BAR_LENGTH = 40  # characters, of all messages
 
 
@@ -41,8 +53,11 @@ def print_report(results: Results, errors: int) -> None:
         out.print()
         out.print(_score_table(style, results.messages))
     if errors:
-        for line in _mistake_lines(worst_mistakes(results.evaluation, errors)):
-            out.print(line)
+        mistakes = worst_mistakes(results.evaluation, errors)
+        has_colours = out.is_terminal and not out.no_color
+        width = min(out.width, _LINE) if out.is_terminal else _LINE
+        for line in _mistake_lines(mistakes, width, signs=not has_colours):
+            out.print(line, soft_wrap=not out.is_terminal)
 
 
 def console() -> Console:
@@ -134,17 +149,28 @@ def _bar_length(count: int, messages: int) -> int:
     return -(-_BAR_LENGTH * count // max(1, messages))
 
 
-def _mistake_lines(mistakes: list[Outcome]) -> list[str]:
-    """Return the mistakes, each with its strongest words and their weights in nats."""
-    lines = ["\nworst mistakes" if mistakes else "\nno mistakes"]
+def _mistake_lines(mistakes: list[Outcome], width: int, *, signs: bool) -> Iterator[Text]:
+    """Yield the mistakes, each with its beginning and its strongest words and their weights.
+
+    width: of a line, in cells.  signs: mark the words with signs rather than colours.
+    """
+    yield Text("\nworst mistakes" if mistakes else "\nno mistakes", style="bold")
     for outcome in mistakes:
-        words = "  ".join(f"{word.token} {word.weight:+.2f}" for word in outcome.words)
-        lines += [
-            f"  {outcome.judged.source}: {outcome.label} called {outcome.called}, probability"
-            f" {outcome.judged.probability:.4f}, verdict {outcome.verdict}",
-            f"    {words or '(no known word)'}",
-        ]
-    return lines
+        judged = outcome.judged
+        yield Text(
+            f"  {printable(judged.source)}: {outcome.label} called {outcome.called}, probability"
+            f" {judged.probability:.4f}, verdict {outcome.verdict}"
+        )
+        if outcome.message is not None:
+            for line in excerpt_lines(
+                outcome.message, width, _EXCERPT_LINES, signs=signs, indent="    "
+            ):
+                yield Text.assemble(*((text, _MARKS[mark]) for text, mark in line))
+        words = " ".join(
+            f"{word.token} {word.weight:+.2f} ".replace(" ", HARD_SPACE) for word in outcome.words
+        )
+        for folded in folded_text(f"    {words or '(no known word)'}", width, indent=4):
+            yield Text(folded.rstrip(), style="dim")
 
 
 def _number(value: float) -> str:

@@ -54,6 +54,15 @@ class MarkedExcerpt(NamedTuple):
         return MarkedExcerpt(subject, sender, text, self.rest)
 
 
+def unmarked(excerpt: Excerpt) -> MarkedExcerpt:
+    """Return an excerpt without marks."""
+    subject, sender, text = (
+        (Run(line, 0.0),) if line else ()
+        for line in (excerpt.subject, excerpt.sender, excerpt.text)
+    )
+    return MarkedExcerpt(subject, sender, text, excerpt.rest)
+
+
 def marked_message(message: TokenizedMessage, found: Explanation) -> MarkedExcerpt:
     """Return the excerpt of a message with the words of its explanation marked."""
     excerpt = message.excerpt or Excerpt("", "", "", 0)

@@ -99,10 +99,7 @@ def _undisguised(lower: str) -> Iterator[Place]:
         lower = leave_out({match.start() for match in UNDERSCORE.finditer(lower)})
     lower = LEET.sub(lambda digits: digits[0].translate(LETTERS), lower)
     signs = [
-        i
-        for match in SPELLED.finditer(lower)
-        for i in range(*match.span())
-        if lower[i] == match[1]
+        i for match in SPELLED.finditer(lower) for i in range(*match.span()) if lower[i] == match[1]
     ]
     if signs:
         lower = leave_out(set(signs))
