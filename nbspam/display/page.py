@@ -51,15 +51,16 @@ mark { color: inherit; background: none; border-radius: .2em; padding: .05em .1e
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { padding: .28rem .6rem; text-align: right; white-space: nowrap;
   font-variant-numeric: tabular-nums; border-bottom: 1px solid var(--line); }
-th { vertical-align: bottom; font-weight: 600; } th small { display: block; font-weight: 400;
-  color: var(--dim); }
-th:first-child, td:first-child, .text { text-align: left; padding-left: 0; }
-td:first-child, .text { white-space: normal; overflow-wrap: anywhere; min-width: 7.5rem; }
+th { vertical-align: bottom; font-weight: 600; }
+th small, td small { display: block; font-weight: 400; color: var(--dim); }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 7.5rem; }
 tr.sum td { color: var(--dim); } tr.total td { font-weight: 600; color: var(--ink); }
 .bar { width: 8rem; height: .7rem; display: block; }
-.bar .f { fill: rgb(var(--for)); } .bar .a { fill: rgb(var(--against)); }
+rect.f { fill: rgb(var(--for)); } rect.a { fill: rgb(var(--against)); }
 .bar line { stroke: var(--line); }
-.curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: 1rem; }
+.curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr));
+  gap: 1.2rem 2rem; }
 figure { margin: 0; } figcaption { font-size: .9rem; color: var(--dim); }
 .curve { width: 100%; height: auto; display: block; }
 .curve text { fill: var(--dim); font-size: 11px; font-family: system-ui, sans-serif; }
@@ -106,8 +107,13 @@ def page(title: str, body: Iterable[str], footer: str) -> str:
     return "\n".join(lines).encode("ascii", "xmlcharrefreplace").decode()
 
 
-def message_html(excerpt: MarkedExcerpt) -> str:
-    """Return an excerpt with its words shaded by what they added to the score."""
+def message_html(excerpt: MarkedExcerpt, *, marks_alone: bool = False) -> str:
+    """Return an excerpt with its words shaded by what they added to the score.
+
+    marks_alone: shade what is marked, of an excerpt whose runs are more than a word.
+    """
+    if marks_alone:
+        excerpt = excerpt.with_marks_alone()
     lines = (excerpt.subject, excerpt.sender, excerpt.text)
     most = max((abs(run.nats) for runs in lines for run in runs), default=0.0)
     fields = "".join(
@@ -126,9 +132,9 @@ def message_html(excerpt: MarkedExcerpt) -> str:
 _EMPTY = '<span class="dim">(no text)</span>'
 
 
-def scale_html(of: str, against: str) -> str:
+def scale_html(of: str, against: str, *, marks_alone: bool = False) -> str:
     """Return what the shades mean.  of, against: the classes that words speak for."""
-    levels = range(1, _LEVELS + 1)
+    levels = range(_LEVELS - 1 if marks_alone else 1, _LEVELS + 1)
     fors = "".join(f'<mark class="f{i}">&nbsp;&nbsp;&nbsp;</mark>' for i in levels)
     others = "".join(f'<mark class="a{i}">&nbsp;&nbsp;&nbsp;</mark>' for i in reversed(levels))
     return f'<p class="dim">{escaped(against)} {others} {fors} {escaped(of)}</p>'

@@ -45,7 +45,7 @@ def report_page(
     )
     body = [
         f'<p class="dim">{escaped(made.date)}</p>',
-        "<h1>How good the filter is</h1>",
+        "<h1>Evaluation</h1>",
         f"<p>{escaped(f'{evaluation.protocol}: {n} ({by_class})')}</p>",
         "<h2>Figures</h2>",
         _figures(list(results.figures.rows())),
@@ -75,15 +75,14 @@ def _figures(rows: Sequence[ReportRow]) -> str:
         (
             "",
             [
-                escaped(row.name),
+                f"{escaped(row.name)}<small>{escaped(row.meaning)}</small>",
                 _number(row.value),
                 "" if row.interval is None else " – ".join(map(_number, row.interval)),
-                f'<span class="text">{escaped(row.meaning)}</span>',
             ],
         )
         for row in rows
     ]
-    return table_html(["metric", "value", "95 % interval", ""], lines)
+    return table_html(["metric", "value", "95 % interval"], lines)
 
 
 def _number(value: float) -> str:
@@ -155,13 +154,13 @@ def _mistakes(results: Results, errors: int) -> Iterator[str]:
     worst = worst_mistakes(evaluation, errors)
     yield "<h2>Worst mistakes</h2>"
     if not worst:
-        yield f"<p>{counted(every, 'mistake')}</p>"
+        yield f"<p>{'none' if not every else counted(every, 'mistake')}</p>"
         return
     yield f"<p>{len(worst):,} of {counted(every, 'mistake')}</p>"
     if len(evaluation.classes) == 2:
         positive = evaluation.positive or evaluation.classes[1]
         (other,) = set(evaluation.classes) - {positive}
-        yield scale_html(positive, other)
+        yield scale_html(positive, other, marks_alone=True)
     for outcome in worst:
         yield from _mistake(outcome)
 
@@ -174,7 +173,7 @@ def _mistake(outcome: Outcome) -> Iterator[str]:
     )
     yield f'<p class="dim">{escaped(judged.source)}, verdict {escaped(outcome.verdict)}</p>'
     if outcome.message is not None:
-        yield message_html(outcome.message)
+        yield message_html(outcome.message, marks_alone=True)
     if outcome.words:
         words = "; ".join(
             f"<bdi><code>{escaped(word.token)}</code></bdi> {word.weight:+.2f}"

@@ -53,6 +53,14 @@ class MarkedExcerpt(NamedTuple):
         )
         return MarkedExcerpt(subject, sender, text, self.rest)
 
+    def with_marks_alone(self) -> "MarkedExcerpt":
+        """Return the same with nothing added by what is not marked."""
+        subject, sender, text = (
+            tuple(run if run.mark else run._replace(nats=0.0) for run in runs)
+            for runs in (self.subject, self.sender, self.text)
+        )
+        return MarkedExcerpt(subject, sender, text, self.rest)
+
 
 def unmarked(excerpt: Excerpt) -> MarkedExcerpt:
     """Return an excerpt without marks."""
