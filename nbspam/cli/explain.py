@@ -14,7 +14,7 @@ from nbspam.cli.options import Cutting, Reading, cut_off_options, model_option, 
 from nbspam.cli.terminal import echo_line, has_colours, page_width, terminal_width
 from nbspam.cli.why import CONSTANTS, legend, sentences
 from nbspam.cli.word_table import table_lines
-from nbspam.display.marked_lines import excerpt_lines, folded_text
+from nbspam.display.excerpt_lines import excerpt_lines, folded_text
 from nbspam.display.word_rows import WordRow, class_heads
 from nbspam.errors import OptionError, SourceError, counted
 from nbspam.filter import Filter, open_filter
@@ -22,7 +22,7 @@ from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
 from nbspam.scoring.explanation import Explanation, Word
-from nbspam.scoring.marked_text import MarkedExcerpt, excerpt_json, marked_message
+from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json, highlighted_message
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.excerpt import printable
@@ -30,7 +30,7 @@ from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import tokenize
 
 _HTML = "html"
-_LIMIT, _HTML_LIMIT = 2_000, 20_000  # characters of the text that are shown and marked
+_LIMIT, _HTML_LIMIT = 2_000, 20_000  # characters of the text that are shown and highlighted
 _LINES = 8  # of the text
 _NUMBERED = re.compile(r"(.+):(\d+)")
 _SUM = "sum: the log-odds"
@@ -74,7 +74,7 @@ def command(
     SOURCE is one message, or the name that `classify` printed for a message of a larger source,
     such as messages.tsv:17; without it a message is read from standard input.
 
-    First comes the beginning of the message, with the words marked that decided: on a terminal in
+    First comes the beginning of the message, with the words highlighted that decided: on a terminal in
     red and underlined for spam, in green for ham; else [+like this+] and [-like this-].  Then
     comes a line for each word: its weight, how many of the learned messages have it, and its share
     of the sum.  Character trigrams, pieces of words, are summed up unless --fragments is given.
@@ -115,7 +115,7 @@ class _Explained(NamedTuple):
 
     judged: Verdict
     found: Explanation
-    excerpt: MarkedExcerpt
+    excerpt: HighlightedExcerpt
     metadata: Metadata
 
 
@@ -124,7 +124,7 @@ def _explained(spam_filter: Filter, raw: RawMessage, limit: int) -> _Explained:
     wanted = spam_filter.wanted._replace(excerpt=limit)
     message = tokenize(raw.message(), raw.source, raw.label, wanted=wanted)
     judged, found = spam_filter.judge(message), spam_filter.explain(message)
-    return _Explained(judged, found, marked_message(message, found), spam_filter.metadata)
+    return _Explained(judged, found, highlighted_message(message, found), spam_filter.metadata)
 
 
 def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:

@@ -1,11 +1,11 @@
-"""What standard output can show, and how marks are coloured on it."""
+"""What standard output can show, and how highlights are coloured on it."""
 
 import os
 import sys
 
 import click
 
-from nbspam.display.marked_lines import Line, Piece
+from nbspam.display.excerpt_lines import Piece, StyledLine
 
 _USUAL_WIDTH = 80  # columns; of a page in a pipe, and where a terminal does not say
 _STYLES = {
@@ -39,16 +39,16 @@ def has_colours() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
-def echo_line(line: Line) -> None:
+def echo_line(line: StyledLine) -> None:
     """Print a line in its colours: red and underlined for, green against, bold if strongly."""
-    joined: Line = []
+    joined: StyledLine = []
     for piece in line:
-        if joined and joined[-1].mark == piece.mark:
-            joined[-1] = Piece(joined[-1].text + piece.text, piece.mark)
+        if joined and joined[-1].emphasis == piece.emphasis:
+            joined[-1] = Piece(joined[-1].text + piece.text, piece.emphasis)
         else:
             joined.append(piece)
     shown = (
-        click.style(text, **_STYLES[mark]) if mark else text  # type: ignore[arg-type]
-        for text, mark in joined
+        click.style(text, **_STYLES[emphasis]) if emphasis else text  # type: ignore[arg-type]
+        for text, emphasis in joined
     )
     click.echo("".join(shown))

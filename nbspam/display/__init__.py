@@ -1,1 +1,1 @@
-"""What people look at: columns that line up, excerpts with marks, pages."""
+"""What people look at: columns that line up, excerpts with highlights, pages."""

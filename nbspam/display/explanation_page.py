@@ -6,15 +6,15 @@ from typing import NamedTuple
 from nbspam.display.page import (
     bar_html,
     escaped,
+    html_page,
     message_html,
-    page,
     scale_html,
     table_html,
     terms_html,
 )
 from nbspam.display.word_rows import WordRow
 from nbspam.scoring.explanation import Explanation, Word
-from nbspam.scoring.marked_text import MarkedExcerpt
+from nbspam.scoring.highlights import HighlightedExcerpt
 from nbspam.scoring.verdict import Verdict
 
 
@@ -24,7 +24,7 @@ class ExplanationView(NamedTuple):
     judged: Verdict
     found: Explanation
     positive: str | None  # the class called spam
-    excerpt: MarkedExcerpt
+    excerpt: HighlightedExcerpt
     words: list[Word]  # those shown one by one
     sums: list[tuple[str, float]]  # the others, the constants, and last the sum of all
     heads: list[tuple[str, str]]  # of the columns of counts: `class_heads`
@@ -51,7 +51,7 @@ def explanation_page(view: ExplanationView, version: str) -> str:
         terms_html(view.legend),
     ]
     title = f"{judged.verdict}: {judged.source}"
-    return page(title, body, f"nbspam {version}")
+    return html_page(title, body, f"nbspam {version}")
 
 
 def _table(view: ExplanationView) -> str:

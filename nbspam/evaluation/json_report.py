@@ -7,7 +7,7 @@ from nbspam.evaluation.comparison import Comparison
 from nbspam.evaluation.protocols import Outcome, worst_mistakes
 from nbspam.evaluation.results import Confusion, Results
 from nbspam.labels import UNSURE
-from nbspam.scoring.marked_text import excerpt_json
+from nbspam.scoring.highlights import excerpt_json
 
 
 def as_json(results: Results, skipped: int, errors: int) -> str:
@@ -55,7 +55,7 @@ def comparison_json(comparison: Comparison, said: str, skipped: int) -> str:
 def prediction(outcome: Outcome) -> dict[str, object]:
     """Return the JSON object of one message: its source, its label, and what classify prints.
 
-    And, where it was wanted, what a reader sees of it, with the places of marked words.
+    And, where it was wanted, what a reader sees of it, with the places of highlighted words.
     """
     judged = outcome.judged
     fields = {"source": judged.source, "label": outcome.label} | judged.as_json()

@@ -15,7 +15,7 @@ from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import Explanation, Word, explain
-from nbspam.scoring.marked_text import MarkedExcerpt, marked_message, unmarked
+from nbspam.scoring.highlights import HighlightedExcerpt, highlighted_message, without_highlights
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.kinds import is_fragment
@@ -30,8 +30,8 @@ class Outcome(NamedTuple):
 
     judged: Verdict
     words: tuple[Word, ...] = ()  # of a mistake: the strongest, for the report
-    # Where it was wanted: what a reader sees of it; of a mistake with its words marked.
-    message: MarkedExcerpt | None = None
+    # Where it was wanted: what a reader sees of it; of a mistake with its words highlighted.
+    message: HighlightedExcerpt | None = None
 
     @property
     def label(self) -> str:
@@ -130,12 +130,12 @@ def _outcome(spam_filter: Filter, message: TokenizedMessage, telling: bool = Tru
 
 
 def _with_excerpt(judged: Verdict, excerpt: Excerpt | None) -> Outcome:
-    return Outcome(judged, message=None if excerpt is None else unmarked(excerpt))
+    return Outcome(judged, message=None if excerpt is None else without_highlights(excerpt))
 
 
 def _explained(outcome: Outcome, message: TokenizedMessage, found: Explanation) -> Outcome:
-    """Return an outcome with its telling words, and with them marked in the message."""
-    shown = None if message.excerpt is None else marked_message(message, found).joined()
+    """Return an outcome with its telling words, and with them highlighted in the message."""
+    shown = None if message.excerpt is None else highlighted_message(message, found).joined()
     readable = tuple(word for word in found.words if not is_fragment(word.token))
     return outcome._replace(words=(readable or found.words)[:TELLING_WORDS], message=shown)
 

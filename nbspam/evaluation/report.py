@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nbspam.display.marked_lines import HARD_SPACE, excerpt_lines, folded_text
+from nbspam.display.excerpt_lines import HARD_SPACE, excerpt_lines, folded_text
 from nbspam.errors import counted
 from nbspam.evaluation.bins import CalibrationBin, calibration_error, score_distribution
 from nbspam.evaluation.metrics import Figures
@@ -21,7 +21,7 @@ from nbspam.tokens.excerpt import printable
 _PIPE_WIDTH = 200  # characters; wide enough that no table is folded
 _LINE = 100  # cells of a line of text that is read
 _EXCERPT_LINES = 4  # of a mistake
-_MARKS = {
+_EMPHASIS = {
     2: "bold underline red",
     1: "underline red",
     0: "",
@@ -165,7 +165,7 @@ def _mistake_lines(mistakes: list[Outcome], width: int, *, signs: bool) -> Itera
             for line in excerpt_lines(
                 outcome.message, width, _EXCERPT_LINES, signs=signs, indent="    "
             ):
-                yield Text.assemble(*((text, _MARKS[mark]) for text, mark in line))
+                yield Text.assemble(*((text, _EMPHASIS[emphasis]) for text, emphasis in line))
         words = " ".join(
             f"{word.token} {word.weight:+.2f} ".replace(" ", HARD_SPACE) for word in outcome.words
         )

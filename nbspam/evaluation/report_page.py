@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from nbspam.display.explanation_page import word_lines, words_table
-from nbspam.display.page import escaped, message_html, page, scale_html, table_html, terms_html
+from nbspam.display.page import escaped, html_page, message_html, scale_html, table_html, terms_html
 from nbspam.display.word_rows import WordRow
 from nbspam.errors import counted
 from nbspam.evaluation.bins import calibration_error
@@ -67,7 +67,7 @@ def report_page(
             ]
         ),
     ]
-    return page(f"nbspam: {evaluation.protocol}, {n}", body, f"nbspam {made.version}")
+    return html_page(f"nbspam: {evaluation.protocol}, {n}", body, f"nbspam {made.version}")
 
 
 def _figures(rows: Sequence[ReportRow]) -> str:
@@ -160,7 +160,7 @@ def _mistakes(results: Results, errors: int) -> Iterator[str]:
     if len(evaluation.classes) == 2:
         positive = evaluation.positive or evaluation.classes[1]
         (other,) = set(evaluation.classes) - {positive}
-        yield scale_html(positive, other, marks_alone=True)
+        yield scale_html(positive, other, highlights_alone=True)
     for outcome in worst:
         yield from _mistake(outcome)
 
@@ -173,7 +173,7 @@ def _mistake(outcome: Outcome) -> Iterator[str]:
     )
     yield f'<p class="dim">{escaped(judged.source)}, verdict {escaped(outcome.verdict)}</p>'
     if outcome.message is not None:
-        yield message_html(outcome.message, marks_alone=True)
+        yield message_html(outcome.message, highlights_alone=True)
     if outcome.words:
         words = "; ".join(
             f"<bdi><code>{escaped(word.token)}</code></bdi> {word.weight:+.2f}"

@@ -1,4 +1,4 @@
-"""A marked excerpt as lines of text: in colours, or with signs where there are none.
+"""A highlighted excerpt as lines of text: in colours, or with signs where there are none.
 
 The signs are those of wdiff, `[+towards spam+]` and `[-towards ham-]`, so that `grep -F '[+'` finds
 what spoke for spam.
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from nbspam.display.cells import beginning, cell_width
 from nbspam.errors import counted
-from nbspam.scoring.marked_text import MarkedExcerpt, Run
+from nbspam.scoring.highlights import HighlightedExcerpt, Run
 
 # No other space is in a text that can be shown, but a hard one where a line must not be broken.
 _BLANKS = re.compile(r"[ \n]+")
@@ -21,22 +21,22 @@ class Piece(NamedTuple):
     """A piece of a line."""
 
     text: str
-    mark: int = 0  # -2 to 2, as that of a `Run`: how to colour it
+    emphasis: int = 0  # -2 to 2, as that of a `Run`: how to colour it
 
 
-Line = list[Piece]
+StyledLine = list[Piece]
 
 
 def excerpt_lines(
-    excerpt: MarkedExcerpt, width: int, most: int, *, signs: bool, indent: str = "  "
-) -> list[Line]:
+    excerpt: HighlightedExcerpt, width: int, most: int, *, signs: bool, indent: str = "  "
+) -> list[StyledLine]:
     """Return an excerpt as lines: Subject and From if it has them, and the text.
 
     width: of a line, in cells.  most: lines of text.
-    signs: write signs around what is marked, for a place without colours.
+    signs: write signs around what is highlighted, for a place without colours.
     """
     excerpt = excerpt.joined()
-    lines: list[Line] = []
+    lines: list[StyledLine] = []
     for name, runs in (("Subject: ", excerpt.subject), ("From: ", excerpt.sender)):
         if runs:
             pieces = [Piece(name), *_pieces(runs, signs)]
@@ -60,30 +60,25 @@ def folded_text(text: str, width: int, indent: int = 0) -> Iterator[str]:
         )
 
 
-def _how_much(excerpt: MarkedExcerpt, text: list[Line], most: int) -> str:
+def _how_much(excerpt: HighlightedExcerpt, text: list[StyledLine], most: int) -> str:
     rest = excerpt.rest + sum(len(piece.text) for line in text[most:] for piece in line)
     return counted(rest, "character")
 
 
-def signed(runs: Iterable[Run]) -> str:
-    """Return runs as one text, with signs around what is marked."""
-    return "".join(piece.text for piece in _pieces(runs, signs=True))
-
-
 def _pieces(runs: Iterable[Run], signs: bool) -> Iterator[Piece]:
-    for text, _, mark in runs:
-        if signs and mark:
-            sign = "+" if mark > 0 else "-"
-            yield Piece(f"[{sign}{text}{sign}]", mark)
+    for text, _, emphasis in runs:
+        if signs and emphasis:
+            sign = "+" if emphasis > 0 else "-"
+            yield Piece(f"[{sign}{text}{sign}]", emphasis)
         else:
-            yield Piece(text, mark)
+            yield Piece(text, emphasis)
 
 
-def _folded(pieces: Iterable[Piece], width: int) -> Iterator[Line]:
+def _folded(pieces: Iterable[Piece], width: int) -> Iterator[StyledLine]:
     """Yield lines of at most `width` cells, broken at blanks where there are some."""
-    line: Line = []
+    line: StyledLine = []
     used = 0
-    for word, mark in _words(pieces):
+    for word, emphasis in _words(pieces):
         size = cell_width(word)
         if word == " " and (not line or used == width):
             continue
@@ -94,10 +89,10 @@ def _folded(pieces: Iterable[Piece], width: int) -> Iterator[Line]:
                 continue
         while size > width:  # longer than a line
             first = beginning(word, width)
-            yield [Piece(first, mark)]
+            yield [Piece(first, emphasis)]
             word = word[len(first) :]
             size = cell_width(word)
-        line.append(Piece(word, mark))
+        line.append(Piece(word, emphasis))
         used += size
     if line:
         yield _without_blank(line)
@@ -105,13 +100,13 @@ def _folded(pieces: Iterable[Piece], width: int) -> Iterator[Line]:
 
 def _words(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Yield the words of pieces and single blanks between them."""
-    for text, mark in pieces:
+    for text, emphasis in pieces:
         for i, word in enumerate(_BLANKS.split(text)):
             if i:
-                yield Piece(" ", mark)
+                yield Piece(" ", emphasis)
             if word:
-                yield Piece(word, mark)
+                yield Piece(word, emphasis)
 
 
-def _without_blank(line: Line) -> Line:
+def _without_blank(line: StyledLine) -> StyledLine:
     return line[:-1] if line[-1].text == " " else line

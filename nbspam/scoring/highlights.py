@@ -24,9 +24,9 @@ _WORD = re.compile(
     rf"|[\w{_MONEY}](?:[^\s<>\"()\[\]{UNSPACED}]*[\w%{MARKS}])?"  # a word, a number, a link
     r"|\s+|(?:[^\w\s])+"
 )
-# A word is marked if it is among the strongest that together make up so much of what all words of
+# A word is highlighted if it is among the strongest that together make up so much of what all words of
 # the excerpt add or take away; strongly, if among the first of these.
-_MARKED, _STRONGLY = 0.5, 0.2
+_HIGHLIGHTED, _STRONG = 0.5, 0.2
 _LEAST = 0.005  # nats: less adds nothing that a reader could see
 
 
@@ -35,10 +35,10 @@ class Run(NamedTuple):
 
     text: str
     nats: float
-    mark: int = 0  # -2 to 2: strongly against, against, neither, for, strongly for
+    emphasis: int = 0  # -2 to 2: strongly against, against, neither, for, strongly for
 
 
-class MarkedExcerpt(NamedTuple):
+class HighlightedExcerpt(NamedTuple):
     """An excerpt in runs: a word each, and what is between them; or joined to longer ones."""
 
     subject: tuple[Run, ...] = ()
@@ -46,39 +46,39 @@ class MarkedExcerpt(NamedTuple):
     text: tuple[Run, ...] = ()
     rest: int = 0  # characters of the text that are left out
 
-    def joined(self) -> "MarkedExcerpt":
-        """Return the same with adjacent runs of one mark as one; blanks between them belong."""
+    def joined(self) -> "HighlightedExcerpt":
+        """Return the same with adjacent runs of one emphasis as one; blanks between them belong."""
         subject, sender, text = (
             tuple(_joined_runs(runs)) for runs in (self.subject, self.sender, self.text)
         )
-        return MarkedExcerpt(subject, sender, text, self.rest)
+        return HighlightedExcerpt(subject, sender, text, self.rest)
 
-    def with_marks_alone(self) -> "MarkedExcerpt":
-        """Return the same with nothing added by what is not marked."""
+    def with_highlights_alone(self) -> "HighlightedExcerpt":
+        """Return the same with nothing added by what is not highlighted."""
         subject, sender, text = (
-            tuple(run if run.mark else run._replace(nats=0.0) for run in runs)
+            tuple(run if run.emphasis else run._replace(nats=0.0) for run in runs)
             for runs in (self.subject, self.sender, self.text)
         )
-        return MarkedExcerpt(subject, sender, text, self.rest)
+        return HighlightedExcerpt(subject, sender, text, self.rest)
 
 
-def unmarked(excerpt: Excerpt) -> MarkedExcerpt:
-    """Return an excerpt without marks."""
+def without_highlights(excerpt: Excerpt) -> HighlightedExcerpt:
+    """Return an excerpt without highlights."""
     subject, sender, text = (
         (Run(line, 0.0),) if line else ()
         for line in (excerpt.subject, excerpt.sender, excerpt.text)
     )
-    return MarkedExcerpt(subject, sender, text, excerpt.rest)
+    return HighlightedExcerpt(subject, sender, text, excerpt.rest)
 
 
-def marked_message(message: TokenizedMessage, found: Explanation) -> MarkedExcerpt:
-    """Return the excerpt of a message with the words of its explanation marked."""
+def highlighted_message(message: TokenizedMessage, found: Explanation) -> HighlightedExcerpt:
+    """Return the excerpt of a message with the words of its explanation highlighted."""
     excerpt = message.excerpt or Excerpt("", "", "", 0)
-    return marked(excerpt, {word.token: word.share for word in found.words})
+    return highlighted(excerpt, {word.token: word.share for word in found.words})
 
 
-def marked(excerpt: Excerpt, shares: Mapping[str, float]) -> MarkedExcerpt:
-    """Return an excerpt with its words marked.
+def highlighted(excerpt: Excerpt, shares: Mapping[str, float]) -> HighlightedExcerpt:
+    """Return an excerpt with its words highlighted.
 
     shares: token -> what it adds to the message's log-odds, in nats.
     """
@@ -95,21 +95,22 @@ def marked(excerpt: Excerpt, shares: Mapping[str, float]) -> MarkedExcerpt:
     words = [list(_words(text, places, shares, times)) for text, places in lines]
     weak, strong = _limits([abs(run.nats) for runs in words for run in runs])
     subject, sender, text = (
-        tuple(run._replace(mark=_mark(run.nats, weak, strong)) for run in runs) for runs in words
+        tuple(run._replace(emphasis=_emphasis(run.nats, weak, strong)) for run in runs)
+        for runs in words
     )
-    return MarkedExcerpt(subject, sender, text, excerpt.rest)
+    return HighlightedExcerpt(subject, sender, text, excerpt.rest)
 
 
 def _limits(sizes: list[float]) -> tuple[float, float]:
-    """Return from which size on a word is marked, and from which strongly."""
+    """Return from which size on a word is highlighted, and from which strongly."""
     sizes.sort(reverse=True)
     total, so_far = sum(sizes), 0.0
     weak = strong = math.inf
     for size in sizes:
-        if size < _LEAST or so_far > _MARKED * total:
+        if size < _LEAST or so_far > _HIGHLIGHTED * total:
             break
         weak = size
-        if so_far <= _STRONGLY * total:
+        if so_far <= _STRONG * total:
             strong = size
         so_far += size
     # A little less, since equal words differ in their last digit.
@@ -136,14 +137,14 @@ def _joined_runs(runs: Iterable[Run]) -> Iterator[Run]:
         if run.text.isspace():
             blank += run.text
             continue
-        if run.mark == joined.mark:
-            joined = Run(joined.text + blank + run.text, joined.nats + run.nats, run.mark)
-        elif joined.mark and run.mark:
+        if run.emphasis == joined.emphasis:
+            joined = Run(joined.text + blank + run.text, joined.nats + run.nats, run.emphasis)
+        elif joined.emphasis and run.emphasis:
             yield joined
             if blank:
                 yield Run(blank, 0.0)
             joined = run
-        elif joined.mark:
+        elif joined.emphasis:
             yield joined
             joined = run._replace(text=blank + run.text)
         else:
@@ -155,28 +156,28 @@ def _joined_runs(runs: Iterable[Run]) -> Iterator[Run]:
         yield joined
 
 
-def _mark(nats: float, weak: float, strong: float) -> int:
+def _emphasis(nats: float, weak: float, strong: float) -> int:
     level = 0 if abs(nats) < weak else 1 if abs(nats) < strong else 2
     return level if nats > 0 else -level
 
 
-def excerpt_json(excerpt: MarkedExcerpt) -> dict[str, object]:
-    """Return an excerpt as JSON has it: what is shown, and the places of what is marked.
+def excerpt_json(excerpt: HighlightedExcerpt) -> dict[str, object]:
+    """Return an excerpt as JSON has it: what is shown, and the places of what is highlighted.
 
-    A mark is [start, end, nats], in characters of its line.
+    A emphasis is [start, end, nats], in characters of its line.
     """
     excerpt = excerpt.joined()
     lines = {"subject": excerpt.subject, "from": excerpt.sender, "text": excerpt.text}
     shown: dict[str, object] = {
         name: "".join(run.text for run in runs) for name, runs in lines.items()
     }
-    marks = {name: list(_marks(runs)) for name, runs in lines.items()}
-    return shown | {"characters_left_out": excerpt.rest, "marks": marks}
+    highlights = {name: list(_places_of(runs)) for name, runs in lines.items()}
+    return shown | {"characters_left_out": excerpt.rest, "highlights": highlights}
 
 
-def _marks(runs: Iterable[Run]) -> Iterator[list[float]]:
+def _places_of(runs: Iterable[Run]) -> Iterator[list[float]]:
     start = 0
-    for text, nats, mark in runs:
-        if mark:
+    for text, nats, emphasis in runs:
+        if emphasis:
             yield [start, start + len(text), nats]
         start += len(text)
