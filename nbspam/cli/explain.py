@@ -74,11 +74,11 @@ def command(
     SOURCE is one message, or the name that `classify` printed for a message of a larger source,
     such as messages.tsv:17; without it a message is read from standard input.
 
-    First comes the beginning of the message, with the words highlighted that decided: on a terminal in
-    red and underlined for spam, in green for ham; else [+like this+] and [-like this-].  Then
-    comes a line for each word: its weight, how many of the learned messages have it, and its share
-    of the sum.  Character trigrams, pieces of words, are summed up unless --fragments is given.
-    JSON has all words.  --format html prints a page that needs nothing else, to look at or to send.
+    First comes the beginning of the message.  The words that decided are highlighted in it: on a
+    terminal in red and underlined for spam, in green for ham; else [+like this+] and [-like this-].
+    Then comes a line for each word: its weight, how many of the learned messages have it, and its
+    share of the sum.  Character trigrams are summed up unless --fragments is given.  JSON has all
+    words.  --format html prints a page that needs nothing else, to look at or to send.
 
     \b
     Examples:

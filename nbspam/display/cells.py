@@ -7,13 +7,11 @@ def cell_width(text: str) -> int:
     """Return how many cells of a terminal a text takes."""
     if text.isascii():
         return len(text)
-    from unicodedata import combining, east_asian_width, normalize
+    from unicodedata import category, east_asian_width, normalize
 
     # Letters and their marks are one cell where they are one character; other marks take none.
     return sum(
-        0
-        if combining(c) or c == "\u200d" or "\ufe00" <= c <= "\ufe0f"
-        else 1 + (east_asian_width(c) in "WF")
+        0 if category(c) in ("Mn", "Me", "Cf") else 1 + (east_asian_width(c) in "WF")
         for c in normalize("NFC", text)
     )
 

@@ -88,7 +88,7 @@ def _folded(pieces: Iterable[Piece], width: int) -> Iterator[StyledLine]:
             if word == " ":
                 continue
         while size > width:  # longer than a line
-            first = beginning(word, width)
+            first = beginning(word, width) or word[0]
             yield [Piece(first, emphasis)]
             word = word[len(first) :]
             size = cell_width(word)

@@ -8,7 +8,8 @@ of those of the bigrams that it is part of, and its part of the character trigra
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from nbspam.scoring.explanation import Explanation
@@ -21,12 +22,13 @@ from nbspam.tokens.unicode import MARKS, UNSPACED
 _MONEY = "$£€¥₹"
 _WORD = re.compile(
     rf"[{UNSPACED}]"  # a letter of a script without spaces
-    rf"|[\w{_MONEY}](?:[^\s<>\"()\[\]{UNSPACED}]*[\w%{MARKS}])?"  # a word, a number, a link
-    r"|\s+|(?:[^\w\s])+"
+    # A word, a number, a link.
+    rf"|(?:\w|[{_MONEY}](?=\w))(?:[^\s<>\"()\[\]{UNSPACED}]*[\w%{MARKS}])?"
+    r"|\s+|[^\w\s]+"
 )
-# A word is highlighted if it is among the strongest that together make up so much of what all words of
-# the excerpt add or take away; strongly, if among the first of these.
-_HIGHLIGHTED, _STRONG = 0.5, 0.2
+# A word is highlighted if it is among the strongest that together make up so much of what all words
+# of the excerpt add or take away, or near the strongest; strongly, if among the first of these.
+_HIGHLIGHTED, _STRONG, _NEAR = 0.5, 0.2, 0.5
 _LEAST = 0.005  # nats: less adds nothing that a reader could see
 
 
@@ -107,7 +109,8 @@ def _limits(sizes: list[float]) -> tuple[float, float]:
     total, so_far = sum(sizes), 0.0
     weak = strong = math.inf
     for size in sizes:
-        if size < _LEAST or so_far > _HIGHLIGHTED * total:
+        is_enough = so_far > _HIGHLIGHTED * total and size < _NEAR * sizes[0]
+        if size < _LEAST or is_enough:
             break
         weak = size
         if so_far <= _STRONG * total:
@@ -131,29 +134,15 @@ def _words(
         yield Run(word[0], 0.0 if word[0].isspace() else sum(nats[word.start() : word.end()]))
 
 
-def _joined_runs(runs: Iterable[Run]) -> Iterator[Run]:
-    joined, blank = Run("", 0.0), ""
-    for run in runs:
-        if run.text.isspace():
-            blank += run.text
-            continue
-        if run.emphasis == joined.emphasis:
-            joined = Run(joined.text + blank + run.text, joined.nats + run.nats, run.emphasis)
-        elif joined.emphasis and run.emphasis:
-            yield joined
-            if blank:
-                yield Run(blank, 0.0)
-            joined = run
-        elif joined.emphasis:
-            yield joined
-            joined = run._replace(text=blank + run.text)
-        else:
-            if joined.text or blank:
-                yield joined._replace(text=joined.text + blank)
-            joined = run
-        blank = ""
-    if joined.text:
-        yield joined
+def _joined_runs(runs: Sequence[Run]) -> Iterator[Run]:
+    levels = [run.emphasis for run in runs]
+    for i, run in enumerate(runs[1:-1], start=1):
+        if run.text.isspace() and levels[i - 1] == runs[i + 1].emphasis:
+            levels[i] = levels[i - 1]
+    for level, group in groupby(zip(levels, runs, strict=True), key=lambda pair: pair[0]):
+        several = [run for _, run in group]
+        text = "".join(run.text for run in several)
+        yield Run(text, math.fsum(run.nats for run in several), level)
 
 
 def _emphasis(nats: float, weak: float, strong: float) -> int:
