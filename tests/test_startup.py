@@ -104,6 +104,7 @@ def test_help_loads_nothing_heavy(arguments):
         ("classify", "-p", "--evidence", "9"),
         ("explain",),
         ("explain", "--format", "json"),
+        ("explain", "--format", "html"),
         ("model", "info"),
         ("model", "check"),
         ("model", "set", "--ham-cost", "9"),
@@ -222,6 +223,7 @@ def test_importing_the_package_loads_nothing():
         ("classify -p", ONE_MESSAGE),
         ("explain", EXPLAINING),
         ("explain --format json", EXPLAINING),
+        ("explain --format html", [*EXPLAINING, "base64", "hashlib"]),
         ("train --update --spam -", LEARNING),
         ("forget", LEARNING),
         ("model set --ham-cutoff 0.5", LEARNING),
@@ -243,6 +245,14 @@ def test_one_message_loads_no_options_of_learning(model):
     assert {name for name in names if name.startswith("nbspam.learning")} == set()
     assert names & {"nbspam.cli.sources_options", "nbspam.cli.learning_options"} == set()
     assert names & {"nbspam.scoring.explanation", "nbspam.scoring.terms"} == set()
+
+
+def test_only_explain_loads_what_is_shown_of_a_message_and_only_a_page_what_makes_one(model):
+    shown = {f"nbspam.{name}" for name in ("tokens.excerpt", "tokens.places", "scoring.highlights")}
+    page = {"nbspam.display.page", "nbspam.display.explanation_page"}
+    assert ours_loaded("classify", "-m", model) & (shown | page) == set()
+    assert ours_loaded("explain", "-m", model) & (shown | page) == shown
+    assert ours_loaded("explain", "--format", "html", "-m", model) & (shown | page) == shown | page
 
 
 SLOW = {"email", "argparse", "asyncio", "hashlib", "subprocess", "tempfile", "logging", "traceback"}

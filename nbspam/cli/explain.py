@@ -287,7 +287,7 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
         _echo_table(rows, [], whole.metadata)
         click.echo()
     if not fragments and any(map(is_fragment, whole.counts)):
-        click.echo("character trigrams are left out (--fragments shows them)")
+        _echo_paragraph("character trigrams are left out (--fragments shows them)")
     tokens = [word.token for words in ranked.values() for word in words]
     positive = whole.metadata.settings.positive or "the class"
     _echo_legend(legend(tokens, positive), has_share=False)

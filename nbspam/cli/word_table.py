@@ -13,7 +13,7 @@ _BAR = 20  # characters of the longest bar, where there is room
 _SHORT_BAR = 8
 _NUMBER = 8  # a weight or share with its sign
 _GAP = "  "
-_LEAST_WORD = 16  # cells; a column is left out rather than less
+_LEAST_WORD = 12  # cells; a column is left out rather than less
 _CLASS = 14  # cells of a class's name at most, on a terminal
 
 

@@ -8,7 +8,7 @@ of those of the bigrams that it is part of, and its part of the character trigra
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -57,9 +57,15 @@ class HighlightedExcerpt(NamedTuple):
 
     def with_highlights_alone(self) -> "HighlightedExcerpt":
         """Return the same with nothing added by what is not highlighted."""
+        return self._changed(lambda run: run if run.emphasis else run._replace(nats=0.0))
+
+    def in_one_strength(self) -> "HighlightedExcerpt":
+        """Return the same with an emphasis of -1, 0 or 1 alone."""
+        return self._changed(lambda run: run._replace(emphasis=max(-1, min(1, run.emphasis))))
+
+    def _changed(self, change: Callable[[Run], Run]) -> "HighlightedExcerpt":
         subject, sender, text = (
-            tuple(run if run.emphasis else run._replace(nats=0.0) for run in runs)
-            for runs in (self.subject, self.sender, self.text)
+            tuple(map(change, runs)) for runs in (self.subject, self.sender, self.text)
         )
         return HighlightedExcerpt(subject, sender, text, self.rest)
 

@@ -1,9 +1,11 @@
 """A message by hand, hostile in all its parts, and what its words add."""
 
+from nbspam.display.explanation_page import ExplanationView, explanation_page
 from nbspam.reading.message import parse
 from nbspam.scoring.explanation import Explanation, Word
 from nbspam.scoring.highlights import HighlightedExcerpt, highlighted
 from nbspam.scoring.score import Score
+from nbspam.scoring.verdict import Verdict
 from nbspam.tokens.tokenized import Wanted, tokenize
 
 HOSTILE = (
@@ -37,3 +39,25 @@ def explanation() -> Explanation:
     words = tuple(Word(token, 3 * share, (2, 1234), share) for token, share in SHARES.items())
     score = Score(2.0, 0.9, (0.1, 0.9))
     return Explanation(score, "spam", "ham", {"calibration": -1.2}, words, 3, 0.1, 4.0)
+
+
+HOSTILE_NAME = "<script>alert(4)</script>\x1b[31m\u202e"
+
+
+def page_of_hostile():
+    judged = Verdict(
+        "spam", 0.9, 2.0, {"ham": 0.1, "spam": 0.9}, HOSTILE_NAME, None, explanation().score
+    )
+    found = explanation()
+    view = ExplanationView(
+        judged,
+        found,
+        "spam",
+        hostile_excerpt(),
+        list(found.words),
+        [("calibration: any message", -1.2), ("sum: the log-odds", 2.0)],
+        [(f"in {HOSTILE_NAME}", "of 2,500"), ("in spam", "of 2,500")],
+        ["spam: “<b>” & co."],
+        [("nats", "the unit")],
+    )
+    return explanation_page(view, "1.2.3")
