@@ -91,7 +91,8 @@ def test_predictions_have_an_object_for_each_message(nbspam, table, tmp_path):
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert [f"{table}:{n}" for n in range(1, 31)] == [row["source"] for row in rows]
     assert all(
-        row.keys() == {"source", "label", "verdict", "probability", "log_odds"} for row in rows
+        row.keys() == {"source", "label", "verdict", "probability", "log_odds", "message"}
+        for row in rows
     )
     right = sum((row["label"] == "spam") == (row["probability"] > 0.5) for row in rows)
     assert found["accuracy"] == pytest.approx(right / 30)
@@ -108,6 +109,8 @@ def test_predictions_of_a_saved_model_are_what_classify_prints(nbspam, table, mo
     evaluated(nbspam, "-m", model, table, "--predictions", path)
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     labels = [row.pop("label") for row in rows]
+    texts = [row.pop("message")["text"] for row in rows]
+    assert texts == [line.split("\t")[1] for line in table.read_text().splitlines()]
     lines = nbspam("classify", "-m", model, "--format", "json", table).out.splitlines()
     assert list(map(json.loads, lines)) == rows
     assert labels[:4] == ["spam", "ham", "spam", "ham"]

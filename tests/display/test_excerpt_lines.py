@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 from excerpts import hostile_excerpt
 from hypothesis import given
@@ -7,6 +9,8 @@ from nbspam.display.cells import cell_width
 from nbspam.display.excerpt_lines import HARD_SPACE, excerpt_lines, folded_text
 from nbspam.scoring.highlights import highlighted
 from nbspam.tokens.excerpt import Excerpt, printable
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "display"
 
 
 def texts(excerpt, width=80, most=8, signs=True):
@@ -39,6 +43,11 @@ def test_subject_and_sender_stand_before_the_text():
     assert lines[0].startswith("  Subject: ")
     assert any(line.startswith("  From: ") for line in lines)
     assert "[+" in lines[0]
+
+
+def test_the_golden_excerpt():
+    expected = (GOLDEN / "hostile-80.txt").read_text(encoding="utf-8")
+    assert "".join(f"{line}\n" for line in texts(hostile_excerpt())) == expected
 
 
 @pytest.mark.parametrize("width", [20, 33, 80, 120])

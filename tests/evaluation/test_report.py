@@ -3,6 +3,8 @@ from outcomes import CUT_OFFS, THREE, TWO, outcome
 from nbspam.evaluation.protocols import Evaluation
 from nbspam.evaluation.report import print_report
 from nbspam.evaluation.results import compute
+from nbspam.scoring.highlights import highlighted
+from nbspam.tokens.excerpt import Excerpt
 
 
 def printed(capsys, evaluation, errors=0):
@@ -98,3 +100,17 @@ def test_the_text_of_classes_without_spam_has_neither(capsys):
     text = printed(capsys, THREE)
     assert "calibration" not in text
     assert "log-odds" not in text
+
+
+# Mistakes
+
+
+def test_a_mistake_shows_its_message_with_what_decided(capsys):
+    excerpt = Excerpt("a prize", "Desk <a@b.example>", "free prize and lunch", 2_000)
+    shown = highlighted(excerpt, {"free": 1.0, "prize": 1.0, "lunch": -1.0, "subject:prize": 1.0})
+    mistake = TWO.outcomes[1]._replace(message=shown)
+    text = printed(capsys, TWO._replace(outcomes=[mistake]), errors=1)
+    assert "    Subject: a [+prize+]\n" in text
+    assert "    From: Desk <a@b.example>\n" in text
+    assert "    [+free prize+] and [-lunch-]\n" in text
+    assert "    … (1,980 characters more)\n" in text
