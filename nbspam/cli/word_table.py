@@ -40,7 +40,8 @@ def table_lines(
     heads = class_heads(metadata)
     if width is not None:
         heads = [(shortened(name, _CLASS), of) for name, of in heads]
-    layout = _layout(rows, heads, has_share, width)
+    longest_sum = max((cell_width(name) for name, _ in sums), default=0)
+    layout = _layout(rows, heads, longest_sum, has_share, width)
     yield from _head_lines(heads, layout, has_share)
     sizes = [abs(row.weight if row.share is None else row.share) for row in rows]
     longest = max(sizes, default=0.0) or 1.0
@@ -55,6 +56,7 @@ def table_lines(
 def _layout(
     rows: Sequence[WordRow],
     heads: Sequence[tuple[str, str]],
+    longest_sum: int,
     has_share: bool,
     width: int | None,
 ) -> _Layout:
@@ -62,10 +64,12 @@ def _layout(
         max(cell_width(name), len(of), *(len(f"{row.counts[k]:,}") for row in rows), 6)
         for k, (name, of) in enumerate(heads)
     ]
-    longest = max((cell_width(row.token) for row in rows), default=4)
+    # The name of a sum goes on below the numbers of the words.
+    beside = 2 + _NUMBER + sum(2 + size for size in counts)
+    longest = max(4, longest_sum - beside, *(cell_width(row.token) for row in rows))
     every = tuple(range(len(heads)))
     if width is None:
-        return _Layout(max(longest, 4), every, tuple(counts), _BAR)
+        return _Layout(longest, every, tuple(counts), _BAR)
     kept = list(every)
     numbers = 2 + _NUMBER + (2 + _NUMBER if has_share else 0)
 

@@ -78,34 +78,55 @@ def _folded(pieces: Iterable[Piece], width: int) -> Iterator[StyledLine]:
     """Yield lines of at most `width` cells, broken at blanks where there are some."""
     line: StyledLine = []
     used = 0
-    for word, emphasis in _words(pieces):
-        size = cell_width(word)
-        if word == " " and (not line or used == width):
-            continue
+    for word in _words(pieces):
+        size = sum(cell_width(piece.text) for piece in word)
+        is_blank = word[0].text == " "
         if line and used + size > width:
             yield _without_blank(line)
             line, used = [], 0
-            if word == " ":
-                continue
-        while size > width:  # longer than a line
-            first = beginning(word, width) or word[0]
-            yield [Piece(first, emphasis)]
-            word = word[len(first) :]
-            size = cell_width(word)
-        line.append(Piece(word, emphasis))
+        if is_blank and not line:
+            continue
+        if size > width:  # longer than a line
+            *full, word = _broken(word, width)
+            yield from full
+            size = sum(cell_width(piece.text) for piece in word)
+        line += word
         used += size
     if line:
         yield _without_blank(line)
 
 
-def _words(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Yield the words of pieces and single blanks between them."""
+def _broken(word: StyledLine, width: int) -> Iterator[StyledLine]:
+    """Yield a word in lines of at most `width` cells."""
+    line: StyledLine = []
+    used = 0
+    for text, emphasis in word:
+        while text:
+            first = beginning(text, width - used) or ("" if line else text[0])
+            if not first:
+                yield line
+                line, used = [], 0
+                continue
+            line.append(Piece(first, emphasis))
+            used += cell_width(first)
+            text = text[len(first) :]
+    yield line
+
+
+def _words(pieces: Iterable[Piece]) -> Iterator[StyledLine]:
+    """Yield what stands between blanks, each as its pieces, and single blanks between them."""
+    word: StyledLine = []
     for text, emphasis in pieces:
-        for i, word in enumerate(_BLANKS.split(text)):
+        for i, part in enumerate(_BLANKS.split(text)):
             if i:
-                yield Piece(" ", emphasis)
-            if word:
-                yield Piece(word, emphasis)
+                if word:
+                    yield word
+                yield [Piece(" ", emphasis)]
+                word = []
+            if part:
+                word.append(Piece(part, emphasis))
+    if word:
+        yield word
 
 
 def _without_blank(line: StyledLine) -> StyledLine:

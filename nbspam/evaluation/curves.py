@@ -79,7 +79,7 @@ def scores_svg(messages: ScoredMessages) -> str:
     x = Axis(
         "log-odds of spam, nats",
         lambda v: (v - low) / (high - low),
-        [(v, f"{v:+.0f}") for v in (low, low / 2, 0.0, high / 2, high)],
+        [(v, f"{v:+.0f}" if v else "0") for v in (low, low / 2, 0.0, high / 2, high)],
     )
     y = Axis("messages", lambda v: v / most, [(0, "0"), (most / 2, ""), (most, f"{most:,}")])
     shapes = []
