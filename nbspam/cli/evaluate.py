@@ -76,6 +76,8 @@ class Report(NamedTuple):
             raise SourceError(
                 f"--predictions {self.predictions}: there is no such folder; create it first"
             )
+        if self.page == Path("-"):
+            raise OptionError("--report writes a page to a file; name one, such as report.html")
         if self.page is not None and not self.page.parent.is_dir():
             raise SourceError(f"--report {self.page}: there is no such folder; create it first")
         if self.plot is not None and not self.plot.parent.is_dir():

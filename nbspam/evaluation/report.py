@@ -54,10 +54,8 @@ def print_report(results: Results, errors: int) -> None:
         out.print(_score_table(style, results.messages))
     if errors:
         mistakes = worst_mistakes(results.evaluation, errors)
-        has_colours = out.is_terminal and not out.no_color
-        width = min(out.width, _LINE) if out.is_terminal else _LINE
-        for line in _mistake_lines(mistakes, width, signs=not has_colours):
-            out.print(line, soft_wrap=not out.is_terminal)
+        for line in _mistake_lines(mistakes, out):
+            out.print(line, soft_wrap=True)
 
 
 def console() -> Console:
@@ -149,23 +147,28 @@ def _bar_length(count: int, messages: int) -> int:
     return -(-_BAR_LENGTH * count // max(1, messages))
 
 
-def _mistake_lines(mistakes: list[Outcome], width: int, *, signs: bool) -> Iterator[Text]:
+def _mistake_lines(mistakes: list[Outcome], out: Console) -> Iterator[Text]:
     """Yield the mistakes, each with its beginning and its strongest words and their weights.
 
-    width: of a line, in cells.  signs: mark the words with signs rather than colours.
+    out: where they are printed; without colours there, signs stand around what decided.
     """
+    width = min(out.width, _LINE) if out.is_terminal else _LINE
+    signs = out.no_color or not out.is_terminal
     yield Text("\nworst mistakes" if mistakes else "\nno mistakes", style="bold")
     for outcome in mistakes:
         judged = outcome.judged
-        yield Text(
-            f"  {printable(judged.source)}: {outcome.label} called {outcome.called}, probability"
+        said = printable(
+            f"{judged.source}: {outcome.label} called {outcome.called}, probability"
             f" {judged.probability:.4f}, verdict {outcome.verdict}"
         )
+        # In a pipe the name of a message is whole.
+        for line in folded_text(f"  {said}", width, indent=4) if out.is_terminal else [f"  {said}"]:
+            yield Text(line)
         if outcome.message is not None:
-            for line in excerpt_lines(
+            for pieces in excerpt_lines(
                 outcome.message, width, _EXCERPT_LINES, signs=signs, indent="    "
             ):
-                yield Text.assemble(*((text, _EMPHASIS[emphasis]) for text, emphasis in line))
+                yield Text.assemble(*((text, _EMPHASIS[emphasis]) for text, emphasis in pieces))
         words = " ".join(
             f"{word.token} {word.weight:+.2f} ".replace(" ", HARD_SPACE) for word in outcome.words
         )

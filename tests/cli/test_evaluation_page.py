@@ -59,3 +59,8 @@ def test_a_page_of_a_comparison_is_wrong_usage(nbspam, table, tmp_path):
     found = nbspam("eval", "--compare", "all", table, "--report", path)
     assert (found.code, "--report is of one model" in found.err) == (2, True)
     assert not path.exists()
+
+
+def test_the_page_is_written_to_a_file_alone(nbspam, table):
+    found = nbspam("eval", "--folds", "3", table, "--report", "-")
+    assert (found.code, found.out) == (2, "")

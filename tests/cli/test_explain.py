@@ -4,6 +4,7 @@ import re
 
 import pytest
 from harmless_pages import assert_harmless
+from terminals import on_a_terminal
 
 from nbspam.display.cells import cell_width
 
@@ -230,39 +231,6 @@ def test_output_in_a_pipe_has_no_escape_codes(program, model, options):
 def test_no_color_on_a_terminal_is_heeded(model):
     assert "\x1b" in on_a_terminal("explain", "-m", model, "--words")
     assert "\x1b" not in on_a_terminal("explain", "-m", model, "--words", NO_COLOR="1")
-
-
-def on_a_terminal(*arguments, **environment):
-    """Return what nbspam writes on a terminal."""
-    import os
-    import subprocess
-    import sys
-
-    pty = pytest.importorskip("pty")
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "nbspam", *map(str, arguments)]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-        env={name: value for name, value in os.environ.items() if name != "COLUMNS"}
-        | {"TERM": "xterm"}
-        | environment,
-    )
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
-            chunk = os.read(ours, 65536)
-        except OSError:  # Linux says so at the end
-            break
-        if not chunk:
-            break
-        written += chunk
-    os.close(ours)
-    assert process.wait(60) == 0
-    return written.decode()
 
 
 def test_a_message_without_known_words_is_explained(nbspam, model):

@@ -4,6 +4,9 @@ import json
 import re
 
 import pytest
+from terminals import on_a_terminal
+
+from nbspam.display.cells import cell_width
 
 
 def evaluated(nbspam, *arguments):
@@ -58,3 +61,16 @@ def test_figures_are_the_same_with_mistakes_and_without(nbspam, with_mistakes):
     found = evaluated(nbspam, "--folds", "3", with_mistakes, "--errors", "3")
     del found["errors"]
     assert found == plain
+
+
+def test_mistakes_fit_a_terminal(with_mistakes):
+    arguments = ("eval", "--folds", "3", with_mistakes, "--errors", "9", "--quiet")
+    coloured = on_a_terminal(*arguments, COLUMNS="80")
+    shown = coloured.partition("worst mistakes")[2]
+    assert "\x1b[" in shown
+    assert "[+" not in shown
+    plain = on_a_terminal(*arguments, COLUMNS="80", NO_COLOR="1").partition("worst mistakes")[2]
+    assert "[+" in plain
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", plain)  # bold and dim are no colours
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", plain).splitlines()
+    assert max(map(cell_width, lines)) <= 80
