@@ -298,11 +298,13 @@ def _left_out_rates(corpus: Corpus, fitted: "Fit") -> "Figures":
 
 def _estimate_sentence(rates: "Figures", n_classes: int) -> str:
     """Return the estimate in words: at 0.5, and with the cut-offs where there are two classes."""
+    from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS
+
     sentence = "leave-one-out estimate for new messages like these: "
     if n_classes > 2:
-        return sentence + ", ".join(row.sentence() for row in rates.rows())
-    accuracy = next(rates.rows()).percentage().replace(" %", " % correct at 0.5", 1)
-    verdicts = ", ".join(row.sentence() for row in rates.rows(of_verdicts=True))
+        return sentence + ", ".join(row.sentence() for row in rates.rows(GENERAL, TRACK))
+    accuracy = next(rates.rows(GENERAL)).percentage().replace(" %", " % correct at 0.5", 1)
+    verdicts = ", ".join(row.sentence() for row in rates.rows(VERDICTS))
     return f"{sentence}{accuracy}; verdicts: {verdicts}"
 
 
