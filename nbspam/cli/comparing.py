@@ -52,6 +52,7 @@ def compare_models(
             given,
             lambda some, settings: protocol.run(some, settings, cut_offs, telling=False),
             lambda models: shown(list(models), lambda model: model.name),
+            protocol.bootstrap_seed,
         )
     said = advice(found, lambda kind: _how_to_train(kind, learning))
     if form == "json":

@@ -268,9 +268,7 @@ def mcnemar_p(only_one: int, only_other: int) -> float:
     return float(binomtest(only_one, tosses, 0.5).pvalue) if tosses else 1.0
 
 
-def _roca_differences(
-    models: Sequence[Compared], seed: int
-) -> Iterator[tuple[float, list[float]]]:
+def _roca_differences(models: Sequence[Compared], seed: int) -> Iterator[tuple[float, list[float]]]:
     """Yield of each model but the first its 1-ROCA% less the first's, and that of each resample."""
     values, samples = [], []
     for model in models:

@@ -1,6 +1,6 @@
 """The formulas of the metrics: of counts, of samples with their scores, and of each message.
 
-tp, fp, fn and tn are counts of spam called spam, ham called spam, spam called ham and ham called ham.
+tp, fp, fn, tn: the counts of spam called spam, ham called spam, spam called ham, ham called ham.
 """
 
 import numpy as np

@@ -18,8 +18,8 @@ Errors are counted at P(spam) = 0.5, so that figures are comparable whatever the
 the verdicts with their cut-offs do is counted beside: ham blocked, spam missed (ham and unsure
 alike, since neither is kept from the inbox), and unsure.
 
-Shares have Wilson's interval, means the normal one, and what has neither (F1, AUC, MCC and the rates
-made of both classes) the percentile bootstrap's (`intervals.py` has the sources).
+Shares have Wilson's interval, means the normal one, and what has neither (F1, AUC, MCC and the
+rates made of both classes) the percentile bootstrap's (`intervals.py` has the sources).
 
 A rate of 0 or 1 has no logit.  For lam%, half an error more in one message more is counted then, as
 the CEAS 2007 contest did (the TREC tracks left it undefined).

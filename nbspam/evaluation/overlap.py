@@ -54,13 +54,16 @@ class LedgerCheck:
         return LearnedBefore(self._read, known, 0 if self._including else self._learned, unnamed)
 
 
-def of_first(digests: Sequence[bytes], first: int) -> int:
+# Of a test, how many messages tested on are the same as one trained on; None without digests.
+
+
+def of_first(digests: Sequence[bytes], first: int) -> int | None:
     """Return how many messages are the same as one of the first, which are trained on."""
     trained = set(digests[:first])
-    return sum(digest in trained for digest in digests[first:])
+    return sum(digest in trained for digest in digests[first:]) if digests else None
 
 
-def of_batches(digests: Sequence[bytes], batch: int) -> int:
+def of_batches(digests: Sequence[bytes], batch: int) -> int | None:
     """Return how many messages are the same as one of an earlier batch."""
     learned: set[bytes] = set()
     same = 0
@@ -68,21 +71,21 @@ def of_batches(digests: Sequence[bytes], batch: int) -> int:
         part = digests[start : start + batch]
         same += sum(digest in learned for digest in part)
         learned.update(part)
-    return same
+    return same if digests else None
 
 
-def of_folds(digests: Sequence[bytes], fold: Integers) -> int:
+def of_folds(digests: Sequence[bytes], fold: Integers) -> int | None:
     """Return how many messages are the same as one of another fold.
 
     fold: (n,), the fold of each message.
     """
     folds: defaultdict[bytes, set[int]] = defaultdict(set)
-    for digest, k in zip(digests, fold.tolist(), strict=True):
+    for digest, k in zip(digests, fold.tolist(), strict=False):
         folds[digest].add(k)
-    return sum(len(folds[digest]) > 1 for digest in digests)
+    return sum(len(folds[digest]) > 1 for digest in digests) if digests else None
 
 
-def of_others(digests: Sequence[bytes]) -> int:
+def of_others(digests: Sequence[bytes]) -> int | None:
     """Return how many messages are the same as another."""
     times = Counter(digests)
-    return sum(times[digest] > 1 for digest in digests)
+    return sum(times[digest] > 1 for digest in digests) if digests else None

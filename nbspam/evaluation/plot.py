@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbspam.bayes.matrix import Floats
-from nbspam.errors import OptionError, Remedy
+from nbspam.errors import OptionError, Remedy, install_command
 from nbspam.evaluation.bins import CalibrationBin
 from nbspam.evaluation.comparison import DEFAULT, Comparison
 from nbspam.evaluation.results import Results
@@ -28,7 +28,7 @@ def check_plot(path: Path) -> None:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise OptionError(
-            f"{path}: plots need matplotlib; install it with: pip install 'nbspam[plot]'"
+            f"{path}: plots need matplotlib; install it with: {install_command('matplotlib')}"
         ) from error
 
 

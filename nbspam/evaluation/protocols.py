@@ -10,6 +10,7 @@ from nbspam.bayes.token_weight import Row
 from nbspam.errors import OptionError, Remedy, SourceError, TrainingError, counted
 from nbspam.evaluation import overlap
 from nbspam.evaluation.overlap import LearnedBefore, LedgerCheck
+from nbspam.evaluation.stratified import stratified_folds
 from nbspam.filter import Filter
 from nbspam.learning.batch import Fit, cut_offs_within, fit, token_counts
 from nbspam.learning.corpus import Corpus
@@ -165,7 +166,7 @@ def left_out(
                 words = explain(learner.classifier(), tokens, numbers).words[:TELLING_WORDS]
                 learner.learn(label or "", tokens, numbers)
                 outcomes[i] = outcome._replace(words=words)
-    same = _same(read, overlap.of_others)
+    same = overlap.of_others(read.corpus.digests)
     return Evaluation("leave-one-out", *metadata.settings[:2], outcomes, duplicates=same)
 
 
@@ -209,7 +210,7 @@ def train_first(
     outcomes = _tested(read, fitted, test, cut_offs, telling)
     of_model = fitted.metadata.settings
     protocol = f"trained on the first {first}"
-    same = _same(read, lambda digests: overlap.of_first(digests, first))
+    same = overlap.of_first(read.corpus.digests, first)
     return Evaluation(
         protocol, of_model.classes, of_model.positive, outcomes, cut_offs, duplicates=same
     )
@@ -231,9 +232,9 @@ def folds(
     Outcomes come in the order of the messages.
     """
     read = read.for_model(settings)
-    labels = np.array(read.corpus.labels)
+    labels = read.corpus.labels
     classes, positive = class_names(read.corpus.labels, settings.positive)
-    fewest = min(int((labels == name).sum()) for name in classes)
+    fewest = min(map(labels.count, classes))
     if fewest < 2:
         raise OptionError(
             "cannot make folds, since a class has one message; give two or more of each class, or"
@@ -244,39 +245,16 @@ def folds(
             f"cannot make {counted(k, 'fold')}, since the smallest class has"
             f" {counted(fewest, 'message')}; give 2 to {fewest} folds"
         )
-    fold = _fold_of_each(labels, classes, k, seed)
+    fold = stratified_folds(labels, k, seed)
     outcomes: dict[int, Outcome] = {}
     for part in shown(range(k)):
         train, test = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
         found = _tested(read, _trained(read, train, settings), test, cut_offs, telling)
         outcomes.update(zip(test.tolist(), found, strict=True))
     ordered = [outcomes[i] for i in range(len(labels))]
-    same = _same(read, lambda digests: overlap.of_folds(digests, fold))
+    same = overlap.of_folds(read.corpus.digests, fold)
     shuffled = "" if seed is None else f", shuffled with seed {seed}"
     return Evaluation(f"{k} folds{shuffled}", classes, positive, ordered, duplicates=same)
-
-
-def _fold_of_each(
-    labels: "np.ndarray[tuple[int], np.dtype[np.str_]]",
-    classes: tuple[str, ...],
-    k: int,
-    seed: int | None,
-) -> Integers:
-    """Return the fold of each message, 0 to k - 1: (n,)."""
-    fold = np.empty(len(labels), dtype=np.int64)
-    chance = None if seed is None else np.random.default_rng(seed)
-    for name in classes:
-        members = np.flatnonzero(labels == name)
-        if chance is not None:
-            members = chance.permutation(members)
-        fold[members] = np.arange(len(members)) % k
-    return fold
-
-
-def _same(read: LabelledCorpus, of: Callable[[Sequence[bytes]], int]) -> int | None:
-    """Return how many messages `of` counts by the digests; None without digests."""
-    digests = read.corpus.digests
-    return of(digests) if digests else None
 
 
 def online(
@@ -320,7 +298,7 @@ def online(
         of_model.classes,
         of_model.positive,
         outcomes,
-        duplicates=_same(read, lambda digests: overlap.of_batches(digests, batch)),
+        duplicates=overlap.of_batches(read.corpus.digests, batch),
         learned_so_far=learned_so_far,
     )
 

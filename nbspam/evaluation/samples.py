@@ -15,7 +15,6 @@ import numpy as np
 from nbspam.bayes.matrix import Booleans, Floats, Integers
 from nbspam.labels import UNSURE
 
-
 SEED = 0  # of whatever is random, unless another is given
 
 
