@@ -127,8 +127,8 @@ def _draw_linear_roc(axes: "Axes", results: Results) -> None:
             marker,
             color="black",
             clip_on=False,
-            label=f"cut-off {point.cut_off:g}: {100 * point.true_positive_rate:.4g} % of spam,"
-            f" {100 * point.false_positive_rate:.4g} % of ham",
+            label=f"cut-off {point.cut_off:g}: {100 * point.true_positive_rate:.2f} % of spam,"
+            f" {100 * point.false_positive_rate:.2f} % of ham",
         )
     area = results.figures.by_key["auc"]
     if area.value is not None and area.interval is not None:

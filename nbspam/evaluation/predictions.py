@@ -10,7 +10,7 @@ from nbspam.errors import OptionError, install_command
 from nbspam.evaluation.json_report import prediction
 from nbspam.evaluation.protocols import Outcome
 
-Row = Mapping[str, object]
+Record = Mapping[str, object]
 
 
 def write_predictions(outcomes: Iterable[Outcome], path: Path) -> None:
@@ -28,34 +28,34 @@ def write_predictions(outcomes: Iterable[Outcome], path: Path) -> None:
         _WRITERS[suffix](rows, file)
 
 
-def write_json_lines(rows: Iterable[Row], file: IO[str]) -> None:
+def write_json_lines(rows: Iterable[Record], file: IO[str]) -> None:
     """Write a JSON object for each record and line."""
     file.writelines(f"{json.dumps(row)}\n" for row in rows)
 
 
-def _write_json(rows: Iterable[Row], file: IO[str]) -> None:
+def _write_json(rows: Iterable[Record], file: IO[str]) -> None:
     file.write("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
 
 
-def _write_csv(rows: Iterable[Row], file: IO[str], delimiter: str = ",") -> None:
+def _write_csv(rows: Iterable[Record], file: IO[str], delimiter: str = ",") -> None:
     flat = [_flat(row) for row in rows]
     writer = csv.DictWriter(file, list(flat[0]), delimiter=delimiter, lineterminator="\n")
     writer.writeheader()
     writer.writerows(flat)
 
 
-def _write_tsv(rows: Iterable[Row], file: IO[str]) -> None:
+def _write_tsv(rows: Iterable[Record], file: IO[str]) -> None:
     _write_csv(rows, file, "\t")
 
 
-def _write_parquet(rows: Iterable[Row], path: Path) -> None:
+def _write_parquet(rows: Iterable[Record], path: Path) -> None:
     import pyarrow as pa  # type: ignore[import-untyped]
     from pyarrow import parquet
 
     parquet.write_table(pa.Table.from_pylist([_flat(row) for row in rows]), path)
 
 
-def _flat(row: Row) -> dict[str, object]:
+def _flat(row: Record) -> dict[str, object]:
     """Return a record without records in it: the probability of class x is `probability_x`."""
     flat: dict[str, object] = {}
     for key, value in row.items():
@@ -67,7 +67,7 @@ def _flat(row: Row) -> dict[str, object]:
 
 
 _PARQUET = ".parquet"
-_WRITERS: Mapping[str, Callable[[Iterable[Row], IO[str]], None]] = {
+_WRITERS: Mapping[str, Callable[[Iterable[Record], IO[str]], None]] = {
     ".csv": _write_csv,
     ".tsv": _write_tsv,
     ".jsonl": write_json_lines,

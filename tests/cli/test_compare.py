@@ -123,7 +123,6 @@ def test_a_plot_that_cannot_be_drawn_is_told_before_the_work_or_after_the_table(
         (("--compare", "all", "--spam-cutoff", "0.8"), "leave the cut-offs out"),
         (("--compare", "bernoulli", "--variance-prior", "3"), "variances are of Gaussian traits"),
         (("--compare", "all", "--variance-prior", "-3"), "variance prior must be"),
-        (("--format", "csv", "--folds", "3"), "csv is of a comparison; add --compare"),
         (("--leave-one-out", "--folds", "3"), "four ways to test; give one of them"),
     ],
 )

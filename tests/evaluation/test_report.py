@@ -21,7 +21,7 @@ def test_text_in_a_pipe_is_plain_and_not_cut(capsys):
 
 def test_a_row_has_the_figure_its_interval_and_its_meaning(capsys):
     lines = [line.split() for line in printed(capsys, TWO).splitlines()]
-    assert "accuracy% 75.00 30.06 – 95.44 correct verdicts".split() in lines
+    assert "accuracy 0.7500 0.3006 – 0.9544 correct, 3 of 4 messages".split() in lines
     assert "Brier 0.2050 0.0000 – 0.4975 mean squared error of P(spam)".split() in lines
 
 
@@ -34,15 +34,40 @@ def test_text_has_the_confusion_counts_at_a_half_and_of_the_verdicts(capsys):
     lines = [line.split() for line in printed(capsys, TWO).splitlines()]
     head = "actual called ham called spam verdict ham verdict spam verdict unsure"
     assert head.split() in lines
-    assert ["ham", "1", "1", "1", "1", "0"] in lines
-    assert ["spam", "0", "2", "0", "1", "1"] in lines
+    assert ["2", "ham", "1", "1", "1", "1", "0"] in lines
+    assert ["2", "spam", "0", "2", "0", "1", "1"] in lines
 
 
 def test_text_has_what_the_verdicts_block_let_through_and_leave_unsure(capsys):
-    assert (
-        "verdicts (spam above 0.7, ham up to 0.3): ham blocked 50.00 % (9.45 to 90.55),"
-        " spam missed 50.00 % (9.45 to 90.55), unsure 25.00 % (4.56 to 69.94)\n"
-    ) in printed(capsys, TWO)
+    lines = [line.split() for line in printed(capsys, TWO).splitlines()]
+    at = lines.index("verdicts: spam above 0.7, ham up to 0.3".split())
+    assert lines[at + 1 : at + 4] == [
+        "blocked% 50.00 9.4531 – 90.55 ham blocked, 1 of 2 ham".split(),
+        "missed% 50.00 9.4531 – 90.55 spam missed, 1 of 2 spam".split(),
+        "unsure% 25.00 4.5587 – 69.94 unsure, 1 of 4 messages".split(),
+    ]
+
+
+def test_the_figures_of_any_classifier_come_before_the_spam_tracks(capsys):
+    text = printed(capsys, TWO)
+    at = [text.index(f"\n{name} ") for name in ("accuracy", "F1", "AUC", "Brier")]
+    track = text.index("TREC spam tracks")
+    assert [*at, track] == sorted([*at, track])
+    assert track < text.index("\nSC% ") < text.index("\nverdicts: ")
+
+
+def test_notes_stand_before_the_figures(capsys):
+    print_report(compute(TWO, CUT_OFFS), 0, ["one of them was learned", "two are the same"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:4] == ["one of them was learned", "two are the same", ""]
+
+
+def test_no_line_is_longer_than_eighty_columns(capsys):
+    many = Evaluation("a test", ("ham", "spam"), "spam", TWO.outcomes * 5_000)
+    text = printed(capsys, many)
+    assert "15,000 of 20,000 messages" in text
+    assert "10,000 ham" in text
+    assert max(map(len, map(str.rstrip, text.splitlines()))) <= 80
 
 
 def test_text_of_three_classes_has_their_verdicts_once_and_no_cut_off(capsys):
