@@ -68,8 +68,10 @@ def test_the_size_of_what_cannot_be_known_is_none(tmp_path, name):
 
 
 def stages(quiet=False):
+    """Go through stages; what is drawn for sure is the last of each `work`."""
     with work(quiet) as at_work:
         at_work.stage("training")
+    with work(quiet) as at_work:
         assert list(at_work.parts(lambda i: f"fold {i + 1} of 3")(range(3))) == [0, 1, 2]
 
 
@@ -78,7 +80,7 @@ def test_a_terminal_is_shown_what_is_done(monkeypatch):
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
     stages()
-    for text in ("training …", "fold 1 of 3 …", "fold 3 of 3 …"):
+    for text in ("training …", "fold 3 of 3 …"):
         assert text in stream.getvalue()
 
 
