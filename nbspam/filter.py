@@ -132,6 +132,7 @@ class Filter:
     def forget(self, messages: Iterable[LabelledMessage | AnyMessage]) -> "Change":
         """Take messages out again, with or without their labels; those never learned are ignored.
 
+        The counts become what they were; the calibration keeps what it learned.
         Raises ModelError as `learn` does.
         """
         known = []
