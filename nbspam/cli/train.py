@@ -48,6 +48,7 @@ from nbspam.workers import executor, tokenized
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.evaluation.metrics import Figures
     from nbspam.learning.batch import Fit
+    from nbspam.store.lock import LockWait
 
 
 class Writing(NamedTuple):
@@ -158,7 +159,8 @@ def command(
             if not writing.update:  # else another process has created it meanwhile
                 raise
     output = Output(model, form, silent, skips)
-    _print_change(_update(pending, learning, cutting, writing, output), output)
+    change = _update(pending, learning, cutting, writing, output, lock_wait(quiet))
+    _print_change(change, output)
 
 
 def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:
@@ -209,11 +211,11 @@ def _update(
     cutting: Cutting,
     writing: Writing,
     output: Output,
+    wait: "LockWait",
 ) -> Change:
-    """Add to the model, or create it."""
+    """Add to the model, or create it; wait: how long for its lock."""
     with work(output.quiet) as at_work:
         at_work.stage(f"adding messages to {output.model}")
-        wait = lock_wait(output.quiet)
         change = learn(output.model, pending, learning.settings(), writing.ledger, wait)
         if cutting.is_given:  # the model was not there before
             set_cut_offs(output.model, cutting.of)
