@@ -7,6 +7,7 @@ import click
 
 from nbspam.bayes.trait_model import GAUSSIAN
 from nbspam.bayes.variances import Variances
+from nbspam.cli.evaluation_notes import duplicates_note
 from nbspam.cli.learning_options import Learning
 from nbspam.cli.options import Cutting
 from nbspam.cli.progress import steps
@@ -61,6 +62,8 @@ def compare_models(
         click.echo(comparison_csv(found))
     else:
         print_comparison(found, said)
+        if same := duplicates_note(found.duplicates, len(found.models[0].messages)):
+            click.echo(f"\n{same}")
     if plot is not None:
         from nbspam.evaluation.plot import draw_comparison
 

@@ -11,7 +11,8 @@ if TYPE_CHECKING:  # help loads no numpy
 
 def evaluation_notes(found: "Evaluation", model: Path) -> list[str]:
     """Return sentences to read before the figures."""
-    return [*_of_learned(found, model), *_of_duplicates(found)]
+    same = duplicates_note(found.duplicates, len(found.outcomes))
+    return [*_of_learned(found, model), *([same] if same else [])]
 
 
 def check_some_are_left(found: "Evaluation", model: Path) -> None:
@@ -62,11 +63,12 @@ def _of_learned(found: "Evaluation", model: Path) -> list[str]:
     return notes
 
 
-def _of_duplicates(found: "Evaluation") -> list[str]:
-    if not found.duplicates:
-        return []
-    is_ = "is" if found.duplicates == 1 else "are"
-    return [
-        f"{found.duplicates:,} of {counted(len(found.outcomes), 'message')} tested {is_} the same"
-        " as one trained on, which flatters the figures"
-    ]
+def duplicates_note(duplicates: int | None, tested: int) -> str:
+    """Return a sentence on the messages tested that are the same as one trained on, if any."""
+    if not duplicates:
+        return ""
+    is_ = "is" if duplicates == 1 else "are"
+    return (
+        f"{duplicates:,} of {counted(tested, 'message')} tested {is_} the same as one trained on,"
+        " which flatters the figures"
+    )

@@ -194,6 +194,7 @@ class Comparison(NamedTuple):
     protocol: str
     models: list[Compared]
     seed: int = SEED  # of the bootstraps
+    duplicates: int | None = None  # as of each evaluation
 
 
 def compare(
@@ -211,13 +212,13 @@ def compare(
     seed: of the bootstraps.
     Raises NbspamError as the protocol does.
     """
-    models, name = [], ""
+    models, name, duplicates = [], "", None
     for combination in shown(asked):
         settings = combination.settings(given)
         begun = time.perf_counter()
         found = protocol(read, settings)
         seconds = time.perf_counter() - begun
-        name, messages = found.protocol, scored_messages(found)
+        name, duplicates, messages = found.protocol, found.duplicates, scored_messages(found)
         error = None
         if messages.has_spam_class:
             bins = calibration_bins(messages.spam, messages.probability)
@@ -226,7 +227,7 @@ def compare(
     if not models or not len(models[0].messages):
         raise TrainingError("there is no message to test on; name a source that has some")
     models.sort(key=_rank)
-    return Comparison(name, _with_differences(models, seed), seed)
+    return Comparison(name, _with_differences(models, seed), seed, duplicates)
 
 
 def _rank(model: Compared) -> tuple[float, ...]:

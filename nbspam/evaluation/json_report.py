@@ -62,6 +62,7 @@ def comparison_json(comparison: Comparison, said: str, skipped: int) -> str:
     fields = {
         "protocol": comparison.protocol,
         "skipped": skipped,
+        "duplicates": comparison.duplicates,
         "seed": comparison.seed,
         "models": [model.as_json() for model in comparison.models],
         "advice": said,

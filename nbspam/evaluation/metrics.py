@@ -152,7 +152,7 @@ METRICS = (
     Metric(
         "precision",
         Share(lambda c: c.tp, lambda c: c.tp + c.fp, scale=1),
-        ReportLine(GENERAL, "precision", "spam indeed", "called spam"),
+        ReportLine(GENERAL, "precision", "right", "called spam"),
     ),
     Metric(
         "recall",
@@ -200,7 +200,7 @@ METRICS = (
     Metric(
         "lam_pct",
         Resampled(lambda s: lam_pct(s.counts)),
-        ReportLine(TRACK, "lam%", "logistic mean of spam missed, ham blocked"),
+        ReportLine(TRACK, "lam%", "logistic average of both error rates"),
     ),
     Metric(
         "one_minus_roca_pct",

@@ -13,6 +13,7 @@ from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS, ReportRow
 from nbspam.evaluation.protocols import Outcome, worst_mistakes
 from nbspam.evaluation.results import Results
 from nbspam.evaluation.samples import ScoredMessages
+from nbspam.labels import UNSURE
 
 _PIPE_WIDTH = 200  # characters; wide enough that no table is folded
 _BAR_LENGTH = 40  # characters, of all messages
@@ -102,9 +103,13 @@ def _confusion_table(style: box.Box | None, results: Results) -> Table:
     columns = [f"called {name}" for name in at_threshold.verdicts]
     rows = at_threshold.counts
     if results.cut_offs is not None:
-        columns += [f"verdict {name}" for name in verdicts.verdicts]
+        columns += [
+            name if name == UNSURE else f"verdict {name}"  # unsure is nothing but a verdict
+            for name in verdicts.verdicts
+        ]
         rows = [[*both, *more] for both, more in zip(rows, verdicts.counts, strict=True)]
     table = empty_table(style, "actual", *columns)
+    table.padding = (0, 1, 0, 0) if style else (0, 1)  # narrower, to fit into 80 columns
     for name, row in zip(at_threshold.classes, rows, strict=True):
         # Every message is called something, so these columns add up to all of the class.
         total = sum(row[: len(at_threshold.verdicts)])

@@ -1,3 +1,6 @@
+import io
+import re
+
 from outcomes import CUT_OFFS, THREE, TWO, outcome
 
 from nbspam.evaluation.protocols import Evaluation
@@ -32,7 +35,7 @@ def test_one_message_is_singular(capsys):
 
 def test_text_has_the_confusion_counts_at_a_half_and_of_the_verdicts(capsys):
     lines = [line.split() for line in printed(capsys, TWO).splitlines()]
-    head = "actual called ham called spam verdict ham verdict spam verdict unsure"
+    head = "actual called ham called spam verdict ham verdict spam unsure"
     assert head.split() in lines
     assert ["2", "ham", "1", "1", "1", "1", "0"] in lines
     assert ["2", "spam", "0", "2", "0", "1", "1"] in lines
@@ -54,6 +57,26 @@ def test_the_figures_of_any_classifier_come_before_the_spam_tracks(capsys):
     track = text.index("TREC spam tracks")
     assert [*at, track] == sorted([*at, track])
     assert track < text.index("\nSC% ") < text.index("\nverdicts: ")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_of_eighty_columns_folds_nothing(monkeypatch):
+    many = compute(TWO._replace(outcomes=TWO.outcomes * 10_000), CUT_OFFS)
+    drawn = {}
+    for columns in (80, 200):
+        stream = Terminal()
+        monkeypatch.setattr("sys.stdout", stream)
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setenv("TERM", "xterm")
+        print_report(many, 0)
+        text = re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue())
+        drawn[columns] = [line.split() for line in text.splitlines()]
+    assert "10,000 of 20,000 ham".split() in [line[-4:] for line in drawn[80]]
+    assert drawn[80] == drawn[200]
 
 
 def test_notes_stand_before_the_figures(capsys):
