@@ -154,12 +154,13 @@ def _draw_log_roc(axes: "Axes", messages: ScoredMessages, **line: Any) -> None:
     """
     ham_blocked, spam_missed = roc_points(messages)
     floor = 100 * 0.5 / max(1, messages.counts.ham)  # half a message stands for none
-    axes.plot(
-        np.maximum(ham_blocked, floor),
-        np.maximum(spam_missed, floor),
-        drawstyle="steps-post",
-        **({"color": _SPAM} | line),
-    )
+    if messages.counts.spam and messages.counts.ham:
+        axes.plot(
+            np.maximum(ham_blocked, floor),
+            np.maximum(spam_missed, floor),
+            drawstyle="steps-post",
+            **({"color": _SPAM} | line),
+        )
     axes.set(
         xscale="log",
         yscale="log",
@@ -182,16 +183,18 @@ def _draw_calibration(axes: "Axes", points: Sequence[CalibrationPoint]) -> None:
         predicted, observed, yerr=(below, above), fmt="o-", color=_SPAM, ecolor="0.6", capsize=2
     )
     for point in points:
+        is_right, is_top = point.predicted > 0.9, point.observed > 0.5
         axes.annotate(
             f"{point.messages:,}",
             (point.predicted, point.observed),
-            xytext=(6, -12) if point.observed > 0.5 else (6, 6),
+            xytext=(-6 if is_right else 6, -12 if is_top else 6),
+            ha="right" if is_right else "left",
             textcoords="offset points",
             fontsize="small",
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5},
         )
     axes.set(
-        xlim=(-0.02, 1.1),
+        xlim=(-0.05, 1.05),
         ylim=(-0.05, 1.05),
         xlabel="predicted P(spam)",
         ylabel="observed share of spam",
