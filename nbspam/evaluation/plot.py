@@ -8,7 +8,7 @@ import numpy as np
 
 from nbspam.errors import OptionError, Remedy, install_command
 from nbspam.evaluation.comparison import DEFAULT, Comparison
-from nbspam.evaluation.curves import (
+from nbspam.evaluation.curve_points import (
     CalibrationPoint,
     LearningCurve,
     calibration_points,

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_curve
 
 from nbspam.bayes.posterior import IMPOSSIBLE
 from nbspam.errors import OptionError
-from nbspam.evaluation import curves, plot
+from nbspam.evaluation import curve_points, plot
 from nbspam.evaluation.protocols import Evaluation
 from nbspam.evaluation.results import compute
 from nbspam.scoring.score import Score
@@ -109,7 +109,7 @@ def test_a_picture_that_cannot_be_written_is_an_error_of_the_system(tmp_path):
 def test_points_of_the_roc_curve_are_scikit_learns(messages):
     messages = [*messages, (True, 0), (False, 1)]
     spam, log_odds = (np.array(column) for column in zip(*messages, strict=True))
-    ham_lost, spam_missed = curves.roc_points(results_of(spam, log_odds).messages)
+    ham_lost, spam_missed = curve_points.roc_points(results_of(spam, log_odds).messages)
     false, true, _ = roc_curve(spam, log_odds, drop_intermediate=False)
     np.testing.assert_allclose(ham_lost, 100 * false[1:], atol=1e-9)
     np.testing.assert_allclose(spam_missed, 100 - 100 * true[1:], atol=1e-9)
