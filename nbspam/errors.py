@@ -15,6 +15,7 @@ whose text holds for the library; the command line has its own text for each (`c
 """
 
 import re
+import sys
 from collections.abc import Mapping
 from enum import Enum, IntEnum
 
@@ -80,6 +81,13 @@ def one_line(text: str) -> str:
 def counted(n: int, noun: str) -> str:
     """Return a number of things, as sentences have it: `1 message`, `2,000 messages`."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def install_command(package: str) -> str:
+    """Return the command that installs a package for the interpreter that runs this."""
+    from shlex import quote  # for errors only
+
+    return f"{quote(sys.executable or 'python3')} -m pip install {package}"
 
 
 class NbspamError(Exception):

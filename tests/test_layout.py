@@ -179,8 +179,8 @@ def calls_that_open(module: str) -> list[str]:
 
 # What they open is no message: eval's predictions and page, the output of export, a tag of HTML.
 MAY_OPEN = {
-    "nbspam.cli.evaluate": 1,
     "nbspam.cli.evaluation_page": 1,
+    "nbspam.evaluation.predictions": 1,
     "nbspam.cli.model.exporting": 1,
 }
 

@@ -47,13 +47,16 @@ def command(
     quiet: bool,
     jobs: int,
 ) -> None:
-    """Unlearn messages, as if they had never been learned.
+    """Take messages out of the model again.
 
     A SOURCE is anything that `train` takes.  A message without a label, as in a file that is given
     without --spam or --ham, is taken out of the class it was learned in; a message that was never
     learned is left alone.  Without a SOURCE it reads one message from standard input and prints
-    nothing.  Counts and ledger become what they were, to the byte; the calibration keeps what it
-    has learned.
+    nothing.
+
+    Counts and ledger become what they were before the messages were learned, to the byte.  The
+    calibration keeps what it learned from them, so probabilities may differ from before; to take
+    that back too, train again without them.
 
     \b
     Examples:

@@ -25,7 +25,7 @@ from nbspam.cli.options import (
     quiet_option,
     reading_options,
 )
-from nbspam.cli.progress import progress
+from nbspam.cli.progress import progress, work
 from nbspam.cli.sources_options import (
     Sources,
     labelled_sources,
@@ -48,6 +48,7 @@ from nbspam.workers import executor, tokenized
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.evaluation.metrics import Figures
     from nbspam.learning.batch import Fit
+    from nbspam.store.lock import LockWait
 
 
 class Writing(NamedTuple):
@@ -151,15 +152,15 @@ def command(
     begins = not model.exists() and len(set(pending.corpus.labels)) > 1
     if begins or not writing.update:
         try:
-            output = Output(model, form, quiet, skips)
-            _train(pending.corpus, learning, cutting, writing, limit, output)
+            whole = Output(model, form, quiet, skips)
+            _train(pending.corpus, learning, cutting, writing, limit, whole)
             return
         except ModelExistsError:
             if not writing.update:  # else another process has created it meanwhile
                 raise
-    change = learn(model, pending, learning.settings(), writing.ledger, lock_wait(quiet))
-    _store(cutting, model)
-    _print_change(change, Output(model, form, silent, skips))
+    output = Output(model, form, silent, skips)
+    change = _update(pending, learning, cutting, writing, output, lock_wait(quiet))
+    _print_change(change, output)
 
 
 def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:
@@ -204,10 +205,21 @@ def _wanted(model: Path, writing: Writing, learning: Learning) -> Wanted:
         return lookup.metadata.settings.wanted
 
 
-def _store(cutting: Cutting, model: Path) -> None:
-    """Store the cut-offs in a model that was not there before."""
-    if cutting.is_given:
-        set_cut_offs(model, cutting.of)
+def _update(
+    pending: PendingMessages,
+    learning: Learning,
+    cutting: Cutting,
+    writing: Writing,
+    output: Output,
+    wait: "LockWait",
+) -> Change:
+    """Add to the model, or create it; wait: how long for its lock."""
+    with work(output.quiet) as at_work:
+        at_work.stage(f"adding messages to {output.model}")
+        change = learn(output.model, pending, learning.settings(), writing.ledger, wait)
+        if cutting.is_given:  # the model was not there before
+            set_cut_offs(output.model, cutting.of)
+    return change
 
 
 def _print_change(change: Change, output: Output) -> None:
@@ -237,24 +249,37 @@ def _train(
     """Learn from all messages at once, write the model and print what to expect of it."""
     from nbspam.learning.batch import cut_offs_within, fit, token_counts, with_cut_offs
 
-    fitted = fit(corpus, corpus.labels, learning.settings(), corpus.channels(), corpus.traits())
-    if limit is not None:
-        cut_offs = cut_offs_within(limit, fitted, fitted.left_out_scores(corpus))
-        fitted = with_cut_offs(fitted, cut_offs)
-    elif cutting.is_given:
-        fitted = with_cut_offs(fitted, cutting.of(fitted.metadata))
+    with work(output.quiet) as at_work:
+        at_work.stage(f"training on {counted(len(corpus), 'message')}")
+        settings = learning.settings()
+        fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
+        if limit is not None:
+            at_work.stage("choosing the cut-off")
+            cut_offs = cut_offs_within(limit, fitted, fitted.left_out_scores(corpus))
+            fitted = with_cut_offs(fitted, cut_offs)
+        elif cutting.is_given:
+            fitted = with_cut_offs(fitted, cutting.of(fitted.metadata))
+        at_work.stage(f"writing {output.model}")
+        write_model(
+            output.model,
+            fitted.metadata,
+            token_counts(corpus.vocabulary, fitted.counts),
+            corpus.learned(fitted.metadata.settings.classes) if writing.ledger else (),
+            replace_old=writing.replace,
+            wait=lock_wait(output.quiet),
+        )
+        if output.quiet and output.form == "text":
+            return
+        at_work.stage("estimating the accuracy, each message left out")
+        rates = _left_out_rates(corpus, fitted)
+    _print_training(corpus, fitted, rates, limit, output)
+
+
+def _print_training(
+    corpus: Corpus, fitted: "Fit", rates: "Figures", limit: float | None, output: Output
+) -> None:
+    """Print what was learned, and what to expect of the model."""
     classes = fitted.metadata.settings.classes
-    write_model(
-        output.model,
-        fitted.metadata,
-        token_counts(corpus.vocabulary, fitted.counts),
-        corpus.learned(classes) if writing.ledger else (),
-        replace_old=writing.replace,
-        wait=lock_wait(output.quiet),
-    )
-    if output.quiet and output.form == "text":
-        return
-    rates = _left_out_rates(corpus, fitted)
     learned = dict(zip(classes, fitted.metadata.learned.messages, strict=True))
     if output.form == "json":
         fields = {
@@ -298,11 +323,13 @@ def _left_out_rates(corpus: Corpus, fitted: "Fit") -> "Figures":
 
 def _estimate_sentence(rates: "Figures", n_classes: int) -> str:
     """Return the estimate in words: at 0.5, and with the cut-offs where there are two classes."""
+    from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS
+
     sentence = "leave-one-out estimate for new messages like these: "
     if n_classes > 2:
-        return sentence + ", ".join(row.sentence() for row in rates.rows())
-    accuracy = next(rates.rows()).percentage().replace(" %", " % correct at 0.5", 1)
-    verdicts = ", ".join(row.sentence() for row in rates.rows(of_verdicts=True))
+        return sentence + ", ".join(row.sentence() for row in rates.rows(GENERAL, TRACK))
+    accuracy = next(rates.rows(GENERAL)).percentage().replace(" %", " % correct at 0.5", 1)
+    verdicts = ", ".join(row.sentence() for row in rates.rows(VERDICTS))
     return f"{sentence}{accuracy}; verdicts: {verdicts}"
 
 

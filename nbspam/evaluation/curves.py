@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from nbspam.display.page import escaped
 from nbspam.evaluation.bins import CalibrationBin, score_distribution
-from nbspam.evaluation.plot import roc_points
+from nbspam.evaluation.curve_points import roc_points
 from nbspam.evaluation.samples import ScoredMessages
 
 _WIDTH, _HEIGHT = 320, 250

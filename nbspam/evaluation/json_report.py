@@ -18,13 +18,7 @@ def as_json(results: Results, skipped: int, errors: int) -> str:
     """
     evaluation, bins = results.evaluation, results.bins
     report: dict[str, object] = {
-        "protocol": evaluation.protocol,
-        **results.figures.as_json(),
-        "spam_cutoff": results.cut_offs and results.cut_offs.spam,
-        "ham_cutoff": results.cut_offs and results.cut_offs.ham,
-        "unsure": sum(o.verdict == UNSURE for o in evaluation.outcomes),
-        "skipped": skipped,
-        "calibration_error": calibration_error(bins) if bins else None,
+        **numbers(results, skipped),
         "calibration": [b._asdict() for b in bins],
         "classes": list(evaluation.classes),
         "confusion": _confusion_json(results.confusion),
@@ -38,6 +32,29 @@ def as_json(results: Results, skipped: int, errors: int) -> str:
     return json.dumps(report, indent=1)
 
 
+def numbers(results: Results, skipped: int) -> dict[str, object]:
+    """Return what the results have of single numbers, and their intervals.
+
+    skipped: how many messages could not be read.
+    """
+    evaluation, bins = results.evaluation, results.bins
+    before = evaluation.learned_before
+    return {
+        "protocol": evaluation.protocol,
+        **results.figures.as_json(),
+        "spam_cutoff": results.cut_offs and results.cut_offs.spam,
+        "ham_cutoff": results.cut_offs and results.cut_offs.ham,
+        "unsure": sum(o.verdict == UNSURE for o in evaluation.outcomes),
+        "skipped": skipped,
+        "learned": before and before.learned,
+        "learned_left_out": before and before.left_out,
+        "not_in_ledger": before and before.unnamed,
+        "duplicates": evaluation.duplicates,
+        "seed": results.seed,
+        "calibration_error": calibration_error(bins) if bins else None,
+    }
+
+
 def comparison_json(comparison: Comparison, said: str, skipped: int) -> str:
     """Return a comparison as one JSON object.
 
@@ -46,6 +63,8 @@ def comparison_json(comparison: Comparison, said: str, skipped: int) -> str:
     fields = {
         "protocol": comparison.protocol,
         "skipped": skipped,
+        "duplicates": comparison.duplicates,
+        "seed": comparison.seed,
         "models": [model.as_json() for model in comparison.models],
         "advice": said,
     }

@@ -1,6 +1,6 @@
 """Ways to test a filter on labelled messages it has not learned from."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +8,9 @@ import numpy as np
 from nbspam.bayes.matrix import Integers
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import OptionError, Remedy, SourceError, TrainingError, counted
+from nbspam.evaluation import overlap
+from nbspam.evaluation.overlap import LearnedBefore, LedgerCheck
+from nbspam.evaluation.stratified import stratified_folds
 from nbspam.filter import Filter
 from nbspam.learning.batch import Fit, cut_offs_within, fit, token_counts
 from nbspam.learning.corpus import Corpus
@@ -23,6 +26,8 @@ from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
 
 TELLING_WORDS = 8  # kept of each mistake
 _TENTHS = 10
+# Passes the parts of a long test on, and may show how far it is.
+Shown = Callable[[Sequence[int]], Iterable[int]]
 
 
 class Outcome(NamedTuple):
@@ -68,6 +73,10 @@ class Evaluation(NamedTuple):
     positive: str | None
     outcomes: list[Outcome]
     cut_offs: CutOffs | None = None  # where the training messages chose them
+    learned_before: LearnedBefore | None = None  # of a saved model
+    # How many messages tested on are the same as one trained on; None where that is not counted.
+    duplicates: int | None = None
+    learned_so_far: Sequence[int] = ()  # online: how many messages were learned before each
 
 
 class LabelledCorpus(NamedTuple):
@@ -102,8 +111,16 @@ class LabelledCorpus(NamedTuple):
         return LabelledCorpus(self.corpus.without_times(), self.sources, self.excerpts)
 
 
-def saved_model(spam_filter: Filter, messages: Iterable[TokenizedMessage]) -> Evaluation:
-    """Return the outcome of every message by a filter that was trained before."""
+def saved_model(
+    spam_filter: Filter,
+    messages: Iterable[TokenizedMessage],
+    including_learned: bool = False,
+) -> Evaluation:
+    """Return the outcome of every message by a filter that was trained before.
+
+    messages: with digests, by which those that the model has learned are left out.
+    including_learned: whether to test on them all the same.
+    """
     settings = spam_filter.metadata.settings
 
     def checked() -> Iterable[TokenizedMessage]:
@@ -116,10 +133,16 @@ def saved_model(spam_filter: Filter, messages: Iterable[TokenizedMessage]) -> Ev
                 )
             yield message
 
-    outcomes = [
-        _outcome(spam_filter, message) for message in spam_filter.classifier.in_batches(checked())
-    ]
-    return Evaluation("saved model", settings.classes, settings.positive, outcomes)
+    ledger = LedgerCheck(spam_filter, including_learned)
+    tested = spam_filter.classifier.in_batches(ledger(checked()))
+    outcomes = [_outcome(spam_filter, message) for message in tested]
+    return Evaluation(
+        "saved model",
+        settings.classes,
+        settings.positive,
+        outcomes,
+        learned_before=ledger.result(),
+    )
 
 
 def _outcome(spam_filter: Filter, message: TokenizedMessage, telling: bool = True) -> Outcome:
@@ -168,7 +191,8 @@ def left_out(
                 found = explain(learner.classifier(), tokens, numbers)
                 learner.learn(label or "", tokens, numbers)
                 outcomes[i] = _explained(outcome, message, found)
-    return Evaluation("leave-one-out", *metadata.settings[:2], outcomes)
+    same = overlap.of_others(read.corpus.digests)
+    return Evaluation("leave-one-out", *metadata.settings[:2], outcomes, duplicates=same)
 
 
 def train_first(
@@ -211,7 +235,10 @@ def train_first(
     outcomes = _tested(read, fitted, test, cut_offs, telling)
     of_model = fitted.metadata.settings
     protocol = f"trained on the first {first}"
-    return Evaluation(protocol, of_model.classes, of_model.positive, outcomes, cut_offs)
+    same = overlap.of_first(read.corpus.digests, first)
+    return Evaluation(
+        protocol, of_model.classes, of_model.positive, outcomes, cut_offs, duplicates=same
+    )
 
 
 def folds(
@@ -220,16 +247,19 @@ def folds(
     settings: TrainingSettings,
     cut_offs: CutOffs,
     telling: bool = True,
+    seed: int | None = None,
+    shown: Shown = iter,
 ) -> Evaluation:
     """Cross-validate: each message is scored by a model of the other folds.
 
     Message i is in fold i mod k, counted within its class: every fold has each class's share, the
-    same on every run.  Outcomes come in the order of the messages.
+    same on every run.  With a seed the messages of each class are shuffled before they are counted.
+    Outcomes come in the order of the messages.
     """
     read = read.for_model(settings)
-    labels = np.array(read.corpus.labels)
+    labels = read.corpus.labels
     classes, positive = class_names(read.corpus.labels, settings.positive)
-    fewest = min(int((labels == name).sum()) for name in classes)
+    fewest = min(map(labels.count, classes))
     if fewest < 2:
         raise OptionError(
             "cannot make folds, since a class has one message; give two or more of each class, or"
@@ -240,17 +270,16 @@ def folds(
             f"cannot make {counted(k, 'fold')}, since the smallest class has"
             f" {counted(fewest, 'message')}; give 2 to {fewest} folds"
         )
-    fold = np.empty(len(labels), dtype=np.int64)
-    for name in classes:
-        members = np.flatnonzero(labels == name)
-        fold[members] = np.arange(len(members)) % k
+    fold = stratified_folds(labels, k, seed)
     outcomes: dict[int, Outcome] = {}
-    for part in range(k):
+    for part in shown(range(k)):
         train, test = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
         found = _tested(read, _trained(read, train, settings), test, cut_offs, telling)
         outcomes.update(zip(test.tolist(), found, strict=True))
     ordered = [outcomes[i] for i in range(len(labels))]
-    return Evaluation(f"{k} folds", classes, positive, ordered)
+    same = overlap.of_folds(read.corpus.digests, fold)
+    shuffled = "" if seed is None else f", shuffled with seed {seed}"
+    return Evaluation(f"{k} folds{shuffled}", classes, positive, ordered, duplicates=same)
 
 
 def online(
@@ -259,6 +288,7 @@ def online(
     settings: TrainingSettings,
     cut_offs: CutOffs,
     telling: bool = True,
+    shown: Shown = iter,
 ) -> Evaluation:
     """Classify, then learn, in order, a batch at a time; the first batch is learned uncounted.
 
@@ -275,18 +305,27 @@ def online(
         )
     rows = _Rows(read)
     learner = _first_batch(read, rows, batch, settings)
-    outcomes = []
-    for start in range(batch, len(labels), batch):
+    outcomes: list[Outcome] = []
+    learned_so_far: list[int] = []
+    for start in shown(range(batch, len(labels), batch)):
         spam_filter = Filter(learner.classifier(), cut_offs)
         messages = [rows.message(i) for i in range(start, min(start + batch, len(labels)))]
         outcomes += [_outcome(spam_filter, message, telling) for message in messages]
+        learned_so_far += [start] * len(messages)
         for message in messages:
             learner.learn(message.label or "", message.tokens, message.numbers)
         for message in messages:
             learner.refine(message.label or "", message.tokens, message.numbers)
     of_model = learner.metadata.settings
     protocol = f"online, {batch} at a time, the first {batch} not counted"
-    return Evaluation(protocol, of_model.classes, of_model.positive, outcomes)
+    return Evaluation(
+        protocol,
+        of_model.classes,
+        of_model.positive,
+        outcomes,
+        duplicates=overlap.of_batches(read.corpus.digests, batch),
+        learned_so_far=learned_so_far,
+    )
 
 
 class _Rows:

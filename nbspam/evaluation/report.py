@@ -1,7 +1,7 @@
 """The results of an evaluation as text: rich tables on a terminal, plain text in a pipe."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import Console
@@ -9,13 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from nbspam.display.excerpt_lines import HARD_SPACE, excerpt_lines, folded_text
-from nbspam.errors import counted
 from nbspam.evaluation.bins import CalibrationBin, calibration_error, score_distribution
-from nbspam.evaluation.metrics import Figures
-from nbspam.evaluation.protocols import Evaluation, Outcome, worst_mistakes
+from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS, ReportRow
+from nbspam.evaluation.protocols import Outcome, worst_mistakes
 from nbspam.evaluation.results import Results
 from nbspam.evaluation.samples import ScoredMessages
-from nbspam.scoring.verdict import CutOffs
+from nbspam.labels import UNSURE
 from nbspam.tokens.excerpt import printable
 
 _PIPE_WIDTH = 200  # characters; wide enough that no table is folded
@@ -29,21 +28,21 @@ _EMPHASIS = {
     -2: "bold green",
 }
 _BAR_LENGTH = 40  # characters, of all messages
+# Of the tables of figures, so that they stand below one another.
+_FIGURE_WIDTHS = 9, 6, 15
 
 
-def print_report(results: Results, errors: int) -> None:
+def print_report(results: Results, errors: int, notes: Sequence[str] = ()) -> None:
     """Print the report to standard output, with colours and lines on a terminal only.
 
     errors: how many of the worst mistakes to show; 0 shows none.
+    notes: sentences to read before the figures, such as which messages were left out.
     """
     out, style = console(), table_style()
-    out.print(_title(results.evaluation))
+    for line in (results.title, *notes):
+        out.print(line)
     out.print()
-    out.print(_figures_table(style, results.figures))
-    out.print()
-    if results.cut_offs is not None:
-        out.print(_verdicts_line(results.figures, results.cut_offs))
-        out.print()
+    _print_figures(out, style, results)
     out.print(_confusion_table(style, results))
     if results.bins:
         out.print()
@@ -54,8 +53,8 @@ def print_report(results: Results, errors: int) -> None:
         out.print(_score_table(style, results.messages))
     if errors:
         mistakes = worst_mistakes(results.evaluation, errors)
-        for line in _mistake_lines(mistakes, out):
-            out.print(line, soft_wrap=True)
+        for mistake_line in _mistake_lines(mistakes, out):
+            out.print(mistake_line, soft_wrap=True)
 
 
 def console() -> Console:
@@ -74,16 +73,6 @@ def table_style() -> box.Box | None:
     return box.SIMPLE_HEAD if sys.stdout.isatty() else None
 
 
-def _title(evaluation: Evaluation) -> str:
-    """Return the first line: the protocol and the messages of each class."""
-    counts = dict.fromkeys(evaluation.classes, 0)
-    for outcome in evaluation.outcomes:
-        counts[outcome.label] += 1
-    n = counted(len(evaluation.outcomes), "message")
-    by_class = ", ".join(f"{name}: {count}" for name, count in counts.items())
-    return f"{evaluation.protocol}: {n} ({by_class})"
-
-
 def empty_table(style: box.Box | None, *columns: str, last_is_text: bool = False) -> Table:
     """Return an empty table: words in its first column, numbers in the others."""
     table = Table(box=style, pad_edge=False, header_style="bold")
@@ -93,18 +82,31 @@ def empty_table(style: box.Box | None, *columns: str, last_is_text: bool = False
     return table
 
 
-def _figures_table(style: box.Box | None, figures: Figures) -> Table:
+def _print_figures(out: Console, style: box.Box | None, results: Results) -> None:
+    """Print the figures of any classifier, those of the spam tracks, and those of the verdicts."""
+    figures, cut_offs = results.figures, results.cut_offs
+    out.print(_figures_table(style, list(figures.rows(GENERAL)), heads=True))
+    out.print()
+    if rows := list(figures.rows(TRACK)):
+        out.print("the spam filter's figures, as the TREC spam tracks have them")
+        out.print(_figures_table(style, rows))
+        out.print()
+    if cut_offs is not None:
+        out.print(f"verdicts: spam above {cut_offs.spam:g}, ham up to {cut_offs.ham:g}")
+        out.print(_figures_table(style, list(figures.rows(VERDICTS))))
+        out.print()
+
+
+def _figures_table(style: box.Box | None, rows: Sequence[ReportRow], heads: bool = False) -> Table:
     table = empty_table(style, "metric", "value", "95 % interval", "", last_is_text=True)
-    for name, value, interval, meaning in figures.rows():
-        ends = "" if interval is None else " – ".join(_number(end) for end in interval)
-        table.add_row(name, _number(value), ends, meaning)
+    table.show_header = heads
+    for column, width in zip(table.columns, _FIGURE_WIDTHS, strict=False):
+        column.min_width = width
+    for row in rows:
+        ends = "" if row.interval is None else " – ".join(map(_number, row.interval))
+        meaning = f"{row.meaning}, {row.counts}" if row.counts else row.meaning
+        table.add_row(row.name, _number(row.value), ends, meaning)
     return table
-
-
-def _verdicts_line(figures: Figures, cut_offs: CutOffs) -> str:
-    """Return what the verdicts with their cut-offs block, let through and leave unsure."""
-    rates = ", ".join(row.sentence() for row in figures.rows(of_verdicts=True))
-    return f"verdicts (spam above {cut_offs.spam:g}, ham up to {cut_offs.ham:g}): {rates}"
 
 
 def _confusion_table(style: box.Box | None, results: Results) -> Table:
@@ -113,11 +115,17 @@ def _confusion_table(style: box.Box | None, results: Results) -> Table:
     columns = [f"called {name}" for name in at_threshold.verdicts]
     rows = at_threshold.counts
     if results.cut_offs is not None:
-        columns += [f"verdict {name}" for name in verdicts.verdicts]
+        columns += [
+            name if name == UNSURE else f"verdict {name}"  # unsure is nothing but a verdict
+            for name in verdicts.verdicts
+        ]
         rows = [[*both, *more] for both, more in zip(rows, verdicts.counts, strict=True)]
     table = empty_table(style, "actual", *columns)
+    table.padding = (0, 1, 0, 0) if style else (0, 1)  # narrower, to fit into 80 columns
     for name, row in zip(at_threshold.classes, rows, strict=True):
-        table.add_row(Text(name), *map(str, row))
+        # Every message is called something, so these columns add up to all of the class.
+        total = sum(row[: len(at_threshold.verdicts)])
+        table.add_row(Text(f"{total:,} {name}"), *(f"{n:,}" for n in row))
     return table
 
 
@@ -126,7 +134,7 @@ def _calibration_table(style: box.Box | None, bins: list[CalibrationBin]) -> Tab
     for b in bins:
         table.add_row(
             f"{b.low:.1f} to {b.high:.1f}",
-            str(b.messages),
+            f"{b.messages:,}",
             f"{b.mean_probability:.4f}",
             f"{b.spam_share:.4f}",
         )
@@ -138,7 +146,7 @@ def _score_table(style: box.Box | None, messages: ScoredMessages) -> Table:
     table = empty_table(style, "log-odds", "ham", "spam", "", last_is_text=True)
     for low, high, ham, spam in score_distribution(messages.spam, messages.log_odds):
         bar = "h" * _bar_length(ham, len(messages)) + "S" * _bar_length(spam, len(messages))
-        table.add_row(f"{low:+.0f} to {high:+.0f}", str(ham), str(spam), bar)
+        table.add_row(f"{low:+.0f} to {high:+.0f}", f"{ham:,}", f"{spam:,}", bar)
     return table
 
 

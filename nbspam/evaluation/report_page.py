@@ -9,7 +9,7 @@ from nbspam.display.word_rows import WordRow
 from nbspam.errors import counted
 from nbspam.evaluation.bins import calibration_error
 from nbspam.evaluation.curves import calibration_svg, log_roc_svg, roc_svg, scores_svg
-from nbspam.evaluation.metrics import ReportRow
+from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS, ReportRow
 from nbspam.evaluation.protocols import Outcome, worst_mistakes
 from nbspam.evaluation.results import Confusion, Results
 
@@ -48,7 +48,8 @@ def report_page(
         "<h1>Evaluation</h1>",
         f"<p>{escaped(f'{evaluation.protocol}: {n} ({by_class})')}</p>",
         "<h2>Figures</h2>",
-        _figures(list(results.figures.rows())),
+        _figures(list(results.figures.rows(GENERAL))),
+        *_spam_tracks(results),
         *_verdicts(results),
         "<h2>What messages were called</h2>",
         _confusion(results.confusion, f"at P(spam) = {results.messages.threshold:g}"),
@@ -75,7 +76,7 @@ def _figures(rows: Sequence[ReportRow]) -> str:
         (
             "",
             [
-                f"{escaped(row.name)}<small>{escaped(row.meaning)}</small>",
+                f"{escaped(row.name)}<small>{escaped(_meaning(row))}</small>",
                 _number(row.value),
                 "" if row.interval is None else " – ".join(map(_number, row.interval)),
             ],
@@ -85,8 +86,20 @@ def _figures(rows: Sequence[ReportRow]) -> str:
     return table_html(["metric", "value", "95 % interval"], lines)
 
 
+def _meaning(row: ReportRow) -> str:
+    return f"{row.meaning}, {row.counts}" if row.counts else row.meaning
+
+
 def _number(value: float) -> str:
     return f"{value:.4f}" if abs(value) < 10 else f"{value:.2f}"
+
+
+def _spam_tracks(results: Results) -> Iterator[str]:
+    """Yield the figures of the TREC spam tracks, where there is a class called spam."""
+    if rows := list(results.figures.rows(TRACK)):
+        yield "<h2>The spam filter's figures</h2>"
+        yield "<p>As the TREC spam tracks have them.</p>"
+        yield _figures(rows)
 
 
 def _verdicts(results: Results) -> Iterator[str]:
@@ -96,7 +109,7 @@ def _verdicts(results: Results) -> Iterator[str]:
     spam, ham = results.cut_offs.spam, results.cut_offs.ham
     yield "<h2>Verdicts</h2>"
     yield f"<p>{escaped(f'spam above {spam:g}, ham up to {ham:g}, unsure in between')}</p>"
-    yield _figures(list(results.figures.rows(of_verdicts=True)))
+    yield _figures(list(results.figures.rows(VERDICTS)))
     yield _confusion(results.verdicts, "verdicts")
 
 

@@ -97,6 +97,11 @@ class Corpus:
         """The label of each message, in the order of the matrix's rows."""
         return self._labels
 
+    @property
+    def digests(self) -> list[bytes]:
+        """The digest of each message, in the order of the matrix's rows; [] without digests."""
+        return [bytes(self._digest(i)) for i in range(len(self))] if self._digests else []
+
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield the messages, in the order of digests and labels.
 

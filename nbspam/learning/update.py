@@ -202,6 +202,7 @@ def forget(
 ) -> Change:
     """Take messages out of the model at `path`: each as often as it comes, if it was learned.
 
+    Counts and ledger become what they were; the calibration keeps what it learned.
     messages: with digests; a label of None stands for the class that the ledger names.
     remember: False takes out labelled messages that the ledger does not name, if the counts may
     have them and more messages were learned than it names.

@@ -4,7 +4,7 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from nbspam.errors import TableError
+from nbspam.errors import TableError, install_command
 from nbspam.reading.columns import cell_text
 from nbspam.reading.compression import open_bytes
 from nbspam.reading.data_frame import frame_rows
@@ -30,7 +30,7 @@ def parquet_rows(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]
         rows = frame_rows(frame)
     except ImportError as error:
         raise TableError(
-            f"{path}: reading Parquet needs pyarrow; install it with: pip install 'nbspam[parquet]'"
+            f"{path}: reading Parquet needs pyarrow; install it with: {install_command('pyarrow')}"
         ) from error
     except Exception as error:
         reason = " ".join(str(error).split())[:200]

@@ -28,7 +28,7 @@ COMMANDS = {
     "train": ("train", "-m", "{new}", "{table}"),
     "train --update": ("train", "--update", "-m", "{model}", "--spam", "{mail}"),
     "forget": ("forget", "-m", "{model}", "{mail}"),
-    "eval": ("eval", "-m", "{model}", "{table}", "--errors", "1"),
+    "eval": ("eval", "--including-learned", "-m", "{model}", "{table}", "--errors", "1"),
     "eval --compare": ("eval", "--compare", "bernoulli", "{table}"),
     "model info": ("model", "info", "-m", "{model}"),
     "model set": ("model", "set", "-m", "{model}", "--spam-cutoff", "0.99"),

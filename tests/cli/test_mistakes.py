@@ -43,7 +43,17 @@ def test_mistakes_show_the_message_in_every_protocol(nbspam, with_mistakes, prot
 def test_mistakes_of_a_saved_model_show_the_message_on_several_cores(
     nbspam, with_mistakes, sms_model, sample
 ):
-    found = evaluated(nbspam, "-m", sms_model, sample / "sms.tsv", "--errors", "5", "--jobs", "2")
+    found = evaluated(
+        nbspam,
+        "-m",
+        sms_model,
+        sample / "sms.tsv",
+        "--errors",
+        "5",
+        "--jobs",
+        "2",
+        "--including-learned",
+    )
     by_line = (sample / "sms.tsv").read_text(encoding="utf-8").splitlines()
     assert found["errors"]
     for error in found["errors"]:
