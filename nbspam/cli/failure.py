@@ -50,6 +50,10 @@ def outcome(error: BaseException) -> tuple[int, str]:
         case NbspamError():
             return error.exit_code, error.sentence(REMEDIES)
         case click.ClickException():
+            if isinstance(error, click.NoSuchOption):
+                from nbspam.cli.suggestions import no_such_option
+
+                error = no_such_option(error)
             shown = io.StringIO()
             error.show(shown)
             return error.exit_code, shown.getvalue().rstrip("\n")

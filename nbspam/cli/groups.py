@@ -1,7 +1,7 @@
 """A group of commands that imports a command only to run it or to print its help."""
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -28,12 +28,17 @@ class LazyGroup(click.Group):
         self,
         *args: Any,
         files: Mapping[str, CommandFile],
+        suggestions: str,
         aliases: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
-        """files: name -> file, in the order of the help.  aliases: other name -> name."""
+        """files: name -> file, in the order of the help.  aliases: other name -> name.
+
+        suggestions: the name of a table in `suggestions.py`, of what else may be typed.
+        """
         super().__init__(*args, **kwargs)
         self._files, self._aliases = files, aliases or {}
+        self._suggestions = suggestions
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._files)
@@ -54,10 +59,15 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        _, command, rest = super().resolve_command(ctx, args)
-        if command is None:
-            return None, None, rest
-        return command.name, command, _in_long(command, rest)
+        command = self.get_command(ctx, args[0])
+        if command is not None:
+            return command.name, command, _in_long(command, args[1:])
+        if ctx.resilient_parsing:  # while a shell completes a line
+            return None, None, args[1:]
+        from nbspam.cli import suggestions  # difflib takes 1.5 ms
+
+        known: Mapping[str, Sequence[str]] = getattr(suggestions, self._suggestions)
+        raise suggestions.no_such_command(ctx, args[0], [*self._files, *self._aliases], known)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

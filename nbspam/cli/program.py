@@ -28,6 +28,7 @@ _FILES = {
 @click.group(
     cls=LazyGroup,
     files=_FILES,
+    suggestions="OF_PROGRAM",
     aliases={"evaluate": "eval"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

@@ -22,7 +22,7 @@ _WIDTH = 100
 def page() -> str:
     """Return the reference as Markdown."""
     parts = [_INTRODUCTION]
-    for path, command in _commands(nbspam, ("nbspam",)):
+    for path, command in each_command():
         context = click.Context(
             command,
             info_name=" ".join(path),
@@ -35,8 +35,8 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _commands(
-    command: click.Command, path: tuple[str, ...]
+def each_command(
+    command: click.Command = nbspam, path: tuple[str, ...] = ("nbspam",)
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     """Yield a command and those below it, in their order."""
     yield path, command
@@ -45,7 +45,7 @@ def _commands(
         for name in command.list_commands(context):
             below = command.get_command(context, name)
             if below is not None:
-                yield from _commands(below, (*path, name))
+                yield from each_command(below, (*path, name))
 
 
 if __name__ == "__main__":
