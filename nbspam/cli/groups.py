@@ -43,6 +43,10 @@ class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._files)
 
+    def summaries(self) -> dict[str, str]:
+        """Return what each command does, in the order of the help, as the help lists it."""
+        return {name: file.help for name, file in self._files.items()}
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         file = self._files.get(self._aliases.get(cmd_name, cmd_name))
         if file is None:
@@ -71,7 +75,7 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, file.help) for name, file in self._files.items()])
+            formatter.write_dl(list(self.summaries().items()))
 
 
 def _in_long(command: click.Command, arguments: list[str]) -> list[str]:
