@@ -218,5 +218,5 @@ def _escaped(text: str, escapes: Mapping[str, str]) -> str:
 
 
 if __name__ == "__main__":
-    for _name, _text in manual_pages(time.strftime("%Y-%m-%d")).items():
-        Path(sys.argv[1], _name).write_text(_text, encoding="ascii")
+    for file_name, page_text in manual_pages(time.strftime("%Y-%m-%d")).items():
+        Path(sys.argv[1], file_name).write_text(page_text, encoding="ascii")

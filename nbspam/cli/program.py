@@ -73,6 +73,10 @@ def run_program(arguments: list[str], passage: "Passage") -> tuple[int, str | No
             "standard output is closed; open it, or redirect it to /dev/null",
         )
     try:
+        if "_NBSPAM_COMPLETE" in os.environ:  # as click names it
+            from nbspam.cli.completion import register_scripts
+
+            register_scripts()
         returned: Any = nbspam.main(
             arguments, prog_name="nbspam", standalone_mode=False, obj=passage
         )
