@@ -65,5 +65,10 @@ def outcome(error: BaseException) -> tuple[int, str]:
             return described(KeyboardInterrupt())
         case UnexpectedEndError():
             return described(error.end)
+        case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):
+            return ExitCode.ERROR, (
+                f"{name} is not installed, which training and eval need, unlike classify; install"
+                " it beside nbspam with: pip install numpy scipy rich"
+            )
         case _:
             return described(error)

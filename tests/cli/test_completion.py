@@ -198,7 +198,7 @@ def zsh(scripts):
     ],
 )
 def test_zsh(zsh, typed, completed):
-    # zsh takes the blank at the end back.  ^A goes to the line's beginning: it is printed as completed.
+    # ^A goes to the line's beginning: it is printed as completed, without the blank at its end.
     zsh.shown(f"{typed}\x01print -r -- '<\x05>'\n", f"\n<{completed}>")
 
 
