@@ -30,12 +30,13 @@ class SharedFiles(BuildHookInterface[Any]):
         sys.path.insert(0, self.root)
         from nbspam.cli.completion import completion_script
         from nbspam.cli.manual import manual_pages
+        from nbspam.cli.program import nbspam
 
         # Builds of the same source are the same: https://reproducible-builds.org/specs/
         now = int(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
         pages = manual_pages(time.strftime("%Y-%m-%d", time.gmtime(now)))
         files = {f"share/man/man1/{name}": text for name, text in pages.items()}
-        files |= {path: completion_script(shell) for shell, path in _SCRIPTS.items()}
+        files |= {path: completion_script(shell, nbspam) for shell, path in _SCRIPTS.items()}
         self._folder = tempfile.TemporaryDirectory(prefix="nbspam-build-")
         for path, text in files.items():
             file = Path(self._folder.name, path)

@@ -11,6 +11,7 @@ import pytest
 
 from nbspam.cli.completion import completion_script
 from nbspam.cli.manual import manual_pages
+from nbspam.cli.program import nbspam
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -60,7 +61,7 @@ def test_they_are_those_of_the_program(wheel):
         lines = wheel[f"share/man/man1/{name}"].decode().splitlines()
         assert lines[1:] == text.splitlines()[1:]  # the first has the date
     for shell, path in SCRIPTS.items():
-        assert wheel[path].decode() == completion_script(shell)
+        assert wheel[path].decode() == completion_script(shell, nbspam)
     for name in UNITS:
         assert wheel[f"lib/systemd/system/{name}"] == (ROOT / "docs" / name).read_bytes()
 

@@ -12,13 +12,12 @@ from typing import NamedTuple
 import click
 from click.shell_completion import ShellComplete, add_completion_class, get_completion_class
 
-from nbspam.cli.groups import LazyGroup
-from nbspam.cli.reference import each_command
+from nbspam.cli.groups import LazyGroup, each_command
 
 _FILES = {"FILE", "PATH", "SRC"}  # metavars of values that are files, whatever type click has
 
 
-class Value(NamedTuple):
+class OptionValue(NamedTuple):
     """What follows an option, or stands in its place."""
 
     name: str
@@ -31,7 +30,7 @@ class Flag(NamedTuple):
 
     names: tuple[str, ...]
     help: str
-    value: Value | None
+    value: OptionValue | None
     is_repeatable: bool
 
 
@@ -41,7 +40,7 @@ class Completed(NamedTuple):
     path: tuple[str, ...]  # without the program's name
     options: list[Flag]
     commands: dict[str, str]  # name -> help
-    argument: Value | None
+    argument: OptionValue | None
 
     @property
     def function(self) -> str:
@@ -54,10 +53,10 @@ class Completed(NamedTuple):
         return " ".join(self.path)
 
 
-def completion_script(shell: str) -> str:
+def completion_script(shell: str, program: click.Command) -> str:
     """Return the script for a shell: bash, zsh or fish."""
     make = {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]
-    commands = [_completed(path[1:], command) for path, command in each_command()]
+    commands = [_completed(path, command) for path, command in each_command(program, ())]
     return "".join(f"{line}\n" for line in make(commands))
 
 
@@ -69,7 +68,7 @@ def _completed(path: tuple[str, ...], command: click.Command) -> Completed:
         path,
         [_flag(param) for param in params if isinstance(param, click.Option)],
         command.summaries() if isinstance(command, LazyGroup) else {},
-        Value("file", is_file=True) if arguments else None,
+        OptionValue("file", is_file=True) if arguments else None,
     )
 
 
@@ -84,7 +83,7 @@ def _flag(option: click.Option) -> Flag:
     choices = tuple(map(str, kind.choices)) if isinstance(kind, click.Choice) else ()
     name = "value" if choices else option.metavar or kind.name.upper()
     is_file = isinstance(kind, click.Path) or name in _FILES
-    return Flag(names, help_text, Value(name, choices, is_file), option.multiple)
+    return Flag(names, help_text, OptionValue(name, choices, is_file), option.multiple)
 
 
 def _quoted(text: str) -> str:
@@ -261,7 +260,7 @@ def _static(shell: str, dynamic: type[ShellComplete]) -> type[ShellComplete]:
 
     class Static(dynamic):  # type: ignore[misc, valid-type]
         def source(self) -> str:
-            return completion_script(shell)
+            return completion_script(shell, self.cli)
 
     return Static
 

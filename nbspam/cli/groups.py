@@ -1,7 +1,7 @@
 """A group of commands that imports a command only to run it or to print its help."""
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import click
@@ -94,3 +94,19 @@ def _in_long(command: click.Command, arguments: list[str]) -> list[str]:
         arguments[at] = max(option.opts, key=len)
         at += 1 if option.is_flag else 1 + option.nargs
     return arguments
+
+
+def each_command(
+    command: click.Command, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield a command and those below it, in their order, each with its words.
+
+    path: the command's own.
+    """
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            if below is not None:
+                yield from each_command(below, (*path, name))

@@ -1,6 +1,6 @@
 """The manual pages, made from the commands themselves, as `--help` is.
 
-python -m nbspam.cli.manual FOLDER    writes nbspam.1, nbspam-train.1 …
+python -m nbspam.cli.manual nbspam-train | man -l -
 """
 
 import inspect
@@ -9,13 +9,12 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 import click
 
 from nbspam import __version__
-from nbspam.cli.groups import LazyGroup
-from nbspam.cli.reference import each_command
+from nbspam.cli.groups import LazyGroup, each_command
+from nbspam.cli.program import nbspam
 
 # What a command reads of its environment, beside what its options say; a test compares the names
 # with the program's.
@@ -55,7 +54,7 @@ def manual_pages(date: str) -> dict[str, str]:
 
     date: of the pages, such as 2026-11-22.
     """
-    commands = dict(each_command())
+    commands = dict(each_command(nbspam, ("nbspam",)))
     return {
         f"{'-'.join(path)}.1": "".join(f"{line}\n" for line in _page(path, commands, date))
         for path in commands
@@ -218,5 +217,4 @@ def _escaped(text: str, escapes: Mapping[str, str]) -> str:
 
 
 if __name__ == "__main__":
-    for file_name, page_text in manual_pages(time.strftime("%Y-%m-%d")).items():
-        Path(sys.argv[1], file_name).write_text(page_text, encoding="ascii")
+    sys.stdout.write(manual_pages(time.strftime("%Y-%m-%d"))[f"{sys.argv[1]}.1"])

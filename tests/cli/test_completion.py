@@ -11,10 +11,11 @@ import click
 import pytest
 
 from nbspam.cli.completion import completion_script
-from nbspam.cli.reference import each_command
+from nbspam.cli.groups import each_command
+from nbspam.cli.program import nbspam as group
 
 SHELLS = ("bash", "zsh", "fish")
-COMMANDS = [(" ".join(path), command) for path, command in each_command()]
+COMMANDS = [(" ".join(path), command) for path, command in each_command(group, ("nbspam",))]
 
 
 def needs(shell):
@@ -26,7 +27,7 @@ def scripts(tmp_path_factory):
     """Return a folder with the scripts, each under the name that its shell looks for."""
     folder = tmp_path_factory.mktemp("scripts")
     for shell, name in zip(SHELLS, ("nbspam", "_nbspam", "nbspam.fish"), strict=True):
-        (folder / name).write_text(completion_script(shell), encoding="utf-8")
+        (folder / name).write_text(completion_script(shell, group), encoding="utf-8")
     (folder / "inbox.mbox").touch()
     return folder
 
@@ -222,7 +223,7 @@ def test_zsh_says_what_each_does(zsh, typed, listed):
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_no_script_starts_the_program(shell):
-    script = completion_script(shell)
+    script = completion_script(shell, group)
     assert "_NBSPAM_COMPLETE" not in script
     assert "$(nbspam" not in script
     assert "`" not in script
@@ -232,4 +233,4 @@ def test_no_script_starts_the_program(shell):
 def test_the_program_prints_the_script(program, shell):
     done = program(env={"_NBSPAM_COMPLETE": f"{shell}_source"})
     assert (done.code, done.err) == (0, "")
-    assert done.out.rstrip("\n") == completion_script(shell).rstrip("\n")
+    assert done.out.rstrip("\n") == completion_script(shell, group).rstrip("\n")

@@ -9,11 +9,12 @@ import click
 import pytest
 
 from nbspam.cli import manual
+from nbspam.cli.groups import each_command
 from nbspam.cli.manual import ENVIRONMENT, manual_pages
-from nbspam.cli.reference import each_command
+from nbspam.cli.program import nbspam as group
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = {"-".join(path): command for path, command in each_command()}
+COMMANDS = {"-".join(path): command for path, command in each_command(group, ("nbspam",))}
 PAGES = manual_pages("2026-11-22")
 REQUESTS = {"TH", "nh", "ad", "SH", "PP", "TP", "nf", "fi", "RS", "RE", "sp"}
 
@@ -110,7 +111,7 @@ def test_nothing_is_taken_for_roff(monkeypatch):
     command = click.Command(
         "x", help=AWKWARD, params=[click.Option(["-a", "--a-b"], metavar="X-Y")]
     )
-    monkeypatch.setattr(manual, "each_command", lambda: [(("x-y",), command)])
+    monkeypatch.setattr(manual, "each_command", lambda *_: [(("x-y",), command)])
     text = by_mandoc(manual_pages("2026-11-22")["x-y.1"])
     assert "Do it's thing: a-b'c and 50\\% more, ~/x ^y … – \"z\"." in text
     flowing = " ".join(text.split())

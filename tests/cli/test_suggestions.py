@@ -5,10 +5,11 @@ import shlex
 import click
 import pytest
 
-from nbspam.cli.reference import each_command
+from nbspam.cli.groups import each_command
+from nbspam.cli.program import nbspam as group
 from nbspam.cli.suggestions import OF_MODEL, OF_OPTIONS, OF_PROGRAM
 
-COMMANDS = {" ".join(path): command for path, command in each_command()}
+COMMANDS = {" ".join(path): command for path, command in each_command(group, ("nbspam",))}
 
 
 def options_of(command: click.Command) -> set[str]:
