@@ -76,7 +76,8 @@ def _flag(option: click.Option) -> Flag:
     text = " ".join(inspect.cleandoc(option.help or "").split())
     help_text = text.partition(" [")[0].partition(". ")[0].rstrip(".").replace(" (repeatable)", "")
     help_text = help_text.replace("`", "")
-    names = (*option.opts, *option.secondary_opts)
+    # The help option's names have no order in click 8.1.
+    names = (*sorted(option.opts, key=len), *option.secondary_opts)
     if option.is_flag or option.count:
         return Flag(names, help_text, None, option.multiple)
     kind = option.type
