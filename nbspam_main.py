@@ -297,7 +297,7 @@ def _in_one_line(sentence: str) -> str:
     """Return what click says on usage in one line, which is enough beside a message."""
     if "\n" not in sentence:
         return sentence
-    problem = sentence.rpartition("\n")[2].removeprefix("Error: ").rstrip(".")
+    problem = sentence.rpartition("\n")[2].removeprefix("Error: ").rstrip(".?")
     return f"{problem}; see nbspam classify --help"
 
 

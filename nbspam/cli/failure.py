@@ -50,6 +50,10 @@ def outcome(error: BaseException) -> tuple[int, str]:
         case NbspamError():
             return error.exit_code, error.sentence(REMEDIES)
         case click.ClickException():
+            if isinstance(error, click.NoSuchOption):
+                from nbspam.cli.suggestions import no_such_option
+
+                error = no_such_option(error)
             shown = io.StringIO()
             error.show(shown)
             return error.exit_code, shown.getvalue().rstrip("\n")
@@ -61,5 +65,10 @@ def outcome(error: BaseException) -> tuple[int, str]:
             return described(KeyboardInterrupt())
         case UnexpectedEndError():
             return described(error.end)
+        case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):
+            return ExitCode.ERROR, (
+                f"{name} is not installed, which training and eval need, unlike classify; install"
+                " it beside nbspam with: pip install numpy scipy rich"
+            )
         case _:
             return described(error)

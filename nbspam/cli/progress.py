@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -28,7 +29,7 @@ def progress(
 
     Also the rate, and the time left if the size of the sources is known.
     """
-    if quiet or not sys.stderr or not sys.stderr.isatty():
+    if quiet or not sys.stderr or not sys.stderr.isatty() or not find_spec("rich"):
         yield Progress(None, None, redrawn)
         return
     from rich.console import Console

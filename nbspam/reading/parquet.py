@@ -15,8 +15,6 @@ BYTES_LIMIT = 512 << 20
 
 def parquet_rows(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """Return the names of the columns, and (row number from 1, cells) of each row."""
-    import pandas as pd
-
     with open_bytes(path) as stream:
         # pandas reads it from both ends, so unpacked first.
         content = io.BytesIO(stream.read(BYTES_LIMIT + 1))
@@ -26,11 +24,14 @@ def parquet_rows(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]
             " JSON lines"
         )
     try:
+        import pandas as pd
+
         frame = pd.read_parquet(content)
         rows = frame_rows(frame)
     except ImportError as error:
         raise TableError(
-            f"{path}: reading Parquet needs pyarrow; install it with: {install_command('pyarrow')}"
+            f"{path}: reading Parquet needs pandas and pyarrow; install them with:"
+            f" {install_command('pandas pyarrow')}"
         ) from error
     except Exception as error:
         reason = " ".join(str(error).split())[:200]

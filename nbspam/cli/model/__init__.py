@@ -15,6 +15,6 @@ _FILES = {
 }
 
 
-@click.group("model", cls=LazyGroup, files=_FILES)
+@click.group("model", cls=LazyGroup, files=_FILES, suggestions="OF_MODEL")
 def command() -> None:
     """Inspect, check, change, merge, prune, export or import a model."""
