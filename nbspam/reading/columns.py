@@ -103,13 +103,13 @@ def find_columns(
     if label is None and header:
         label = _usually_named(lower, LABEL_NAMES)
     if label is None:
-        label = _label_by_content(contents)
+        label = label_by_content(contents)
 
     text = _named(table, names, options.text_column)
     if text is None:
         text = _usually_named(lower, TEXT_NAMES) if header else None
         if text is None or text == label:
-            text = _text_by_content(contents, label)
+            text = text_by_content(contents, label)
     if text is None:
         text, label = 0, None  # the only column looked like a label; it is the text
     elif text == label:
@@ -154,7 +154,7 @@ def _shown(names: list[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _label_by_content(columns: list[list[str]]) -> int | None:
+def label_by_content(columns: list[list[str]]) -> int | None:
     """Return the column with the values ham or spam, else the one with the fewest short values.
 
     A column that never changes is the last choice; a few bad rows without a value do not matter.
@@ -175,7 +175,7 @@ def _label_by_content(columns: list[list[str]]) -> int | None:
     return best and best[3]
 
 
-def _text_by_content(columns: list[list[str]], label: int | None) -> int | None:
+def text_by_content(columns: list[list[str]], label: int | None) -> int | None:
     """Return the column with the longest cells, apart from the label's; None if there is none."""
     lengths = [(sum(map(len, c)), -i) for i, c in enumerate(columns) if i != label]
     return -max(lengths)[1] if lengths else None
