@@ -22,6 +22,7 @@ from nbspam.cli.options import (
 )
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode, one_line
 from nbspam.filter import Filter, open_filter
+from nbspam.reading.flow import Flow
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, parse
 from nbspam.reading.skips import Skips
@@ -166,27 +167,30 @@ def command(
     """
     cutting.check()
     if passthrough:
-        if form != "text" or reading.lines or sources not in ((), (STDIN,)):
+        if form != "text" or not reading.is_one_message or sources not in ((), (STDIN,)):
             raise OptionError(
-                "--passthrough copies one message from standard input; leave out --format, --lines"
-                " and any SOURCE"
+                "--passthrough copies one message from standard input; leave out --format,"
+                " --input-format, --lines and any SOURCE"
             )
         return _pass(passage, model, cutting, exit_code, marking)
     marking.refuse()
     refuse_stdin_twice(sources)
     sources = sources or (STDIN,)
-    options, skips = reading.options(), Skips(reading.strict)
+    flow = Flow()
+    options, skips = reading.options(flow=flow), Skips(reading.strict)
     last: int = VerdictCode.ERROR
     # For what may be many messages an index of the tokens pays.
-    with open_filter(model, cutting.of, indexed=not _are_few(sources)) as spam_filter:
+    few = reading.is_one_message and _are_few(sources)
+    with open_filter(model, cutting.of, indexed=not few) as spam_filter:
         note_one_sided(model, spam_filter.metadata)
         note_young(model, spam_filter.metadata)
         if exit_code:
             _check_positive(spam_filter.metadata)
         raws = (raw for source in sources for raw in any_kind(source, options, skips))
-        with _progress(sources) as shown:
-            messages = shown(tokenized(raws, skips, executor(jobs), wanted=spam_filter.wanted))
-            for judged in spam_filter.judge_all(messages):
+        with _progress(sources, few) as shown:
+            where, wanted = executor(jobs, flow.pauses), spam_filter.wanted
+            messages = tokenized(raws, skips, where, wanted=wanted, pauses=flow.pauses)
+            for judged in spam_filter.judge_all(shown(messages), flow.pauses):
                 click.echo(_line(judged, form))
                 last = _code(spam_filter, judged)
     note_skips(skips)
@@ -213,10 +217,10 @@ def _check_positive(metadata: Metadata) -> None:
 
 @contextlib.contextmanager
 def _progress(
-    sources: tuple[str, ...],
+    sources: tuple[str, ...], few: bool
 ) -> Iterator[Callable[[Iterable[TokenizedMessage]], Iterable[TokenizedMessage]]]:
     """Show progress on a terminal, where the verdicts go elsewhere."""
-    if _are_few(sources) or sys.stdout.isatty():
+    if few or sys.stdout.isatty():
         yield iter
         return
     from nbspam.cli.progress import progress

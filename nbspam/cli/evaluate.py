@@ -180,14 +180,16 @@ def _reader(
 
     It is given the numbers that are wanted beside their tokens.
     """
+    from nbspam.cli.class_sizes import class_sizes
     from nbspam.cli.progress import progress
     from nbspam.workers import executor, tokenized
 
-    raws = sources.messages(reading.options(), skips)
+    raws = sources.messages(reading.options(quiet=quiet), skips)
 
     def read(wanted: "Wanted") -> "Iterator[TokenizedMessage]":
-        with progress(quiet, sources.names()) as shown:
-            yield from shown(tokenized(raws, skips, executor(jobs), wanted=wanted))
+        with progress(quiet, sources.names()) as shown, class_sizes(quiet) as counted_by_class:
+            messages = tokenized(raws, skips, executor(jobs), wanted=wanted)
+            yield from counted_by_class(shown(messages))
         note_skips(skips)
 
     return read
@@ -205,7 +207,7 @@ def _trained(
 
     cut_offs, settings = cutting.of_new(), learning.settings()
     read = protocols.LabelledCorpus.of(messages(settings.wanted), settings.wanted)
-    cutting.check_classes(len(set(read.corpus.labels)))
+    cutting.check_classes(sorted(set(read.corpus.labels)))
     found = protocol.run(read, settings, cut_offs, limit)
     return found, found.cut_offs or cut_offs
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from nbspam.cli.class_sizes import class_sizes
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
@@ -132,20 +133,19 @@ def command(
     """
     _check_writing(model, writing, cutting, learning)
     limit = ham_limit(writing.max_ham_blocked)
-    options, skips = reading.options(writing.seen), Skips(reading.strict)
+    options, skips = reading.options(writing.seen, quiet), Skips(reading.strict)
     names = sources.names()
-    silent = quiet or (writing.update and names == [STDIN])  # as in a macro of a mail reader
+    # As in a macro of a mail reader.
+    silent = quiet or (writing.update and names == [STDIN] and reading.is_one_message)
     pending = PendingMessages(_wanted(model, writing, learning))
-    with progress(silent, names) as shown:
-        raws = sources.messages(options, skips)
-        messages = shown(
-            tokenized(raws, skips, executor(jobs), digests=True, wanted=pending.corpus.wanted)
-        )
+    with progress(silent, names) as shown, class_sizes(quiet) as counted_by_class:
+        raws, wanted = sources.messages(options, skips), pending.corpus.wanted
+        messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
+        messages = counted_by_class(shown(messages))
         if writing.update:
             pending.read(model, messages, writing.ledger)
         else:
-            for message in messages:
-                pending.corpus.add(message)
+            pending.corpus.extend(messages)
     note_skips(skips)
     make_default_folder(model)
     begins = not model.exists() and len(set(pending.corpus.labels)) > 1

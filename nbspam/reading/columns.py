@@ -18,7 +18,7 @@ TEXT_NAMES = (
     *("teks", "texto", "texte", "nachricht", "messages", "message_text", "sms_text"),
 )
 SAMPLE_ROWS = 200  # rows in which the columns are searched
-_SAMPLE_CHARACTERS = 1 << 20  # of those rows, so that huge cells are not all kept in memory
+SAMPLE_CHARACTERS = 1 << 20  # of those rows, so that huge cells are not all kept in memory
 _CLASSES_LIMIT = 20  # a column with more distinct values than this is not a label
 LABEL_LENGTH = 24  # characters; a column with a longer value is not a label
 _NAMES_SHOWN, _NAME_SHOWN = 20, 40  # columns, and characters of each, in an error
@@ -36,6 +36,16 @@ class Columns(NamedTuple):
     label: int | None
     width: int  # cells in a usual row
     is_yes_no: bool  # the label column says whether a message is spam
+
+    def text_of(self, cells: Sequence[str]) -> str | None:
+        """Return the text of a row, or None if it has none."""
+        text = self.text
+        if len(cells) <= text:
+            return None
+        if len(cells) > self.width and text == self.width - 1:
+            # An unquoted delimiter in the text.
+            return " ".join(filter(None, cells[text:]))
+        return cells[text]
 
     def label_of(self, cells: Sequence[str]) -> str | None:
         """Return the label of a row, or None if it has none."""
@@ -63,7 +73,7 @@ def cell_text(value: object) -> str:
 
 def first_rows(rows: Iterator[T], size: Callable[[T], int]) -> Iterator[T]:
     """Yield the first rows, in which the columns are searched; size: the characters of a row."""
-    left = _SAMPLE_CHARACTERS
+    left = SAMPLE_CHARACTERS
     for row in itertools.islice(rows, SAMPLE_ROWS):
         yield row
         left -= size(row)

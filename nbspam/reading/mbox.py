@@ -33,6 +33,11 @@ def is_mbox(sample: bytes) -> bool:
     return _FIRST.match(sample) is not None
 
 
+def count_separators(sample: bytes) -> int:
+    """Return how many messages begin in `sample` after the first."""
+    return len(_SEPARATOR.findall(sample))
+
+
 def is_read(message: bytes) -> bool:
     """Return whether a message's Status lines say that its owner has read and not deleted it.
 
@@ -43,7 +48,7 @@ def is_read(message: bytes) -> bool:
     return b"R" in flags.get(b"", b"") and b"D" not in flags.get(b"X-", b"")
 
 
-def messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:
+def _messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:
     """Yield each message without its From_ line, its quoted `From ` lines restored.
 
     limit: bytes kept of a message; the rest of a larger one is read and dropped.
@@ -74,11 +79,16 @@ def _has_from_line(source: Source, _: ReadingOptions) -> bool:
     return is_mbox(source.sample)
 
 
-def _read_mbox(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    with open_bytes(source.path) as stream:
-        for number, raw in enumerate(messages(stream, BYTES_LIMIT), 1):
+def mbox_messages(name: str, stream: IO[bytes], request: ReadingRequest) -> Iterator[RawMessage]:
+    """Yield the messages of an mbox called `name`, and close it."""
+    with stream:
+        for number, raw in enumerate(_messages(stream, BYTES_LIMIT), 1):
             if not request.options.seen or is_read(raw):
-                yield RawMessage(f"{source.path}:{number}", request.label, raw)
+                yield RawMessage(f"{name}:{number}", request.label, raw)
+
+
+def _read_mbox(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    return mbox_messages(str(source.path), open_bytes(source.path), request)
 
 
 MBOX = SourceKind(Labels.NEVER, _has_from_line, _read_mbox, "an mbox has no labels")

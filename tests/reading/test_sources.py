@@ -33,7 +33,7 @@ BOX = b"".join(
     for n in (1, 2, 3)
 )
 PLAIN = ReadingOptions()
-LINES = ReadingOptions(lines=True)
+LINES = ReadingOptions(input_format="lines")
 Found = list[tuple[str, str | None]]
 
 

@@ -8,7 +8,7 @@ from nbspam.reading.source_kind import ReadingOptions, ReadingRequest
 from nbspam.reading.stream import stream_messages
 
 PLAIN = ReadingRequest(ReadingOptions(), Skips(), "spam")
-LINES = ReadingRequest(ReadingOptions(lines=True), Skips(), "spam")
+LINES = ReadingRequest(ReadingOptions(input_format="lines"), Skips(), "spam")
 
 
 def test_huge_stream_is_read_to_its_end_but_not_kept() -> None:
