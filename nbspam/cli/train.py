@@ -141,11 +141,10 @@ def command(
     with progress(silent, names) as shown, class_sizes(quiet) as counted_by_class:
         raws, wanted = sources.messages(options, skips), pending.corpus.wanted
         messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
-        messages = counted_by_class(shown(messages))
         if writing.update:
-            pending.read(model, messages, writing.ledger)
+            pending.read(model, counted_by_class(shown(messages)), writing.ledger)
         else:
-            pending.corpus.extend(messages)
+            pending.corpus.extend(counted_by_class(shown(messages)))
     note_skips(skips)
     make_default_folder(model)
     begins = not model.exists() and len(set(pending.corpus.labels)) > 1
