@@ -190,7 +190,7 @@ def _tokenize(raw: RawMessage, digests: bool, wanted: Wanted) -> TokenizedMessag
 
 
 def _batches(
-    raws: Iterator[RawMessage], most: int, pauses: Callable[[], bool]
+    raws: Iterator[RawMessage], most: int, pauses: Callable[[], bool] = never_pauses
 ) -> Iterator[list[RawMessage]]:
     """Yield the messages in batches; what was read before a failure comes before it."""
     batch: list[RawMessage] = []

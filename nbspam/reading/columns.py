@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from nbspam.errors import Remedy, TableError
-from nbspam.labels import HAM, SPAM, normal_label
+from nbspam.labels import HAM, SPAM, answer_label, normal_label
 from nbspam.reading.source_kind import TableOptions
 
 LABEL_NAMES = ("label", "class", "category", "v1", "spam", "is_spam", "type", "target", "verdict")
@@ -23,8 +23,6 @@ _CLASSES_LIMIT = 20  # a column with more distinct values than this is not a lab
 LABEL_LENGTH = 24  # characters; a column with a longer value is not a label
 _NAMES_SHOWN, _NAME_SHOWN = 20, 40  # columns, and characters of each, in an error
 _SURROGATES = re.compile("[\ud800-\udfff]")
-# What a column called `spam` says about a message: it answers yes or no, and names no class.
-_ANSWERS = {"1": SPAM, "true": SPAM, "yes": SPAM, "0": HAM, "false": HAM, "no": HAM}
 
 T = TypeVar("T")
 
@@ -57,7 +55,7 @@ class Columns(NamedTuple):
         """Return the label in a cell, or None if there is none."""
         label = normal_label(cell)
         if self.is_yes_no:
-            label = _ANSWERS.get(label.lower(), label)
+            label = answer_label(label)
         return label or None
 
 

@@ -94,6 +94,10 @@ class _Resumed(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
     def readinto(self, buffer: "Buffer") -> int:
         if not self._first:
             return self._stream.readinto1(buffer)  # what is there, without waiting for more

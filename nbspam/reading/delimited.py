@@ -31,7 +31,7 @@ def layout_of(content: Content, encoding: str | None, cell_limit: int = CELL_LIM
     """Return the layout of a table; in a CSV file the delimiter may be another than the comma."""
     delimiter = "\t"
     if content.form == "csv":
-        lines = decoded_lines(content.name, content.beginning(), encoding, Skips())
+        lines = decoded_lines(content.name, content.beginning, encoding, Skips())
         delimiter = _delimiter([text for _, text in first_rows(lines, lambda line: len(line[1]))])
     is_quoted = delimiter != "\t" or _is_quoted_tsv(content, encoding, cell_limit)
     return Layout(delimiter, is_quoted)
@@ -174,7 +174,7 @@ def _is_quoted_tsv(content: Content, encoding: str | None, cell_limit: int) -> b
     """
 
     def lines() -> Iterator[Line]:
-        return decoded_lines(content.name, content.beginning(), encoding, Skips())
+        return decoded_lines(content.name, content.beginning, encoding, Skips())
 
     if not any(_begins_with_quote(line) for _, line in lines()):
         return False

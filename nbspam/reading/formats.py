@@ -1,5 +1,6 @@
 """Sources of a format that the user names, whatever theirs: files, pipes and standard input."""
 
+import io
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -13,6 +14,7 @@ from nbspam.reading.source_kind import (
     LINES,
     MBOX_FORMAT,
     MESSAGE,
+    SAMPLE_BYTES,
     STDIN,
     TABLE_FORMATS,
     Labels,
@@ -48,23 +50,28 @@ def _read_table_of(form: str, source: Source, request: ReadingRequest) -> Iterat
 
 
 def _read_each_line(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    stream, encoding = opened_stream(source), request.options.table.encoding
-    if request.options.flow is not None:
-        request.options.flow.follow(stream)
-    for number, line in read_lines(source.name, stream, encoding, request.skips):
+    def opened() -> io.BufferedReader:
+        stream = opened_stream(source)
+        if request.options.flow is not None:
+            request.options.flow.follow(stream)
+        return stream
+
+    encoding = request.options.table.encoding
+    for number, line in read_lines(source.name, opened, encoding, request.skips):
         yield RawMessage(f"{source.name}:{number}", request.label, line)
 
 
 def _read_mbox_in(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    return mbox_messages(source.name, opened_stream(source), request)
+    return mbox_messages(source.name, partial(opened_stream, source), request)
 
 
 def _read_labelled(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the rows of the table in a stream that must have labels, so cannot be a message."""
     content = stream_content(source.name, opened_stream(source))
     with content.beginning() as beginning:
-        look = looks_like(beginning.read())
+        look = looks_like(beginning.read(SAMPLE_BYTES))
     if look is None or look.form not in TABLE_FORMATS:
+        content.whole().close()
         where = "standard input" if source.name == STDIN else "the pipe"
         raise SourceError(
             f"{source.name}: {where} has no labels that can be recognised",

@@ -35,7 +35,7 @@ def document_rows(content: Content, options: TableOptions, skips: Skips) -> Rows
 
     Raises TableError: it is too large, not JSON, or not a table.
     """
-    lines = read_lines(content.name, content.beginning(), options.encoding, Skips())
+    lines = read_lines(content.name, content.beginning, options.encoding, Skips())
     first = [line for _, line in itertools.islice(lines, _LINES_SEEN)]
     if len(first) == _LINES_SEEN and are_json_lines(first):
         return json_rows(content, options.encoding, skips)

@@ -14,10 +14,10 @@ _Objects = Iterator[tuple[int, dict[str, object]]]
 
 def json_rows(content: Content, encoding: str | None, skips: Skips) -> Rows:
     """Return the rows of a table of JSON lines; the first object names the columns."""
-    beginning = read_lines(content.name, content.beginning(), encoding, Skips())
+    beginning = read_lines(content.name, content.beginning, encoding, Skips())
     objects = _objects(content.name, beginning, Skips())
     first = next(objects, None)
-    lines = read_lines(content.name, content.whole(), encoding, skips)
+    lines = read_lines(content.name, content.whole, encoding, skips)
     names = [] if first is None else list(first[1])
     rows = _cells(_objects(content.name, lines, skips), names)
     if first is None:

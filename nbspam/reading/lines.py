@@ -1,49 +1,50 @@
 """Texts line by line."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from nbspam.errors import Remedy, TableError
 from nbspam.reading.skips import Skips
 
+Opened = Callable[[], io.BufferedReader]
 _LINE_LIMIT = 4 << 20  # bytes of one line
 
 
 def decoded_lines(
-    name: str, stream: io.BufferedReader, encoding: str | None, skips: Skips
+    name: str, opened: Opened, encoding: str | None, skips: Skips
 ) -> Iterator[tuple[int, str]]:
-    """Yield (line number, text with its line end) of a text, split at LF alone; closes the stream.
+    """Yield (line number, text with its line end) of a text, split at LF alone.
 
-    name: the text's, in errors.
+    name: the text's, in errors.  opened: called for its bytes when the first line is asked for.
     encoding: None is UTF-8, and Windows-1252 for a line that is not UTF-8.
     Raises TableError for UTF-16 without its name.
     """
     if encoding and encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32")):
-        return _wide_lines(stream, encoding)
-    return _byte_lines(name, stream, encoding, skips)
+        return _wide_lines(opened, encoding)
+    return _byte_lines(name, opened, encoding, skips)
 
 
 def read_lines(
-    name: str, stream: io.BufferedReader, encoding: str | None, skips: Skips
+    name: str, opened: Opened, encoding: str | None, skips: Skips
 ) -> Iterator[tuple[int, str]]:
     """Yield (line number, text without its line end) of a text, without blank lines."""
-    for number, line in decoded_lines(name, stream, encoding, skips):
+    for number, line in decoded_lines(name, opened, encoding, skips):
         if line.strip():
             yield number, line.rstrip("\r\n")
 
 
-def _wide_lines(stream: io.BufferedReader, encoding: str) -> Iterator[tuple[int, str]]:
+def _wide_lines(opened: Opened, encoding: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of a text in which LF is more than one byte."""
-    with stream:
+    with opened() as stream:
         text = io.TextIOWrapper(stream, encoding, errors="replace", newline="\n")
         for number, line in enumerate(text, 1):
             yield number, line.removeprefix("\ufeff") if number == 1 else line
 
 
 def _byte_lines(
-    name: str, stream: io.BufferedReader, encoding: str | None, skips: Skips
+    name: str, opened: Opened, encoding: str | None, skips: Skips
 ) -> Iterator[tuple[int, str]]:
-    with stream:
+    with opened() as stream:
         number = 0
         while line := stream.readline(_LINE_LIMIT):
             number += 1

@@ -9,7 +9,8 @@ Source: RFC 4155, and the mboxo/mboxrd/mboxcl family as qmail's mbox(5) describe
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import IO
 
 from nbspam.reading.compression import open_bytes
@@ -48,7 +49,7 @@ def is_read(message: bytes) -> bool:
     return b"R" in flags.get(b"", b"") and b"D" not in flags.get(b"X-", b"")
 
 
-def _messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:
+def messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:
     """Yield each message without its From_ line, its quoted `From ` lines restored.
 
     limit: bytes kept of a message; the rest of a larger one is read and dropped.
@@ -79,16 +80,18 @@ def _has_from_line(source: Source, _: ReadingOptions) -> bool:
     return is_mbox(source.sample)
 
 
-def mbox_messages(name: str, stream: IO[bytes], request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield the messages of an mbox called `name`, and close it."""
-    with stream:
-        for number, raw in enumerate(_messages(stream, BYTES_LIMIT), 1):
+def mbox_messages(
+    name: str, opened: Callable[[], IO[bytes]], request: ReadingRequest
+) -> Iterator[RawMessage]:
+    """Yield the messages of an mbox called `name`; opened: called for its bytes."""
+    with opened() as stream:
+        for number, raw in enumerate(messages(stream, BYTES_LIMIT), 1):
             if not request.options.seen or is_read(raw):
                 yield RawMessage(f"{name}:{number}", request.label, raw)
 
 
 def _read_mbox(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    return mbox_messages(str(source.path), open_bytes(source.path), request)
+    return mbox_messages(str(source.path), partial(open_bytes, source.path), request)
 
 
 MBOX = SourceKind(Labels.NEVER, _has_from_line, _read_mbox, "an mbox has no labels")

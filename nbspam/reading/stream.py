@@ -45,7 +45,10 @@ def opened_stream(source: Source) -> io.BufferedReader:
 
 def read_one(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the one message of standard input, a pipe or a file, whatever is in it."""
-    yield one_message(source.name, opened_stream(source), request.label)
+    stream = opened_stream(source)
+    yield one_message(source.name, stream, request.label)
+    if source.name != STDIN:
+        stream.close()
 
 
 def _read_unsaid(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:

@@ -100,8 +100,8 @@ def _delimited(content: Content, encoding: str | None, skips: Skips) -> Rows:
     from nbspam.reading.lines import decoded_lines
 
     layout, name = layout_of(content, encoding), content.name
-    beginning = decoded_lines(name, content.beginning(), encoding, Skips())
-    lines = decoded_lines(name, content.whole(), encoding, skips)
+    beginning = decoded_lines(name, content.beginning, encoding, Skips())
+    lines = decoded_lines(name, content.whole, encoding, skips)
     first = delimited_rows(name, beginning, layout, Skips())
     sample = list(first_rows(first, lambda row: sum(map(len, row[1]))))
     return Rows(None, sample, delimited_rows(name, lines, layout, skips))

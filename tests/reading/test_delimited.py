@@ -21,7 +21,7 @@ def field_size_limit() -> Iterator[None]:
 def rows(path: Path, skips: Skips, cell_limit: int = CELL_LIMIT) -> list[tuple[int, list[str]]]:
     content = file_content(path)
     layout = layout_of(content, None, cell_limit)
-    lines = decoded_lines(str(path), content.whole(), None, skips)
+    lines = decoded_lines(str(path), content.whole, None, skips)
     return list(delimited_rows(str(path), lines, layout, skips, cell_limit))
 
 

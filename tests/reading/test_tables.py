@@ -293,8 +293,8 @@ def test_bad_json_lines_are_skipped_and_named(tmp_path: Path) -> None:
     assert [name.removeprefix(f"{path}:").partition(" ")[0] for name in skips.named] == [
         "2:",
         "3:",
-        "7:",
         "5:",
+        "7:",
     ]
 
 
