@@ -44,10 +44,9 @@ class ClassSizes:
             n = self._sizes[name]
             where = ", ".join(one_line(source) for source in self._first[name])
             note(
-                f"the class {name!r} has only {counted(n, 'message')} ({where}), of"
-                f" {sum(self._sizes.values()):,}; if its label is a mistake, correct it there"
-                " and train again: with it there are"
-                f" {len(self._sizes)} classes, and cut-offs and verdicts are for two"
+                f"the class {name!r} has only {counted(n, 'message')} of"
+                f" {sum(self._sizes.values()):,} ({where}); if that label is a mistake, correct it"
+                f" there: as it is there are {len(self._sizes)} classes, and cut-offs are for two"
             )
         if len(small) > _SHOWN:
             note(f"{len(small) - _SHOWN} more classes have at most {FEW} messages each")

@@ -61,14 +61,12 @@ def _document(content: Content, encoding: str | None) -> Any:
             f"{content.name}: is larger than {BYTES_LIMIT >> 20} MiB, unpacked; convert it to JSON"
             " lines, which are read one by one"
         )
-    if not data.strip():
-        return []
     try:
         text = data.decode(encoding or json.detect_encoding(data))
     except UnicodeDecodeError:
         text = data.decode(encoding or "cp1252", "replace")
     try:
-        return json.loads(text)
+        return json.loads(text.removeprefix("\ufeff")) if text.strip() else []
     except (ValueError, RecursionError) as error:
         raise TableError(f"{content.name}: is not JSON ({error}); check it") from error
 
@@ -82,6 +80,8 @@ def _table(document: Any, usual: set[str]) -> _Table | None:
         return _records(document)
     if not isinstance(document, dict):
         return None
+    if not document:
+        return None, []
     data, columns = document.get("data"), document.get("columns")
     if isinstance(data, list) and isinstance(columns, list):
         return [str(name) for name in columns], _lists(data)

@@ -1,6 +1,7 @@
 """What a text looks like that was given as one message: a table, JSON, an mbox, a list of files."""
 
 import csv
+import json
 import os
 from typing import NamedTuple
 
@@ -26,6 +27,8 @@ def looks_like(first: bytes) -> Look | None:
     """Return what many messages a text looks like by its first bytes; None for one message."""
     if is_mbox(first):
         return Look("an mbox of several messages", "mbox") if count_separators(first) else None
+    if first.startswith(b"PAR1"):
+        return Look("a Parquet table", "parquet")
     text = first.decode("utf-8", "replace").removeprefix("\ufeff")
     if len(first) >= SAMPLE_BYTES and "\n" in text:
         text = text.rpartition("\n")[0]  # the last line is cut
@@ -47,11 +50,16 @@ def _paths(text: str) -> Look | None:
 
 
 def _json(lines: list[str]) -> Look | None:
-    if are_json_lines(lines):
+    if are_json_lines(lines) and (len(lines) > 1 or _is_flat(lines[0])):
         return Look("JSON lines", "jsonl")
     if lines[0].lstrip().startswith(("[{", "[[", '{"')) or lines[0].strip() in ("[", "{"):
         return Look("JSON", "json")
     return None
+
+
+def _is_flat(line: str) -> bool:
+    """Return whether a JSON object could be a row; a whole table has objects or lists in it."""
+    return not any(isinstance(value, dict | list) for value in json.loads(line).values())
 
 
 def _table(lines: list[str]) -> Look | None:
