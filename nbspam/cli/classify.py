@@ -133,7 +133,8 @@ def command(
 
     Without a SOURCE it reads one message from standard input.  A SOURCE is anything that `train`
     takes; labels are ignored.  It prints one line per message, in the order of the input: verdict,
-    probability of spam and source, separated by tabs.
+    probability of spam and source, separated by tabs.  With --input-format standard input is a
+    table, lines, an mbox or a list of files; each message is answered as it comes.
 
     \b
     Examples:
@@ -141,6 +142,8 @@ def command(
       nbspam classify inbox.mbox | grep ^spam
       echo "You have won a prize" | nbspam classify --format json
       nbspam classify --spam-cutoff 0.99 --ham-cutoff 0.1 ~/Maildir
+      tail -f chat.log | nbspam classify --lines -
+      find ~/mail -type f -print0 | nbspam classify --input-format files0 -
 
     In the mail path, -p copies the message byte for byte and adds one header, the last; any such
     header that came with the message is removed:

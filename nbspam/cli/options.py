@@ -154,7 +154,7 @@ class Reading(NamedTuple):
     lines: bool
     text_column: str | None
     label_column: str | None
-    header_row: bool | None
+    header_row: str | None
     encoding: str | None
     outside: bool
     strict: bool
@@ -192,7 +192,8 @@ class Reading(NamedTuple):
                     f"--encoding {self.encoding!r} is unknown to Python; try utf-8, cp1252 or"
                     " utf-16"
                 ) from error
-        table = TableOptions(self.text_column, self.label_column, self.encoding, self.header_row)
+        header_row = None if self.header_row is None else self.header_row == "yes"
+        table = TableOptions(self.text_column, self.label_column, self.encoding, header_row)
         options = ReadingOptions(table, self.format, seen, self.outside, flow=flow)
         return options if quiet else options._replace(tell=note_reading)
 
@@ -213,8 +214,8 @@ reading_options: Decorator[Any] = gathered(
     click.option("--text-column", metavar="NAME", help="Name the table column with the text."),
     click.option("--label-column", metavar="NAME", help="Name the table column with the class."),
     click.option(
-        "--header-row/--no-header-row",
-        default=None,
+        "--header-row",
+        type=click.Choice(["yes", "no"]),
         help="Say whether the first row of a TSV or CSV table names its columns. [default:"
         " recognised]",
     ),

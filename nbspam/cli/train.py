@@ -109,10 +109,10 @@ def command(
 ) -> None:
     """Learn from labelled messages and write a model, or add to one.
 
-    A SOURCE with labels is a table (TSV, CSV, JSON lines, Parquet), a folder with one sub-folder
-    per class, or a TREC index file.  A source without labels, given by --spam, --ham or --label, is
-    an mbox, a Maildir, a folder of messages, one message, a text file with --lines, or - for
-    standard input.  Gzip, bzip2 and xz files are read directly.
+    A SOURCE with labels is a table (TSV, CSV, JSON, JSON lines, Parquet), a folder with one
+    sub-folder per class, or a TREC index file.  A source without labels, given by --spam, --ham or
+    --label, is an mbox, a Maildir, a folder of messages, one message, a text file with --lines, or
+    - for standard input.  Gzip, bzip2 and xz files are read directly.
 
     After training it prints what to expect of the model on new messages: every message is scored by
     a model that has not seen it (leave-one-out).
@@ -128,6 +128,7 @@ def command(
       nbspam train --ham ~/Maildir --spam ~/Maildir/.Junk -m mail.json
       nbspam train --update --seen -q --ham ~/Maildir --spam ~/Maildir/.Junk
       nbspam train --update --spam - < message.eml
+      zcat messages.tsv.gz | nbspam train --input-format tsv -
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
       nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
     """
