@@ -22,10 +22,10 @@ from nbspam.cli.options import (
 )
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode, one_line
 from nbspam.filter import Filter, open_filter
-from nbspam.reading.flow import Flow
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, parse
 from nbspam.reading.skips import Skips
+from nbspam.reading.source_kind import Flow
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata

@@ -15,7 +15,7 @@ import click
 
 from nbspam.cli.notes import note_reading
 from nbspam.errors import OptionError
-from nbspam.reading.source_kind import INPUT_FORMATS, LINES, MESSAGE
+from nbspam.reading.source_kind import INPUT_FORMATS, LINES, MESSAGE, Flow
 from nbspam.reading.sources import (
     STDIN,
     ReadingOptions,
@@ -27,8 +27,6 @@ from nbspam.workers import all_cores
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
-
-    from nbspam.reading.flow import Flow
 
 _CLASSES_NAMED = 10  # in an error
 
@@ -177,7 +175,7 @@ class Reading(NamedTuple):
         return self.format in (None, MESSAGE)
 
     def options(
-        self, seen: bool = False, quiet: bool = False, flow: "Flow | None" = None
+        self, seen: bool = False, quiet: bool = False, flow: Flow | None = None
     ) -> ReadingOptions:
         """Return them as `reading` takes them; raises OptionError.
 

@@ -12,9 +12,9 @@ from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
+    from io import BufferedReader
     from pathlib import Path
 
-    from nbspam.reading.flow import Flow
 
 STDIN = "-"
 # How a source may be said to be read; `formats.py` has the kind of source of each.
@@ -34,6 +34,28 @@ class TableOptions(NamedTuple):
     header_row: bool | None = None  # whether the first row names the columns
 
 
+class Flow:
+    """Whether the stream that is being read has nothing more to read just now."""
+
+    def __init__(self) -> None:
+        self._stream: "BufferedReader | None" = None
+
+    def follow(self, stream: "BufferedReader") -> None:
+        """Watch a stream from now on."""
+        self._stream = stream
+
+    def pauses(self) -> bool:
+        """Return whether to read on would wait for whoever writes the stream.
+
+        It may say so while some lines are in memory already: they are then answered one by one.
+        """
+        if self._stream is None:
+            return False
+        from nbspam.reading.flow import has_more  # one message does without
+
+        return not has_more(self._stream, 0)
+
+
 def _say_nothing(_: SourceError) -> None:
     """Do nothing."""
 
@@ -46,7 +68,7 @@ class ReadingOptions(NamedTuple):
     seen: bool = False  # of a Maildir or mbox, only mail that its owner has read and not deleted
     outside: bool = False  # an index may name any file
     tell: Callable[[SourceError], None] = _say_nothing  # called with what is no error, to be said
-    flow: "Flow | None" = None  # of messages that are to be answered as they come
+    flow: Flow | None = None  # of messages that are to be answered as they come
 
 
 class ReadingRequest(NamedTuple):

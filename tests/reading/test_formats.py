@@ -13,9 +13,8 @@ import pytest
 
 from nbspam.errors import SourceError
 from nbspam.reading.content import PATIENCE
-from nbspam.reading.flow import Flow
 from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import INPUT_FORMATS, ReadingOptions, TableOptions
+from nbspam.reading.source_kind import INPUT_FORMATS, Flow, ReadingOptions, TableOptions
 from nbspam.reading.sources import any_kind, labelled, unlabelled
 
 ROWS = [("ham", "see you, at nine"), ("spam", 'win a "prize" now')] * 150

@@ -489,7 +489,9 @@ def test_unquoted_tsv_comes_back_as_it_was_written(
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
-@given(st.binary(max_size=200), st.sampled_from(["a.tsv", "a.csv", "a.jsonl", "a.parquet"]))
+@given(
+    st.binary(max_size=200), st.sampled_from(["a.tsv", "a.csv", "a.json", "a.jsonl", "a.parquet"])
+)
 def test_any_bytes_are_rows_or_one_clear_error(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, name: str
 ) -> None:
