@@ -38,7 +38,7 @@ class Flow:
     """Whether the stream that is being read has nothing more to read just now."""
 
     def __init__(self) -> None:
-        self._stream: "BufferedReader | None" = None
+        self._stream: BufferedReader | None = None
 
     def follow(self, stream: "BufferedReader") -> None:
         """Watch a stream from now on."""
