@@ -203,10 +203,10 @@ reading_options: Decorator[Any] = gathered(
         "--input-format",
         type=click.Choice(INPUT_FORMATS),
         metavar="FORMAT",
-        help="Read standard input, pipes and files as a table (tsv, csv, jsonl, json, parquet), a"
-        " message per line (lines), an mbox, one message, or (not files) as a list of files, one"
-        " name per line (files) or with a NUL after each (files0). [default: standard input is one"
-        " message, files are recognised]",
+        help="Read what is no folder as a table (tsv, csv, jsonl, json, parquet), a message per"
+        " line (lines), an mbox, or one message (message); standard input and pipes also as a list"
+        " of files, a name per line (files) or with a NUL after each (files0). [default: one"
+        " message on standard input; files are recognised]",
     ),
     click.option("--lines", is_flag=True, help="Short for --input-format lines."),
     click.option("--text-column", metavar="NAME", help="Name the table column with the text."),
