@@ -98,9 +98,14 @@ class Filter:
         """Return the verdict on a message."""
         return self.judge(self._tokenized(message))
 
-    def judge_all(self, messages: Iterable[TokenizedMessage]) -> Iterator[Verdict]:
-        """Yield the verdict on each tokenized message, looked up many at a time."""
-        return map(self.judge, self.classifier.in_batches(messages))
+    def judge_all(
+        self, messages: Iterable[TokenizedMessage], pauses: Callable[[], bool] | None = None
+    ) -> Iterator[Verdict]:
+        """Yield the verdict on each tokenized message, looked up many at a time.
+
+        pauses: whether the next message is yet to come, so that those before it do not wait.
+        """
+        return map(self.judge, self.classifier.in_batches(messages, pauses=pauses))
 
     def judge(self, message: TokenizedMessage) -> Verdict:
         """Return the verdict on a tokenized message."""

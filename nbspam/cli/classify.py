@@ -25,6 +25,7 @@ from nbspam.filter import Filter, open_filter
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, parse
 from nbspam.reading.skips import Skips
+from nbspam.reading.source_kind import Flow
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
@@ -132,7 +133,8 @@ def command(
 
     Without a SOURCE it reads one message from standard input.  A SOURCE is anything that `train`
     takes; labels are ignored.  It prints one line per message, in the order of the input: verdict,
-    probability of spam and source, separated by tabs.
+    probability of spam and source, separated by tabs.  With --input-format standard input is a
+    table, lines, an mbox or a list of files; each message is answered as it comes.
 
     \b
     Examples:
@@ -140,6 +142,8 @@ def command(
       nbspam classify inbox.mbox | grep ^spam
       echo "You have won a prize" | nbspam classify --format json
       nbspam classify --spam-cutoff 0.99 --ham-cutoff 0.1 ~/Maildir
+      tail -f chat.log | nbspam classify --lines -
+      find ~/mail -type f -print0 | nbspam classify --input-format files0 -
 
     In the mail path, -p copies the message byte for byte and adds one header, the last; any such
     header that came with the message is removed:
@@ -166,27 +170,30 @@ def command(
     """
     cutting.check()
     if passthrough:
-        if form != "text" or reading.lines or sources not in ((), (STDIN,)):
+        if form != "text" or not reading.is_one_message or sources not in ((), (STDIN,)):
             raise OptionError(
-                "--passthrough copies one message from standard input; leave out --format, --lines"
-                " and any SOURCE"
+                "--passthrough copies one message from standard input; leave out --format,"
+                " --input-format, --lines and any SOURCE"
             )
         return _pass(passage, model, cutting, exit_code, marking)
     marking.refuse()
     refuse_stdin_twice(sources)
     sources = sources or (STDIN,)
-    options, skips = reading.options(), Skips(reading.strict)
+    flow = Flow()
+    options, skips = reading.options(flow=flow), Skips(reading.strict)
     last: int = VerdictCode.ERROR
     # For what may be many messages an index of the tokens pays.
-    with open_filter(model, cutting.of, indexed=not _are_few(sources)) as spam_filter:
+    few = reading.is_one_message and _are_few(sources)
+    with open_filter(model, cutting.of, indexed=not few) as spam_filter:
         note_one_sided(model, spam_filter.metadata)
         note_young(model, spam_filter.metadata)
         if exit_code:
             _check_positive(spam_filter.metadata)
         raws = (raw for source in sources for raw in any_kind(source, options, skips))
-        with _progress(sources) as shown:
-            messages = shown(tokenized(raws, skips, executor(jobs), wanted=spam_filter.wanted))
-            for judged in spam_filter.judge_all(messages):
+        with _progress(sources, few) as shown:
+            where, wanted = executor(jobs, flow.pauses), spam_filter.wanted
+            messages = tokenized(raws, skips, where, wanted=wanted, pauses=flow.pauses)
+            for judged in spam_filter.judge_all(shown(messages), flow.pauses):
                 click.echo(_line(judged, form))
                 last = _code(spam_filter, judged)
     note_skips(skips)
@@ -213,10 +220,10 @@ def _check_positive(metadata: Metadata) -> None:
 
 @contextlib.contextmanager
 def _progress(
-    sources: tuple[str, ...],
+    sources: tuple[str, ...], few: bool
 ) -> Iterator[Callable[[Iterable[TokenizedMessage]], Iterable[TokenizedMessage]]]:
     """Show progress on a terminal, where the verdicts go elsewhere."""
-    if _are_few(sources) or sys.stdout.isatty():
+    if few or sys.stdout.isatty():
         yield iter
         return
     from nbspam.cli.progress import progress

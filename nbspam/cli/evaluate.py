@@ -264,14 +264,16 @@ def _reader(
 
     It is given the numbers that are wanted beside their tokens.
     """
+    from nbspam.cli.class_sizes import class_sizes
     from nbspam.cli.progress import progress
     from nbspam.workers import executor, tokenized
 
-    raws = sources.messages(reading.options(), skips)
+    raws = sources.messages(reading.options(quiet=quiet), skips)
 
     def read(wanted: "Wanted") -> "Iterator[TokenizedMessage]":
-        with progress(quiet, sources.names()) as shown:
-            yield from shown(tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted))
+        with progress(quiet, sources.names()) as shown, class_sizes(quiet) as counted_by_class:
+            messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
+            yield from counted_by_class(shown(messages))
         note_skips(skips)
 
     return read
@@ -294,7 +296,7 @@ def _trained(
     read = protocols.LabelledCorpus.of(
         messages(settings.wanted._replace(excerpt=excerpt)), settings.wanted
     )
-    cutting.check_classes(len(set(read.corpus.labels)))
+    cutting.check_classes(sorted(set(read.corpus.labels)))
     with work(quiet) as at_work:
         at_work.stage("training and testing")
         found = protocol.run(read, settings, cut_offs, limit, at_work=at_work)

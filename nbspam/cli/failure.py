@@ -18,6 +18,11 @@ REMEDIES = {
         "give it with --spam or --ham, or give a table, an index, or a folder with a sub-folder"
         " for each class"
     ),
+    Remedy.GIVE_LABEL_OR_FORMAT: (
+        "give it with --spam or --ham, or name the table's format with --input-format"
+    ),
+    Remedy.SAY_FORMAT: "add --input-format {format} to read each of them",
+    Remedy.HEADER_IS_MESSAGE: "add --header-row no if that is a message",
     Remedy.LEAVE_OUT_LABEL: (
         "give it without --spam or --ham, or add --lines if it has one message per line"
     ),

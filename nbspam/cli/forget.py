@@ -72,7 +72,7 @@ def command(
             f"--no-ledger: the model does not know in which class {sources.sources[0]} was learned;"
             " give it with --spam or --ham"
         )
-    options, skips = reading.options(), Skips(reading.strict)
+    options, skips = reading.options(quiet=quiet), Skips(reading.strict)
     raws = sources.messages_of_any_kind(options, skips)
     with Lookup(model) as lookup:
         wanted = lookup.metadata.settings.wanted
@@ -87,7 +87,7 @@ def command(
             "skipped": skips.count,
         }
         click.echo(json.dumps(fields))
-    elif not quiet and names != [STDIN]:
+    elif not quiet and not (names == [STDIN] and reading.is_one_message):
         click.echo(
             f"{model}: forgot {counted(change.forgotten, 'message')},"
             f" {change.unchanged:,} had not been learned"

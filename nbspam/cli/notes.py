@@ -11,6 +11,7 @@ from nbspam.store.metadata import YOUNG, Metadata
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
 
+    from nbspam.errors import SourceError
     from nbspam.store.lock import LockWait
 
 
@@ -55,6 +56,13 @@ def note_young(model: "str | Path", metadata: Metadata) -> None:
     on_terminal = bool(sys.stderr) and sys.stderr.isatty()
     if on_terminal and not metadata.is_one_sided and metadata.missing:
         note(f"{model}: {young_sentence(metadata)}")
+
+
+def note_reading(what: "SourceError") -> None:
+    """Say how a source was read, where that is no error."""
+    from nbspam.cli.failure import REMEDIES  # a message on standard input needs none
+
+    note(what.sentence(REMEDIES))
 
 
 def note_skips(skips: Skips) -> None:

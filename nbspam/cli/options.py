@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from nbspam.cli.notes import note_reading
 from nbspam.errors import OptionError
+from nbspam.reading.source_kind import INPUT_FORMATS, LINES, MESSAGE, Flow
 from nbspam.reading.sources import (
     STDIN,
     ReadingOptions,
@@ -25,6 +27,8 @@ from nbspam.workers import all_cores
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
+
+_CLASSES_NAMED = 10  # in an error
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
@@ -144,15 +148,40 @@ strict_option = click.option(
 class Reading(NamedTuple):
     """How to read the sources."""
 
+    input_format: str | None
     lines: bool
     text_column: str | None
     label_column: str | None
+    header_row: str | None
     encoding: str | None
     outside: bool
     strict: bool
 
-    def options(self, seen: bool = False) -> ReadingOptions:
-        """Return them as `reading` takes them; raises OptionError."""
+    @property
+    def format(self) -> str | None:
+        """The format of the sources that are no folders, if one is given; raises OptionError."""
+        if not self.lines:
+            return self.input_format
+        if self.input_format not in (None, LINES):
+            raise OptionError(
+                f"--lines is short for --input-format lines, and --input-format"
+                f" {self.input_format} is given too; give one of them"
+            )
+        return LINES
+
+    @property
+    def is_one_message(self) -> bool:
+        """Whether standard input is one message."""
+        return self.format in (None, MESSAGE)
+
+    def options(
+        self, seen: bool = False, quiet: bool = False, flow: Flow | None = None
+    ) -> ReadingOptions:
+        """Return them as `reading` takes them; raises OptionError.
+
+        seen: read only mail that was read.  quiet: say nothing of how a source was read.
+        flow: told of the stream whose messages are to be answered as they come.
+        """
         if self.encoding is not None:
             try:
                 "".encode(self.encoding)
@@ -161,16 +190,33 @@ class Reading(NamedTuple):
                     f"--encoding {self.encoding!r} is unknown to Python; try utf-8, cp1252 or"
                     " utf-16"
                 ) from error
-        table = TableOptions(self.text_column, self.label_column, self.encoding)
-        return ReadingOptions(table, self.lines, seen, self.outside)
+        header_row = None if self.header_row is None else self.header_row == "yes"
+        table = TableOptions(self.text_column, self.label_column, self.encoding, header_row)
+        options = ReadingOptions(table, self.format, seen, self.outside, flow=flow)
+        return options if quiet else options._replace(tell=note_reading)
 
 
 reading_options: Decorator[Any] = gathered(
     "reading",
     Reading,
-    click.option("--lines", is_flag=True, help="Read a text file as one message per line."),
+    click.option(
+        "--input-format",
+        type=click.Choice(INPUT_FORMATS),
+        metavar="FORMAT",
+        help="Read what is no folder as a table (tsv, csv, jsonl, json, parquet), a message per"
+        " line (lines), an mbox, or one message (message); standard input and pipes also as a list"
+        " of files, a name per line (files) or with a NUL after each (files0). [default: one"
+        " message on standard input; files are recognised]",
+    ),
+    click.option("--lines", is_flag=True, help="Short for --input-format lines."),
     click.option("--text-column", metavar="NAME", help="Name the table column with the text."),
     click.option("--label-column", metavar="NAME", help="Name the table column with the class."),
+    click.option(
+        "--header-row",
+        type=click.Choice(["yes", "no"]),
+        help="Say whether the first row of a TSV or CSV table names its columns. [default:"
+        " recognised]",
+    ),
     click.option(
         "--encoding",
         metavar="NAME",
@@ -204,7 +250,7 @@ class Cutting(NamedTuple):
 
     def of(self, metadata: Metadata) -> CutOffs:
         """Return the cut-offs for a model; raises OptionError."""
-        self.check_classes(len(metadata.settings.classes))
+        self.check_classes(metadata.settings.classes)
         return CutOffs.of_model(metadata).changed(*self)
 
     def check_limit(self, max_ham_blocked: str | None) -> None:
@@ -215,12 +261,15 @@ class Cutting(NamedTuple):
                 " --ham-cost"
             )
 
-    def check_classes(self, n_classes: int) -> None:
+    def check_classes(self, classes: Sequence[str]) -> None:
         """Raise OptionError for a model that has no use for them."""
-        if n_classes > 2 and self.is_given:
+        if len(classes) > 2 and self.is_given:
+            named = ", ".join(map(repr, classes[:_CLASSES_NAMED]))
+            more = ", …" if len(classes) > _CLASSES_NAMED else ""
             raise OptionError(
-                f"the model has {n_classes} classes and its verdict is the most probable one;"
-                " leave out the cut-offs"
+                f"the model has {len(classes)} classes ({named}{more}) and its verdict is the most"
+                " probable one; leave out the cut-offs, or correct the labels if one of them is a"
+                " mistake"
             )
 
     def of_new(self) -> CutOffs:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from nbspam.cli.class_sizes import class_sizes
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
@@ -109,10 +110,10 @@ def command(
 ) -> None:
     """Learn from labelled messages and write a model, or add to one.
 
-    A SOURCE with labels is a table (TSV, CSV, JSON lines, Parquet), a folder with one sub-folder
-    per class, or a TREC index file.  A source without labels, given by --spam, --ham or --label, is
-    an mbox, a Maildir, a folder of messages, one message, a text file with --lines, or - for
-    standard input.  Gzip, bzip2 and xz files are read directly.
+    A SOURCE with labels is a table (TSV, CSV, JSON, JSON lines, Parquet), a folder with one
+    sub-folder per class, or a TREC index file.  A source without labels, given by --spam, --ham or
+    --label, is an mbox, a Maildir, a folder of messages, one message, a text file with --lines, or
+    - for standard input.  Gzip, bzip2 and xz files are read directly.
 
     After training it prints what to expect of the model on new messages: every message is scored by
     a model that has not seen it (leave-one-out).
@@ -128,25 +129,24 @@ def command(
       nbspam train --ham ~/Maildir --spam ~/Maildir/.Junk -m mail.json
       nbspam train --update --seen -q --ham ~/Maildir --spam ~/Maildir/.Junk
       nbspam train --update --spam - < message.eml
+      zcat messages.tsv.gz | nbspam train --input-format tsv -
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
       nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
     """
     _check_writing(model, writing, cutting, learning)
     limit = ham_limit(writing.max_ham_blocked)
-    options, skips = reading.options(writing.seen), Skips(reading.strict)
+    options, skips = reading.options(writing.seen, quiet), Skips(reading.strict)
     names = sources.names()
-    silent = quiet or (writing.update and names == [STDIN])  # as in a macro of a mail reader
+    # As in a macro of a mail reader.
+    silent = quiet or (writing.update and names == [STDIN] and reading.is_one_message)
     pending = PendingMessages(_wanted(model, writing, learning))
-    with progress(silent, names) as shown:
-        raws = sources.messages(options, skips)
-        messages = shown(
-            tokenized(raws, skips, executor(jobs), digests=True, wanted=pending.corpus.wanted)
-        )
+    with progress(silent, names) as shown, class_sizes(quiet) as counted_by_class:
+        raws, wanted = sources.messages(options, skips), pending.corpus.wanted
+        messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
         if writing.update:
-            pending.read(model, messages, writing.ledger)
+            pending.read(model, counted_by_class(shown(messages)), writing.ledger)
         else:
-            for message in messages:
-                pending.corpus.add(message)
+            pending.corpus.extend(counted_by_class(shown(messages)))
     note_skips(skips)
     make_default_folder(model)
     begins = not model.exists() and len(set(pending.corpus.labels)) > 1

@@ -87,6 +87,11 @@ class Corpus:
         self._labels.append(message.label or "")
         self._digests += bytes.fromhex(message.digest)
 
+    def extend(self, messages: Iterable[TokenizedMessage]) -> None:
+        """Add messages, each with its digest if it has one."""
+        for message in messages:
+            self.add(message)
+
     @property
     def vocabulary(self) -> list[str]:
         """The tokens, in the order of the matrix's columns."""

@@ -96,7 +96,9 @@ def test_nothing_to_read(nbspam, model, assert_sentence, command, monkeypatch):
 
 def test_standard_input_has_no_labels(nbspam, tmp_path, assert_sentence):
     found = nbspam("train", "-", "-m", tmp_path / "m.json", stdin=b"free")
-    assert_sentence(found, "standard input has no labels; give it with --spam or --ham")
+    assert_sentence(
+        found, "standard input has no labels that can be recognised; give it with --spam"
+    )
 
 
 def test_one_mail_has_no_label(nbspam, sample, tmp_path, assert_sentence):
