@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
@@ -70,7 +71,7 @@ class Report(NamedTuple):
             check_plot(self.plot)
 
 
-@click.command("eval")
+@click.command("eval", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
 @protocol_options

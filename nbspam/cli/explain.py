@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import note, note_one_sided, note_skips
 from nbspam.cli.options import (
     Cutting,
@@ -34,7 +35,7 @@ _NUMBERED = re.compile(r"(.+):(\d+)")
 _SUM = "sum: the log-odds"
 
 
-@click.command("explain")
+@click.command("explain", cls=ConfiguredCommand)
 @click.argument("source", default=STDIN, metavar="[SOURCE]")
 @model_option
 @click.option(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
@@ -24,6 +25,7 @@ from nbspam.cli.options import (
     model_option,
     quiet_option,
     reading_options,
+    without_settings,
 )
 from nbspam.cli.progress import progress
 from nbspam.cli.sources_options import (
@@ -69,7 +71,7 @@ class Output(NamedTuple):
     skips: Skips
 
 
-@click.command("train")
+@click.command("train", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
 @gathered(
@@ -130,6 +132,8 @@ def command(
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
       nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
     """
+    if writing.update and model.exists():  # it stays what it is; a config file is for new models
+        cutting, learning = without_settings(cutting), without_settings(learning)
     _check_writing(model, writing, cutting, learning)
     limit = ham_limit(writing.max_ham_blocked)
     options, skips = reading.options(writing.seen), Skips(reading.strict)
