@@ -1,21 +1,30 @@
 """`nbspam config`."""
 
 import json
-from typing import Any
+import os
+from typing import Any, NamedTuple
 
 import click
 
-from nbspam.cli.config_file import config_file, config_place, table_of
+from nbspam.cli.config_file import config_file, config_place, key_of, reason_to_type, table_of
 from nbspam.cli.options import format_option
 from nbspam.cli.settings import (
+    Setting,
     Settings,
-    Value,
     check_names,
     command_contexts,
     read_settings,
-    values_of,
+    settings_of,
 )
 from nbspam.errors import OptionError, one_line
+
+
+class Value(NamedTuple):
+    """What holds for an option, and where from; a built-in default has neither of the last two."""
+
+    value: Any
+    variable: str | None = None  # of the environment
+    setting: Setting | None = None
 
 
 @click.command("config")
@@ -135,3 +144,36 @@ def _shown(value: Any) -> str:
     if value is None:
         return "-"
     return one_line(json.dumps(value, ensure_ascii=False))
+
+
+def values_of(settings: Settings | None, context: click.Context) -> dict[str, Value]:
+    """Return what holds for each option of the context's command, as far as a file may set it.
+
+    Raises OptionError.
+    """
+    table = table_of(context)
+    found = {} if settings is None else settings_of(settings, context)
+    values: dict[str, Value] = {}
+    for option in context.command.params:
+        key = key_of(option)
+        if not isinstance(option, click.Option) or reason_to_type(table, key):
+            continue
+        variable = option.envvar if isinstance(option.envvar, str) else ""
+        if named := os.environ.get(variable):
+            values[key] = Value(named, variable=variable)
+        elif setting := found.get(option.name or key):
+            values[key] = Value(setting.value, setting=setting)
+        else:
+            values[key] = Value(_built_in(option, context))
+    return values
+
+
+def _built_in(option: click.Option, context: click.Context) -> Any:
+    """Return an option's default as JSON has it; None if it is another's, such as the model's."""
+    try:
+        default = option.get_default(context)
+    except OptionError:  # there is no home folder for a model
+        return None
+    if option.is_flag:
+        return default is True
+    return default if isinstance(default, str | int | float) else None

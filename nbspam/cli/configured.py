@@ -7,6 +7,8 @@ import click
 from nbspam.cli.config_file import config_file, key_of, reason_to_type, table_of
 from nbspam.errors import OptionError
 
+_ABSENT = getattr(click.core, "UNSET", ())  # since click 8.3
+
 
 class ConfiguredCommand(click.Command):
     """A command that takes from the config file what the command line leaves open.
@@ -14,7 +16,7 @@ class ConfiguredCommand(click.Command):
     Each flag `--x` that a file may set has a `--no-x`, so that the command line has the last word.
     """
 
-    def make_parser(self, ctx: click.Context) -> Any:  # type: ignore[override] # noqa: D102
+    def make_parser(self, ctx: click.Context) -> Any:  # noqa: D102
         parser = super().make_parser(ctx)
         table = table_of(ctx)
         for option in self.params:
@@ -31,10 +33,13 @@ class ConfiguredCommand(click.Command):
         path = None if ctx.resilient_parsing else config_file()
         if path is not None:
             typed, _, _ = self.make_parser(ctx).parse_args(args=list(args))
-            if "help" not in typed:
+            # A positional argument that is not there is () or a mark of click's.
+            names = {name for name, value in typed.items() if value != () and value is not _ABSENT}
+            help_option = self.get_help_option(ctx)
+            if help_option is None or help_option.name not in names:
                 from nbspam.cli.settings import defaults
 
-                ctx.default_map = defaults(path, ctx, {name for name in typed if typed[name] != ()})
+                ctx.default_map = defaults(path, ctx, names)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: D102

@@ -111,7 +111,8 @@ def _of_file(names: Iterable[str]) -> frozenset[str]:
 def without_settings(record: Record) -> Record:
     """Return a record of options with None for those that a config file set."""
     unset: dict[str, Any] = dict.fromkeys(_of_file(record._fields))
-    return record._replace(**unset)
+    replaced: Record = record._replace(**unset)
+    return replaced
 
 
 def _model_option(kind: click.Path) -> Decorator[Any]:

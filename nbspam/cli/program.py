@@ -45,7 +45,8 @@ def nbspam() -> None:
 
     The model file is the one given with -m/--model, else $NBSPAM_MODEL, else that of the config
     file, else a file in your data folder.  `nbspam config` prints the settings of the config file,
-    ~/.config/nbspam/config.toml or $NBSPAM_CONFIG.  `nbspam COMMAND --help` describes a command and its options.
+    ~/.config/nbspam/config.toml or $NBSPAM_CONFIG.  `nbspam COMMAND --help` describes a command and
+    its options.
 
     Exit status: 0 on success, 1 on an error, 2 when the command line is wrong, 75 when another
     program holds the model's lock for too long; classify has more.

@@ -1,4 +1,4 @@
-"""What a config file sets: read with `tomllib`, and checked as strictly as the command line.
+"""What a config file sets: TOML, and checked as strictly as the command line.
 
     model = "~/mail.json"      # for every command that has the option
     [classify]                 # for one command; it goes first
@@ -13,7 +13,6 @@ mail filter.
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ import click
 from click.core import ParameterSource
 
 from nbspam.cli.config_file import config_file, key_of, reason_to_type, table_of
+from nbspam.cli.plain_toml import plain_document
 from nbspam.cli.program import nbspam
 from nbspam.errors import OptionError
 
@@ -43,33 +43,34 @@ _ALTERNATIVES = (
 )
 _LEARNING = (
     "alpha event-model prior scoring shared-variance spam-label traits variance-prior"
-    " variance-smoothing".split()
+    " variance-smoothing"
 )
-_TRAINING = {"leave_one_out", "folds", "train_first", "online", "compare"}  # ways of eval
-# Table -> key -> parameters of which one must be typed for the file's value to hold.
-_ONLY_WITH: dict[str, dict[str, set[str]]] = {
-    "classify": dict.fromkeys(("header", "subject-tag", "evidence"), {"passthrough"}),
-    "eval": {
-        **dict.fromkeys(_LEARNING, _TRAINING),
-        "batch": {"online"},
-        "max-ham-blocked": {"train_first"},
-    },
+# Table -> keys, and the parameters of which one must be typed for the file's values to hold.
+_ONLY_WITH = {
+    "classify": (("header subject-tag evidence", "passthrough"),),
+    "eval": (
+        (_LEARNING, "leave_one_out folds train_first online compare"),
+        ("batch", "online"),
+        ("max-ham-blocked", "train_first"),
+    ),
 }
-# Table -> key -> parameters of which none may be typed.
-_VARIANCES = ("variance-smoothing", "variance-prior", "shared-variance")
-_KINDS = {**dict.fromkeys(_VARIANCES, {"traits", "scoring"}), "prior": {"scoring", "event_model"}}
-_CUT_OFFS = ("spam-cutoff", "ham-cutoff", "ham-cost")
-_NOT_WITH: dict[str, dict[str, set[str]]] = {
-    "classify": {"format": {"passthrough"}, "lines": {"passthrough"}},
-    "train": {**_KINDS, "lines": {"sources"}, "max-ham-blocked": {"update"}},
-    "eval": {
-        **dict.fromkeys(_CUT_OFFS, {"compare"}),
-        **{key: typed | {"compare"} for key, typed in _KINDS.items()},
-        **dict.fromkeys(("event-model", "traits", "scoring"), {"compare"}),
-        **dict.fromkeys(("errors", "max-ham-blocked"), {"compare"}),
-        "lines": {"sources"},
-    },
-    "model-import": _KINDS,
+# What goes with some kinds of models only.
+_OF_KINDS = (
+    ("variance-smoothing variance-prior shared-variance", "traits scoring"),
+    ("prior", "scoring event_model"),
+)
+# Table -> keys, and the parameters of which none may be typed.
+_NOT_WITH = {
+    "classify": (("format lines", "passthrough"),),
+    "train": (*_OF_KINDS, ("lines", "sources"), ("max-ham-blocked", "update")),
+    "eval": (
+        *_OF_KINDS,
+        ("spam-cutoff ham-cutoff ham-cost max-ham-blocked errors", "compare"),
+        ("event-model traits scoring prior", "compare"),
+        ("variance-smoothing variance-prior shared-variance", "compare"),
+        ("lines", "sources"),
+    ),
+    "model-import": _OF_KINDS,
 }
 
 
@@ -123,7 +124,11 @@ def read_settings(path: str) -> Settings:
     _check_owner(path, status)
     try:
         text = content.decode()
-        document = tomllib.loads(text)
+        document = plain_document(text)
+        if document is None:
+            import tomllib  # 2 ms, which most files do without
+
+            document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         hint = ""
         if re.search(rb"^\s*\[\s*model\s*\.", content, re.MULTILINE):
@@ -135,7 +140,7 @@ def read_settings(path: str) -> Settings:
 def _check_owner(path: str, status: os.stat_result) -> None:
     """Raise OptionError for a file that somebody else may have written.
 
-    Group-writable is usual where each user has a group.  Whoever sets NBSPAM_CONFIG chose the owner.
+    Group-writable is usual where each user has a group.  NBSPAM_CONFIG names any owner's.
     """
     if stat.S_ISREG(status.st_mode) and status.st_mode & stat.S_IWOTH:
         raise OptionError(f"{path}: everybody can write to this config file; run chmod o-w on it")
@@ -165,13 +170,14 @@ def _holds(key: str, table: str, typed: set[str]) -> bool:
 
     A default must not make a command fail that is right without it.
     """
-    needed = _ONLY_WITH.get(table, {}).get(key)
-    if needed and not needed & typed:
-        return False
-    if _NOT_WITH.get(table, {}).get(key, set()) & typed:
-        return False
+    for keys, parameters in _ONLY_WITH.get(table, ()):
+        if key in keys.split() and not typed.intersection(parameters.split()):
+            return False
+    for keys, parameters in _NOT_WITH.get(table, ()):
+        if key in keys.split() and typed.intersection(parameters.split()):
+            return False
     typed_keys = {name.replace("_", "-") for name in typed}
-    return not any(key in keys and keys & typed_keys for keys in _ALTERNATIVES)
+    return not any(key in group and group & typed_keys for group in _ALTERNATIVES)
 
 
 def settings_of(settings: Settings, context: click.Context) -> dict[str, Setting]:
@@ -370,44 +376,3 @@ def with_origin(error: OptionError, context: click.Context) -> OptionError:
 def _letters(text: str) -> str:
     """Return a text's letters: `spam cut-off` and `--spam-cutoff` are one."""
     return re.sub("[^a-z]", "", text.lower())
-
-
-class Value(NamedTuple):
-    """What holds for an option, and where from; a built-in default has neither of the last two."""
-
-    value: Any
-    variable: str | None = None  # of the environment
-    setting: Setting | None = None
-
-
-def values_of(settings: Settings | None, context: click.Context) -> dict[str, Value]:
-    """Return what holds for each option of the context's command, as far as a file may set it.
-
-    Raises OptionError.
-    """
-    table = table_of(context)
-    found = {} if settings is None else settings_of(settings, context)
-    values: dict[str, Value] = {}
-    for option in context.command.params:
-        key = key_of(option)
-        if not isinstance(option, click.Option) or reason_to_type(table, key):
-            continue
-        variable = option.envvar if isinstance(option.envvar, str) else ""
-        if named := os.environ.get(variable):
-            values[key] = Value(named, variable=variable)
-        elif setting := found.get(option.name or key):
-            values[key] = Value(setting.value, setting=setting)
-        else:
-            values[key] = Value(_built_in(option, context))
-    return values
-
-
-def _built_in(option: click.Option, context: click.Context) -> Any:
-    """Return an option's default as JSON has it; None if it is another's, such as the model's."""
-    try:
-        default = option.get_default(context)
-    except OptionError:  # there is no home folder for a model
-        return None
-    if option.is_flag:
-        return default is True
-    return default if isinstance(default, str | int | float) else None

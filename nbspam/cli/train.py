@@ -132,9 +132,7 @@ def command(
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
       nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
     """
-    if writing.update and model.exists():  # it stays what it is; a config file is for new models
-        cutting, learning = without_settings(cutting), without_settings(learning)
-    _check_writing(model, writing, cutting, learning)
+    cutting, learning = _checked(model, writing, cutting, learning)
     limit = ham_limit(writing.max_ham_blocked)
     options, skips = reading.options(writing.seen), Skips(reading.strict)
     names = sources.names()
@@ -164,6 +162,19 @@ def command(
     change = learn(model, pending, learning.settings(), writing.ledger, lock_wait(quiet))
     _store(cutting, model)
     _print_change(change, Output(model, form, silent, skips))
+
+
+def _checked(
+    model: Path, writing: Writing, cutting: Cutting, learning: Learning
+) -> tuple[Cutting, Learning]:
+    """Return the options that hold for this model; raises OptionError or ModelError.
+
+    An existing model keeps what it was made with: a config file speaks of new models.
+    """
+    if writing.update and model.exists():
+        cutting, learning = without_settings(cutting), without_settings(learning)
+    _check_writing(model, writing, cutting, learning)
+    return cutting, learning
 
 
 def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:
