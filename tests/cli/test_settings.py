@@ -261,7 +261,6 @@ def test_a_flag_is_turned_off(nbspam, config, tmp_path, model):
     assert nbspam("classify", "-m", model, lines, "--no-lines", "--lines").out.count("\n") == 2
 
 
-@pytest.mark.parametrize("flag", ["--no-passthrough", "--no-exit-code"])
 def test_a_source_of_its_own_takes_no_lines_of_a_file(nbspam, config, table, model, tmp_path):
     config("lines = true\n")
     lines = tmp_path / "lines.txt"
@@ -271,6 +270,7 @@ def test_a_source_of_its_own_takes_no_lines_of_a_file(nbspam, config, table, mod
     assert json.loads(found.out)["messages"] == 2
 
 
+@pytest.mark.parametrize("flag", ["--no-passthrough", "--no-exit-code"])
 def test_what_must_be_typed_has_no_opposite(nbspam, flag):
     assert "No such option" in nbspam("classify", flag).err
 
