@@ -340,8 +340,8 @@ APART = {"text-column", "label-column", "variance-smoothing", "variance-prior", 
 
 @pytest.mark.parametrize("table", list(commands("t", "m", config_file_folder())))
 def test_no_default_makes_a_right_command_fail(nbspam, config, tmp_path, table, make_model):
-    rows = "".join(f"{c}\t{t} {i}\n" for i in range(9) for c, t in
-                   (("spam", "win a free prize now"), ("ham", "see you at the meeting")))  # fmt: skip
+    texts = ("spam", "win a free prize now"), ("ham", "see you at the meeting")
+    rows = "".join(f"{label}\t{text} {i}\n" for i in range(9) for label, text in texts)
     messages = tmp_path / "messages.tsv"
     messages.write_text(f"label\ttext\n{rows}")
     for line in commands(messages, "MODEL", tmp_path / "x")[table]:
