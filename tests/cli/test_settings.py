@@ -338,7 +338,7 @@ SENSIBLE = {
 APART = {"text-column", "label-column", "variance-smoothing", "variance-prior", "shared-variance"}
 
 
-@pytest.mark.parametrize("table", list(commands("t", "m", config_file_folder())))
+@pytest.mark.parametrize("table", list(commands("t", "m", Path("x"))))
 def test_no_default_makes_a_right_command_fail(nbspam, config, tmp_path, table, make_model):
     texts = ("spam", "win a free prize now"), ("ham", "see you at the meeting")
     rows = "".join(f"{label}\t{text} {i}\n" for i in range(9) for label, text in texts)
