@@ -126,7 +126,7 @@ def read_settings(path: str) -> Settings:
         text = content.decode()
         document = plain_document(text)
         if document is None:
-            import tomllib  # 2 ms, which most files do without
+            import tomllib  # which most files do without
 
             document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
