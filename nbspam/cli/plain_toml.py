@@ -1,8 +1,8 @@
 """Plain TOML, read without `tomllib`: `[table]`, and `key = value` of the simplest kinds.
 
 What is anything else is left to `tomllib`, so both give the same; a test holds them together.
-A config file adds 2 to 3 % to the CPU time of a message (68 ms), with `tomllib` 5 to 6 %: medians of
-60 to 80 alternating runs.
+A config file adds 2 to 3 % to the CPU time of a message (68 ms), with `tomllib` 5 to 6 %: medians
+of 60 to 80 alternating runs.
 """
 
 from typing import Any
