@@ -11,16 +11,15 @@ SAMPLE = Path(__file__).parents[1] / "sample_data"
 HEAVY = {"numpy", "scipy", "pandas", "rich", "sklearn", "pyarrow"}
 
 
-def run(*arguments, flags=(), message=b"win a free prize"):
+def run(*arguments, flags=(), message=b"win a free prize", config=""):
     done = subprocess.run(
         [sys.executable, *flags, "-m", "nbspam", *map(str, arguments)],
         input=message,
         capture_output=True,
         timeout=60,
         check=False,
-        env={
-            name: value for name, value in os.environ.items() if name != "PYTHONPROFILEIMPORTTIME"
-        },
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPROFILEIMPORTTIME"}
+        | {"NBSPAM_CONFIG": str(config)},
     )
     assert done.returncode == 0, done.stderr.decode()
     return done
@@ -201,6 +200,9 @@ EXPLAINING = [*ONE_MESSAGE, "pathlib"]
 LEARNING = [*EXPLAINING, "array", "fcntl", "hashlib"]
 
 
+TOML = {"tomllib", "tomllib._parser", "tomllib._re", "tomllib._types", "string", "_string"}
+
+
 def foreign(names):
     return {name for name in names if name.split(".")[0] not in ("nbspam", "nbspam_main")}
 
@@ -236,6 +238,22 @@ def test_one_message_loads_of_other_packages_what_it_needs(model, command, neede
         [sys.executable, "-X", "importtime", "-c", line], capture_output=True, check=True
     ).stderr
     assert foreign(modules_in(found)) - modules_in(allowed) == set()
+
+
+@pytest.mark.parametrize("command", ["classify", "classify -p"])
+def test_a_config_file_loads_of_other_packages_no_more(model, tmp_path, command):
+    config = tmp_path / "config.toml"
+    config.write_text('spam-cutoff = 0.95\n[classify]\nheader = "X-Spam"\n[serve]\ntell = true\n')
+
+    def names(config):
+        found = run(*command.split(), "-m", model, flags=("-X", "importtime"), config=config)
+        return modules_in(found.stderr)
+
+    without, beside = names(""), names(config)
+    assert beside - without == {"nbspam.cli.settings", "nbspam.cli.plain_toml"}
+    assert "tomllib" not in beside
+    config.write_text("jobs = 1 # a file that is not so plain")
+    assert foreign(names(config)) - foreign(without) <= TOML
 
 
 def test_one_message_loads_no_options_of_learning(model):

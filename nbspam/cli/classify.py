@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
     Cutting,
@@ -75,7 +76,7 @@ class Marking(NamedTuple):
                 )
 
 
-@click.command("classify")
+@click.command("classify", cls=ConfiguredCommand)
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @model_name_option
 @cut_off_options

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from click.core import ParameterSource
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.evaluation_notes import check_some_are_left, evaluation_notes
 from nbspam.cli.learning_options import (
     Learning,
@@ -110,7 +111,7 @@ class Report(NamedTuple):
             raise SourceError(f"--predictions {path}: there is no such folder; create it first")
 
 
-@click.command("eval")
+@click.command("eval", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
 @protocol_options

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import note, note_one_sided, note_skips
 from nbspam.cli.options import Cutting, Reading, cut_off_options, model_option, reading_options
 from nbspam.cli.terminal import echo_line, has_colours, page_width, terminal_width
@@ -36,7 +37,7 @@ _NUMBERED = re.compile(r"(.+):(\d+)")
 _SUM = "sum: the log-odds"
 
 
-@click.command("explain")
+@click.command("explain", cls=ConfiguredCommand)
 @click.argument("source", default=STDIN, metavar="[SOURCE]")
 @model_option
 @click.option(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import lock_wait, note_skips
 from nbspam.cli.options import (
     Reading,
@@ -26,7 +27,7 @@ from nbspam.store.lookup import Lookup
 from nbspam.workers import executor, tokenized
 
 
-@click.command("forget")
+@click.command("forget", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
 @click.option(

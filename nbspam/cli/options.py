@@ -8,10 +8,11 @@ import functools
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from nbspam.cli.notes import note_reading
 from nbspam.errors import OptionError
@@ -32,6 +33,7 @@ _CLASSES_NAMED = 10  # in an error
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
+Record = TypeVar("Record", bound=Any)  # a NamedTuple of options
 
 
 def default_model() -> str:
@@ -83,13 +85,17 @@ def gathered(
     """Return a decorator that adds options to a command and passes them as one record.
 
     parameter: the command's parameter that takes it.  record: a NamedTuple with the options' names.
+    Its field `from_file`, if it has one, takes the names of those that a config file set.
     """
-    names: tuple[str, ...] = record._fields  # type: ignore[attr-defined]
+    fields: tuple[str, ...] = record._fields  # type: ignore[attr-defined]
+    names = [name for name in fields if name != "from_file"]
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def with_record(*args: Any, **values: Any) -> Any:
             own = {name: values.pop(name) for name in names}
+            if len(names) < len(fields):
+                own["from_file"] = _of_file(names)
             return command(*args, **values, **{parameter: record(**own)})
 
         for option in reversed(options):
@@ -99,11 +105,26 @@ def gathered(
     return decorate
 
 
+def _of_file(names: Iterable[str]) -> frozenset[str]:
+    """Return those of the running command's parameters that a config file set."""
+    context = click.get_current_context()
+    from_file = ParameterSource.DEFAULT_MAP
+    return frozenset(n for n in names if context.get_parameter_source(n) is from_file)
+
+
+def without_settings(record: Record) -> Record:
+    """Return a record of options with None for those that a config file set."""
+    unset: dict[str, Any] = dict.fromkeys(_of_file(record._fields))
+    replaced: Record = record._replace(**unset)
+    return replaced
+
+
 def _model_option(kind: click.Path) -> Decorator[Any]:
     return click.option(
         "-m",
         "--model",
         type=kind,
+        envvar="NBSPAM_MODEL",  # before a config file, says click's order
         default=default_model,
         show_default="$NBSPAM_MODEL, or the user's data folder",
         help="Use this model file.",
@@ -237,21 +258,24 @@ class Cutting(NamedTuple):
     spam_cutoff: float | None
     ham_cutoff: float | None
     ham_cost: float | None
+    from_file: frozenset[str] = frozenset()  # the names of those that a config file set
 
     @property
     def is_given(self) -> bool:
         """Whether one of them was given."""
-        return any(value is not None for value in self)
+        return any(value is not None for value in self[:3])
 
     def check(self) -> None:
         """Raise OptionError for what is wrong with any model."""
         # A ham cut-off above the model's spam cut-off is wrong only for that model.
-        CutOffs(1.0, 0.0).changed(*self)
+        CutOffs(1.0, 0.0).changed(*self[:3])
 
     def of(self, metadata: Metadata) -> CutOffs:
         """Return the cut-offs for a model; raises OptionError."""
-        self.check_classes(metadata.settings.classes)
-        return CutOffs.of_model(metadata).changed(*self)
+        classes = metadata.settings.classes
+        self.check_classes(classes)
+        own = CutOffs.of_model(metadata)
+        return own if len(classes) > 2 else own.changed(*self[:3])
 
     def check_limit(self, max_ham_blocked: str | None) -> None:
         """Raise OptionError for a limit on blocked ham, which finds cut-offs, beside cut-offs."""
@@ -262,8 +286,8 @@ class Cutting(NamedTuple):
             )
 
     def check_classes(self, classes: Sequence[str]) -> None:
-        """Raise OptionError for a model that has no use for them."""
-        if len(classes) > 2 and self.is_given:
+        """Raise OptionError for a model that has no use for them; a config file's are ignored."""
+        if len(classes) > 2 and self.is_given and not self.from_file:
             named = ", ".join(map(repr, classes[:_CLASSES_NAMED]))
             more = ", …" if len(classes) > _CLASSES_NAMED else ""
             raise OptionError(
@@ -274,7 +298,7 @@ class Cutting(NamedTuple):
 
     def of_new(self) -> CutOffs:
         """Return the cut-offs for a model that is yet to be trained; raises OptionError."""
-        return CutOffs().changed(*self)
+        return CutOffs().changed(*self[:3])
 
 
 cut_off_options: Decorator[Any] = gathered(

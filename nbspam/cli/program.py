@@ -22,6 +22,7 @@ _FILES = {
     "forget": CommandFile("forget", "Unlearn messages"),
     "serve": CommandFile("serve", "Serve SpamAssassin's spamc and other spamd clients"),
     "model": CommandFile("model", "Inspect, check, change, merge, prune, export or import a model"),
+    "config": CommandFile("config", "Print the settings of the config file and their origin"),
 }
 
 
@@ -43,8 +44,10 @@ def nbspam() -> None:
       nbspam explain message.eml
       nbspam eval --folds 10 messages.tsv
 
-    The model file is the one given with -m/--model, else $NBSPAM_MODEL, else a file in your data
-    folder.  `nbspam COMMAND --help` describes a command and its options.
+    The model file is the one given with -m/--model, else $NBSPAM_MODEL, else that of the config
+    file, else a file in your data folder.  `nbspam config` prints the settings of the config file,
+    ~/.config/nbspam/config.toml or $NBSPAM_CONFIG.  `nbspam COMMAND --help` describes a command and
+    its options.
 
     Exit status: 0 on success, 1 on an error, 2 when the command line is wrong, 75 when another
     program holds the model's lock for too long; classify has more.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import click
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import note, note_one_sided
 from nbspam.cli.options import Cutting, cut_off_options, gathered, model_option, quiet_option
 from nbspam.errors import OptionError, one_line
@@ -55,7 +56,7 @@ class Serving(NamedTuple):
     verbose: bool
 
 
-@click.command("serve")
+@click.command("serve", cls=ConfiguredCommand)
 @gathered(
     "listening",
     Listening,

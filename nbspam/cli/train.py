@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from nbspam.cli.class_sizes import class_sizes
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
@@ -25,6 +26,7 @@ from nbspam.cli.options import (
     model_option,
     quiet_option,
     reading_options,
+    without_settings,
 )
 from nbspam.cli.progress import progress, work
 from nbspam.cli.sources_options import (
@@ -71,7 +73,7 @@ class Output(NamedTuple):
     skips: Skips
 
 
-@click.command("train")
+@click.command("train", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
 @gathered(
@@ -133,7 +135,7 @@ def command(
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
       nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
     """
-    _check_writing(model, writing, cutting, learning)
+    cutting, learning = _checked(model, writing, cutting, learning)
     limit = ham_limit(writing.max_ham_blocked)
     options, skips = reading.options(writing.seen, quiet), Skips(reading.strict)
     names = sources.names()
@@ -161,6 +163,19 @@ def command(
     output = Output(model, form, silent, skips)
     change = _update(pending, learning, cutting, writing, output, lock_wait(quiet))
     _print_change(change, output)
+
+
+def _checked(
+    model: Path, writing: Writing, cutting: Cutting, learning: Learning
+) -> tuple[Cutting, Learning]:
+    """Return the options that hold for this model; raises OptionError or ModelError.
+
+    An existing model keeps what it was made with: a config file speaks of new models.
+    """
+    if writing.update and model.exists():
+        cutting, learning = without_settings(cutting), without_settings(learning)
+    _check_writing(model, writing, cutting, learning)
+    return cutting, learning
 
 
 def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:

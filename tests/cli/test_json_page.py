@@ -35,6 +35,7 @@ COMMANDS = {
     "model merge": ("model", "merge", "{model}", "{copy}", "--allow-overlap", "-o", "{new}"),
     "model prune": ("model", "prune", "-m", "{model}", "--min-count", "2"),
     "model import": ("model", "import", "{counts}", "-m", "{new}"),
+    "config": ("config", "classify"),
 }
 
 
