@@ -1,6 +1,7 @@
 """`nbspam train`."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,7 +33,15 @@ from nbspam.cli.sources_options import (
 )
 from nbspam.errors import OptionError, counted
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.update import Change, PendingMessages, learn, set_cut_offs
+from nbspam.learning.on_error import SURE, TrainOnError
+from nbspam.learning.settings import class_names
+from nbspam.learning.update import (
+    Change,
+    PendingMessages,
+    learn,
+    learn_in_memory,
+    set_cut_offs,
+)
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
@@ -42,7 +51,7 @@ from nbspam.store.model_file import (
     check_replaceable,
     write_model,
 )
-from nbspam.tokens.tokenized import Wanted
+from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import executor, tokenized
 
 if TYPE_CHECKING:  # one message is learned without numpy
@@ -56,6 +65,8 @@ class Writing(NamedTuple):
     update: bool
     replace: bool
     ledger: bool
+    on_error: bool
+    sure_from: float | None
     seen: bool
     max_ham_blocked: str | None
 
@@ -81,6 +92,19 @@ class Output(NamedTuple):
         "--ledger/--no-ledger",
         default=True,
         help="Remember which messages were learned, for --update and forget. [default: ledger]",
+    ),
+    click.option(
+        "--on-error",
+        is_flag=True,
+        help="Learn only the messages that the model, as it is by then, judges wrong or is not"
+        " sure of: a smaller model, and a few more errors.",
+    ),
+    click.option(
+        "--sure-from",
+        type=click.FloatRange(0, 1),
+        metavar="P",
+        help="With --on-error, leave out a message whose verdict is right with a probability of P"
+        f" or more; 0: every right one. [default: {SURE}]",
     ),
     click.option(
         "--seen",
@@ -121,6 +145,10 @@ def command(
     class is moved.  So the same command can run every night.  A single message from standard input
     is learned without output.
 
+    --on-error judges each message first and learns it only if the verdict is wrong, unsure or not
+    sure enough; the classes come in turns, each in the order of its sources.  It works with
+    --update, and for a new model from its first message on.
+
     \b
     Examples:
       nbspam train messages.tsv
@@ -128,6 +156,7 @@ def command(
       nbspam train --update --seen -q --ham ~/Maildir --spam ~/Maildir/.Junk
       nbspam train --update --spam - < message.eml
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
+      nbspam train --update --on-error --ham ~/Maildir --spam ~/Maildir/.Junk
       nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
     """
     _check_writing(model, writing, cutting, learning)
@@ -141,13 +170,12 @@ def command(
         messages = shown(
             tokenized(raws, skips, executor(jobs), digests=True, wanted=pending.corpus.wanted)
         )
-        if writing.update:
-            pending.read(model, messages, writing.ledger)
-        else:
-            for message in messages:
-                pending.corpus.add(message)
+        _take_in(pending, messages, model, writing)
     note_skips(skips)
     make_default_folder(model)
+    if writing.on_error:
+        _train_on_error(pending, learning, cutting, writing, Output(model, form, silent, skips))
+        return
     begins = not model.exists() and len(set(pending.corpus.labels)) > 1
     if begins or not writing.update:
         try:
@@ -162,6 +190,48 @@ def command(
     _print_change(change, Output(model, form, silent, skips))
 
 
+def _take_in(
+    pending: PendingMessages, messages: Iterable[TokenizedMessage], model: Path, writing: Writing
+) -> None:
+    """Read the messages to learn."""
+    if writing.update:
+        pending.read(model, messages, writing.ledger)
+    elif writing.on_error:
+        pending.add(messages)
+    else:  # all are learned, whatever a ledger says
+        for message in messages:
+            pending.corpus.add(message)
+
+
+def _train_on_error(
+    pending: PendingMessages,
+    learning: Learning,
+    cutting: Cutting,
+    writing: Writing,
+    output: Output,
+) -> None:
+    """Learn what the model is not sure of, write the model and print what was left out."""
+    sure = SURE if writing.sure_from is None else writing.sure_from
+    teach, settings = TrainOnError(cutting.of, sure), learning.settings()
+    wait = lock_wait(output.quiet)
+    if writing.update:
+        change = learn(output.model, pending, settings, writing.ledger, wait, teach)
+        _store(cutting, output.model)
+    else:
+        class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
+        change, made = learn_in_memory(output.model, None, pending, settings, writing.ledger, teach)
+        metadata = cutting.of(made.metadata).stored_in(made.metadata)
+        write_model(
+            output.model,
+            metadata,
+            made.counts.items(),
+            made.learned.items(),
+            replace_old=writing.replace,
+            wait=wait,
+        )
+    _print_change(change, output, on_error=True)
+
+
 def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:
     """Raise OptionError or ModelError for options that cannot be together, or with this model."""
     if writing.update and writing.replace:
@@ -170,6 +240,7 @@ def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Le
         raise OptionError(
             "--max-ham-blocked needs all messages at once; give it with --replace, or leave it out"
         )
+    _check_on_error(writing)
     cutting.of_new()  # raises for those of no new model
     cutting.check_limit(writing.max_ham_blocked)
     exists = model.exists() and not model.is_dir()
@@ -196,6 +267,15 @@ def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Le
             )
 
 
+def _check_on_error(writing: Writing) -> None:
+    if writing.sure_from is not None and not writing.on_error:
+        raise OptionError("--sure-from goes with --on-error alone; add that or leave it out")
+    if writing.on_error and writing.max_ham_blocked is not None:
+        raise OptionError(
+            "--max-ham-blocked needs all messages, and --on-error learns some; leave one out"
+        )
+
+
 def _wanted(model: Path, writing: Writing, learning: Learning) -> Wanted:
     """Return the numbers that the model counts, or will count."""
     if not (writing.update and model.exists()):
@@ -210,14 +290,20 @@ def _store(cutting: Cutting, model: Path) -> None:
         set_cut_offs(model, cutting.of)
 
 
-def _print_change(change: Change, output: Output) -> None:
+def _print_change(change: Change, output: Output, on_error: bool = False) -> None:
     if output.form == "json":
         fields = {"model": str(output.model), **change._asdict(), "skipped": output.skips.count}
         del fields["forgotten"]
+        if not on_error:
+            del fields["judged_right"]
         click.echo(json.dumps(fields))
     elif not output.quiet:
+        judged = ""
+        if on_error:
+            judged = f"left out {counted(change.judged_right, 'message')} judged right, "
         click.echo(
-            f"{output.model}: learned {counted(change.learned, 'new message')}, moved"
+            f"{output.model}: {judged}learned"
+            f" {counted(change.learned, 'new message')}, moved"
             f" {change.moved:,} to another class, {change.unchanged:,} already known"
         )
         with Lookup(output.model) as lookup:

@@ -1,0 +1,38 @@
+"""What `classify --learn` does after the verdicts."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from nbspam.cli.failure import outcome
+from nbspam.cli.notes import lock_wait, note
+from nbspam.learning.self_training import SURE, SelfTraining
+from nbspam.store.lock import QUIET_WAIT
+from nbspam.store.metadata import YOUNG, Metadata
+
+# Seconds that a mail program waits for the model's lock.  A save of a million tokens holds it for
+# a quarter of a second; a mail program waits for minutes, and its next mail waits behind this one.
+MAIL_LIMIT = 5.0
+
+
+def self_training(model: str, metadata: Metadata, learn_from: float | None) -> SelfTraining:
+    """Return what collects the sure verdicts; say so if the model is too young to learn any."""
+    if metadata.missing:
+        note(
+            f"{model}: is young, so --learn learns nothing yet; teach it {YOUNG} messages of each"
+            " class with nbspam train --update"
+        )
+    return SelfTraining(metadata, SURE if learn_from is None else learn_from)
+
+
+def learn_sure(training: SelfTraining, model: str) -> None:
+    """Learn what was collected; raises ModelError."""
+    training.learn(Path(model), lock_wait(quiet=False))
+
+
+def learn_if_possible(training: SelfTraining, model: str) -> None:
+    """Learn what was collected; if that fails, say so, and let the verdict be the outcome."""
+    try:
+        training.learn(Path(model), QUIET_WAIT._replace(limit=MAIL_LIMIT))
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (the verdict is out already)
+        with suppress(OSError):
+            note(f"nothing was learned: {outcome(error)[1]}")
