@@ -32,6 +32,7 @@ from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import TokenizedMessage, tokenize
 from nbspam.workers import executor, tokenized
 
+_TERSE = "terse"  # a form of the lines, besides those of --format
 _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
 if TYPE_CHECKING:
@@ -228,14 +229,14 @@ def command(
         if exit_code:
             _check_positive(spam_filter.metadata)
         training = _self_training(model, spam_filter.metadata, learning)
-        line_of = _line_of(form, terse, spam_filter.metadata)
+        form = _check_terse(form, spam_filter.metadata) if terse else form
         raws = (raw for source in sources for raw in any_kind(source, options, skips))
         with _progress(sources) as shown:
             messages = shown(
                 tokenized(raws, skips, executor(jobs), learning.learn, spam_filter.wanted)
             )
             for judged in _judged(spam_filter, messages, training):
-                click.echo(line_of(judged))
+                click.echo(_line(judged, form))
                 last = _code(spam_filter, judged)
     note_skips(skips)
     _learn_sure(training, model, exit_code)
@@ -249,33 +250,25 @@ def _status(last: int, skips: Skips, sources: tuple[str, ...]) -> int:
     return VerdictCode.ERROR if skips.count else last
 
 
-def _line_of(form: str, terse: bool, metadata: Metadata) -> Callable[[Verdict], str]:
-    """Return what makes the line of a verdict; raises OptionError."""
-    if not terse:
-        return _text if form == "text" else _json
+def _check_terse(form: str, metadata: Metadata) -> str:
+    """Return the form of the lines; raises OptionError where --terse cannot be."""
     if form != "text":
         raise OptionError("--terse is text; leave out --format json, or --terse")
-    settings = metadata.settings
-    if len(settings.classes) > 2:
+    if len(metadata.settings.classes) > 2:
         raise OptionError(
             "--terse has letters for spam and ham, and the model has"
-            f" {len(settings.classes)} classes; use --format json"
+            f" {len(metadata.settings.classes)} classes; use --format json"
         )
-    ham, spam = settings.classes
-    letters = {spam: "S", ham: "H"}
-
-    def line(judged: Verdict) -> str:
-        terse_line = f"{letters.get(judged.verdict, 'U')} {judged.probability:.6f}"
-        return terse_line if judged.source == STDIN else f"{terse_line} {one_line(judged.source)}"
-
-    return line
+    return _TERSE
 
 
-def _text(judged: Verdict) -> str:
-    return f"{judged.verdict}\t{judged.probability:.4f}\t{one_line(judged.source)}"
-
-
-def _json(judged: Verdict) -> str:
+def _line(judged: Verdict, form: str) -> str:
+    if form == _TERSE:
+        letters = dict(zip(judged.probabilities, "HS", strict=True))  # spam is the last of two
+        line = f"{letters.get(judged.verdict, 'U')} {judged.probability:.6f}"
+        return line if judged.source == STDIN else f"{line} {one_line(judged.source)}"
+    if form == "text":
+        return f"{judged.verdict}\t{judged.probability:.4f}\t{one_line(judged.source)}"
     return json.dumps(judged.as_json())
 
 
