@@ -83,7 +83,9 @@ class SelfLearning(NamedTuple):
     learn_from: float | None
 
     def check(self) -> None:
-        """Raise OptionError for a bound without --learn."""
+        """Raise OptionError for a senseless bound, and for one without --learn."""
+        if self.learn_from is not None and not 0.5 <= self.learn_from <= 1:
+            raise OptionError(f"--learn-from {self.learn_from} must be in [0.5, 1]; try 0.99")
         if self.learn_from is not None and not self.learn:
             raise OptionError("--learn-from goes with --learn alone; add that or leave it out")
 
@@ -116,7 +118,7 @@ class SelfLearning(NamedTuple):
     ),
     click.option(
         "--learn-from",
-        type=click.FloatRange(0.5, 1),
+        type=float,
         metavar="P",
         help="With --learn, learn where the verdict's probability is P or more. [default: 0.99]",
     ),

@@ -101,7 +101,7 @@ class Output(NamedTuple):
     ),
     click.option(
         "--sure-from",
-        type=click.FloatRange(0, 1),
+        type=float,
         metavar="P",
         help="With --on-error, leave out a message whose verdict is right with a probability of P"
         f" or more; 0: every right one. [default: {SURE}]",
@@ -268,6 +268,8 @@ def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Le
 
 
 def _check_on_error(writing: Writing) -> None:
+    if writing.sure_from is not None and not 0 <= writing.sure_from <= 1:
+        raise OptionError(f"--sure-from {writing.sure_from} must be in [0, 1]; try 0.99")
     if writing.sure_from is not None and not writing.on_error:
         raise OptionError("--sure-from goes with --on-error alone; add that or leave it out")
     if writing.on_error and writing.max_ham_blocked is not None:

@@ -2,7 +2,7 @@
 
 The model is smaller and decides a little worse.  What is learned, and refines the calibration, is
 what is near the border between the classes; so right is not enough, the model must be sure too.
-Measured online from nothing on the first 1,674 SMS (docs/how-it-decides.md): learned 130 with every
+Measured online from nothing on the first 1,674 SMS (docs/ideas-tried.md): learned 130 with every
 right verdict left out, and then 80 errors in 3,900; 339 and 33 if it must be right with 0.99;
 all of them, and 21.
 """

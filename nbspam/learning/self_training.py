@@ -1,6 +1,6 @@
 """Learning what the filter itself was sure of: self-training, bogofilter's -u.
 
-What it costs and brings is measured in docs/how-it-decides.md.
+What it costs and brings is measured in docs/ideas-tried.md.
 """
 
 from pathlib import Path
@@ -10,11 +10,12 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, LearningRun, PendingMessages, every_message, learn
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.lock import DEFAULT_WAIT, LockWait
+from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import TokenizedMessage
 
-# Left as it is by a higher bound, the ham of short texts is never sure enough, and spam alone is
-# learned: docs/how-it-decides.md has the figures.
+# A higher bound is not safer: short ham is hardly ever so sure, and nearly spam alone is learned
+# (docs/ideas-tried.md has the figures).
 SURE = 0.99
 
 
@@ -48,6 +49,7 @@ class SelfTraining:
         """
         if not self._digests:
             return Change()
+        Lookup(path).close()  # a model that has gone meanwhile is not begun anew
         return learn(path, self._pending, TrainingSettings(), wait=wait, teach=_unknown_messages)
 
 
