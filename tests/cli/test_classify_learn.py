@@ -84,7 +84,8 @@ def test_what_the_user_has_taught_stays(nbspam, model, tmp_path):
         (tmp_path / "more" / str(n)).write_bytes(SPAM.replace(b"<1@a>", b"<%d@more>" % n))
     nbspam("train", "--update", "-q", "--spam", tmp_path / "more", "-m", model)
     before = model.read_bytes()
-    found = nbspam("classify", "--learn", "--learn-from", "0.5", "-m", model, stdin=SPAM)
+    options = ("--spam-cutoff", "0.5", "--learn-from", "0.5", "-m", model)
+    found = nbspam("classify", "--learn", *options, stdin=SPAM)
     assert found.out.startswith("spam")  # it is judged so all the same
     assert model.read_bytes() == before
 
