@@ -101,8 +101,6 @@ def test_help_loads_nothing_heavy(arguments):
         ("classify", "--format", "json"),
         ("classify", "--ham-cost", "9"),
         ("classify", "--terse"),
-        ("classify", "--learn"),
-        ("classify", "-p", "--learn"),
         ("classify", "--passthrough", "--subject-tag", "[SPAM]"),
         ("classify", "-p", "--evidence", "9"),
         ("explain",),
@@ -226,8 +224,6 @@ def test_importing_the_package_loads_nothing():
         ("classify --format json", ONE_MESSAGE),
         ("classify --terse", ONE_MESSAGE),
         ("classify -p", ONE_MESSAGE),
-        ("classify --learn", LEARNING),
-        ("classify -p --learn", LEARNING),
         ("explain", EXPLAINING),
         ("explain --format json", EXPLAINING),
         ("train --update --spam -", LEARNING),
@@ -242,6 +238,21 @@ def test_one_message_loads_of_other_packages_what_it_needs(model, command, neede
         [sys.executable, "-X", "importtime", "-c", line], capture_output=True, check=True
     ).stderr
     assert foreign(modules_in(found)) - modules_in(allowed) == set()
+
+
+@pytest.mark.parametrize("options", [(), ("-p",), ("--exit-code",)], ids=" ".join)
+def test_learning_a_verdict_loads_what_learning_one_message_needs(tmp_path, options):
+    table, model = tmp_path / "six.tsv", tmp_path / "model.json"
+    table.write_text((SAMPLE / "sms.tsv").read_text() * 6)  # enough to learn by itself
+    run("train", "-q", table, "-m", model)
+    before = model.read_bytes()
+    sure = ("--learn-from", "0.5", "--spam-cutoff", "0", "--ham-cutoff", "0")
+    found = run("classify", "--learn", *sure, *options, "-m", model, flags=("-X", "importtime"))
+    assert model.read_bytes() != before
+    line = f"import {', '.join(LEARNING)}"
+    command = [sys.executable, "-X", "importtime", "-c", line]
+    allowed = subprocess.run(command, capture_output=True, check=True).stderr
+    assert foreign(modules_in(found.stderr)) - modules_in(allowed) == set()
 
 
 def test_one_message_loads_no_options_of_learning(model):

@@ -174,9 +174,10 @@ def command(
     probability of spam and source, separated by tabs; with --terse `S 0.998712`, H for ham, U for
     unsure, and the source last unless it is standard input.
 
-    --learn adds to the model: after all verdicts, the sure ones are learned as they are.  What is
-    in the ledger stays as it was taught, and a young model learns nothing so.  A wrong verdict
-    that was learned is corrected with train --update.  Learn so only if you correct what is wrong.
+    --learn adds to the model: after the last verdict, the sure ones are learned as they are, if the
+    model has learned 500 messages of each class.  What the ledger has stays as it was taught.  Use
+    it only where somebody corrects wrong verdicts with train --update: what is learned wrongly
+    makes more verdicts wrong (docs/mail-recipes.md has figures).
 
     \b
     Examples:

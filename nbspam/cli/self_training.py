@@ -5,9 +5,9 @@ from pathlib import Path
 
 from nbspam.cli.failure import outcome
 from nbspam.cli.notes import lock_wait, note
-from nbspam.learning.self_training import SURE, SelfTraining
+from nbspam.learning.self_training import FEWEST, SURE, SelfTraining, too_few
 from nbspam.store.lock import QUIET_WAIT
-from nbspam.store.metadata import YOUNG, Metadata
+from nbspam.store.metadata import Metadata
 
 # Seconds that a mail program waits for the model's lock.  A save of a million tokens holds it for
 # a quarter of a second; a mail program waits for minutes, and its next mail waits behind this one.
@@ -15,11 +15,12 @@ MAIL_LIMIT = 5.0
 
 
 def self_training(model: str, metadata: Metadata, learn_from: float | None) -> SelfTraining:
-    """Return what collects the sure verdicts; say so if the model is too young to learn any."""
-    if metadata.missing:
+    """Return what collects the sure verdicts; say so if the model is too small to learn any."""
+    if few := too_few(metadata):
+        learned = " and ".join(f"{n:,} {name}" for name, n in few.items())
         note(
-            f"{model}: is young, so --learn learns nothing yet; teach it {YOUNG} messages of each"
-            " class with nbspam train --update"
+            f"{model}: has learned {learned}, so --learn learns nothing; teach it {FEWEST} messages"
+            " of each class with nbspam train --update"
         )
     return SelfTraining(metadata, SURE if learn_from is None else learn_from)
 

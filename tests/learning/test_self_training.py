@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from whole_models import numbers_of
 
-from nbspam.learning.self_training import SURE, SelfTraining
+from nbspam.learning.self_training import FEWEST, SURE, SelfTraining, too_few
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.learning.update import PendingMessages, forget, learn
 from nbspam.store.model_file import read_model
@@ -37,8 +37,8 @@ def path(tmp_path):
     path = tmp_path / "model.json"
     learned(
         path,
-        *(message(n, "spam") for n in range(100)),
-        *(message(n, "ham", "lunch", "noon") for n in range(100, 200)),
+        *(message(n, "spam") for n in range(FEWEST)),
+        *(message(n, "ham", "lunch", "noon") for n in range(FEWEST, 2 * FEWEST)),
     )
     return path
 
@@ -60,7 +60,7 @@ def test_only_what_is_sure(path):
         self_training.add(message(number), judged(verdict, probability))
     assert self_training.learn(path).learned == 2
     model = read_model(path)
-    assert model.metadata.learned.messages == (101, 101)
+    assert model.metadata.learned.messages == (FEWEST + 1, FEWEST + 1)
     assert model.learned[message(1001).digest] == (0, 1)
     assert model.learned[message(1002).digest] == (1, 0)
 
@@ -71,7 +71,7 @@ def test_the_same_message_once(path):
         for _ in range(3):
             self_training.add(message(1001), judged("spam", 1.0))
         self_training.learn(path)
-    assert read_model(path).metadata.learned.messages == (100, 101)
+    assert read_model(path).metadata.learned.messages == (FEWEST, FEWEST + 1)
 
 
 @pytest.mark.parametrize("taught_as", ["ham", "spam"])
@@ -96,9 +96,10 @@ def test_what_is_learned_can_be_corrected_and_forgotten(path):
     assert (after.counts, after.learned) == (before.counts, before.learned)
 
 
-def test_a_young_model_learns_nothing(tmp_path):
+def test_a_small_model_learns_nothing(tmp_path):
     metadata = empty_metadata(("ham", "spam"), "spam", TrainingSettings())
-    metadata = metadata._replace(learned=metadata.learned._replace(messages=(99, 5_000)))
+    metadata = metadata._replace(learned=metadata.learned._replace(messages=(FEWEST - 1, 5_000)))
+    assert too_few(metadata) == {"ham": FEWEST - 1}
     self_training = SelfTraining(metadata)
     self_training.add(message(1), judged("spam", 1.0))
     # Nothing is opened, or it would be missed.
