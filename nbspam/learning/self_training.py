@@ -14,7 +14,8 @@ from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import TokenizedMessage
 
-# A higher bound is not safer: short ham is hardly ever so sure, and nearly spam alone is learned.
+# A higher bound is not always safer: ham is seldom so sure.  Of 5,474 SMS, a model of 100 surely
+# judged 4,472 ham and 660 spam at 0.99, and 808 and 519 at 0.999: it then made 719 errors, not 38.
 SURE = 0.99
 # Messages of each class that must have been learned before.  What fewer show is too little to build
 # on: of 5,103 mails that came after the first 300 of SpamAssassin's (176 ham), a model of those
