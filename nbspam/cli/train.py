@@ -97,7 +97,7 @@ class Output(NamedTuple):
         "--on-error",
         is_flag=True,
         help="Learn only the messages that the model, as it is by then, judges wrong or is not"
-        " sure of: a smaller model, and a few more errors.",
+        " sure of. The model is smaller and makes more errors; model prune costs fewer.",
     ),
     click.option(
         "--sure-from",
