@@ -298,14 +298,10 @@ def _judged(
 
 def _learn_sure(training: "SelfTraining | None", model: str, exit_code: bool) -> None:
     """Learn what was collected; where the exit code is the verdict's, a failure is only noted."""
-    if training is None:
-        return
-    from nbspam.cli.self_training import learn_if_possible, learn_sure
+    if training is not None:
+        from nbspam.cli.self_training import learn_sure
 
-    if exit_code:
-        learn_if_possible(training, model)
-    else:
-        learn_sure(training, model)
+        learn_sure(training, model, exit_code)
 
 
 def _check_positive(metadata: Metadata) -> None:
@@ -394,16 +390,11 @@ def _pass(
 def _learn_passed(
     message: Message, judged: Verdict, model: str, metadata: Metadata, learning: SelfLearning
 ) -> None:
-    """Learn a message that is out, if its verdict is sure; whatever fails is only noted.
-
-    All that learning needs is loaded here, where nothing can keep the message from its reader.
-    """
-    try:
-        from nbspam.cli.self_training import self_training
-
-        training = self_training(model, metadata, learning.learn_from)
-        training.add(tokenize(message, digest=True, wanted=metadata.settings.wanted), judged)
-        _learn_sure(training, model, exit_code=True)
+    """Learn a message that is out, if its verdict is sure; whatever fails is only noted."""
+    try:  # all that learning needs is loaded here, where nothing can hold the message up
+        if training := _self_training(model, metadata, learning):
+            training.add(tokenize(message, digest=True, wanted=metadata.settings.wanted), judged)
+            _learn_sure(training, model, exit_code=True)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (such as no memory for that)
         with contextlib.suppress(Exception):
             note(f"the message was not learned ({type(error).__name__}); run model check")

@@ -25,13 +25,14 @@ def self_training(model: str, metadata: Metadata, learn_from: float | None) -> S
     return SelfTraining(metadata, SURE if learn_from is None else learn_from)
 
 
-def learn_sure(training: SelfTraining, model: str) -> None:
-    """Learn what was collected; raises ModelError."""
-    training.learn(Path(model), lock_wait(quiet=False))
+def learn_sure(training: SelfTraining, model: str, is_only_noted: bool) -> None:
+    """Learn what was collected; raises ModelError.
 
-
-def learn_if_possible(training: SelfTraining, model: str) -> None:
-    """Learn what was collected; if that fails, say so, and let the verdict be the outcome."""
+    is_only_noted: if that fails, say so, and let the verdict be the outcome; do not wait for long.
+    """
+    if not is_only_noted:
+        training.learn(Path(model), lock_wait(quiet=False))
+        return
     try:
         training.learn(Path(model), QUIET_WAIT._replace(limit=MAIL_LIMIT))
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (the verdict is out already)

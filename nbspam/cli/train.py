@@ -3,10 +3,11 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
 
+from nbspam.cli.estimate import cut_off_sentence, estimate_sentence, left_out_rates_of
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
@@ -53,10 +54,6 @@ from nbspam.store.model_file import (
 )
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import executor, tokenized
-
-if TYPE_CHECKING:  # one message is learned without numpy
-    from nbspam.evaluation.metrics import Figures
-    from nbspam.learning.batch import Fit
 
 
 class Writing(NamedTuple):
@@ -342,7 +339,7 @@ def _train(
     )
     if output.quiet and output.form == "text":
         return
-    rates = _left_out_rates(corpus, fitted)
+    rates = left_out_rates_of(corpus, fitted)
     learned = dict(zip(classes, fitted.metadata.learned.messages, strict=True))
     if output.form == "json":
         fields = {
@@ -359,52 +356,8 @@ def _train(
         f"{output.model}: learned {counted(len(corpus), 'message')} ({per_class}),"
         f" {counted(fitted.metadata.n_tokens, 'token')}"
     )
-    click.echo(_estimate_sentence(rates, len(classes)))
+    click.echo(estimate_sentence(rates, len(classes)))
     if limit is not None:
-        click.echo(_cut_off_sentence(fitted, limit))
+        click.echo(cut_off_sentence(fitted, limit))
     if sentence := young_sentence(fitted.metadata):
         click.echo(sentence)
-
-
-def _left_out_rates(corpus: Corpus, fitted: "Fit") -> "Figures":
-    """Return the rates of the model on the training messages, each left out."""
-    from nbspam.evaluation.metrics import left_out_rates
-    from nbspam.evaluation.protocols import Outcome
-    from nbspam.evaluation.samples import count_verdicts
-    from nbspam.scoring.verdict import CutOffs, verdict_on
-
-    metadata = fitted.metadata
-    cut_offs = CutOffs.of_model(metadata)
-    called, verdicts = [], []
-    for label, score in zip(corpus.labels, fitted.left_out_scores(corpus), strict=True):
-        outcome = Outcome(verdict_on(metadata, score, cut_offs, label=label))
-        called.append((label, outcome.called))
-        verdicts.append((label, outcome.verdict))
-    positive = metadata.settings.positive
-    return left_out_rates(count_verdicts(called, positive), count_verdicts(verdicts, positive))
-
-
-def _estimate_sentence(rates: "Figures", n_classes: int) -> str:
-    """Return the estimate in words: at 0.5, and with the cut-offs where there are two classes."""
-    sentence = "leave-one-out estimate for new messages like these: "
-    if n_classes > 2:
-        return sentence + ", ".join(row.sentence() for row in rates.rows())
-    accuracy = next(rates.rows()).percentage().replace(" %", " % correct at 0.5", 1)
-    verdicts = ", ".join(row.sentence() for row in rates.rows(of_verdicts=True))
-    return f"{sentence}{accuracy}; verdicts: {verdicts}"
-
-
-def _cut_off_sentence(fitted: "Fit", limit: float) -> str:
-    """Return where the cut-off is, and how well it can be known."""
-    settings, learned = fitted.metadata
-    sentence = (
-        f"cut-off for at most {100 * limit:g} % of ham blocked: spam is above"
-        f" {settings.spam_cutoff:.6g}, stored in the model; the verdicts above are with it"
-    )
-    if settings.spam_cutoff >= 1:
-        sentence += "; some ham scores so high that nothing will be classified as spam"
-    ham = sum(learned.messages) - learned.messages[settings.positive_index or 0]
-    if limit * ham < 1:
-        few = f"{counted(ham, 'ham message')} {'is' if ham == 1 else 'are'} too few"
-        sentence += f"; {few} to measure less than {100 / ham:.2g} %"
-    return sentence
