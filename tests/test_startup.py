@@ -99,6 +99,7 @@ def test_help_loads_nothing_heavy(arguments):
         ("classify",),
         ("classify", "--format", "json"),
         ("classify", "--ham-cost", "9"),
+        ("classify", "--terse"),
         ("classify", "--passthrough", "--subject-tag", "[SPAM]"),
         ("classify", "-p", "--evidence", "9"),
         ("explain",),
@@ -106,6 +107,7 @@ def test_help_loads_nothing_heavy(arguments):
         ("explain", "--format", "html"),
         ("model", "info"),
         ("model", "check"),
+        ("model", "words", "free"),
         ("model", "set", "--ham-cost", "9"),
         ("model", "set", "--spam-cutoff", "0.9", "--ham-cutoff", "0.5"),
         ("model", "prune", "--min-count", "1"),
@@ -124,6 +126,7 @@ def test_one_message_loads_nothing_heavy(model, command):
         ("train", "--update", "--spam", "-"),  # which it knows by now
         ("train", "--update", "--ham", "-"),  # moved
         ("train", "--update", "--no-ledger", "--ham", "-"),
+        ("train", "--update", "--on-error", "--spam", "-"),
         ("forget",),
         ("forget", "--no-ledger", "--ham", "-"),
     ],
@@ -222,6 +225,7 @@ def test_importing_the_package_loads_nothing():
     [
         ("classify", ONE_MESSAGE),
         ("classify --format json", ONE_MESSAGE),
+        ("classify --terse", ONE_MESSAGE),
         ("classify -p", ONE_MESSAGE),
         ("explain", EXPLAINING),
         ("explain --format json", EXPLAINING),
@@ -238,6 +242,21 @@ def test_one_message_loads_of_other_packages_what_it_needs(model, command, neede
         [sys.executable, "-X", "importtime", "-c", line], capture_output=True, check=True
     ).stderr
     assert foreign(modules_in(found)) - modules_in(allowed) == set()
+
+
+@pytest.mark.parametrize("options", [(), ("-p",), ("--exit-code",)], ids=" ".join)
+def test_learning_a_verdict_loads_what_learning_one_message_needs(tmp_path, options):
+    table, model = tmp_path / "six.tsv", tmp_path / "model.json"
+    table.write_text((SAMPLE / "sms.tsv").read_text() * 6)  # enough to learn by itself
+    run("train", "-q", table, "-m", model)
+    before = model.read_bytes()
+    sure = ("--learn-from", "0.5", "--spam-cutoff", "0", "--ham-cutoff", "0")
+    found = run("classify", "--learn", *sure, *options, "-m", model, flags=("-X", "importtime"))
+    assert model.read_bytes() != before
+    line = f"import {', '.join(LEARNING)}"
+    command = [sys.executable, "-X", "importtime", "-c", line]
+    allowed = subprocess.run(command, capture_output=True, check=True).stderr
+    assert foreign(modules_in(found.stderr)) - modules_in(allowed) == set()
 
 
 @pytest.mark.parametrize("command", ["classify", "classify -p"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from nbspam.cli.configured import ConfiguredCommand
-from nbspam.cli.notes import note_one_sided, note_skips, note_young
+from nbspam.cli.notes import note, note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
     Cutting,
     Reading,
@@ -24,7 +24,7 @@ from nbspam.cli.options import (
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode, one_line
 from nbspam.filter import Filter, open_filter
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
-from nbspam.reading.message import BYTES_LIMIT, parse
+from nbspam.reading.message import BYTES_LIMIT, Message, parse
 from nbspam.reading.skips import Skips
 from nbspam.reading.source_kind import Flow
 from nbspam.reading.sources import STDIN, any_kind
@@ -34,9 +34,11 @@ from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import TokenizedMessage, tokenize
 from nbspam.workers import executor, tokenized
 
+_TERSE = "terse"  # a form of the lines, besides those of --format
 _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
 if TYPE_CHECKING:
+    from nbspam.learning.self_training import SelfTraining
     from nbspam_main import Passage
 
 
@@ -76,6 +78,20 @@ class Marking(NamedTuple):
                 )
 
 
+class SelfLearning(NamedTuple):
+    """Whether to learn the verdicts, and from which probability on; None is the default."""
+
+    learn: bool
+    learn_from: float | None
+
+    def check(self) -> None:
+        """Raise OptionError for a senseless bound, and for one without --learn."""
+        if self.learn_from is not None and not 0.5 <= self.learn_from <= 1:
+            raise OptionError(f"--learn-from {self.learn_from} must be in [0.5, 1]; try 0.99")
+        if self.learn_from is not None and not self.learn:
+            raise OptionError("--learn-from goes with --learn alone; add that or leave it out")
+
+
 @click.command("classify", cls=ConfiguredCommand)
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @model_name_option
@@ -87,6 +103,27 @@ class Marking(NamedTuple):
     "--exit-code",
     is_flag=True,
     help="Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error.",
+)
+@click.option(
+    "--terse",
+    is_flag=True,
+    help="Print S, H or U and the probability of spam, with 6 digits; then the SOURCE, if any.",
+)
+@gathered(
+    "learning",
+    SelfLearning,
+    click.option(
+        "--learn",
+        is_flag=True,
+        help="Learn each message with a sure verdict as what it was classified as, if it was never"
+        " learned before.",
+    ),
+    click.option(
+        "--learn-from",
+        type=float,
+        metavar="P",
+        help="With --learn, learn where the verdict's probability is P or more. [default: 0.99]",
+    ),
 )
 @click.option(
     "-p",
@@ -127,6 +164,8 @@ def command(
     form: str,
     jobs: int,
     exit_code: bool,
+    terse: bool,
+    learning: SelfLearning,
     passthrough: bool,
     marking: Marking,
 ) -> int:
@@ -134,8 +173,14 @@ def command(
 
     Without a SOURCE it reads one message from standard input.  A SOURCE is anything that `train`
     takes; labels are ignored.  It prints one line per message, in the order of the input: verdict,
-    probability of spam and source, separated by tabs.  With --input-format standard input is a
-    table, lines, an mbox or a list of files; each message is answered as it comes.
+    probability of spam and source, separated by tabs; with --terse `S 0.998712`, H for ham, U for
+    unsure, and the source last unless it is standard input.  With --input-format standard input is
+    a table, lines, an mbox or a list of files; each message is answered as it comes.
+
+    --learn adds to the model: after the last verdict, the sure ones are learned as they are, if the
+    model has learned 500 messages of each class.  What the ledger has stays as it was taught.  Use
+    it only where somebody corrects wrong verdicts with train --update: what is learned wrongly
+    makes more verdicts wrong (docs/mail-recipes.md has figures).
 
     \b
     Examples:
@@ -145,6 +190,7 @@ def command(
       nbspam classify --spam-cutoff 0.99 --ham-cutoff 0.1 ~/Maildir
       tail -f chat.log | nbspam classify --lines -
       find ~/mail -type f -print0 | nbspam classify --input-format files0 -
+      nbspam classify --terse --learn < message.eml
 
     In the mail path, -p copies the message byte for byte and adds one header, the last; any such
     header that came with the message is removed:
@@ -167,16 +213,19 @@ def command(
 
     Exit status: 0 on success, 1 on an error, 2 for a wrong option; with -p 75 for both.  With
     --exit-code the verdict on the last message: 0 spam, 1 ham, 2 unsure, and 3 for any error (with
-    -p 75), so that `* ? nbspam classify --exit-code` never takes an error for spam.
+    -p 75), so that `* ? nbspam classify --exit-code` never takes an error for spam.  With -p or
+    --exit-code a message that cannot be learned changes neither; a note says why.
     """
     cutting.check()
+    learning.check()
     if passthrough:
-        if form != "text" or not reading.is_one_message or sources not in ((), (STDIN,)):
+        plain = form == "text" and not terse and reading.is_one_message
+        if not plain or sources not in ((), (STDIN,)):
             raise OptionError(
-                "--passthrough copies one message from standard input; leave out --format,"
+                "--passthrough copies one message from standard input; leave out --format, --terse,"
                 " --input-format, --lines and any SOURCE"
             )
-        return _pass(passage, model, cutting, exit_code, marking)
+        return _pass(passage, model, cutting, exit_code, marking, learning)
     marking.refuse()
     refuse_stdin_twice(sources)
     sources = sources or (STDIN,)
@@ -190,25 +239,77 @@ def command(
         note_young(model, spam_filter.metadata)
         if exit_code:
             _check_positive(spam_filter.metadata)
+        training = _self_training(model, spam_filter.metadata, learning)
+        form = _check_terse(form, spam_filter.metadata) if terse else form
         raws = (raw for source in sources for raw in any_kind(source, options, skips))
         with _progress(sources, few) as shown:
             where, wanted = executor(jobs, flow.pauses), spam_filter.wanted
-            messages = tokenized(raws, skips, where, wanted=wanted, pauses=flow.pauses)
-            for judged in spam_filter.judge_all(shown(messages), flow.pauses):
+            found = tokenized(raws, skips, where, learning.learn, wanted, pauses=flow.pauses)
+            messages = spam_filter.classifier.in_batches(shown(found), pauses=flow.pauses)
+            for judged in _judged(spam_filter, messages, training):
                 click.echo(_line(judged, form))
                 last = _code(spam_filter, judged)
     note_skips(skips)
-    if not exit_code:
-        return ExitCode.DONE
+    _learn_sure(training, model, exit_code)
+    return _status(last, skips, sources) if exit_code else ExitCode.DONE
+
+
+def _status(last: int, skips: Skips, sources: tuple[str, ...]) -> int:
+    """Return the exit code for the last verdict; raises SourceError if there was no message."""
     if last == VerdictCode.ERROR and not skips.count:
         raise SourceError(f"{sources[-1]}: there is no message in it; name a source with one")
     return VerdictCode.ERROR if skips.count else last
 
 
+def _check_terse(form: str, metadata: Metadata) -> str:
+    """Return the form of the lines; raises OptionError where --terse cannot be."""
+    if form != "text":
+        raise OptionError("--terse is text; leave out --format json, or --terse")
+    if len(metadata.settings.classes) > 2:
+        raise OptionError(
+            "--terse has letters for spam and ham, and the model has"
+            f" {len(metadata.settings.classes)} classes; use --format json"
+        )
+    return _TERSE
+
+
 def _line(judged: Verdict, form: str) -> str:
+    if form == _TERSE:
+        letters = dict(zip(judged.probabilities, "HS", strict=True))  # spam is the last of two
+        line = f"{letters.get(judged.verdict, 'U')} {judged.probability:.6f}"
+        return line if judged.source == STDIN else f"{line} {one_line(judged.source)}"
     if form == "text":
         return f"{judged.verdict}\t{judged.probability:.4f}\t{one_line(judged.source)}"
     return json.dumps(judged.as_json())
+
+
+def _self_training(model: str, metadata: Metadata, learning: SelfLearning) -> "SelfTraining | None":
+    if not learning.learn:
+        return None
+    from nbspam.cli.self_training import self_training  # to classify needs no learning
+
+    return self_training(model, metadata, learning.learn_from)
+
+
+def _judged(
+    spam_filter: Filter, messages: Iterable[TokenizedMessage], training: "SelfTraining | None"
+) -> Iterator[Verdict]:
+    """Yield the verdict on each message; what is to be learned of them is collected."""
+    if training is None:
+        yield from spam_filter.judge_all(messages)
+        return
+    for message in spam_filter.classifier.in_batches(messages):
+        judged = spam_filter.judge(message)
+        yield judged
+        training.add(message, judged)
+
+
+def _learn_sure(training: "SelfTraining | None", model: str, exit_code: bool) -> None:
+    """Learn what was collected; where the exit code is the verdict's, a failure is only noted."""
+    if training is not None:
+        from nbspam.cli.self_training import learn_sure
+
+        learn_sure(training, model, exit_code)
 
 
 def _check_positive(metadata: Metadata) -> None:
@@ -254,7 +355,12 @@ def _code(spam_filter: Filter, judged: Verdict) -> VerdictCode:
 
 
 def _pass(
-    passage: "Passage", model: str, cutting: Cutting, exit_code: bool, marking: Marking
+    passage: "Passage",
+    model: str,
+    cutting: Cutting,
+    exit_code: bool,
+    marking: Marking,
+    learning: SelfLearning,
 ) -> int:
     """Write the message with its verdict; nothing is written before all is known."""
     from nbspam.serving import passthrough  # only a passthrough needs it
@@ -265,7 +371,8 @@ def _pass(
         if exit_code:
             _check_positive(spam_filter.metadata)
         # With the marks that it came with: a text without a header has an empty line after them.
-        message = tokenize(parse(taken, (name, MARK)), wanted=spam_filter.wanted)
+        parsed = parse(taken, (name, MARK))
+        message = tokenize(parsed, wanted=spam_filter.wanted)
         judged = spam_filter.judge(message)
         evidence = None
         if marking.evidence:
@@ -283,4 +390,19 @@ def _pass(
     passage.give(passthrough.marked(raw, marks))
     with contextlib.suppress(OSError):  # the message is out
         note_one_sided(model, spam_filter.metadata)
+    if learning.learn:
+        _learn_passed(parsed, judged, model, spam_filter.metadata, learning)
     return code if exit_code else ExitCode.DONE
+
+
+def _learn_passed(
+    message: Message, judged: Verdict, model: str, metadata: Metadata, learning: SelfLearning
+) -> None:
+    """Learn a message that is out, if its verdict is sure; whatever fails is only noted."""
+    try:  # all that learning needs is loaded here, where nothing can hold the message up
+        if training := _self_training(model, metadata, learning):
+            training.add(tokenize(message, digest=True, wanted=metadata.settings.wanted), judged)
+            _learn_sure(training, model, exit_code=True)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (such as no memory for that)
+        with contextlib.suppress(Exception):
+            note(f"the message was not learned ({type(error).__name__}); run model check")

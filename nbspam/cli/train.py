@@ -1,6 +1,7 @@
 """`nbspam train`."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -8,6 +9,7 @@ import click
 
 from nbspam.cli.class_sizes import class_sizes
 from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.estimate import cut_off_sentence, estimate_sentence
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
@@ -35,7 +37,15 @@ from nbspam.cli.sources_options import (
 )
 from nbspam.errors import OptionError, counted
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.update import Change, PendingMessages, learn, set_cut_offs
+from nbspam.learning.on_error import SURE, TrainOnError
+from nbspam.learning.settings import class_names
+from nbspam.learning.update import (
+    Change,
+    PendingMessages,
+    learn,
+    learn_in_memory,
+    set_cut_offs,
+)
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
@@ -45,7 +55,7 @@ from nbspam.store.model_file import (
     check_replaceable,
     write_model,
 )
-from nbspam.tokens.tokenized import Wanted
+from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import executor, tokenized
 
 if TYPE_CHECKING:  # one message is learned without numpy
@@ -60,6 +70,8 @@ class Writing(NamedTuple):
     update: bool
     replace: bool
     ledger: bool
+    on_error: bool
+    sure_from: float | None
     seen: bool
     max_ham_blocked: str | None
 
@@ -85,6 +97,19 @@ class Output(NamedTuple):
         "--ledger/--no-ledger",
         default=True,
         help="Remember which messages were learned, for --update and forget. [default: ledger]",
+    ),
+    click.option(
+        "--on-error",
+        is_flag=True,
+        help="Learn only the messages that the model, as it is by then, judges wrong or is not"
+        " sure of. The model is smaller and makes more errors; model prune costs fewer.",
+    ),
+    click.option(
+        "--sure-from",
+        type=float,
+        metavar="P",
+        help="With --on-error, leave out a message whose verdict is right with a probability of P"
+        f" or more; 0: every right one. [default: {SURE}]",
     ),
     click.option(
         "--seen",
@@ -125,6 +150,10 @@ def command(
     class is moved.  So the same command can run every night.  A single message from standard input
     is learned without output.
 
+    --on-error judges each message first and learns it only if the verdict is wrong, unsure or not
+    sure enough; the classes come in turns, each in the order of its sources.  It works with
+    --update, and for a new model from its first message on.
+
     \b
     Examples:
       nbspam train messages.tsv
@@ -133,6 +162,7 @@ def command(
       nbspam train --update --spam - < message.eml
       zcat messages.tsv.gz | nbspam train --input-format tsv -
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
+      nbspam train --update --on-error --ham ~/Maildir --spam ~/Maildir/.Junk
       nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
     """
     cutting, learning = _checked(model, writing, cutting, learning)
@@ -145,12 +175,12 @@ def command(
     with progress(silent, names) as shown, class_sizes(quiet) as counted_by_class:
         raws, wanted = sources.messages(options, skips), pending.corpus.wanted
         messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
-        if writing.update:
-            pending.read(model, counted_by_class(shown(messages)), writing.ledger)
-        else:
-            pending.corpus.extend(counted_by_class(shown(messages)))
+        _take_in(pending, counted_by_class(shown(messages)), model, writing)
     note_skips(skips)
     make_default_folder(model)
+    if writing.on_error:
+        _train_on_error(pending, learning, cutting, writing, Output(model, form, silent, skips))
+        return
     begins = not model.exists() and len(set(pending.corpus.labels)) > 1
     if begins or not writing.update:
         try:
@@ -178,6 +208,49 @@ def _checked(
     return cutting, learning
 
 
+def _take_in(
+    pending: PendingMessages, messages: Iterable[TokenizedMessage], model: Path, writing: Writing
+) -> None:
+    """Read the messages to learn."""
+    if writing.update:
+        pending.read(model, messages, writing.ledger)
+    elif writing.on_error:
+        pending.add(messages)
+    else:  # all are learned, whatever a ledger says
+        for message in messages:
+            pending.corpus.add(message)
+
+
+def _train_on_error(
+    pending: PendingMessages,
+    learning: Learning,
+    cutting: Cutting,
+    writing: Writing,
+    output: Output,
+) -> None:
+    """Learn what the model is not sure of, write the model and print what was left out."""
+    sure = SURE if writing.sure_from is None else writing.sure_from
+    teach, settings = TrainOnError(cutting.of, sure), learning.settings()
+    wait = lock_wait(output.quiet)
+    if writing.update:
+        change = learn(output.model, pending, settings, writing.ledger, wait, teach)
+        if cutting.is_given:  # the model was not there before
+            set_cut_offs(output.model, cutting.of)
+    else:
+        class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
+        change, made = learn_in_memory(output.model, None, pending, settings, writing.ledger, teach)
+        metadata = cutting.of(made.metadata).stored_in(made.metadata)
+        write_model(
+            output.model,
+            metadata,
+            made.counts.items(),
+            made.learned.items(),
+            replace_old=writing.replace,
+            wait=wait,
+        )
+    _print_change(change, output, on_error=True)
+
+
 def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:
     """Raise OptionError or ModelError for options that cannot be together, or with this model."""
     if writing.update and writing.replace:
@@ -186,6 +259,7 @@ def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Le
         raise OptionError(
             "--max-ham-blocked needs all messages at once; give it with --replace, or leave it out"
         )
+    _check_on_error(writing)
     cutting.of_new()  # raises for those of no new model
     cutting.check_limit(writing.max_ham_blocked)
     exists = model.exists() and not model.is_dir()
@@ -210,6 +284,17 @@ def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Le
                 f"{learning.option(name)} {asked}: the model {model} was trained with {kept}; leave"
                 " it out, or train a new model with --replace"
             )
+
+
+def _check_on_error(writing: Writing) -> None:
+    if writing.sure_from is not None and not 0 <= writing.sure_from <= 1:
+        raise OptionError(f"--sure-from {writing.sure_from} must be in [0, 1]; try 0.99")
+    if writing.sure_from is not None and not writing.on_error:
+        raise OptionError("--sure-from goes with --on-error alone; add that or leave it out")
+    if writing.on_error and writing.max_ham_blocked is not None:
+        raise OptionError(
+            "--max-ham-blocked needs all messages, and --on-error learns some; leave one out"
+        )
 
 
 def _wanted(model: Path, writing: Writing, learning: Learning) -> Wanted:
@@ -237,14 +322,20 @@ def _update(
     return change
 
 
-def _print_change(change: Change, output: Output) -> None:
+def _print_change(change: Change, output: Output, on_error: bool = False) -> None:
     if output.form == "json":
         fields = {"model": str(output.model), **change._asdict(), "skipped": output.skips.count}
         del fields["forgotten"]
+        if not on_error:
+            del fields["judged_right"]
         click.echo(json.dumps(fields))
     elif not output.quiet:
+        judged = ""
+        if on_error:
+            judged = f"left out {counted(change.judged_right, 'message')} judged right, "
         click.echo(
-            f"{output.model}: learned {counted(change.learned, 'new message')}, moved"
+            f"{output.model}: {judged}learned"
+            f" {counted(change.learned, 'new message')}, moved"
             f" {change.moved:,} to another class, {change.unchanged:,} already known"
         )
         with Lookup(output.model) as lookup:
@@ -286,7 +377,7 @@ def _train(
         if output.quiet and output.form == "text":
             return
         at_work.stage("estimating the accuracy, each message left out")
-        rates = _left_out_rates(corpus, fitted)
+        rates = left_out_rates_of(corpus, fitted)
     _print_training(corpus, fitted, rates, limit, output)
 
 
@@ -311,54 +402,8 @@ def _print_training(
         f"{output.model}: learned {counted(len(corpus), 'message')} ({per_class}),"
         f" {counted(fitted.metadata.n_tokens, 'token')}"
     )
-    click.echo(_estimate_sentence(rates, len(classes)))
+    click.echo(estimate_sentence(rates, len(classes)))
     if limit is not None:
-        click.echo(_cut_off_sentence(fitted, limit))
+        click.echo(cut_off_sentence(fitted, limit))
     if sentence := young_sentence(fitted.metadata):
         click.echo(sentence)
-
-
-def _left_out_rates(corpus: Corpus, fitted: "Fit") -> "Figures":
-    """Return the rates of the model on the training messages, each left out."""
-    from nbspam.evaluation.metrics import left_out_rates
-    from nbspam.evaluation.protocols import Outcome
-    from nbspam.evaluation.samples import count_verdicts
-    from nbspam.scoring.verdict import CutOffs, verdict_on
-
-    metadata = fitted.metadata
-    cut_offs = CutOffs.of_model(metadata)
-    called, verdicts = [], []
-    for label, score in zip(corpus.labels, fitted.left_out_scores(corpus), strict=True):
-        outcome = Outcome(verdict_on(metadata, score, cut_offs, label=label))
-        called.append((label, outcome.called))
-        verdicts.append((label, outcome.verdict))
-    positive = metadata.settings.positive
-    return left_out_rates(count_verdicts(called, positive), count_verdicts(verdicts, positive))
-
-
-def _estimate_sentence(rates: "Figures", n_classes: int) -> str:
-    """Return the estimate in words: at 0.5, and with the cut-offs where there are two classes."""
-    from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS
-
-    sentence = "leave-one-out estimate for new messages like these: "
-    if n_classes > 2:
-        return sentence + ", ".join(row.sentence() for row in rates.rows(GENERAL, TRACK))
-    accuracy = next(rates.rows(GENERAL)).percentage().replace(" %", " % correct at 0.5", 1)
-    verdicts = ", ".join(row.sentence() for row in rates.rows(VERDICTS))
-    return f"{sentence}{accuracy}; verdicts: {verdicts}"
-
-
-def _cut_off_sentence(fitted: "Fit", limit: float) -> str:
-    """Return where the cut-off is, and how well it can be known."""
-    settings, learned = fitted.metadata
-    sentence = (
-        f"cut-off for at most {100 * limit:g} % of ham blocked: spam is above"
-        f" {settings.spam_cutoff:.6g}, stored in the model; the verdicts above are with it"
-    )
-    if settings.spam_cutoff >= 1:
-        sentence += "; some ham scores so high that nothing will be classified as spam"
-    ham = sum(learned.messages) - learned.messages[settings.positive_index or 0]
-    if limit * ham < 1:
-        few = f"{counted(ham, 'ham message')} {'is' if ham == 1 else 'are'} too few"
-        sentence += f"; {few} to measure less than {100 / ham:.2g} %"
-    return sentence
