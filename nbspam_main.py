@@ -35,7 +35,7 @@ _ENOMEM = 12  # of errno.h
 # The options of classify that take a value: the argument after one is not an option.
 VALUED = frozenset(
     "-m --model -j --jobs --spam-cutoff --ham-cutoff --ham-cost --text-column --label-column"
-    " --encoding --format --header --subject-tag --evidence --on-error".split()
+    " --encoding --format --header --subject-tag --evidence --on-error --log".split()
 )
 
 

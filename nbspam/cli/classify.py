@@ -1,6 +1,7 @@
 """`nbspam classify`."""
 
 import contextlib
+import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +20,7 @@ from nbspam.cli.options import (
     model_name_option,
     reading_options,
     refuse_stdin_twice,
+    traced,
 )
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode, one_line
 from nbspam.filter import Filter, open_filter
@@ -35,6 +37,7 @@ from nbspam.workers import executor, tokenized
 _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
 if TYPE_CHECKING:
+    from nbspam.cli.tracing import Trace
     from nbspam_main import Passage
 
 
@@ -81,6 +84,7 @@ class Marking(NamedTuple):
 @reading_options
 @format_option
 @jobs_option
+@traced("classify")
 @click.option(
     "--exit-code",
     is_flag=True,
@@ -127,6 +131,7 @@ def command(
     exit_code: bool,
     passthrough: bool,
     marking: Marking,
+    trace: "Trace | None",
 ) -> int:
     """Classify messages as spam or ham.
 
@@ -160,6 +165,9 @@ def command(
       * ^X-Nbspam: spam,
       spam
 
+    --log writes one line for each message: its Message-ID, the user, the verdict, the probability
+    and the milliseconds that it took; or why there is no verdict.
+
     Exit status: 0 on success, 1 on an error, 2 for a wrong option; with -p 75 for both.  With
     --exit-code the verdict on the last message: 0 spam, 1 ham, 2 unsure, and 3 for any error (with
     -p 75), so that `* ? nbspam classify --exit-code` never takes an error for spam.
@@ -171,7 +179,7 @@ def command(
                 "--passthrough copies one message from standard input; leave out --format, --lines"
                 " and any SOURCE"
             )
-        return _pass(passage, model, cutting, exit_code, marking)
+        return _pass(passage, model, cutting, exit_code, marking, trace)
     marking.refuse()
     refuse_stdin_twice(sources)
     sources = sources or (STDIN,)
@@ -183,11 +191,14 @@ def command(
         note_young(model, spam_filter.metadata)
         if exit_code:
             _check_positive(spam_filter.metadata)
-        raws = (raw for source in sources for raw in any_kind(source, options, skips))
+        raws = itertools.chain.from_iterable(any_kind(one, options, skips) for one in sources)
+        raws = trace.noted(raws) if trace else raws
         with _progress(sources) as shown:
             messages = shown(tokenized(raws, skips, executor(jobs), wanted=spam_filter.wanted))
             for judged in spam_filter.judge_all(messages):
                 click.echo(_line(judged, form))
+                if trace:
+                    trace.judged(judged)
                 last = _code(spam_filter, judged)
     note_skips(skips)
     if not exit_code:
@@ -246,13 +257,20 @@ def _code(spam_filter: Filter, judged: Verdict) -> VerdictCode:
 
 
 def _pass(
-    passage: "Passage", model: str, cutting: Cutting, exit_code: bool, marking: Marking
+    passage: "Passage",
+    model: str,
+    cutting: Cutting,
+    exit_code: bool,
+    marking: Marking,
+    trace: "Trace | None",
 ) -> int:
     """Write the message with its verdict; nothing is written before all is known."""
     from nbspam.serving import passthrough  # only a passthrough needs it
 
     name, tag = marking.name(), marking.tag()
     taken = passage.take(BYTES_LIMIT)
+    if trace:
+        trace.begin(taken)
     with open_filter(model, cutting.of, indexed=False) as spam_filter:
         if exit_code:
             _check_positive(spam_filter.metadata)
@@ -273,6 +291,8 @@ def _pass(
     )
     raw = passthrough.cleaned(taken, name)
     passage.give(passthrough.marked(raw, marks))
+    if trace:
+        trace.judged(judged)
     with contextlib.suppress(OSError):  # the message is out
         note_one_sided(model, spam_filter.metadata)
     return code if exit_code else ExitCode.DONE

@@ -141,6 +141,35 @@ strict_option = click.option(
 )
 
 
+LOGS = ["syslog", "journal", "stderr"]  # as nbspam.serving.log has them, which is not loaded here
+
+
+def traced(action: str) -> Decorator[Any]:
+    """Return a decorator that adds --log to a command, and passes it a Trace, or None without it.
+
+    action: what the command does with a message, as its log lines name it.
+    """
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_trace(*args: Any, log: str | None, **values: Any) -> Any:
+            if log is None:
+                return command(*args, trace=None, **values)
+            from nbspam.cli.tracing import Trace
+
+            with Trace(action, log) as trace:
+                return command(*args, trace=trace, **values)
+
+        option = click.option(
+            "--log",
+            type=click.Choice(LOGS),
+            help="Log a line for each message to syslog, the systemd journal or standard error.",
+        )
+        return option(with_trace)  # type: ignore[return-value]
+
+    return decorate
+
+
 class Reading(NamedTuple):
     """How to read the sources."""
 
