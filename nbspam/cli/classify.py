@@ -38,6 +38,7 @@ _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
 if TYPE_CHECKING:
     from nbspam.cli.tracing import Trace
+    from nbspam.reading.raw_message import RawMessage
     from nbspam_main import Passage
 
 
@@ -191,7 +192,9 @@ def command(
         note_young(model, spam_filter.metadata)
         if exit_code:
             _check_positive(spam_filter.metadata)
-        raws = itertools.chain.from_iterable(any_kind(one, options, skips) for one in sources)
+        raws: Iterable[RawMessage] = itertools.chain.from_iterable(
+            any_kind(source, options, skips) for source in sources
+        )
         raws = trace.noted(raws) if trace else raws
         with _progress(sources) as shown:
             messages = shown(tokenized(raws, skips, executor(jobs), wanted=spam_filter.wanted))

@@ -33,7 +33,7 @@ _WARNING, _INFO = 4, 6
 
 # Characters of a value.  A line has at most 2 KB: a pipe takes what is below PIPE_BUF (4 KiB) whole
 # if it takes anything.
-_MOST = {"message-id": 250, "error": 500}
+_MOST = {"message-id": 250, "note": 500, "error": 500}
 _MOST_OF_OTHERS = 64
 _NOT_PLAIN = r"[^ !#-\[\]-~]"
 _PARTS_WORDS = re.compile(r"[ =]").search
@@ -42,7 +42,7 @@ _PARTS_WORDS = re.compile(r"[ =]").search
 class Entry(NamedTuple):
     """What is logged of one message, or of a request; what is empty or None is left out."""
 
-    action: str  # classify, learn, forget; serve: what is about no message
+    action: str = ""  # classify, learn, forget; serve: what is about no message
     command: str = ""  # of the spamd protocol
     message_id: str = ""
     user: str = ""
@@ -52,6 +52,7 @@ class Entry(NamedTuple):
     result: str = ""  # learned, moved, forgotten or unchanged
     size: int | None = None  # bytes of the message
     seconds: float | None = None
+    note: str = ""
     error: str = ""
 
     def fields(self) -> Iterator[tuple[str, str]]:
@@ -67,6 +68,7 @@ class Entry(NamedTuple):
             ("result", self.result),
             ("bytes", "" if self.size is None else str(self.size)),
             ("milliseconds", "" if self.seconds is None else f"{1000 * self.seconds:.1f}"),
+            ("note", self.note),
             ("error", self.error),
         )
         return ((key, safe(key, value)) for key, value in values if value)
@@ -96,6 +98,7 @@ class Log:
         path: of the socket, if it is not where the system has it.
         """
         paths = {SYSLOG: SYSLOG_SOCKET, JOURNAL: JOURNAL_SOCKET, STDERR: "standard error"}
+        self.destination = destination
         self.path = path or paths[destination]
         self.problem = ""  # why the last line was dropped; empty if it was not
         self.n_dropped = 0

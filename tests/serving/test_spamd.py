@@ -620,19 +620,6 @@ def test_the_end_does_not_wait_for_ever(serving, model):
         assert time.monotonic() - started < 5
 
 
-def test_verbose_says_a_line_for_each_request(serving, model):
-    with serving(model, verbose=True) as served:
-        served.ask(request("CHECK", SPAM))
-        served.ask(b"PING SPAMC/1.5\r\n\r\n")
-        served.ask(b"junk\r\n")
-        served.wait(lambda: len(served.said) == 3)
-    check, ping, junk = served.said
-    assert check.startswith("CHECK spam ")
-    assert f" {len(SPAM)} bytes, 0." in check
-    assert ping.startswith("PING, 0.")
-    assert junk.startswith("refused: junk, 0.")
-
-
 def test_unsure_is_not_spam(serving, model, judged):
     p = judged(SPAM).probability
     with serving(model, cut_offs=CutOffs(spam=(1 + p) / 2, ham=0.01)) as served:
