@@ -1,7 +1,6 @@
 """`nbspam classify`."""
 
 import contextlib
-import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -12,6 +11,7 @@ import click
 from nbspam.cli.notes import note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
     Cutting,
+    NoTrace,
     Reading,
     cut_off_options,
     format_option,
@@ -37,8 +37,6 @@ from nbspam.workers import executor, tokenized
 _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
 if TYPE_CHECKING:
-    from nbspam.cli.tracing import Trace
-    from nbspam.reading.raw_message import RawMessage
     from nbspam_main import Passage
 
 
@@ -132,7 +130,7 @@ def command(
     exit_code: bool,
     passthrough: bool,
     marking: Marking,
-    trace: "Trace | None",
+    trace: NoTrace,
 ) -> int:
     """Classify messages as spam or ham.
 
@@ -192,16 +190,14 @@ def command(
         note_young(model, spam_filter.metadata)
         if exit_code:
             _check_positive(spam_filter.metadata)
-        raws: Iterable[RawMessage] = itertools.chain.from_iterable(
-            any_kind(source, options, skips) for source in sources
-        )
-        raws = trace.noted(raws) if trace else raws
+        raws = (raw for source in sources for raw in any_kind(source, options, skips))
         with _progress(sources) as shown:
-            messages = shown(tokenized(raws, skips, executor(jobs), wanted=spam_filter.wanted))
+            messages = shown(
+                tokenized(trace.noted(raws), skips, executor(jobs), wanted=spam_filter.wanted)
+            )
             for judged in spam_filter.judge_all(messages):
                 click.echo(_line(judged, form))
-                if trace:
-                    trace.judged(judged)
+                trace.judged(judged)
                 last = _code(spam_filter, judged)
     note_skips(skips)
     if not exit_code:
@@ -265,15 +261,14 @@ def _pass(
     cutting: Cutting,
     exit_code: bool,
     marking: Marking,
-    trace: "Trace | None",
+    trace: NoTrace,
 ) -> int:
     """Write the message with its verdict; nothing is written before all is known."""
     from nbspam.serving import passthrough  # only a passthrough needs it
 
     name, tag = marking.name(), marking.tag()
     taken = passage.take(BYTES_LIMIT)
-    if trace:
-        trace.begin(taken)
+    trace.begin(taken)
     with open_filter(model, cutting.of, indexed=False) as spam_filter:
         if exit_code:
             _check_positive(spam_filter.metadata)
@@ -294,8 +289,7 @@ def _pass(
     )
     raw = passthrough.cleaned(taken, name)
     passage.give(passthrough.marked(raw, marks))
-    if trace:
-        trace.judged(judged)
+    trace.judged(judged)
     with contextlib.suppress(OSError):  # the message is out
         note_one_sided(model, spam_filter.metadata)
     return code if exit_code else ExitCode.DONE

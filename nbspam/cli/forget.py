@@ -7,12 +7,14 @@ import click
 
 from nbspam.cli.notes import lock_wait, note_skips
 from nbspam.cli.options import (
+    NoTrace,
     Reading,
     format_option,
     jobs_option,
     model_option,
     quiet_option,
     reading_options,
+    traced,
 )
 from nbspam.cli.sources_options import (
     Sources,
@@ -38,6 +40,7 @@ from nbspam.workers import executor, tokenized
 @format_option
 @quiet_option
 @jobs_option
+@traced("forget")
 def command(
     sources: Sources,
     model: Path,
@@ -46,6 +49,7 @@ def command(
     form: str,
     quiet: bool,
     jobs: int,
+    trace: NoTrace,
 ) -> None:
     """Unlearn messages, as if they had never been learned.
 
@@ -73,8 +77,12 @@ def command(
     raws = sources.messages_of_any_kind(options, skips)
     with Lookup(model) as lookup:
         wanted = lookup.metadata.settings.wanted
-    messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
-    change = forget(model, messages, remember=not no_ledger, wait=lock_wait(quiet))
+    noted = trace.noted(raws)
+    messages = tokenized(noted, skips, executor(jobs), digests=True, wanted=wanted)
+    with trace.changes(model, remember=not no_ledger):
+        change = forget(
+            model, trace.digested(messages), remember=not no_ledger, wait=lock_wait(quiet)
+        )
     note_skips(skips)
     if form == "json":
         fields = {

@@ -13,6 +13,7 @@ from nbspam.cli.learning_options import (
 from nbspam.cli.notes import lock_wait, note_skips, young_sentence
 from nbspam.cli.options import (
     Cutting,
+    NoTrace,
     Reading,
     cut_off_options,
     format_option,
@@ -24,6 +25,7 @@ from nbspam.cli.options import (
     model_option,
     quiet_option,
     reading_options,
+    traced,
 )
 from nbspam.cli.progress import progress
 from nbspam.cli.sources_options import (
@@ -67,6 +69,7 @@ class Output(NamedTuple):
     form: str
     quiet: bool  # print no text but errors
     skips: Skips
+    trace: NoTrace
 
 
 @click.command("train")
@@ -95,6 +98,7 @@ class Output(NamedTuple):
 @format_option
 @quiet_option
 @jobs_option
+@traced("learn")
 def command(
     sources: Sources,
     model: Path,
@@ -105,6 +109,7 @@ def command(
     form: str,
     quiet: bool,
     jobs: int,
+    trace: NoTrace,
 ) -> None:
     """Learn from labelled messages and write a model, or add to one.
 
@@ -120,6 +125,8 @@ def command(
     is learned as many times as the sources have it, never more, and one that was learned in another
     class is moved.  So the same command can run every night.  A single message from standard input
     is learned without output.
+
+    --log writes a line for each message that --update learns or moves, and one for a new model.
 
     \b
     Examples:
@@ -137,10 +144,10 @@ def command(
     silent = quiet or (writing.update and names == [STDIN])  # as in a macro of a mail reader
     pending = PendingMessages(_wanted(model, writing, learning))
     with progress(silent, names) as shown:
-        raws = sources.messages(options, skips)
-        messages = shown(
-            tokenized(raws, skips, executor(jobs), digests=True, wanted=pending.corpus.wanted)
-        )
+        raws = trace.noted(sources.messages(options, skips))
+        wanted = pending.corpus.wanted
+        found = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
+        messages = trace.digested(shown(found))
         if writing.update:
             pending.read(model, messages, writing.ledger)
         else:
@@ -151,15 +158,15 @@ def command(
     begins = not model.exists() and len(set(pending.corpus.labels)) > 1
     if begins or not writing.update:
         try:
-            output = Output(model, form, quiet, skips)
+            output = Output(model, form, quiet, skips, trace)
             _train(pending.corpus, learning, cutting, writing, limit, output)
             return
         except ModelExistsError:
             if not writing.update:  # else another process has created it meanwhile
                 raise
-    change = learn(model, pending, learning.settings(), writing.ledger, lock_wait(quiet))
+    change = _learn(model, pending, learning, writing.ledger, quiet, trace)
     _store(cutting, model)
-    _print_change(change, Output(model, form, silent, skips))
+    _print_change(change, Output(model, form, silent, skips, trace))
 
 
 def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:
@@ -202,6 +209,19 @@ def _wanted(model: Path, writing: Writing, learning: Learning) -> Wanted:
         return learning.settings().wanted
     with Lookup(model) as lookup:
         return lookup.metadata.settings.wanted
+
+
+def _learn(
+    model: Path,
+    pending: PendingMessages,
+    learning: Learning,
+    remember: bool,
+    quiet: bool,
+    trace: NoTrace,
+) -> Change:
+    """Learn messages into a model, or begin one with them; return what that changed."""
+    with trace.changes(model, remember):
+        return learn(model, pending, learning.settings(), remember, lock_wait(quiet))
 
 
 def _store(cutting: Cutting, model: Path) -> None:
@@ -252,6 +272,7 @@ def _train(
         replace_old=writing.replace,
         wait=lock_wait(output.quiet),
     )
+    output.trace.trained(output.model, len(corpus))
     if output.quiet and output.form == "text":
         return
     rates = _left_out_rates(corpus, fitted)

@@ -21,8 +21,13 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from nbspam.errors import counted
+
 SYSLOG, JOURNAL, STDERR = "syslog", "journal", "stderr"
 DESTINATIONS = SYSLOG, JOURNAL, STDERR
+
+# What was done to a message that was to be learned or forgotten.
+LEARNED, MOVED, FORGOTTEN, UNCHANGED = "learned", "moved", "forgotten", "unchanged"
 
 SYSLOG_SOCKET = "/var/run/syslog" if sys.platform == "darwin" else "/dev/log"
 JOURNAL_SOCKET = "/run/systemd/journal/socket"
@@ -35,6 +40,7 @@ _WARNING, _INFO = 4, 6
 # if it takes anything.
 _MOST = {"message-id": 250, "note": 500, "error": 500}
 _MOST_OF_OTHERS = 64
+_NAP = 0.002  # seconds, if lines may wait
 _NOT_PLAIN = r"[^ !#-\[\]-~]"
 _PARTS_WORDS = re.compile(r"[ =]").search
 
@@ -92,31 +98,39 @@ def safe(key: str, value: str) -> str:
 class Log:
     """Writes entries to one place; a line that cannot be written at once is dropped."""
 
-    def __init__(self, destination: str, path: str = "") -> None:
+    def __init__(self, destination: str, path: str = "", patience: float = 0.0) -> None:
         """Write to one of DESTINATIONS.
 
         path: of the socket, if it is not where the system has it.
+        patience: how many seconds all lines together may wait for a socket that is full.
         """
         paths = {SYSLOG: SYSLOG_SOCKET, JOURNAL: JOURNAL_SOCKET, STDERR: "standard error"}
         self.destination = destination
         self.path = path or paths[destination]
-        self.problem = ""  # why the last line was dropped; empty if it was not
+        self.patience = patience
         self.n_dropped = 0
+        self._reason = ""  # why the last one was dropped
         self._as_bytes = {SYSLOG: _packet, JOURNAL: _record, STDERR: _text}[destination]
         self._send = _write_to_stderr if destination == STDERR else self._send_datagram
         self._socket: _socket.socket | None = None
 
     def write(self, entry: Entry) -> bool:
-        """Write a line; return whether it was written.  It neither raises nor waits."""
+        """Write a line; return whether it was written.  It does not raise."""
         try:
             self._send(self._as_bytes(entry))
         except (OSError, ValueError, MemoryError) as error:
-            reason = getattr(error, "strerror", None) or str(error) or "not enough memory"
-            self.problem = f"{self.path}: a log line was not written ({reason})"
+            self._reason = getattr(error, "strerror", None) or str(error) or "not enough memory"
             self.n_dropped += 1
             return False
-        self.problem = ""
         return True
+
+    @property
+    def problem(self) -> str:
+        """What was not written and why; empty if all was."""
+        if not self.n_dropped:
+            return ""
+        lines = counted(self.n_dropped, "log line")
+        return f"{self.path}: {lines} could not be written ({self._reason})"
 
     def say(self, sentence: str) -> None:
         """Write what is about no message, as an error."""
@@ -126,8 +140,17 @@ class Log:
         if self._socket is None:
             self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
             self._socket.setblocking(False)
-        # Not connected: a daemon that was restarted gets the next line.
-        self._socket.sendto(packet, self.path)
+        while True:
+            try:
+                # Not connected: a daemon that was restarted gets the next line.
+                self._socket.sendto(packet, self.path)
+            except BlockingIOError:
+                if self.patience <= 0:
+                    raise
+                self.patience -= _NAP
+                time.sleep(_NAP)
+            else:
+                return
 
 
 def _priority(entry: Entry) -> int:

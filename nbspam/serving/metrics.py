@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from nbspam import __version__
 from nbspam.labels import UNSURE
-from nbspam.serving.log import Entry
+from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, Entry
 from nbspam.serving.spamd import (
     COMMANDS,
     DATA,
@@ -27,7 +27,6 @@ from nbspam.serving.spamd import (
     TIMEOUT,
     UNAVAILABLE,
 )
-from nbspam.serving.tell import FORGOTTEN, LEARNED, MOVED, UNCHANGED
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

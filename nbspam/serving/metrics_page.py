@@ -43,7 +43,6 @@ class MetricsPage:
         """Answer one client and close its connection; nothing that it does raises."""
         try:
             await client.send(await self._answer(client))
-            await client.linger()
             await asyncio.sleep(_PAUSE)
         except OSError:  # TimeoutError is one; it disconnected, or is too slow
             client.abort()

@@ -17,7 +17,7 @@ from nbspam.serving.answer import answer
 from nbspam.serving.current import CurrentModel, OpenModel, Say
 from nbspam.serving.large_mail import LargeMail
 from nbspam.serving.limits import Limits
-from nbspam.serving.log import Entry
+from nbspam.serving.log import UNCHANGED, Entry
 from nbspam.serving.spamd import (
     IO,
     PING,
@@ -31,7 +31,7 @@ from nbspam.serving.spamd import (
     Request,
     tell_reply,
 )
-from nbspam.serving.tell import UNCHANGED, LearnQueue, LearnRequest
+from nbspam.serving.tell import LearnQueue, LearnRequest
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
 _SMALL = 32 << 10  # bytes; longer messages are classified in a thread

@@ -21,6 +21,7 @@ from nbspam.learning.update import PendingMessages, forget, learn
 from nbspam.reading.message import parse
 from nbspam.serving.current import Say
 from nbspam.serving.limits import Limits
+from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED
 from nbspam.serving.spamd import TEMPORARY, RefusedError
 from nbspam.store.lock import LockWait
 from nbspam.store.lookup import Lookup
@@ -38,9 +39,7 @@ class LearnRequest(NamedTuple):
     is_spam: bool | None  # None: forget it
 
 
-LEARNED, MOVED, FORGOTTEN, UNCHANGED = "learned", "moved", "forgotten", "unchanged"
-
-# Of a request: one of these words, or why it was not applied.
+# Of a request: LEARNED, MOVED, FORGOTTEN or UNCHANGED, or why it was not applied.
 Result = str | Exception
 
 
