@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
+from nbspam.cli.no_trace import NoTrace
 from nbspam.cli.notes import lock_wait, note_skips
 from nbspam.cli.options import (
-    NoTrace,
     Reading,
     format_option,
     jobs_option,

@@ -4,16 +4,16 @@ Those of commands that learn are in `sources_options.py` and `learning_options.p
 classifying one message does not load them.
 """
 
-import contextlib
 import functools
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from nbspam.cli.no_trace import NoTrace
 from nbspam.errors import OptionError
 from nbspam.reading.sources import (
     STDIN,
@@ -26,10 +26,6 @@ from nbspam.workers import all_cores
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
-
-    from nbspam.reading.raw_message import RawMessage
-    from nbspam.scoring.verdict import Verdict
-    from nbspam.tokens.tokenized import TokenizedMessage
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
@@ -144,34 +140,6 @@ replace_output_option = click.option(
 strict_option = click.option(
     "--strict", is_flag=True, help="Stop at the first row or file that cannot be read."
 )
-
-
-class NoTrace:
-    """What a command tells of its messages without --log: it is not written; see `Trace`."""
-
-    def begin(self, raw: bytes) -> None:
-        """Take down which message it is that is to pass; raw: as much of it as was read."""
-
-    def noted(self, raws: "Iterable[RawMessage]") -> "Iterable[RawMessage]":
-        """Yield messages, and take down what identifies each."""
-        return raws
-
-    def judged(self, verdict: "Verdict") -> None:
-        """Log the verdict on a message."""
-
-    def digested(self, messages: "Iterable[TokenizedMessage]") -> "Iterable[TokenizedMessage]":
-        """Yield messages to learn or to forget, and take down their digests, for `changes`."""
-        return messages
-
-    def changes(self, model: "Path", remember: bool) -> contextlib.AbstractContextManager[None]:
-        """Log what changes for each message while the model is changed; if alone, also nothing.
-
-        remember: False where the ledger does not say.
-        """
-        return contextlib.nullcontext()
-
-    def trained(self, model: "Path", n: int) -> None:
-        """Log that a whole model was trained on `n` messages, in one line."""
 
 
 LOGS = ["syslog", "journal", "stderr"]  # as nbspam.serving.log has them, which is not loaded here

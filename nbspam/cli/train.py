@@ -10,10 +10,10 @@ from nbspam.cli.learning_options import (
     Learning,
     learning_options,
 )
+from nbspam.cli.no_trace import NoTrace
 from nbspam.cli.notes import lock_wait, note_skips, young_sentence
 from nbspam.cli.options import (
     Cutting,
-    NoTrace,
     Reading,
     cut_off_options,
     format_option,
@@ -145,11 +145,11 @@ def command(
     pending = PendingMessages(_wanted(model, writing, learning))
     with progress(silent, names) as shown:
         raws = trace.noted(sources.messages(options, skips))
-        wanted = pending.corpus.wanted
-        found = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
-        messages = trace.digested(shown(found))
+        messages = shown(
+            tokenized(raws, skips, executor(jobs), digests=True, wanted=pending.corpus.wanted)
+        )
         if writing.update:
-            pending.read(model, messages, writing.ledger)
+            pending.read(model, trace.digested(messages), writing.ledger)
         else:
             for message in messages:
                 pending.corpus.add(message)
