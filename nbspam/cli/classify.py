@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from nbspam.cli.no_trace import NoTrace
-from nbspam.cli.notes import note_one_sided, note_skips, note_young
+from nbspam.cli.notes import NoTrace, note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
     Cutting,
     Reading,

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import click
 
-from nbspam.cli.no_trace import NoTrace
-from nbspam.cli.notes import lock_wait, note_skips
+from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import (
     Reading,
     format_option,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from nbspam.cli.no_trace import NoTrace
+from nbspam.cli.notes import NoTrace
 from nbspam.errors import OptionError
 from nbspam.reading.sources import (
     STDIN,

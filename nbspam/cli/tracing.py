@@ -7,8 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.token_weight import Row
-from nbspam.cli.no_trace import NoTrace
-from nbspam.cli.notes import note
+from nbspam.cli.notes import NoTrace, note
 from nbspam.errors import NbspamError, counted
 from nbspam.reading.message_id import Identity, identity, message_id
 from nbspam.reading.raw_message import RawMessage

@@ -10,8 +10,7 @@ from nbspam.cli.learning_options import (
     Learning,
     learning_options,
 )
-from nbspam.cli.no_trace import NoTrace
-from nbspam.cli.notes import lock_wait, note_skips, young_sentence
+from nbspam.cli.notes import NoTrace, lock_wait, note_skips, young_sentence
 from nbspam.cli.options import (
     Cutting,
     Reading,

@@ -5,7 +5,6 @@ text format 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/.
 or of a user is in it, so the number of lines depends on the model's classes alone.
 """
 
-import os
 import time
 from bisect import bisect_left
 from collections import Counter
@@ -15,6 +14,7 @@ from typing import NamedTuple
 from nbspam import __version__
 from nbspam.labels import UNSURE
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, Entry
+from nbspam.serving.memory import resident_memory
 from nbspam.serving.spamd import (
     COMMANDS,
     DATA,
@@ -195,22 +195,13 @@ def _process_families(started: float) -> Iterator[_Family]:
         "Time on the processor, without the process for large messages.",
         [("", {}, time.process_time())],
     )
-    if resident := _resident_bytes():
+    if resident := resident_memory():
         yield _Family(
             "process_resident_memory_bytes",
             "gauge",
             "Memory in use, without the process for large messages.",
             [("", {}, resident)],
         )
-
-
-def _resident_bytes() -> int:
-    """Return the memory that this process has; 0 where the system does not say."""
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 (a scrape must be quick)
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def _family(family: _Family) -> str:

@@ -19,6 +19,7 @@ from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs, verdict_on
 from nbspam.serving import answer as answer_module
 from nbspam.serving import responder as responder_module
+from nbspam.serving.log import LEARNED, UNCHANGED
 from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
 from nbspam.serving.spamd import HEADERS_LIMIT, LINE_LIMIT
 from nbspam.store.lookup import Lookup
@@ -157,7 +158,7 @@ def test_tell(serving, model, headers, is_spam, changed, said):
 
     def apply(requests, _):
         told.extend(requests)
-        return [changed] * len(requests)
+        return [LEARNED if changed else UNCHANGED] * len(requests)
 
     with serving(model, apply) as served:
         assert served.ask(request("TELL", SPAM, *headers)) == OK + said + b"\r\n\r\n"
