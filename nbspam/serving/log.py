@@ -112,7 +112,6 @@ class Log:
         self._reason = ""  # why the last one was dropped
         self._as_bytes = {SYSLOG: _packet, JOURNAL: _record, STDERR: _text}[destination]
         self._send = _write_to_stderr if destination == STDERR else self._send_datagram
-        self._socket: _socket.socket | None = None
 
     def write(self, entry: Entry) -> bool:
         """Write a line; return whether it was written.  It does not raise."""
@@ -137,20 +136,22 @@ class Log:
         self.write(Entry("serve", error=sentence))
 
     def _send_datagram(self, packet: bytes) -> None:
-        if self._socket is None:
-            self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
-            self._socket.setblocking(False)
-        while True:
-            try:
-                # Not connected: a daemon that was restarted gets the next line.
-                self._socket.sendto(packet, self.path)
-            except BlockingIOError:
-                if self.patience <= 0:
-                    raise
-                self.patience -= _NAP
-                time.sleep(_NAP)
-            else:
-                return
+        # A socket for each line: a daemon that was restarted gets the next one.
+        sender = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
+        try:
+            sender.setblocking(False)
+            while True:
+                try:
+                    sender.sendto(packet, self.path)
+                except BlockingIOError:
+                    if self.patience <= 0:
+                        raise
+                    self.patience -= _NAP
+                    time.sleep(_NAP)
+                else:
+                    return
+        finally:
+            sender.close()
 
 
 def _priority(entry: Entry) -> int:
