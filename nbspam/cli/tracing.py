@@ -7,12 +7,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.token_weight import Row
-from nbspam.cli.notes import NoTrace, note
+from nbspam.cli.notes import NoTrace
 from nbspam.errors import NbspamError, counted
 from nbspam.reading.message_id import Identity, identity, message_id
 from nbspam.reading.raw_message import RawMessage
 from nbspam.scoring.verdict import Verdict
-from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, Entry, Log, own_user
+from nbspam.serving.log import (
+    FORGOTTEN,
+    LEARNED,
+    MOVED,
+    UNCHANGED,
+    Entry,
+    Log,
+    own_user,
+    write_to_stderr,
+)
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import TokenizedMessage
 
@@ -59,8 +68,9 @@ class Trace(NoTrace):
                     self._entry._replace(error=outcome(error)[1] or "its output was not read")
                 )
         elif self._log.problem:  # after an error the message is still to be passed on
-            with contextlib.suppress(OSError):
-                note(f"{self._log.problem}; start that service, or log elsewhere")
+            sentence = f"nbspam: {self._log.problem}; start that service, or log elsewhere\n"
+            with contextlib.suppress(OSError, ValueError):
+                write_to_stderr(sentence.encode())
 
     def begin(self, raw: bytes) -> None:
         """Take down which message it is that is to pass; raw: as much of it as was read."""

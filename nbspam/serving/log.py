@@ -111,7 +111,7 @@ class Log:
         self.n_dropped = 0
         self._reason = ""  # why the last one was dropped
         self._as_bytes = {SYSLOG: _packet, JOURNAL: _record, STDERR: _text}[destination]
-        self._send = _write_to_stderr if destination == STDERR else self._send_datagram
+        self._send = write_to_stderr if destination == STDERR else self._send_datagram
 
     def write(self, entry: Entry) -> bool:
         """Write a line; return whether it was written.  It does not raise."""
@@ -175,7 +175,8 @@ def _record(entry: Entry) -> bytes:
     return "\n".join([f"MESSAGE={entry.line()}", head, *own, ""]).encode()
 
 
-def _write_to_stderr(text: bytes) -> None:
+def write_to_stderr(text: bytes) -> None:
+    """Write a line of at most 4 KB to standard error; raises OSError if it would have to wait."""
     import select  # most logs go elsewhere
 
     if sys.stderr is None:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -198,7 +199,7 @@ def test_standard_error_that_nobody_reads_is_not_waited_for():
         lines = os.read(ends[0], 1 << 20).decode().splitlines()
         assert len(lines) == written
         assert all(line.startswith("nbspam: action=classify message-id=xxx") for line in lines)
-        assert all(line.endswith('..."') or line.endswith("yyy...") for line in lines)
+        assert all(line.endswith("yyy...") for line in lines)
     finally:
         os.close(ends[0])
         os.close(ends[1])
@@ -207,7 +208,7 @@ def test_standard_error_that_nobody_reads_is_not_waited_for():
 def test_standard_error_that_is_closed_or_full_drops_lines(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     assert not Log(STDERR).write(WHOLE)
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         monkeypatch.setattr(sys, "stderr", full)
         log = Log(STDERR)
         assert not log.write(WHOLE)
