@@ -94,8 +94,11 @@ def test_wrong_cut_offs_are_logged_too(nbspam, model, entries):
     assert "7" in entry["error"]
 
 
-def test_many_messages_have_a_line_each(nbspam, sample, model, entries):
-    folder = sample / "odd"
+def test_many_messages_have_a_line_each(nbspam, sample, model, tmp_path, entries):
+    folder = tmp_path / "mails"
+    folder.mkdir()
+    for path in sorted((sample / "odd").glob("*.eml"))[:8]:  # the system keeps 10 lines
+        (folder / path.name).write_bytes(path.read_bytes())
     found = nbspam("classify", "--log", "syslog", "-m", model, folder)
     lines = entries()
     rows = [line.split("\t") for line in found.out.splitlines()]
@@ -244,7 +247,7 @@ def test_a_line_costs_no_slow_module(model, kind):
         lines = found.stderr.decode().splitlines()
         return {line.rpartition("|")[2].strip() for line in lines if "import time:" in line}
 
-    assert loaded("--log", kind) - loaded() == {
+    assert loaded("--log", kind) - loaded() - {"select"} == {
         "_socket",
         "nbspam.cli.tracing",
         "nbspam.reading.message_id",

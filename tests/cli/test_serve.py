@@ -679,7 +679,8 @@ def test_the_models_cut_offs_are_the_servers_and_5_is_the_spam_cut_off(serve, nb
 @spamc
 def test_log(serve, own_model):
     new = b"Subject: other\nMessage-ID: <2@example.org>\n\nsome quite unheard-of words\n"
-    with serve(own_model, "--tell", "--log", "stderr") as served:
+    with serve(own_model, "--tell", "--log", "stderr", answers=False) as served:
+        served.wait(lambda: served.said)
         served.spamc("-c", "-u", "hal")
         for what in ("spam", "ham", "forget", "forget"):
             served.spamc("-L", what, "-u", "hal", message=new)
@@ -713,7 +714,8 @@ def test_a_log_that_is_not_there_is_told_at_the_start(serve, mail_model, monkeyp
 
 
 def test_the_log_of_a_client_commands_no_terminal(serve, mail_model):
-    with serve(mail_model, "--log", "stderr") as served:
+    with serve(mail_model, "--log", "stderr", answers=False) as served:
+        served.wait(lambda: served.said)
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(served.path))
             client.sendall(b"\x1b]0;owned\x07\x1b[2J SPAMC/1.5\r\n\r\n")
@@ -741,7 +743,8 @@ def test_metrics(serve, mail_model, tmp_path):
         port = free.getsockname()[1]
     path = tmp_path / "metrics"
     for address, place in ((f"127.0.0.1:{port}", ("127.0.0.1", port)), (path, str(path))):
-        with serve(mail_model, "--metrics", address) as served:
+        with serve(mail_model, "--metrics", address, answers=False) as served:
+            served.wait(lambda: served.said)
             assert served.said[0].endswith(f", and its metrics on {address}\n")
             family = socket.AF_INET if isinstance(place, tuple) else socket.AF_UNIX
             page = _scraped(family, place)
