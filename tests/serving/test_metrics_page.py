@@ -210,11 +210,14 @@ def test_a_client_that_hangs_up_is_counted_and_logged(serving, model):
 
 def test_a_model_that_failed_is_logged_with_the_message(serving, model):
     log = Kept()
+    raw = model.read_bytes()
+    line = raw.index(b'"claim the": [')
+    model.write_bytes(raw[:line] + raw[line:].replace(b"[", b"[x", 1))
     with serving(model, log=log) as served:
-        with model.open("r+b") as file:  # in place, as no program of ours writes it
-            file.truncate(model.stat().st_size // 2)
-        served.ask(request("CHECK", NEW))
+        served.ask(request("CHECK", b"Message-ID: <1@example.org>\n" + SPAM))
         served.wait(lambda: log.entries)
+        found = scraped(served)
+    assert value(found, "errors_total", kind="model") == 1
     [entry] = log.entries
     assert (entry.action, entry.message_id) == ("classify", "<1@example.org>")
     assert entry.error.startswith(f"74 Model unusable: {model}: the model is damaged")
