@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import re
 import socket
 import threading
 import time
 from collections import Counter
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 
 import pytest
 from exposition import metrics_of, value
@@ -349,3 +351,11 @@ def test_asyncio_is_what_it_runs_in(serving, model):
         before = threading.active_count()
         scraped(served)
         assert threading.active_count() == before
+
+
+def test_each_metric_is_in_the_docs():
+    text = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
+    page = metrics_of(Metrics().page(NOW))
+    assert [name for name in page if f"`{name}" not in text] == []
+    named = re.findall(r"\bnbspam_[a-z_]+", text)
+    assert {name.removesuffix("_bucket") for name in named} <= page.keys()
