@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from nbspam.cli.configured import ConfiguredCommand
-from nbspam.cli.notes import note, note_one_sided, note_skips, note_young
+from nbspam.cli.notes import NoTrace, note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
     Cutting,
     Reading,
@@ -20,18 +20,24 @@ from nbspam.cli.options import (
     model_name_option,
     reading_options,
     refuse_stdin_twice,
+    traced,
+)
+from nbspam.cli.verdicts import (
+    Marking,
+    SelfLearning,
+    check_positive,
+    learn_collected,
+    verdict_code,
 )
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode, one_line
 from nbspam.filter import Filter, open_filter
-from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
-from nbspam.reading.message import BYTES_LIMIT, Message, parse
+from nbspam.reading.marks import EVIDENCE, MARK
 from nbspam.reading.skips import Skips
 from nbspam.reading.source_kind import Flow
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import is_fragment
-from nbspam.tokens.tokenized import TokenizedMessage, tokenize
+from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import executor, tokenized
 
 _TERSE = "terse"  # a form of the lines, besides those of --format
@@ -42,56 +48,6 @@ if TYPE_CHECKING:
     from nbspam_main import Passage
 
 
-class Marking(NamedTuple):
-    """How -p marks the message; None is the default."""
-
-    header: str | None
-    subject_tag: str | None
-    evidence: int | None
-    on_error: str | None  # read from the arguments by nbspam_main.py
-
-    def name(self) -> str:
-        """Return the header's name; raises OptionError."""
-        if self.header is not None and not may_be_mark(self.header):
-            raise OptionError(
-                f"--header {self.header!r} cannot hold the verdict; take a name of at most"
-                f" {NAME_LIMIT} letters and hyphens that mail does not use itself, such as {MARK}"
-            )
-        return self.header or MARK
-
-    def tag(self) -> str:
-        """Return the Subject's tag, "" for none; raises OptionError."""
-        if self.subject_tag is not None and not may_be_tag(self.subject_tag):
-            raise OptionError(
-                f"--subject-tag {self.subject_tag!r} cannot go before a Subject; take at most"
-                f" {TAG_LIMIT} plain ASCII characters without blanks around them, such as [SPAM]"
-            )
-        return self.subject_tag or ""
-
-    def refuse(self) -> None:
-        """Raise OptionError if an option was given that only -p has a use for."""
-        for name, value in self._asdict().items():
-            if value is not None:
-                raise OptionError(
-                    f"--{name.replace('_', '-')} goes with --passthrough alone; add that or leave"
-                    " it out"
-                )
-
-
-class SelfLearning(NamedTuple):
-    """Whether to learn the verdicts, and from which probability on; None is the default."""
-
-    learn: bool
-    learn_from: float | None
-
-    def check(self) -> None:
-        """Raise OptionError for a senseless bound, and for one without --learn."""
-        if self.learn_from is not None and not 0.5 <= self.learn_from <= 1:
-            raise OptionError(f"--learn-from {self.learn_from} must be in [0.5, 1]; try 0.99")
-        if self.learn_from is not None and not self.learn:
-            raise OptionError("--learn-from goes with --learn alone; add that or leave it out")
-
-
 @click.command("classify", cls=ConfiguredCommand)
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @model_name_option
@@ -99,6 +55,7 @@ class SelfLearning(NamedTuple):
 @reading_options
 @format_option
 @jobs_option
+@traced("classify")
 @click.option(
     "--exit-code",
     is_flag=True,
@@ -168,6 +125,7 @@ def command(
     learning: SelfLearning,
     passthrough: bool,
     marking: Marking,
+    trace: NoTrace,
 ) -> int:
     """Classify messages as spam or ham.
 
@@ -211,6 +169,9 @@ def command(
       * ^X-Nbspam: spam,
       spam
 
+    --log writes one line for each message: its Message-ID, the user, the verdict, the probability
+    and the milliseconds that it took; or why there is no verdict.
+
     Exit status: 0 on success, 1 on an error, 2 for a wrong option; with -p 75 for both.  With
     --exit-code the verdict on the last message: 0 spam, 1 ham, 2 unsure, and 3 for any error (with
     -p 75), so that `* ? nbspam classify --exit-code` never takes an error for spam.  With -p or
@@ -225,32 +186,65 @@ def command(
                 "--passthrough copies one message from standard input; leave out --format, --terse,"
                 " --input-format, --lines and any SOURCE"
             )
-        return _pass(passage, model, cutting, exit_code, marking, learning)
+        from nbspam.cli.passing import pass_on  # only a passthrough needs it
+
+        return pass_on(passage, model, cutting, exit_code, marking, learning, trace)
     marking.refuse()
     refuse_stdin_twice(sources)
-    sources = sources or (STDIN,)
+    request = _Request(sources or (STDIN,), model, cutting, reading, jobs)
+    return _classify(request, form, exit_code, terse, learning, trace)
+
+
+class _Request(NamedTuple):
+    """What to classify, and with what."""
+
+    sources: tuple[str, ...]
+    model: str
+    cutting: Cutting
+    reading: Reading
+    jobs: int
+
+    @property
+    def is_small(self) -> bool:
+        """Whether there are few messages, for which an index of the tokens does not pay."""
+        return self.reading.is_one_message and all(
+            source == STDIN or _is_small(source) for source in self.sources
+        )
+
+
+def _classify(
+    request: _Request,
+    form: str,
+    exit_code: bool,
+    terse: bool,
+    learning: SelfLearning,
+    trace: NoTrace,
+) -> int:
+    """Print the verdict on each message; return the exit code."""
+    sources, model, cutting, reading, jobs = request
     flow = Flow()
     options, skips = reading.options(flow=flow), Skips(reading.strict)
     last: int = VerdictCode.ERROR
-    # For what may be many messages an index of the tokens pays.
-    few = reading.is_one_message and _are_few(sources)
+    few = request.is_small
     with open_filter(model, cutting.of, indexed=not few) as spam_filter:
         note_one_sided(model, spam_filter.metadata)
         note_young(model, spam_filter.metadata)
         if exit_code:
-            _check_positive(spam_filter.metadata)
-        training = _self_training(model, spam_filter.metadata, learning)
+            check_positive(spam_filter.metadata)
+        training = learning.training(model, spam_filter.metadata)
         form = _check_terse(form, spam_filter.metadata) if terse else form
         raws = (raw for source in sources for raw in any_kind(source, options, skips))
         with _progress(sources, few) as shown:
             where, wanted = executor(jobs, flow.pauses), spam_filter.wanted
-            found = tokenized(raws, skips, where, learning.learn, wanted, pauses=flow.pauses)
-            messages = spam_filter.classifier.in_batches(shown(found), pauses=flow.pauses)
-            for judged in _judged(spam_filter, messages, training):
+            messages = tokenized(
+                trace.noted(raws), skips, where, learning.learn, wanted, pauses=flow.pauses
+            )
+            for judged in _judged(spam_filter, shown(messages), training, flow.pauses):
                 click.echo(_line(judged, form))
-                last = _code(spam_filter, judged)
+                trace.judged(judged)
+                last = verdict_code(spam_filter, judged)
     note_skips(skips)
-    _learn_sure(training, model, exit_code)
+    learn_collected(training, model, exit_code)
     return _status(last, skips, sources) if exit_code else ExitCode.DONE
 
 
@@ -283,41 +277,20 @@ def _line(judged: Verdict, form: str) -> str:
     return json.dumps(judged.as_json())
 
 
-def _self_training(model: str, metadata: Metadata, learning: SelfLearning) -> "SelfTraining | None":
-    if not learning.learn:
-        return None
-    from nbspam.cli.self_training import self_training  # to classify needs no learning
-
-    return self_training(model, metadata, learning.learn_from)
-
-
 def _judged(
-    spam_filter: Filter, messages: Iterable[TokenizedMessage], training: "SelfTraining | None"
+    spam_filter: Filter,
+    messages: Iterable[TokenizedMessage],
+    training: "SelfTraining | None",
+    pauses: Callable[[], bool],
 ) -> Iterator[Verdict]:
     """Yield the verdict on each message; what is to be learned of them is collected."""
     if training is None:
-        yield from spam_filter.judge_all(messages)
+        yield from spam_filter.judge_all(messages, pauses)
         return
-    for message in spam_filter.classifier.in_batches(messages):
+    for message in spam_filter.classifier.in_batches(messages, pauses=pauses):
         judged = spam_filter.judge(message)
         yield judged
         training.add(message, judged)
-
-
-def _learn_sure(training: "SelfTraining | None", model: str, exit_code: bool) -> None:
-    """Learn what was collected; where the exit code is the verdict's, a failure is only noted."""
-    if training is not None:
-        from nbspam.cli.self_training import learn_sure
-
-        learn_sure(training, model, exit_code)
-
-
-def _check_positive(metadata: Metadata) -> None:
-    if metadata.settings.positive is None:
-        raise OptionError(
-            "--exit-code needs a class that counts as spam, and the model has none; name it with"
-            " train --spam-label, or leave out --exit-code"
-        )
 
 
 @contextlib.contextmanager
@@ -334,10 +307,6 @@ def _progress(
         yield shown
 
 
-def _are_few(sources: tuple[str, ...]) -> bool:
-    return all(source == STDIN or _is_small(source) for source in sources)
-
-
 def _is_small(source: str) -> bool:
     from pathlib import Path  # 3 ms, which standard input does without
 
@@ -346,63 +315,3 @@ def _is_small(source: str) -> bool:
         return path.is_file() and path.stat().st_size < _SMALL
     except (OSError, ValueError):
         return True  # there is nothing to read
-
-
-def _code(spam_filter: Filter, judged: Verdict) -> VerdictCode:
-    if judged.verdict == spam_filter.metadata.settings.positive:
-        return VerdictCode.SPAM
-    return VerdictCode.HAM if judged.verdict in judged.probabilities else VerdictCode.UNSURE
-
-
-def _pass(
-    passage: "Passage",
-    model: str,
-    cutting: Cutting,
-    exit_code: bool,
-    marking: Marking,
-    learning: SelfLearning,
-) -> int:
-    """Write the message with its verdict; nothing is written before all is known."""
-    from nbspam.serving import passthrough  # only a passthrough needs it
-
-    name, tag = marking.name(), marking.tag()
-    taken = passage.take(BYTES_LIMIT)
-    with open_filter(model, cutting.of, indexed=False) as spam_filter:
-        if exit_code:
-            _check_positive(spam_filter.metadata)
-        # With the marks that it came with: a text without a header has an empty line after them.
-        parsed = parse(taken, (name, MARK))
-        message = tokenize(parsed, wanted=spam_filter.wanted)
-        judged = spam_filter.judge(message)
-        evidence = None
-        if marking.evidence:
-            words = spam_filter.explain(message).words
-            telling = [(w.token, w.share) for w in words if not is_fragment(w.token)]
-            evidence = passthrough.evidence_value(name, telling[: marking.evidence])
-    code = _code(spam_filter, judged)
-    marks = passthrough.Marks(
-        name=name,
-        verdict=passthrough.verdict_value(judged.verdict, judged.probability),
-        tag=tag if code == VerdictCode.SPAM else "",
-        evidence=evidence,
-    )
-    raw = passthrough.cleaned(taken, name)
-    passage.give(passthrough.marked(raw, marks))
-    with contextlib.suppress(OSError):  # the message is out
-        note_one_sided(model, spam_filter.metadata)
-    if learning.learn:
-        _learn_passed(parsed, judged, model, spam_filter.metadata, learning)
-    return code if exit_code else ExitCode.DONE
-
-
-def _learn_passed(
-    message: Message, judged: Verdict, model: str, metadata: Metadata, learning: SelfLearning
-) -> None:
-    """Learn a message that is out, if its verdict is sure; whatever fails is only noted."""
-    try:  # all that learning needs is loaded here, where nothing can hold the message up
-        if training := _self_training(model, metadata, learning):
-            training.add(tokenize(message, digest=True, wanted=metadata.settings.wanted), judged)
-            _learn_sure(training, model, exit_code=True)
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (such as no memory for that)
-        with contextlib.suppress(Exception):
-            note(f"the message was not learned ({type(error).__name__}); run model check")

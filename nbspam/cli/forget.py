@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from nbspam.cli.configured import ConfiguredCommand
-from nbspam.cli.notes import lock_wait, note_skips
+from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import (
     Reading,
     format_option,
@@ -14,6 +14,7 @@ from nbspam.cli.options import (
     model_option,
     quiet_option,
     reading_options,
+    traced,
 )
 from nbspam.cli.sources_options import (
     Sources,
@@ -39,6 +40,7 @@ from nbspam.workers import executor, tokenized
 @format_option
 @quiet_option
 @jobs_option
+@traced("forget")
 def command(
     sources: Sources,
     model: Path,
@@ -47,6 +49,7 @@ def command(
     form: str,
     quiet: bool,
     jobs: int,
+    trace: NoTrace,
 ) -> None:
     """Take messages out of the model again.
 
@@ -77,8 +80,12 @@ def command(
     raws = sources.messages_of_any_kind(options, skips)
     with Lookup(model) as lookup:
         wanted = lookup.metadata.settings.wanted
-    messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
-    change = forget(model, messages, remember=not no_ledger, wait=lock_wait(quiet))
+    noted = trace.noted(raws)
+    messages = tokenized(noted, skips, executor(jobs), digests=True, wanted=wanted)
+    with trace.changes(model, remember=not no_ledger):
+        change = forget(
+            model, trace.digested(messages), remember=not no_ledger, wait=lock_wait(quiet)
+        )
     note_skips(skips)
     if form == "json":
         fields = {

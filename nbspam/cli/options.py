@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 from click.core import ParameterSource
 
-from nbspam.cli.notes import note_reading
+from nbspam.cli.notes import NoTrace, note_reading
 from nbspam.errors import OptionError
 from nbspam.reading.source_kind import INPUT_FORMATS, LINES, MESSAGE, Flow
 from nbspam.reading.sources import (
@@ -164,6 +164,36 @@ replace_output_option = click.option(
 strict_option = click.option(
     "--strict", is_flag=True, help="Stop at the first row or file that cannot be read."
 )
+
+
+LOGS = ["syslog", "journal", "stderr"]  # as nbspam.serving.log has them, which is not loaded here
+
+
+def traced(action: str) -> Decorator[Any]:
+    """Return a decorator that adds --log to a command, and passes it a `Trace`.
+
+    Without --log that is a NoTrace.
+    action: what the command does with a message, as its log lines name it.
+    """
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_trace(*args: Any, log: str | None, **values: Any) -> Any:
+            if log is None:
+                return command(*args, trace=NoTrace(), **values)
+            from nbspam.cli.tracing import Trace
+
+            with Trace(action, log) as trace:
+                return command(*args, trace=trace, **values)
+
+        option = click.option(
+            "--log",
+            type=click.Choice(LOGS),
+            help="Log a line for each message to syslog, the systemd journal or standard error.",
+        )
+        return option(with_trace)  # type: ignore[return-value]
+
+    return decorate
 
 
 class Reading(NamedTuple):

@@ -9,8 +9,7 @@ from nbspam.learning.self_training import FEWEST, SURE, SelfTraining, too_few
 from nbspam.store.lock import QUIET_WAIT
 from nbspam.store.metadata import Metadata
 
-# Seconds that a mail program waits for the model's lock.  A save of a million tokens holds it for
-# a quarter of a second; a mail program waits for minutes, and its next mail waits behind this one.
+# Seconds that a mail program waits for the model's lock: its next mail waits behind this one.
 MAIL_LIMIT = 5.0
 
 

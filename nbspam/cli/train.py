@@ -1,20 +1,17 @@
 """`nbspam train`."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from nbspam.cli.class_sizes import class_sizes
 from nbspam.cli.configured import ConfiguredCommand
-from nbspam.cli.estimate import cut_off_sentence, estimate_sentence
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
 )
-from nbspam.cli.notes import lock_wait, note_skips, young_sentence
+from nbspam.cli.notes import NoTrace, note_skips
 from nbspam.cli.options import (
     Cutting,
     Reading,
@@ -28,24 +25,25 @@ from nbspam.cli.options import (
     model_option,
     quiet_option,
     reading_options,
+    traced,
     without_settings,
 )
-from nbspam.cli.progress import progress, work
+from nbspam.cli.progress import progress
 from nbspam.cli.sources_options import (
     Sources,
     labelled_sources,
 )
-from nbspam.errors import OptionError, counted
-from nbspam.learning.corpus import Corpus
-from nbspam.learning.on_error import SURE, TrainOnError
-from nbspam.learning.settings import class_names
-from nbspam.learning.update import (
-    Change,
-    PendingMessages,
-    learn,
-    learn_in_memory,
-    set_cut_offs,
+from nbspam.cli.training import (
+    Output,
+    Training,
+    Writing,
+    begin_on_error,
+    train_whole,
+    update_model,
 )
+from nbspam.errors import OptionError
+from nbspam.learning.on_error import SURE
+from nbspam.learning.update import PendingMessages
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
@@ -53,36 +51,9 @@ from nbspam.store.model_file import (
     ModelExistsError,
     already_exists,
     check_replaceable,
-    write_model,
 )
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import executor, tokenized
-
-if TYPE_CHECKING:  # one message is learned without numpy
-    from nbspam.evaluation.metrics import Figures
-    from nbspam.learning.batch import Fit
-    from nbspam.store.lock import LockWait
-
-
-class Writing(NamedTuple):
-    """What to do with the model file."""
-
-    update: bool
-    replace: bool
-    ledger: bool
-    on_error: bool
-    sure_from: float | None
-    seen: bool
-    max_ham_blocked: str | None
-
-
-class Output(NamedTuple):
-    """What to print, and how."""
-
-    model: Path
-    form: str
-    quiet: bool  # print no text but errors
-    skips: Skips
 
 
 @click.command("train", cls=ConfiguredCommand)
@@ -124,6 +95,7 @@ class Output(NamedTuple):
 @format_option
 @quiet_option
 @jobs_option
+@traced("learn")
 def command(
     sources: Sources,
     model: Path,
@@ -134,6 +106,7 @@ def command(
     form: str,
     quiet: bool,
     jobs: int,
+    trace: NoTrace,
 ) -> None:
     """Learn from labelled messages and write a model, or add to one.
 
@@ -154,6 +127,8 @@ def command(
     sure enough; the classes come in turns, each in the order of its sources.  It works with
     --update, and for a new model from its first message on.
 
+    --log writes a line for each message that --update learns or moves, and one for a new model.
+
     \b
     Examples:
       nbspam train messages.tsv
@@ -173,26 +148,26 @@ def command(
     silent = quiet or (writing.update and names == [STDIN] and reading.is_one_message)
     pending = PendingMessages(_wanted(model, writing, learning))
     with progress(silent, names) as shown, class_sizes(quiet) as counted_by_class:
-        raws, wanted = sources.messages(options, skips), pending.corpus.wanted
+        raws, wanted = trace.noted(sources.messages(options, skips)), pending.corpus.wanted
         messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
-        _take_in(pending, counted_by_class(shown(messages)), model, writing)
+        _take_in(pending, counted_by_class(shown(messages)), model, writing, trace)
     note_skips(skips)
     make_default_folder(model)
-    if writing.on_error:
-        _train_on_error(pending, learning, cutting, writing, Output(model, form, silent, skips))
+    output = Output(model, form, silent, skips, trace)
+    training = Training(learning, cutting, writing, limit, output)
+    if writing.on_error and not writing.update:
+        begin_on_error(pending, training)
         return
-    begins = not model.exists() and len(set(pending.corpus.labels)) > 1
+    begins = not model.exists() and len(set(pending.corpus.labels)) > 1 and not writing.on_error
     if begins or not writing.update:
         try:
-            whole = Output(model, form, quiet, skips)
-            _train(pending.corpus, learning, cutting, writing, limit, whole)
+            whole = training._replace(output=output._replace(quiet=quiet))
+            train_whole(pending.corpus, whole)
             return
         except ModelExistsError:
             if not writing.update:  # else another process has created it meanwhile
                 raise
-    output = Output(model, form, silent, skips)
-    change = _update(pending, learning, cutting, writing, output, lock_wait(quiet))
-    _print_change(change, output)
+    update_model(pending, training)
 
 
 def _checked(
@@ -209,46 +184,19 @@ def _checked(
 
 
 def _take_in(
-    pending: PendingMessages, messages: Iterable[TokenizedMessage], model: Path, writing: Writing
+    pending: PendingMessages,
+    messages: Iterable[TokenizedMessage],
+    model: Path,
+    writing: Writing,
+    trace: NoTrace,
 ) -> None:
     """Read the messages to learn."""
     if writing.update:
-        pending.read(model, messages, writing.ledger)
+        pending.read(model, trace.digested(messages), writing.ledger)
     elif writing.on_error:
         pending.add(messages)
     else:  # all are learned, whatever a ledger says
-        for message in messages:
-            pending.corpus.add(message)
-
-
-def _train_on_error(
-    pending: PendingMessages,
-    learning: Learning,
-    cutting: Cutting,
-    writing: Writing,
-    output: Output,
-) -> None:
-    """Learn what the model is not sure of, write the model and print what was left out."""
-    sure = SURE if writing.sure_from is None else writing.sure_from
-    teach, settings = TrainOnError(cutting.of, sure), learning.settings()
-    wait = lock_wait(output.quiet)
-    if writing.update:
-        change = learn(output.model, pending, settings, writing.ledger, wait, teach)
-        if cutting.is_given:  # the model was not there before
-            set_cut_offs(output.model, cutting.of)
-    else:
-        class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
-        change, made = learn_in_memory(output.model, None, pending, settings, writing.ledger, teach)
-        metadata = cutting.of(made.metadata).stored_in(made.metadata)
-        write_model(
-            output.model,
-            metadata,
-            made.counts.items(),
-            made.learned.items(),
-            replace_old=writing.replace,
-            wait=wait,
-        )
-    _print_change(change, output, on_error=True)
+        pending.corpus.extend(messages)
 
 
 def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:
@@ -303,107 +251,3 @@ def _wanted(model: Path, writing: Writing, learning: Learning) -> Wanted:
         return learning.settings().wanted
     with Lookup(model) as lookup:
         return lookup.metadata.settings.wanted
-
-
-def _update(
-    pending: PendingMessages,
-    learning: Learning,
-    cutting: Cutting,
-    writing: Writing,
-    output: Output,
-    wait: "LockWait",
-) -> Change:
-    """Add to the model, or create it; wait: how long for its lock."""
-    with work(output.quiet) as at_work:
-        at_work.stage(f"adding messages to {output.model}")
-        change = learn(output.model, pending, learning.settings(), writing.ledger, wait)
-        if cutting.is_given:  # the model was not there before
-            set_cut_offs(output.model, cutting.of)
-    return change
-
-
-def _print_change(change: Change, output: Output, on_error: bool = False) -> None:
-    if output.form == "json":
-        fields = {"model": str(output.model), **change._asdict(), "skipped": output.skips.count}
-        del fields["forgotten"]
-        if not on_error:
-            del fields["judged_right"]
-        click.echo(json.dumps(fields))
-    elif not output.quiet:
-        judged = ""
-        if on_error:
-            judged = f"left out {counted(change.judged_right, 'message')} judged right, "
-        click.echo(
-            f"{output.model}: {judged}learned"
-            f" {counted(change.learned, 'new message')}, moved"
-            f" {change.moved:,} to another class, {change.unchanged:,} already known"
-        )
-        with Lookup(output.model) as lookup:
-            metadata = lookup.metadata
-        if not metadata.is_one_sided and (sentence := young_sentence(metadata)):
-            click.echo(sentence)
-
-
-def _train(
-    corpus: Corpus,
-    learning: Learning,
-    cutting: Cutting,
-    writing: Writing,
-    limit: float | None,
-    output: Output,
-) -> None:
-    """Learn from all messages at once, write the model and print what to expect of it."""
-    from nbspam.learning.batch import cut_offs_within, fit, token_counts, with_cut_offs
-
-    with work(output.quiet) as at_work:
-        at_work.stage(f"training on {counted(len(corpus), 'message')}")
-        settings = learning.settings()
-        fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
-        if limit is not None:
-            at_work.stage("choosing the cut-off")
-            cut_offs = cut_offs_within(limit, fitted, fitted.left_out_scores(corpus))
-            fitted = with_cut_offs(fitted, cut_offs)
-        elif cutting.is_given:
-            fitted = with_cut_offs(fitted, cutting.of(fitted.metadata))
-        at_work.stage(f"writing {output.model}")
-        write_model(
-            output.model,
-            fitted.metadata,
-            token_counts(corpus.vocabulary, fitted.counts),
-            corpus.learned(fitted.metadata.settings.classes) if writing.ledger else (),
-            replace_old=writing.replace,
-            wait=lock_wait(output.quiet),
-        )
-        if output.quiet and output.form == "text":
-            return
-        at_work.stage("estimating the accuracy, each message left out")
-        rates = left_out_rates_of(corpus, fitted)
-    _print_training(corpus, fitted, rates, limit, output)
-
-
-def _print_training(
-    corpus: Corpus, fitted: "Fit", rates: "Figures", limit: float | None, output: Output
-) -> None:
-    """Print what was learned, and what to expect of the model."""
-    classes = fitted.metadata.settings.classes
-    learned = dict(zip(classes, fitted.metadata.learned.messages, strict=True))
-    if output.form == "json":
-        fields = {
-            "model": str(output.model),
-            "messages": learned,
-            "tokens": fitted.metadata.n_tokens,
-            "skipped": output.skips.count,
-            "leave_one_out": rates.as_json(),
-        }
-        click.echo(json.dumps(fields))
-        return
-    per_class = ", ".join(f"{name}: {n:,}" for name, n in learned.items())
-    click.echo(
-        f"{output.model}: learned {counted(len(corpus), 'message')} ({per_class}),"
-        f" {counted(fitted.metadata.n_tokens, 'token')}"
-    )
-    click.echo(estimate_sentence(rates, len(classes)))
-    if limit is not None:
-        click.echo(cut_off_sentence(fitted, limit))
-    if sentence := young_sentence(fitted.metadata):
-        click.echo(sentence)
