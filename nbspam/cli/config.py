@@ -19,7 +19,7 @@ from nbspam.cli.settings import (
 from nbspam.errors import OptionError, one_line
 
 
-class OptionValue(NamedTuple):
+class HeldValue(NamedTuple):
     """What holds for an option, and where from; a built-in default has neither of the last two."""
 
     value: Any
@@ -90,7 +90,7 @@ def _file_line(file: str | None) -> str:
 
 
 def _set_rows(
-    held: dict[str, dict[str, OptionValue]], settings: Settings | None
+    held: dict[str, dict[str, HeldValue]], settings: Settings | None
 ) -> list[dict[str, Any]]:
     """Return a row for each value of the environment or the file, once, in this order."""
     found = [(key, value) for values in held.values() for key, value in values.items()]
@@ -109,7 +109,7 @@ def _set_rows(
     return rows
 
 
-def _row(option: str, value: OptionValue, settings: Settings | None) -> dict[str, Any]:
+def _row(option: str, value: HeldValue, settings: Settings | None) -> dict[str, Any]:
     """Return the JSON fields of a value."""
     row = {"option": option, "value": value.value, "from": "default", "name": None, "line": None}
     if value.variable is not None:
@@ -148,25 +148,25 @@ def _shown(value: Any) -> str:
     return one_line(json.dumps(value, ensure_ascii=False))
 
 
-def values_of(settings: Settings | None, context: click.Context) -> dict[str, OptionValue]:
+def values_of(settings: Settings | None, context: click.Context) -> dict[str, HeldValue]:
     """Return what holds for each option of the context's command, as far as a file may set it.
 
     Raises OptionError.
     """
     table = table_of(context)
     found = {} if settings is None else settings_of(settings, context)
-    values: dict[str, OptionValue] = {}
+    values: dict[str, HeldValue] = {}
     for option in context.command.params:
         key = key_of(option)
         if not isinstance(option, click.Option) or reason_to_type(table, key):
             continue
         variable = option.envvar if isinstance(option.envvar, str) else ""
         if named := os.environ.get(variable):
-            values[key] = OptionValue(named, variable=variable)
+            values[key] = HeldValue(named, variable=variable)
         elif setting := found.get(option.name or key):
-            values[key] = OptionValue(setting.value, setting=setting)
+            values[key] = HeldValue(setting.value, setting=setting)
         else:
-            values[key] = OptionValue(_built_in(option, context))
+            values[key] = HeldValue(_built_in(option, context))
     return values
 
 

@@ -7,7 +7,7 @@ import os
 
 import click
 
-_READS = "it names what a run reads"
+_READS = "it says what a run reads"
 _WRITES = "it names a file that a run writes"
 _OVERWRITES = "it lets a run overwrite or count twice"
 _DECIDES = "it decides what a run does"
@@ -21,9 +21,15 @@ TYPED = {
     "output": _WRITES,
     "predictions": _WRITES,
     "plot": _WRITES,
+    "report": _WRITES,
+    "input-format": _READS,
+    "header-row": _READS,
     "replace": _OVERWRITES,
     "allow-overlap": _OVERWRITES,
     "update": _DECIDES,
+    "learn": _DECIDES,
+    "train.on-error": _DECIDES,
+    "including-learned": _DECIDES,
     "words": _DECIDES,
     "leave-one-out": _DECIDES,
     "folds": _DECIDES,

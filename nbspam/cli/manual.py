@@ -22,8 +22,14 @@ ENVIRONMENT = {
     "NBSPAM_MODEL": "The model file, if the command line names none.",
     "XDG_DATA_HOME": "Where the default model is: in the folder nbspam below it, in place of"
     " ~/.local/share.  Not on macOS.",
+    "NBSPAM_CONFIG": "The config file, in place of the user's; if empty, none.",
+    "XDG_CONFIG_HOME": "Where the user's config file is: in the folder nbspam below it, in place of"
+    " ~/.config.",
     "NBSPAM_DEBUG": "If set, a traceback is printed with an error.",
     "NO_COLOR": "If set, nothing is coloured.",
+    "COLUMNS": "The width of the terminal, in place of what it says.",
+    "LOGNAME": "The user whom --log names.  Without it USER, and without that the number.",
+    "USER": "See LOGNAME.",
 }
 _OF_SERVE = {
     "LISTEN_FDS": "With LISTEN_PID: the sockets that systemd passes (sd_listen_fds(3)).",
@@ -31,6 +37,7 @@ _OF_SERVE = {
     "NOTIFY_SOCKET": "Where systemd is told that the server is ready (sd_notify(3)).",
 }
 FILES = {
+    "~/.config/nbspam/config.toml": "Defaults of options; nbspam config prints what holds.",
     "~/.local/share/nbspam/model.json": "The model, if neither the command line nor the environment"
     " names one.  On macOS ~/Library/Application Support/nbspam/model.json.",
 }

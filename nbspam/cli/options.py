@@ -33,7 +33,7 @@ _CLASSES_NAMED = 10  # in an error
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
-Record = TypeVar("Record", bound=Any)  # a NamedTuple of options
+Options = TypeVar("Options", bound=Any)  # a NamedTuple of options
 
 
 def default_model() -> str:
@@ -112,10 +112,10 @@ def _of_file(names: Iterable[str]) -> frozenset[str]:
     return frozenset(n for n in names if context.get_parameter_source(n) is from_file)
 
 
-def without_settings(record: Record) -> Record:
+def without_settings(record: Options) -> Options:
     """Return a record of options with None for those that a config file set."""
     unset: dict[str, Any] = dict.fromkeys(_of_file(record._fields))
-    replaced: Record = record._replace(**unset)
+    replaced: Options = record._replace(**unset)
     return replaced
 
 

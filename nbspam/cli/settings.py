@@ -27,8 +27,8 @@ from nbspam.errors import OptionError
 # The keys outside tables: of options that several commands have.  A list, because gathering it
 # would load all commands for one message; a test holds it to them.
 SHARED = frozenset(
-    "alpha encoding event-model format ham-cost ham-cutoff jobs label-column lines max-ham-blocked"
-    " model outside prior quiet scoring shared-variance spam-cutoff spam-label strict text-column"
+    "alpha encoding event-model format ham-cost ham-cutoff jobs label-column lines log"
+    " max-ham-blocked model outside prior quiet scoring shared-variance spam-cutoff spam-label strict text-column"
     " traits variance-prior variance-smoothing".split()
 )
 
@@ -47,7 +47,8 @@ _LEARNING = (
 )
 # Table -> keys, and the parameters of which one must be typed for the file's values to hold.
 _ONLY_WITH = {
-    "classify": (("header subject-tag evidence", "passthrough"),),
+    "classify": (("header subject-tag evidence", "passthrough"), ("learn-from", "learn")),
+    "train": (("sure-from", "on_error"),),
     "eval": (
         (_LEARNING, "leave_one_out folds train_first online compare"),
         ("batch", "online"),
@@ -61,7 +62,8 @@ _OF_KINDS = (
 )
 # Table -> keys, and the parameters of which none may be typed.
 _NOT_WITH = {
-    "classify": (("format lines", "passthrough"),),
+    "classify": (("format lines terse", "passthrough"), ("format", "terse"), ("terse", "form")),
+    "explain": (("format", "words"),),
     "train": (*_OF_KINDS, ("lines", "sources"), ("max-ham-blocked", "update")),
     "eval": (
         *_OF_KINDS,
@@ -236,7 +238,7 @@ def _is_of_command(table: str) -> bool:
 
 def command_contexts(parent: click.Context | None = None) -> Iterator[click.Context]:
     """Yield a context for each command, groups left out; loads all commands."""
-    parent = parent or click.Context(nbspam, info_name="nbspam")
+    parent = parent or nbspam.make_context("nbspam", [], resilient_parsing=True)
     assert isinstance(parent.command, click.Group)
     for name in parent.command.list_commands(parent):
         command = parent.command.get_command(parent, name)

@@ -265,7 +265,7 @@ def test_a_source_of_its_own_takes_no_lines_of_a_file(nbspam, config, table, mod
     config("lines = true\n")
     lines = tmp_path / "lines.txt"
     lines.write_text("win a prize\nwin a prize today\n")
-    assert nbspam("eval", "-m", model, table).code == 0
+    assert nbspam("eval", "-m", model, table, "--including-learned").code == 0
     found = nbspam("eval", "-m", model, "--spam", lines, "--format", "json")
     assert json.loads(found.out)["messages"] == 2
 
@@ -299,6 +299,8 @@ def commands(table, model, mbox):
             ["classify", "-p", "-m", model],
             ["classify", "-m", model, table, "--ham-cost", "9"],
             ["classify", "-m", model, "--spam-cutoff", "0.3"],
+            ["classify", "-m", model, "--terse"],
+            ["classify", "-m", model, "--format", "json"],
         ],
         "explain": [["explain", "-m", model], ["explain", "-m", model, "--words"]],
         "train": [
@@ -310,7 +312,7 @@ def commands(table, model, mbox):
             ["train", "-m", *trained, table, "--replace", "--ham-cost", "9"],
         ],
         "eval": [
-            ["eval", "-m", model, table],
+            ["eval", "-m", model, table, "--including-learned"],
             ["eval", "--folds", "3", table],
             ["eval", "--online", table],
             ["eval", "--train-first", "50%", "--max-ham-blocked", "10%", table],

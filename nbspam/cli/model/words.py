@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.options import format_option, model_option
 from nbspam.errors import OptionError, counted, one_line
 from nbspam.scoring.word_counts import WordCount, word_counts
@@ -15,7 +16,7 @@ from nbspam.store.metadata import Metadata
 _STDIN = "-"
 
 
-@click.command("words")
+@click.command("words", cls=ConfiguredCommand)
 @click.argument("words", nargs=-1, required=True, metavar="WORD...")
 @model_option
 @format_option
