@@ -35,7 +35,8 @@ _ENOMEM = 12  # of errno.h
 # The options of classify that take a value: the argument after one is not an option.
 VALUED = frozenset(
     "-m --model -j --jobs --spam-cutoff --ham-cutoff --ham-cost --text-column --label-column"
-    " --encoding --format --header --subject-tag --evidence --on-error".split()
+    " --input-format --header-row --encoding --format --header --subject-tag --evidence"
+    " --on-error --learn-from --log".split()
 )
 
 
@@ -297,7 +298,7 @@ def _in_one_line(sentence: str) -> str:
     """Return what click says on usage in one line, which is enough beside a message."""
     if "\n" not in sentence:
         return sentence
-    problem = sentence.rpartition("\n")[2].removeprefix("Error: ").rstrip(".")
+    problem = sentence.rpartition("\n")[2].removeprefix("Error: ").rstrip(".?")
     return f"{problem}; see nbspam classify --help"
 
 

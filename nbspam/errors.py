@@ -15,6 +15,7 @@ whose text holds for the library; the command line has its own text for each (`c
 """
 
 import re
+import sys
 from collections.abc import Mapping
 from enum import Enum, IntEnum
 
@@ -48,6 +49,9 @@ class Remedy(Enum):
     NAME_UTF_16 = "name the encoding utf-16"
     NAME_ENCODING = "name another encoding"
     GIVE_LABEL = "give its messages with a label, or give a source with labels"
+    GIVE_LABEL_OR_FORMAT = "give its messages with a label, or save it to a file"
+    SAY_FORMAT = "save it to a file to have it read as {format}"
+    HEADER_IS_MESSAGE = "give it without its first row if that is not so"
     LEAVE_OUT_LABEL = "give it without a label"
     GIVE_OUTSIDE_LABEL = "give it with a label of its own"
     LEAVE_OUT_STRICT = "fix it, or read without strict to skip it"
@@ -80,6 +84,13 @@ def one_line(text: str) -> str:
 def counted(n: int, noun: str) -> str:
     """Return a number of things, as sentences have it: `1 message`, `2,000 messages`."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def install_command(package: str) -> str:
+    """Return the command that installs a package for the interpreter that runs this."""
+    from shlex import quote  # for errors only
+
+    return f"{quote(sys.executable or 'python3')} -m pip install {package}"
 
 
 class NbspamError(Exception):

@@ -17,8 +17,10 @@ from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
 
 if TYPE_CHECKING:  # one message is classified without what learning and explaining need
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from nbspam.bayes.token_weight import Row
     from nbspam.learning.update import Change, PendingMessages
     from nbspam.reading.raw_message import RawMessage
     from nbspam.reading.skips import Skips
@@ -62,6 +64,12 @@ class Home(Protocol):
 
     def forget(self, messages: list[TokenizedMessage]) -> "Change":
         """Take messages out again."""
+
+    def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
+        """Return how often each class has learned those messages that the ledger knows."""
+
+    def unnamed(self) -> list[int]:
+        """Return how many messages of each class were learned that the ledger does not name."""
 
     def close(self) -> None:
         """Close what is open."""
@@ -157,6 +165,7 @@ class Filter:
     def forget(self, messages: Iterable[LabelledMessage | AnyMessage]) -> "Change":
         """Take messages out again, with or without their labels; those never learned are ignored.
 
+        The counts become what they were; the calibration keeps what it learned.
         Raises ModelError as `learn` does.
         """
         known = []
@@ -166,6 +175,20 @@ class Filter:
             else:
                 known.append(self._tokenized(item, digest=True))
         return self._changed(self._own_home().forget(known))
+
+    def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
+        """Return how often each class has learned those messages that the ledger knows.
+
+        Nothing for a filter without a model of its own.  Raises ModelError: it is damaged.
+        """
+        return {} if self._home is None else self._home.learned(digests)
+
+    def unnamed(self) -> list[int]:
+        """Return how many messages of each class were learned that no ledger names.
+
+        Raises ModelError: the model is damaged.
+        """
+        return list(self.metadata.learned.messages) if self._home is None else self._home.unnamed()
 
     def save(self, path: "str | Path") -> None:
         """Write the model to a file, mode 0600, atomically; raises ModelError."""
@@ -247,6 +270,18 @@ class InMemory:
         change, self._model = forget_in_memory(_path(self._name), self._model, messages)
         return change
 
+    def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
+        """Return how often each class has learned those messages that the ledger knows."""
+        ledger = self._model.learned
+        return {digest: ledger[digest] for digest in digests if digest in ledger}
+
+    def unnamed(self) -> list[int]:
+        """Return how many messages of each class were learned that the ledger does not name."""
+        left = list(self._model.metadata.learned.messages)
+        for row in self._model.learned.values():
+            left = [n - times for n, times in zip(left, row, strict=True)]
+        return left
+
     def close(self) -> None:
         """Do nothing."""
 
@@ -303,6 +338,14 @@ class InFile:
 
         return self._reopened(forget(_path(self._path), messages))
 
+    def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
+        """Return how often each class has learned those messages that the ledger knows."""
+        return self._lookup.learned(digests)
+
+    def unnamed(self) -> list[int]:
+        """Return how many messages of each class were learned that the ledger does not name."""
+        return self._lookup.unnamed()
+
     def _reopened(self, change: "Change") -> "Change":
         newer = Lookup(self._path)
         self._lookup.close()
@@ -350,15 +393,22 @@ class ClassifiedMessage(NamedTuple):
 
 
 def classified(
-    raws: "Iterable[RawMessage]", skips: "Skips", where: "Executor", spam_filter: Filter
+    raws: "Iterable[RawMessage]",
+    skips: "Skips",
+    where: "Executor",
+    spam_filter: Filter,
+    pauses: Callable[[], bool] | None = None,
 ) -> Iterator[ClassifiedMessage]:
     """Yield the verdict on each message, in order; one whose file cannot be read is skipped.
 
-    Messages are classified where they are tokenized.  Raises NbspamError when a process dies.
+    Messages are classified where they are tokenized.
+    pauses: whether the next message is yet to come, so that those before it do not wait for it.
+    Raises NbspamError when a process dies.
     """
-    from nbspam.workers import in_batches, without_skipped
+    from nbspam.workers import in_batches, never_pauses, without_skipped
 
-    for results in where.map(_judge_all, spam_filter, in_batches(iter(raws))):
+    batches = in_batches(iter(raws), pauses=pauses or never_pauses)
+    for results in where.map(_judge_all, spam_filter, batches):
         yield from without_skipped(results, skips)
 
 

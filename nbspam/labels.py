@@ -10,6 +10,15 @@ UNSURE = "unsure"  # the verdict that is not a class
 _NOT_IN_NAMES = "[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]+"
 
 
+# What a column called `spam` says about a message: it answers yes or no, and names no class.
+_ANSWERS = {"1": SPAM, "true": SPAM, "yes": SPAM, "0": HAM, "false": HAM, "no": HAM}
+
+
+def answer_label(answer: str) -> str:
+    """Return the class that an answer to "is it spam?" means; any other label as it is."""
+    return _ANSWERS.get(answer.lower(), answer)
+
+
 def normal_label(label: str) -> str:
     """Return a label as the model names its class: `Spam` and `HAM ` are `spam` and `ham`.
 

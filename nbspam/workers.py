@@ -31,6 +31,11 @@ _WAITING = 12  # batches per process, done or to be done: memory does not grow w
 _ALONE = 4
 
 
+def never_pauses() -> bool:
+    """Return whether the next message is yet to be written: that of a file never is."""
+    return False
+
+
 class Executor(Protocol):
     """Where work is done."""
 
@@ -54,12 +59,20 @@ class Serial:
 class Processes:
     """Several processes of this machine; the first items are done in this one."""
 
-    def __init__(self, jobs: int, alone: int = _ALONE, start_method: str | None = None) -> None:
+    def __init__(
+        self,
+        jobs: int,
+        alone: int = _ALONE,
+        pauses: Callable[[], bool] = never_pauses,
+        start_method: str | None = None,
+    ) -> None:
         """Use `jobs` processes where there are more than `alone` items.
 
+        pauses: whether the next item is yet to come, so that none is waited for.
         start_method: of `multiprocessing`; None is Python's choice.
         """
-        self._jobs, self._alone, self._start_method = jobs, alone, start_method
+        self._jobs, self._alone, self._pauses = jobs, alone, pauses
+        self._start_method = start_method
 
     def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; raises NbspamError if one dies."""
@@ -81,7 +94,7 @@ class Processes:
         )
         submitted: Iterator[Future[B]] = (pool.submit(_Worker.work, item) for item in items)
         try:
-            for future in _ahead(submitted, _WAITING * self._jobs):
+            for future in _ahead(submitted, _WAITING * self._jobs, self._pauses):
                 yield future.result()
         except BrokenProcessPool:
             raise NbspamError(
@@ -92,13 +105,18 @@ class Processes:
             pool.shutdown(cancel_futures=True)
 
 
-def _ahead(items: Iterator[A], length: int) -> Iterator[A]:
-    """Yield items while `length` of the next are taken already; a failure comes in its place."""
+def _ahead(
+    items: Iterator[A], length: int, pauses: Callable[[], bool] = never_pauses
+) -> Iterator[A]:
+    """Yield items while `length` of the next are taken already; a failure comes in its place.
+
+    While the items pause, none is taken before all that were taken are yielded.
+    """
     waiting: deque[A] = deque()
     failure: Exception | None = None
     while True:
         try:
-            while failure is None and len(waiting) < length:
+            while failure is None and len(waiting) < length and not (waiting and pauses()):
                 waiting.append(next(items))
         except StopIteration:
             break
@@ -148,9 +166,9 @@ def all_cores() -> int:
     return os.cpu_count() or 1
 
 
-def executor(jobs: int) -> Executor:
-    """Return the executor for a number of processes."""
-    return Serial() if jobs == 1 else Processes(jobs)
+def executor(jobs: int, pauses: Callable[[], bool] = never_pauses) -> Executor:
+    """Return the executor for a number of processes; pauses: as `tokenized` takes it."""
+    return Serial() if jobs == 1 else Processes(jobs, pauses=pauses)
 
 
 class Skipped(NamedTuple):
@@ -167,14 +185,17 @@ def tokenized(
     digests: bool = False,
     wanted: Wanted = TOKENS_ALONE,
     batch: int = _BATCH,
+    pauses: Callable[[], bool] = never_pauses,
 ) -> Iterator[TokenizedMessage]:
     """Yield each message tokenized, in order; one whose file cannot be read is skipped.
 
     digests: whether the messages are to be looked up in a ledger or entered into it.
     wanted: the numbers that the model counts beside their tokens.
+    pauses: whether the next message is yet to come, so that those before it do not wait for it.
     Raises NbspamError when a process dies.
     """
-    for results in where.map(_tokenize_all, (digests, wanted), in_batches(iter(raws), batch)):
+    batches = in_batches(iter(raws), batch, pauses)
+    for results in where.map(_tokenize_all, (digests, wanted), batches):
         yield from without_skipped(results, skips)
 
 
@@ -252,7 +273,11 @@ def tokenize_raw(
     return done._replace(size=size)
 
 
-def in_batches(raws: Iterator[RawMessage], most: int = _BATCH) -> Iterator[list[RawMessage]]:
+def in_batches(
+    raws: Iterator[RawMessage],
+    most: int = _BATCH,
+    pauses: Callable[[], bool] = never_pauses,
+) -> Iterator[list[RawMessage]]:
     """Yield the messages in batches; what was read before a failure comes before it."""
     batch: list[RawMessage] = []
     size = 0
@@ -260,7 +285,7 @@ def in_batches(raws: Iterator[RawMessage], most: int = _BATCH) -> Iterator[list[
         for raw in raws:
             batch.append(raw)
             size += len(raw.content) if isinstance(raw.content, bytes | str) else 0
-            if len(batch) == most or size > _BATCH_BYTES:
+            if len(batch) == most or size > _BATCH_BYTES or pauses():
                 yield batch
                 batch, size = [], 0
     except Exception:

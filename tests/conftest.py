@@ -1,8 +1,12 @@
 """What holds for every test."""
 
+import os
 import signal
 
 from hypothesis import settings
+
+# No config file of whoever runs the tests, in the programs that they start either.
+os.environ["NBSPAM_CONFIG"] = ""
 
 # A shell starts background jobs, and so some CI runs, with SIGINT ignored, which every child
 # inherits: the tests that interrupt the program would wait for an interrupt that never comes.

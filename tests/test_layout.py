@@ -20,7 +20,7 @@ RANKS = [
     ["bayes"],
     ["store"],
     ["scoring"],
-    ["learning"],
+    ["learning", "display"],
     ["workers"],
     ["filter"],
     ["front_door"],
@@ -177,10 +177,14 @@ def calls_that_open(module: str) -> list[str]:
     return [text for text in map(ast.unparse, found) if "os.devnull" not in text]
 
 
-# What they open is no message: eval's predictions, the output of export, a tag of HTML.
+# What they open is no message: eval's predictions and page, the output of export, the config file,
+# what the system says.
 MAY_OPEN = {
-    "nbspam.cli.evaluate": 1,
+    "nbspam.cli.evaluation_page": 1,
+    "nbspam.cli.settings": 1,
+    "nbspam.evaluation.predictions": 1,
     "nbspam.cli.model.exporting": 1,
+    "nbspam.serving.memory": 1,
 }
 
 

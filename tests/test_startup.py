@@ -11,16 +11,15 @@ SAMPLE = Path(__file__).parents[1] / "sample_data"
 HEAVY = {"numpy", "scipy", "pandas", "rich", "sklearn", "pyarrow"}
 
 
-def run(*arguments, flags=(), message=b"win a free prize"):
+def run(*arguments, flags=(), message=b"win a free prize", config=""):
     done = subprocess.run(
         [sys.executable, *flags, "-m", "nbspam", *map(str, arguments)],
         input=message,
         capture_output=True,
         timeout=60,
         check=False,
-        env={
-            name: value for name, value in os.environ.items() if name != "PYTHONPROFILEIMPORTTIME"
-        },
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPROFILEIMPORTTIME"}
+        | {"NBSPAM_CONFIG": str(config)},
     )
     assert done.returncode == 0, done.stderr.decode()
     return done
@@ -100,12 +99,15 @@ def test_help_loads_nothing_heavy(arguments):
         ("classify",),
         ("classify", "--format", "json"),
         ("classify", "--ham-cost", "9"),
+        ("classify", "--terse"),
         ("classify", "--passthrough", "--subject-tag", "[SPAM]"),
         ("classify", "-p", "--evidence", "9"),
         ("explain",),
         ("explain", "--format", "json"),
+        ("explain", "--format", "html"),
         ("model", "info"),
         ("model", "check"),
+        ("model", "words", "free"),
         ("model", "set", "--ham-cost", "9"),
         ("model", "set", "--spam-cutoff", "0.9", "--ham-cutoff", "0.5"),
         ("model", "prune", "--min-count", "1"),
@@ -124,6 +126,7 @@ def test_one_message_loads_nothing_heavy(model, command):
         ("train", "--update", "--spam", "-"),  # which it knows by now
         ("train", "--update", "--ham", "-"),  # moved
         ("train", "--update", "--no-ledger", "--ham", "-"),
+        ("train", "--update", "--on-error", "--spam", "-"),
         ("forget",),
         ("forget", "--no-ledger", "--ham", "-"),
     ],
@@ -200,6 +203,9 @@ EXPLAINING = [*ONE_MESSAGE, "pathlib"]
 LEARNING = [*EXPLAINING, "array", "fcntl", "hashlib"]
 
 
+TOML = {"tomllib", "tomllib._parser", "tomllib._re", "tomllib._types", "string", "_string"}
+
+
 def foreign(names):
     return {name for name in names if name.split(".")[0] not in ("nbspam", "nbspam_main")}
 
@@ -219,9 +225,11 @@ def test_importing_the_package_loads_nothing():
     [
         ("classify", ONE_MESSAGE),
         ("classify --format json", ONE_MESSAGE),
+        ("classify --terse", ONE_MESSAGE),
         ("classify -p", ONE_MESSAGE),
         ("explain", EXPLAINING),
         ("explain --format json", EXPLAINING),
+        ("explain --format html", [*EXPLAINING, "base64", "hashlib"]),
         ("train --update --spam -", LEARNING),
         ("forget", LEARNING),
         ("model set --ham-cutoff 0.5", LEARNING),
@@ -236,6 +244,37 @@ def test_one_message_loads_of_other_packages_what_it_needs(model, command, neede
     assert foreign(modules_in(found)) - modules_in(allowed) == set()
 
 
+@pytest.mark.parametrize("options", [(), ("-p",), ("--exit-code",)], ids=" ".join)
+def test_learning_a_verdict_loads_what_learning_one_message_needs(tmp_path, options):
+    table, model = tmp_path / "six.tsv", tmp_path / "model.json"
+    table.write_text((SAMPLE / "sms.tsv").read_text() * 6)  # enough to learn by itself
+    run("train", "-q", table, "-m", model)
+    before = model.read_bytes()
+    sure = ("--learn-from", "0.5", "--spam-cutoff", "0", "--ham-cutoff", "0")
+    found = run("classify", "--learn", *sure, *options, "-m", model, flags=("-X", "importtime"))
+    assert model.read_bytes() != before
+    line = f"import {', '.join(LEARNING)}"
+    command = [sys.executable, "-X", "importtime", "-c", line]
+    allowed = subprocess.run(command, capture_output=True, check=True).stderr
+    assert foreign(modules_in(found.stderr)) - modules_in(allowed) == set()
+
+
+@pytest.mark.parametrize("command", ["classify", "classify -p"])
+def test_a_config_file_loads_of_other_packages_no_more(model, tmp_path, command):
+    config = tmp_path / "config.toml"
+    config.write_text('spam-cutoff = 0.95\n[classify]\nheader = "X-Spam"\n[serve]\ntell = true\n')
+
+    def names(config):
+        found = run(*command.split(), "-m", model, flags=("-X", "importtime"), config=config)
+        return modules_in(found.stderr)
+
+    without, beside = names(""), names(config)
+    assert beside - without == {"nbspam.cli.settings", "nbspam.cli.plain_toml"}
+    assert "tomllib" not in beside
+    config.write_text("jobs = 1 # a file that is not so plain")
+    assert foreign(names(config)) - foreign(without) <= TOML
+
+
 def test_one_message_loads_no_options_of_learning(model):
     """Records of options take time to make: 0.15 ms each."""
     names = modules_in(run("classify", "-m", model, flags=("-X", "importtime")).stderr)
@@ -243,6 +282,14 @@ def test_one_message_loads_no_options_of_learning(model):
     assert {name for name in names if name.startswith("nbspam.learning")} == set()
     assert names & {"nbspam.cli.sources_options", "nbspam.cli.learning_options"} == set()
     assert names & {"nbspam.scoring.explanation", "nbspam.scoring.terms"} == set()
+
+
+def test_only_explain_loads_what_is_shown_of_a_message_and_only_a_page_what_makes_one(model):
+    shown = {f"nbspam.{name}" for name in ("tokens.excerpt", "tokens.places", "scoring.highlights")}
+    page = {"nbspam.display.page", "nbspam.display.explanation_page"}
+    assert ours_loaded("classify", "-m", model) & (shown | page) == set()
+    assert ours_loaded("explain", "-m", model) & (shown | page) == shown
+    assert ours_loaded("explain", "--format", "html", "-m", model) & (shown | page) == shown | page
 
 
 SLOW = {"email", "argparse", "asyncio", "hashlib", "subprocess", "tempfile", "logging", "traceback"}

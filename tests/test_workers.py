@@ -1,3 +1,4 @@
+import itertools
 import os
 import subprocess
 import sys
@@ -287,3 +288,27 @@ def test_a_message_that_cannot_be_read_is_skipped_where_it_stands(where, tmp_pat
     assert [source for source, _ in found] == ["a", "b"] * 4
     assert [count for _, count in found] == [0, 1, 1, 2, 2, 3, 3, 4]
     assert all(line.startswith("gone: ") and "No such file" in line for line in skips.named)
+
+
+def test_while_the_messages_pause_none_is_waited_for():
+    """A batch, and what processes are ahead, is done with what came before the pause."""
+    read = []
+
+    def messages():
+        for i in range(30):
+            read.append(i)
+            yield RawMessage(str(i), None, "hello there")
+
+    for where in (workers.executor(1), workers.executor(2, pauses=lambda: True)):
+        read.clear()
+        done = tokenized(messages(), Skips(), where, pauses=lambda: True)
+        for i, message in enumerate(done):
+            assert (message.source, read[-1]) == (str(i), i)
+
+
+def test_a_pause_only_now_and_then_loses_nothing():
+    answers = itertools.cycle([False, False, True])
+    raws = [RawMessage(str(i), None, "hello there") for i in range(500)]
+    where = workers.executor(2, pauses=lambda: next(answers))
+    done = tokenized(iter(raws), Skips(), where, pauses=lambda: next(answers))
+    assert [message.source for message in done] == [raw.source for raw in raws]

@@ -4,11 +4,12 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.notes import note_one_sided, note_skips, note_young
+from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.notes import NoTrace, note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
     Cutting,
     Reading,
@@ -19,72 +20,67 @@ from nbspam.cli.options import (
     model_name_option,
     reading_options,
     refuse_stdin_twice,
+    traced,
+)
+from nbspam.cli.verdicts import (
+    Marking,
+    SelfLearning,
+    check_positive,
+    learn_collected,
+    verdict_code,
 )
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode, one_line
-from nbspam.filter import ClassifiedMessage, Filter, classified, open_filter
-from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
-from nbspam.reading.message import BYTES_LIMIT, parse
+from nbspam.filter import Filter, classified, open_filter
+from nbspam.reading.marks import EVIDENCE, MARK
+from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
+from nbspam.reading.source_kind import Flow
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import is_fragment
-from nbspam.tokens.tokenized import tokenize
-from nbspam.workers import executor
+from nbspam.workers import Executor, executor
 
+_TERSE = "terse"  # a form of the lines, besides those of --format
 _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
 if TYPE_CHECKING:
+    from nbspam.learning.self_training import SelfTraining
     from nbspam_main import Passage
 
 
-class Marking(NamedTuple):
-    """How -p marks the message; None is the default."""
-
-    header: str | None
-    subject_tag: str | None
-    evidence: int | None
-    on_error: str | None  # read from the arguments by nbspam_main.py
-
-    def name(self) -> str:
-        """Return the header's name; raises OptionError."""
-        if self.header is not None and not may_be_mark(self.header):
-            raise OptionError(
-                f"--header {self.header!r} cannot hold the verdict; take a name of at most"
-                f" {NAME_LIMIT} letters and hyphens that mail does not use itself, such as {MARK}"
-            )
-        return self.header or MARK
-
-    def tag(self) -> str:
-        """Return the Subject's tag, "" for none; raises OptionError."""
-        if self.subject_tag is not None and not may_be_tag(self.subject_tag):
-            raise OptionError(
-                f"--subject-tag {self.subject_tag!r} cannot go before a Subject; take at most"
-                f" {TAG_LIMIT} plain ASCII characters without blanks around them, such as [SPAM]"
-            )
-        return self.subject_tag or ""
-
-    def refuse(self) -> None:
-        """Raise OptionError if an option was given that only -p has a use for."""
-        for name, value in self._asdict().items():
-            if value is not None:
-                raise OptionError(
-                    f"--{name.replace('_', '-')} goes with --passthrough alone; add that or leave"
-                    " it out"
-                )
-
-
-@click.command("classify")
+@click.command("classify", cls=ConfiguredCommand)
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @model_name_option
 @cut_off_options
 @reading_options
 @format_option
 @jobs_option
+@traced("classify")
 @click.option(
     "--exit-code",
     is_flag=True,
     help="Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error.",
+)
+@click.option(
+    "--terse",
+    is_flag=True,
+    help="Print S, H or U and the probability of spam, with 6 digits; then the SOURCE, if any.",
+)
+@gathered(
+    "learning",
+    SelfLearning,
+    click.option(
+        "--learn",
+        is_flag=True,
+        help="Learn each message with a sure verdict as what it was classified as, if it was never"
+        " learned before.",
+    ),
+    click.option(
+        "--learn-from",
+        type=float,
+        metavar="P",
+        help="With --learn, learn where the verdict's probability is P or more. [default: 0.99]",
+    ),
 )
 @click.option(
     "-p",
@@ -125,14 +121,24 @@ def command(
     form: str,
     jobs: int,
     exit_code: bool,
+    terse: bool,
+    learning: SelfLearning,
     passthrough: bool,
     marking: Marking,
+    trace: NoTrace,
 ) -> int:
     """Classify messages as spam or ham.
 
     Without a SOURCE it reads one message from standard input.  A SOURCE is anything that `train`
     takes; labels are ignored.  It prints one line per message, in the order of the input: verdict,
-    probability of spam and source, separated by tabs.
+    probability of spam and source, separated by tabs; with --terse `S 0.998712`, H for ham, U for
+    unsure, and the source last unless it is standard input.  With --input-format standard input is
+    a table, lines, an mbox or a list of files; each message is answered as it comes.
+
+    --learn adds to the model: after the last verdict, the sure ones are learned as they are, if the
+    model has learned 500 messages of each class.  What the ledger has stays as it was taught.  Use
+    it only where somebody corrects wrong verdicts with train --update: what is learned wrongly
+    makes more verdicts wrong (docs/mail-recipes.md has figures).
 
     \b
     Examples:
@@ -140,6 +146,9 @@ def command(
       nbspam classify inbox.mbox | grep ^spam
       echo "You have won a prize" | nbspam classify --format json
       nbspam classify --spam-cutoff 0.99 --ham-cutoff 0.1 ~/Maildir
+      tail -f chat.log | nbspam classify --lines -
+      find ~/mail -type f -print0 | nbspam classify --input-format files0 -
+      nbspam classify --terse --learn < message.eml
 
     In the mail path, -p copies the message byte for byte and adds one header, the last; any such
     header that came with the message is removed:
@@ -160,72 +169,147 @@ def command(
       * ^X-Nbspam: spam,
       spam
 
+    --log writes one line for each message: its Message-ID, the user, the verdict, the probability
+    and the milliseconds that it took; or why there is no verdict.
+
     Exit status: 0 on success, 1 on an error, 2 for a wrong option; with -p 75 for both.  With
     --exit-code the verdict on the last message: 0 spam, 1 ham, 2 unsure, and 3 for any error (with
-    -p 75), so that `* ? nbspam classify --exit-code` never takes an error for spam.
+    -p 75), so that `* ? nbspam classify --exit-code` never takes an error for spam.  With -p or
+    --exit-code a message that cannot be learned changes neither; a note says why.
     """
     cutting.check()
+    learning.check()
     if passthrough:
-        if form != "text" or reading.lines or sources not in ((), (STDIN,)):
+        plain = form == "text" and not terse and reading.is_one_message
+        if not plain or sources not in ((), (STDIN,)):
             raise OptionError(
-                "--passthrough copies one message from standard input; leave out --format, --lines"
-                " and any SOURCE"
+                "--passthrough copies one message from standard input; leave out --format, --terse,"
+                " --input-format, --lines and any SOURCE"
             )
-        return _pass(passage, model, cutting, exit_code, marking)
+        from nbspam.cli.passing import pass_on  # only a passthrough needs it
+
+        return pass_on(passage, model, cutting, exit_code, marking, learning, trace)
     marking.refuse()
     refuse_stdin_twice(sources)
-    sources = sources or (STDIN,)
-    options, skips = reading.options(), Skips(reading.strict)
+    request = _Request(sources or (STDIN,), model, cutting, reading, jobs)
+    return _classify(request, form, exit_code, terse, learning, trace)
+
+
+class _Request(NamedTuple):
+    """What to classify, and with what."""
+
+    sources: tuple[str, ...]
+    model: str
+    cutting: Cutting
+    reading: Reading
+    jobs: int
+
+    @property
+    def is_small(self) -> bool:
+        """Whether there are few messages, for which an index of the tokens does not pay."""
+        return self.reading.is_one_message and all(
+            source == STDIN or _is_small(source) for source in self.sources
+        )
+
+
+def _classify(
+    request: _Request,
+    form: str,
+    exit_code: bool,
+    terse: bool,
+    learning: SelfLearning,
+    trace: NoTrace,
+) -> int:
+    """Print the verdict on each message; return the exit code."""
+    sources, model, cutting, reading, jobs = request
+    flow = Flow()
+    options, skips = reading.options(flow=flow), Skips(reading.strict)
     last: int = VerdictCode.ERROR
-    # For what may be many messages an index of the tokens pays.
-    with open_filter(model, cutting.of, indexed=not _are_few(sources)) as spam_filter:
+    few = request.is_small
+    with open_filter(model, cutting.of, indexed=not few) as spam_filter:
         note_one_sided(model, spam_filter.metadata)
         note_young(model, spam_filter.metadata)
         if exit_code:
-            _check_positive(spam_filter.metadata)
+            check_positive(spam_filter.metadata)
+        training = learning.training(model, spam_filter.metadata)
+        form = _check_terse(form, spam_filter.metadata) if terse else form
         raws = (raw for source in sources for raw in any_kind(source, options, skips))
-        with _progress(sources) as shown:
-            for done in shown(classified(raws, skips, executor(jobs), spam_filter)):
-                click.echo(_line(done.verdict, form))
-                last = _code(spam_filter, done.verdict)
+        with _progress(sources, few) as shown:
+            seen = trace.noted(raws)
+            where = executor(jobs, flow.pauses)
+            for judged in _verdicts(seen, skips, where, spam_filter, training, shown, flow.pauses):
+                click.echo(_line(judged, form))
+                trace.judged(judged)
+                last = verdict_code(spam_filter, judged)
     note_skips(skips)
-    if not exit_code:
-        return ExitCode.DONE
+    learn_collected(training, model, exit_code)
+    return _status(last, skips, sources) if exit_code else ExitCode.DONE
+
+
+def _status(last: int, skips: Skips, sources: tuple[str, ...]) -> int:
+    """Return the exit code for the last verdict; raises SourceError if there was no message."""
     if last == VerdictCode.ERROR and not skips.count:
         raise SourceError(f"{sources[-1]}: there is no message in it; name a source with one")
     return VerdictCode.ERROR if skips.count else last
 
 
+def _check_terse(form: str, metadata: Metadata) -> str:
+    """Return the form of the lines; raises OptionError where --terse cannot be."""
+    if form != "text":
+        raise OptionError("--terse is text; leave out --format json, or --terse")
+    if len(metadata.settings.classes) > 2:
+        raise OptionError(
+            "--terse has letters for spam and ham, and the model has"
+            f" {len(metadata.settings.classes)} classes; use --format json"
+        )
+    return _TERSE
+
+
 def _line(judged: Verdict, form: str) -> str:
+    if form == _TERSE:
+        letters = dict(zip(judged.probabilities, "HS", strict=True))  # spam is the last of two
+        line = f"{letters.get(judged.verdict, 'U')} {judged.probability:.6f}"
+        return line if judged.source == STDIN else f"{line} {one_line(judged.source)}"
     if form == "text":
         return f"{judged.verdict}\t{judged.probability:.4f}\t{one_line(judged.source)}"
     return json.dumps(judged.as_json())
 
 
-def _check_positive(metadata: Metadata) -> None:
-    if metadata.settings.positive is None:
-        raise OptionError(
-            "--exit-code needs a class that counts as spam, and the model has none; name it with"
-            " train --spam-label, or leave out --exit-code"
-        )
+def _verdicts(
+    raws: Iterable[RawMessage],
+    skips: Skips,
+    where: Executor,
+    spam_filter: Filter,
+    training: "SelfTraining | None",
+    shown: Callable[[Iterable[Any]], Iterable[Any]],
+    pauses: Callable[[], bool],
+) -> Iterator[Verdict]:
+    """Yield the verdict on each message; what is to be learned of them is collected."""
+    if training is None:
+        for done in shown(classified(raws, skips, where, spam_filter, pauses)):
+            yield done.verdict
+        return
+    from nbspam.workers import tokenized  # what is learned is needed here
+
+    messages = tokenized(raws, skips, where, True, spam_filter.wanted, pauses=pauses)
+    for message in spam_filter.classifier.in_batches(shown(messages), pauses=pauses):
+        judged = spam_filter.judge(message)
+        yield judged
+        training.add(message, judged)
 
 
 @contextlib.contextmanager
 def _progress(
-    sources: tuple[str, ...],
-) -> Iterator[Callable[[Iterable[ClassifiedMessage]], Iterable[ClassifiedMessage]]]:
+    sources: tuple[str, ...], few: bool
+) -> Iterator[Callable[[Iterable[Any]], Iterable[Any]]]:
     """Show progress on a terminal, where the verdicts go elsewhere."""
-    if _are_few(sources) or sys.stdout.isatty():
+    if few or sys.stdout.isatty():
         yield iter
         return
     from nbspam.cli.progress import progress
 
     with progress(False, sources) as shown:
         yield shown
-
-
-def _are_few(sources: tuple[str, ...]) -> bool:
-    return all(source == STDIN or _is_small(source) for source in sources)
 
 
 def _is_small(source: str) -> bool:
@@ -236,42 +320,3 @@ def _is_small(source: str) -> bool:
         return path.is_file() and path.stat().st_size < _SMALL
     except (OSError, ValueError):
         return True  # there is nothing to read
-
-
-def _code(spam_filter: Filter, judged: Verdict) -> VerdictCode:
-    if judged.verdict == spam_filter.metadata.settings.positive:
-        return VerdictCode.SPAM
-    return VerdictCode.HAM if judged.verdict in judged.probabilities else VerdictCode.UNSURE
-
-
-def _pass(
-    passage: "Passage", model: str, cutting: Cutting, exit_code: bool, marking: Marking
-) -> int:
-    """Write the message with its verdict; nothing is written before all is known."""
-    from nbspam.serving import passthrough  # only a passthrough needs it
-
-    name, tag = marking.name(), marking.tag()
-    taken = passage.take(BYTES_LIMIT)
-    with open_filter(model, cutting.of, indexed=False) as spam_filter:
-        if exit_code:
-            _check_positive(spam_filter.metadata)
-        # With the marks that it came with: a text without a header has an empty line after them.
-        message = tokenize(parse(taken, (name, MARK)), wanted=spam_filter.wanted)
-        judged = spam_filter.judge(message)
-        evidence = None
-        if marking.evidence:
-            words = spam_filter.explain(message).words
-            telling = [(w.token, w.share) for w in words if not is_fragment(w.token)]
-            evidence = passthrough.evidence_value(name, telling[: marking.evidence])
-    code = _code(spam_filter, judged)
-    marks = passthrough.Marks(
-        name=name,
-        verdict=passthrough.verdict_value(judged.verdict, judged.probability),
-        tag=tag if code == VerdictCode.SPAM else "",
-        evidence=evidence,
-    )
-    raw = passthrough.cleaned(taken, name)
-    passage.give(passthrough.marked(raw, marks))
-    with contextlib.suppress(OSError):  # the message is out
-        note_one_sided(model, spam_filter.metadata)
-    return code if exit_code else ExitCode.DONE

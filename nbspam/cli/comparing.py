@@ -7,6 +7,7 @@ import click
 
 from nbspam.bayes.trait_model import GAUSSIAN
 from nbspam.bayes.variances import Variances
+from nbspam.cli.evaluation_notes import duplicates_note
 from nbspam.cli.learning_options import Learning
 from nbspam.cli.options import Cutting
 from nbspam.cli.progress import steps
@@ -52,6 +53,7 @@ def compare_models(
             given,
             lambda some, settings: protocol.run(some, settings, cut_offs, telling=False),
             lambda models: shown(list(models), lambda model: model.name),
+            protocol.bootstrap_seed,
         )
     said = advice(found, lambda kind: _how_to_train(kind, learning))
     if form == "json":
@@ -60,6 +62,8 @@ def compare_models(
         click.echo(comparison_csv(found))
     else:
         print_comparison(found, said)
+        if same := duplicates_note(found.duplicates, len(found.models[0].messages)):
+            click.echo(f"\n{same}")
     if plot is not None:
         from nbspam.evaluation.plot import draw_comparison
 

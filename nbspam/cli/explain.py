@@ -3,38 +3,41 @@
 import json
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import note, note_one_sided, note_skips
-from nbspam.cli.options import (
-    Cutting,
-    Reading,
-    cut_off_options,
-    format_option,
-    model_option,
-    reading_options,
-)
-from nbspam.cli.why import CONSTANTS, sentences
+from nbspam.cli.options import Cutting, Reading, cut_off_options, model_option, reading_options
+from nbspam.cli.terminal import echo_line, has_colours, page_width, terminal_width
+from nbspam.cli.why import CONSTANTS, legend, sentences
+from nbspam.cli.word_table import table_lines
+from nbspam.display.excerpt_lines import excerpt_lines, folded_text
+from nbspam.display.word_rows import WordRow, class_heads
 from nbspam.errors import OptionError, SourceError, counted
-from nbspam.filter import open_filter
+from nbspam.filter import Filter, open_filter
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
 from nbspam.scoring.explanation import Explanation, Word
+from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json, highlighted_message
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import is_fragment, is_host
+from nbspam.tokens.excerpt import printable
+from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import tokenize
 
-_BAR = 20  # characters of the longest bar
+_HTML = "html"
+_LIMIT, _HTML_LIMIT = 2_000, 20_000  # characters of the text that are shown and highlighted
+_LINES = 8  # of the text
 _NUMBERED = re.compile(r"(.+):(\d+)")
 _SUM = "sum: the log-odds"
 
 
-@click.command("explain")
+@click.command("explain", cls=ConfiguredCommand)
 @click.argument("source", default=STDIN, metavar="[SOURCE]")
 @model_option
 @click.option(
@@ -46,9 +49,17 @@ _SUM = "sum: the log-odds"
     help="Show the N strongest words.",
 )
 @click.option("--words", is_flag=True, help="Show the model's strongest words; read no message.")
+@click.option("--fragments", is_flag=True, help="Show character trigrams one by one, too.")
 @cut_off_options
 @reading_options
-@format_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", _HTML]),
+    default="text",
+    show_default=True,
+    help="Print text for people, JSON for programs, or a page for a browser.",
+)
 def command(
     source: str,
     model: Path,
@@ -57,19 +68,25 @@ def command(
     cutting: Cutting,
     reading: Reading,
     form: str,
+    fragments: bool,
 ) -> None:
     """Show how much each word of a message contributed to its score.
 
     SOURCE is one message, or the name that `classify` printed for a message of a larger source,
-    such as messages.tsv:17; without it a message is read from standard input.  A word's weight is
-    what it says by itself, its share what it adds to this message's sum.  Both are log-odds in
-    nats: +0.7 doubles the odds of spam, -0.7 halves them.  JSON has all words, whatever --top is.
+    such as messages.tsv:17; without it a message is read from standard input.
+
+    First comes the beginning of the message.  The words that decided are highlighted in it: on a
+    terminal in red and underlined for spam, in green for ham; else [+like this+] and [-like this-].
+    Then comes a line for each word: its weight, how many of the learned messages have it, and its
+    share of the sum.  Character trigrams are summed up unless --fragments is given.  JSON has all
+    words.  --format html prints a page that needs nothing else, to look at or to send.
 
     \b
     Examples:
       nbspam explain message.eml
       nbspam explain --top 5 messages.tsv:17
       echo "You have won a prize" | nbspam explain
+      nbspam explain --format html message.eml > why.html
       nbspam explain --words --top 50
     """
     cutting.check()
@@ -77,18 +94,38 @@ def command(
     if words:
         if source != STDIN:
             raise OptionError(f"--words reads no message; leave out {source}, or --words")
-        _print_words(model, top, form)
+        if form == _HTML:
+            raise OptionError("--format html is of a message; leave it out, or --words")
+        _print_words(model, top, form, fragments)
         return
     with open_filter(model, cutting.of, indexed=False) as spam_filter:
         note_one_sided(model, spam_filter.metadata)
         raw = _one(source, options, skips)
         note_skips(skips)
-        message = tokenize(raw.message(), raw.source, raw.label, wanted=spam_filter.wanted)
-        judged, found = spam_filter.judge(message), spam_filter.explain(message)
-        if form == "json":
-            click.echo(json.dumps(_as_json(judged, found)))
-        else:
-            _print(judged, found, spam_filter.metadata, top)
+        explained = _explained(spam_filter, raw, _HTML_LIMIT if form == _HTML else _LIMIT)
+    if form == "json":
+        click.echo(json.dumps(_as_json(explained)))
+    elif form == _HTML:
+        _print_page(explained, top, fragments)
+    else:
+        _print(explained, top, fragments)
+
+
+class _Explained(NamedTuple):
+    """A message, judged and explained."""
+
+    judged: Verdict
+    found: Explanation
+    excerpt: HighlightedExcerpt
+    metadata: Metadata
+
+
+def _explained(spam_filter: Filter, raw: RawMessage, limit: int) -> _Explained:
+    """Return a message explained.  limit: the most characters of its text to show."""
+    wanted = spam_filter.wanted._replace(excerpt=limit)
+    message = tokenize(raw.message(), raw.source, raw.label, wanted=wanted)
+    judged, found = spam_filter.judge(message), spam_filter.explain(message)
+    return _Explained(judged, found, highlighted_message(message, found), spam_filter.metadata)
 
 
 def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
@@ -110,50 +147,96 @@ def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
     return raw
 
 
-def _print(judged: Verdict, found: Explanation, metadata: Metadata, top: int) -> None:
+def _print(explained: _Explained, top: int, fragments: bool) -> None:
+    judged, found, metadata = explained.judged, explained.found, explained.metadata
     colour = None
     if metadata.settings.positive is not None:
         colour = "red" if judged.verdict == metadata.settings.positive else "green"
     shown = click.style(judged.verdict, fg=colour, bold=True)
-    click.echo(f"{judged.source}: {shown}, probability {judged.probability:.4f}")
-    click.echo(f"log-odds in nats, {found.of} against {found.against}\n")
-    # Fragments are many and mean little to a reader one by one; JSON has them all.
-    words = [word for word in found.words if not is_fragment(word.token)]
-    fragments = [word for word in found.words if is_fragment(word.token)]
-    rest = [(CONSTANTS[key], nats) for key, nats in found.constants.items()]
-    for several, what in ((fragments, "character trigram"), (words[top:], "more word")):
-        if several:
-            rest.insert(0, (counted(len(several), what), sum(word.share for word in several)))
-    _print_table(words[:top], [*rest, (_SUM, found.total)], metadata.settings.classes)
+    click.echo(f"{printable(judged.source)}: {shown}, probability {judged.probability:.4f}\n")
+    lines = excerpt_lines(explained.excerpt, page_width(), _LINES, signs=not has_colours())
+    for line in lines:
+        echo_line(line)
+    if lines:
+        click.echo()
+    words, sums = word_sums(found, top, fragments)
+    _echo_table([WordRow(*word) for word in words], sums, metadata)
     for sentence in sentences(judged, found, metadata):
-        click.echo(f"\n{sentence}")
+        click.echo()
+        _echo_paragraph(sentence)
+    _echo_legend(legend([word.token for word in words], found.of), has_share=True)
 
 
-def _print_table(
-    words: list[Word], sums: list[tuple[str, float]], classes: tuple[str, ...]
-) -> None:
-    """Print a line for each word, then one for each sum."""
-    heads = [f"in {name}" for name in classes]
-    wide = [max(len(name), 7) for name in heads]
-    width = max(len(name) for name in [*(w.token for w in words), *(name for name, _ in sums)])
-    heads = [name.rjust(w) for name, w in zip(heads, wide, strict=True)]
-    click.echo("  ".join(["word".ljust(width), "  weight", *heads, "   share"]))
-    longest = max((abs(word.share) for word in words), default=0) or 1
-    for word in words:
-        cells = [str(c).rjust(w) for c, w in zip(word.counts, wide, strict=True)]
-        row = [word.token.ljust(width), f"{word.weight:+8.3f}", *cells, f"{word.share:+8.3f}"]
-        click.echo("  ".join([*row, _bar(word.share / longest)]).rstrip())
-    gap = " " * (2 + 8 + sum(wide) + 2 * len(wide) + 2)
-    for name, nats in sums:
-        click.echo(f"{name.ljust(width)}{gap}{nats:+8.3f}")
+def _print_page(explained: _Explained, top: int, fragments: bool) -> None:
+    from nbspam import __version__
+    from nbspam.display.explanation_page import ExplanationView, explanation_page
+
+    judged, found, excerpt, metadata = explained
+    words, sums = word_sums(found, top, fragments, is_told=False)
+    view = ExplanationView(
+        judged,
+        found,
+        metadata.settings.positive,
+        excerpt,
+        words,
+        sums,
+        class_heads(metadata),
+        list(sentences(judged, found, metadata)),
+        list(legend([word.token for word in words], found.of)),
+    )
+    click.echo(explanation_page(view, __version__))
 
 
-def _bar(share: float) -> str:
-    text = ("+" if share > 0 else "-") * round(abs(share) * _BAR)
-    return click.style(text, fg="red" if share > 0 else "green")
+def word_sums(
+    found: Explanation, top: int, fragments: bool, is_told: bool = True
+) -> tuple[list[Word], list[tuple[str, float]]]:
+    """Return the words to show one by one, and the sums: of the others, the constants, of all.
+
+    is_told: whether to name the options that show what is summed up.
+    """
+    words, folded = list(found.words), []
+    if not fragments:  # they are many and mean little to a reader one by one; JSON has them all
+        words = [word for word in found.words if not is_fragment(word.token)]
+        folded = [word for word in found.words if is_fragment(word.token)]
+    sums = [(CONSTANTS[key], nats) for key, nats in found.constants.items()]
+    for several, what, how in (
+        (folded, "character trigram", "--fragments"),
+        (words[top:], "more word", "--top"),
+    ):
+        if several:
+            named = counted(len(several), what) + (f" ({how} shows them)" if is_told else "")
+            sums.insert(0, (named, sum(word.share for word in several)))
+    return words[:top], [*sums, (_SUM, found.total)]
 
 
-def _as_json(judged: Verdict, found: Explanation) -> dict[str, Any]:
+def _echo_table(rows: list[WordRow], sums: list[tuple[str, float]], metadata: Metadata) -> None:
+    for line in table_lines(rows, sums, metadata, terminal_width()):
+        click.echo(line)
+
+
+def _echo_legend(terms: Iterable[tuple[str, str]], *, has_share: bool) -> None:
+    """Print what terms mean, one below the other.  has_share: whether shares are shown."""
+    listed = list(terms)
+    width = max(len(term) for term, _ in listed) + 2
+    click.echo()
+    for term, meaning in listed:
+        if term == "weight" and has_share:
+            meaning += "; its share is what it adds to this message's sum"
+        _echo_paragraph(f"{term:<{width}}{meaning}", indent=width)
+
+
+def _echo_paragraph(text: str, indent: int = 0) -> None:
+    """Print a text in lines of the terminal's width; in a pipe as one."""
+    width = terminal_width()
+    if width is None:
+        click.echo(text)
+        return
+    for line in folded_text(text, width, indent):
+        click.echo(line)
+
+
+def _as_json(explained: _Explained) -> dict[str, Any]:
+    judged, found = explained.judged, explained.found
     fields = judged.as_json()
     if len(judged.probabilities) > 2:
         fields["of"], fields["against"] = found.of, found.against
@@ -163,6 +246,7 @@ def _as_json(judged: Verdict, found: Explanation) -> dict[str, Any]:
     fields["unknown"] = found.unknown
     fields["known"], fields["text"] = found.score.known, found.score.text
     fields["trust"] = found.score.trust
+    fields["message"] = excerpt_json(explained.excerpt)
     classes = tuple(judged.probabilities)
     fields["words"] = [
         word._asdict() | {"counts": dict(zip(classes, word.counts, strict=True))}
@@ -171,9 +255,9 @@ def _as_json(judged: Verdict, found: Explanation) -> dict[str, Any]:
     return fields
 
 
-def _print_words(model: Path, top: int, form: str) -> None:
+def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
     """Print the words that speak most strongly for each class."""
-    from nbspam.scoring.rule import rule_of
+    from nbspam.scoring.strongest import strongest_words
     from nbspam.store.model_file import read_model
 
     whole = read_model(model)
@@ -181,29 +265,30 @@ def _print_words(model: Path, top: int, form: str) -> None:
         raise OptionError(
             f"{model}: counts no words, only traits; leave --words out to explain a message"
         )
-    classes = whole.metadata.settings.classes
-    contrasts = rule_of(whole.metadata).contrasts
-    rows = [
-        (token, row, contrasts(row)) for token, row in whole.counts.items() if not is_host(token)
-    ]
-    ranked: dict[str, list[dict[str, Any]]] = {}
-    for k, name in enumerate(classes):
-        best = sorted(rows, key=lambda item: (-item[2][k], item[0]))[:top]
-        ranked[name] = [
-            {
-                "token": token,
-                "weight": weights[k],
-                "counts": dict(zip(classes, row, strict=True)),
-            }
-            for token, row, weights in best
-        ]
+    ranked = strongest_words(whole, top, fragments=fragments or form == "json")
     if form == "json":
-        click.echo(json.dumps(ranked))
+        classes = whole.metadata.settings.classes
+        listed = {
+            name: [
+                {
+                    "token": token,
+                    "weight": weight,
+                    "counts": dict(zip(classes, row, strict=True)),
+                }
+                for token, weight, row in words
+            ]
+            for name, words in ranked.items()
+        }
+        click.echo(json.dumps(listed))
         return
-    for name, words in ranked.items():
-        click.echo(click.style(f"strongest for {name}, in nats", bold=True))
-        width = max((len(word["token"]) for word in words), default=0)
-        for word in words:
-            counts = ", ".join(f"{c}: {n}" for c, n in word["counts"].items())
-            click.echo(f"  {word['token'].ljust(width)}  {word['weight']:+8.3f}  {counts}")
+    from nbspam.display.word_rows import strongest_rows
+
+    for name, rows in strongest_rows(ranked, whole.metadata).items():
+        click.echo(click.style(f"strongest for {name}", bold=True))
+        _echo_table(rows, [], whole.metadata)
         click.echo()
+    if not fragments and any(map(is_fragment, whole.counts)):
+        _echo_paragraph("character trigrams are left out (--fragments shows them)")
+    tokens = [word.token for words in ranked.values() for word in words]
+    positive = whole.metadata.settings.positive or "the class"
+    _echo_legend(legend(tokens, positive), has_share=False)

@@ -18,6 +18,11 @@ REMEDIES = {
         "give it with --spam or --ham, or give a table, an index, or a folder with a sub-folder"
         " for each class"
     ),
+    Remedy.GIVE_LABEL_OR_FORMAT: (
+        "give it with --spam or --ham, or name the table's format with --input-format"
+    ),
+    Remedy.SAY_FORMAT: "add --input-format {format} to read each of them",
+    Remedy.HEADER_IS_MESSAGE: "add --header-row no if that is a message",
     Remedy.LEAVE_OUT_LABEL: (
         "give it without --spam or --ham, or add --lines if it has one message per line"
     ),
@@ -50,6 +55,10 @@ def outcome(error: BaseException) -> tuple[int, str]:
         case NbspamError():
             return error.exit_code, error.sentence(REMEDIES)
         case click.ClickException():
+            if isinstance(error, click.NoSuchOption):
+                from nbspam.cli.suggestions import no_such_option
+
+                error = no_such_option(error)
             shown = io.StringIO()
             error.show(shown)
             return error.exit_code, shown.getvalue().rstrip("\n")
@@ -61,5 +70,10 @@ def outcome(error: BaseException) -> tuple[int, str]:
             return described(KeyboardInterrupt())
         case UnexpectedEndError():
             return described(error.end)
+        case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):
+            return ExitCode.ERROR, (
+                f"{name} is not installed, which training and eval need, unlike classify; install"
+                " it beside nbspam with: pip install numpy scipy rich"
+            )
         case _:
             return described(error)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from nbspam.cli.notes import lock_wait, note_skips
+from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import (
     Reading,
     format_option,
@@ -13,6 +14,7 @@ from nbspam.cli.options import (
     model_option,
     quiet_option,
     reading_options,
+    traced,
 )
 from nbspam.cli.sources_options import (
     Sources,
@@ -26,7 +28,7 @@ from nbspam.store.lookup import Lookup
 from nbspam.workers import executor, tokenized
 
 
-@click.command("forget")
+@click.command("forget", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
 @click.option(
@@ -38,6 +40,7 @@ from nbspam.workers import executor, tokenized
 @format_option
 @quiet_option
 @jobs_option
+@traced("forget")
 def command(
     sources: Sources,
     model: Path,
@@ -46,14 +49,18 @@ def command(
     form: str,
     quiet: bool,
     jobs: int,
+    trace: NoTrace,
 ) -> None:
-    """Unlearn messages, as if they had never been learned.
+    """Take messages out of the model again.
 
     A SOURCE is anything that `train` takes.  A message without a label, as in a file that is given
     without --spam or --ham, is taken out of the class it was learned in; a message that was never
     learned is left alone.  Without a SOURCE it reads one message from standard input and prints
-    nothing.  Counts and ledger become what they were, to the byte; the calibration keeps what it
-    has learned.
+    nothing.
+
+    Counts and ledger become what they were before the messages were learned, to the byte.  The
+    calibration keeps what it learned from them, so probabilities may differ from before; to take
+    that back too, train again without them.
 
     \b
     Examples:
@@ -69,12 +76,16 @@ def command(
             f"--no-ledger: the model does not know in which class {sources.sources[0]} was learned;"
             " give it with --spam or --ham"
         )
-    options, skips = reading.options(), Skips(reading.strict)
+    options, skips = reading.options(quiet=quiet), Skips(reading.strict)
     raws = sources.messages_of_any_kind(options, skips)
     with Lookup(model) as lookup:
         wanted = lookup.metadata.settings.wanted
-    messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
-    change = forget(model, messages, remember=not no_ledger, wait=lock_wait(quiet))
+    noted = trace.noted(raws)
+    messages = tokenized(noted, skips, executor(jobs), digests=True, wanted=wanted)
+    with trace.changes(model, remember=not no_ledger):
+        change = forget(
+            model, trace.digested(messages), remember=not no_ledger, wait=lock_wait(quiet)
+        )
     note_skips(skips)
     if form == "json":
         fields = {
@@ -84,7 +95,7 @@ def command(
             "skipped": skips.count,
         }
         click.echo(json.dumps(fields))
-    elif not quiet and names != [STDIN]:
+    elif not quiet and not (names == [STDIN] and reading.is_one_message):
         click.echo(
             f"{model}: forgot {counted(change.forgotten, 'message')},"
             f" {change.unchanged:,} had not been learned"

@@ -1,5 +1,6 @@
-"""What commands say on standard error beside their results."""
+"""What commands say beside their results: on standard error, and in a log if there is one."""
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,42 @@ from nbspam.reading.skips import Skips
 from nbspam.store.metadata import YOUNG, Metadata
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
+    from collections.abc import Iterable
     from pathlib import Path
 
+    from nbspam.errors import SourceError
+    from nbspam.reading.raw_message import RawMessage
+    from nbspam.scoring.verdict import Verdict
     from nbspam.store.lock import LockWait
+    from nbspam.tokens.tokenized import TokenizedMessage
+
+
+class NoTrace:
+    """What a command tells of its messages without --log: nothing is written.  See `Trace`."""
+
+    def begin(self, raw: bytes) -> None:
+        """Take down which message it is that is to pass; raw: as much of it as was read."""
+
+    def noted(self, raws: "Iterable[RawMessage]") -> "Iterable[RawMessage]":
+        """Yield messages, and take down what identifies each."""
+        return raws
+
+    def judged(self, verdict: "Verdict") -> None:
+        """Log the verdict on a message."""
+
+    def digested(self, messages: "Iterable[TokenizedMessage]") -> "Iterable[TokenizedMessage]":
+        """Yield messages to learn or to forget, and take down their digests, for `changes`."""
+        return messages
+
+    def changes(self, model: "Path", remember: bool) -> contextlib.AbstractContextManager[None]:
+        """Log what changes for each message while the model is changed; if alone, also nothing.
+
+        remember: False where the ledger does not say.
+        """
+        return contextlib.nullcontext()
+
+    def trained(self, model: "Path", n: int) -> None:
+        """Log that a whole model was trained on `n` messages, in one line."""
 
 
 def note(sentence: str) -> None:
@@ -55,6 +89,13 @@ def note_young(model: "str | Path", metadata: Metadata) -> None:
     on_terminal = bool(sys.stderr) and sys.stderr.isatty()
     if on_terminal and not metadata.is_one_sided and metadata.missing:
         note(f"{model}: {young_sentence(metadata)}")
+
+
+def note_reading(what: "SourceError") -> None:
+    """Say how a source was read, where that is no error."""
+    from nbspam.cli.failure import REMEDIES  # a message on standard input needs none
+
+    note(what.sentence(REMEDIES))
 
 
 def note_skips(skips: Skips) -> None:

@@ -8,12 +8,15 @@ import functools
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
+from click.core import ParameterSource
 
+from nbspam.cli.notes import NoTrace, note_reading
 from nbspam.errors import OptionError
+from nbspam.reading.source_kind import INPUT_FORMATS, LINES, MESSAGE, Flow
 from nbspam.reading.sources import (
     STDIN,
     ReadingOptions,
@@ -26,8 +29,11 @@ from nbspam.workers import all_cores
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
 
+_CLASSES_NAMED = 10  # in an error
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
+Options = TypeVar("Options", bound=Any)  # a NamedTuple of options
 
 
 def default_model() -> str:
@@ -79,13 +85,17 @@ def gathered(
     """Return a decorator that adds options to a command and passes them as one record.
 
     parameter: the command's parameter that takes it.  record: a NamedTuple with the options' names.
+    Its field `from_file`, if it has one, takes the names of those that a config file set.
     """
-    names: tuple[str, ...] = record._fields  # type: ignore[attr-defined]
+    fields: tuple[str, ...] = record._fields  # type: ignore[attr-defined]
+    names = [name for name in fields if name != "from_file"]
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def with_record(*args: Any, **values: Any) -> Any:
             own = {name: values.pop(name) for name in names}
+            if len(names) < len(fields):
+                own["from_file"] = _of_file(names)
             return command(*args, **values, **{parameter: record(**own)})
 
         for option in reversed(options):
@@ -95,11 +105,26 @@ def gathered(
     return decorate
 
 
+def _of_file(names: Iterable[str]) -> frozenset[str]:
+    """Return those of the running command's parameters that a config file set."""
+    context = click.get_current_context()
+    from_file = ParameterSource.DEFAULT_MAP
+    return frozenset(n for n in names if context.get_parameter_source(n) is from_file)
+
+
+def without_settings(record: Options) -> Options:
+    """Return a record of options with None for those that a config file set."""
+    unset: dict[str, Any] = dict.fromkeys(_of_file(record._fields))
+    replaced: Options = record._replace(**unset)
+    return replaced
+
+
 def _model_option(kind: click.Path) -> Decorator[Any]:
     return click.option(
         "-m",
         "--model",
         type=kind,
+        envvar="NBSPAM_MODEL",  # before a config file, says click's order
         default=default_model,
         show_default="$NBSPAM_MODEL, or the user's data folder",
         help="Use this model file.",
@@ -141,18 +166,73 @@ strict_option = click.option(
 )
 
 
+LOGS = ["syslog", "journal", "stderr"]  # as nbspam.serving.log has them, which is not loaded here
+
+
+def traced(action: str) -> Decorator[Any]:
+    """Return a decorator that adds --log to a command, and passes it a `Trace`.
+
+    Without --log that is a NoTrace.
+    action: what the command does with a message, as its log lines name it.
+    """
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_trace(*args: Any, log: str | None, **values: Any) -> Any:
+            if log is None:
+                return command(*args, trace=NoTrace(), **values)
+            from nbspam.cli.tracing import Trace
+
+            with Trace(action, log) as trace:
+                return command(*args, trace=trace, **values)
+
+        option = click.option(
+            "--log",
+            type=click.Choice(LOGS),
+            help="Log a line for each message to syslog, the systemd journal or standard error.",
+        )
+        return option(with_trace)  # type: ignore[return-value]
+
+    return decorate
+
+
 class Reading(NamedTuple):
     """How to read the sources."""
 
+    input_format: str | None
     lines: bool
     text_column: str | None
     label_column: str | None
+    header_row: str | None
     encoding: str | None
     outside: bool
     strict: bool
 
-    def options(self, seen: bool = False) -> ReadingOptions:
-        """Return them as `reading` takes them; raises OptionError."""
+    @property
+    def format(self) -> str | None:
+        """The format of the sources that are no folders, if one is given; raises OptionError."""
+        if not self.lines:
+            return self.input_format
+        if self.input_format not in (None, LINES):
+            raise OptionError(
+                f"--lines is short for --input-format lines, and --input-format"
+                f" {self.input_format} is given too; give one of them"
+            )
+        return LINES
+
+    @property
+    def is_one_message(self) -> bool:
+        """Whether standard input is one message."""
+        return self.format in (None, MESSAGE)
+
+    def options(
+        self, seen: bool = False, quiet: bool = False, flow: Flow | None = None
+    ) -> ReadingOptions:
+        """Return them as `reading` takes them; raises OptionError.
+
+        seen: read only mail that was read.  quiet: say nothing of how a source was read.
+        flow: told of the stream whose messages are to be answered as they come.
+        """
         if self.encoding is not None:
             try:
                 "".encode(self.encoding)
@@ -161,16 +241,33 @@ class Reading(NamedTuple):
                     f"--encoding {self.encoding!r} is unknown to Python; try utf-8, cp1252 or"
                     " utf-16"
                 ) from error
-        table = TableOptions(self.text_column, self.label_column, self.encoding)
-        return ReadingOptions(table, self.lines, seen, self.outside)
+        header_row = None if self.header_row is None else self.header_row == "yes"
+        table = TableOptions(self.text_column, self.label_column, self.encoding, header_row)
+        options = ReadingOptions(table, self.format, seen, self.outside, flow=flow)
+        return options if quiet else options._replace(tell=note_reading)
 
 
 reading_options: Decorator[Any] = gathered(
     "reading",
     Reading,
-    click.option("--lines", is_flag=True, help="Read a text file as one message per line."),
+    click.option(
+        "--input-format",
+        type=click.Choice(INPUT_FORMATS),
+        metavar="FORMAT",
+        help="Read what is no folder as a table (tsv, csv, jsonl, json, parquet), a message per"
+        " line (lines), an mbox, or one message (message); standard input and pipes also as a list"
+        " of files, a name per line (files) or with a NUL after each (files0). [default: one"
+        " message on standard input; files are recognised]",
+    ),
+    click.option("--lines", is_flag=True, help="Short for --input-format lines."),
     click.option("--text-column", metavar="NAME", help="Name the table column with the text."),
     click.option("--label-column", metavar="NAME", help="Name the table column with the class."),
+    click.option(
+        "--header-row",
+        type=click.Choice(["yes", "no"]),
+        help="Say whether the first row of a TSV or CSV table names its columns. [default:"
+        " recognised]",
+    ),
     click.option(
         "--encoding",
         metavar="NAME",
@@ -191,21 +288,24 @@ class Cutting(NamedTuple):
     spam_cutoff: float | None
     ham_cutoff: float | None
     ham_cost: float | None
+    from_file: frozenset[str] = frozenset()  # the names of those that a config file set
 
     @property
     def is_given(self) -> bool:
         """Whether one of them was given."""
-        return any(value is not None for value in self)
+        return any(value is not None for value in self[:3])
 
     def check(self) -> None:
         """Raise OptionError for what is wrong with any model."""
         # A ham cut-off above the model's spam cut-off is wrong only for that model.
-        CutOffs(1.0, 0.0).changed(*self)
+        CutOffs(1.0, 0.0).changed(*self[:3])
 
     def of(self, metadata: Metadata) -> CutOffs:
         """Return the cut-offs for a model; raises OptionError."""
-        self.check_classes(len(metadata.settings.classes))
-        return CutOffs.of_model(metadata).changed(*self)
+        classes = metadata.settings.classes
+        self.check_classes(classes)
+        own = CutOffs.of_model(metadata)
+        return own if len(classes) > 2 else own.changed(*self[:3])
 
     def check_limit(self, max_ham_blocked: str | None) -> None:
         """Raise OptionError for a limit on blocked ham, which finds cut-offs, beside cut-offs."""
@@ -215,17 +315,20 @@ class Cutting(NamedTuple):
                 " --ham-cost"
             )
 
-    def check_classes(self, n_classes: int) -> None:
-        """Raise OptionError for a model that has no use for them."""
-        if n_classes > 2 and self.is_given:
+    def check_classes(self, classes: Sequence[str]) -> None:
+        """Raise OptionError for a model that has no use for them; a config file's are ignored."""
+        if len(classes) > 2 and self.is_given and not self.from_file:
+            named = ", ".join(map(repr, classes[:_CLASSES_NAMED]))
+            more = ", …" if len(classes) > _CLASSES_NAMED else ""
             raise OptionError(
-                f"the model has {n_classes} classes and its verdict is the most probable one;"
-                " leave out the cut-offs"
+                f"the model has {len(classes)} classes ({named}{more}) and its verdict is the most"
+                " probable one; leave out the cut-offs, or correct the labels if one of them is a"
+                " mistake"
             )
 
     def of_new(self) -> CutOffs:
         """Return the cut-offs for a model that is yet to be trained; raises OptionError."""
-        return CutOffs().changed(*self)
+        return CutOffs().changed(*self[:3])
 
 
 cut_off_options: Decorator[Any] = gathered(

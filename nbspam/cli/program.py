@@ -22,12 +22,14 @@ _FILES = {
     "forget": CommandFile("forget", "Unlearn messages"),
     "serve": CommandFile("serve", "Serve SpamAssassin's spamc and other spamd clients"),
     "model": CommandFile("model", "Inspect, check, change, merge, prune, export or import a model"),
+    "config": CommandFile("config", "Print the settings of the config file and their origin"),
 }
 
 
 @click.group(
     cls=LazyGroup,
     files=_FILES,
+    suggestions="OF_PROGRAM",
     aliases={"evaluate": "eval"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -42,8 +44,10 @@ def nbspam() -> None:
       nbspam explain message.eml
       nbspam eval --folds 10 messages.tsv
 
-    The model file is the one given with -m/--model, else $NBSPAM_MODEL, else a file in your data
-    folder.  `nbspam COMMAND --help` describes a command and its options.
+    The model file is the one given with -m/--model, else $NBSPAM_MODEL, else that of the config
+    file, else a file in your data folder.  `nbspam config` prints the settings of the config file,
+    ~/.config/nbspam/config.toml or $NBSPAM_CONFIG.  `nbspam COMMAND --help` describes a command and
+    its options.
 
     Exit status: 0 on success, 1 on an error, 2 when the command line is wrong, 75 when another
     program holds the model's lock for too long; classify has more.
@@ -72,6 +76,10 @@ def run_program(arguments: list[str], passage: "Passage") -> tuple[int, str | No
             "standard output is closed; open it, or redirect it to /dev/null",
         )
     try:
+        if "_NBSPAM_COMPLETE" in os.environ:  # as click names it
+            from nbspam.cli.completion import register_scripts
+
+            register_scripts()
         returned: Any = nbspam.main(
             arguments, prog_name="nbspam", standalone_mode=False, obj=passage
         )

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -12,6 +13,7 @@ from nbspam.errors import counted
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
+    from rich.status import Status
 
 M = TypeVar("M")
 
@@ -41,7 +43,7 @@ def progress(
 
     Also the rate, and the time left if the size of the sources is known.
     """
-    if quiet or not sys.stderr or not sys.stderr.isatty():
+    if quiet or not sys.stderr or not sys.stderr.isatty() or not find_spec("rich"):
         yield Progress(None, None, redrawn)
         return
     from rich.console import Console
@@ -58,6 +60,45 @@ def progress(
     # No thread of its own that redraws: processes are forked meanwhile.
     with Bar(*columns, console=Console(file=sys.stderr), transient=True, auto_refresh=False) as bar:
         yield Progress(bar, size_of(sources), redrawn)
+
+
+@contextmanager
+def work(quiet: bool) -> Iterator["Work"]:
+    """Show on standard error, if it is a terminal, what is done once the messages are read."""
+    if quiet or not sys.stderr or not sys.stderr.isatty():
+        yield Work(None)
+        return
+    from rich.console import Console
+
+    # The spinner has a thread of its own; by now all processes have been forked.
+    with Console(file=sys.stderr, highlight=False).status("") as status:
+        yield Work(status)
+
+
+class Work:
+    """Says what is being done."""
+
+    def __init__(self, status: "Status | None") -> None:
+        """Show it in `status`, if there is one."""
+        self._status = status
+
+    def stage(self, text: str) -> None:
+        """Say what is done from now on."""
+        if self._status is not None:
+            self._status.update(f"{text} …")
+
+    def parts(self, text: Callable[[int], str]) -> Callable[[Iterable[int]], Iterator[int]]:
+        """Return what passes the numbers of parts on, and says of each what is done.
+
+        text: says it.
+        """
+
+        def shown(parts: Iterable[int]) -> Iterator[int]:
+            for part in parts:
+                self.stage(text(part))
+                yield part
+
+        return shown
 
 
 @contextmanager

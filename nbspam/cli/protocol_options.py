@@ -9,6 +9,9 @@ from nbspam.cli.options import Decorator, gathered, max_ham_blocked_option
 from nbspam.errors import OptionError
 
 if TYPE_CHECKING:  # help loads no numpy
+    from pathlib import Path
+
+    from nbspam.cli.progress import Work
     from nbspam.evaluation.protocols import Evaluation, LabelledCorpus
     from nbspam.learning.settings import TrainingSettings
     from nbspam.scoring.verdict import CutOffs
@@ -24,6 +27,15 @@ class Protocol(NamedTuple):
     batch: int | None
     max_ham_blocked: str | None
     compare: str | None
+    including_learned: bool
+    seed: int | None
+
+    @property
+    def bootstrap_seed(self) -> int:
+        """The seed of the bootstrap."""
+        from nbspam.evaluation.samples import SEED
+
+        return SEED if self.seed is None else self.seed
 
     @property
     def _ways(self) -> int:
@@ -40,25 +52,20 @@ class Protocol(NamedTuple):
         """Whether models are trained on some of the messages."""
         return bool(self._ways) or self.compare is not None
 
-    def check(self, learning: Learning) -> None:
-        """Raise OptionError for options that cannot be together."""
+    def check(self, learning: Learning, model: "Path | None") -> None:
+        """Raise OptionError for options that cannot be together.
+
+        model: if it was named on the command line.
+        """
         if self._ways > 1:
             raise OptionError(
                 "--leave-one-out, --folds, --train-first and --online are four ways to test; give"
                 " one of them"
             )
         if self.compare is not None:
-            for name in ("event_model", "traits", "scoring"):
-                if name in learning.given():
-                    raise OptionError(
-                        f"--compare tries them all, and {learning.option(name)} asks for one; leave"
-                        " it out, or name what to compare"
-                    )
-            if self.max_ham_blocked is not None:
-                raise OptionError(
-                    "--max-ham-blocked chooses a cut-off, and --compare counts errors at 0.5; leave"
-                    " it out"
-                )
+            self._check_compared(learning)
+        if self.trains:
+            self._check_no_model(model)
         if self.batch is not None and not self.online:
             raise OptionError("--batch goes with --online; add it, or leave --batch out")
         if self.max_ham_blocked is not None and self.train_first is None:
@@ -72,6 +79,40 @@ class Protocol(NamedTuple):
                 " --train-first or --online, or leave it out"
             )
 
+    def _check_compared(self, learning: Learning) -> None:
+        """Raise OptionError for options of one model."""
+        for name in ("event_model", "traits", "scoring"):
+            if name in learning.given():
+                raise OptionError(
+                    f"--compare tries them all, and {learning.option(name)} asks for one; leave"
+                    " it out, or name what to compare"
+                )
+        if self.max_ham_blocked is not None:
+            raise OptionError(
+                "--max-ham-blocked chooses a cut-off, and --compare counts errors at 0.5; leave"
+                " it out"
+            )
+
+    def _check_no_model(self, model: "Path | None") -> None:
+        """Raise OptionError for options of a saved model."""
+        ways = {
+            "--folds": self.folds is not None,
+            "--train-first": self.train_first is not None,
+            "--online": self.online,
+            "--leave-one-out": self.leave_one_out,
+        }
+        way = next((name for name, is_given in ways.items() if is_given), "--compare")
+        if model is not None:
+            raise OptionError(
+                f"{way} trains models of its own and does not test {model}; leave out --model, or"
+                f" leave out {way} to test that model"
+            )
+        if self.including_learned:
+            raise OptionError(
+                f"--including-learned is of a saved model, and {way} trains models of its own;"
+                " leave one of them out"
+            )
+
     def run(
         self,
         read: "LabelledCorpus",
@@ -79,18 +120,31 @@ class Protocol(NamedTuple):
         cut_offs: "CutOffs",
         limit: float | None = None,
         telling: bool = True,
+        at_work: "Work | None" = None,
     ) -> "Evaluation":
         """Return the outcomes of models trained on some of the messages; leave-one-out by default.
 
         limit: the share of ham that may be blocked.  telling: whether to keep the telling words.
+        at_work: shows what is being done.
         """
+        from nbspam.cli.progress import Work
         from nbspam.evaluation import protocols
 
         if self.folds is not None:
-            return protocols.folds(read, self.folds, settings, cut_offs, telling)
+            k, shown = (
+                self.folds,
+                (at_work or Work(None)).parts(
+                    lambda i: f"training and testing, fold {i + 1} of {k}"
+                ),
+            )
+            return protocols.folds(read, k, settings, cut_offs, telling, self.seed, shown)
         if self.online:
             batch = 1 if self.batch is None else self.batch
-            return protocols.online(read, batch, settings, cut_offs, telling)
+            n = len(read.corpus)
+            shown = (at_work or Work(None)).parts(
+                lambda i: f"classifying, then learning, message {i + 1:,} of {n:,}"
+            )
+            return protocols.online(read, batch, settings, cut_offs, telling, shown)
         if self.train_first is not None:
             first = self.first(len(read.corpus))
             return protocols.train_first(read, first, settings, cut_offs, limit, telling)
@@ -141,5 +195,17 @@ protocol_options: Decorator[Any] = gathered(
         "--compare",
         metavar="all|NAME,…",
         help="Compare kinds of naive Bayes on these messages, by leave-one-out or as chosen.",
+    ),
+    click.option(
+        "--including-learned",
+        is_flag=True,
+        help="Test a saved model on messages that it has learned, too.",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Draw the bootstrap's resamples with this seed, and shuffle the messages before"
+        " --folds. [default: 0; folds in the order of the messages]",
     ),
 )

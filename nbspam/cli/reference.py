@@ -4,10 +4,10 @@ python -m nbspam.cli.reference > docs/commands.md
 """
 
 import sys
-from collections.abc import Iterator
 
 import click
 
+from nbspam.cli.groups import each_command
 from nbspam.cli.program import nbspam
 
 _INTRODUCTION = """\
@@ -22,7 +22,7 @@ _WIDTH = 100
 def page() -> str:
     """Return the reference as Markdown."""
     parts = [_INTRODUCTION]
-    for path, command in _commands(nbspam, ("nbspam",)):
+    for path, command in each_command(nbspam, ("nbspam",)):
         context = click.Context(
             command,
             info_name=" ".join(path),
@@ -33,19 +33,6 @@ def page() -> str:
         text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
         parts.append(f"## {' '.join(path)}\n\n```text\n{text}\n```\n")
     return "\n".join(parts)
-
-
-def _commands(
-    command: click.Command, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Yield a command and those below it, in their order."""
-    yield path, command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            below = command.get_command(context, name)
-            if below is not None:
-                yield from _commands(below, (*path, name))
 
 
 if __name__ == "__main__":

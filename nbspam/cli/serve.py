@@ -8,11 +8,20 @@ from typing import NamedTuple
 
 import click
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import note, note_one_sided
-from nbspam.cli.options import Cutting, cut_off_options, gathered, model_option, quiet_option
+from nbspam.cli.options import (
+    LOGS,
+    Cutting,
+    cut_off_options,
+    gathered,
+    model_option,
+    quiet_option,
+)
 from nbspam.errors import OptionError, one_line
 from nbspam.serving.current import CurrentModel
 from nbspam.serving.limits import Limits
+from nbspam.serving.log import STDERR, Entry, Log
 from nbspam.serving.server import Server, serve
 from nbspam.serving.sockets import name_of, tcp_sockets, unix_socket
 from nbspam.serving.systemd import passed_sockets
@@ -42,6 +51,7 @@ class Listening(NamedTuple):
     socket_mode: int
     listen: str | None  # HOST:PORT
     allow_any_address: bool
+    metrics: str | None  # HOST:PORT, or the path of a Unix socket
 
 
 class Serving(NamedTuple):
@@ -52,10 +62,10 @@ class Serving(NamedTuple):
     max_size: int
     timeout: float
     connections: int
-    verbose: bool
+    log: str | None
 
 
-@click.command("serve")
+@click.command("serve", cls=ConfiguredCommand)
 @gathered(
     "listening",
     Listening,
@@ -79,7 +89,13 @@ class Serving(NamedTuple):
     click.option(
         "--allow-any-address",
         is_flag=True,
-        help="Let --listen take an address that other machines can connect to.",
+        help="Let --listen and --metrics take an address that other machines can connect to.",
+    ),
+    click.option(
+        "--metrics",
+        metavar="ADDRESS",
+        help="Answer GET /metrics for Prometheus on HOST:PORT, or on a Unix socket (a path with a"
+        " slash).",
     ),
 )
 @model_option
@@ -118,7 +134,12 @@ class Serving(NamedTuple):
         metavar="N",
         help="Serve at most N clients at a time; others wait.",
     ),
-    click.option("-v", "--verbose", is_flag=True, help="Log each request."),
+    click.option(
+        "--log",
+        type=click.Choice(LOGS),
+        help="Log a line for each message, and what is wrong with the server, to syslog, the"
+        " systemd journal or standard error.",
+    ),
 )
 @quiet_option
 def command(
@@ -139,20 +160,25 @@ def command(
       spamc -U ~/.nbspam.sock < message.eml
       nbspam serve --listen 127.0.0.1:7830 --tell
       spamc -p 7830 -L spam < message.eml
+      nbspam serve --socket /run/nbspam.sock --log journal --metrics 127.0.0.1:9783
+      journalctl -t nbspam NBSPAM_VERDICT=spam --since today
     """
     cutting.check()
+    log = Log(serving.log) if serving.log else None
+    say = log.say if log else _say
     # The model first: without one there is no reason to listen.
-    current = CurrentModel(model, cutting.of, _log)
+    current = CurrentModel(model, cutting.of, say)
     with current.use() as opened_model:
         note_one_sided(model, opened_model.filter.metadata)
     with ExitStack() as opened:
         opened.callback(current.close)
         listeners = _sockets(listening, opened)
-        if not quiet:
-            _log(f"serving {model} on {', '.join(map(name_of, listeners))}")
+        metrics_listeners = _metrics_sockets(listening, opened)
+        _say_start(log, quiet, model, listeners, metrics_listeners)
         limits = Limits(serving.max_size, serving.timeout, serving.connections)
-        queue = LearnQueue(partial(apply_requests, model), limits, _log) if serving.tell else None
-        serve(Server(current, limits, queue, _log, serving.verbose, serving.x_spam), listeners)
+        queue = LearnQueue(partial(apply_requests, model), limits, say) if serving.tell else None
+        server = Server(current, limits, queue, say, log, serving.x_spam)
+        serve(server, listeners, metrics_listeners)
 
 
 def _sockets(listening: Listening, opened: ExitStack) -> list[socket.socket]:
@@ -171,6 +197,34 @@ def _sockets(listening: Listening, opened: ExitStack) -> list[socket.socket]:
     return listeners
 
 
-def _log(sentence: str) -> None:
+def _metrics_sockets(listening: Listening, opened: ExitStack) -> list[socket.socket]:
+    """Return the sockets on which the metrics are asked for; `opened` closes them."""
+    address = listening.metrics
+    if address is None:
+        return []
+    if "/" in address:
+        path = Path(address)
+        return [opened.enter_context(unix_socket(path, listening.socket_mode))]
+    return opened.enter_context(tcp_sockets(address, listening.allow_any_address))
+
+
+def _say_start(
+    log: Log | None,
+    quiet: bool,
+    model: Path,
+    listeners: list[socket.socket],
+    metrics_listeners: list[socket.socket],
+) -> None:
+    """Say where the server listens, and whether its log cannot be written."""
+    sentence = f"serving {model} on {', '.join(map(name_of, listeners))}"
+    if metrics_listeners:
+        sentence += f", and its metrics on {', '.join(map(name_of, metrics_listeners))}"
+    if not (quiet or (log and log.destination == STDERR)):
+        _say(sentence)
+    if log and not log.write(Entry("serve", note=sentence)):
+        _say(f"{log.problem}; lines are dropped until it works")
+
+
+def _say(sentence: str) -> None:
     with suppress(OSError):  # a log that nobody reads must not stop the mail
         note(one_line(sentence))  # a client's bytes may be in it

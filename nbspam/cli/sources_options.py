@@ -39,11 +39,6 @@ class Sources(NamedTuple):
             raise OptionError(
                 "there is nothing to read; name a table or a folder, or use --spam and --ham"
             )
-        if reading.lines and self.sources:
-            raise OptionError(
-                f"--lines: the lines of {self.sources[0]} have no labels; give it with --spam or"
-                " --ham"
-            )
         return itertools.chain(
             *(labelled(source, reading, skips) for source in self.sources),
             *(unlabelled(source, label, reading, skips) for label, source in named),

@@ -1,16 +1,18 @@
 """`nbspam train`."""
 
-import json
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
+from nbspam.cli.class_sizes import class_sizes
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
 )
-from nbspam.cli.notes import lock_wait, note_skips, young_sentence
+from nbspam.cli.notes import NoTrace, note_skips
 from nbspam.cli.options import (
     Cutting,
     Reading,
@@ -24,15 +26,26 @@ from nbspam.cli.options import (
     model_option,
     quiet_option,
     reading_options,
+    traced,
+    without_settings,
 )
 from nbspam.cli.progress import progress
 from nbspam.cli.sources_options import (
     Sources,
     labelled_sources,
 )
-from nbspam.errors import OptionError, counted
-from nbspam.learning.corpus import Corpus
-from nbspam.learning.update import Change, PendingMessages, learn, set_cut_offs
+from nbspam.cli.training import (
+    Output,
+    Training,
+    Writing,
+    begin_on_error,
+    train_whole,
+    update_model,
+)
+from nbspam.errors import OptionError
+from nbspam.learning.on_error import SURE
+from nbspam.learning.update import PendingMessages
+from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
@@ -40,36 +53,12 @@ from nbspam.store.model_file import (
     ModelExistsError,
     already_exists,
     check_replaceable,
-    write_model,
 )
-from nbspam.tokens.tokenized import Wanted
-from nbspam.workers import executor, gather, tokenized
-
-if TYPE_CHECKING:  # one message is learned without numpy
-    from nbspam.evaluation.metrics import Figures
-    from nbspam.learning.batch import Fit
+from nbspam.tokens.tokenized import TokenizedMessage, Wanted
+from nbspam.workers import Executor, executor, gather, tokenized
 
 
-class Writing(NamedTuple):
-    """What to do with the model file."""
-
-    update: bool
-    replace: bool
-    ledger: bool
-    seen: bool
-    max_ham_blocked: str | None
-
-
-class Output(NamedTuple):
-    """What to print, and how."""
-
-    model: Path
-    form: str
-    quiet: bool  # print no text but errors
-    skips: Skips
-
-
-@click.command("train")
+@click.command("train", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
 @gathered(
@@ -81,6 +70,19 @@ class Output(NamedTuple):
         "--ledger/--no-ledger",
         default=True,
         help="Remember which messages were learned, for --update and forget. [default: ledger]",
+    ),
+    click.option(
+        "--on-error",
+        is_flag=True,
+        help="Learn only the messages that the model, as it is by then, judges wrong or is not"
+        " sure of. The model is smaller and makes more errors; model prune costs fewer.",
+    ),
+    click.option(
+        "--sure-from",
+        type=float,
+        metavar="P",
+        help="With --on-error, leave out a message whose verdict is right with a probability of P"
+        f" or more; 0: every right one. [default: {SURE}]",
     ),
     click.option(
         "--seen",
@@ -95,6 +97,7 @@ class Output(NamedTuple):
 @format_option
 @quiet_option
 @jobs_option
+@traced("learn")
 def command(
     sources: Sources,
     model: Path,
@@ -105,13 +108,14 @@ def command(
     form: str,
     quiet: bool,
     jobs: int,
+    trace: NoTrace,
 ) -> None:
     """Learn from labelled messages and write a model, or add to one.
 
-    A SOURCE with labels is a table (TSV, CSV, JSON lines, Parquet), a folder with one sub-folder
-    per class, or a TREC index file.  A source without labels, given by --spam, --ham or --label, is
-    an mbox, a Maildir, a folder of messages, one message, a text file with --lines, or - for
-    standard input.  Gzip, bzip2 and xz files are read directly.
+    A SOURCE with labels is a table (TSV, CSV, JSON, JSON lines, Parquet), a folder with one
+    sub-folder per class, or a TREC index file.  A source without labels, given by --spam, --ham or
+    --label, is an mbox, a Maildir, a folder of messages, one message, a text file with --lines, or
+    - for standard input.  Gzip, bzip2 and xz files are read directly.
 
     After training it prints what to expect of the model on new messages: every message is scored by
     a model that has not seen it (leave-one-out).
@@ -121,42 +125,97 @@ def command(
     class is moved.  So the same command can run every night.  A single message from standard input
     is learned without output.
 
+    --on-error judges each message first and learns it only if the verdict is wrong, unsure or not
+    sure enough; the classes come in turns, each in the order of its sources.  It works with
+    --update, and for a new model from its first message on.
+
+    --log writes a line for each message that --update learns or moves, and one for a new model.
+
     \b
     Examples:
       nbspam train messages.tsv
       nbspam train --ham ~/Maildir --spam ~/Maildir/.Junk -m mail.json
       nbspam train --update --seen -q --ham ~/Maildir --spam ~/Maildir/.Junk
       nbspam train --update --spam - < message.eml
+      zcat messages.tsv.gz | nbspam train --input-format tsv -
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
+      nbspam train --update --on-error --ham ~/Maildir --spam ~/Maildir/.Junk
       nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
     """
-    _check_writing(model, writing, cutting, learning)
+    cutting, learning = _checked(model, writing, cutting, learning)
     limit = ham_limit(writing.max_ham_blocked)
-    options, skips = reading.options(writing.seen), Skips(reading.strict)
+    options, skips = reading.options(writing.seen, quiet), Skips(reading.strict)
     names = sources.names()
-    silent = quiet or (writing.update and names == [STDIN])  # as in a macro of a mail reader
+    # As in a macro of a mail reader.
+    silent = quiet or (writing.update and names == [STDIN] and reading.is_one_message)
     pending = PendingMessages(_wanted(model, writing, learning))
-    raws, where = sources.messages(options, skips), executor(jobs)
-    with progress(silent, names) as shown:
-        if writing.update:
-            messages = tokenized(raws, skips, where, digests=True, wanted=pending.corpus.wanted)
-            pending.read(model, shown(messages), writing.ledger)
-        else:
-            gather(pending.corpus, raws, skips, where, shown)
+    raws = trace.noted(sources.messages(options, skips))
+    with progress(silent, names) as shown, class_sizes(quiet) as counted_by_class:
+        _take_in(
+            pending,
+            _Reader(
+                raws, skips, executor(jobs), lambda messages: counted_by_class(shown(messages))
+            ),
+            model,
+            writing,
+            trace,
+        )
     note_skips(skips)
     make_default_folder(model)
-    begins = not model.exists() and len(set(pending.corpus.labels)) > 1
+    output = Output(model, form, silent, skips, trace)
+    training = Training(learning, cutting, writing, limit, output)
+    if writing.on_error and not writing.update:
+        begin_on_error(pending, training)
+        return
+    begins = not model.exists() and len(set(pending.corpus.labels)) > 1 and not writing.on_error
     if begins or not writing.update:
         try:
-            output = Output(model, form, quiet, skips)
-            _train(pending.corpus, learning, cutting, writing, limit, output)
+            whole = training._replace(output=output._replace(quiet=quiet))
+            train_whole(pending.corpus, whole)
             return
         except ModelExistsError:
             if not writing.update:  # else another process has created it meanwhile
                 raise
-    change = learn(model, pending, learning.settings(), writing.ledger, lock_wait(quiet))
-    _store(cutting, model)
-    _print_change(change, Output(model, form, silent, skips))
+    update_model(pending, training)
+
+
+def _checked(
+    model: Path, writing: Writing, cutting: Cutting, learning: Learning
+) -> tuple[Cutting, Learning]:
+    """Return the options that hold for this model; raises OptionError or ModelError.
+
+    An existing model keeps what it was made with: a config file speaks of new models.
+    """
+    if writing.update and model.exists():
+        cutting, learning = without_settings(cutting), without_settings(learning)
+    _check_writing(model, writing, cutting, learning)
+    return cutting, learning
+
+
+class _Reader(NamedTuple):
+    """How the messages to learn are read."""
+
+    raws: Iterator[RawMessage]
+    skips: Skips
+    where: Executor
+    shown: Callable[[Iterable[Any]], Iterable[Any]]  # what they pass through on their way
+
+    def tokenized(self, wanted: Wanted) -> Iterable[TokenizedMessage]:
+        """Return the messages with their digests."""
+        return self.shown(tokenized(self.raws, self.skips, self.where, True, wanted))
+
+
+def _take_in(
+    pending: PendingMessages, reader: _Reader, model: Path, writing: Writing, trace: NoTrace
+) -> None:
+    """Read the messages to learn."""
+    if writing.update:
+        messages = reader.tokenized(pending.corpus.wanted)
+        pending.read(model, trace.digested(messages), writing.ledger)
+    elif writing.on_error:
+        pending.add(reader.tokenized(pending.corpus.wanted))
+    else:  # all are learned, whatever a ledger says
+        gather(pending.corpus, *reader)
 
 
 def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:
@@ -167,6 +226,7 @@ def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Le
         raise OptionError(
             "--max-ham-blocked needs all messages at once; give it with --replace, or leave it out"
         )
+    _check_on_error(writing)
     cutting.of_new()  # raises for those of no new model
     cutting.check_limit(writing.max_ham_blocked)
     exists = model.exists() and not model.is_dir()
@@ -193,127 +253,20 @@ def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Le
             )
 
 
+def _check_on_error(writing: Writing) -> None:
+    if writing.sure_from is not None and not 0 <= writing.sure_from <= 1:
+        raise OptionError(f"--sure-from {writing.sure_from} must be in [0, 1]; try 0.99")
+    if writing.sure_from is not None and not writing.on_error:
+        raise OptionError("--sure-from goes with --on-error alone; add that or leave it out")
+    if writing.on_error and writing.max_ham_blocked is not None:
+        raise OptionError(
+            "--max-ham-blocked needs all messages, and --on-error learns some; leave one out"
+        )
+
+
 def _wanted(model: Path, writing: Writing, learning: Learning) -> Wanted:
     """Return the numbers that the model counts, or will count."""
     if not (writing.update and model.exists()):
         return learning.settings().wanted
     with Lookup(model) as lookup:
         return lookup.metadata.settings.wanted
-
-
-def _store(cutting: Cutting, model: Path) -> None:
-    """Store the cut-offs in a model that was not there before."""
-    if cutting.is_given:
-        set_cut_offs(model, cutting.of)
-
-
-def _print_change(change: Change, output: Output) -> None:
-    if output.form == "json":
-        fields = {"model": str(output.model), **change._asdict(), "skipped": output.skips.count}
-        del fields["forgotten"]
-        click.echo(json.dumps(fields))
-    elif not output.quiet:
-        click.echo(
-            f"{output.model}: learned {counted(change.learned, 'new message')}, moved"
-            f" {change.moved:,} to another class, {change.unchanged:,} already known"
-        )
-        with Lookup(output.model) as lookup:
-            metadata = lookup.metadata
-        if not metadata.is_one_sided and (sentence := young_sentence(metadata)):
-            click.echo(sentence)
-
-
-def _train(
-    corpus: Corpus,
-    learning: Learning,
-    cutting: Cutting,
-    writing: Writing,
-    limit: float | None,
-    output: Output,
-) -> None:
-    """Learn from all messages at once, write the model and print what to expect of it."""
-    from nbspam.learning.batch import cut_offs_within, fit, token_counts, with_cut_offs
-
-    fitted = fit(corpus, corpus.labels, learning.settings(), corpus.channels(), corpus.traits())
-    if limit is not None:
-        cut_offs = cut_offs_within(limit, fitted, fitted.left_out_scores(corpus))
-        fitted = with_cut_offs(fitted, cut_offs)
-    elif cutting.is_given:
-        fitted = with_cut_offs(fitted, cutting.of(fitted.metadata))
-    classes = fitted.metadata.settings.classes
-    write_model(
-        output.model,
-        fitted.metadata,
-        token_counts(corpus.vocabulary, fitted.counts),
-        corpus.learned(classes) if writing.ledger else (),
-        replace_old=writing.replace,
-        wait=lock_wait(output.quiet),
-    )
-    if output.quiet and output.form == "text":
-        return
-    rates = _left_out_rates(corpus, fitted)
-    learned = dict(zip(classes, fitted.metadata.learned.messages, strict=True))
-    if output.form == "json":
-        fields = {
-            "model": str(output.model),
-            "messages": learned,
-            "tokens": fitted.metadata.n_tokens,
-            "skipped": output.skips.count,
-            "leave_one_out": rates.as_json(),
-        }
-        click.echo(json.dumps(fields))
-        return
-    per_class = ", ".join(f"{name}: {n:,}" for name, n in learned.items())
-    click.echo(
-        f"{output.model}: learned {counted(len(corpus), 'message')} ({per_class}),"
-        f" {counted(fitted.metadata.n_tokens, 'token')}"
-    )
-    click.echo(_estimate_sentence(rates, len(classes)))
-    if limit is not None:
-        click.echo(_cut_off_sentence(fitted, limit))
-    if sentence := young_sentence(fitted.metadata):
-        click.echo(sentence)
-
-
-def _left_out_rates(corpus: Corpus, fitted: "Fit") -> "Figures":
-    """Return the rates of the model on the training messages, each left out."""
-    from nbspam.evaluation.metrics import left_out_rates
-    from nbspam.evaluation.protocols import Outcome
-    from nbspam.evaluation.samples import count_verdicts
-    from nbspam.scoring.verdict import CutOffs, verdict_on
-
-    metadata = fitted.metadata
-    cut_offs = CutOffs.of_model(metadata)
-    called, verdicts = [], []
-    for label, score in zip(corpus.labels, fitted.left_out_scores(corpus), strict=True):
-        outcome = Outcome(verdict_on(metadata, score, cut_offs, label=label))
-        called.append((label, outcome.called))
-        verdicts.append((label, outcome.verdict))
-    positive = metadata.settings.positive
-    return left_out_rates(count_verdicts(called, positive), count_verdicts(verdicts, positive))
-
-
-def _estimate_sentence(rates: "Figures", n_classes: int) -> str:
-    """Return the estimate in words: at 0.5, and with the cut-offs where there are two classes."""
-    sentence = "leave-one-out estimate for new messages like these: "
-    if n_classes > 2:
-        return sentence + ", ".join(row.sentence() for row in rates.rows())
-    accuracy = next(rates.rows()).percentage().replace(" %", " % correct at 0.5", 1)
-    verdicts = ", ".join(row.sentence() for row in rates.rows(of_verdicts=True))
-    return f"{sentence}{accuracy}; verdicts: {verdicts}"
-
-
-def _cut_off_sentence(fitted: "Fit", limit: float) -> str:
-    """Return where the cut-off is, and how well it can be known."""
-    settings, learned = fitted.metadata
-    sentence = (
-        f"cut-off for at most {100 * limit:g} % of ham blocked: spam is above"
-        f" {settings.spam_cutoff:.6g}, stored in the model; the verdicts above are with it"
-    )
-    if settings.spam_cutoff >= 1:
-        sentence += "; some ham scores so high that nothing will be classified as spam"
-    ham = sum(learned.messages) - learned.messages[settings.positive_index or 0]
-    if limit * ham < 1:
-        few = f"{counted(ham, 'ham message')} {'is' if ham == 1 else 'are'} too few"
-        sentence += f"; {few} to measure less than {100 / ham:.2g} %"
-    return sentence

@@ -1,15 +1,15 @@
 """Why a message got its verdict, in sentences."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from nbspam.errors import counted
 from nbspam.labels import UNSURE
-from nbspam.scoring.explanation import Explanation
+from nbspam.scoring.explanation import TRAIT_PREFIX, Explanation
 from nbspam.scoring.rule import rule_of
 from nbspam.scoring.terms import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
 from nbspam.scoring.verdict import Verdict, knows_enough
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import HEADER, channel_of, is_fragment
+from nbspam.tokens.kinds import HEADER, channel_of, is_fragment, kind_of
 
 # What a constant term is, in words.
 CONSTANTS = {
@@ -20,6 +20,31 @@ CONSTANTS = {
     PRIOR: "the prior",
     OTHER_CLASSES: "the other classes' scores",
 }
+
+
+_TRAIT = "a number that every message has, and how many messages had the same"
+
+
+def legend(tokens: Iterable[str], of: str) -> Iterator[tuple[str, str]]:
+    """Yield what the figures mean, and the kinds of the tokens, each once: a term, its meaning.
+
+    of: the class that positive figures speak for.
+    """
+    yield (
+        "nats",
+        f"the unit of log-odds: +0.7 doubles the odds of {of}, -0.7 halves them",
+    )
+    yield "weight", "what a word says by itself, in nats"
+    for name, meaning in sorted(dict(map(_kind, tokens)).items()):
+        if name:
+            yield f"{name}:", meaning
+
+
+def _kind(token: str) -> tuple[str, str]:
+    if token.startswith(TRAIT_PREFIX):
+        return TRAIT_PREFIX.rstrip(":"), _TRAIT
+    kind = kind_of(token)
+    return kind.name, kind.meaning
 
 
 def sentences(judged: Verdict, found: Explanation, metadata: Metadata) -> Iterator[str]:

@@ -18,11 +18,12 @@ from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS
 from nbspam.bayes.variances import Variances
 from nbspam.errors import OptionError, TrainingError
 from nbspam.evaluation.bins import calibration_bins, calibration_error
+from nbspam.evaluation.formulas import one_minus_roca_pct
 from nbspam.evaluation.intervals import Interval, percentile_interval, wilson
-from nbspam.evaluation.metrics import Figures, figures, one_minus_roca_pct
+from nbspam.evaluation.metrics import Figures, figures
 from nbspam.evaluation.protocols import Evaluation, LabelledCorpus
 from nbspam.evaluation.results import scored_messages
-from nbspam.evaluation.samples import Ranking, ScoredMessages
+from nbspam.evaluation.samples import SEED, Ranking, ScoredMessages
 from nbspam.learning.settings import HAS_PRIOR, TrainingSettings
 from nbspam.store.metadata import EVIDENCE, SCORINGS
 from nbspam.tokens.tokenized import Wanted
@@ -192,6 +193,8 @@ class Comparison(NamedTuple):
 
     protocol: str
     models: list[Compared]
+    seed: int = SEED  # of the bootstraps
+    duplicates: int | None = None  # as of each evaluation
 
 
 def compare(
@@ -200,29 +203,31 @@ def compare(
     given: TrainingSettings,
     protocol: Callable[[LabelledCorpus, TrainingSettings], Evaluation],
     shown: Callable[[Iterable[Combination]], Iterable[Combination]] = iter,
+    seed: int = SEED,
 ) -> Comparison:
     """Return the comparison of combinations on the same messages.
 
     read: with the numbers that all of them count (EVERYTHING).  given: the user's other settings.
     protocol: tests a model.  shown: passes the combinations on, and may show how far it is.
+    seed: of the bootstraps.
     Raises NbspamError as the protocol does.
     """
-    models, name = [], ""
+    models, name, duplicates = [], "", None
     for combination in shown(asked):
         settings = combination.settings(given)
         begun = time.perf_counter()
         found = protocol(read, settings)
         seconds = time.perf_counter() - begun
-        name, messages = found.protocol, scored_messages(found)
+        name, duplicates, messages = found.protocol, found.duplicates, scored_messages(found)
         error = None
         if messages.has_spam_class:
             bins = calibration_bins(messages.spam, messages.probability)
             error = calibration_error(bins)
-        models.append(Compared(combination, messages, figures(messages), error, seconds))
+        models.append(Compared(combination, messages, figures(messages, seed), error, seconds))
     if not models or not len(models[0].messages):
         raise TrainingError("there is no message to test on; name a source that has some")
     models.sort(key=_rank)
-    return Comparison(name, _with_differences(models))
+    return Comparison(name, _with_differences(models, seed), seed, duplicates)
 
 
 def _rank(model: Compared) -> tuple[float, ...]:
@@ -232,7 +237,7 @@ def _rank(model: Compared) -> tuple[float, ...]:
     return model.errors, *known, model.combination != DEFAULT
 
 
-def _with_differences(models: list[Compared]) -> list[Compared]:
+def _with_differences(models: list[Compared], seed: int) -> list[Compared]:
     """Return the models, each but the first with its difference from the first."""
     best, *others = models
     pairs = [_discordant(model.messages, best.messages) for model in others]
@@ -240,7 +245,7 @@ def _with_differences(models: list[Compared]) -> list[Compared]:
     differences = [Difference(*pair, p) for pair, p in zip(pairs, errors_p, strict=True)]
     counts = best.messages.counts
     if best.messages.has_spam_class and 0 < counts.spam < counts.messages:
-        drawn = list(_roca_differences(models))
+        drawn = list(_roca_differences(models, seed))
         few = min(counts.spam, counts.ham) < _FEWEST
         roca_p = holm([1.0 if few else bootstrap_p(sample) for _, sample in drawn])
         differences = [
@@ -264,15 +269,15 @@ def mcnemar_p(only_one: int, only_other: int) -> float:
     return float(binomtest(only_one, tosses, 0.5).pvalue) if tosses else 1.0
 
 
-def _roca_differences(models: Sequence[Compared]) -> Iterator[tuple[float, list[float]]]:
+def _roca_differences(models: Sequence[Compared], seed: int) -> Iterator[tuple[float, list[float]]]:
     """Yield of each model but the first its 1-ROCA% less the first's, and that of each resample."""
     values, samples = [], []
     for model in models:
         ranking = Ranking(model.messages)
         values.append(one_minus_roca_pct(ranking.whole()))
-        # The seed is fixed, so the same messages are drawn for each model.
+        # One seed, so the same messages are drawn for each model.
         samples.append(
-            np.array([one_minus_roca_pct(sample) for sample in ranking.draw(_RESAMPLES)])
+            np.array([one_minus_roca_pct(sample) for sample in ranking.draw(_RESAMPLES, seed)])
         )
     for value, sample in zip(values[1:], samples[1:], strict=True):
         yield value - values[0], (sample - samples[0]).tolist()

@@ -7,6 +7,7 @@ from nbspam.evaluation.comparison import Comparison
 from nbspam.evaluation.protocols import Outcome, worst_mistakes
 from nbspam.evaluation.results import Confusion, Results
 from nbspam.labels import UNSURE
+from nbspam.scoring.highlights import excerpt_json
 
 
 def as_json(results: Results, skipped: int, errors: int) -> str:
@@ -17,13 +18,7 @@ def as_json(results: Results, skipped: int, errors: int) -> str:
     """
     evaluation, bins = results.evaluation, results.bins
     report: dict[str, object] = {
-        "protocol": evaluation.protocol,
-        **results.figures.as_json(),
-        "spam_cutoff": results.cut_offs and results.cut_offs.spam,
-        "ham_cutoff": results.cut_offs and results.cut_offs.ham,
-        "unsure": sum(o.verdict == UNSURE for o in evaluation.outcomes),
-        "skipped": skipped,
-        "calibration_error": calibration_error(bins) if bins else None,
+        **numbers(results, skipped),
         "calibration": [b._asdict() for b in bins],
         "classes": list(evaluation.classes),
         "confusion": _confusion_json(results.confusion),
@@ -37,6 +32,29 @@ def as_json(results: Results, skipped: int, errors: int) -> str:
     return json.dumps(report, indent=1)
 
 
+def numbers(results: Results, skipped: int) -> dict[str, object]:
+    """Return what the results have of single numbers, and their intervals.
+
+    skipped: how many messages could not be read.
+    """
+    evaluation, bins = results.evaluation, results.bins
+    before = evaluation.learned_before
+    return {
+        "protocol": evaluation.protocol,
+        **results.figures.as_json(),
+        "spam_cutoff": results.cut_offs and results.cut_offs.spam,
+        "ham_cutoff": results.cut_offs and results.cut_offs.ham,
+        "unsure": sum(o.verdict == UNSURE for o in evaluation.outcomes),
+        "skipped": skipped,
+        "learned": before and before.learned,
+        "learned_left_out": before and before.left_out,
+        "not_in_ledger": before and before.unnamed,
+        "duplicates": evaluation.duplicates,
+        "seed": results.seed,
+        "calibration_error": calibration_error(bins) if bins else None,
+    }
+
+
 def comparison_json(comparison: Comparison, said: str, skipped: int) -> str:
     """Return a comparison as one JSON object.
 
@@ -45,6 +63,8 @@ def comparison_json(comparison: Comparison, said: str, skipped: int) -> str:
     fields = {
         "protocol": comparison.protocol,
         "skipped": skipped,
+        "duplicates": comparison.duplicates,
+        "seed": comparison.seed,
         "models": [model.as_json() for model in comparison.models],
         "advice": said,
     }
@@ -52,9 +72,15 @@ def comparison_json(comparison: Comparison, said: str, skipped: int) -> str:
 
 
 def prediction(outcome: Outcome) -> dict[str, object]:
-    """Return the JSON object of one message: its source, its label, and what classify prints."""
+    """Return the JSON object of one message: its source, its label, and what classify prints.
+
+    And, where it was wanted, what a reader sees of it, with the places of highlighted words.
+    """
     judged = outcome.judged
-    return {"source": judged.source, "label": outcome.label} | judged.as_json()
+    fields = {"source": judged.source, "label": outcome.label} | judged.as_json()
+    if outcome.message is not None:
+        fields["message"] = excerpt_json(outcome.message)
+    return fields
 
 
 def _confusion_json(confusion: Confusion) -> dict[str, dict[str, int]]:

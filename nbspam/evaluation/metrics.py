@@ -3,8 +3,10 @@
 `METRICS` lists them all, each in one entry: its key in the JSON, how its value and interval are
 computed, and its line in the report.  To add a metric, add an entry.
 
-Spam is the positive class throughout.  Rates are those of the TREC 2005-2007 spam tracks (Cormack
-and Lynam, "TREC 2005 Spam Track Overview"): percentages, the smaller the better.
+Spam is the positive class throughout.  First come the figures of any classifier: accuracy,
+precision, recall, F1, the area under the ROC curve (AUC), MCC, log-loss, Brier score.  The rates
+after them are those of the TREC 2005-2007 spam tracks (Cormack and Lynam, "TREC 2005 Spam Track
+Overview"): percentages, the smaller the better.
 
     hm%   ham misclassified = 100 fp / ham             (bh_pct, "blocked ham", is the same figure)
     sm%   spam misclassified = 100 fn / spam           (sc_pct, "spam caught", is 100 - sm%)
@@ -16,6 +18,9 @@ Errors are counted at P(spam) = 0.5, so that figures are comparable whatever the
 the verdicts with their cut-offs do is counted beside: ham blocked, spam missed (ham and unsure
 alike, since neither is kept from the inbox), and unsure.
 
+Shares have Wilson's interval, means the normal one, and what has neither (F1, AUC, MCC and the
+rates made of both classes) the percentile bootstrap's (`intervals.py` has the sources).
+
 A rate of 0 or 1 has no logit.  For lam%, half an error more in one message more is counted then, as
 the CEAS 2007 contest did (the TREC tracks left it undefined).
 """
@@ -24,15 +29,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from nbspam.bayes.matrix import Floats
+from nbspam.evaluation.formulas import (
+    auc,
+    f1,
+    lam_pct,
+    log_losses,
+    matthews,
+    one_minus_roca_pct,
+    sm_pct_at_hm,
+    squared_errors,
+)
 from nbspam.evaluation.intervals import Interval, mean_interval, percentile_interval, wilson
-from nbspam.evaluation.samples import Ranking, Sample, ScoredMessages, VerdictCounts
+from nbspam.evaluation.samples import SEED, Ranking, Sample, ScoredMessages, VerdictCounts
 
-HAM_LOSS = 0.001  # of sm@hm.1
-# Probabilities are kept this far from 0 in the log-loss, so that one certain mistake is finite.
-LOG_LOSS_FLOOR = 1e-12
 _RESAMPLES = 200, 1_000  # at least and at most
 _RESAMPLED_LIMIT = 20_000_000  # resamples x messages: time, about 0.4 s
 
@@ -42,6 +52,7 @@ class Figure(NamedTuple):
 
     value: float | int | None
     interval: Interval | None = None
+    counts: tuple[int, int] | None = None  # of a share: how many, of how many
 
 
 UNDEFINED = Figure(None)
@@ -78,7 +89,8 @@ class Share(NamedTuple):
         if interval is None:
             return UNDEFINED
         low, high = interval
-        return Figure(self.scale * hits / of, (self.scale * low, self.scale * high))
+        ends = self.scale * low, self.scale * high
+        return Figure(self.scale * hits / of, ends, (hits, of))
 
 
 class Mean(NamedTuple):
@@ -101,12 +113,19 @@ class Resampled(NamedTuple):
     statistic: Callable[[Sample], float]
 
 
+# The parts of the report.
+GENERAL = "general"  # the figures of any classifier
+TRACK = "track"  # those of the TREC spam tracks
+VERDICTS = "verdicts"  # what the verdicts with their cut-offs do
+
+
 class ReportLine(NamedTuple):
     """How the report shows a metric."""
 
+    part: str
     name: str
     meaning: str
-    scale: int = 1  # by which the figure is multiplied for the report
+    of: str = ""  # of a share: what it is a share of, as "12 of 300 spam" names it
 
 
 class Metric(NamedTuple):
@@ -116,63 +135,6 @@ class Metric(NamedTuple):
     computation: Count | Share | Mean | Resampled
     line: ReportLine | None = None  # None: not in the report
     any_classes: bool = False  # defined without a class that is called spam, too
-
-    @property
-    def is_of_verdicts(self) -> bool:
-        """Whether it says what the verdicts with their cut-offs do."""
-        return isinstance(self.computation, Share) and self.computation.of_verdicts
-
-
-def matthews(counts: VerdictCounts) -> float:
-    """Return Matthews' correlation coefficient, 0 where a margin is empty (Matthews 1975)."""
-    tp, fp, fn, tn = counts.tp, counts.fp, counts.fn, counts.tn
-    below = float(tp + fp) * float(tp + fn) * float(tn + fp) * float(tn + fn)
-    return float((tp * tn - fp * fn) / below**0.5) if below > 0 else 0.0
-
-
-def f1(counts: VerdictCounts) -> float:
-    """Return the harmonic mean of precision and recall, 2 tp / (2 tp + fp + fn); 0 of no spam."""
-    below = 2 * counts.tp + counts.fp + counts.fn
-    return 2 * counts.tp / below if below else 0.0
-
-
-def lam_pct(counts: VerdictCounts) -> float:
-    """Return the logistic average of the two misclassification rates, in percent."""
-    fp, ham, fn, spam = counts.fp, counts.ham, counts.fn, counts.spam
-    if 0 < fp < ham and 0 < fn < spam:
-        hm, sm = fp / ham, fn / spam
-    else:
-        hm, sm = (fp + 0.5) / (ham + 1), (fn + 0.5) / (spam + 1)
-    odds = (hm / (1 - hm) * sm / (1 - sm)) ** 0.5
-    return float(100 * odds / (1 + odds))
-
-
-def one_minus_roca_pct(sample: Sample) -> float:
-    """Return 100 (1 - U / (spam x ham)), the share of pairs ranked wrongly, in percent.
-
-    U counts the (ham, spam) pairs in which the spam scores higher, ties half (Mann and Whitney
-    1947).  It is exact: a multiple of 1/2, and far below 2^52.
-    """
-    ham_below = np.cumsum(sample.ham_at) - sample.ham_at / 2
-    ranked_rightly = (sample.spam_at * ham_below).sum()
-    return float(100 * (1 - ranked_rightly / (sample.counts.spam * sample.counts.ham)))
-
-
-def sm_pct_at_hm(sample: Sample, ham_loss: float = HAM_LOSS) -> float:
-    """Return sm% at the lowest cut-off above which lies no more than `ham_loss` of the ham."""
-    kept = sample.counts.ham - int(sample.counts.ham * ham_loss)
-    cut_off = int(np.searchsorted(np.cumsum(sample.ham_at), kept))
-    return float(100 * (sample.spam_at[: cut_off + 1].sum() / sample.counts.spam))
-
-
-def log_losses(messages: ScoredMessages) -> Floats:
-    """Return -log P(own class) of each message, in nats: (n,)."""
-    return -np.log(np.maximum(messages.own_probability, LOG_LOSS_FLOOR))
-
-
-def squared_errors(messages: ScoredMessages) -> Floats:
-    """Return the squared error of P(spam) of each message: (n,)  (Brier 1950)."""
-    return (messages.probability - messages.spam) ** 2
 
 
 # In the order of the JSON and of the report.
@@ -184,55 +146,72 @@ METRICS = (
     Metric(
         "accuracy",
         Share(lambda c: c.right, lambda c: c.messages, scale=1),
-        ReportLine("accuracy%", "correct verdicts", scale=100),
+        ReportLine(GENERAL, "accuracy", "correct", "messages"),
         any_classes=True,
-    ),
-    Metric(
-        "mcc",
-        Resampled(lambda s: matthews(s.counts)),
-        ReportLine("MCC", "Matthews correlation coefficient, 1 is perfect"),
     ),
     Metric(
         "precision",
         Share(lambda c: c.tp, lambda c: c.tp + c.fp, scale=1),
-        ReportLine("precision", "of what is called spam, the share that is"),
+        ReportLine(GENERAL, "precision", "right", "called spam"),
     ),
     Metric(
         "recall",
         Share(lambda c: c.tp, lambda c: c.spam, scale=1),
-        ReportLine("recall", "of the spam, the share that is called spam"),
+        ReportLine(GENERAL, "recall", "called spam", "spam"),
     ),
     Metric(
         "f1",
         Resampled(lambda s: f1(s.counts)),
-        ReportLine("F1", "harmonic mean of precision and recall"),
+        ReportLine(GENERAL, "F1", "harmonic mean of precision and recall"),
     ),
-    Metric("sc_pct", Share(lambda c: c.tp, lambda c: c.spam), ReportLine("SC%", "spam caught")),
-    Metric("bh_pct", Share(lambda c: c.fp, lambda c: c.ham), ReportLine("BH%", "ham blocked")),
+    Metric(
+        "auc",
+        Resampled(auc),
+        ReportLine(GENERAL, "AUC", "(ham, spam) pairs ranked rightly"),
+    ),
+    Metric(
+        "mcc",
+        Resampled(lambda s: matthews(s.counts)),
+        ReportLine(GENERAL, "MCC", "Matthews correlation coefficient"),
+    ),
+    Metric(
+        "log_loss",
+        Mean(log_losses),
+        ReportLine(GENERAL, "log-loss", "nats per message"),
+        any_classes=True,
+    ),
+    Metric(
+        "brier",
+        Mean(squared_errors),
+        ReportLine(GENERAL, "Brier", "mean squared error of P(spam)"),
+    ),
+    Metric(
+        "sc_pct",
+        Share(lambda c: c.tp, lambda c: c.spam),
+        ReportLine(TRACK, "SC%", "spam caught", "spam"),
+    ),
+    Metric(
+        "bh_pct",
+        Share(lambda c: c.fp, lambda c: c.ham),
+        ReportLine(TRACK, "BH%", "ham blocked", "ham"),
+    ),
     Metric("sm_pct", Share(lambda c: c.fn, lambda c: c.spam)),
     Metric("hm_pct", Share(lambda c: c.fp, lambda c: c.ham)),
     Metric(
         "lam_pct",
         Resampled(lambda s: lam_pct(s.counts)),
-        ReportLine("lam%", "logistic average of spam missed and ham blocked"),
+        ReportLine(TRACK, "lam%", "logistic average of both error rates"),
     ),
     Metric(
         "one_minus_roca_pct",
         Resampled(one_minus_roca_pct),
-        ReportLine("1-ROCA%", "(ham, spam) pairs ranked wrongly"),
+        ReportLine(TRACK, "1-ROCA%", "(ham, spam) pairs ranked wrongly"),
     ),
     Metric(
         "sm_pct_at_hm_0_1",
         Resampled(sm_pct_at_hm),
-        ReportLine("sm@hm.1", "spam missed when at most 0.1 % of ham is blocked"),
+        ReportLine(TRACK, "sm@hm.1", "spam missed with 0.1 % of ham blocked"),
     ),
-    Metric(
-        "log_loss",
-        Mean(log_losses),
-        ReportLine("log-loss", "nats per message"),
-        any_classes=True,
-    ),
-    Metric("brier", Mean(squared_errors), ReportLine("Brier", "mean squared error of P(spam)")),
     Metric("tp", Count(lambda m: m.counts.tp)),
     Metric("fp", Count(lambda m: m.counts.fp)),
     Metric("fn", Count(lambda m: m.counts.fn)),
@@ -240,17 +219,17 @@ METRICS = (
     Metric(
         "verdict_bh_pct",
         Share(lambda c: c.fp, lambda c: c.ham, of_verdicts=True),
-        ReportLine("verdict BH%", "ham blocked"),
+        ReportLine(VERDICTS, "blocked%", "ham blocked", "ham"),
     ),
     Metric(
         "verdict_sm_pct",
         Share(lambda c: c.fn, lambda c: c.spam, of_verdicts=True),
-        ReportLine("verdict SM%", "spam missed"),
+        ReportLine(VERDICTS, "missed%", "spam missed", "spam"),
     ),
     Metric(
         "unsure_pct",
         Share(lambda c: c.unsure, lambda c: c.messages, of_verdicts=True),
-        ReportLine("unsure%", "unsure"),
+        ReportLine(VERDICTS, "unsure%", "unsure", "messages"),
         any_classes=True,
     ),
 )
@@ -258,12 +237,14 @@ _LEFT_OUT_RATES = ("accuracy", "sc_pct", "bh_pct", "verdict_bh_pct", "verdict_sm
 
 
 class ReportRow(NamedTuple):
-    """A figure as people read it: a percentage where its name says so."""
+    """A figure as people read it."""
 
     name: str
-    value: float
+    value: float  # a percentage where the name says so
     interval: Interval | None
     meaning: str
+    counts: str = ""  # of a share: "12 of 300 spam"
+    to_percent: int = 1  # by which value and interval are multiplied to be percentages
 
     def sentence(self) -> str:
         """Return the percentage in words, with its interval."""
@@ -271,8 +252,11 @@ class ReportRow(NamedTuple):
 
     def percentage(self) -> str:
         """Return the percentage with its interval."""
-        ends = "" if self.interval is None else " ({:.2f} to {:.2f})".format(*self.interval)
-        return f"{self.value:.2f} %{ends}"
+        ends = ""
+        if self.interval is not None:
+            low, high = (self.to_percent * end for end in self.interval)
+            ends = f" ({low:.2f} to {high:.2f})"
+        return f"{self.to_percent * self.value:.2f} %{ends}"
 
 
 @dataclass(frozen=True)
@@ -302,19 +286,16 @@ class Figures:
                 fields[f"{key}_ci"] = None if interval is None else list(interval)
         return fields
 
-    def rows(self, of_verdicts: bool = False) -> Iterator[ReportRow]:
-        """Yield the figures of the report that are defined.
-
-        of_verdicts: those of the verdicts with their cut-offs, rather than all others.
-        """
+    def rows(self, *parts: str) -> Iterator[ReportRow]:
+        """Yield the figures of these parts of the report that are defined."""
         for metric in METRICS:
-            if metric.is_of_verdicts != of_verdicts:
+            value, interval, counts = self.by_key.get(metric.key, UNDEFINED)
+            if metric.line is None or metric.line.part not in parts or value is None:
                 continue
-            value, interval = self.by_key.get(metric.key, UNDEFINED)
-            if metric.line is not None and value is not None:
-                name, meaning, scale = metric.line
-                scaled = interval and (scale * interval[0], scale * interval[1])
-                yield ReportRow(name, scale * value, scaled, meaning)
+            _, name, meaning, of = metric.line
+            is_share = isinstance(metric.computation, Share) and metric.computation.scale == 1
+            shown = f"{counts[0]:,} of {counts[1]:,} {of}" if counts else ""
+            yield ReportRow(name, value, interval, meaning, shown, 100 if is_share else 1)
 
     def _with_interval(self) -> Iterator[Metric]:
         for metric in METRICS:
@@ -322,9 +303,9 @@ class Figures:
                 yield metric
 
 
-def figures(messages: ScoredMessages) -> Figures:
-    """Return the figures of all metrics."""
-    resampled = _resampled(messages)
+def figures(messages: ScoredMessages, seed: int = SEED) -> Figures:
+    """Return the figures of all metrics; seed: of the bootstrap."""
+    resampled = _resampled(messages, seed)
     by_key: dict[str, Figure] = {}
     for key, computation, _, any_classes in METRICS:
         if not (any_classes or messages.has_spam_class):
@@ -343,14 +324,16 @@ def left_out_rates(counts: VerdictCounts, verdicts: VerdictCounts) -> Figures:
     """
     return Figures(
         {
-            metric.key: metric.computation.of_counts(verdicts if metric.is_of_verdicts else counts)
+            metric.key: metric.computation.of_counts(
+                verdicts if metric.computation.of_verdicts else counts
+            )
             for metric in METRICS
             if metric.key in _LEFT_OUT_RATES and isinstance(metric.computation, Share)
         }
     )
 
 
-def _resampled(messages: ScoredMessages) -> dict[str, Figure]:
+def _resampled(messages: ScoredMessages, seed: int) -> dict[str, Figure]:
     """Return the figures that need a bootstrap; UNDEFINED unless there are spam and ham."""
     statistics = {
         metric.key: metric.computation.statistic
@@ -362,7 +345,7 @@ def _resampled(messages: ScoredMessages) -> dict[str, Figure]:
     ranking = Ranking(messages)
     drawn: dict[str, list[float]] = {key: [] for key in statistics}
     fewest, most = _RESAMPLES
-    for sample in ranking.draw(max(fewest, min(most, _RESAMPLED_LIMIT // len(messages)))):
+    for sample in ranking.draw(max(fewest, min(most, _RESAMPLED_LIMIT // len(messages))), seed):
         for key, statistic in statistics.items():
             drawn[key].append(statistic(sample))
     whole = ranking.whole()

@@ -1,6 +1,6 @@
 """Ways to test a filter on labelled messages it has not learned from."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,18 +8,26 @@ import numpy as np
 from nbspam.bayes.matrix import Integers
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import OptionError, Remedy, SourceError, TrainingError, counted
+from nbspam.evaluation import overlap
+from nbspam.evaluation.overlap import LearnedBefore, LedgerCheck
+from nbspam.evaluation.stratified import stratified_folds
 from nbspam.filter import Filter
 from nbspam.learning.batch import Fit, cut_offs_within, fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
 from nbspam.scoring.classifier import Classifier
-from nbspam.scoring.explanation import Word, explain
+from nbspam.scoring.explanation import Explanation, Word, explain
+from nbspam.scoring.highlights import HighlightedExcerpt, highlighted_message, without_highlights
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
+from nbspam.tokens.excerpt import Excerpt
+from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
 
 TELLING_WORDS = 8  # kept of each mistake
 _TENTHS = 10
+# Passes the parts of a long test on, and may show how far it is.
+Shown = Callable[[Sequence[int]], Iterable[int]]
 
 
 class Outcome(NamedTuple):
@@ -27,6 +35,8 @@ class Outcome(NamedTuple):
 
     judged: Verdict
     words: tuple[Word, ...] = ()  # of a mistake: the strongest, for the report
+    # Where it was wanted: what a reader sees of it; of a mistake with its words highlighted.
+    message: HighlightedExcerpt | None = None
 
     @property
     def label(self) -> str:
@@ -63,6 +73,10 @@ class Evaluation(NamedTuple):
     positive: str | None
     outcomes: list[Outcome]
     cut_offs: CutOffs | None = None  # where the training messages chose them
+    learned_before: LearnedBefore | None = None  # of a saved model
+    # How many messages tested on are the same as one trained on; None where that is not counted.
+    duplicates: int | None = None
+    learned_so_far: Sequence[int] = ()  # online: how many messages were learned before each
 
 
 class LabelledCorpus(NamedTuple):
@@ -70,27 +84,43 @@ class LabelledCorpus(NamedTuple):
 
     corpus: Corpus
     sources: list[str]
+    excerpts: Sequence[Excerpt] = ()  # of each message, where they were wanted
 
     @classmethod
     def of(
         cls, messages: Iterable[TokenizedMessage], wanted: Wanted = TOKENS_ALONE
     ) -> "LabelledCorpus":
         """Return the messages as a corpus; wanted: the numbers that models are to count."""
-        read = cls(Corpus(wanted), [])
+        excerpts: list[Excerpt] = []
+        read = cls(Corpus(wanted), [], excerpts)
         for message in messages:
             read.corpus.add(message)
             read.sources.append(message.source)
+            if message.excerpt is not None:
+                excerpts.append(message.excerpt)
         return read
+
+    def excerpt(self, i: int) -> Excerpt | None:
+        """Return what is shown of message i, if that was wanted."""
+        return self.excerpts[i] if self.excerpts else None
 
     def for_model(self, settings: TrainingSettings) -> "LabelledCorpus":
         """Return the same messages with the numbers that such a model counts, and no others."""
         if settings.wanted.times or not self.corpus.wanted.times:
             return self
-        return LabelledCorpus(self.corpus.without_times(), self.sources)
+        return LabelledCorpus(self.corpus.without_times(), self.sources, self.excerpts)
 
 
-def saved_model(spam_filter: Filter, messages: Iterable[TokenizedMessage]) -> Evaluation:
-    """Return the outcome of every message by a filter that was trained before."""
+def saved_model(
+    spam_filter: Filter,
+    messages: Iterable[TokenizedMessage],
+    including_learned: bool = False,
+) -> Evaluation:
+    """Return the outcome of every message by a filter that was trained before.
+
+    messages: with digests, by which those that the model has learned are left out.
+    including_learned: whether to test on them all the same.
+    """
     settings = spam_filter.metadata.settings
 
     def checked() -> Iterable[TokenizedMessage]:
@@ -103,17 +133,34 @@ def saved_model(spam_filter: Filter, messages: Iterable[TokenizedMessage]) -> Ev
                 )
             yield message
 
-    outcomes = [
-        _outcome(spam_filter, message) for message in spam_filter.classifier.in_batches(checked())
-    ]
-    return Evaluation("saved model", settings.classes, settings.positive, outcomes)
+    ledger = LedgerCheck(spam_filter, including_learned)
+    tested = spam_filter.classifier.in_batches(ledger(checked()))
+    outcomes = [_outcome(spam_filter, message) for message in tested]
+    return Evaluation(
+        "saved model",
+        settings.classes,
+        settings.positive,
+        outcomes,
+        learned_before=ledger.result(),
+    )
 
 
 def _outcome(spam_filter: Filter, message: TokenizedMessage, telling: bool = True) -> Outcome:
-    outcome = Outcome(spam_filter.judge(message))
+    outcome = _with_excerpt(spam_filter.judge(message), message.excerpt)
     if not (outcome.is_mistake and telling):
         return outcome
-    return outcome._replace(words=spam_filter.explain(message).words[:TELLING_WORDS])
+    return _explained(outcome, message, spam_filter.explain(message))
+
+
+def _with_excerpt(judged: Verdict, excerpt: Excerpt | None) -> Outcome:
+    return Outcome(judged, message=None if excerpt is None else without_highlights(excerpt))
+
+
+def _explained(outcome: Outcome, message: TokenizedMessage, found: Explanation) -> Outcome:
+    """Return an outcome with its telling words, and with them highlighted in the message."""
+    shown = None if message.excerpt is None else highlighted_message(message, found).joined()
+    readable = tuple(word for word in found.words if not is_fragment(word.token))
+    return outcome._replace(words=(readable or found.words)[:TELLING_WORDS], message=shown)
 
 
 def left_out(
@@ -130,20 +177,22 @@ def left_out(
     metadata, labels = fitted.metadata, read.corpus.labels
     scores = fitted.left_out_scores(read.corpus, _TENTHS)
     outcomes = [
-        Outcome(verdict_on(metadata, score, cut_offs, source, label))
-        for score, source, label in zip(scores, read.sources, labels, strict=True)
+        _with_excerpt(verdict_on(metadata, score, cut_offs, source, label), read.excerpt(i))
+        for i, (score, source, label) in enumerate(zip(scores, read.sources, labels, strict=True))
     ]
     if telling and any(outcome.is_mistake for outcome in outcomes):
         rows = _Rows(read)
         learner = OnlineLearner(metadata, dict(token_counts(rows.vocabulary, fitted.counts)))
         for i, outcome in enumerate(outcomes):
             if outcome.is_mistake:
-                _, label, tokens, _, _, numbers = rows.message(i)
+                message = rows.message(i)
+                _, label, tokens, _, _, numbers, _ = message
                 learner.unlearn(label or "", tokens, numbers)
-                words = explain(learner.classifier(), tokens, numbers).words[:TELLING_WORDS]
+                found = explain(learner.classifier(), tokens, numbers)
                 learner.learn(label or "", tokens, numbers)
-                outcomes[i] = outcome._replace(words=words)
-    return Evaluation("leave-one-out", *metadata.settings[:2], outcomes)
+                outcomes[i] = _explained(outcome, message, found)
+    same = overlap.of_others(read.corpus.digests)
+    return Evaluation("leave-one-out", *metadata.settings[:2], outcomes, duplicates=same)
 
 
 def train_first(
@@ -186,7 +235,10 @@ def train_first(
     outcomes = _tested(read, fitted, test, cut_offs, telling)
     of_model = fitted.metadata.settings
     protocol = f"trained on the first {first}"
-    return Evaluation(protocol, of_model.classes, of_model.positive, outcomes, cut_offs)
+    same = overlap.of_first(read.corpus.digests, first)
+    return Evaluation(
+        protocol, of_model.classes, of_model.positive, outcomes, cut_offs, duplicates=same
+    )
 
 
 def folds(
@@ -195,16 +247,19 @@ def folds(
     settings: TrainingSettings,
     cut_offs: CutOffs,
     telling: bool = True,
+    seed: int | None = None,
+    shown: Shown = iter,
 ) -> Evaluation:
     """Cross-validate: each message is scored by a model of the other folds.
 
     Message i is in fold i mod k, counted within its class: every fold has each class's share, the
-    same on every run.  Outcomes come in the order of the messages.
+    same on every run.  With a seed the messages of each class are shuffled before they are counted.
+    Outcomes come in the order of the messages.
     """
     read = read.for_model(settings)
-    labels = np.array(read.corpus.labels)
+    labels = read.corpus.labels
     classes, positive = class_names(read.corpus.labels, settings.positive)
-    fewest = min(int((labels == name).sum()) for name in classes)
+    fewest = min(map(labels.count, classes))
     if fewest < 2:
         raise OptionError(
             "cannot make folds, since a class has one message; give two or more of each class, or"
@@ -215,17 +270,16 @@ def folds(
             f"cannot make {counted(k, 'fold')}, since the smallest class has"
             f" {counted(fewest, 'message')}; give 2 to {fewest} folds"
         )
-    fold = np.empty(len(labels), dtype=np.int64)
-    for name in classes:
-        members = np.flatnonzero(labels == name)
-        fold[members] = np.arange(len(members)) % k
+    fold = stratified_folds(labels, k, seed)
     outcomes: dict[int, Outcome] = {}
-    for part in range(k):
+    for part in shown(range(k)):
         train, test = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
         found = _tested(read, _trained(read, train, settings), test, cut_offs, telling)
         outcomes.update(zip(test.tolist(), found, strict=True))
     ordered = [outcomes[i] for i in range(len(labels))]
-    return Evaluation(f"{k} folds", classes, positive, ordered)
+    same = overlap.of_folds(read.corpus.digests, fold)
+    shuffled = "" if seed is None else f", shuffled with seed {seed}"
+    return Evaluation(f"{k} folds{shuffled}", classes, positive, ordered, duplicates=same)
 
 
 def online(
@@ -234,6 +288,7 @@ def online(
     settings: TrainingSettings,
     cut_offs: CutOffs,
     telling: bool = True,
+    shown: Shown = iter,
 ) -> Evaluation:
     """Classify, then learn, in order, a batch at a time; the first batch is learned uncounted.
 
@@ -250,18 +305,27 @@ def online(
         )
     rows = _Rows(read)
     learner = _first_batch(read, rows, batch, settings)
-    outcomes = []
-    for start in range(batch, len(labels), batch):
+    outcomes: list[Outcome] = []
+    learned_so_far: list[int] = []
+    for start in shown(range(batch, len(labels), batch)):
         spam_filter = Filter(learner.classifier(), cut_offs)
         messages = [rows.message(i) for i in range(start, min(start + batch, len(labels)))]
         outcomes += [_outcome(spam_filter, message, telling) for message in messages]
+        learned_so_far += [start] * len(messages)
         for message in messages:
             learner.learn(message.label or "", message.tokens, message.numbers)
         for message in messages:
             learner.refine(message.label or "", message.tokens, message.numbers)
     of_model = learner.metadata.settings
     protocol = f"online, {batch} at a time, the first {batch} not counted"
-    return Evaluation(protocol, of_model.classes, of_model.positive, outcomes)
+    return Evaluation(
+        protocol,
+        of_model.classes,
+        of_model.positive,
+        outcomes,
+        duplicates=overlap.of_batches(read.corpus.digests, batch),
+        learned_so_far=learned_so_far,
+    )
 
 
 class _Rows:
@@ -273,7 +337,8 @@ class _Rows:
 
     def message(self, i: int) -> TokenizedMessage:
         """Return message i."""
-        return self._read.corpus.message(i, self.vocabulary, self._read.sources[i])
+        message = self._read.corpus.message(i, self.vocabulary, self._read.sources[i])
+        return message._replace(excerpt=self._read.excerpt(i))
 
 
 def _first_batch(
@@ -311,19 +376,22 @@ def _tested(
     traits = read.corpus.traits()
     scores = fitted.scores(read.corpus.presence()[test], None if traits is None else traits[test])
     outcomes = [
-        Outcome(verdict_on(fitted.metadata, score, cut_offs, read.sources[i], labels[i]))
+        _with_excerpt(
+            verdict_on(fitted.metadata, score, cut_offs, read.sources[i], labels[i]),
+            read.excerpt(i),
+        )
         for i, score in zip(test.tolist(), scores, strict=True)
     ]
     if not telling:
         return outcomes
-    explained = _Explained(read, fitted)
+    explained = _FittedExplainer(read, fitted)
     return [
-        outcome._replace(words=explained.words(i)) if outcome.is_mistake else outcome
+        explained.explained(i, outcome) if outcome.is_mistake else outcome
         for i, outcome in zip(test.tolist(), outcomes, strict=True)
     ]
 
 
-class _Explained:
+class _FittedExplainer:
     """The telling words of messages by a fitted model."""
 
     def __init__(self, read: LabelledCorpus, fitted: Fit) -> None:
@@ -331,11 +399,12 @@ class _Explained:
         self._columns: dict[str, int] = {}
         self._classifier = Classifier(fitted.metadata, self._counts_of)
 
-    def words(self, i: int) -> tuple[Word, ...]:
-        """Return the strongest words of message i."""
+    def explained(self, i: int, outcome: Outcome) -> Outcome:
+        """Return the outcome of message i with its strongest words."""
         self._columns = self._columns or {t: j for j, t in enumerate(self._rows.vocabulary)}
         message = self._rows.message(i)
-        return explain(self._classifier, message.tokens, message.numbers).words[:TELLING_WORDS]
+        found = explain(self._classifier, message.tokens, message.numbers)
+        return _explained(outcome, message, found)
 
     def _counts_of(self, tokens: Iterable[str]) -> dict[str, Row]:
         rows = ((t, tuple(self._counts[:, self._columns[t]].tolist())) for t in tokens)

@@ -1,37 +1,48 @@
 """The results of an evaluation as text: rich tables on a terminal, plain text in a pipe."""
 
 import sys
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nbspam.errors import counted
+from nbspam.display.excerpt_lines import HARD_SPACE, excerpt_lines, folded_text
 from nbspam.evaluation.bins import CalibrationBin, calibration_error, score_distribution
-from nbspam.evaluation.metrics import Figures
-from nbspam.evaluation.protocols import Evaluation, Outcome, worst_mistakes
+from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS, ReportRow
+from nbspam.evaluation.protocols import Outcome, worst_mistakes
 from nbspam.evaluation.results import Results
 from nbspam.evaluation.samples import ScoredMessages
-from nbspam.scoring.verdict import CutOffs
+from nbspam.labels import UNSURE
+from nbspam.tokens.excerpt import printable
 
 _PIPE_WIDTH = 200  # characters; wide enough that no table is folded
+_LINE = 100  # cells of a line of text that is read
+_EXCERPT_LINES = 4  # of a mistake
+_EMPHASIS = {
+    2: "bold underline red",
+    1: "underline red",
+    0: "",
+    -1: "green",
+    -2: "bold green",
+}
 _BAR_LENGTH = 40  # characters, of all messages
+# Of the tables of figures, so that they stand below one another.
+_FIGURE_WIDTHS = 9, 6, 15
 
 
-def print_report(results: Results, errors: int) -> None:
+def print_report(results: Results, errors: int, notes: Sequence[str] = ()) -> None:
     """Print the report to standard output, with colours and lines on a terminal only.
 
     errors: how many of the worst mistakes to show; 0 shows none.
+    notes: sentences to read before the figures, such as which messages were left out.
     """
     out, style = console(), table_style()
-    out.print(_title(results.evaluation))
+    for line in (results.title, *notes):
+        out.print(line)
     out.print()
-    out.print(_figures_table(style, results.figures))
-    out.print()
-    if results.cut_offs is not None:
-        out.print(_verdicts_line(results.figures, results.cut_offs))
-        out.print()
+    _print_figures(out, style, results)
     out.print(_confusion_table(style, results))
     if results.bins:
         out.print()
@@ -41,8 +52,9 @@ def print_report(results: Results, errors: int) -> None:
         out.print()
         out.print(_score_table(style, results.messages))
     if errors:
-        for line in _mistake_lines(worst_mistakes(results.evaluation, errors)):
-            out.print(line)
+        mistakes = worst_mistakes(results.evaluation, errors)
+        for mistake_line in _mistake_lines(mistakes, out):
+            out.print(mistake_line, soft_wrap=True)
 
 
 def console() -> Console:
@@ -61,16 +73,6 @@ def table_style() -> box.Box | None:
     return box.SIMPLE_HEAD if sys.stdout.isatty() else None
 
 
-def _title(evaluation: Evaluation) -> str:
-    """Return the first line: the protocol and the messages of each class."""
-    counts = dict.fromkeys(evaluation.classes, 0)
-    for outcome in evaluation.outcomes:
-        counts[outcome.label] += 1
-    n = counted(len(evaluation.outcomes), "message")
-    by_class = ", ".join(f"{name}: {count}" for name, count in counts.items())
-    return f"{evaluation.protocol}: {n} ({by_class})"
-
-
 def empty_table(style: box.Box | None, *columns: str, last_is_text: bool = False) -> Table:
     """Return an empty table: words in its first column, numbers in the others."""
     table = Table(box=style, pad_edge=False, header_style="bold")
@@ -80,18 +82,31 @@ def empty_table(style: box.Box | None, *columns: str, last_is_text: bool = False
     return table
 
 
-def _figures_table(style: box.Box | None, figures: Figures) -> Table:
+def _print_figures(out: Console, style: box.Box | None, results: Results) -> None:
+    """Print the figures of any classifier, those of the spam tracks, and those of the verdicts."""
+    figures, cut_offs = results.figures, results.cut_offs
+    out.print(_figures_table(style, list(figures.rows(GENERAL)), heads=True))
+    out.print()
+    if rows := list(figures.rows(TRACK)):
+        out.print("the spam filter's figures, as the TREC spam tracks have them")
+        out.print(_figures_table(style, rows))
+        out.print()
+    if cut_offs is not None:
+        out.print(f"verdicts: spam above {cut_offs.spam:g}, ham up to {cut_offs.ham:g}")
+        out.print(_figures_table(style, list(figures.rows(VERDICTS))))
+        out.print()
+
+
+def _figures_table(style: box.Box | None, rows: Sequence[ReportRow], heads: bool = False) -> Table:
     table = empty_table(style, "metric", "value", "95 % interval", "", last_is_text=True)
-    for name, value, interval, meaning in figures.rows():
-        ends = "" if interval is None else " – ".join(_number(end) for end in interval)
-        table.add_row(name, _number(value), ends, meaning)
+    table.show_header = heads
+    for column, width in zip(table.columns, _FIGURE_WIDTHS, strict=False):
+        column.min_width = width
+    for row in rows:
+        ends = "" if row.interval is None else " – ".join(map(_number, row.interval))
+        meaning = f"{row.meaning}, {row.counts}" if row.counts else row.meaning
+        table.add_row(row.name, _number(row.value), ends, meaning)
     return table
-
-
-def _verdicts_line(figures: Figures, cut_offs: CutOffs) -> str:
-    """Return what the verdicts with their cut-offs block, let through and leave unsure."""
-    rates = ", ".join(row.sentence() for row in figures.rows(of_verdicts=True))
-    return f"verdicts (spam above {cut_offs.spam:g}, ham up to {cut_offs.ham:g}): {rates}"
 
 
 def _confusion_table(style: box.Box | None, results: Results) -> Table:
@@ -100,11 +115,17 @@ def _confusion_table(style: box.Box | None, results: Results) -> Table:
     columns = [f"called {name}" for name in at_threshold.verdicts]
     rows = at_threshold.counts
     if results.cut_offs is not None:
-        columns += [f"verdict {name}" for name in verdicts.verdicts]
+        columns += [
+            name if name == UNSURE else f"verdict {name}"  # unsure is nothing but a verdict
+            for name in verdicts.verdicts
+        ]
         rows = [[*both, *more] for both, more in zip(rows, verdicts.counts, strict=True)]
     table = empty_table(style, "actual", *columns)
+    table.padding = (0, 1, 0, 0) if style else (0, 1)  # narrower, to fit into 80 columns
     for name, row in zip(at_threshold.classes, rows, strict=True):
-        table.add_row(Text(name), *map(str, row))
+        # Every message is called something, so these columns add up to all of the class.
+        total = sum(row[: len(at_threshold.verdicts)])
+        table.add_row(Text(f"{total:,} {name}"), *(f"{n:,}" for n in row))
     return table
 
 
@@ -113,7 +134,7 @@ def _calibration_table(style: box.Box | None, bins: list[CalibrationBin]) -> Tab
     for b in bins:
         table.add_row(
             f"{b.low:.1f} to {b.high:.1f}",
-            str(b.messages),
+            f"{b.messages:,}",
             f"{b.mean_probability:.4f}",
             f"{b.spam_share:.4f}",
         )
@@ -125,7 +146,7 @@ def _score_table(style: box.Box | None, messages: ScoredMessages) -> Table:
     table = empty_table(style, "log-odds", "ham", "spam", "", last_is_text=True)
     for low, high, ham, spam in score_distribution(messages.spam, messages.log_odds):
         bar = "h" * _bar_length(ham, len(messages)) + "S" * _bar_length(spam, len(messages))
-        table.add_row(f"{low:+.0f} to {high:+.0f}", str(ham), str(spam), bar)
+        table.add_row(f"{low:+.0f} to {high:+.0f}", f"{ham:,}", f"{spam:,}", bar)
     return table
 
 
@@ -134,17 +155,33 @@ def _bar_length(count: int, messages: int) -> int:
     return -(-_BAR_LENGTH * count // max(1, messages))
 
 
-def _mistake_lines(mistakes: list[Outcome]) -> list[str]:
-    """Return the mistakes, each with its strongest words and their weights in nats."""
-    lines = ["\nworst mistakes" if mistakes else "\nno mistakes"]
+def _mistake_lines(mistakes: list[Outcome], out: Console) -> Iterator[Text]:
+    """Yield the mistakes, each with its beginning and its strongest words and their weights.
+
+    out: where they are printed; without colours there, signs stand around what decided.
+    """
+    width = min(out.width, _LINE) if out.is_terminal else _LINE
+    signs = out.no_color or not out.is_terminal
+    yield Text("\nworst mistakes" if mistakes else "\nno mistakes", style="bold")
     for outcome in mistakes:
-        words = "  ".join(f"{word.token} {word.weight:+.2f}" for word in outcome.words)
-        lines += [
-            f"  {outcome.judged.source}: {outcome.label} called {outcome.called}, probability"
-            f" {outcome.judged.probability:.4f}, verdict {outcome.verdict}",
-            f"    {words or '(no known word)'}",
-        ]
-    return lines
+        judged = outcome.judged
+        said = printable(
+            f"{judged.source}: {outcome.label} called {outcome.called}, probability"
+            f" {judged.probability:.4f}, verdict {outcome.verdict}"
+        )
+        # In a pipe the name of a message is whole.
+        for line in folded_text(f"  {said}", width, indent=4) if out.is_terminal else [f"  {said}"]:
+            yield Text(line)
+        if outcome.message is not None:
+            for pieces in excerpt_lines(
+                outcome.message, width, _EXCERPT_LINES, signs=signs, indent="    "
+            ):
+                yield Text.assemble(*((text, _EMPHASIS[emphasis]) for text, emphasis in pieces))
+        words = " ".join(
+            f"{word.token} {word.weight:+.2f} ".replace(" ", HARD_SPACE) for word in outcome.words
+        )
+        for folded in folded_text(f"    {words or '(no known word)'}", width, indent=4):
+            yield Text(folded.rstrip(), style="dim")
 
 
 def _number(value: float) -> str:

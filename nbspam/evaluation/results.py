@@ -1,14 +1,16 @@
 """What an evaluation came to: its figures, its calibration and its confusion tables."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from nbspam.errors import counted
 from nbspam.evaluation.bins import CalibrationBin, calibration_bins
 from nbspam.evaluation.metrics import Figures, figures
 from nbspam.evaluation.protocols import Evaluation
-from nbspam.evaluation.samples import ScoredMessages, count_verdicts
+from nbspam.evaluation.samples import SEED, ScoredMessages, count_verdicts
 from nbspam.scoring.verdict import CutOffs
 
 THRESHOLD = 0.5  # P(spam) above which a message is called spam, where errors are counted
@@ -32,21 +34,31 @@ class Results(NamedTuple):
     confusion: Confusion  # at the threshold
     cut_offs: CutOffs | None  # of the verdicts; None where no cut-off decides them
     verdicts: Confusion
+    seed: int = SEED  # of the bootstrap
+
+    @property
+    def title(self) -> str:
+        """The protocol, and the messages of each class."""
+        outcomes = self.evaluation.outcomes
+        counts = Counter(outcome.label for outcome in outcomes)
+        by_class = ", ".join(f"{name}: {counts[name]:,}" for name in self.evaluation.classes)
+        return f"{self.evaluation.protocol}: {counted(len(outcomes), 'message')} ({by_class})"
 
 
-def compute(evaluation: Evaluation, cut_offs: CutOffs) -> Results:
-    """Return the results of an evaluation with these cut-offs."""
+def compute(evaluation: Evaluation, cut_offs: CutOffs, seed: int = SEED) -> Results:
+    """Return the results of an evaluation with these cut-offs; seed: of the bootstrap."""
     messages = scored_messages(evaluation)
     spam_known = messages.has_spam_class
     labels = [o.label for o in evaluation.outcomes]
     return Results(
         evaluation,
         messages,
-        figures(messages),
+        figures(messages, seed),
         calibration_bins(messages.spam, messages.probability) if spam_known else [],
         confusion(labels, [o.called for o in evaluation.outcomes], evaluation.classes),
         cut_offs if len(evaluation.classes) == 2 else None,
         confusion(labels, [o.verdict for o in evaluation.outcomes], evaluation.classes),
+        seed,
     )
 
 

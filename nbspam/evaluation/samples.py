@@ -15,6 +15,8 @@ import numpy as np
 from nbspam.bayes.matrix import Booleans, Floats, Integers
 from nbspam.labels import UNSURE
 
+SEED = 0  # of whatever is random, unless another is given
+
 
 class VerdictCounts(NamedTuple):
     """How many messages got which verdict; those of spam are 0 where no class is called spam."""
@@ -151,13 +153,13 @@ class Ranking:
         """Return the sample that holds each message once."""
         return self._sample(np.arange(len(self._spam.scores)), np.arange(len(self._ham.scores)))
 
-    def draw(self, times: int) -> Iterator[Sample]:
+    def draw(self, times: int, seed: int = SEED) -> Iterator[Sample]:
         """Yield samples drawn with replacement.
 
-        Each class is resampled by itself (whoever made the evaluation chose the mix), with a fixed
-        seed, so that the same scores give the same report.
+        Each class is resampled by itself (whoever made the evaluation chose the mix).  The same
+        seed and scores give the same samples, and so the same report.
         """
-        random = np.random.default_rng(0)
+        random = np.random.default_rng(seed)
         n_spam, n_ham = len(self._spam.scores), len(self._ham.scores)
         for _ in range(times):
             spam_rows = random.integers(n_spam, size=n_spam)

@@ -79,7 +79,7 @@ class Corpus:
         if self.wanted.times:
             times = message.numbers.times
             self._times.extend([times.get(token, 1) for token in message.tokens])
-        source, label, tokens, digest, size, numbers = message
+        source, label, tokens, digest, size, numbers, _ = message
         columns = array("i", map(self.numbers.__getitem__, tokens))
         self.add_numbered(NumberedMessage(source, label, columns, digest, size, numbers))
 
@@ -92,6 +92,11 @@ class Corpus:
         self._labels.append(message.label or "")
         self._digests += bytes.fromhex(message.digest)
 
+    def extend(self, messages: Iterable[TokenizedMessage]) -> None:
+        """Add messages, each with its digest if it has one."""
+        for message in messages:
+            self.add(message)
+
     @property
     def vocabulary(self) -> list[str]:
         """The tokens, in the order of the matrix's columns."""
@@ -101,6 +106,11 @@ class Corpus:
     def labels(self) -> list[str]:
         """The label of each message, in the order of the matrix's rows."""
         return self._labels
+
+    @property
+    def digests(self) -> list[bytes]:
+        """The digest of each message, in the order of the matrix's rows; [] without digests."""
+        return [bytes(self._digest(i)) for i in range(len(self))] if self._digests else []
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield the messages, in the order of digests and labels.

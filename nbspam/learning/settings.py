@@ -8,7 +8,7 @@ from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, event_model
 from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS
 from nbspam.bayes.variances import Variances
 from nbspam.errors import OptionError, Remedy, TrainingError
-from nbspam.labels import HAM, SPAM, UNSURE
+from nbspam.labels import HAM, SPAM, UNSURE, answer_label
 from nbspam.store.metadata import (
     ALPHA_LIMIT,
     ALPHA_MIN,
@@ -116,8 +116,8 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
     The order is alphabetical, with the positive class last of two: index 1 is spam.
     """
     classes = sorted(set(labels))
-    if positive is None and SPAM in classes:
-        positive = SPAM
+    if SPAM in classes and positive not in classes and answer_label(positive or SPAM) == SPAM:
+        positive = SPAM  # also for the 1 of a column called is_spam: its messages are spam
     if len(classes) < 2:
         only = f"only the class {classes[0]!r}" if classes else "no message"
         raise TrainingError(f"there is {only} to learn from; give messages of two classes")
@@ -131,7 +131,7 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
         )
     shown = ", ".join(map(repr, classes[:20]))
     if positive is not None and positive not in classes:
-        raise TrainingError(f"no message is labelled {positive!r}; name one of {shown}")
+        raise TrainingError(_without_class(positive, shown))
     if positive is None and len(classes) == 2:
         raise TrainingError(
             f"neither {classes[0]!r} nor {classes[1]!r} is called spam", Remedy.NAME_SPAM_LABEL
@@ -139,6 +139,16 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
     if len(classes) == 2:
         classes.sort(key=lambda name: name == positive)
     return tuple(classes), positive
+
+
+def _without_class(positive: str, shown: str) -> str:
+    """Return what is wrong with a positive class that no message is in; shown: the classes."""
+    if answer_label(positive) == HAM:
+        return (
+            f"no message is labelled {positive!r}, which in a column called spam means ham; name"
+            f" one of {shown}"
+        )
+    return f"no message is labelled {positive!r}; name one of {shown}"
 
 
 def first_classes(

@@ -6,7 +6,7 @@ read, and the file is written around them.  Standard library only.
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +35,7 @@ class Change(NamedTuple):
     moved: int = 0  # from one class to another
     forgotten: int = 0
     unchanged: int = 0  # already known; or to be forgotten, but never learned
+    judged_right: int = 0  # and left out for that, where only errors are learned
 
 
 class PendingMessages:
@@ -88,12 +89,89 @@ def _batches(messages: Iterable[TokenizedMessage], size: int) -> Iterator[list[T
         yield batch
 
 
+class LearningRun:
+    """Messages on their way into a learner: what the ledger wants of each, and what was done."""
+
+    def __init__(
+        self,
+        path: Path,
+        learner: OnlineLearner,
+        pending: PendingMessages,
+        known: Mapping[str, Row],
+        remember: bool,
+    ) -> None:
+        """path: the model's name in errors.  known: the ledger's rows of the pending messages."""
+        self.learner, self.corpus = learner, pending.corpus
+        self.classes = learner.metadata.settings.classes
+        self.learned: dict[str, Row] = {}  # the ledger's new rows
+        self.judged_right = 0
+        self._path, self._found, self._known, self._remember = path, pending.found, known, remember
+        self._new = self._moved = 0
+
+    def row(self, digest: str) -> Row:
+        """Return how often each class has learned a message."""
+        none = (0,) * len(self.classes)
+        return self.learned.get(digest) or self._known.get(digest, none)
+
+    def steps(self, message: TokenizedMessage) -> list[tuple[int | None, int]]:
+        """Return the steps (`ledger.moves`) that bring a message up to how often it was found."""
+        if not self._remember:
+            return [(None, self.classes.index(message.label or ""))]
+        # All occurrences of a digest are learned at once.
+        found = [self._found[message.digest, name] for name in self.classes]
+        return moves(self.row(message.digest), found)
+
+    def take(self, message: TokenizedMessage, steps: Iterable[tuple[int | None, int]]) -> None:
+        """Count a message in its classes, and enter it in the ledger; raises ModelError."""
+        row = list(self.row(message.digest))
+        for source, target in steps:
+            if source is not None:
+                row[source] -= 1
+                name = self.classes[source]
+                _unlearn(self._path, self.learner, name, message.tokens, message.numbers)
+            self.learner.learn(self.classes[target], message.tokens, message.numbers)
+            row[target] += 1
+            self._new += source is None
+            self._moved += source is not None
+            if self._remember:
+                self.learned[message.digest] = tuple(row)
+
+    def change(self) -> Change:
+        """Return what was done."""
+        unchanged = self._found.total() - self._new - self._moved - self.judged_right
+        return Change(self._new, self._moved, 0, unchanged, self.judged_right)
+
+
+def _any(_: str) -> bool:
+    return True
+
+
+def every_message(run: LearningRun, is_wanted: Callable[[str], bool] = _any) -> None:
+    """Learn every message whose digest is wanted, then let each refine the calibration.
+
+    The messages come in the order of their digests, which is effectively random: a folder of spam
+    after one of ham would push the calibration to and fro.
+    """
+    taught: list[list[int]] = []  # per message: the classes that learned it
+    for message in run.corpus.messages():
+        steps = run.steps(message) if is_wanted(message.digest) else []
+        run.take(message, steps)
+        taught.append([target for _, target in steps])
+    for message, targets in zip(run.corpus.messages(), taught, strict=True):
+        for target in targets:
+            run.learner.refine(run.classes[target], message.tokens, message.numbers)
+
+
+Teaching = Callable[[LearningRun], None]  # which of the messages are learned, as `every_message`
+
+
 def learn(
     path: Path,
     pending: PendingMessages,
     settings: TrainingSettings,
     remember: bool = True,
     wait: LockWait = DEFAULT_WAIT,
+    teach: Teaching = every_message,
 ) -> Change:
     """Learn messages into the model at `path`; creates it if there is none.
 
@@ -101,23 +179,25 @@ def learn(
     class that it was learned in before.  It is scored as if it had not been learned, and the score
     refines the calibration.
     settings: for a new model.  remember: False learns all as new, and does not use the ledger.
-    wait: how long to wait for the model's lock.
+    wait: how long to wait for the model's lock.  teach: learns some of the messages alone.
     Raises ModelError: the model is damaged, has other classes, is locked or cannot be written.
     """
     with locked(path, wait) as place:
         if not place.exists():
-            change, model = learn_in_memory(path, None, pending, settings, remember)
+            change, model = learn_in_memory(path, None, pending, settings, remember, teach)
             write_atomically(place, model.write)
             return change
         with Lookup(place) as old:
             _check_classes(path, old.metadata, {label for _, label in pending.found})
             _check_numbers(path, old.metadata, pending.corpus)
             before = old.counts(pending.corpus.vocabulary)
-            learner = OnlineLearner(old.metadata, dict(before))
             known = old.learned({digest for digest, _ in pending.found}) if remember else {}
-            change, learned = _learn(path, learner, pending, known, remember)
+            learner = OnlineLearner(old.metadata, dict(before))
+            run = LearningRun(path, learner, pending, known, remember)
+            teach(run)
+            change = run.change()
             if change.learned or change.moved:
-                _save(place, old, learner, before, learned)
+                _save(place, old, learner, before, run.learned)
             return change
 
 
@@ -127,6 +207,7 @@ def learn_in_memory(
     pending: PendingMessages,
     settings: TrainingSettings,
     remember: bool = True,
+    teach: Teaching = every_message,
 ) -> tuple[Change, Model]:
     """Do what `learn` does with a model in memory; return what it did, and the model after it.
 
@@ -138,59 +219,10 @@ def learn_in_memory(
     _check_classes(path, model.metadata, {label for _, label in pending.found})
     _check_numbers(path, model.metadata, pending.corpus)
     learner = OnlineLearner(model.metadata, dict(model.counts))
-    change, learned = _learn(path, learner, pending, model.learned, remember)
-    rows = {digest: row for digest, row in (model.learned | learned).items() if any(row)}
-    return change, Model(learner.metadata, learner.counts, dict(sorted(rows.items())))
-
-
-def _learn(
-    path: Path,
-    learner: OnlineLearner,
-    pending: PendingMessages,
-    known: dict[str, Row],
-    remember: bool,
-) -> tuple[Change, dict[str, Row]]:
-    """Teach the learner; return what was done and the ledger's new rows.
-
-    The messages come in the order of their digests, which is effectively random: a folder of spam
-    after one of ham would push the calibration to and fro.
-    """
-    classes = learner.metadata.settings.classes
-    learned: dict[str, Row] = {}
-    new = moved = 0
-    taught: list[list[int]] = []  # per message: the classes that learned it
-    for message in pending.corpus.messages():
-        digest, content = message.digest, (message.tokens, message.numbers)
-        steps: list[tuple[int | None, int]] = []
-        if not remember:
-            steps = [(None, classes.index(message.label or ""))]
-        elif digest not in learned:  # all occurrences of a digest are learned at once
-            row = list(known.get(digest, (0,) * len(classes)))
-            steps = moves(row, [pending.found[digest, name] for name in classes])
-            learned[digest] = _after(row, steps)
-        for source, target in steps:
-            if source is not None:
-                _unlearn(path, learner, classes[source], *content)
-                moved += 1
-            else:
-                new += 1
-            learner.learn(classes[target], *content)
-        taught.append([target for _, target in steps])
-    for message, targets in zip(pending.corpus.messages(), taught, strict=True):
-        for target in targets:
-            learner.refine(classes[target], message.tokens, message.numbers)
-    unchanged = pending.found.total() - new - moved
-    return Change(learned=new, moved=moved, unchanged=unchanged), learned
-
-
-def _after(row: list[int], steps: list[tuple[int | None, int]]) -> Row:
-    """Return how often each class has learned a message after these steps."""
-    after = row.copy()
-    for source, target in steps:
-        if source is not None:
-            after[source] -= 1
-        after[target] += 1
-    return tuple(after)
+    run = LearningRun(path, learner, pending, model.learned, remember)
+    teach(run)
+    rows = {digest: row for digest, row in (model.learned | run.learned).items() if any(row)}
+    return run.change(), Model(learner.metadata, learner.counts, dict(sorted(rows.items())))
 
 
 def forget(
@@ -202,6 +234,7 @@ def forget(
 ) -> Change:
     """Take messages out of the model at `path`: each as often as it comes, if it was learned.
 
+    Counts and ledger become what they were; the calibration keeps what it learned.
     messages: with digests; a label of None stands for the class that the ledger names.
     remember: False takes out labelled messages that the ledger does not name, if the counts may
     have them and more messages were learned than it names.

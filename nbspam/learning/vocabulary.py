@@ -67,7 +67,7 @@ class Numberer:
         shorter = []
         for message in messages:
             columns.extend(map(self._numbers.__getitem__, message.tokens))
-            source, label, tokens, digest, size, numbers = message
+            source, label, tokens, digest, size, numbers, _ = message
             shorter.append((source, label, len(tokens), digest, size, numbers))
         # A dictionary keeps its order; its last entries are found without going through the others.
         new: list[str] = []

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from nbspam.errors import Remedy, TableError
-from nbspam.labels import HAM, SPAM, normal_label
+from nbspam.labels import HAM, SPAM, answer_label, normal_label
 from nbspam.reading.source_kind import TableOptions
 
 LABEL_NAMES = ("label", "class", "category", "v1", "spam", "is_spam", "type", "target", "verdict")
@@ -18,13 +18,11 @@ TEXT_NAMES = (
     *("teks", "texto", "texte", "nachricht", "messages", "message_text", "sms_text"),
 )
 SAMPLE_ROWS = 200  # rows in which the columns are searched
-_SAMPLE_CHARACTERS = 1 << 20  # of those rows, so that huge cells are not all kept in memory
+SAMPLE_CHARACTERS = 1 << 20  # of those rows, so that huge cells are not all kept in memory
 _CLASSES_LIMIT = 20  # a column with more distinct values than this is not a label
 LABEL_LENGTH = 24  # characters; a column with a longer value is not a label
 _NAMES_SHOWN, _NAME_SHOWN = 20, 40  # columns, and characters of each, in an error
 _SURROGATES = re.compile("[\ud800-\udfff]")
-# What a column called `spam` says about a message: it answers yes or no, and names no class.
-_ANSWERS = {"1": SPAM, "true": SPAM, "yes": SPAM, "0": HAM, "false": HAM, "no": HAM}
 
 T = TypeVar("T")
 
@@ -37,6 +35,16 @@ class Columns(NamedTuple):
     width: int  # cells in a usual row
     is_yes_no: bool  # the label column says whether a message is spam
 
+    def text_of(self, cells: Sequence[str]) -> str | None:
+        """Return the text of a row, or None if it has none."""
+        text = self.text
+        if len(cells) <= text:
+            return None
+        if len(cells) > self.width and text == self.width - 1:
+            # An unquoted delimiter in the text.
+            return " ".join(filter(None, cells[text:]))
+        return cells[text]
+
     def label_of(self, cells: Sequence[str]) -> str | None:
         """Return the label of a row, or None if it has none."""
         if self.label is None or self.label >= len(cells):
@@ -47,7 +55,7 @@ class Columns(NamedTuple):
         """Return the label in a cell, or None if there is none."""
         label = normal_label(cell)
         if self.is_yes_no:
-            label = _ANSWERS.get(label.lower(), label)
+            label = answer_label(label)
         return label or None
 
 
@@ -63,7 +71,7 @@ def cell_text(value: object) -> str:
 
 def first_rows(rows: Iterator[T], size: Callable[[T], int]) -> Iterator[T]:
     """Yield the first rows, in which the columns are searched; size: the characters of a row."""
-    left = _SAMPLE_CHARACTERS
+    left = SAMPLE_CHARACTERS
     for row in itertools.islice(rows, SAMPLE_ROWS):
         yield row
         left -= size(row)
@@ -103,13 +111,13 @@ def find_columns(
     if label is None and header:
         label = _usually_named(lower, LABEL_NAMES)
     if label is None:
-        label = _label_by_content(contents)
+        label = label_by_content(contents)
 
     text = _named(table, names, options.text_column)
     if text is None:
         text = _usually_named(lower, TEXT_NAMES) if header else None
         if text is None or text == label:
-            text = _text_by_content(contents, label)
+            text = text_by_content(contents, label)
     if text is None:
         text, label = 0, None  # the only column looked like a label; it is the text
     elif text == label:
@@ -154,7 +162,7 @@ def _shown(names: list[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _label_by_content(columns: list[list[str]]) -> int | None:
+def label_by_content(columns: list[list[str]]) -> int | None:
     """Return the column with the values ham or spam, else the one with the fewest short values.
 
     A column that never changes is the last choice; a few bad rows without a value do not matter.
@@ -175,7 +183,7 @@ def _label_by_content(columns: list[list[str]]) -> int | None:
     return best and best[3]
 
 
-def _text_by_content(columns: list[list[str]], label: int | None) -> int | None:
+def text_by_content(columns: list[list[str]], label: int | None) -> int | None:
     """Return the column with the longest cells, apart from the label's; None if there is none."""
     lengths = [(sum(map(len, c)), -i) for i, c in enumerate(columns) if i != label]
     return -max(lengths)[1] if lengths else None

@@ -44,6 +44,8 @@ def open_bytes(path: "Path") -> io.BufferedReader:
 
 def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
     """Return a stream of another's content, decompressed if it is an archive."""
+    if not isinstance(stream, io.BufferedReader):  # in memory
+        return stream
     magic = stream.peek(6)[:6]
     inner: IO[bytes]
     damage: type[Exception]

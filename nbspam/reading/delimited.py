@@ -1,14 +1,13 @@
 """Tables as TSV and CSV, well-formed or not."""
 
 import csv
-import itertools
 import re
 from collections import deque
 from collections.abc import Iterator
-from pathlib import Path
+from typing import NamedTuple
 
 from nbspam.reading.columns import first_rows
-from nbspam.reading.compression import bare_suffix
+from nbspam.reading.content import Content
 from nbspam.reading.lines import decoded_lines
 from nbspam.reading.skips import Skips
 
@@ -21,19 +20,30 @@ _QUOTED = re.compile(r'"[^"]*"')
 Line = tuple[int, str]  # its number, its text with the line end
 
 
-def delimited_rows(
-    path: Path, encoding: str | None, skips: Skips, cell_limit: int = CELL_LIMIT
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield (number of its first line, cells) of each row of a TSV or CSV file."""
-    lines = decoded_lines(path, encoding, skips)
-    first = list(first_rows(lines, lambda line: len(line[1])))
-    lines = itertools.chain(first, lines)
+class Layout(NamedTuple):
+    """How the rows of a table are written."""
+
+    delimiter: str
+    is_quoted: bool
+
+
+def layout_of(content: Content, encoding: str | None, cell_limit: int = CELL_LIMIT) -> Layout:
+    """Return the layout of a table; in a CSV file the delimiter may be another than the comma."""
     delimiter = "\t"
-    if bare_suffix(path) == ".csv":
-        delimiter = _delimiter([text for _, text in first])
-    if delimiter == "\t" and not _is_quoted_tsv(path, encoding, cell_limit):
+    if content.form == "csv":
+        lines = decoded_lines(content.name, content.beginning, encoding, Skips())
+        delimiter = _delimiter([text for _, text in first_rows(lines, lambda line: len(line[1]))])
+    is_quoted = delimiter != "\t" or _is_quoted_tsv(content, encoding, cell_limit)
+    return Layout(delimiter, is_quoted)
+
+
+def delimited_rows(
+    name: str, lines: Iterator[Line], layout: Layout, skips: Skips, cell_limit: int = CELL_LIMIT
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield (number of its first line, cells) of each row of a TSV or CSV table called `name`."""
+    if not layout.is_quoted:
         return _plain_rows(lines)
-    return _csv_rows(path, lines, delimiter, skips, cell_limit)
+    return _csv_rows(name, lines, layout.delimiter, skips, cell_limit)
 
 
 def _plain_rows(lines: Iterator[Line]) -> Iterator[tuple[int, list[str]]]:
@@ -86,7 +96,7 @@ class _RowLines:
 
 
 def _csv_rows(
-    path: Path, lines: Iterator[Line], delimiter: str, skips: Skips, cell_limit: int
+    name: str, lines: Iterator[Line], delimiter: str, skips: Skips, cell_limit: int
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a CSV file.  A quote that is never closed costs its own row, no other.
 
@@ -104,7 +114,7 @@ def _csv_rows(
             return
         number, line = source.row[0]
         if problem:
-            skips(f"{path}:{number}", problem)
+            skips(f"{name}:{number}", problem)
         else:
             yield number, line.rstrip("\r\n").split(delimiter)
         source.begin_after_failure()
@@ -134,8 +144,8 @@ def _problem(error: str) -> str:
 class _QuoteCounts:
     """How many lines of a TSV have quotes where CSV would have them."""
 
-    def __init__(self, path: Path, encoding: str | None) -> None:
-        self._lines = decoded_lines(path, encoding, Skips())
+    def __init__(self, lines: Iterator[Line]) -> None:
+        self._lines = lines
         self.lines = 0
         self.quoted_lines = 0  # begin with a quote
         self.quoted_cells = 0  # lines in which a cell begins with a quote
@@ -154,21 +164,30 @@ def _begins_with_quote(line: str) -> bool:
     return line.startswith('"') or '\t"' in line
 
 
-def _is_quoted_tsv(path: Path, encoding: str | None, cell_limit: int) -> bool:
+def _is_quoted_tsv(content: Content, encoding: str | None, cell_limit: int) -> bool:
     """Return whether a TSV's quotes are CSV's and do not belong to its texts.
 
     The UCI SMS collection is full of texts that begin with a quote, end with one, or both; read as
-    CSV they run together.  So the whole file must be strict CSV, and its quotes needed: every line
-    begins with one, or every cell that does contains a quote, a tab or a line end.
+    CSV they run together.  So all of it must be strict CSV, and its quotes needed: every line
+    begins with one, or every cell that does contains a quote, a tab or a line end.  Of a stream it
+    is its beginning that must be so, up to the last row, which may be cut, and have quotes.
     """
-    if not any(_begins_with_quote(line) for _, line in decoded_lines(path, encoding, Skips())):
+
+    def lines() -> Iterator[Line]:
+        return decoded_lines(content.name, content.beginning, encoding, Skips())
+
+    if not any(_begins_with_quote(line) for _, line in lines()):
         return False
-    counts = _QuoteCounts(path, encoding)
+    counts = _QuoteCounts(lines())
     needed = 0
+    counted = (0, 0, 0)  # as of the last row that is whole
     csv.field_size_limit(cell_limit)
     try:
         for cells in csv.reader(counts.texts(), delimiter="\t", strict=True):
             needed += any('"' in cell or "\t" in cell or "\n" in cell for cell in cells)
-    except csv.Error:
-        return False
-    return needed >= counts.quoted_cells or counts.quoted_lines == counts.lines
+            counted = counts.lines, counts.quoted_lines, counts.quoted_cells
+    except csv.Error as error:
+        if not (content.is_cut and "unexpected end of data" in str(error)):
+            return False
+    n_lines, quoted_lines, quoted_cells = counted
+    return bool(quoted_cells) and (needed >= quoted_cells or quoted_lines == n_lines)

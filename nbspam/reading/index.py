@@ -8,10 +8,12 @@ whoever wrote the index may have been somebody else, who wants to know what is i
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from nbspam.errors import Remedy, SourceError, one_line
 from nbspam.labels import normal_label
+from nbspam.reading.compression import open_bytes
 from nbspam.reading.lines import read_lines
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source, SourceKind
@@ -46,7 +48,7 @@ def _is_index(source: Source, _: ReadingOptions) -> bool:
 def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     skips = request.skips
     allowed = os.path.realpath(source.path.parent.resolve().parent)
-    for number, text in read_lines(source.path, None, skips):
+    for number, text in read_lines(str(source.path), partial(open_bytes, source.path), None, skips):
         where = f"{source.path}:{number}"
         line = _LINE.fullmatch(text.strip())
         if not line:

@@ -1,40 +1,52 @@
 """Tables as JSON lines: an object per row, a name per column."""
 
-import itertools
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
-from nbspam.reading.columns import cell_text
+from nbspam.reading.columns import cell_text, first_rows
+from nbspam.reading.content import Content
 from nbspam.reading.lines import read_lines
+from nbspam.reading.rows import Rows, TableRow
 from nbspam.reading.skips import Skips
 
+_Objects = Iterator[tuple[int, dict[str, object]]]
 
-def json_rows(
-    path: Path, encoding: str | None, skips: Skips
-) -> tuple[list[str] | None, Iterator[tuple[int, list[str]]]]:
-    """Return the names in the first object, and (line number, cells) of each; None if no object."""
-    objects = _objects(path, encoding, skips)
+
+def json_rows(content: Content, encoding: str | None, skips: Skips) -> Rows:
+    """Return the rows of a table of JSON lines; the first object names the columns."""
+    beginning = read_lines(content.name, content.beginning, encoding, Skips())
+    objects = _objects(content.name, beginning, Skips())
     first = next(objects, None)
+    lines = read_lines(content.name, content.whole, encoding, skips)
+    names = [] if first is None else list(first[1])
+    rows = _cells(_objects(content.name, lines, skips), names)
     if first is None:
-        return None, iter(())
-    names = list(first[1])
-    return names, (
-        (number, [cell_text(values.get(name)) for name in names])
-        for number, values in itertools.chain([first], objects)
-    )
+        return Rows(None, [], rows)
+    sample = [*_cells(iter([first]), names), *_cells(objects, names)]
+    return Rows(names, list(first_rows(iter(sample), lambda row: sum(map(len, row[1])))), rows)
 
 
-def _objects(
-    path: Path, encoding: str | None, skips: Skips
-) -> Iterator[tuple[int, dict[str, object]]]:
-    for number, line in read_lines(path, encoding, skips):
+def are_json_lines(lines: list[str]) -> bool:
+    """Return whether each line is a JSON object, so that they are no document together."""
+    try:
+        return bool(lines) and all(isinstance(json.loads(line), dict) for line in lines)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _cells(objects: _Objects, names: list[str]) -> Iterator[TableRow]:
+    for number, values in objects:
+        yield number, [cell_text(values.get(name)) for name in names]
+
+
+def _objects(table: str, lines: Iterator[tuple[int, str]], skips: Skips) -> _Objects:
+    for number, line in lines:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            skips(f"{path}:{number}", f"the line is not JSON ({error})")
+            skips(f"{table}:{number}", f"the line is not JSON ({error})")
             continue
         if isinstance(value, dict):
             yield number, value
         else:
-            skips(f"{path}:{number}", "the line is not a JSON object")
+            skips(f"{table}:{number}", "the line is not a JSON object")

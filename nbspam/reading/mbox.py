@@ -9,7 +9,8 @@ Source: RFC 4155, and the mboxo/mboxrd/mboxcl family as qmail's mbox(5) describe
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import IO
 
 from nbspam.reading.compression import open_bytes
@@ -31,6 +32,11 @@ _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 def is_mbox(sample: bytes) -> bool:
     """Return whether a file that begins with `sample` is an mbox."""
     return _FIRST.match(sample) is not None
+
+
+def count_separators(sample: bytes) -> int:
+    """Return how many messages begin in `sample` after the first."""
+    return len(_SEPARATOR.findall(sample))
 
 
 def is_read(message: bytes) -> bool:
@@ -74,11 +80,18 @@ def _has_from_line(source: Source, _: ReadingOptions) -> bool:
     return is_mbox(source.sample)
 
 
-def _read_mbox(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    with open_bytes(source.path) as stream:
+def mbox_messages(
+    name: str, opened: Callable[[], IO[bytes]], request: ReadingRequest
+) -> Iterator[RawMessage]:
+    """Yield the messages of an mbox called `name`; opened: called for its bytes."""
+    with opened() as stream:
         for number, raw in enumerate(messages(stream, BYTES_LIMIT), 1):
             if not request.options.seen or is_read(raw):
-                yield RawMessage(f"{source.path}:{number}", request.label, raw)
+                yield RawMessage(f"{name}:{number}", request.label, raw)
+
+
+def _read_mbox(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    return mbox_messages(str(source.path), partial(open_bytes, source.path), request)
 
 
 MBOX = SourceKind(Labels.NEVER, _has_from_line, _read_mbox, "an mbox has no labels")

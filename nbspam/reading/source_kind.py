@@ -6,16 +6,23 @@ from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from nbspam.errors import Remedy
+from nbspam.errors import Remedy, SourceError
 from nbspam.reading.compression import bare_suffix, open_bytes
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
+    from io import BufferedReader
     from pathlib import Path
 
+
 STDIN = "-"
-_SAMPLE_BYTES = 1 << 16
+# How a source may be said to be read; `formats.py` has the kind of source of each.
+MESSAGE, LINES, MBOX_FORMAT = "message", "lines", "mbox"
+TABLE_FORMATS = ("tsv", "csv", "jsonl", "json", "parquet")
+FILE_LISTS = {"files": b"\n", "files0": b"\0"}  # what ends each name
+INPUT_FORMATS = (*TABLE_FORMATS, LINES, MBOX_FORMAT, *FILE_LISTS, MESSAGE)
+SAMPLE_BYTES = 1 << 16  # in which a source's kind is recognised
 
 
 class TableOptions(NamedTuple):
@@ -24,15 +31,44 @@ class TableOptions(NamedTuple):
     text_column: str | None = None
     label_column: str | None = None
     encoding: str | None = None
+    header_row: bool | None = None  # whether the first row names the columns
+
+
+class Flow:
+    """Whether the stream that is being read has nothing more to read just now."""
+
+    def __init__(self) -> None:
+        self._stream: BufferedReader | None = None
+
+    def follow(self, stream: "BufferedReader") -> None:
+        """Watch a stream from now on."""
+        self._stream = stream
+
+    def pauses(self) -> bool:
+        """Return whether to read on would wait for whoever writes the stream.
+
+        It may say so while some lines are in memory already: they are then answered one by one.
+        """
+        if self._stream is None:
+            return False
+        from nbspam.reading.flow import has_more  # one message does without
+
+        return not has_more(self._stream, 0)
+
+
+def _say_nothing(_: SourceError) -> None:
+    """Do nothing."""
 
 
 class ReadingOptions(NamedTuple):
     """How the user wants sources read."""
 
     table: TableOptions = TableOptions()
-    lines: bool = False  # a text file has one message per line
+    input_format: str | None = None  # of what is no folder: one of `INPUT_FORMATS`
     seen: bool = False  # of a Maildir or mbox, only mail that its owner has read and not deleted
     outside: bool = False  # an index may name any file
+    tell: Callable[[SourceError], None] = _say_nothing  # called with what is no error, to be said
+    flow: Flow | None = None  # of messages that are to be answered as they come
 
 
 class ReadingRequest(NamedTuple):
@@ -81,13 +117,13 @@ class Source:
     def sample(self) -> bytes:
         """The first bytes of the file, decompressed."""
         with open_bytes(self.path) as stream:
-            return stream.read(_SAMPLE_BYTES)
+            return stream.read(SAMPLE_BYTES)
 
     @cached_property
     def lines(self) -> list[str]:
         """The whole lines of the sample that are not blank."""
         text = self.sample.decode("utf-8", "replace")
-        if len(self.sample) == _SAMPLE_BYTES:
+        if len(self.sample) == SAMPLE_BYTES:
             text = text.rpartition("\n")[0]
         return [line for line in text.split("\n") if line.strip()]
 

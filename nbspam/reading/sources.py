@@ -10,6 +10,7 @@ from nbspam.errors import Remedy, SourceError
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.source_kind import (
+    FILE_LISTS,
     STDIN,
     Labels,
     ReadingOptions,
@@ -30,7 +31,6 @@ def _kinds() -> tuple[SourceKind, ...]:
     from nbspam.reading.class_folders import CLASS_FOLDERS
     from nbspam.reading.folder import FOLDER
     from nbspam.reading.index import NAMED_INDEX, NAMELESS_INDEX
-    from nbspam.reading.lines import LINES
     from nbspam.reading.mbox import MBOX
     from nbspam.reading.single_message import EMPTY_FILE, MAIL, NAMED_MAIL, TEXT
     from nbspam.reading.tables import NAMED_TABLE, NAMELESS_PARQUET, NAMELESS_TSV
@@ -39,7 +39,6 @@ def _kinds() -> tuple[SourceKind, ...]:
         CLASS_FOLDERS,
         FOLDER,
         PIPE,
-        LINES,
         NAMED_TABLE,
         EMPTY_FILE,
         NAMELESS_PARQUET,
@@ -58,7 +57,7 @@ def labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[Raw
 
     Raises SourceError when it cannot be read, or has no labels.
     """
-    request = ReadingRequest(options._replace(lines=False), skips, needs_labels=True)
+    request = ReadingRequest(options, skips, needs_labels=True)
     return _messages(source, request, refused=Labels.NEVER)
 
 
@@ -94,21 +93,13 @@ def _messages(
     ignored: kinds with such labels are not asked.  refused: kinds with such labels are an error.
     """
     source = _existing(name)
-    kinds = (STANDARD_INPUT,) if name == STDIN else _kinds()
     try:
-        kind = next(
-            kind
-            for kind in kinds
-            if kind.labels not in ignored and kind.is_recognised(source, request.options)
-        )
+        kind = _kind_of(source, request, ignored)
         if kind.labels is refused:
-            raise SourceError(f"{source.path}: {kind.refusal}", kind.remedy)
+            raise SourceError(f"{source.name}: {kind.refusal}", kind.remedy)
         yield from kind.read(source, request)
     except OSError as error:
-        raise SourceError(
-            f"{error.filename or source.path}: cannot be read ({error.strerror});"
-            " check its permissions and content"
-        ) from error
+        raise _unreadable(source, error) from error
     except UnicodeError as error:
         raise SourceError(
             f"{source.path}: is not in that encoding ({error})", Remedy.NAME_ENCODING
@@ -117,6 +108,65 @@ def _messages(
         if "encoding" not in str(error):
             raise
         raise SourceError(f"{source.path}: {error}", Remedy.NAME_ENCODING) from error
+
+
+def _kind_of(source: Source, request: ReadingRequest, ignored: frozenset[Labels]) -> SourceKind:
+    """Return the kind that the user names, else the first that recognises the source."""
+    input_format = request.options.input_format
+    is_stdin = source.name == STDIN
+    is_stream = is_stdin or PIPE.is_recognised(source, request.options)
+    if input_format in FILE_LISTS:
+        if is_stream:
+            return _FILE_LIST
+    elif input_format is not None and not (not is_stdin and source.is_folder):
+        from nbspam.reading.formats import format_kind
+
+        return format_kind(input_format)
+    if is_stream and request.needs_labels:
+        from nbspam.reading.formats import LABELLED_STREAM
+
+        return LABELLED_STREAM
+    kinds = (STANDARD_INPUT,) if is_stdin else _kinds()
+    return next(
+        kind
+        for kind in kinds
+        if kind.labels not in ignored and kind.is_recognised(source, request.options)
+    )
+
+
+def _read_listed(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    """Yield the messages of the files that a list names, each as if it were named itself."""
+    from nbspam.reading.file_list import listed_files
+
+    options, skips, label, _ = request
+    separator = FILE_LISTS[options.input_format or ""]
+    options = options._replace(input_format=None)
+    for name in listed_files(source, separator, skips):
+        try:
+            if label is None:
+                yield from any_kind(name, options, skips)
+            else:
+                yield from unlabelled(name, label, options, skips)
+        except SourceError as error:
+            if skips.strict:
+                raise
+            skips(name, str(error).removeprefix(f"{name}: "))
+
+
+_FILE_LIST = SourceKind(
+    Labels.NEVER, PIPE.is_recognised, _read_listed, "the files of a list have no labels"
+)
+
+
+def _unreadable(source: Source, error: OSError) -> SourceError:
+    if source.name == STDIN and error.filename is None:
+        return SourceError(
+            f"-: standard input cannot be read ({error.strerror}); pipe a message in"
+        )
+    return SourceError(
+        f"{error.filename or source.path}: cannot be read ({error.strerror});"
+        " check its permissions and content"
+    )
 
 
 def _existing(name: str) -> Source:

@@ -1,16 +1,20 @@
-"""Standard input and pipes: read once, as one message or as one message per line."""
+"""Standard input and pipes, which are read once: as one message, unless a format is given.
+
+A message on standard input stays one message whatever it looks like: who sends it must not choose
+how it is read.  What looks like many messages is only said to look so.
+"""
 
 import io
 import sys
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, cast
 
-from nbspam.errors import SourceError
-from nbspam.reading.charsets import decode
+from nbspam.errors import Remedy, SourceError
 from nbspam.reading.compression import decompressed
-from nbspam.reading.message import BYTES_LIMIT
+from nbspam.reading.message import BYTES_LIMIT, is_mail
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.source_kind import (
+    SAMPLE_BYTES,
     STDIN,
     Labels,
     ReadingOptions,
@@ -26,66 +30,67 @@ def _is_standard_input(source: Source, _: ReadingOptions) -> bool:
     return source.name == STDIN
 
 
-def _standard_input(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    if sys.stdin is None or sys.stdin.closed:
-        raise SourceError("-: standard input is closed; pipe a message in, or name a file")
-    try:
-        yield from stream_messages(STDIN, sys.stdin.buffer, request)
-    except OSError as error:
-        raise SourceError(
-            f"-: standard input cannot be read ({error.strerror}); pipe a message in"
-        ) from error
-
-
 def _is_pipe(source: Source, _: ReadingOptions) -> bool:
     return not source.is_file and not source.is_folder
 
 
-def _pipe(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    with source.path.open("rb") as stream:
-        yield from stream_messages(str(source.path), stream, request)
+def opened_stream(source: Source) -> io.BufferedReader:
+    """Return standard input, a pipe or a file, decompressed; raises SourceError and OSError."""
+    if source.name != STDIN:
+        return decompressed(source.path.open("rb"))
+    if sys.stdin is None or sys.stdin.closed:
+        raise SourceError("-: standard input is closed; pipe a message in, or name a file")
+    return decompressed(cast("io.BufferedReader", sys.stdin.buffer))
 
 
-def stream_messages(
-    name: str, stream: IO[bytes], request: ReadingRequest, limit: int = BYTES_LIMIT
-) -> Iterator[RawMessage]:
-    """Yield the one message of a stream, or one per line if the request says so.
+def read_one(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    """Yield the one message of standard input, a pipe or a file, whatever is in it."""
+    stream = opened_stream(source)
+    yield one_message(source.name, stream, request.label)
+    if source.name != STDIN:
+        stream.close()
 
-    limit: bytes kept of a message; the rest of a larger one is read and dropped.
+
+def _read_unsaid(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    """Yield the one message; tells the user if it looks like many."""
+    for raw in read_one(source, request):
+        if isinstance(raw.content, bytes) and _may_be_many(raw.content):
+            from nbspam.reading.looks import looks_like  # a mail does without
+
+            if look := looks_like(raw.content[:SAMPLE_BYTES]):
+                where = "standard input" if raw.source == STDIN else raw.source
+                problem = f"{where} looks like {look.what}; it was read as one message"
+                request.options.tell(SourceError(problem, Remedy.SAY_FORMAT, format=look.form))
+        yield raw
+
+
+def one_message(
+    name: str, stream: IO[bytes], label: str | None, limit: int = BYTES_LIMIT
+) -> RawMessage:
+    """Return the one message of a stream.
+
+    limit: bytes kept; the rest of a larger one is read and dropped.
     """
-    if isinstance(stream, io.BufferedReader):
-        stream = decompressed(stream)
-    if request.options.lines:
-        yield from _lines(name, stream, request, limit)
-        return
     raw = stream.read(limit)
     for _ in range(_DRAINED):  # the writer may not survive a broken pipe
         if not stream.read(1 << 20):
             break
-    yield RawMessage(name, request.label, raw)
+    return RawMessage(name, label, raw)
 
 
-def _lines(
-    name: str, stream: IO[bytes], request: ReadingRequest, limit: int
-) -> Iterator[RawMessage]:
-    encoding = request.options.table.encoding or ""
-    number = 0
-    while line := stream.readline(limit):
-        number += 1
-        if line.strip():
-            yield RawMessage(
-                f"{name}:{number}", request.label, decode(line.rstrip(b"\r\n"), encoding)
-            )
+def _may_be_many(raw: bytes) -> bool:
+    """Return whether it is worth a look: no mail, and several lines or names."""
+    first = raw[:SAMPLE_BYTES]
+    if first.startswith(b"From "):
+        return b"\nFrom " in raw
+    several = (
+        b"\n" in first.strip() or b"\0" in first or first.startswith((b"/", b"./", b"[", b"{"))
+    )
+    return several and not is_mail(first)
 
 
 STANDARD_INPUT = SourceKind(
-    Labels.NEVER, _is_standard_input, _standard_input, "standard input has no labels"
+    Labels.NEVER, _is_standard_input, _read_unsaid, "standard input has no labels"
 )
 # Such as <(command).
-PIPE = SourceKind(
-    Labels.NEVER,
-    _is_pipe,
-    _pipe,
-    "is a pipe, and a table is read twice; save it to a file",
-    remedy=None,
-)
+PIPE = SourceKind(Labels.NEVER, _is_pipe, _read_unsaid, "a pipe has no labels")

@@ -1,18 +1,18 @@
-"""Tables of labelled text: TSV, CSV, JSON lines and Parquet, one message per row.
+"""Tables of labelled text: TSV, CSV, JSON, JSON lines and Parquet, one message per row.
 
-A table is streamed, except Parquet.  Text is UTF-8, line by line, and a line that is not UTF-8 is
-Windows-1252 (as files from Excel and Kaggle often are).
+A table is streamed, except JSON and Parquet.  Text is UTF-8, line by line, and a line that is not
+UTF-8 is Windows-1252 (as files from Excel and Kaggle often are).
 """
 
-import itertools
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from nbspam.errors import Remedy, TableError
+from nbspam.errors import Remedy, SourceError, TableError
 from nbspam.labels import HAM, SPAM
 from nbspam.reading.columns import LABEL_LENGTH, find_columns, first_rows, names_columns
-from nbspam.reading.compression import bare_suffix, open_bytes
+from nbspam.reading.content import Content, file_content
+from nbspam.reading.header_row import is_header_row
 from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.rows import Rows, TableRow
 from nbspam.reading.skips import Skips
 from nbspam.reading.source_kind import (
     Labels,
@@ -25,66 +25,86 @@ from nbspam.reading.source_kind import (
 
 __all__ = ["NAMED_TABLE", "NAMELESS_PARQUET", "NAMELESS_TSV", "TableOptions", "read_table"]
 
-TABLE_SUFFIXES = frozenset({".tsv", ".tab", ".csv", ".jsonl", ".ndjson", ".parquet"})
+TABLE_SUFFIXES = frozenset({".tsv", ".tab", ".csv", ".json", ".jsonl", ".ndjson", ".parquet"})
 _PARQUET = b"PAR1"  # the first bytes of every Parquet file
 
-TableRow = tuple[int, Sequence[str]]  # the line on which a row begins, and its cells
 
-
-def read_table(
-    path: Path, options: TableOptions, skips: Skips, needs_labels: bool
-) -> Iterator[RawMessage]:
+def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the rows of a table as messages.
 
-    needs_labels: a row without a label is skipped; else labels are read where there are any.
+    If labels are needed a row without one is skipped; else they are read where there are any.
     Raises TableError when the columns cannot be found, OSError when the file cannot be read.
     """
-    header, rows = _rows(path, options, skips)
-    sample = list(first_rows(rows, lambda row: sum(map(len, row[1]))))
+    options, skips = request.options.table, request.skips
+    header, sample, rows = _rows(content, options, skips)
     if not sample:
         raise TableError(
-            f"{path}: the table is empty; give one with a label and a text in each row"
+            f"{content.name}: the table is empty; give one with a label and a text in each row"
         )
-    if header is None and names_columns(sample[0][1], options):
-        header = [name.strip() for name in sample.pop(0)[1]]
+    if header is None and _has_header_row(content, sample, request.options):
+        next(rows)
+        header = [name.strip() for name in sample[0][1]]
+        sample = sample[1:]
         while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
             header.pop()
-    columns = find_columns(str(path), header, [cells for _, cells in sample], options, needs_labels)
-    text, width = columns.text, columns.width
-    for line, cells in itertools.chain(sample, rows):
-        source = f"{path}:{line}"
-        if len(cells) <= text:
+    cells = [row for _, row in sample]
+    columns = find_columns(content.name, header, cells, options, request.needs_labels)
+    for line, row in rows:
+        source = f"{content.name}:{line}"
+        text = columns.text_of(row)
+        if text is None:
             skips(source, "the row has no text")
             continue
-        if len(cells) > width and text == width - 1:
-            # An unquoted delimiter in the text.
-            cells = [*cells[:text], " ".join(filter(None, cells[text:]))]
-        label = columns.label_of(cells)
-        if needs_labels and not label:
+        label = columns.label_of(row)
+        if request.needs_labels and not label:
             skips(source, "the row has no label")
             continue
-        yield RawMessage(source, label, cells[text])
+        yield RawMessage(source, label, text)
 
 
-def _rows(
-    path: Path, options: TableOptions, skips: Skips
-) -> tuple[list[str] | None, Iterator[TableRow]]:
-    """Return the names of the columns, if the format has them, and the rows."""
+def _has_header_row(content: Content, sample: Sequence[TableRow], options: ReadingOptions) -> bool:
+    """Return whether the first row names the columns; tells the user if nothing but it says so."""
+    first, *others = [row for _, row in sample]
+    if options.table.header_row is not None:
+        return options.table.header_row
+    if names_columns(first, options.table):
+        return True
+    is_header = is_header_row(first, others)
+    if is_header:
+        names = ", ".join(name.strip() for name in first if name.strip())
+        problem = f"{content.name}: its first row names the columns ({names})"
+        options.tell(SourceError(problem, Remedy.HEADER_IS_MESSAGE))
+    return is_header
+
+
+def _rows(content: Content, options: TableOptions, skips: Skips) -> Rows:
+    """Return the rows of a table, by its form."""
     # Deferred: each format needs a parser of its own, and Parquet pandas.
-    suffix = bare_suffix(path)
-    with open_bytes(path) as stream:
-        is_parquet = suffix == ".parquet" or stream.read(4) == _PARQUET
-    if is_parquet:
+    if content.form == "parquet":
         from nbspam.reading.parquet import parquet_rows
 
-        return parquet_rows(path)
-    if suffix in (".jsonl", ".ndjson"):
+        return parquet_rows(content)
+    if content.form == "jsonl":
         from nbspam.reading.json_lines import json_rows
 
-        return json_rows(path, options.encoding, skips)
-    from nbspam.reading.delimited import delimited_rows
+        return json_rows(content, options.encoding, skips)
+    if content.form == "json":
+        from nbspam.reading.json_document import document_rows
 
-    return None, delimited_rows(path, options.encoding, skips)
+        return document_rows(content, options, skips)
+    return _delimited(content, options.encoding, skips)
+
+
+def _delimited(content: Content, encoding: str | None, skips: Skips) -> Rows:
+    from nbspam.reading.delimited import delimited_rows, layout_of
+    from nbspam.reading.lines import decoded_lines
+
+    layout, name = layout_of(content, encoding), content.name
+    beginning = decoded_lines(name, content.beginning, encoding, Skips())
+    lines = decoded_lines(name, content.whole, encoding, skips)
+    first = delimited_rows(name, beginning, layout, Skips())
+    sample = list(first_rows(first, lambda row: sum(map(len, row[1]))))
+    return Rows(None, sample, delimited_rows(name, lines, layout, skips))
 
 
 def _has_table_suffix(source: Source, _: ReadingOptions) -> bool:
@@ -95,9 +115,9 @@ def _is_parquet(source: Source, _: ReadingOptions) -> bool:
     return source.sample.startswith(_PARQUET)
 
 
-def _is_tsv(source: Source, _: ReadingOptions) -> bool:
+def are_labelled_lines(lines: list[str]) -> bool:
     """Return whether every line is a short label, a tab and more; a guess."""
-    pairs = [line.partition("\t") for line in source.lines]
+    pairs = [line.partition("\t") for line in lines]
     labels = {label for label, _, _ in pairs}
     return (
         all(label and tab for label, tab, _ in pairs)
@@ -106,8 +126,16 @@ def _is_tsv(source: Source, _: ReadingOptions) -> bool:
     )
 
 
+def _is_tsv(source: Source, _: ReadingOptions) -> bool:
+    return are_labelled_lines(source.lines)
+
+
 def _read_any_table(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    return read_table(source.path, request.options.table, request.skips, request.needs_labels)
+    return read_table(file_content(source.path), request)
+
+
+def _read_tsv(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    return read_table(file_content(source.path, "tsv"), request)
 
 
 NAMED_TABLE = SourceKind(
@@ -119,4 +147,4 @@ NAMED_TABLE = SourceKind(
 )
 # Only where labels are needed: a message that begins as Parquet does is a message.
 NAMELESS_PARQUET = SourceKind(Labels.ON_REQUEST, _is_parquet, _read_any_table)
-NAMELESS_TSV = SourceKind(Labels.ALLOWED, _is_tsv, _read_any_table)
+NAMELESS_TSV = SourceKind(Labels.ALLOWED, _is_tsv, _read_tsv)

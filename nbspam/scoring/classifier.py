@@ -71,9 +71,13 @@ class Classifier:
         messages: Iterable[M],
         batch_messages: int = _BATCH_MESSAGES,
         batch_tokens: int = _BATCH_TOKENS,
+        pauses: Callable[[], bool] | None = None,
     ) -> Iterator[M]:
-        """Yield messages with their tokens looked up, many at a time."""
-        for batch, tokens in _batches(messages, batch_messages, batch_tokens):
+        """Yield messages with their tokens looked up, many at a time.
+
+        pauses: whether the next message is yet to come, so that those before it do not wait.
+        """
+        for batch, tokens in _batches(messages, batch_messages, batch_tokens, pauses):
             self.prepare(tokens)
             yield from batch
 
@@ -124,7 +128,10 @@ class Classifier:
 
 
 def _batches(
-    messages: Iterable[M], most_messages: int, most_tokens: int
+    messages: Iterable[M],
+    most_messages: int,
+    most_tokens: int,
+    pauses: Callable[[], bool] | None,
 ) -> Iterator[tuple[list[M], set[str]]]:
     """Yield messages in batches, with their tokens; what was read before a failure comes first."""
     batch: list[M] = []
@@ -133,7 +140,8 @@ def _batches(
         for message in messages:
             batch.append(message)
             tokens.update(message.tokens)
-            if len(batch) == most_messages or len(tokens) > most_tokens:
+            full = len(batch) == most_messages or len(tokens) > most_tokens
+            if full or (pauses is not None and pauses()):
                 yield batch, tokens
                 batch, tokens = [], set()
     except Exception:

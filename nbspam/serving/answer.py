@@ -60,11 +60,6 @@ class Judged(NamedTuple):
         """The value of `Spam:`."""
         return f"{self.spam} ; {self.tenths / 10:.1f} / {THRESHOLD:.1f}"
 
-    @property
-    def summary(self) -> str:
-        """For the log."""
-        return f"{self.verdict.verdict} {self.tenths / 10:.1f}"
-
 
 def judge(spam_filter: Filter, message: TokenizedMessage) -> Judged:
     """Return the verdict on a message."""

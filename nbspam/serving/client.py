@@ -6,13 +6,15 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import NamedTuple
 
-from nbspam.serving.limits import LARGE, Deadlines, Limits
+from nbspam.serving.limits import LARGE, Deadlines, Limits, Wait
 from nbspam.serving.room import Room
 from nbspam.serving.spamd import (
+    DATA,
     LINE_LIMIT,
     PING,
     SKIP,
     TELL,
+    RefusedError,
     Request,
     read_body,
     read_head,
@@ -95,6 +97,28 @@ class Client:
         if request.compressed and not self._taken:
             return await self._unzipped(request, body)
         return request._replace(body=body if len(body) > small else bytes(body))
+
+    async def lines(self, most: int) -> list[bytes]:
+        """Read the lines up to an empty one, or to the end; raises OSError.
+
+        most: their number.  Raises RefusedError for more, or for one that is too long.
+        """
+        lines: list[bytes] = []
+        async with self._deadlines.limit() as wait:
+            with suppress(asyncio.IncompleteReadError):
+                while line := (await self._line(wait)).rstrip(b"\r\n"):
+                    lines.append(line)
+                    if len(lines) > most:
+                        raise RefusedError(DATA, "too many lines")
+        return lines
+
+    async def _line(self, wait: Wait) -> bytes:
+        try:
+            line = await self._reader.readuntil(b"\n")
+        except asyncio.LimitOverrunError:
+            raise RefusedError(DATA, "a line is too long") from None
+        wait.progress(len(line))
+        return line
 
     async def _large_body(
         self, request: Request, begun: bytearray, length: int | None

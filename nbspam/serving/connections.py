@@ -32,7 +32,7 @@ class Connections:
         """
         self._limits, self._serve, self._say = limits, serve, say
         self._deadlines = Deadlines(limits.timeout)
-        self._rooms = Rooms(
+        self.rooms = Rooms(
             judging=Room(limits.judging_room, limits, self._deadlines),
             learning=Room(limits.learning_room, limits, self._deadlines),
         )
@@ -47,6 +47,11 @@ class Connections:
     def n_open(self) -> int:
         """The number of open connections."""
         return len(self._open)
+
+    @property
+    def n_parked(self) -> int:
+        """How many of them wait for the server, and have left their places."""
+        return len(self._parked)
 
     @contextmanager
     def parked(self) -> Iterator[None]:
@@ -152,7 +157,7 @@ class Connections:
         """Serve the client of one connection."""
         try:
             client = await Client.connect(
-                connection, self._limits, self._deadlines, self._rooms, self.parked
+                connection, self._limits, self._deadlines, self.rooms, self.parked
             )
         except OSError:
             connection.close()

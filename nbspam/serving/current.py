@@ -1,6 +1,7 @@
 """The model in use: always open, and reopened when the file is replaced."""
 
 import itertools
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,7 @@ class OpenModel:
         self.number = next(_numbers)  # differs between versions
         self.path = path
         self._lookup = Lookup(path)
+        self.modified = os.fstat(self.fileno()).st_mtime  # seconds since 1970
         self._users = 1  # the server itself, while this is the newest version
         try:
             metadata = self._lookup.metadata

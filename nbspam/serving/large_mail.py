@@ -45,8 +45,8 @@ class LargeMail:
         self._process: _Process | None = None
         self._is_closed = False
 
-    async def judge(self, request: Request) -> tuple[bytearray, str]:
-        """Return the reply to a request about a message, and the verdict for the log.
+    async def judge(self, request: Request) -> tuple[bytearray, str, float]:
+        """Return the reply to a request about a message, the verdict and the probability of spam.
 
         The body of the request is freed as soon as the process has it.
         Raises RefusedError, NbspamError when the model is damaged.
@@ -57,7 +57,7 @@ class LargeMail:
             "x_spam": self._x_spam,
         }
         reply, content = await self._ask(task, request)
-        return content, reply["summary"]
+        return content, reply["verdict"], reply["probability"]
 
     async def tokenize(self, request: Request, wanted: Wanted) -> TokenizedMessage:
         """Return the message of a request, tokenized to be learned or forgotten.

@@ -83,7 +83,8 @@ class _Reader:
             raise NbspamError("the model cannot be used; restart the server")
         request = request._replace(version=tuple(task["version"]))
         reply, judged = answer(request, message, self._filter, task["x_spam"])
-        return {"summary": judged.summary}, reply
+        verdict = judged.verdict
+        return {"verdict": verdict.verdict, "probability": verdict.probability}, reply
 
 
 def read_large_mail(handle: int, memory: int) -> None:

@@ -1,6 +1,7 @@
-"""How much memory a process may have, and when it gives freed memory back."""
+"""How much memory a process has and may have, and when it gives freed memory back."""
 
 import ctypes
+import os
 import resource
 from contextlib import suppress
 
@@ -21,3 +22,12 @@ def limit_memory(n: int) -> None:
     """Let this process have `n` bytes of data; what needs more raises MemoryError."""
     with suppress(OSError, ValueError):  # a lower limit holds already
         resource.setrlimit(resource.RLIMIT_DATA, (n, n))
+
+
+def resident_memory() -> int:
+    """Return the bytes of memory that this process has; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0

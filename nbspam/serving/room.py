@@ -22,10 +22,15 @@ class Room:
 
     def __init__(self, size: int, limits: Limits, deadlines: Deadlines) -> None:
         """Have `size` bytes; clients that hold some and are slow are evicted by `deadlines`."""
-        self._bytes, self._limits, self._deadlines = size, limits, deadlines
+        self._size, self._bytes, self._limits, self._deadlines = size, size, limits, deadlines
         self._n_holding = 0
         self._waiting: deque[_Waiting] = deque()
         self._eviction: asyncio.TimerHandle | None = None
+
+    @property
+    def used(self) -> int:
+        """The bytes that messages hold."""
+        return self._size - self._bytes
 
     async def take(self, n: int) -> None:
         """Take `n` bytes, when those who came before have theirs; `free` gives them back.

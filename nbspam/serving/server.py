@@ -5,14 +5,17 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from nbspam.serving.client import Client
 from nbspam.serving.connections import Connections
 from nbspam.serving.current import CurrentModel, Say
 from nbspam.serving.limits import Limits
+from nbspam.serving.log import Entry, Log
 from nbspam.serving.memory import give_back_freed_memory
-from nbspam.serving.responder import Responder, Response
+from nbspam.serving.metrics import DISCONNECTED, Metrics, State
+from nbspam.serving.metrics_page import MetricsPage
+from nbspam.serving.responder import Responder, Response, entry_of
 from nbspam.serving.systemd import notify
 from nbspam.serving.tell import LearnQueue
 
@@ -24,6 +27,8 @@ _SWITCH_INTERVAL = 0.001
 # whose messages were not learned are told so in the rest.
 _LEARNING_SHARE = 0.8
 
+_HUNG_UP = Entry("serve", error="the client disconnected before its request was complete")
+
 
 class Server:
     """Serves the clients of listening sockets until it is told to stop."""
@@ -34,17 +39,19 @@ class Server:
         limits: Limits,
         queue: LearnQueue | None,
         say: Say,
-        verbose: bool = False,
+        log: Log | None = None,
         x_spam: bool = False,
     ) -> None:
         """Answer with `model`.
 
-        queue: None where TELL is not allowed.  say: writes to the log.  verbose: log each request.
-        x_spam: whether messages get SpamAssassin's headers too.
+        queue: None where TELL is not allowed.  say: tells what is wrong with the server.
+        log: gets a line for each message.  x_spam: whether messages get SpamAssassin's headers too.
         """
         self._responder = Responder(model, limits, queue, say, x_spam)
-        self._model, self._limits = model, limits
-        self._say, self._verbose = say, verbose
+        self._model, self._limits, self._queue = model, limits, queue
+        self._log = log
+        self._metrics = Metrics()
+        self._page = MetricsPage(self._metrics_text, say)
         self.connections = Connections(limits, self._serve, say)
         self._stopped = asyncio.Event()
 
@@ -56,49 +63,80 @@ class Server:
         """Open the model's newest version now rather than at the next request."""
         self._model.refresh()
 
-    async def run(self, listeners: list[socket.socket], ready: Callable[[], None]) -> None:
-        """Serve until `stop`, then close the listeners; ready: called once it accepts clients."""
+    async def run(
+        self,
+        listeners: list[socket.socket],
+        ready: Callable[[], None],
+        metrics_listeners: Sequence[socket.socket] = (),
+    ) -> None:
+        """Serve until `stop`, then close the listeners; ready: called once it accepts clients.
+
+        metrics_listeners: where the metrics are asked for.
+        """
         sys.setswitchinterval(_SWITCH_INTERVAL)
         give_back_freed_memory()
         self.connections.listen(listeners)
+        self._page.listen(list(metrics_listeners))
         ready()
         try:
             await self._stopped.wait()
         finally:
             self._responder.hurry(_LEARNING_SHARE * self._limits.shutdown)
             await self.connections.close()
+            await self._page.close()
             await self._responder.close()
 
     async def _serve(self, client: Client) -> None:
         """Answer one client and close its connection; nothing that it does raises."""
-        started = time.perf_counter()
+        entry, code = _HUNG_UP, DISCONNECTED
         try:
             response = await self._response(client)
+            # Until all of the reply is sent.
+            entry = response.entry._replace(error="the client disconnected before the reply")
             await client.send(response.reply)
             client.free_room()
+            entry, code = response.entry, response.code
             if response.in_time:
                 await client.linger()
-            summary = response.summary
         except OSError as error:  # TimeoutError is one; it disconnected, or reads no reply
             _release(error)
             client.abort()
-            summary = "the client disconnected"
         finally:
             client.close()
-        if self._verbose:
-            self._say(f"{summary}, {time.perf_counter() - started:.3f} s")
+        self._metrics.count(entry, code)
+        if self._log and entry.action:
+            self._log.write(entry)
 
     async def _response(self, client: Client) -> Response:
         """Return the response to a client's request; raises ConnectionError when it has gone."""
+        entry, started = Entry(), time.perf_counter()
         try:
             request = await client.request(self._responder.can_tell)
-            return await self._responder.respond(request, client.parked)
+            started = time.perf_counter()
+            entry = entry_of(request, self._log is not None)
+            response = await self._responder.respond(request, entry, client.parked)
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)
-            response = self._responder.refuse(error)
+            response = self._responder.refuse(error, entry)
             _release(error)
-            return response
+        seconds = time.perf_counter() - started
+        return response._replace(entry=response.entry._replace(seconds=seconds))
+
+    def _metrics_text(self) -> str:
+        rooms = self.connections.rooms
+        with self._model.use() as model:
+            state = State(
+                connections=self.connections.n_open,
+                parked=self.connections.n_parked,
+                judging_room=rooms.judging.used,
+                learning_room=rooms.learning.used,
+                learning=self._queue.n_waiting if self._queue else 0,
+                classes=model.filter.classes,
+                modified=model.modified,
+                dropped_lines=self._log.n_dropped if self._log else 0,
+            )
+        return self._metrics.page(state)
 
 
 def _release(error: BaseException | None) -> None:
@@ -112,9 +150,14 @@ def _release(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
-def serve(server: Server, listeners: list[socket.socket]) -> None:
+def serve(
+    server: Server,
+    listeners: list[socket.socket],
+    metrics_listeners: Sequence[socket.socket] = (),
+) -> None:
     """Run a server until SIGTERM or SIGINT; tell systemd, if it asked for it.
 
+    metrics_listeners: where the metrics are asked for.
     SIGHUP reopens the model, as `systemctl reload` and log rotation expect of a server; by default
     it would end the server and leave its socket behind.
     """
@@ -129,6 +172,6 @@ def serve(server: Server, listeners: list[socket.socket]) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop)
         loop.add_signal_handler(signal.SIGHUP, server.reload)
-        await server.run(listeners, lambda: notify("READY=1"))
+        await server.run(listeners, lambda: notify("READY=1"), metrics_listeners)
 
     asyncio.run(run())

@@ -27,8 +27,16 @@ _CHUNK = 256 << 10
 
 CHECK, SYMBOLS, REPORT, REPORT_IFSPAM = "CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM"
 PROCESS, HEADERS, TELL, PING, SKIP = "PROCESS", "HEADERS", "TELL", "PING", "SKIP"
-_COMMANDS = {CHECK, SYMBOLS, REPORT, REPORT_IFSPAM, PROCESS, HEADERS, TELL, PING, SKIP}
-_HEADERS = {"compress", "content-length", "message-class", "set", "remove"}  # that are looked at
+JUDGING_COMMANDS = CHECK, SYMBOLS, REPORT, REPORT_IFSPAM, PROCESS, HEADERS
+COMMANDS = *JUDGING_COMMANDS, TELL, PING, SKIP
+_HEADERS = {
+    "compress",
+    "content-length",
+    "message-class",
+    "set",
+    "remove",
+    "user",
+}  # that are looked at
 _FIRST_LINE = re.compile(rb"([A-Z_]+) SPAMC/(\d{1,3})\.(\d{1,3})\s*")
 _NOT_PRINTABLE = re.compile("[^ -~]+")
 
@@ -69,6 +77,7 @@ class Request(NamedTuple):
     message_class: str = ""  # TELL: "spam", "ham" or empty
     set_local: bool = False  # TELL: learn it
     remove_local: bool = False  # TELL: forget it
+    user: str = ""  # as the client names him; any characters of Latin-1
 
     @property
     def is_large(self) -> bool:
@@ -83,6 +92,15 @@ class Request(NamedTuple):
         if message is None:
             raise too_large("the decompressed message", max_size)
         return message
+
+    def beginning(self, n: int) -> bytes:
+        """Return the first `n` bytes of the message; none of what is not zlib's."""
+        if not self.compressed:
+            return bytes(self.body[:n])
+        try:
+            return zlib.decompressobj().decompress(self.body, n)
+        except zlib.error:
+            return b""
 
 
 class Head(NamedTuple):
@@ -110,7 +128,7 @@ async def read_head(reader: StreamReader, max_size: int, can_tell: bool) -> Head
         raise RefusedError(PROTOCOL, "(the first line is too long)") from None
     match = _FIRST_LINE.fullmatch(first_line)
     command = match[1].decode() if match else ""
-    if not match or command not in _COMMANDS:
+    if not match or command not in COMMANDS:
         raise RefusedError(PROTOCOL, first_line[:100].decode("latin-1").rstrip())
     version = (int(match[2]), int(match[3]))
     if command in (PING, SKIP):  # headers may follow, and mean nothing
@@ -159,7 +177,8 @@ def _with_headers(request: Request, headers: dict[str, str]) -> Request:
     compress = headers.get("compress")
     if compress is not None and compress.lower() != "zlib":
         raise RefusedError(PROTOCOL, f"(compression type not supported: {compress})")
-    request = request._replace(compressed=compress is not None)
+    user = headers.get("user", "")
+    request = request._replace(compressed=compress is not None, user=user)
     if request.command != TELL:
         return request
     to_set, to_remove = (

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from nbspam.bayes.token_weight import Row
 from nbspam.errors import LockedError, ModelError, Remedy
 from nbspam.labels import HAM
 from nbspam.learning.settings import TrainingSettings
@@ -20,6 +21,7 @@ from nbspam.learning.update import PendingMessages, forget, learn
 from nbspam.reading.message import parse
 from nbspam.serving.current import Say
 from nbspam.serving.limits import Limits
+from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED
 from nbspam.serving.spamd import TEMPORARY, RefusedError
 from nbspam.store.lock import LockWait
 from nbspam.store.lookup import Lookup
@@ -37,8 +39,8 @@ class LearnRequest(NamedTuple):
     is_spam: bool | None  # None: forget it
 
 
-# Of a request: whether it changed the model, or why it was not applied.
-Result = bool | Exception
+# Of a request: LEARNED, MOVED, FORGOTTEN or UNCHANGED, or why it was not applied.
+Result = str | Exception
 
 
 class _TokenizedRequest(NamedTuple):
@@ -50,9 +52,9 @@ def apply_requests(path: Path, requests: list[LearnRequest], wait: LockWait) -> 
     """Learn messages into the model at `path`, or forget them; in order, with few saves.
 
     wait: how long to wait for the model's lock.
-    Returns for each request whether it changed the model: learning does not when the message is
-    known as that class, forgetting does not when it was never learned; or that it was not applied
-    because another program held the lock.
+    Returns what was done for each request: nothing when the message is known as that class, or was
+    never learned and is to be forgotten; or that it was not applied because another program held
+    the lock.
     Raises ModelError.
     """
     with Lookup(path) as lookup:
@@ -61,7 +63,7 @@ def apply_requests(path: Path, requests: list[LearnRequest], wait: LockWait) -> 
         number: _TokenizedRequest(request.is_spam, _tokenized(request.message, wanted))
         for number, request in enumerate(requests)
     }
-    results: list[Result] = [False] * len(requests)
+    results: list[Result] = [UNCHANGED] * len(requests)
     while waiting:
         # Several requests about one message are applied one after the other.
         first = {one.message.digest: number for number, one in reversed(waiting.items())}
@@ -93,12 +95,12 @@ def _apply_distinct(
     for number, (is_spam, message) in requests.items():
         row = rows.get(message.digest, (0,) * len(settings.classes))
         if is_spam is None:
-            forgetting.append((number, any(row)))
+            forgetting.append((number, FORGOTTEN if any(row) else UNCHANGED))
             # As often as it was learned, so that nothing of it is left.
             to_forget += [message] * sum(row)
         else:
             label = _class_of(path, settings, is_spam)
-            learning.append((number, not row[settings.classes.index(label)]))
+            learning.append((number, _effect(row, settings.classes.index(label))))
             to_learn.append(message._replace(label=label))
     try:
         if to_forget:
@@ -113,6 +115,13 @@ def _apply_distinct(
     except LockedError as error:
         learning = [(number, error) for number, _ in learning]
     return forgetting + learning
+
+
+def _effect(row: Row, k: int) -> str:
+    """Return what learning a message as class `k` does; row: how often each has learned it."""
+    if row[k]:
+        return UNCHANGED
+    return MOVED if any(row) else LEARNED
 
 
 def _class_of(path: Path, settings: ModelSettings, is_spam: bool) -> str:
@@ -135,7 +144,7 @@ _BATCH = 512 << 10
 
 class _Waiting(NamedTuple):
     request: LearnRequest
-    result: "asyncio.Future[bool]"
+    result: "asyncio.Future[str]"
     ends: float  # by the clock of the loop: when it has waited long enough
 
     @property
@@ -159,8 +168,13 @@ class LearnQueue:
         self._task: asyncio.Task[None] | None = None
         self._latest = math.inf  # by the clock of the loop: when the server waits no longer
 
-    async def submit(self, request: LearnRequest) -> bool:
-        """Return whether it changed the model, once that is on the disk; raises NbspamError.
+    @property
+    def n_waiting(self) -> int:
+        """The number of requests that are not being applied yet."""
+        return len(self._waiting)
+
+    async def submit(self, request: LearnRequest) -> str:
+        """Return what it did to the model, once that is on the disk; raises NbspamError.
 
         Raises RefusedError or LockedError when it could not be learned in time; it never will be.
         """

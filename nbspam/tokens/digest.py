@@ -3,7 +3,7 @@
 It is of what a model counts of the message (its tokens, how often they occur, its traits) and its
 Message-ID, if it has one.  What software adds to a message on its way (our header, a Status line,
 an mbox `From ` line) is not a token, so the message keeps its digest; and since the digest covers
-what was counted, unlearning takes out exactly what was learned.
+what was counted, unlearning takes out of the counts exactly what was learned.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

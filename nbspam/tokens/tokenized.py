@@ -1,11 +1,14 @@
 """A tokenized message: the one record that goes from the tokenizer to the counts and the score."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.reading.message import Message
 from nbspam.tokens.tokenizer import TOKENS_LIMIT, message_tokens
 from nbspam.tokens.visible_text import VisibleText
+
+if TYPE_CHECKING:  # classifying shows nothing of a message
+    from nbspam.tokens.excerpt import Excerpt
 
 
 class Numbers(NamedTuple):
@@ -19,10 +22,11 @@ NO_NUMBERS = Numbers()
 
 
 class Wanted(NamedTuple):
-    """Which numbers a model counts."""
+    """What is wanted of a message beside its tokens: the numbers a model counts, an excerpt."""
 
     times: bool = False
     traits: bool = False
+    excerpt: int = 0  # the most characters of its text to show to a reader; 0: no excerpt
 
 
 TOKENS_ALONE = Wanted()
@@ -37,11 +41,13 @@ class TokenizedMessage(NamedTuple):
     digest: str = ""  # for the ledger; empty when it was not asked for
     size: int = 0  # bytes or characters; 0 for a file, which its source names
     numbers: Numbers = NO_NUMBERS
+    excerpt: "Excerpt | None" = None  # where it was wanted
 
     def __reduce__(self) -> tuple[object, ...]:
         """Go to another process as one string of tokens, in a fifth of the time of a list."""
-        source, label, tokens, digest, size, numbers = self
-        return _unpacked, (source, label, "\n".join(tokens), digest, size, tuple(numbers))
+        source, label, tokens, digest, size, numbers, excerpt = self
+        packed = source, label, "\n".join(tokens), digest, size, tuple(numbers)
+        return _unpacked, packed if excerpt is None else (*packed, excerpt)
 
 
 def _unpacked(
@@ -51,9 +57,10 @@ def _unpacked(
     digest: str,
     size: int,
     numbers: tuple[Mapping[str, int], tuple[int, ...]],
+    excerpt: "Excerpt | None" = None,
 ) -> TokenizedMessage:
     tokens = packed.split("\n") if packed else []
-    return TokenizedMessage(source, label, tokens, digest, size, Numbers(*numbers))
+    return TokenizedMessage(source, label, tokens, digest, size, Numbers(*numbers), excerpt)
 
 
 def tokenize(
@@ -69,24 +76,27 @@ def tokenize(
 
     ordered: whether it may be learned: the same messages must make the same model, to the byte.
     digest: whether the ledger will be asked for it; it is in order then.
-    wanted: the numbers that the model counts; the digest is of them too.
+    wanted: the numbers that the model counts, and the digest is of them too; an excerpt.
     """
-    numbers = NO_NUMBERS
+    numbers, excerpt = NO_NUMBERS, None
     if wanted == TOKENS_ALONE:
         found = message_tokens(message)
     else:
         texts: list[VisibleText] = []
         found = message_tokens(message, texts)
         numbers = _numbers(message, texts, found, wanted)
-    if not (ordered or digest):  # a score does not depend on the order
-        return TokenizedMessage(source, label, list(found), numbers=numbers)
-    tokens = sorted(found)
-    if not digest:
-        return TokenizedMessage(source, label, tokens, numbers=numbers)
-    from nbspam.tokens.digest import digest_of  # hashlib takes 3 ms to import
+        if wanted.excerpt:
+            from nbspam.tokens.excerpt import excerpt_of
 
-    known = digest_of(tokens, message.headers, *numbers)
-    return TokenizedMessage(source, label, tokens, known, numbers=numbers)
+            excerpt = excerpt_of(message, texts, wanted.excerpt)
+    tokens, known = list(found), ""
+    if ordered or digest:  # a score does not depend on the order
+        tokens.sort()
+    if digest:
+        from nbspam.tokens.digest import digest_of  # hashlib takes 3 ms to import
+
+        known = digest_of(tokens, message.headers, *numbers)
+    return TokenizedMessage(source, label, tokens, known, numbers=numbers, excerpt=excerpt)
 
 
 def _numbers(

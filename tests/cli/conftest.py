@@ -32,7 +32,14 @@ def own_home(tmp_path_factory, monkeypatch):
     """Keep the user's own model and settings out of the tests."""
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
-    for name in ("NBSPAM_MODEL", "XDG_DATA_HOME", "NO_COLOR", "FORCE_COLOR"):
+    for name in (
+        "NBSPAM_MODEL",
+        "NBSPAM_CONFIG",
+        "XDG_DATA_HOME",
+        "XDG_CONFIG_HOME",
+        "NO_COLOR",
+        "FORCE_COLOR",
+    ):
         monkeypatch.delenv(name, raising=False)
     return home
 

@@ -78,23 +78,27 @@ def test_an_unknown_column(nbspam, tmp_path, assert_sentence, option):
 
 
 @pytest.mark.parametrize("command", [("train",), ("eval", "--folds", "2")])
-def test_one_class_only(nbspam, tmp_path, assert_sentence, command):
+def test_one_class_only(nbspam, tmp_path, assert_sentence, command, monkeypatch):
+    monkeypatch.setenv("NBSPAM_MODEL", str(tmp_path / "m.json"))
     path = tmp_path / "table.tsv"
     path.write_text("label\ttext\n" + "ham\tlunch at noon\nham\tsee you\n" * 3)
-    found = nbspam(*command, path, "-m", tmp_path / "m.json")
+    found = nbspam(*command, path)
     assert_sentence(found, "'ham'", "two classes")
 
 
 @pytest.mark.parametrize("command", [("train",), ("eval",), ("eval", "--folds", "2")])
-def test_nothing_to_read(nbspam, model, assert_sentence, command):
+def test_nothing_to_read(nbspam, model, assert_sentence, command, monkeypatch):
+    monkeypatch.setenv("NBSPAM_MODEL", str(model))
     options = ("--replace",) if command == ("train",) else ()
-    found = nbspam(*command, "-m", model, *options)
+    found = nbspam(*command, *options)
     assert_sentence(found, "nothing to read", code=2)
 
 
 def test_standard_input_has_no_labels(nbspam, tmp_path, assert_sentence):
     found = nbspam("train", "-", "-m", tmp_path / "m.json", stdin=b"free")
-    assert_sentence(found, "standard input has no labels; give it with --spam or --ham")
+    assert_sentence(
+        found, "standard input has no labels that can be recognised; give it with --spam"
+    )
 
 
 def test_one_mail_has_no_label(nbspam, sample, tmp_path, assert_sentence):
@@ -155,8 +159,11 @@ def test_a_name_that_is_too_long(nbspam, model, assert_sentence):
 
 @pytest.mark.parametrize("alpha", ["0", "-1", "nan", "inf", "-inf"])
 @pytest.mark.parametrize("command", [("train",), ("eval", "--folds", "2")])
-def test_alpha_that_makes_no_sense(nbspam, table, tmp_path, assert_sentence, command, alpha):
-    found = nbspam(*command, table, "-m", tmp_path / "m.json", "--alpha", alpha)
+def test_alpha_that_makes_no_sense(
+    nbspam, table, tmp_path, assert_sentence, command, alpha, monkeypatch
+):
+    monkeypatch.setenv("NBSPAM_MODEL", str(tmp_path / "m.json"))
+    found = nbspam(*command, table, "--alpha", alpha)
     assert_sentence(found, "alpha must be above 0", code=2)
     assert not (tmp_path / "m.json").exists()
 
@@ -305,7 +312,8 @@ def test_standard_error_closed(program, model, table):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")  # noqa: PTH110
 @pytest.mark.parametrize("command", [("classify",), ("explain",), ("eval", "--folds", "2")])
 def test_standard_output_on_a_full_disk(program, model, table, assert_sentence, command):
-    found = program(*command, table, "-m", model, shell="{} >/dev/full")
+    env = {"NBSPAM_MODEL": str(model)}
+    found = program(*command, table, shell="{} >/dev/full", env=env)
     lines = [line for line in found.err.splitlines() if "holds several" not in line]
     assert "Traceback" not in found.err
     assert len(lines) == 1
@@ -321,10 +329,9 @@ def test_a_reader_that_has_gone(model, table, command):
     arguments = [*command]
     if command[0] in ("classify", "explain", "eval"):
         arguments.append(str(table))
-    if command[0] != "--help":
-        arguments += ["-m", str(model)]
     process = subprocess.Popen(
         [sys.executable, "-m", "nbspam", *arguments],
+        env=os.environ | {"NBSPAM_MODEL": str(model)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

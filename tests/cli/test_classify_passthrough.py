@@ -179,6 +179,8 @@ BAD = {
     "a source": ("mail.eml",),
     "JSON": ("--format", "json"),
     "lines": ("--lines",),
+    "input-format": ("--input-format", "tsv"),
+    "two formats": ("--input-format", "tsv", "--lines"),
 }
 
 

@@ -56,6 +56,24 @@ def test_text_csv_and_json_name_the_same_models(nbspam, table):
     assert shown == names + names[1:]  # the second table is of all but the best
 
 
+def test_messages_tested_that_were_trained_on_are_told(nbspam, table):
+    found = compared(nbspam, "bernoulli", table)
+    assert (found["duplicates"], found["seed"]) == (6, 0)
+    text = nbspam("eval", "--compare", "bernoulli", table).out
+    assert "\n6 of 30 messages tested are the same as one trained on" in text
+    text = nbspam("eval", "--compare", "bernoulli", "--train-first", "20", table).out
+    assert "are the same" not in text
+
+
+def test_the_seed_is_of_the_intervals(nbspam, sample):
+    options = ("bernoulli+kernel", sample / "sms.tsv", "--train-first", "50%")
+    one, other = (compared(nbspam, *options, "--seed", n) for n in ("0", "3"))
+    assert (one["seed"], other["seed"]) == (0, 3)
+    for a, b in zip(one["models"], other["models"], strict=True):
+        assert a["auc"] == b["auc"]
+        assert a["auc_ci"] != b["auc_ci"]
+
+
 def test_the_advice_is_a_command_that_trains(nbspam, table, tmp_path):
     found = compared(nbspam, "gaussian:sum,kernel:sum", table)
     command = re.search(r"nbspam (train [^:]*)", found["advice"])
@@ -123,7 +141,6 @@ def test_a_plot_that_cannot_be_drawn_is_told_before_the_work_or_after_the_table(
         (("--compare", "all", "--spam-cutoff", "0.8"), "leave the cut-offs out"),
         (("--compare", "bernoulli", "--variance-prior", "3"), "variances are of Gaussian traits"),
         (("--compare", "all", "--variance-prior", "-3"), "variance prior must be"),
-        (("--format", "csv", "--folds", "3"), "csv is of a comparison; add --compare"),
         (("--leave-one-out", "--folds", "3"), "four ways to test; give one of them"),
     ],
 )

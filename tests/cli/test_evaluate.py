@@ -1,3 +1,5 @@
+import csv
+import io
 import json
 import re
 import sys
@@ -60,14 +62,14 @@ def test_train_first_tests_the_rest(nbspam, table, first, tested):
 
 def test_the_saved_model_is_tested_without_a_protocol(nbspam, table, model):
     before = model.read_bytes()
-    found = evaluated(nbspam, "-m", model, table)
+    found = evaluated(nbspam, "--including-learned", "-m", model, table)
     assert found["messages"] == 30
     assert found["protocol"] == "saved model"
     assert before == model.read_bytes()
 
 
 def test_the_figures_of_a_saved_model_are_those_of_classify(nbspam, table, model):
-    found = evaluated(nbspam, "-m", model, table)
+    found = evaluated(nbspam, "--including-learned", "-m", model, table)
     lines = nbspam("classify", "-m", model, table).out.splitlines()
     labels = [row.split("\t")[0] for row in table.read_text().splitlines()]
     verdicts = [line.split("\t")[0] for line in lines]
@@ -80,9 +82,11 @@ def test_the_figures_of_a_saved_model_are_those_of_classify(nbspam, table, model
     assert found["accuracy"] == pytest.approx(right / 30)
 
 
-def test_a_protocol_writes_no_model(nbspam, table, tmp_path):
-    evaluated(nbspam, "--folds", "2", table, "-m", tmp_path / "none.json")
-    assert not (tmp_path / "none.json").exists()
+def test_a_protocol_writes_no_model(nbspam, table, tmp_path, monkeypatch):
+    path = tmp_path / "none.json"
+    monkeypatch.setenv("NBSPAM_MODEL", str(path))
+    evaluated(nbspam, "--folds", "2", table)
+    assert not path.exists()
 
 
 def test_predictions_have_an_object_for_each_message(nbspam, table, tmp_path):
@@ -91,7 +95,8 @@ def test_predictions_have_an_object_for_each_message(nbspam, table, tmp_path):
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert [f"{table}:{n}" for n in range(1, 31)] == [row["source"] for row in rows]
     assert all(
-        row.keys() == {"source", "label", "verdict", "probability", "log_odds"} for row in rows
+        row.keys() == {"source", "label", "verdict", "probability", "log_odds", "message"}
+        for row in rows
     )
     right = sum((row["label"] == "spam") == (row["probability"] > 0.5) for row in rows)
     assert found["accuracy"] == pytest.approx(right / 30)
@@ -105,9 +110,11 @@ def test_predictions_have_an_object_for_each_message(nbspam, table, tmp_path):
 
 def test_predictions_of_a_saved_model_are_what_classify_prints(nbspam, table, model, tmp_path):
     path = tmp_path / "predictions.jsonl"
-    evaluated(nbspam, "-m", model, table, "--predictions", path)
+    evaluated(nbspam, "--including-learned", "-m", model, table, "--predictions", path)
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     labels = [row.pop("label") for row in rows]
+    texts = [row.pop("message")["text"] for row in rows]
+    assert texts == [line.split("\t")[1] for line in table.read_text().splitlines()]
     lines = nbspam("classify", "-m", model, "--format", "json", table).out.splitlines()
     assert list(map(json.loads, lines)) == rows
     assert labels[:4] == ["spam", "ham", "spam", "ham"]
@@ -176,9 +183,9 @@ def test_ham_cost_sets_both_cut_offs(nbspam, table):
 
 def test_the_models_cut_offs_are_tried_unless_others_are_given(nbspam, table, make_model):
     path = make_model(table, "--spam-cutoff", "0.75", "--ham-cutoff", "0.25")
-    own = evaluated(nbspam, "-m", path, table)
+    own = evaluated(nbspam, "--including-learned", "-m", path, table)
     assert (own["spam_cutoff"], own["ham_cutoff"]) == (0.75, 0.25)
-    found = evaluated(nbspam, "-m", path, table, "--spam-cutoff", "0.99")
+    found = evaluated(nbspam, "--including-learned", "-m", path, table, "--spam-cutoff", "0.99")
     assert (found["spam_cutoff"], found["ham_cutoff"]) == (0.99, 0.25)
     found = evaluated(nbspam, "--folds", "3", table)
     assert (found["spam_cutoff"], found["ham_cutoff"]) == (0.9, 0.5)
@@ -186,10 +193,12 @@ def test_the_models_cut_offs_are_tried_unless_others_are_given(nbspam, table, ma
 
 def test_the_text_says_what_the_verdicts_do(nbspam, table):
     found = nbspam("eval", "--folds", "3", table, "--ham-cutoff", "0.25").out
-    share = r"\d+\.\d\d % \(\d+\.\d\d to \d+\.\d\d\)"
+    row = r"%  +\d+\.\d+  +\d+\.\d+ – \d+\.\d+  "
     assert re.search(
-        r"^verdicts \(spam above 0\.9, ham up to 0\.25\): "
-        f"ham blocked {share}, spam missed {share}, unsure {share}$",
+        r"^verdicts: spam above 0\.9, ham up to 0\.25\n"
+        rf"blocked{row}ham blocked, \d+ of 18 ham *\n"
+        rf"missed{row}spam missed, \d+ of 12 spam *\n"
+        rf"unsure{row}unsure, \d+ of 30 messages",
         found,
         re.M,
     )
@@ -197,7 +206,7 @@ def test_the_text_says_what_the_verdicts_do(nbspam, table):
 
 def test_a_cut_off_is_checked_against_that_of_the_model(nbspam, table, make_model):
     path = make_model(table, "--spam-cutoff", "0.99")
-    found = evaluated(nbspam, "-m", path, table, "--ham-cutoff", "0.95")
+    found = evaluated(nbspam, "--including-learned", "-m", path, table, "--ham-cutoff", "0.95")
     assert (found["spam_cutoff"], found["ham_cutoff"]) == (0.99, 0.95)
 
 
@@ -229,9 +238,9 @@ def test_a_limit_on_blocked_ham_chooses_the_cut_off_that_train_would(nbspam, tab
     ],
 )
 def test_a_limit_on_blocked_ham_that_makes_no_sense(
-    nbspam, table, model, assert_sentence, options, parts, code
+    nbspam, table, assert_sentence, options, parts, code
 ):
-    assert_sentence(nbspam("eval", "-m", model, table, *options), *parts, code=code)
+    assert_sentence(nbspam("eval", table, *options), *parts, code=code)
 
 
 def test_three_classes_have_no_cut_offs(nbspam, three_classes, make_model, assert_sentence):
@@ -343,9 +352,10 @@ def test_online_of_three_classes(nbspam, three_classes):
     assert found["classes"] == ["ham", "promo", "spam"]
 
 
-def test_online_writes_no_model(nbspam, table, tmp_path):
+def test_online_writes_no_model(nbspam, table, tmp_path, monkeypatch):
     path = tmp_path / "none.json"
-    assert nbspam("eval", "--online", "-m", path, table).code == 0
+    monkeypatch.setenv("NBSPAM_MODEL", str(path))
+    assert nbspam("eval", "--online", table).code == 0
     assert not path.exists()
 
 
@@ -400,7 +410,9 @@ def test_plot_without_matplotlib_says_how_to_get_it(
 ):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     found = nbspam("eval", "--folds", "3", table, "--plot", tmp_path / "a.png")
-    assert_sentence(found, tmp_path / "a.png", "plots need", "pip install 'nbspam[plot]'", code=2)
+    assert_sentence(
+        found, tmp_path / "a.png", f"{sys.executable} -m pip install matplotlib", code=2
+    )
 
 
 def test_plot_of_classes_without_spam_is_refused(nbspam, three_classes, tmp_path, assert_sentence):
@@ -413,3 +425,156 @@ def test_plot_of_classes_without_spam_is_refused(nbspam, three_classes, tmp_path
 def test_plot_where_no_file_can_be_is_one_sentence(nbspam, table, tmp_path, assert_sentence):
     found = nbspam("eval", "--folds", "3", table, "--plot", tmp_path / "no" / "a.png")
     assert_sentence(found, tmp_path / "no")
+
+
+# What the model has learned
+
+
+@pytest.fixture
+def later(table, tmp_path):
+    """Return a table of 4 messages of the first table and 3 new ones."""
+    path = tmp_path / "later.tsv"
+    known = table.read_text().splitlines(keepends=True)[:4]
+    new = "spam\tclaim a prize for free\nham\tthe notes of today\nham\tare you at lunch\n"
+    path.write_text("".join(known) + new)
+    return path
+
+
+def test_what_was_learned_is_left_out_and_told(nbspam, model, later):
+    found = evaluated(nbspam, "-m", model, later)
+    assert found["messages"] == 3
+    assert (found["learned"], found["learned_left_out"], found["not_in_ledger"]) == (4, 4, 0)
+    text = nbspam("eval", "-m", model, later).out
+    assert text.startswith("saved model: 3 messages (ham: 2, spam: 1)\n")
+    assert (
+        "\n4 of 7 messages were learned by this model and are left out; add --including-learned to"
+        " test on them\n"
+    ) in text
+
+
+def test_what_was_learned_is_tested_on_if_that_is_asked_for(nbspam, model, later):
+    found = evaluated(nbspam, "-m", model, later, "--including-learned")
+    assert (found["messages"], found["learned"], found["learned_left_out"]) == (7, 4, 0)
+    text = nbspam("eval", "-m", model, later, "--including-learned").out
+    assert "4 of 7 messages were learned by this model, which flatters the figures" in text
+
+
+def test_if_all_was_learned_there_is_nothing_to_test_on(nbspam, model, table, assert_sentence):
+    found = nbspam("eval", "-m", model, table)
+    assert_sentence(
+        found, f"{model}: all 30 messages were learned", "--leave-one-out", "--including-learned"
+    )
+
+
+def test_new_messages_alone_need_no_note(nbspam, model, later):
+    later.write_text("".join(later.read_text().splitlines(keepends=True)[4:]))
+    assert evaluated(nbspam, "-m", model, later)["learned"] == 0
+    assert "learned" not in nbspam("eval", "-m", model, later).out
+
+
+def test_a_model_without_a_ledger_cannot_know(nbspam, make_model, table, later):
+    model = make_model(table, "--no-ledger", name="forgetful.json")
+    found = evaluated(nbspam, "-m", model, later)
+    assert (found["messages"], found["learned"], found["not_in_ledger"]) == (7, None, 30)
+    text = nbspam("eval", "-m", model, later).out
+    assert f"{model} does not remember which messages it learned" in text
+
+
+def test_a_ledger_of_some_messages_knows_those(nbspam, make_model, table, later, tmp_path):
+    model = make_model(table, "--no-ledger", name="forgetful.json")
+    more = tmp_path / "more.tsv"
+    more.write_text(later.read_text().splitlines(keepends=True)[4])
+    assert nbspam("train", "--update", "-m", model, more).code == 0
+    found = evaluated(nbspam, "-m", model, later)
+    assert (found["messages"], found["learned"], found["not_in_ledger"]) == (6, 1, 30)
+    text = nbspam("eval", "-m", model, later).out
+    assert "1 of 7 messages was learned by this model and is left out" in text
+    assert "does not remember 30 messages that it learned; whether some are among these" in text
+
+
+@pytest.mark.parametrize("way", [("--folds", "3"), ("--online",), ("--compare", "bernoulli")])
+def test_a_model_beside_a_test_that_trains_is_refused(
+    nbspam, table, model, assert_sentence, way, monkeypatch
+):
+    found = nbspam("eval", *way, "-m", model, table)
+    assert_sentence(found, f"{way[0]} trains models of its own", model, "leave out --model", code=2)
+    found = nbspam("eval", *way, "--including-learned", table)
+    assert_sentence(found, "--including-learned", way[0], code=2)
+    monkeypatch.setenv("NBSPAM_MODEL", str(model))
+    assert nbspam("eval", *way, table).code == 0
+
+
+# Predictions in other formats, CSV, seeds, duplicates
+
+
+def test_predictions_go_to_standard_output_and_the_report_beside_it(nbspam, table, tmp_path):
+    found = nbspam("eval", "--folds", "3", table, "--predictions", "-")
+    rows = [json.loads(line) for line in found.out.splitlines()]
+    assert [row["source"] for row in rows] == [f"{table}:{n}" for n in range(1, 31)]
+    assert found.err == nbspam("eval", "--folds", "3", table).out
+    quiet = nbspam("eval", "--folds", "3", table, "--predictions", "-", "-q")
+    assert (quiet.out, quiet.err) == (found.out, "")
+    assert not (tmp_path / "-").exists()
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_two_results_on_standard_output_are_refused(nbspam, table, assert_sentence, form):
+    found = nbspam("eval", "--folds", "3", table, "--predictions", "-", "--format", form)
+    assert_sentence(found, "--predictions -", f"--format {form}", "name a file", code=2)
+
+
+def test_predictions_are_written_as_their_file_ends(nbspam, table, tmp_path, assert_sentence):
+    path = tmp_path / "predictions.csv"
+    assert nbspam("eval", "--folds", "3", table, "--predictions", path).code == 0
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    head = "source label verdict probability log_odds subject from text"
+    assert list(rows[0]) == head.split()
+    assert len(rows) == 30
+    assert all(row["text"] for row in rows)
+    other = tmp_path / "predictions.txt"
+    found = nbspam("eval", "--folds", "3", tmp_path / "none.tsv", "--predictions", other)
+    assert_sentence(found, other, "name a file that ends in .csv", code=2)
+
+
+def test_csv_has_the_numbers_of_json(nbspam, table):
+    as_json = evaluated(nbspam, "--folds", "3", table)
+    found = nbspam("eval", "--folds", "3", table, "--format", "csv")
+    (row,) = csv.DictReader(io.StringIO(found.out))
+    for key, value in as_json.items():
+        if key.endswith("_ci"):
+            low, high = value
+            assert (row[f"{key}_low"], row[f"{key}_high"]) == (str(low), str(high))
+        elif not isinstance(value, list | dict):
+            assert row[key] == ("" if value is None else str(value))
+
+
+def test_a_seed_shuffles_the_folds_and_is_told(nbspam, table):
+    plain = evaluated(nbspam, "--folds", "3", table)
+    assert (plain["seed"], plain["protocol"]) == (0, "3 folds")
+    one, again, other = (
+        evaluated(nbspam, "--folds", "3", "--seed", seed, table) for seed in ("5", "5", "6")
+    )
+    assert one == again
+    assert (one["seed"], one["protocol"]) == (5, "3 folds, shuffled with seed 5")
+    assert one["log_loss"] != other["log_loss"]
+    assert one["log_loss"] != plain["log_loss"]
+
+
+def test_a_seed_leaves_a_test_without_chance_as_it_is_but_for_the_intervals(nbspam, sample):
+    rows = sample / "sms.tsv"
+    one, other = (evaluated(nbspam, "--leave-one-out", rows, "--seed", n) for n in ("0", "9"))
+    assert one["auc"] == other["auc"]
+    assert one["auc_ci"] != other["auc_ci"]
+    assert one["accuracy_ci"] == other["accuracy_ci"]
+
+
+def test_messages_that_are_trained_on_and_tested_on_are_told(nbspam, table):
+    assert evaluated(nbspam, "--train-first", "20", table)["duplicates"] == 0
+    assert evaluated(nbspam, "--leave-one-out", table)["duplicates"] == 6
+    lines = table.read_text().splitlines(keepends=True)
+    table.write_text("".join([*lines, lines[0], lines[1]]))
+    assert evaluated(nbspam, "--train-first", "20", table)["duplicates"] == 2
+    text = nbspam("eval", "--train-first", "20", table).out
+    assert "\n2 of 12 messages tested are the same as one trained on, which flatters" in text
+    assert evaluated(nbspam, "--leave-one-out", table)["duplicates"] == 10

@@ -3,6 +3,10 @@ import math
 import re
 
 import pytest
+from harmless_pages import assert_harmless
+from terminals import on_a_terminal
+
+from nbspam.display.cells import cell_width
 
 
 def explained(nbspam, *arguments, **options):
@@ -229,37 +233,6 @@ def test_no_color_on_a_terminal_is_heeded(model):
     assert "\x1b" not in on_a_terminal("explain", "-m", model, "--words", NO_COLOR="1")
 
 
-def on_a_terminal(*arguments, **environment):
-    """Return what nbspam writes on a terminal."""
-    import os
-    import subprocess
-    import sys
-
-    pty = pytest.importorskip("pty")
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "nbspam", *map(str, arguments)]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-        env=os.environ | {"TERM": "xterm"} | environment,
-    )
-    os.close(theirs)
-    written = b""
-    while True:
-        try:
-            chunk = os.read(ours, 65536)
-        except OSError:  # Linux says so at the end
-            break
-        if not chunk:
-            break
-        written += chunk
-    os.close(ours)
-    assert process.wait(60) == 0
-    return written.decode()
-
-
 def test_a_message_without_known_words_is_explained(nbspam, model):
     found = nbspam("explain", "-m", model, stdin=b"")
     assert found.code == 0
@@ -288,3 +261,141 @@ def test_a_text_in_a_script_the_model_has_not_seen_is_unsure_and_explain_says_wh
     ) in printed
     plain = nbspam("explain", "-m", model, stdin=b"see you at the meeting").out
     assert "too few" not in plain
+
+
+# The message, with the words highlighted that decided
+
+HOSTILE = (
+    b"Subject: =?utf-8?q?free_prize_=3Cscript=3Ealert=281=29=3C/script=3E_=E2=80=AEgpj?=\n"
+    b'From: "\x1b[31m<img src=x onerror=alert(1)>" <win@shop.example>\n'
+    b"Content-Type: text/plain; charset=utf-8\n\n"
+    b"\x1b[2J\x1b]0;owned\x07\x9b31m Claim your free prize\xe2\x80\xae \xe5\x85\x8d\xe8\xb2\xbb\n"
+    b"</div><script src=//evil.example/x.js></script> see you at lunch, today\n"
+)
+
+
+def test_what_decided_has_signs_in_a_pipe(nbspam, model):
+    lines = nbspam("explain", "-m", model, stdin=b"win a free prize now").out.splitlines()
+    assert lines[2].startswith("  ")
+    assert lines[2] == "  win a [+free prize+] now"
+    ham = nbspam("explain", "-m", model, stdin=b"see you at the meeting").out
+    assert "meeting-]" in ham
+
+
+def test_a_mail_is_shown_with_its_subject_and_sender(nbspam, model):
+    mail = b"Subject: a free prize\nFrom: Desk <a@b.example>\n\nclaim the prize today\n"
+    shown = nbspam("explain", "-m", model, stdin=mail).out
+    assert "\n  Subject: a " in shown
+    assert "\n  From: Desk <a@b.example>\n" in shown
+    message = explained(nbspam, "-m", model, stdin=mail)["message"]
+    assert message["subject"] == "a free prize"
+    assert message["from"] == "Desk <a@b.example>"
+    assert message["text"] == "claim the prize today"
+    pieces = [message["text"][start:end] for start, end, _ in message["highlights"]["text"]]
+    assert any("prize" in piece for piece in pieces)
+
+
+def test_colours_are_of_a_terminal_alone(model, tmp_path):
+    (tmp_path / "m.txt").write_text("win a free prize now")
+    arguments = ("explain", "-m", model, tmp_path / "m.txt")
+    coloured = on_a_terminal(*arguments, COLUMNS="80")
+    assert "\x1b[31m" in coloured
+    assert "[+" not in coloured
+    plain = on_a_terminal(*arguments, COLUMNS="80", NO_COLOR="1")
+    assert "\x1b" not in plain
+    assert "prize+]" in plain
+
+
+@pytest.mark.parametrize("form", ["text", "html", "json"])
+def test_a_hostile_mail_commands_nothing(nbspam, model, form):
+    shown = nbspam("explain", "-m", model, "--format", form, stdin=HOSTILE).out
+    assert all(line.isprintable() for line in shown.splitlines())
+    if form == "html":
+        parsed = assert_harmless(shown)
+        assert "<script src=//evil.example/x.js>" in parsed.text
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_nothing_is_wider_than_the_terminal(sample, sms_model, tmp_path, columns):
+    (tmp_path / "免費-m.eml").write_bytes(HOSTILE + b"x" * 300 + " 免費送".encode() * 50)
+    for arguments in (
+        (f"{sample / 'sms.tsv'}:98",),
+        (f"{sample / 'sms.tsv'}:4", "--fragments", "--top", "100"),
+        (tmp_path / "免費-m.eml",),
+        ("--words",),
+    ):
+        shown = on_a_terminal(
+            "explain", "-m", sms_model, *arguments, COLUMNS=str(columns), NO_COLOR="1"
+        )
+        # The name of the message is whole, whatever its length: it is to be copied.
+        lines = shown.splitlines()[1:]
+        assert max(map(cell_width, lines)) <= columns
+
+
+def test_the_numbers_line_up_whatever_the_words_are(nbspam, tmp_path, make_model):
+    rows = "".join(f"spam\t免費 🚀 prize {i}\nham\tlunch café {i}\n" for i in range(12))
+    (tmp_path / "t.tsv").write_text(rows, encoding="utf-8")
+    path = make_model(tmp_path / "t.tsv")
+    shown = nbspam("explain", "-m", path, stdin="免費 🚀 prize café".encode()).out.splitlines()
+    (head,) = (line for line in shown if line.startswith("word"))
+    words = [line for line in shown if re.match(r"\S.*  [+-]\d+\.\d{3}  +\d+  +\d+  ", line)]
+    assert len(words) > 5
+    ends = {cell_width(re.match(r".*?[+-]\d+\.\d{3}", line)[0]) for line in words}
+    assert ends == {head.index("weight") + len("weight")}
+
+
+def test_counts_stand_beside_totals(nbspam, model):
+    for options in ((), ("--words",)):
+        shown = nbspam("explain", "-m", model, *options, stdin=b"free prize").out
+        assert re.search(r"^word +weight +in ham +in spam", shown, re.MULTILINE)
+        assert re.search(r"^ +of 18 +of 12$", shown, re.MULTILINE)
+
+
+def test_character_trigrams_are_folded_unless_asked_for(nbspam, model):
+    text = b"win a free prize now"
+    folded = nbspam("explain", "-m", model, "--top", "1000", stdin=text).out
+    assert not re.search(r"^tri:", folded, re.MULTILINE)
+    assert re.search(r"^\d+ character trigrams \(--fragments shows them\) ", folded, re.MULTILINE)
+    shown = nbspam("explain", "-m", model, "--top", "1000", "--fragments", stdin=text).out
+    assert re.search(r"^tri:pri +[+-]", shown, re.MULTILINE)
+    assert "--fragments" not in shown
+    assert sum_shown(shown)[1] == pytest.approx(sum_shown(shown)[0], abs=0.05)
+    words = nbspam("explain", "-m", model, "--words").out
+    assert "tri:" not in words
+    assert "--fragments" in words
+    assert "tri:" in nbspam("explain", "-m", model, "--words", "--fragments").out
+
+
+def test_the_legend_tells_the_kinds_that_are_shown_once(nbspam, model):
+    shown = nbspam("explain", "-m", model, stdin=b"Win a free prize").out
+    assert shown.count("a number that every message has") == 1
+    assert shown.count("the unit of log-odds") == 1
+    assert "a word of a short text" not in shown  # the model has learned none of these
+    assert "a character trigram" not in shown
+
+
+def test_the_words_of_a_model_have_the_signs_of_an_explanation(nbspam, model):
+    shown = nbspam("explain", "-m", model, "--words", "--top", "3").out
+    ham, spam = shown.split("strongest for ")[1:3]
+    assert re.findall(r"  ([+-])\d+\.\d{3}", ham) == ["-"] * 3
+    assert re.findall(r"  ([+-])\d+\.\d{3}", spam) == ["+"] * 3
+
+
+def test_a_page_of_the_models_words_is_wrong_usage(nbspam, model):
+    found = nbspam("explain", "-m", model, "--words", "--format", "html")
+    assert (found.code, found.out) == (2, "")
+
+
+def test_the_page_has_the_message_the_words_and_the_reason(nbspam, model):
+    text = b"win a free prize now"
+    parsed = assert_harmless(nbspam("explain", "-m", model, "--format", "html", stdin=text).out)
+    for part in ("spam, probability 0.", "win a free prize now", "of 18", "the sum leans to spam"):
+        assert part in parsed.text
+
+
+def test_a_model_of_one_class_is_explained_on_a_page(nbspam, tmp_path):
+    (tmp_path / "t.txt").write_text("see you at lunch")
+    path = tmp_path / "m.json"
+    assert nbspam("train", "--update", "--ham", tmp_path / "t.txt", "-m", path).code == 0
+    for form in ("text", "html", "json"):
+        assert nbspam("explain", "-m", path, "--format", form, stdin=b"lunch").code == 0

@@ -40,7 +40,11 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS, max_size=6))
 def test_the_policy_is_what_click_reads(arguments):
     try:
-        context = classify_module.command.make_context("classify", list(arguments))
+        context = classify_module.command.make_context(
+            "classify",
+            list(arguments),
+            help_option_names=["-h", "--help"],  # as in the program
+        )
     except click.UsageError:
         return
     policy = FailurePolicy(["classify", *arguments])

@@ -27,14 +27,17 @@ COMMANDS = {
     "explain": ("explain", "-m", "{model}", "{mail}"),
     "train": ("train", "-m", "{new}", "{table}"),
     "train --update": ("train", "--update", "-m", "{model}", "--spam", "{mail}"),
+    "train --on-error": ("train", "--on-error", "-m", "{new}", "{table}"),
     "forget": ("forget", "-m", "{model}", "{mail}"),
-    "eval": ("eval", "-m", "{model}", "{table}", "--errors", "1"),
+    "eval": ("eval", "--including-learned", "-m", "{model}", "{table}", "--errors", "1"),
     "eval --compare": ("eval", "--compare", "bernoulli", "{table}"),
     "model info": ("model", "info", "-m", "{model}"),
+    "model words": ("model", "words", "-m", "{model}", "prize"),
     "model set": ("model", "set", "-m", "{model}", "--spam-cutoff", "0.99"),
     "model merge": ("model", "merge", "{model}", "{copy}", "--allow-overlap", "-o", "{new}"),
     "model prune": ("model", "prune", "-m", "{model}", "--min-count", "2"),
     "model import": ("model", "import", "{counts}", "-m", "{new}"),
+    "config": ("config", "classify"),
 }
 
 

@@ -1,9 +1,10 @@
 import gzip
 import io
+import re
 
 import pytest
 
-from nbspam.cli.progress import progress, size_of
+from nbspam.cli.progress import progress, size_of, work
 from nbspam.tokens.tokenized import TokenizedMessage
 
 MESSAGES = [TokenizedMessage(f"x:{i}", "ham", ["a", "text"], size=6) for i in range(5)]
@@ -61,3 +62,44 @@ def test_the_size_of_what_cannot_be_known_is_none(tmp_path, name):
     (tmp_path / "x.gz").write_bytes(gzip.compress(b"x"))
     source = name if name == "-" else str(tmp_path / name)
     assert size_of([source]) is None
+
+
+# After the messages are read
+
+
+def stages(quiet=False):
+    """Go through stages; what is drawn for sure is the last of each `work`."""
+    with work(quiet) as at_work:
+        at_work.stage("training")
+    with work(quiet) as at_work:
+        assert list(at_work.parts(lambda i: f"fold {i + 1} of 3")(range(3))) == [0, 1, 2]
+
+
+def test_a_terminal_is_shown_what_is_done(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    stages()
+    for text in ("training …", "fold 3 of 3 …"):
+        assert text in stream.getvalue()
+
+
+def test_what_is_done_is_shown_to_nobody_else(monkeypatch):
+    stream, terminal = io.StringIO(), Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    stages()
+    monkeypatch.setattr("sys.stderr", terminal)
+    stages(quiet=True)
+    monkeypatch.setattr("sys.stderr", None)
+    stages()
+    assert (stream.getvalue(), terminal.getvalue()) == ("", "")
+
+
+def test_what_is_done_has_no_colours_where_none_are_wanted(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    stages()
+    assert "training …" in stream.getvalue()
+    assert not re.search(r"\x1b\[[\d;]*[349]\d[\d;]*m", stream.getvalue())

@@ -677,28 +677,45 @@ def test_the_models_cut_offs_are_the_servers_and_5_is_the_spam_cut_off(serve, nb
 
 
 @spamc
-def test_verbose(serve, mail_model):
-    with serve(mail_model, "--verbose") as served:
-        served.spamc("-c")
-        served.wait(lambda: len(served.said) == 2)
-        assert re.fullmatch(
-            rf"nbspam: CHECK spam \d+\.\d, {len(SPAM)} bytes, \d\.\d+ s\n", served.said[1]
-        )
-
-
-@spamc
-def test_verbose_names_what_was_done_to_the_model(serve, own_model):
+def test_log(serve, own_model):
     new = b"Subject: other\nMessage-ID: <2@example.org>\n\nsome quite unheard-of words\n"
-    with serve(own_model, "--tell", "--verbose") as served:
-        for what in ("spam", "forget", "forget"):
-            served.spamc("-L", what, message=new)
-        served.wait(lambda: len(served.said) == 4)
-    results = [line.split(",")[0] for line in served.said[1:]]
-    assert results == [f"nbspam: TELL {done}" for done in ("learned", "forgot", "nothing new")]
+    with serve(own_model, "--tell", "--log", "stderr", answers=False) as served:
+        served.wait(lambda: served.said)
+        served.spamc("-c", "-u", "hal")
+        for what in ("spam", "ham", "forget", "forget"):
+            served.spamc("-L", what, "-u", "hal", message=new)
+        served.wait(lambda: len(served.said) == 6)
+    start, check, *told = served.said
+    assert start == f'nbspam: action=serve note="serving {own_model} on {served.path}"\n'
+    assert re.fullmatch(
+        r"nbspam: action=classify command=CHECK user=hal verdict=spam probability=0\.9\d{5}"
+        rf" bytes={len(SPAM)} milliseconds=\d+\.\d\n",
+        check,
+    )
+    done = [re.sub(r" milliseconds=[0-9.]+\n", "", line) for line in told]
+    begin = "command=TELL message-id=<2@example.org> user=hal"
+    assert done == [
+        f"nbspam: action=learn {begin} class=spam result=learned bytes={len(new)}",
+        f"nbspam: action=learn {begin} class=ham result=moved bytes={len(new)}",
+        f"nbspam: action=forget {begin} result=forgotten bytes={len(new)}",
+        f"nbspam: action=forget {begin} result=unchanged bytes={len(new)}",
+    ]
+
+
+def test_a_log_that_is_not_there_is_told_at_the_start(serve, mail_model, monkeypatch):
+    if Path("/run/systemd/journal/socket").exists():
+        pytest.skip("there is a journal")
+    with serve(mail_model, "--quiet", "--log", "journal", answers=False) as served:
+        served.wait(lambda: served.said)
+        assert served.said == [
+            "nbspam: /run/systemd/journal/socket: 1 log line could not be written (No such file or"
+            " directory); lines are dropped until it works\n"
+        ]
 
 
 def test_the_log_of_a_client_commands_no_terminal(serve, mail_model):
-    with serve(mail_model, "--verbose") as served:
+    with serve(mail_model, "--log", "stderr", answers=False) as served:
+        served.wait(lambda: served.said)
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(served.path))
             client.sendall(b"\x1b]0;owned\x07\x1b[2J SPAMC/1.5\r\n\r\n")
@@ -706,8 +723,44 @@ def test_the_log_of_a_client_commands_no_terminal(serve, mail_model):
             while client.recv(4096):
                 pass
         served.wait(lambda: len(served.said) == 2)
-    assert "refused" in served.said[1]
+    assert 'error="76 Bad header line: ' in served.said[1]
     assert served.said[1].removesuffix("\n").isprintable()
+
+
+def _scraped(family, address):
+    with socket.socket(family) as client:
+        client.connect(address)
+        client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        page = b""
+        while chunk := client.recv(1 << 16):
+            page += chunk
+    return page
+
+
+def test_metrics(serve, mail_model, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    path = tmp_path / "metrics"
+    for address, place in ((f"127.0.0.1:{port}", ("127.0.0.1", port)), (path, str(path))):
+        with serve(mail_model, "--metrics", address, answers=False) as served:
+            served.wait(lambda: served.said)
+            assert served.said[0].endswith(f", and its metrics on {address}\n")
+            family = socket.AF_INET if isinstance(place, tuple) else socket.AF_UNIX
+            page = _scraped(family, place)
+            assert page.startswith(b"HTTP/1.1 200 OK\r\n")
+            assert b'\nnbspam_requests_total{command="CHECK"} 0\n' in page
+            if place == str(path):
+                assert path.stat().st_mode & 0o777 == 0o600
+        assert not path.exists()
+
+
+def test_metrics_are_for_this_machine_alone(nbspam, mail_model, tmp_path, assert_sentence):
+    serve = "serve", "-m", mail_model, "--socket", tmp_path / "socket", "--metrics"
+    assert_sentence(nbspam(*serve, "0.0.0.0:0"), "open to other machines", code=2)
+    assert_sentence(nbspam(*serve, "9783"), "is not HOST:PORT", code=2)
+    found = nbspam("serve", "-m", mail_model, "--metrics", "127.0.0.1:0")
+    assert_sentence(found, "there is no socket to listen on", code=2)  # for mail
 
 
 @spamc

@@ -28,8 +28,8 @@ from nbspam.evaluation.comparison import (
 )
 from nbspam.evaluation.comparison_report import print_comparison
 from nbspam.evaluation.csv_report import comparison_csv
+from nbspam.evaluation.formulas import one_minus_roca_pct
 from nbspam.evaluation.json_report import comparison_json
-from nbspam.evaluation.metrics import one_minus_roca_pct
 from nbspam.evaluation.plot import draw_comparison
 from nbspam.evaluation.results import scored_messages
 from nbspam.evaluation.samples import Ranking

@@ -12,17 +12,22 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from nbspam.evaluation.intervals import wilson
-from nbspam.evaluation.metrics import (
+from nbspam.evaluation.formulas import (
     LOG_LOSS_FLOOR,
-    METRICS,
-    Count,
-    figures,
     lam_pct,
-    left_out_rates,
     matthews,
     one_minus_roca_pct,
     sm_pct_at_hm,
+)
+from nbspam.evaluation.intervals import wilson
+from nbspam.evaluation.metrics import (
+    GENERAL,
+    METRICS,
+    TRACK,
+    VERDICTS,
+    Count,
+    figures,
+    left_out_rates,
 )
 from nbspam.evaluation.samples import Ranking, ScoredMessages, VerdictCounts, count_verdicts
 
@@ -201,7 +206,7 @@ def test_a_sure_mistake_has_a_finite_log_loss():
 
 # Without spam, without ham, without anything
 
-UNDEFINED_WITHOUT_BOTH = ("mcc", "f1", "lam_pct", "one_minus_roca_pct", "sm_pct_at_hm_0_1")
+UNDEFINED_WITHOUT_BOTH = ("mcc", "f1", "auc", "lam_pct", "one_minus_roca_pct", "sm_pct_at_hm_0_1")
 
 
 def assert_defined_except(found, undefined):
@@ -325,17 +330,57 @@ def test_the_figures_are_those_of_the_table_in_its_order():
 
 def test_rows_are_the_figures_that_have_a_line_and_a_value():
     found = computed(*random_evaluation())
-    rows = {row.name: row for row in found.rows()}
-    verdicts = [row.name for row in found.rows(of_verdicts=True)]
-    assert verdicts == ["verdict BH%", "verdict SM%", "unsure%"]
+    rows = {row.name: row for row in found.rows(GENERAL, TRACK)}
+    verdicts = [row.name for row in found.rows(VERDICTS)]
+    assert verdicts == ["blocked%", "missed%", "unsure%"]
     assert [*rows, *verdicts] == [metric.line.name for metric in METRICS if metric.line]
-    assert rows["accuracy%"].value == 100 * found.values["accuracy"]
-    assert rows["accuracy%"].interval == tuple(100 * end for end in found.intervals["accuracy"])
+    assert rows["accuracy"].value == found.values["accuracy"]
+    assert rows["accuracy"].interval == found.intervals["accuracy"]
     assert rows["MCC"].value == found.values["mcc"]
     without_ham = computed(booleans(1, 1, 1), floats(1, 2, -1))
-    assert [row.name for row in without_ham.rows()] == [
-        *("accuracy%", "precision", "recall", "SC%", "log-loss", "Brier")
+    assert [row.name for row in without_ham.rows(GENERAL, TRACK)] == [
+        *("accuracy", "precision", "recall", "log-loss", "Brier", "SC%")
     ]
+
+
+def test_the_figures_of_any_classifier_come_first():
+    found = computed(*random_evaluation())
+    names = [row.name for row in found.rows(GENERAL)]
+    assert names[:5] == ["accuracy", "precision", "recall", "F1", "AUC"]
+    assert next(found.rows(TRACK)).name == "SC%"
+
+
+def test_a_share_has_its_counts_beside_it():
+    spam, log_odds = random_evaluation()
+    rows = {row.name: row for row in computed(spam, log_odds).rows(GENERAL, TRACK)}
+    called = log_odds > 0
+    right, n = int((called == spam).sum()), len(spam)
+    assert rows["accuracy"].counts == f"{right} of {n} messages"
+    assert rows["recall"].counts == f"{(called & spam).sum()} of {spam.sum()} spam"
+    assert rows["precision"].counts == f"{(called & spam).sum()} of {called.sum()} called spam"
+    assert rows["BH%"].counts == f"{(called & ~spam).sum()} of {(~spam).sum()} ham"
+    assert rows["AUC"].counts == ""
+    many = computed(np.ones(2_500, dtype=bool), np.ones(2_500))
+    assert next(many.rows(TRACK)).counts == "2,500 of 2,500 spam"
+
+
+@given(evaluations())
+def test_the_area_is_scikit_learns(evaluation):
+    spam, log_odds = evaluation
+    found = computed(spam, log_odds).values["auc"]
+    assert found == close(roc_auc_score(spam, log_odds))
+
+
+def test_the_seed_is_of_the_bootstrap_alone():
+    spam, log_odds = random_evaluation()
+    messages = ScoredMessages.of_two_classes(
+        spam, log_odds, 1 / (1 + np.exp(-log_odds)), log_odds > 0, 0.5
+    )
+    one, again, other = (figures(messages, seed) for seed in (0, 0, 1))
+    assert one == again == figures(messages)
+    assert one.values == other.values
+    assert one.intervals["auc"] != other.intervals["auc"]
+    assert one.intervals["accuracy"] == other.intervals["accuracy"]
 
 
 def test_a_resample_is_the_same_metric_of_repeated_messages():
@@ -378,10 +423,10 @@ def test_left_out_rates_are_the_figures_of_the_same_messages():
     keys = ("accuracy", "sc_pct", "bh_pct", "verdict_bh_pct", "verdict_sm_pct", "unsure_pct")
     assert rates.by_key == {key: whole[key] for key in keys}
     assert list(rates.as_json()) == [name for key in keys for name in (key, f"{key}_ci")]
-    assert [row.sentence() for row in rates.rows()] == [
+    assert [row.sentence() for row in rates.rows(GENERAL, TRACK)] == [
         f"{meaning} {row.percentage()}"
         for row, meaning in zip(
-            rates.rows(), ("correct verdicts", "spam caught", "ham blocked"), strict=True
+            rates.rows(GENERAL, TRACK), ("correct", "spam caught", "ham blocked"), strict=True
         )
     ]
     by_hand = (
@@ -389,16 +434,14 @@ def test_left_out_rates_are_the_figures_of_the_same_messages():
         100 * np.mean(log_odds[spam] <= 2),
         100 * np.mean((log_odds > 0) & (log_odds <= 2)),
     )
-    assert [close(value) for value in by_hand] == [
-        row.value for row in rates.rows(of_verdicts=True)
-    ]
+    assert [close(value) for value in by_hand] == [row.value for row in rates.rows(VERDICTS)]
     # Errors are counted at the threshold, whatever is unsure.
     assert rates.by_key["accuracy"] == left_out_rates(at_threshold, at_threshold).by_key["accuracy"]
 
 
 def test_a_percentage_is_printed_with_its_interval():
-    (row, *_) = left_out_rates(counts(3, 1, 1, 4), counts(3, 1, 1, 4)).rows()
-    assert row.sentence() == "correct verdicts 77.78 % (45.26 to 93.68)"
+    (row, *_) = left_out_rates(counts(3, 1, 1, 4), counts(3, 1, 1, 4)).rows(GENERAL, TRACK)
+    assert row.sentence() == "correct 77.78 % (45.26 to 93.68)"
 
 
 def test_verdicts_of_many_classes_are_counted_against_the_rest():

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_curve
 
 from nbspam.bayes.posterior import IMPOSSIBLE
 from nbspam.errors import OptionError
-from nbspam.evaluation import plot
+from nbspam.evaluation import curve_points, plot
 from nbspam.evaluation.protocols import Evaluation
 from nbspam.evaluation.results import compute
 from nbspam.scoring.score import Score
@@ -54,7 +54,9 @@ def test_without_matplotlib_the_remedy_is_told(tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(OptionError, match=r"matplotlib.*pip install 'nbspam\[plot\]'") as error:
+    with pytest.raises(
+        OptionError, match=r"needs? matplotlib.* -m pip install matplotlib$"
+    ) as error:
         plot.check_plot(tmp_path / "a.png")
     assert "\n" not in str(error.value)
 
@@ -107,7 +109,57 @@ def test_a_picture_that_cannot_be_written_is_an_error_of_the_system(tmp_path):
 def test_points_of_the_roc_curve_are_scikit_learns(messages):
     messages = [*messages, (True, 0), (False, 1)]
     spam, log_odds = (np.array(column) for column in zip(*messages, strict=True))
-    ham_lost, spam_missed = plot.roc_points(results_of(spam, log_odds).messages)
+    ham_lost, spam_missed = curve_points.roc_points(results_of(spam, log_odds).messages)
     false, true, _ = roc_curve(spam, log_odds, drop_intermediate=False)
     np.testing.assert_allclose(ham_lost, 100 * false[1:], atol=1e-9)
     np.testing.assert_allclose(spam_missed, 100 - 100 * true[1:], atol=1e-9)
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Return a list that the figures are put into as they are saved."""
+    from matplotlib.figure import Figure
+
+    saved = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, _: saved.append(figure))
+    return saved
+
+
+def texts_of(axes):
+    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    return axes.get_title(), legend
+
+
+def test_panels_have_titles_and_say_what_they_show(drawn, tmp_path):
+    results = results_of([True] * 3 + [False] * 5, [5, 2, -1, -3, -2, -1, 1, -4])
+    plot.draw(results, tmp_path / "a.png")
+    (figure,) = drawn
+    assert figure.get_suptitle() == "nbspam, a test: 8 messages (ham: 5, spam: 3)"
+    panels = {axes.get_title(): axes for axes in figure.axes}
+    assert list(panels) == [
+        "ROC",
+        "calibration, with the messages at each point",
+        "ROC on logarithmic axes",
+        "score distribution",
+    ]
+    roc = panels["ROC"]
+    assert [roc.get_xscale(), roc.get_yscale()] == ["linear", "linear"]
+    assert roc.get_lines()[0].get_xydata().tolist() == [[0, 0], [1, 1]]  # the diagonal
+    _, legend = texts_of(roc)
+    assert legend[0] == "cut-off 0.5: 66.67 % of spam, 20.00 % of ham"
+    assert legend[1] == "cut-off 0.9: 100.00 % of spam, 0.00 % of ham"
+    assert legend[2].startswith("AUC 0.9000 (")
+    assert legend[3] == "n = 8 (3 spam)"
+    assert panels["ROC on logarithmic axes"].get_xscale() == "log"
+    calibration = panels["calibration, with the messages at each point"]
+    assert sum(int(text.get_text()) for text in calibration.texts) == 8
+
+
+def test_an_online_test_has_a_learning_curve(drawn, tmp_path):
+    results = results_of([True] * 3 + [False] * 5, [5, 2, -1, -3, -2, -1, 1, -4])
+    so_far = [10] * 4 + [14] * 4
+    online = results._replace(evaluation=results.evaluation._replace(learned_so_far=so_far))
+    plot.draw(online, tmp_path / "a.png")
+    axes = drawn[0].axes[-1]
+    assert texts_of(axes) == ("learning curve", ["last 8 messages", "all messages so far"])
+    assert axes.get_lines()[1].get_xydata().tolist() == [[10, 25], [14, 25]]

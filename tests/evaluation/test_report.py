@@ -1,8 +1,13 @@
+import io
+import re
+
 from outcomes import CUT_OFFS, THREE, TWO, outcome
 
 from nbspam.evaluation.protocols import Evaluation
 from nbspam.evaluation.report import print_report
 from nbspam.evaluation.results import compute
+from nbspam.scoring.highlights import highlighted
+from nbspam.tokens.excerpt import Excerpt
 
 
 def printed(capsys, evaluation, errors=0):
@@ -21,7 +26,7 @@ def test_text_in_a_pipe_is_plain_and_not_cut(capsys):
 
 def test_a_row_has_the_figure_its_interval_and_its_meaning(capsys):
     lines = [line.split() for line in printed(capsys, TWO).splitlines()]
-    assert "accuracy% 75.00 30.06 – 95.44 correct verdicts".split() in lines
+    assert "accuracy 0.7500 0.3006 – 0.9544 correct, 3 of 4 messages".split() in lines
     assert "Brier 0.2050 0.0000 – 0.4975 mean squared error of P(spam)".split() in lines
 
 
@@ -32,17 +37,62 @@ def test_one_message_is_singular(capsys):
 
 def test_text_has_the_confusion_counts_at_a_half_and_of_the_verdicts(capsys):
     lines = [line.split() for line in printed(capsys, TWO).splitlines()]
-    head = "actual called ham called spam verdict ham verdict spam verdict unsure"
+    head = "actual called ham called spam verdict ham verdict spam unsure"
     assert head.split() in lines
-    assert ["ham", "1", "1", "1", "1", "0"] in lines
-    assert ["spam", "0", "2", "0", "1", "1"] in lines
+    assert ["2", "ham", "1", "1", "1", "1", "0"] in lines
+    assert ["2", "spam", "0", "2", "0", "1", "1"] in lines
 
 
 def test_text_has_what_the_verdicts_block_let_through_and_leave_unsure(capsys):
-    assert (
-        "verdicts (spam above 0.7, ham up to 0.3): ham blocked 50.00 % (9.45 to 90.55),"
-        " spam missed 50.00 % (9.45 to 90.55), unsure 25.00 % (4.56 to 69.94)\n"
-    ) in printed(capsys, TWO)
+    lines = [line.split() for line in printed(capsys, TWO).splitlines()]
+    at = lines.index("verdicts: spam above 0.7, ham up to 0.3".split())
+    assert lines[at + 1 : at + 4] == [
+        "blocked% 50.00 9.4531 – 90.55 ham blocked, 1 of 2 ham".split(),
+        "missed% 50.00 9.4531 – 90.55 spam missed, 1 of 2 spam".split(),
+        "unsure% 25.00 4.5587 – 69.94 unsure, 1 of 4 messages".split(),
+    ]
+
+
+def test_the_figures_of_any_classifier_come_before_the_spam_tracks(capsys):
+    text = printed(capsys, TWO)
+    at = [text.index(f"\n{name} ") for name in ("accuracy", "F1", "AUC", "Brier")]
+    track = text.index("TREC spam tracks")
+    assert [*at, track] == sorted([*at, track])
+    assert track < text.index("\nSC% ") < text.index("\nverdicts: ")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_of_eighty_columns_folds_nothing(monkeypatch):
+    many = compute(TWO._replace(outcomes=TWO.outcomes * 10_000), CUT_OFFS)
+    drawn = {}
+    for columns in (80, 200):
+        stream = Terminal()
+        monkeypatch.setattr("sys.stdout", stream)
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setenv("TERM", "xterm")
+        print_report(many, 0)
+        text = re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue())
+        drawn[columns] = [line.split() for line in text.splitlines()]
+    assert "10,000 of 20,000 ham".split() in [line[-4:] for line in drawn[80]]
+    assert drawn[80] == drawn[200]
+
+
+def test_notes_stand_before_the_figures(capsys):
+    print_report(compute(TWO, CUT_OFFS), 0, ["one of them was learned", "two are the same"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:4] == ["one of them was learned", "two are the same", ""]
+
+
+def test_no_line_is_longer_than_eighty_columns(capsys):
+    many = Evaluation("a test", ("ham", "spam"), "spam", TWO.outcomes * 5_000)
+    text = printed(capsys, many)
+    assert "15,000 of 20,000 messages" in text
+    assert "10,000 ham" in text
+    assert max(map(len, map(str.rstrip, text.splitlines()))) <= 80
 
 
 def test_text_of_three_classes_has_their_verdicts_once_and_no_cut_off(capsys):
@@ -98,3 +148,17 @@ def test_the_text_of_classes_without_spam_has_neither(capsys):
     text = printed(capsys, THREE)
     assert "calibration" not in text
     assert "log-odds" not in text
+
+
+# Mistakes
+
+
+def test_a_mistake_shows_its_message_with_what_decided(capsys):
+    excerpt = Excerpt("a prize", "Desk <a@b.example>", "free prize and lunch", 2_000)
+    shown = highlighted(excerpt, {"free": 1.0, "prize": 1.0, "lunch": -1.0, "subject:prize": 1.0})
+    mistake = TWO.outcomes[1]._replace(message=shown)
+    text = printed(capsys, TWO._replace(outcomes=[mistake]), errors=1)
+    assert "    Subject: a [+prize+]\n" in text
+    assert "    From: Desk <a@b.example>\n" in text
+    assert "    [+free prize+] and [-lunch-]\n" in text
+    assert "    … (1,980 characters more)\n" in text

@@ -45,7 +45,7 @@ def table(data: bytes) -> None:
     path = FOLDER / f"table{SUFFIXES[kind % len(SUFFIXES)]}"
     path.write_bytes(data[1:])
     encoding = (None, None, "latin-1", "utf-16", "utf-8")[kind // len(SUFFIXES) % 5]
-    options = ReadingOptions(TableOptions(encoding=encoding), lines=kind > 0xF0)
+    options = ReadingOptions(TableOptions(encoding=encoding), "lines" if kind > 0xF0 else None)
     for read in (labelled, any_kind):
         skips = Skips()
         try:

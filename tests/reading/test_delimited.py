@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from nbspam.reading.delimited import delimited_rows
+from nbspam.reading.content import file_content
+from nbspam.reading.delimited import CELL_LIMIT, delimited_rows, layout_of
+from nbspam.reading.lines import decoded_lines
 from nbspam.reading.skips import Skips
 
 
@@ -16,12 +18,19 @@ def field_size_limit() -> Iterator[None]:
     csv.field_size_limit(before)
 
 
+def rows(path: Path, skips: Skips, cell_limit: int = CELL_LIMIT) -> list[tuple[int, list[str]]]:
+    content = file_content(path)
+    layout = layout_of(content, None, cell_limit)
+    lines = decoded_lines(str(path), content.whole, None, skips)
+    return list(delimited_rows(str(path), lines, layout, skips, cell_limit))
+
+
 @pytest.mark.parametrize("long", ["x" * 200, '"' + "x" * 200 + '"'])
 def test_cell_beyond_the_limit_is_skipped(long: str, tmp_path: Path) -> None:
     skips = Skips()
     path = tmp_path / "a.csv"
     path.write_text(f"label,text\nham,one\nspam,{long}\nham,two\n")
-    assert list(delimited_rows(path, None, skips, cell_limit=100)) == [
+    assert rows(path, skips, cell_limit=100) == [
         (1, ["label", "text"]),
         (2, ["ham", "one"]),
         (4, ["ham", "two"]),
@@ -32,5 +41,5 @@ def test_cell_beyond_the_limit_is_skipped(long: str, tmp_path: Path) -> None:
 def test_tsv_with_a_cell_beyond_the_limit_is_not_quoted(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text('ham\t"one\t1"\nspam\t"' + "x\t" * 100 + '"\n')
-    assert next(delimited_rows(path, None, Skips())) == (1, ["ham", "one\t1"])
-    assert next(delimited_rows(path, None, Skips(), cell_limit=100)) == (1, ["ham", '"one', '1"'])
+    assert rows(path, Skips())[0] == (1, ["ham", "one\t1"])
+    assert rows(path, Skips(), cell_limit=100)[0] == (1, ["ham", '"one', '1"'])

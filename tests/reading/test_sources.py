@@ -1,4 +1,5 @@
 import bz2
+import contextlib
 import gzip
 import io
 import lzma
@@ -33,7 +34,7 @@ BOX = b"".join(
     for n in (1, 2, 3)
 )
 PLAIN = ReadingOptions()
-LINES = ReadingOptions(lines=True)
+LINES = ReadingOptions(input_format="lines")
 Found = list[tuple[str, str | None]]
 
 
@@ -79,6 +80,16 @@ class Input:
 
 def stdin(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Input(content))
+
+
+@contextlib.contextmanager
+def piped(path: Path, content: bytes) -> Iterator[Path]:
+    """Return a named pipe into which somebody writes."""
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(content,))
+    writer.start()
+    yield path
+    writer.join()
 
 
 # Kinds
@@ -258,15 +269,29 @@ def test_maildir_is_no_folder_of_classes() -> None:
         list(labelled(str(SAMPLES / "mail" / "ham"), PLAIN, Skips()))
 
 
-def test_standard_input_has_no_labels() -> None:
-    with pytest.raises(SourceError, match=r"^-: standard input has no labels; give its messages"):
+def test_standard_input_without_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin(MAIL, monkeypatch)
+    with pytest.raises(
+        SourceError, match=r"^-: standard input has no labels that can be recognised; give its mess"
+    ):
         list(labelled("-", PLAIN, Skips()))
 
 
-def test_pipe_as_a_table_is_an_error(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(SourceError, match=r"pipe: is a pipe, .*; save it to a file"):
-        list(labelled(str(tmp_path / "pipe"), PLAIN, Skips()))
+def test_pipe_as_a_table(tmp_path: Path) -> None:
+    with piped(tmp_path / "pipe", b"ham\thello you\nspam\twin now\n") as pipe:
+        raws = list(labelled(str(pipe), PLAIN, Skips()))
+    assert [(raw.source, raw.label) for raw in raws] == [
+        (f"{pipe}:1", "ham"),
+        (f"{pipe}:2", "spam"),
+    ]
+
+
+def test_pipe_whose_labels_cannot_be_recognised(tmp_path: Path) -> None:
+    with (
+        piped(tmp_path / "pipe", MAIL) as pipe,
+        pytest.raises(SourceError, match=r"pipe: the pipe has no labels that can be recognised; "),
+    ):
+        list(labelled(str(pipe), PLAIN, Skips()))
 
 
 # Without labels

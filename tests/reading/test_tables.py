@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbspam.errors import SourceError, TableError
+from nbspam.reading.content import file_content
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import TableOptions
+from nbspam.reading.source_kind import ReadingOptions, ReadingRequest, TableOptions
 from nbspam.reading.tables import read_table
 
 Rows = list[tuple[str | None, str]]
@@ -32,9 +33,9 @@ SAMPLE = Path(__file__).parents[2] / "sample_data" / "sms.tsv"
 def read(
     path: Path, skips: Skips | None = None, needs_labels: bool = True, **options: str | None
 ) -> list[RawMessage]:
-    return list(
-        read_table(path, TableOptions(**options), skips or Skips(strict=True), needs_labels)
-    )
+    table = ReadingOptions(TableOptions(**options))
+    request = ReadingRequest(table, skips or Skips(strict=True), needs_labels=needs_labels)
+    return list(read_table(file_content(path), request))
 
 
 def rows(
@@ -292,8 +293,8 @@ def test_bad_json_lines_are_skipped_and_named(tmp_path: Path) -> None:
     assert [name.removeprefix(f"{path}:").partition(" ")[0] for name in skips.named] == [
         "2:",
         "3:",
-        "7:",
         "5:",
+        "7:",
     ]
 
 
@@ -488,7 +489,9 @@ def test_unquoted_tsv_comes_back_as_it_was_written(
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
-@given(st.binary(max_size=200), st.sampled_from(["a.tsv", "a.csv", "a.jsonl", "a.parquet"]))
+@given(
+    st.binary(max_size=200), st.sampled_from(["a.tsv", "a.csv", "a.json", "a.jsonl", "a.parquet"])
+)
 def test_any_bytes_are_rows_or_one_clear_error(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, name: str
 ) -> None:
@@ -504,15 +507,14 @@ def test_any_bytes_are_rows_or_one_clear_error(
 def test_quotes_that_come_out_uneven_glue_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "uneven.csv"
     path.write_text("label,text\n" + 'ham,"x\n' * 10)
-    rows = list(read_table(path, TableOptions(), Skips(), needs_labels=True))
-    assert len(rows) + 1 >= 10
+    assert len(read(path, Skips())) + 1 >= 10
 
 
 def test_a_file_of_nothing_but_open_quotes_takes_little_time(tmp_path: Path) -> None:
     path = tmp_path / "open.csv"
     path.write_text("label,text\n" + 'a","b\n' * 50_000)
     started = time.process_time()
-    list(read_table(path, TableOptions(label_column="label"), Skips(), needs_labels=False))
+    read(path, Skips(), needs_labels=False, label_column="label")
     assert time.process_time() - started < 5
 
 

@@ -104,7 +104,7 @@ def request(command, message=None, *headers, version="1.5"):
 
 
 @contextmanager
-def serving_in(folder, model, apply=None, verbose=False, cut_offs=_CUT_OFFS, **limits):
+def serving_in(folder, model, apply=None, log=None, cut_offs=_CUT_OFFS, **limits):
     """Serve a model in a thread; yields what there is to know of the server."""
     said, started, kept = [], threading.Event(), []
     path = folder / "socket"
@@ -113,10 +113,13 @@ def serving_in(folder, model, apply=None, verbose=False, cut_offs=_CUT_OFFS, **l
         bounds = Limits(**limits)
         queue = LearnQueue(apply, bounds, said.append) if apply else None
         current = CurrentModel(model, lambda metadata: cut_offs, said.append)
-        server = Server(current, bounds, queue, said.append, verbose)
-        with unix_socket(path, 0o600) as listener:
+        server = Server(current, bounds, queue, said.append, log)
+        with (
+            unix_socket(path, 0o600) as listener,
+            unix_socket(folder / "metrics", 0o600) as metrics,
+        ):
             kept.extend([server, asyncio.get_running_loop(), listener])
-            await server.run([listener], started.set)
+            await server.run([listener], started.set, [metrics])
         current.close()
 
     thread = threading.Thread(target=asyncio.run, args=(main(),))

@@ -15,6 +15,7 @@ from servers import HAM, SPAM, request
 from nbspam.errors import LockedError, ModelError
 from nbspam.learning import update
 from nbspam.serving.limits import Limits
+from nbspam.serving.log import UNCHANGED
 from nbspam.serving.spamd import RefusedError
 from nbspam.serving.tell import LearnQueue, LearnRequest
 from nbspam.serving.tell import apply_requests as apply_with_wait
@@ -24,8 +25,16 @@ from nbspam.store.model_file import read_model
 NEW = b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n"
 
 
+def results(path, *requests):
+    return apply_with_wait(path, list(requests), DEFAULT_WAIT)
+
+
 def apply_requests(path, requests):
-    return apply_with_wait(path, requests, DEFAULT_WAIT)
+    """Return of each request whether it changed the model, or its error."""
+    return [
+        done if isinstance(done, Exception) else done != UNCHANGED
+        for done in results(path, *requests)
+    ]
 
 
 def queue_of(apply, **limits):
@@ -49,6 +58,13 @@ def test_learn_move_forget(model):
     assert apply_requests(model, [LearnRequest(NEW, None)]) == [True]
     assert apply_requests(model, [LearnRequest(NEW, None)]) == [False]
     assert known(model) == start
+
+
+def test_what_each_request_did_is_told(model):
+    learn, move, forget = (LearnRequest(NEW, is_spam) for is_spam in (True, False, None))
+    words = ["unchanged", "learned", "unchanged", "moved", "forgotten", "unchanged"]
+    assert results(model, forget, learn, learn, move, forget, forget) == words
+    assert results(model, move, LearnRequest(HAM, True)) == ["learned", "learned"]
 
 
 def test_what_mail_software_adds_makes_no_other_message(model):

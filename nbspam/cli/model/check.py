@@ -4,12 +4,13 @@ from pathlib import Path
 
 import click
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.options import model_option
 from nbspam.errors import ModelError, counted
 from nbspam.store.check import disagreements
 
 
-@click.command("check")
+@click.command("check", cls=ConfiguredCommand)
 @model_option
 def command(model: Path) -> None:
     """Read the whole model and recompute every derived number.

@@ -7,6 +7,7 @@ from typing import IO
 
 import click
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import note
 from nbspam.cli.options import model_option, output_option, replace_output_option
 from nbspam.errors import OptionError, Remedy, counted
@@ -15,7 +16,7 @@ from nbspam.store.atomic_write import write_atomically
 from nbspam.store.model_file import already_exists, check_replaceable, read_model
 
 
-@click.command("export")
+@click.command("export", cls=ConfiguredCommand)
 @model_option
 @click.option(
     "--form",

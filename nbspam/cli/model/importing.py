@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 import click
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
@@ -28,7 +29,7 @@ from nbspam.scoring.rule import rule_of
 from nbspam.store.model_file import already_exists, write_model
 
 
-@click.command("import")
+@click.command("import", cls=ConfiguredCommand)
 @click.argument("source", metavar="FILE")
 @model_option
 @click.option("--replace", is_flag=True, help="Overwrite the model file if it exists.")

@@ -10,6 +10,7 @@ import click
 from nbspam.bayes.token_weight import Row
 from nbspam.bayes.trust import trust
 from nbspam.bayes.variances import Variances
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import young_sentence
 from nbspam.cli.options import format_option, model_option
 from nbspam.errors import counted, one_line
@@ -28,7 +29,7 @@ _CALIBRATED = {
 }
 
 
-@click.command("info")
+@click.command("info", cls=ConfiguredCommand)
 @model_option
 @format_option
 def command(model: Path, form: str) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import note
 from nbspam.cli.options import format_option, replace_output_option
 from nbspam.errors import counted
@@ -12,7 +13,7 @@ from nbspam.learning.merge import merge_files
 from nbspam.store.metadata import DEFAULT
 
 
-@click.command("merge")
+@click.command("merge", cls=ConfiguredCommand)
 @click.argument(
     "models", nargs=-1, required=True, metavar="MODEL MODEL...", type=click.Path(path_type=Path)
 )

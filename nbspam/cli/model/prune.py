@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.options import (
     format_option,
     model_option,
@@ -15,7 +16,7 @@ from nbspam.errors import OptionError, counted
 from nbspam.learning.prune import prune_file
 
 
-@click.command("prune")
+@click.command("prune", cls=ConfiguredCommand)
 @model_option
 @click.option(
     "--min-count",

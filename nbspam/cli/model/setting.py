@@ -5,12 +5,13 @@ from pathlib import Path
 
 import click
 
+from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.options import Cutting, cut_off_options, format_option, model_option
 from nbspam.errors import OptionError
 from nbspam.learning.update import set_cut_offs
 
 
-@click.command("set")
+@click.command("set", cls=ConfiguredCommand)
 @model_option
 @cut_off_options
 @format_option

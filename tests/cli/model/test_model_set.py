@@ -68,6 +68,7 @@ def test_every_command_uses_them_and_options_go_first(nbspam, model, table):
     before = judged(nbspam, model)
     assert before["verdict"] == "unsure"
     p = before["probability"]
+    tested = ("eval", "--including-learned", "--format", "json")
     for cut_off, verdict in ((p - 0.01, "spam"), (p + 0.01, "ham")):
         settings(nbspam, model, "--spam-cutoff", cut_off, "--ham-cutoff", cut_off)
         after = judged(nbspam, model)
@@ -76,7 +77,7 @@ def test_every_command_uses_them_and_options_go_first(nbspam, model, table):
         assert f"X-Nbspam: {verdict}, probability=" in passed
         found = nbspam("explain", "-m", model, "--format", "json", stdin=MIDDLING)
         assert json.loads(found.out)["verdict"] == verdict
-        found = json.loads(nbspam("eval", "-m", model, table, "--format", "json").out)
+        found = json.loads(nbspam(*tested, "-m", model, table).out)
         assert found["spam_cutoff"] == found["ham_cutoff"] == cut_off
         info = json.loads(nbspam("model", "info", "-m", model, "--format", "json").out)
         assert (info["spam_cutoff"], info["ham_cutoff"]) == (cut_off, cut_off)

@@ -1,0 +1,181 @@
+"""`nbspam config`."""
+
+import json
+import os
+from typing import Any, NamedTuple
+
+import click
+
+from nbspam.cli.config_file import config_file, config_place, key_of, reason_to_type, table_of
+from nbspam.cli.options import format_option
+from nbspam.cli.settings import (
+    Setting,
+    Settings,
+    check_names,
+    command_contexts,
+    read_settings,
+    settings_of,
+)
+from nbspam.errors import OptionError, one_line
+
+
+class HeldValue(NamedTuple):
+    """What holds for an option, and where from; a built-in default has neither of the last two."""
+
+    value: Any
+    variable: str | None = None  # of the environment
+    setting: Setting | None = None
+
+
+@click.command("config")
+@click.argument("words", nargs=-1, metavar="[COMMAND]")
+@click.option("--path", is_flag=True, help="Print only the name of the config file.")
+@format_option
+def command(words: tuple[str, ...], path: bool, form: str) -> None:
+    """Print the settings of the config file, and where each comes from.
+
+    The config file has defaults for the options of all commands.  It is $NBSPAM_CONFIG (empty for
+    none), else ~/.config/nbspam/config.toml.  The whole file is checked.  With a COMMAND it prints
+    what holds for each of that command's options: the command line goes first, then the
+    environment, the command's table, the keys outside tables, and the built-in default.
+
+    \b
+      model = "~/mail.json"       # for every command with --model
+      [classify]                  # for nbspam classify
+      spam-cutoff = 0.99          # as --spam-cutoff 0.99
+      [model-prune]               # for nbspam model prune
+      min-count = 2
+
+    A flag is true or false; on the command line --no-FLAG turns off one that the file sets.  What a
+    run reads, writes, overwrites or does (--spam, --output, --replace, --update …) is not set in a
+    file, nor are --passthrough, --exit-code and --on-error of classify.
+
+    \b
+    Examples:
+      nbspam config
+      nbspam config classify
+      nbspam config model prune --format json
+      NBSPAM_CONFIG= nbspam classify message.eml
+    """
+    if path:
+        click.echo(config_place() or "")
+        return
+    file = config_file()
+    settings = None if file is None else read_settings(file)
+    if settings is not None:
+        check_names(settings)
+    held = {table_of(c): values_of(settings, c) for c in command_contexts()}
+    if words:
+        table = "-".join(words)
+        if table not in held:
+            raise OptionError(
+                f"{' '.join(words)}: there is no such command; it is one of"
+                f" {', '.join(name.replace('model-', 'model ') for name in held)}"
+            )
+        rows = [_row(key, value, settings) for key, value in held[table].items()]
+    else:
+        rows = _set_rows(held, settings)
+    if form == "json":
+        click.echo(json.dumps({"file": file, "settings": rows}))
+        return
+    click.echo(_file_line(file))
+    _print_table(rows)
+
+
+def _file_line(file: str | None) -> str:
+    if file is not None:
+        return f"config file: {one_line(file)}"
+    place = config_place()
+    return f"config file: none ({one_line(place)} does not exist)" if place else "config file: none"
+
+
+def _set_rows(
+    held: dict[str, dict[str, HeldValue]], settings: Settings | None
+) -> list[dict[str, Any]]:
+    """Return a row for each value of the environment or the file, once, in this order."""
+    found = [(key, value) for values in held.values() for key, value in values.items()]
+    found = [(key, value) for key, value in found if value.variable or value.setting]
+    # Top-level keys before tables; those of a table stay together in the order of commands.
+    found.sort(
+        key=lambda item: (
+            item[1].setting is not None,
+            bool(item[1].setting and item[1].setting.table),
+        )
+    )
+    rows: list[dict[str, Any]] = []
+    for key, value in found:
+        row = _row(value.setting.name if value.setting else key, value, settings)
+        rows += [] if row in rows else [row]
+    return rows
+
+
+def _row(option: str, value: HeldValue, settings: Settings | None) -> dict[str, Any]:
+    """Return the JSON fields of a value."""
+    row = {"option": option, "value": value.value, "from": "default", "name": None, "line": None}
+    if value.variable is not None:
+        row |= {"from": "environment", "name": value.variable}
+    elif value.setting is not None and settings is not None:
+        setting = value.setting
+        line = settings.where(setting.table, setting.key).removeprefix(settings.path)
+        row |= {"from": "file", "name": setting.name, "line": int(line[1:]) if line else None}
+    return row
+
+
+def _origin(row: dict[str, Any]) -> str:
+    if row["from"] == "environment":
+        return f"${row['name']}"
+    if row["from"] == "default":
+        return "default"
+    line = "the file" if row["line"] is None else f"line {row['line']}"
+    return line if row["name"] == row["option"] else f"{line}: {row['name']}"
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    cells = [(row["option"], _shown(row["value"]), _origin(row)) for row in rows]
+    if not cells:
+        click.echo("nothing is set; every option has its built-in default")
+        return
+    cells.insert(0, ("option", "value", "from"))
+    widths = [max(len(cell[i]) for cell in cells) for i in range(2)]
+    for option, value, origin in cells:
+        click.echo(f"{option.ljust(widths[0])}  {value.ljust(widths[1])}  {origin}")
+
+
+def _shown(value: Any) -> str:
+    """Return a value as it stands in a config file; a hyphen for none."""
+    if value is None:
+        return "-"
+    return one_line(json.dumps(value, ensure_ascii=False))
+
+
+def values_of(settings: Settings | None, context: click.Context) -> dict[str, HeldValue]:
+    """Return what holds for each option of the context's command, as far as a file may set it.
+
+    Raises OptionError.
+    """
+    table = table_of(context)
+    found = {} if settings is None else settings_of(settings, context)
+    values: dict[str, HeldValue] = {}
+    for option in context.command.params:
+        key = key_of(option)
+        if not isinstance(option, click.Option) or reason_to_type(table, key):
+            continue
+        variable = option.envvar if isinstance(option.envvar, str) else ""
+        if named := os.environ.get(variable):
+            values[key] = HeldValue(named, variable=variable)
+        elif setting := found.get(option.name or key):
+            values[key] = HeldValue(setting.value, setting=setting)
+        else:
+            values[key] = HeldValue(_built_in(option, context))
+    return values
+
+
+def _built_in(option: click.Option, context: click.Context) -> Any:
+    """Return an option's default as JSON has it; None if it is another's, such as the model's."""
+    try:
+        default = option.get_default(context)
+    except OptionError:  # there is no home folder for a model
+        return None
+    if option.is_flag:
+        return default is True
+    return default if isinstance(default, str | int | float) else None

@@ -1,0 +1,227 @@
+"""The manual pages, made from the commands themselves, as `--help` is.
+
+python -m nbspam.cli.manual nbspam-train | man -l -
+"""
+
+import inspect
+import re
+import sys
+import textwrap
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import click
+
+from nbspam import __version__
+from nbspam.cli.groups import LazyGroup, each_command
+from nbspam.cli.program import nbspam
+
+# What a command reads of its environment, beside what its options say; a test compares the names
+# with the program's.
+ENVIRONMENT = {
+    "NBSPAM_MODEL": "The model file, if the command line names none.",
+    "XDG_DATA_HOME": "Where the default model is: in the folder nbspam below it, in place of"
+    " ~/.local/share.  Not on macOS.",
+    "NBSPAM_CONFIG": "The config file, in place of the user's; if empty, none.",
+    "XDG_CONFIG_HOME": "Where the user's config file is: in the folder nbspam below it, in place of"
+    " ~/.config.",
+    "NBSPAM_DEBUG": "If set, a traceback is printed with an error.",
+    "NO_COLOR": "If set, nothing is coloured.",
+    "COLUMNS": "The width of the terminal, in place of what it says.",
+    "LOGNAME": "The user whom --log names.  Without it USER, and without that the number.",
+    "USER": "See LOGNAME.",
+}
+_OF_SERVE = {
+    "LISTEN_FDS": "With LISTEN_PID: the sockets that systemd passes (sd_listen_fds(3)).",
+    "LISTEN_PID": "The process that these sockets are for.",
+    "NOTIFY_SOCKET": "Where systemd is told that the server is ready (sd_notify(3)).",
+}
+FILES = {
+    "~/.config/nbspam/config.toml": "Defaults of options; nbspam config prints what holds.",
+    "~/.local/share/nbspam/model.json": "The model, if neither the command line nor the environment"
+    " names one.  On macOS ~/Library/Application Support/nbspam/model.json.",
+}
+_STATUS = (
+    "0 on success, 1 on an error, 2 when the command line is wrong, 75 when another program holds"
+    " the model's lock for too long."
+)
+# Pages of other programs, by the command that works with them.
+_OTHERS = {
+    "nbspam": ("bogofilter(1)", "procmailrc(5)", "spamc(1)"),
+    "nbspam classify": ("bogofilter(1)", "maildropfilter(7)", "procmailrc(5)"),
+    "nbspam serve": ("spamc(1)", "systemd.socket(5)"),
+    "nbspam model export": ("bogoutil(1)",),
+    "nbspam model import": ("bogoutil(1)",),
+}
+_COLUMNS = 78
+
+
+def manual_pages(date: str) -> dict[str, str]:
+    """Return the pages by their file names: roff of the man(7) macros, in ASCII.
+
+    date: of the pages, such as 2026-11-22.
+    """
+    commands = dict(each_command(nbspam, ("nbspam",)))
+    return {
+        f"{'-'.join(path)}.1": "".join(f"{line}\n" for line in _page(path, commands, date))
+        for path in commands
+    }
+
+
+def _page(
+    path: tuple[str, ...], commands: Mapping[tuple[str, ...], click.Command], date: str
+) -> Iterator[str]:
+    name, command = " ".join(path), commands[path]
+    context = click.Context(command, info_name=name, help_option_names=["-h", "--help"])
+    description, examples, status = _parts(command)
+    title = "-".join(path)
+    yield f'.TH "{title.upper()}" 1 "{date}" "nbspam {__version__}"'
+    yield from (
+        ".nh",
+        ".ad l",
+    )  # names of commands and options are not to be broken, nor spaced out
+    yield from _section("NAME", _filled(f"{_literal(title)} \\- {_prose(_name(path, commands))}"))
+    usage = [f"\\fI{_literal(piece)}\\fR" for piece in command.collect_usage_pieces(context)]
+    yield from _section("SYNOPSIS", [" ".join((f"\\fB{_literal(name)}\\fR", *usage))])
+    yield from _section("DESCRIPTION", _paragraphs(description))
+    if isinstance(command, LazyGroup):
+        pages = [(f"{title}-{name}(1)", f"{text}.") for name, text in command.summaries().items()]
+        yield from _section("COMMANDS", _terms(pages))
+    options = [each for each in command.get_params(context) if isinstance(each, click.Option)]
+    records = [option.get_help_record(context) for option in options]
+    yield from _section("OPTIONS", _terms(record for record in records if record))
+    yield from _section("EXAMPLES", _verbatim(examples) if examples else [])
+    yield from _section("EXIT STATUS", _filled(_prose(status)))
+    variables = ENVIRONMENT | (_OF_SERVE if path[-1] == "serve" else {})
+    yield from _section("ENVIRONMENT", _terms(variables.items()))
+    yield from _section("FILES", _terms(FILES.items()))
+    yield from _section("SEE ALSO", _filled(", ".join(_see_also(path, commands))))
+
+
+def _name(path: tuple[str, ...], commands: Mapping[tuple[str, ...], click.Command]) -> str:
+    """Return what a command does, as `whatis` lists it."""
+    above = commands.get(path[:-1])
+    if isinstance(above, LazyGroup):
+        text = above.summaries()[path[-1]]
+    else:
+        text = (commands[path].help or "").partition(":")[0]
+    return text[:1].lower() + text[1:]
+
+
+def _parts(command: click.Command) -> tuple[list[str], list[str], str]:
+    """Return a help text's paragraphs, the lines of its examples, and its exit status."""
+    description: list[str] = []
+    examples: list[str] = []
+    status = _STATUS
+    for paragraph in re.split(r"\n{2,}", inspect.cleandoc(command.help or "")):
+        lines = paragraph.removeprefix("\b\n").splitlines()
+        if re.match(r"Examples?:", lines[0]):
+            examples = lines[1:]
+        elif lines[0].startswith("Exit status: "):
+            status = " ".join(paragraph.split()).removeprefix("Exit status: ")
+        else:
+            description.append(paragraph)
+    return description, examples, status
+
+
+def _see_also(path: tuple[str, ...], pages: Iterable[tuple[str, ...]]) -> list[str]:
+    """Return the pages of the commands above, below and beside one, and those of others."""
+    near = [
+        f"{'-'.join(each)}(1)"
+        for each in pages
+        if each != path and (each == path[: len(each)] or each[:-1] in (path, path[:-1]))
+    ]
+    return [_term(page) for page in (*near, *_OTHERS.get(" ".join(path), ()))]
+
+
+def _section(heading: str, lines: Iterable[str]) -> Iterator[str]:
+    """Yield a section; nothing if it has no lines."""
+    content = list(lines)
+    if content:
+        yield f".SH {heading}"
+        yield from content
+
+
+def _paragraphs(paragraphs: Sequence[str]) -> Iterator[str]:
+    """Yield paragraphs of a help text; click's \\b begins one whose lines stay."""
+    for i, paragraph in enumerate(paragraphs):
+        if i:
+            yield ".PP"
+        if paragraph.startswith("\b\n"):
+            yield from _verbatim(paragraph.removeprefix("\b\n").splitlines())
+        else:
+            yield from _filled(_prose(" ".join(paragraph.split())))
+
+
+def _terms(records: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield terms, such as options, each with its text."""
+    for term, text in records:
+        yield ".TP"
+        yield _term(term)
+        yield from _filled(_prose(" ".join(text.split())))
+
+
+def _term(term: str) -> str:
+    """Return an option, a file or a page with its name in bold and its value in italics."""
+    if not term.startswith("-"):
+        name, bracket, section = term.partition("(")
+        return f"\\fB{_literal(name)}\\fR{bracket}{section}"
+    pieces = re.split(r"(?<![\w-])(--?\w[\w-]*)", term)
+    return "".join(
+        f"\\fB{_literal(piece)}\\fR" if i % 2 else re.sub("[^ ,/].*", _italic, piece)
+        for i, piece in enumerate(pieces)
+    )
+
+
+def _italic(value: re.Match[str]) -> str:
+    text = value[0].rstrip(" ,/")
+    return f"\\fI{_literal(text)}\\fR{value[0][len(text) :]}"
+
+
+def _verbatim(lines: Sequence[str]) -> Iterator[str]:
+    """Yield lines that are shown as they are."""
+    yield ".nf"
+    yield ".RS 2"
+    for line in textwrap.dedent("\n".join(lines)).splitlines():
+        yield _beginning(_literal(line)) or ".sp"
+    yield ".RE"
+    yield ".fi"
+
+
+def _filled(text: str) -> list[str]:
+    """Return roff text in lines, none of which is taken for a request."""
+    lines = textwrap.wrap(text, _COLUMNS, break_long_words=False, break_on_hyphens=False)
+    return [_beginning(line) for line in lines]
+
+
+def _beginning(line: str) -> str:
+    return f"\\&{line}" if line.startswith((".", "'")) else line
+
+
+# What begins with a dash, or stands in backquotes, is typed as it stands: a literal.
+_TYPED = re.compile(r"`([^`]+)`|(?<![\w-])(--?[a-zA-Z][\w-]*)")
+_ESCAPES = {"\\": "\\e", "~": "\\(ti", "^": "\\(ha", "`": "\\(ga"}
+_LITERAL = _ESCAPES | {"-": "\\-", "'": "\\(aq", '"': "\\(dq"}
+
+
+def _prose(text: str) -> str:
+    """Return running text in roff, with what is typed in bold."""
+    pieces = _TYPED.split(text)  # prose, in backquotes, with a dash, prose …
+    return "".join(
+        (_escaped(piece, _ESCAPES) if i % 3 == 0 else f"\\fB{_literal(piece)}\\fR")
+        for i, piece in enumerate(pieces)
+        if piece
+    )
+
+
+def _literal(text: str) -> str:
+    """Return in roff what is typed, or shown, exactly so: `-` is no hyphen, `'` no apostrophe."""
+    return _escaped(text, _LITERAL)
+
+
+def _escaped(text: str, escapes: Mapping[str, str]) -> str:
+    return "".join(escapes.get(c, c) if c.isascii() else f"\\[u{ord(c):04X}]" for c in text)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(manual_pages(time.strftime("%Y-%m-%d"))[f"{sys.argv[1]}.1"])

@@ -1,0 +1,84 @@
+"""`nbspam classify --passthrough`: a message from standard input to standard output, marked."""
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from nbspam.cli.notes import NoTrace, note, note_one_sided
+from nbspam.cli.options import Cutting
+from nbspam.cli.verdicts import (
+    Marking,
+    SelfLearning,
+    check_positive,
+    learn_collected,
+    verdict_code,
+)
+from nbspam.errors import ExitCode, VerdictCode
+from nbspam.filter import open_filter
+from nbspam.reading.marks import MARK
+from nbspam.reading.message import BYTES_LIMIT, Message, parse
+from nbspam.scoring.verdict import Verdict
+from nbspam.serving import passthrough
+from nbspam.store.metadata import Metadata
+from nbspam.tokens.kinds import is_fragment
+from nbspam.tokens.tokenized import tokenize
+
+if TYPE_CHECKING:
+    from nbspam_main import Passage
+
+
+def pass_on(
+    passage: "Passage",
+    model: str,
+    cutting: Cutting,
+    exit_code: bool,
+    marking: Marking,
+    learning: SelfLearning,
+    trace: NoTrace,
+) -> int:
+    """Write the message with its verdict; nothing is written before all is known.
+
+    passage: of the message.  Returns the exit code; what it raises comes before the message is out.
+    """
+    name, tag = marking.name(), marking.tag()
+    taken = passage.take(BYTES_LIMIT)
+    trace.begin(taken)
+    with open_filter(model, cutting.of, indexed=False) as spam_filter:
+        if exit_code:
+            check_positive(spam_filter.metadata)
+        # With the marks that it came with: a text without a header has an empty line after them.
+        parsed = parse(taken, (name, MARK))
+        message = tokenize(parsed, wanted=spam_filter.wanted)
+        judged = spam_filter.judge(message)
+        evidence = None
+        if marking.evidence:
+            words = spam_filter.explain(message).words
+            telling = [(w.token, w.share) for w in words if not is_fragment(w.token)]
+            evidence = passthrough.evidence_value(name, telling[: marking.evidence])
+    code = verdict_code(spam_filter, judged)
+    marks = passthrough.Marks(
+        name=name,
+        verdict=passthrough.verdict_value(judged.verdict, judged.probability),
+        tag=tag if code == VerdictCode.SPAM else "",
+        evidence=evidence,
+    )
+    raw = passthrough.cleaned(taken, name)
+    passage.give(passthrough.marked(raw, marks))
+    trace.judged(judged)
+    with contextlib.suppress(OSError):  # the message is out
+        note_one_sided(model, spam_filter.metadata)
+    if learning.learn:
+        _learn_passed(parsed, judged, model, spam_filter.metadata, learning)
+    return code if exit_code else ExitCode.DONE
+
+
+def _learn_passed(
+    message: Message, judged: Verdict, model: str, metadata: Metadata, learning: SelfLearning
+) -> None:
+    """Learn a message that is out, if its verdict is sure; whatever fails is only noted."""
+    try:  # all that learning needs is loaded here, where nothing can hold the message up
+        if training := learning.training(model, metadata):
+            training.add(tokenize(message, digest=True, wanted=metadata.settings.wanted), judged)
+            learn_collected(training, model, is_only_noted=True)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (such as no memory for that)
+        with contextlib.suppress(Exception):
+            note(f"the message was not learned ({type(error).__name__}); run model check")

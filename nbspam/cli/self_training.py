@@ -1,0 +1,39 @@
+"""What `classify --learn` does after the verdicts."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from nbspam.cli.failure import outcome
+from nbspam.cli.notes import lock_wait, note
+from nbspam.learning.self_training import FEWEST, SURE, SelfTraining, too_few
+from nbspam.store.lock import QUIET_WAIT
+from nbspam.store.metadata import Metadata
+
+# Seconds that a mail program waits for the model's lock: its next mail waits behind this one.
+MAIL_LIMIT = 5.0
+
+
+def self_training(model: str, metadata: Metadata, learn_from: float | None) -> SelfTraining:
+    """Return what collects the sure verdicts; say so if the model is too small to learn any."""
+    if few := too_few(metadata):
+        learned = " and ".join(f"{n:,} {name}" for name, n in few.items())
+        note(
+            f"{model}: has learned {learned}, so --learn learns nothing; teach it {FEWEST} messages"
+            " of each class with nbspam train --update"
+        )
+    return SelfTraining(metadata, SURE if learn_from is None else learn_from)
+
+
+def learn_sure(training: SelfTraining, model: str, is_only_noted: bool) -> None:
+    """Learn what was collected; raises ModelError.
+
+    is_only_noted: if that fails, say so, and let the verdict be the outcome; do not wait for long.
+    """
+    if not is_only_noted:
+        training.learn(Path(model), lock_wait(quiet=False))
+        return
+    try:
+        training.learn(Path(model), QUIET_WAIT._replace(limit=MAIL_LIMIT))
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (the verdict is out already)
+        with suppress(OSError):
+            note(f"nothing was learned: {outcome(error)[1]}")

@@ -1,0 +1,380 @@
+"""What a config file sets: TOML, and checked as strictly as the command line.
+
+    model = "~/mail.json"      # for every command that has the option
+    [classify]                 # for one command; it goes first
+    spam-cutoff = 0.99
+
+Keys are the long names of options.  Paths may begin with ~; others are relative to the file.  A
+command checks the names of all tables, the keys outside tables, and what it takes; the rest is
+checked by the command that takes it, or by `nbspam config`: a wrong line for the server stops no
+mail filter.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import click
+from click.core import ParameterSource
+
+from nbspam.cli.config_file import config_file, key_of, reason_to_type, table_of
+from nbspam.cli.plain_toml import plain_document
+from nbspam.cli.program import nbspam
+from nbspam.errors import OptionError
+
+# The keys outside tables: of options that several commands have.  A list, because gathering it
+# would load all commands for one message; a test holds it to them.
+SHARED = frozenset(
+    "alpha encoding event-model format ham-cost ham-cutoff jobs label-column lines log max-"
+    " ham-blocked model outside prior quiet scoring shared-variance spam-cutoff spam-label"
+    " strict text-column traits variance-prior variance-smoothing".split()
+)
+
+_ITSELF = "config"  # the command that prints a file takes nothing of it
+
+# Options that replace each other: one that is typed, or in the command's own table, puts the
+# others of a file out of force.
+_ALTERNATIVES = (
+    {"spam-cutoff", "ham-cutoff", "ham-cost", "max-ham-blocked"},
+    {"min-count", "max-tokens"},
+    {"socket", "listen"},
+)
+_LEARNING = (
+    "alpha event-model prior scoring shared-variance spam-label traits variance-prior"
+    " variance-smoothing"
+)
+# Table -> keys, and the parameters of which one must be typed for the file's values to hold.
+_ONLY_WITH = {
+    "classify": (("header subject-tag evidence", "passthrough"), ("learn-from", "learn")),
+    "train": (("sure-from", "on_error"),),
+    "eval": (
+        (_LEARNING, "leave_one_out folds train_first online compare"),
+        ("batch", "online"),
+        ("max-ham-blocked", "train_first"),
+    ),
+}
+# What goes with some kinds of models only.
+_OF_KINDS = (
+    ("variance-smoothing variance-prior shared-variance", "traits scoring"),
+    ("prior", "scoring event_model"),
+)
+# Table -> keys, and the parameters of which none may be typed.
+_NOT_WITH = {
+    "classify": (("format lines terse", "passthrough"), ("format", "terse"), ("terse", "form")),
+    "explain": (("format", "words"),),
+    "train": (*_OF_KINDS, ("lines", "sources"), ("max-ham-blocked", "update")),
+    "eval": (
+        *_OF_KINDS,
+        ("spam-cutoff ham-cutoff ham-cost max-ham-blocked errors", "compare"),
+        ("event-model traits scoring prior", "compare"),
+        ("variance-smoothing variance-prior shared-variance", "compare"),
+        ("lines", "sources"),
+    ),
+    "model-import": _OF_KINDS,
+}
+
+
+class Settings(NamedTuple):
+    """A config file, parsed."""
+
+    path: str
+    text: str
+    document: dict[str, Any]
+
+    def where(self, table: str, key: str) -> str:
+        """Return the file and, if it can be told, the line of a key: `config.toml:3`.
+
+        table: "" outside tables.  key: "" for the head of the table.
+        """
+        current, lines = "", []
+        for number, line in enumerate(self.text.splitlines(), 1):
+            if head := re.match(r"\s*\[+\s*[\"']?([^\"'\]]*?)[\"']?\s*\]", line):
+                current = head[1]
+                lines += [number] if not key and current == table else []
+            elif key and current == table:
+                found = re.match(r"\s*[\"']?([\w-]+)[\"']?\s*[=.]", line)
+                lines += [number] if found and found[1] == key else []
+        return f"{self.path}:{lines[0]}" if len(lines) == 1 else self.path
+
+
+class Setting(NamedTuple):
+    """What a file sets for a command."""
+
+    table: str  # "" outside tables
+    key: str
+    value: Any  # as the option takes it from the command line
+
+    @property
+    def name(self) -> str:
+        """How the documentation writes it: `jobs`, `[classify] jobs`."""
+        return f"[{self.table}] {self.key}" if self.table else self.key
+
+
+def read_settings(path: str) -> Settings:
+    """Read a config file; raises OptionError."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 (no pathlib for one message)
+            status = os.fstat(file.fileno())
+            content = file.read()
+    except OSError as error:
+        raise OptionError(
+            f"{path}: the config file cannot be read ({error.strerror}); fix that, name another"
+            " with NBSPAM_CONFIG, or set NBSPAM_CONFIG to an empty string for none"
+        ) from error
+    _check_owner(path, status)
+    try:
+        text = content.decode()
+        document = plain_document(text)
+        if document is None:
+            import tomllib  # which most files do without
+
+            document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        hint = ""
+        if re.search(rb"^\s*\[\s*model\s*\.", content, re.MULTILINE):
+            hint = "; the table of nbspam model prune is [model-prune]"
+        raise OptionError(f"{path}: invalid TOML ({error}){hint}; correct that line") from error
+    return Settings(path, text, document)
+
+
+def _check_owner(path: str, status: os.stat_result) -> None:
+    """Raise OptionError for a file that somebody else may have written.
+
+    Group-writable is usual where each user has a group.  NBSPAM_CONFIG names any owner's.
+    """
+    if stat.S_ISREG(status.st_mode) and status.st_mode & stat.S_IWOTH:
+        raise OptionError(f"{path}: everybody can write to this config file; run chmod o-w on it")
+    if "NBSPAM_CONFIG" not in os.environ and status.st_uid not in (0, os.geteuid()):
+        raise OptionError(
+            f"{path}: this config file belongs to another user; name it with NBSPAM_CONFIG to use"
+            " it, or set NBSPAM_CONFIG to an empty string for none"
+        )
+
+
+def defaults(path: str, context: click.Context, typed: set[str]) -> dict[str, Any]:
+    """Return the default of each parameter that a file sets for the context's command.
+
+    typed: the parameters on the command line.  Raises OptionError.
+    """
+    settings = read_settings(path)
+    check_names(settings)
+    table = table_of(context)
+    found = settings_of(settings, context)
+    return {
+        name: setting.value for name, setting in found.items() if _holds(setting.key, table, typed)
+    }
+
+
+def _holds(key: str, table: str, typed: set[str]) -> bool:
+    """Return whether a file's value holds beside what is typed.
+
+    A default must not make a command fail that is right without it.
+    """
+    for keys, parameters in _ONLY_WITH.get(table, ()):
+        if key in keys.split() and not typed.intersection(parameters.split()):
+            return False
+    for keys, parameters in _NOT_WITH.get(table, ()):
+        if key in keys.split() and typed.intersection(parameters.split()):
+            return False
+    typed_keys = {name.replace("_", "-") for name in typed}
+    return not any(key in group and group & typed_keys for group in _ALTERNATIVES)
+
+
+def settings_of(settings: Settings, context: click.Context) -> dict[str, Setting]:
+    """Return what a file sets for the context's command, parameter -> setting.
+
+    Raises OptionError for a wrong key or value; `check_names` is not repeated.
+    """
+    table = table_of(context)
+    options = {key_of(p): p for p in context.command.params if isinstance(p, click.Option)}
+    own = settings.document.get(table)
+    found: dict[str, Setting] = {}
+    for place, values in (("", settings.document), (table, own if isinstance(own, dict) else {})):
+        for key, value in values.items():
+            if not place and (isinstance(value, dict) or key not in options):
+                continue  # a table, or an option of other commands
+            reason = reason_to_type(table, key)
+            if reason and not place:
+                continue
+            if key not in options or reason:
+                raise _wrong_key(settings, table, key, options, reason)
+            option = options[key]
+            value = _checked(settings, place, option, value, context)
+            found[option.name or key] = Setting(place, key, value)
+    own_keys = {setting.key for setting in found.values() if setting.table}
+    beaten = {key for keys in _ALTERNATIVES if keys & own_keys for key in keys - own_keys}
+    return {name: setting for name, setting in found.items() if setting.key not in beaten}
+
+
+def check_names(settings: Settings) -> None:
+    """Raise OptionError for a table of no command, or a key outside tables that none shares."""
+    tables = set()
+    for key, value in settings.document.items():
+        if not isinstance(value, dict) or key == "model":
+            if key not in SHARED or isinstance(value, dict):
+                raise _wrong_top(settings, key, value)
+            continue
+        tables.add(key)
+    for table in sorted(tables):
+        if not _is_of_command(table):
+            known = [table_of(context) for context in command_contexts()]
+            raise OptionError(
+                f"{settings.where(table, '')}: there is no command for the table [{table}];"
+                f" {_suggestion(table, known)}"
+            )
+
+
+def _is_of_command(table: str) -> bool:
+    """Return whether a table is of a command; loads at most a group of commands."""
+    context = click.Context(nbspam)
+    if table in nbspam.list_commands(context):
+        return table != _ITSELF
+    first, _, rest = table.partition("-")
+    group = nbspam.get_command(context, first)
+    return isinstance(group, click.Group) and rest in group.list_commands(context)
+
+
+def command_contexts(parent: click.Context | None = None) -> Iterator[click.Context]:
+    """Yield a context for each command, groups left out; loads all commands."""
+    parent = parent or nbspam.make_context("nbspam", [], resilient_parsing=True)
+    assert isinstance(parent.command, click.Group)
+    for name in parent.command.list_commands(parent):
+        command = parent.command.get_command(parent, name)
+        if command is None or name == _ITSELF:
+            continue
+        context = click.Context(command, parent=parent, info_name=name)
+        if isinstance(command, click.Group):
+            yield from command_contexts(context)
+        else:
+            yield context
+
+
+def _wrong_top(settings: Settings, key: str, value: object) -> OptionError:
+    """Return the error of a key outside tables."""
+    if isinstance(value, dict):
+        return OptionError(
+            f"{settings.path}: model is the model file; the table of a command such as nbspam model"
+            " prune is [model-prune]"
+        )
+    where = settings.where("", key)
+    if reason := reason_to_type("", key):
+        return _must_be_typed(where, key, reason)
+    return OptionError(
+        f"{where}: {key} is no option that several commands share; {_suggestion(key, SHARED)}, or"
+        " put it in the table of its command"
+    )
+
+
+def _wrong_key(
+    settings: Settings, table: str, key: str, options: Iterable[str], reason: str | None
+) -> OptionError:
+    """Return the error of a key in the table of a command."""
+    where = settings.where(table, key)
+    if reason and key in options:
+        return _must_be_typed(where, f"[{table}] {key}", reason)
+    known = [name for name in options if reason_to_type(table, name) is None]
+    command = table.replace("model-", "model ", 1)
+    return OptionError(
+        f"{where}: nbspam {command} has no option --{key}; {_suggestion(key, known)}"
+    )
+
+
+def _must_be_typed(where: str, name: str, reason: str) -> OptionError:
+    return OptionError(
+        f"{where}: {name} cannot be set in a file, because {reason}; give it on the command line"
+    )
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    """Return the remedy of an unknown name."""
+    import difflib
+
+    names = sorted(known)
+    close = difflib.get_close_matches(name.replace("_", "-"), names, 1)
+    return f"did you mean {close[0]}?" if close else f"known are {', '.join(names)}"
+
+
+def _checked(
+    settings: Settings, place: str, option: click.Option, value: Any, context: click.Context
+) -> Any:
+    """Return a value as the option takes it; raises OptionError for one that it refuses."""
+    key = key_of(option)
+    values = value if option.multiple and isinstance(value, list) else [value]
+    kind, example = _kind(option)
+    wrong = None
+    if option.multiple and not isinstance(value, list):
+        wrong = f"must be an array; write {key} = [{example}]"
+    elif not all(_is_of_kind(each, kind) for each in values):
+        wrong = f"must be {_KIND_NAMES[kind]}; write it as in {key} = {example}"
+    elif any(isinstance(each, str) and "\0" in each for each in values):
+        wrong = "contains a NUL character; leave it out"
+    else:
+        if isinstance(option.type, click.Path):
+            values = [_absolute(each, settings.path) for each in values]
+        try:
+            taken = values if option.multiple else values[0]
+            option.process_value(context, taken)
+            return taken
+        except click.UsageError as error:
+            wrong = f"{error.message.rstrip('.')}; correct it, or leave it out for the default"
+        except OptionError as error:
+            wrong = error.problem
+    raise OptionError(f"{settings.where(place, key)}: {key}: {wrong}")
+
+
+_KIND_NAMES = {
+    bool: "true or false",
+    int: "an integer",
+    float: "a number",
+    str: "a string in quotes",
+}
+
+
+def _kind(option: click.Option) -> tuple[type, str]:
+    """Return the kind of an option's values in TOML, and an example of one."""
+    if option.is_flag:
+        return bool, "true"
+    if isinstance(option.type, click.types.IntParamType):
+        return int, "2"
+    if isinstance(option.type, click.types.FloatParamType):
+        return float, "0.5"
+    if isinstance(option.type, click.Choice):
+        return str, f'"{next(iter(option.type.choices))}"'
+    return str, '"…"'
+
+
+def _is_of_kind(value: object, kind: type) -> bool:
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) is kind
+
+
+def _absolute(path: str, file: str) -> str:
+    """Return a path with ~ expanded; a relative one is in the folder of the config file."""
+    if path.startswith("~"):
+        path = os.path.expanduser(path)  # noqa: PTH111
+    return os.path.join(os.path.dirname(os.path.abspath(file)), path)  # noqa: PTH100, PTH118, PTH120
+
+
+def with_origin(error: OptionError, context: click.Context) -> OptionError:
+    """Return an error of a command with the lines of the file that it is of, if it is of one."""
+    path = config_file()
+    if path is None:
+        return error
+    settings, sentence = read_settings(path), _letters(error.problem)
+    places = [
+        f"{settings.where(setting.table, setting.key)}: {setting.key}"
+        for name, setting in settings_of(settings, context).items()
+        if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
+        and _letters(setting.key) in sentence
+    ]
+    if not places:
+        return error
+    return OptionError(f"{', '.join(places)}: {error.problem}", error.remedy, **error.values)
+
+
+def _letters(text: str) -> str:
+    """Return a text's letters: `spam cut-off` and `--spam-cutoff` are one."""
+    return re.sub("[^a-z]", "", text.lower())

@@ -1,0 +1,144 @@
+"""What commands log of messages, with `--log`; loaded only then."""
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from nbspam.bayes.token_weight import Row
+from nbspam.cli.notes import NoTrace
+from nbspam.errors import NbspamError, counted
+from nbspam.reading.message_id import Identity, identity, message_id
+from nbspam.reading.raw_message import RawMessage
+from nbspam.scoring.verdict import Verdict
+from nbspam.serving.log import (
+    FORGOTTEN,
+    LEARNED,
+    MOVED,
+    UNCHANGED,
+    Entry,
+    Log,
+    own_user,
+    write_to_stderr,
+)
+from nbspam.store.lookup import Lookup
+from nbspam.tokens.tokenized import TokenizedMessage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+_PATIENCE = 1.0  # seconds that the lines of many messages may wait together
+
+
+class Trace(NoTrace):
+    """Logs what one run of a command does with its messages, and why it fails.
+
+    Nothing that it does fails: what cannot be logged is said on standard error, once.
+    """
+
+    def __init__(self, action: str, destination: str) -> None:
+        """Log to `destination`; action: what the command does, as the lines name it."""
+        self._log = Log(destination, patience=_PATIENCE)
+        self._entry = Entry(action, user=own_user())
+        self._started: float | None = time.perf_counter()
+        self._identities: dict[str, Identity] = {}  # by source
+        self._learning: dict[str, tuple[str, str]] = {}  # digest -> source, label
+
+    def __enter__(self) -> "Trace":
+        """Log from here on."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Log why the command fails, if it does; else say if something was not logged."""
+        if error is not None:
+            with contextlib.suppress(Exception):  # what failed is reported, not this
+                from nbspam.cli.failure import outcome
+
+                if len(self._identities) == 1:
+                    [source] = self._identities
+                    self._entry = self._identified(source)
+                self._log.write(
+                    self._entry._replace(error=outcome(error)[1] or "its output was not read")
+                )
+        elif self._log.problem:  # after an error the message is still to be passed on
+            sentence = f"nbspam: {self._log.problem}; start that service, or log elsewhere\n"
+            with contextlib.suppress(OSError, ValueError):
+                write_to_stderr(sentence.encode())
+
+    def begin(self, raw: bytes) -> None:
+        """Take down which message it is that is to pass; raw: as much of it as was read."""
+        self._log.patience = 0.0  # who delivers it waits
+        self._entry = self._entry._replace(message_id=message_id(raw), size=len(raw))
+
+    def noted(self, raws: Iterable[RawMessage]) -> Iterator[RawMessage]:
+        """Yield messages, and take down by its source what identifies each."""
+        for raw in raws:
+            if not isinstance(raw.content, str):  # a row of a table has no Message-ID
+                self._identities[raw.source] = identity(raw)
+            yield raw
+
+    def judged(self, verdict: Verdict) -> None:
+        """Log the verdict on a message."""
+        self._add(verdict.source, verdict=verdict.verdict, probability=verdict.probability)
+
+    def digested(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
+        """Yield messages to learn or to forget, and take down their digests, for `changes`."""
+        for message in messages:
+            self._learning.setdefault(message.digest, (message.source, message.label or ""))
+            yield message
+
+    @contextlib.contextmanager
+    def changes(self, model: "Path", remember: bool) -> Iterator[None]:
+        """Log what changes for each message while the model is changed; if alone, also nothing.
+
+        remember: False where the ledger does not say.
+        """
+        with contextlib.ExitStack() as opened:
+            # The file as it was stays open: a changed model is another file.
+            old = opened.enter_context(Lookup(model)) if model.exists() else None
+            yield
+            before = old.learned(self._learning) if old else {}
+        with contextlib.suppress(NbspamError, OSError):  # the change is made
+            self._log_changes(before, model, remember)
+
+    def _log_changes(self, before: dict[str, Row], model: "Path", remember: bool) -> None:
+        with Lookup(model) as lookup:
+            after = lookup.learned(self._learning)
+        for digest, (source, label) in self._learning.items():
+            result = _result(before.get(digest), after.get(digest)) if remember else ""
+            if result != UNCHANGED or len(self._learning) == 1:
+                self._add(source, label=label, result=result)
+
+    def trained(self, model: "Path", n: int) -> None:
+        """Log that a whole model was trained on `n` messages, in one line."""
+        sentence = f"{model}: learned {counted(n, 'message')}"
+        self._log.write(self._entry._replace(action="train", note=sentence))
+
+    def _identified(self, source: str) -> Entry:
+        found = self._identities.get(source, Identity())
+        return self._entry._replace(message_id=found.message_id, size=found.size)
+
+    def _add(self, source: str, **values: object) -> None:
+        """Log a message; values: of the entry's fields."""
+        entry = self._identified(source) if self._identities else self._entry
+        if self._started is not None:  # of the first message alone: many are read at a time
+            entry = entry._replace(seconds=time.perf_counter() - self._started)
+            self._started = None
+        self._log.write(entry._replace(**values))  # type: ignore[arg-type]
+
+
+def _result(before: Row | None, after: Row | None) -> str:
+    """Return what was done to a message; the rows: how often each class had learned it."""
+    n_before, n_after = sum(before or ()), sum(after or ())
+    if n_after > n_before:
+        return LEARNED
+    if n_after < n_before:
+        return FORGOTTEN
+    return UNCHANGED if (before or ()) == (after or ()) else MOVED

@@ -1,0 +1,185 @@
+"""What `nbspam train` does with the messages that it has read, and what it prints of that."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from nbspam.cli.estimate import cut_off_sentence, estimate_sentence, left_out_rates_of
+from nbspam.cli.learning_options import Learning
+from nbspam.cli.notes import NoTrace, lock_wait, young_sentence
+from nbspam.cli.options import Cutting
+from nbspam.cli.progress import work
+from nbspam.errors import counted
+from nbspam.learning.corpus import Corpus
+from nbspam.learning.on_error import SURE, TrainOnError
+from nbspam.learning.settings import class_names
+from nbspam.learning.update import (
+    Change,
+    PendingMessages,
+    Teaching,
+    every_message,
+    learn,
+    learn_in_memory,
+    set_cut_offs,
+)
+from nbspam.reading.skips import Skips
+from nbspam.store.lookup import Lookup
+from nbspam.store.model_file import write_model
+
+if TYPE_CHECKING:  # one message is learned without numpy
+    from nbspam.evaluation.metrics import Figures
+    from nbspam.learning.batch import Fit
+
+
+class Writing(NamedTuple):
+    """What to do with the model file."""
+
+    update: bool
+    replace: bool
+    ledger: bool
+    on_error: bool
+    sure_from: float | None
+    seen: bool
+    max_ham_blocked: str | None
+
+
+class Output(NamedTuple):
+    """What to print, and how."""
+
+    model: Path
+    form: str
+    quiet: bool  # print no text but errors
+    skips: Skips
+    trace: NoTrace
+
+
+class Training(NamedTuple):
+    """What one run was asked for."""
+
+    learning: Learning
+    cutting: Cutting
+    writing: Writing
+    limit: float | None  # the share of ham that may be blocked
+    output: Output
+
+
+def train_whole(corpus: Corpus, training: Training) -> None:
+    """Learn from all messages at once, write the model and print what to expect of it."""
+    from nbspam.learning.batch import cut_offs_within, fit, token_counts, with_cut_offs
+
+    learning, cutting, writing, limit, output = training
+    with work(output.quiet) as at_work:
+        at_work.stage(f"training on {counted(len(corpus), 'message')}")
+        settings = learning.settings()
+        fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
+        if limit is not None:
+            at_work.stage("choosing the cut-off")
+            cut_offs = cut_offs_within(limit, fitted, fitted.left_out_scores(corpus))
+            fitted = with_cut_offs(fitted, cut_offs)
+        elif cutting.is_given:
+            fitted = with_cut_offs(fitted, cutting.of(fitted.metadata))
+        at_work.stage(f"writing {output.model}")
+        write_model(
+            output.model,
+            fitted.metadata,
+            token_counts(corpus.vocabulary, fitted.counts),
+            corpus.learned(fitted.metadata.settings.classes) if writing.ledger else (),
+            replace_old=writing.replace,
+            wait=lock_wait(output.quiet),
+        )
+        output.trace.trained(output.model, len(corpus))
+        if output.quiet and output.form == "text":
+            return
+        at_work.stage("estimating the accuracy, each message left out")
+        rates = left_out_rates_of(corpus, fitted)
+    _print_training(corpus, fitted, rates, limit, output)
+
+
+def update_model(pending: PendingMessages, training: Training) -> None:
+    """Add to the model, or create it, and print what changed."""
+    learning, cutting, writing, _, output = training
+    settings, wait = learning.settings(), lock_wait(output.quiet)
+    with work(output.quiet) as at_work, output.trace.changes(output.model, writing.ledger):
+        at_work.stage(f"adding messages to {output.model}")
+        change = learn(output.model, pending, settings, writing.ledger, wait, _teaching(training))
+        if cutting.is_given:  # the model was not there before
+            set_cut_offs(output.model, cutting.of)
+    _print_change(change, writing, output)
+
+
+def begin_on_error(pending: PendingMessages, training: Training) -> None:
+    """Write a new model of what it was not sure of as it grew, and print what was left out."""
+    learning, cutting, writing, _, output = training
+    settings, teach = learning.settings(), _teaching(training)
+    class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
+    change, made = learn_in_memory(output.model, None, pending, settings, writing.ledger, teach)
+    write_model(
+        output.model,
+        cutting.of(made.metadata).stored_in(made.metadata),
+        made.counts.items(),
+        made.learned.items(),
+        replace_old=writing.replace,
+        wait=lock_wait(output.quiet),
+    )
+    output.trace.trained(output.model, change.learned)
+    _print_change(change, writing, output)
+
+
+def _teaching(training: Training) -> Teaching:
+    """Return what chooses the messages to learn."""
+    sure = training.writing.sure_from
+    if not training.writing.on_error:
+        return every_message
+    return TrainOnError(training.cutting.of, SURE if sure is None else sure)
+
+
+def _print_change(change: Change, writing: Writing, output: Output) -> None:
+    if output.form == "json":
+        fields = {"model": str(output.model), **change._asdict(), "skipped": output.skips.count}
+        del fields["forgotten"]
+        if not writing.on_error:
+            del fields["judged_right"]
+        click.echo(json.dumps(fields))
+    elif not output.quiet:
+        judged = ""
+        if writing.on_error:
+            judged = f"left out {counted(change.judged_right, 'message')} judged right, "
+        click.echo(
+            f"{output.model}: {judged}learned"
+            f" {counted(change.learned, 'new message')}, moved"
+            f" {change.moved:,} to another class, {change.unchanged:,} already known"
+        )
+        with Lookup(output.model) as lookup:
+            metadata = lookup.metadata
+        if not metadata.is_one_sided and (sentence := young_sentence(metadata)):
+            click.echo(sentence)
+
+
+def _print_training(
+    corpus: Corpus, fitted: "Fit", rates: "Figures", limit: float | None, output: Output
+) -> None:
+    """Print what was learned, and what to expect of the model."""
+    classes = fitted.metadata.settings.classes
+    learned = dict(zip(classes, fitted.metadata.learned.messages, strict=True))
+    if output.form == "json":
+        fields = {
+            "model": str(output.model),
+            "messages": learned,
+            "tokens": fitted.metadata.n_tokens,
+            "skipped": output.skips.count,
+            "leave_one_out": rates.as_json(),
+        }
+        click.echo(json.dumps(fields))
+        return
+    per_class = ", ".join(f"{name}: {n:,}" for name, n in learned.items())
+    click.echo(
+        f"{output.model}: learned {counted(len(corpus), 'message')} ({per_class}),"
+        f" {counted(fitted.metadata.n_tokens, 'token')}"
+    )
+    click.echo(estimate_sentence(rates, len(classes)))
+    if limit is not None:
+        click.echo(cut_off_sentence(fitted, limit))
+    if sentence := young_sentence(fitted.metadata):
+        click.echo(sentence)

@@ -1,0 +1,1 @@
+"""What people look at: columns that line up, excerpts with highlights, pages."""

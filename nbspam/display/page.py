@@ -1,0 +1,198 @@
+"""A page for a browser: one file that needs nothing else.
+
+What a message says may be hostile.  So every text goes through `escaped`, and the page forbids by
+its Content-Security-Policy whatever is not its own style sheet: no script can run, nothing is
+loaded and nothing is sent.  It is ASCII, so no wrong charset can change it.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+
+from nbspam.errors import counted
+from nbspam.scoring.highlights import HighlightedExcerpt, Run
+from nbspam.tokens.excerpt import printable
+
+_STYLE = """
+:root { color-scheme: light dark; --Ink: #1c2127; --Dim: #57606a; --Paper: #fff; --Card: #f6f7f9;
+  --Line: #d5dae0; --For: 206, 60, 24; --Against: 20, 105, 190; --Good: #14693f; --Bad: #b3260e;
+  --Curve: #1469be; }
+@media (prefers-color-scheme: dark) { :root { --Ink: #e4e8ec; --Dim: #9aa4af; --Paper: #14181d;
+  --Card: #1c2229; --Line: #333c47; --For: 255, 122, 80; --Against: 96, 170, 255; --Good: #5fd08f;
+  --Bad: #ff8a70; --Curve: #60aaff; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.5rem 1rem 3rem; max-width: 60rem; background: var(--Paper);
+  color: var(--Ink); font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+h1 { font-size: 1.6rem; line-height: 1.25; margin: .2rem 0 .6rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.1rem; margin: 2rem 0 .6rem; }
+h3 { font-size: 1rem; margin: 1.2rem 0 .4rem; overflow-wrap: anywhere; }
+p { margin: .5rem 0; overflow-wrap: anywhere; }
+code { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .9em;
+  overflow-wrap: anywhere; }
+.dim, footer { color: var(--Dim); font-size: .9rem; }
+footer { margin-top: 2.5rem; border-top: 1px solid var(--Line); padding-top: .6rem; }
+.bad { color: var(--Bad); } .good { color: var(--Good); }
+.message { background: var(--Card); border: 1px solid var(--Line); border-radius: .5rem;
+  padding: .8rem 1rem; margin: .6rem 0; overflow-wrap: anywhere; }
+.message dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .1rem .8rem;
+  margin: 0 0 .6rem; }
+.message .body { white-space: pre-line; }
+dt { color: var(--Dim); } dd { margin: 0; overflow-wrap: anywhere; }
+dl.terms { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .2rem 1rem;
+  font-size: .9rem; margin: .6rem 0; }
+mark { color: inherit; background: none; border-radius: .2em; padding: .05em .1em; }
+.f1 { background: rgba(var(--For), .12); } .f2 { background: rgba(var(--For), .24); }
+.f3 { background: rgba(var(--For), .38); } .f4 { background: rgba(var(--For), .55); }
+.a1 { background: rgba(var(--Against), .12); } .a2 { background: rgba(var(--Against), .24); }
+.a3 { background: rgba(var(--Against), .38); } .a4 { background: rgba(var(--Against), .55); }
+.f3, .f4 { text-decoration: underline; text-underline-offset: .15em; }
+.a3, .a4 { text-decoration: underline dotted; text-underline-offset: .15em; }
+.wide { overflow-x: auto; margin: .6rem 0; }
+table { border-collapse: collapse; width: 100%; font-size: .9rem; }
+th, td { padding: .28rem .6rem; text-align: right; white-space: nowrap;
+  font-variant-numeric: tabular-nums; border-bottom: 1px solid var(--Line); }
+th { vertical-align: bottom; font-weight: 600; }
+th small, td small { display: block; font-weight: 400; color: var(--Dim); }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
+td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 7.5rem; }
+tr.sum td { color: var(--Dim); } tr.total td { font-weight: 600; color: var(--Ink); }
+.bar { width: 8rem; height: .7rem; display: block; }
+rect.f { fill: rgb(var(--For)); } rect.a { fill: rgb(var(--Against)); }
+.bar line { stroke: var(--Line); }
+.curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr));
+  gap: 1.2rem 2rem; }
+figure { margin: 0; } figcaption { font-size: .9rem; color: var(--Dim); }
+.curve { width: 100%; height: auto; display: block; }
+.curve text { fill: var(--Dim); font-size: 11px; font-family: system-ui, sans-serif; }
+.curve .axis { stroke: var(--Line); fill: none; } .curve .even { stroke: var(--Line);
+  stroke-dasharray: 4 4; } .curve .line { stroke: var(--Curve); fill: none; stroke-width: 2; }
+.curve .dot { fill: var(--Curve); } .curve .point { fill: var(--Bad); }
+@media (max-width: 40rem) { .bar { display: none; } th, td { padding: .28rem .22rem; }
+  td:first-child { min-width: 5.5rem; } table { font-size: .78rem; } }
+@media print { body { max-width: none; } }
+"""
+_ENTITIES = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"},
+)
+_LEVELS = 4
+
+
+def escaped(text: str) -> str:
+    """Return a text for HTML, without control and format characters but line feeds."""
+    shown = text if text.replace("\n", "").isprintable() else printable(text)
+    return shown.translate(_ENTITIES)
+
+
+def html_page(title: str, body: Iterable[str], footer: str) -> str:
+    """Return a page.  title, footer: texts.  body: HTML."""
+    digest = b64encode(sha256(_STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    lines = [
+        "<!DOCTYPE html>",
+        '<html lang="en">',
+        "<head>",
+        '<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="referrer" content="no-referrer">',
+        f"<title>{escaped(title)}</title>",
+        f"<style>{_STYLE}</style>",
+        "</head>",
+        "<body>",
+        *body,
+        f"<footer>{escaped(footer)}</footer>",
+        "</body>",
+        "</html>",
+    ]
+    return "\n".join(lines).encode("ascii", "xmlcharrefreplace").decode()
+
+
+def message_html(excerpt: HighlightedExcerpt, *, highlights_alone: bool = False) -> str:
+    """Return an excerpt with its words shaded by what they added to the score.
+
+    highlights_alone: shade what is highlighted, of an excerpt whose runs are more than a word.
+    """
+    if highlights_alone:
+        excerpt = excerpt.with_highlights_alone()
+    lines = (excerpt.subject, excerpt.sender, excerpt.text)
+    most = max((abs(run.nats) for runs in lines for run in runs), default=0.0)
+    fields = "".join(
+        f'<dt>{name}</dt><dd dir="auto">{_shaded(runs, most)}</dd>'
+        for name, runs in (("Subject", excerpt.subject), ("From", excerpt.sender))
+        if runs
+    )
+    text = _shaded(excerpt.text, most)
+    rest = f"\n… ({counted(excerpt.rest, 'character')} more)" if excerpt.rest else ""
+    return (
+        f'<div class="message">{f"<dl>{fields}</dl>" if fields else ""}'
+        f'<div class="body" dir="auto">{text or _EMPTY}{escaped(rest)}</div></div>'
+    )
+
+
+_EMPTY = '<span class="dim">(no text)</span>'
+
+
+def scale_html(of: str, against: str, *, highlights_alone: bool = False) -> str:
+    """Return what the shades mean.  of, against: the classes that words speak for."""
+    levels = range(_LEVELS - 1 if highlights_alone else 1, _LEVELS + 1)
+    fors = "".join(f'<mark class="f{i}">&nbsp;&nbsp;&nbsp;</mark>' for i in levels)
+    others = "".join(f'<mark class="a{i}">&nbsp;&nbsp;&nbsp;</mark>' for i in reversed(levels))
+    return f'<p class="dim">{escaped(against)} {others} {fors} {escaped(of)}</p>'
+
+
+def _shaded(runs: Iterable[Run], most: float) -> str:
+    return "".join(_shaded_run(run, most) for run in runs)
+
+
+def _shaded_run(run: Run, most: float) -> str:
+    """Return a piece of text, shaded in proportion to the strongest of the excerpt.
+
+    What is highlighted has one of the two strongest shades, so that a page and a terminal agree.
+    """
+    size = abs(run.nats) / most if most else 0.0
+    level = min(_LEVELS - 2, int(size * 2 * _LEVELS))
+    if run.emphasis:
+        level = _LEVELS - 2 + abs(run.emphasis)
+    if not level:
+        return escaped(run.text)
+    side = "f" if run.nats > 0 else "a"
+    return f'<mark class="{side}{level}" title="{run.nats:+.3f} nats">{escaped(run.text)}</mark>'
+
+
+def bar_html(size: float, longest: float) -> str:
+    """Return a bar to the right of the middle, or of a negative size to its left."""
+    width = round(50 * abs(size) / longest, 1) if longest else 0
+    x, side = (50, "f") if size > 0 else (50 - width, "a")
+    return (
+        '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+        '<line x1="50" y1="0" x2="50" y2="8"/>'
+        f'<rect class="{side}" x="{x:g}" y="1" width="{width:g}" height="6"/></svg>'
+    )
+
+
+def table_html(
+    heads: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]], small: Sequence[str] = ()
+) -> str:
+    """Return a table.
+
+    heads: texts.  small: texts below these.  rows: the class of each, and its cells in HTML.
+    """
+    notes = [*small, *[""] * (len(heads) - len(small))]
+    head = "".join(
+        f"<th>{escaped(name)}{f'<small>{escaped(note)}</small>' if note else ''}</th>"
+        for name, note in zip(heads, notes, strict=True)
+    )
+    lines = [
+        f"<tr{f' class={chr(34)}{kind}{chr(34)}' if kind else ''}>"
+        + "".join(f"<td>{cell}</td>" for cell in cells)
+        + "</tr>"
+        for kind, cells in rows
+    ]
+    body = "\n".join(lines)
+    return f'<div class="wide"><table><tr>{head}</tr>\n{body}</table></div>'
+
+
+def terms_html(terms: Iterable[tuple[str, str]]) -> str:
+    """Return a list of terms and their meanings."""
+    items = "".join(f"<dt>{escaped(t)}</dt><dd>{escaped(meaning)}</dd>" for t, meaning in terms)
+    return f'<dl class="terms">{items}</dl>'

@@ -1,0 +1,178 @@
+"""Tables, lines and lists of files on standard input, from the shell's side."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+TABLE = "ham\tsee you at noon\nspam\twin a free prize\nham\tlunch at the meeting\n"
+MAIL = b"Subject: hello\n\nlunch at noon\n"
+
+
+def verdicts(found):
+    assert found.code == 0, found.err
+    return [line.split("\t")[::2] for line in found.out.splitlines()]
+
+
+def test_a_table_is_classified_row_by_row(nbspam, model):
+    found = nbspam("classify", "-m", model, "--input-format", "tsv", stdin=TABLE.encode())
+    assert [source for _, source in verdicts(found)] == ["-:1", "-:2", "-:3"]
+    assert found.err == ""
+
+
+def test_without_a_format_it_is_one_message_and_that_is_said(nbspam, model):
+    found = nbspam("classify", "-m", model, stdin=TABLE.encode())
+    assert [source for _, source in verdicts(found)] == ["-"]
+    assert found.err == (
+        "nbspam: standard input looks like a table of 2 columns; it was read as one message; add"
+        " --input-format tsv to read each of them\n"
+    )
+
+
+def test_the_same_is_said_of_what_is_learned(nbspam, model):
+    found = nbspam("train", "--update", "--spam", "-", "-m", model, stdin=TABLE.encode())
+    assert found.code == 0
+    assert "looks like a table" in found.err
+    assert (
+        nbspam("train", "-q", "--update", "--ham", "-", "-m", model, stdin=b"a\tb\nc\td\n").err
+        == ""
+    )
+
+
+@pytest.mark.parametrize("command", [("classify", "-p"), ("classify", "-p", "--exit-code")])
+@pytest.mark.parametrize("content", [TABLE.encode(), b'{"text": "a"}\n{"text": "b"}\n'])
+def test_a_passage_says_nothing_of_it(nbspam, model, command, content):
+    found = nbspam(*command, "-m", model, stdin=content)
+    assert found.err == ""
+    assert found.out.encode().endswith(content)
+    assert found.out.count("X-Nbspam:") == 1
+
+
+def test_an_exit_code_is_of_the_whole_message(nbspam, model):
+    """Who sends a message must not choose which part of it counts."""
+    mail = b"From a Mon Nov 20 10:00:00 2023\n" + MAIL
+    found = nbspam("classify", "--exit-code", "-m", model, stdin=mail + b"\n" + mail)
+    assert len(found.out.splitlines()) == 1
+    assert "looks like an mbox of several messages" in found.err
+
+
+@pytest.mark.parametrize("name", ["tsv", None])
+def test_a_table_is_learned_from_standard_input(nbspam, table, tmp_path, name):
+    ours, theirs = tmp_path / "ours.json", tmp_path / "theirs.json"
+    options = ["--input-format", name] if name else []
+    found = nbspam("train", *options, "-", "-m", ours, stdin=table.read_bytes())
+    assert found.code == 0, found.err
+    assert nbspam("train", table, "-m", theirs).out.replace("theirs", "ours") == found.out
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
+def test_an_update_by_a_table_says_what_it_learned(nbspam, model):
+    options = ("--input-format", "tsv", "-m", model)
+    found = nbspam("train", "--update", "-", *options, stdin=TABLE.encode())
+    assert "learned 3 new messages" in found.out
+    found = nbspam("forget", "-", *options, stdin=TABLE.encode())
+    assert "forgot 3 messages" in found.out
+
+
+def test_eval_reads_standard_input(nbspam, model, table):
+    content = table.read_bytes()
+    found = nbspam("eval", "-m", model, "--input-format", "tsv", "-", stdin=content)
+    assert found.out == nbspam("eval", "-m", model, table).out
+
+
+def test_explain_shows_the_first_of_a_table_or_the_one_that_is_named(nbspam, model):
+    options = ("-m", model, "--input-format", "tsv")
+    found = nbspam("explain", *options, stdin=TABLE.encode())
+    assert found.out.startswith("-:1: ")
+    assert "- holds several messages; this is -:1, the first" in found.err
+    found = nbspam("explain", *options, "--", "-:2", stdin=TABLE.encode())
+    assert found.out.startswith("-:2: ")
+
+
+def test_a_list_of_files(nbspam, model, sample):
+    names = sorted((sample / "odd").glob("*.eml"))
+    listed = b"".join(os.fsencode(name) + b"\0" for name in names)
+    found = nbspam("classify", "-m", model, "--input-format", "files0", stdin=listed)
+    assert [source for _, source in verdicts(found)] == list(map(str, names))
+    found = nbspam("classify", "-m", model, stdin=listed)
+    assert "looks like a list of files" in found.err
+
+
+def test_lines_is_short_for_a_format(nbspam, model, assert_sentence):
+    short = nbspam("classify", "-m", model, "--lines", stdin=b"win\nlunch\n")
+    assert len(short.out.splitlines()) == 2
+    assert short == nbspam(
+        "classify", "-m", model, "--input-format", "lines", stdin=b"win\nlunch\n"
+    )
+    found = nbspam("classify", "-m", model, "--lines", "--input-format", "tsv")
+    assert_sentence(found, "--lines is short for --input-format lines", code=2)
+
+
+def test_a_table_of_many_rows_is_the_same_through_a_pipe(program, sms_model, sample):
+    """Several processes, whose messages a pause must not hold back or put out of order."""
+    rows = (sample / "sms.tsv").read_text() * 10
+    found = program(
+        "classify", "-m", sms_model, "--input-format", "tsv", "-j", "2", input=rows.encode()
+    )
+    sources = [source for _, source in verdicts(found)]
+    assert sources == [f"-:{n}" for n in range(1, len(sources) + 1)]
+    assert len(sources) == 3_040
+
+
+@pytest.mark.parametrize(
+    ("option", "line"), [("lines", "win a prize"), ("tsv", "ham\twin a prize")]
+)
+def test_each_line_is_answered_at_once(sms_model, option, line):
+    """As of `tail -f`: more lines than are done before processes are started, too."""
+    command = [sys.executable, "-m", "nbspam", "classify", "-m", str(sms_model), "-j", "2"]
+    with (
+        subprocess.Popen(
+            [*command, "--input-format", option, "-"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+        ) as run,
+        contextlib.closing(run.stdin),
+    ):
+        for n in range(1, 9):
+            run.stdin.write(f"{line}\n".encode())
+            started = time.monotonic()
+            assert run.stdout.readline().endswith(f"\t-:{n}\n".encode())
+            assert time.monotonic() - started < 20  # it would wait for ever
+
+
+# Labels
+
+
+def test_the_1_of_a_column_called_is_spam_may_be_the_spam_label(nbspam, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,is_spam\n" + "see you at noon,0\nwin a free prize,1\n" * 9)
+    found = nbspam("train", path, "--spam-label", "1", "-m", tmp_path / "m.json")
+    assert found.code == 0, found.err
+    assert "(ham: 9, spam: 9)" in found.out
+    found = nbspam("eval", "--leave-one-out", "--spam-label", "yes", path)
+    assert "(ham: 9, spam: 9)" in found.out
+
+
+def test_its_0_is_not_and_the_sentence_says_why(nbspam, tmp_path, assert_sentence):
+    path = tmp_path / "a.csv"
+    path.write_text("text,is_spam\nsee you at noon,0\nwin a free prize,1\n")
+    found = nbspam("train", path, "--spam-label", "0", "-m", tmp_path / "m.json")
+    assert_sentence(found, "'0', which in a column called spam means ham", "'ham', 'spam'")
+
+
+def test_a_header_with_unknown_names_is_said_once(nbspam, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("outcome,body_text\n" + "ham,see you at noon\nspam,win a free prize\n" * 9)
+    found = nbspam("train", path, "-m", tmp_path / "m.json")
+    assert "(ham: 9, spam: 9)" in found.out
+    assert found.err == (
+        f"nbspam: {path}: its first row names the columns (outcome, body_text); add"
+        " --header-row no if that is a message\n"
+    )
+    found = nbspam("train", path, "--header-row", "no", "-m", tmp_path / "n.json")
+    assert "(ham: 9, outcome: 1, spam: 9)" in found.out
+    assert nbspam("train", "-q", path, "-m", tmp_path / "q.json").err == ""

@@ -1,0 +1,261 @@
+"""`--log` of classify, train and forget: a line for each message; the mail does not notice it."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import nbspam_main
+from nbspam.serving import log
+
+sys.path.append(str(Path(__file__).parents[1] / "serving"))
+from logs import fields, log_daemon
+
+MAIL = b"Subject: secret\nFrom: a@example.com\nMessage-ID: <1@example.org>\n\nfree prize now\n"
+MARKED = re.compile(rb"X-Nbspam: .*\n")
+
+
+@pytest.fixture
+def syslog(tmp_path, monkeypatch):
+    """Return a syslog that the commands of this process write to."""
+    monkeypatch.setenv("LOGNAME", "hal")
+    with log_daemon(tmp_path / "syslog") as found:
+        monkeypatch.setattr(log, "SYSLOG_SOCKET", found.path)
+        yield found
+
+
+@pytest.fixture
+def entries(syslog):
+    """Return a function that returns the lines so far, without times and probabilities."""
+
+    def found():
+        lines = syslog.entries()
+        for line in lines:
+            assert float(line.pop("milliseconds", 0)) < 60_000
+            assert 0 <= float(line.pop("probability", 0)) <= 1
+            assert line.pop("user") == "hal"
+        return lines
+
+    return found
+
+
+def test_a_message_that_passes(nbspam, model, entries):
+    found = nbspam("classify", "-p", "--log", "syslog", "-m", model, stdin=MAIL)
+    assert (found.code, found.err) == (0, "")
+    verdict = re.search(r"^X-Nbspam: (\w+),", found.out, re.MULTILINE)[1]
+    assert entries() == [
+        {
+            "action": "classify",
+            "message-id": "<1@example.org>",
+            "verdict": verdict,
+            "bytes": str(len(MAIL)),
+        }
+    ]
+
+
+def test_the_line_has_the_probability_and_the_time(nbspam, model, syslog):
+    found = nbspam("classify", "-p", "--log", "syslog", "-m", model, stdin=MAIL)
+    [entry] = syslog.entries()
+    assert f"probability={entry['probability']}, " in found.out
+    assert 0 < float(entry["milliseconds"]) < 60_000
+
+
+def test_nothing_else_of_the_mail_is_logged(nbspam, model, syslog):
+    for command in (["classify", "-p"], ["train", "--update", "--spam", "-"], ["forget"]):
+        nbspam(*command, "--log", "syslog", "-m", model, stdin=MAIL)
+    packets = b"".join(syslog.packets())
+    assert packets.count(b"<1@example.org>") == 3
+    for part in (b"secret", b"example.com", b"free", b"prize"):
+        assert part not in packets
+
+
+@pytest.mark.parametrize("passthrough", [["-p"], []], ids=["-p", "alone"])
+def test_why_there_is_no_verdict_is_logged(nbspam, tmp_path, entries, passthrough):
+    path = tmp_path / "none.json"
+    found = nbspam("classify", *passthrough, "--log", "syslog", "-m", path, stdin=MAIL)
+    assert found.code == (75 if passthrough else 1)
+    assert found.out == (MAIL.decode() if passthrough else "")
+    assert found.err.startswith(f"nbspam: {path}: there is no such model")
+    [entry] = entries()
+    assert entry.pop("error") == found.err.removeprefix("nbspam: ").rstrip("\n")
+    known = {"message-id": "<1@example.org>", "bytes": str(len(MAIL))} if passthrough else {}
+    assert entry == {"action": "classify", **known}
+
+
+def test_wrong_cut_offs_are_logged_too(nbspam, model, entries):
+    options = "--log", "syslog", "-m", model, "--spam-cutoff", "7"
+    found = nbspam("classify", "-p", *options, stdin=MAIL)
+    assert (found.code, found.out) == (75, MAIL.decode())
+    [entry] = entries()
+    assert "7" in entry["error"]
+
+
+def test_many_messages_have_a_line_each(nbspam, sample, model, tmp_path, entries):
+    folder = tmp_path / "mails"
+    folder.mkdir()
+    for path in sorted((sample / "odd").glob("*.eml"))[:8]:  # the system keeps 10 lines
+        (folder / path.name).write_bytes(path.read_bytes())
+    found = nbspam("classify", "--log", "syslog", "-m", model, folder)
+    lines = entries()
+    rows = [line.split("\t") for line in found.out.splitlines()]
+    assert [line["verdict"] for line in lines] == [row[0] for row in rows]
+    sizes = [str(Path(row[2]).stat().st_size) for row in rows]
+    assert [line["bytes"] for line in lines] == sizes
+    assert sum("message-id" in line for line in lines) > len(rows) / 2
+
+
+def test_a_row_of_a_table_has_no_message_id(nbspam, model, tmp_path, entries):
+    table = tmp_path / "few.txt"
+    table.write_text("win a prize\nsee you at lunch\n")
+    assert nbspam("classify", "--lines", "--log", "syslog", "-m", model, table).code == 0
+    assert [line.keys() for line in entries()] == [{"action", "verdict"}] * 2
+
+
+def test_what_is_learned_and_forgotten(nbspam, model, entries):
+    options = "--log", "syslog", "-m", model
+    for label in ("spam", "ham", "ham"):
+        found = nbspam("train", "--update", f"--{label}", "-", *options, stdin=MAIL)
+        assert found == (0, "", "")
+    for _ in range(2):
+        assert nbspam("forget", *options, stdin=MAIL) == (0, "", "")
+    found = nbspam("train", "--update", "--no-ledger", "--spam", "-", *options, stdin=MAIL)
+    assert found == (0, "", "")
+    known = {"message-id": "<1@example.org>", "bytes": str(len(MAIL))}
+    learn = {"action": "learn", **known}
+    assert entries() == [
+        {**learn, "class": "spam", "result": "learned"},
+        {**learn, "class": "ham", "result": "moved"},
+        {**learn, "class": "ham", "result": "unchanged"},
+        {"action": "forget", **known, "result": "forgotten"},
+        {"action": "forget", **known, "result": "unchanged"},
+        {**learn, "class": "spam"},
+    ]
+
+
+def test_of_many_messages_those_are_logged_that_change_the_model(nbspam, model, tmp_path, entries):
+    folder = tmp_path / "Maildir"
+    for name in ("cur", "new", "tmp"):
+        (folder / name).mkdir(parents=True)
+    options = "--log", "syslog", "-q", "-m", model
+    for i in range(3):
+        (folder / "cur" / f"{i}:2,S").write_bytes(MAIL.replace(b"1@", b"%d@" % i))
+    assert nbspam("train", "--update", "--spam", folder, *options).code == 0
+    lines = entries()
+    assert {line["message-id"] for line in lines} == {f"<{i}@example.org>" for i in range(3)}
+    assert {line["result"] for line in lines} == {"learned"}
+    (folder / "cur" / "4:2,S").write_bytes(MAIL.replace(b"1@", b"4@"))
+    assert nbspam("train", "--update", "--spam", folder, *options).code == 0
+    assert [line["message-id"] for line in entries()] == ["<4@example.org>"]
+    assert nbspam("train", "--update", "--spam", folder, *options).code == 0
+    assert entries() == []
+
+
+def test_a_new_model_has_one_line(nbspam, table, tmp_path, entries):
+    path = tmp_path / "new.json"
+    assert nbspam("train", "--log", "syslog", "-q", "-m", path, table).code == 0
+    assert entries() == [{"action": "train", "note": f"{path}: learned 30 messages"}]
+
+
+def test_a_model_that_cannot_learn_is_logged(nbspam, tmp_path, entries):
+    path = tmp_path / "model.json"
+    path.write_text("{}")
+    found = nbspam("train", "--update", "--spam", "-", "--log", "syslog", "-m", path, stdin=MAIL)
+    assert found.code == 1
+    [entry] = entries()
+    assert entry["action"] == "learn"
+    assert str(path) in entry["error"]
+
+
+def test_a_log_that_is_not_there_changes_nothing(nbspam, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(log, "SYSLOG_SOCKET", str(tmp_path / "none"))
+    without = nbspam("classify", "-p", "-m", model, stdin=MAIL)
+    found = nbspam("classify", "-p", "--log", "syslog", "-m", model, stdin=MAIL)
+    assert (found.code, found.out) == (without.code, without.out)
+    assert found.err == (
+        f"nbspam: {tmp_path}/none: 1 log line could not be written (No such file or directory);"
+        " start that service, or log elsewhere\n"
+    )
+    found = nbspam("classify", "-p", "--log", "syslog", "-m", tmp_path / "gone", stdin=MAIL)
+    assert (found.code, found.out) == (75, MAIL.decode())
+    assert found.err.count("\n") == 1  # of the model alone
+
+
+def test_a_log_that_is_not_read_changes_nothing(nbspam, model, syslog, entries):
+    syslog.fill()
+    started = time.monotonic()
+    found = nbspam("classify", "-p", "--log", "syslog", "-m", model, stdin=MAIL)
+    assert found.code == 0
+    assert MARKED.sub(b"", found.out.encode()) == MAIL
+    assert "1 log line could not be written" in found.err
+    found = nbspam("train", "--update", "--spam", "-", "--log", "syslog", "-m", model, stdin=MAIL)
+    assert found.code == 0
+    assert time.monotonic() - started < 10
+    syslog.packets()
+    nbspam("train", "--update", "--spam", "-", "--log", "syslog", "-m", model, stdin=MAIL)
+    assert [entry["result"] for entry in entries()] == ["unchanged"]
+
+
+def test_an_error_in_the_log_itself_changes_nothing(nbspam, model, monkeypatch, tmp_path):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(log, "_text", fail)
+    found = nbspam("classify", "-p", "--log", "stderr", "-m", model, stdin=MAIL)
+    assert found.code == 0
+    assert MARKED.sub(b"", found.out.encode()) == MAIL
+    assert "No space left on device" in found.err
+
+
+def test_standard_error_that_nobody_reads_delays_no_mail(model):
+    """It is full before the message comes: without a bound nbspam would wait for ever."""
+    ends = os.pipe()
+    try:
+        os.set_blocking(ends[1], False)
+        with pytest.raises(BlockingIOError):
+            while True:
+                os.write(ends[1], b"x" * 4096)
+        os.set_blocking(ends[1], True)
+        command = [sys.executable, "-m", "nbspam", "classify", "-p", "--log", "stderr", "-m", model]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=ends[1]
+        ) as process:
+            process.stdin.write(MAIL)
+            process.stdin.close()
+            assert MARKED.sub(b"", process.stdout.read()) == MAIL
+            assert process.wait(20) == 0
+    finally:
+        os.close(ends[0])
+        os.close(ends[1])
+
+
+def test_to_standard_error(nbspam, model):
+    found = nbspam("classify", "-p", "--log", "stderr", "-m", model, stdin=MAIL)
+    line = found.err.removeprefix("nbspam: ").removesuffix("\n")
+    assert fields(line)["message-id"] == "<1@example.org>"
+
+
+@pytest.mark.parametrize("kind", ["syslog", "journal"])
+def test_a_line_costs_no_slow_module(model, kind):
+    command = [sys.executable, "-X", "importtime", "-m", "nbspam", "classify", "-p", "-m", model]
+
+    def loaded(*more):
+        found = subprocess.run([*command, *more], input=MAIL, capture_output=True, check=True)
+        lines = found.stderr.decode().splitlines()
+        return {line.rpartition("|")[2].strip() for line in lines if "import time:" in line}
+
+    assert loaded("--log", kind) - loaded() - {"select"} == {
+        "_socket",
+        "nbspam.cli.tracing",
+        "nbspam.reading.message_id",
+        "nbspam.serving.log",
+    }
+
+
+def test_the_value_of_the_option_is_not_read_as_another():
+    assert "--log" in nbspam_main.VALUED
+    policy = nbspam_main.FailurePolicy(["classify", "--log", "-p"])
+    assert not policy.passthrough

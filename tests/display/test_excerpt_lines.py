@@ -1,0 +1,76 @@
+from pathlib import Path
+
+import pytest
+from excerpts import hostile_excerpt
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.display.cells import cell_width
+from nbspam.display.excerpt_lines import HARD_SPACE, excerpt_lines, folded_text
+from nbspam.scoring.highlights import highlighted
+from nbspam.tokens.excerpt import Excerpt, printable
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "display"
+
+
+def texts(excerpt, width=80, most=8, signs=True):
+    lines = excerpt_lines(excerpt, width, most, signs=signs)
+    return ["".join(piece.text for piece in line) for line in lines]
+
+
+def excerpt(text, **shares):
+    return highlighted(Excerpt("", "", text, len(text)), shares)
+
+
+def test_signs_stand_around_what_decided():
+    found = excerpt("a free prize, and lunch", free=1.0, prize=1.0, lunch=-1.0)
+    assert texts(found) == ["  a [+free prize+], and [-lunch-]"]
+    assert texts(found, signs=False) == ["  a free prize, and lunch"]
+
+
+def test_without_signs_the_emphasis_is_in_the_pieces():
+    found = excerpt("a free lunch", free=2.0, lunch=-1.9)
+    (line,) = excerpt_lines(found, 80, 8, signs=False)
+    assert {piece.text: piece.emphasis for piece in line if piece.text.strip()} == {
+        "a": 0,
+        "free": 2,
+        "lunch": -1,
+    }
+
+
+def test_subject_and_sender_stand_before_the_text():
+    lines = texts(hostile_excerpt())
+    assert lines[0].startswith("  Subject: ")
+    assert any(line.startswith("  From: ") for line in lines)
+    assert "[+" in lines[0]
+
+
+def test_the_golden_excerpt():
+    expected = (GOLDEN / "hostile-80.txt").read_text(encoding="utf-8")
+    assert "".join(f"{line}\n" for line in texts(hostile_excerpt())) == expected
+
+
+@pytest.mark.parametrize("width", [20, 33, 80, 120])
+@pytest.mark.parametrize("signs", [True, False])
+def test_no_line_is_too_wide_and_nothing_commands_the_terminal(width, signs):
+    for line in texts(hostile_excerpt(), width, 50, signs):
+        assert cell_width(line) <= width
+        assert line.isprintable()
+
+
+def test_a_long_text_ends_with_how_much_is_left_out():
+    lines = texts(excerpt("word " * 100), 40, 2)
+    assert len(lines) == 3
+    assert lines[-1].endswith("characters more)")
+
+
+@given(st.text(max_size=100), st.integers(4, 40), st.integers(0, 2))
+def test_folded_text_loses_nothing_but_blanks(text, width, indent):
+    text = printable(text)
+    lines = list(folded_text("ab"[:indent] + text, width, indent))
+    assert "".join("".join(lines).split()) == "ab"[:indent] * bool(text) + "".join(text.split())
+    assert all(cell_width(line) <= width for line in lines)
+
+
+def test_a_hard_space_is_not_broken():
+    assert list(folded_text(f"one{HARD_SPACE}two three", 9)) == ["one two", "three"]

@@ -1,0 +1,53 @@
+import re
+from pathlib import Path
+
+import pytest
+from excerpts import HOSTILE_NAME, page_of_hostile
+from harmless_pages import assert_harmless
+
+from nbspam.display.page import escaped, html_page
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "display"
+
+
+def test_a_hostile_message_is_text_in_the_page():
+    parsed = assert_harmless(page_of_hostile())
+    assert "<script src=//evil.example/x.js>" in parsed.text
+    assert "onerror=alert(1)" in parsed.text
+    assert HOSTILE_NAME.partition("\x1b")[0] in parsed.text
+    assert "script" not in parsed.found
+
+
+def test_the_golden_page():
+    assert page_of_hostile() == (GOLDEN / "hostile.html").read_text(encoding="ascii")
+
+
+def test_words_are_shaded_and_counts_stand_beside_totals():
+    page = page_of_hostile()
+    assert re.search(r'<mark class="f[34]" title="\+1\.\d+ nats">prize</mark>', page)
+    assert re.search(r'<mark class="a[34]" title="-0\.\d+ nats">lunch</mark>', page)
+    assert "of 2,500" in page
+    assert "1,234" in page
+
+
+def test_the_page_is_light_and_dark_and_fits_a_phone():
+    page = html_page("title", [], "end")
+    assert "color-scheme: light dark" in page
+    assert "prefers-color-scheme: dark" in page
+    assert 'name="viewport"' in page
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('<b a="\'">&', "&lt;b a=&quot;&#39;&quot;&gt;&amp;"),
+        ("one\ntwo", "one\ntwo"),
+        ("\x1b[31m\u202e", "�[31m�"),
+    ],
+)
+def test_text_is_escaped(text, expected):
+    assert escaped(text) == expected
+
+
+def test_surrogates_of_a_file_name_can_be_written():
+    assert html_page("\udc80", [escaped("a\udcffb")], "").isascii()

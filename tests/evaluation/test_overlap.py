@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+
+from nbspam.evaluation import overlap, protocols
+from nbspam.evaluation.stratified import stratified_folds
+from nbspam.front_door import train
+from nbspam.learning.settings import TrainingSettings
+from nbspam.reading.message import parse_text
+from nbspam.scoring.verdict import CutOffs
+from nbspam.tokens.tokenized import TokenizedMessage, tokenize
+
+A, B, C, D = (bytes([n]) * 16 for n in range(4))
+TEXTS = [
+    ("spam", "win a prize"),
+    ("ham", "see you at noon"),
+    ("spam", "free cash"),
+    ("ham", "lunch"),
+]
+
+
+def test_messages_that_are_the_same_as_one_of_the_first():
+    assert overlap.of_first([A, B, A, C, A, B], 2) == 3
+    assert overlap.of_first([A, B, C, C], 2) == 0
+
+
+def test_messages_that_are_the_same_as_one_of_an_earlier_batch():
+    assert overlap.of_batches([A, B, A, B, C, C], 2) == 2
+    assert overlap.of_batches([A, A, A, B], 2) == 1
+
+
+def test_messages_that_are_the_same_as_one_of_another_fold():
+    assert overlap.of_folds([A, A, B, B, C], np.array([0, 1, 1, 1, 0])) == 2
+
+
+def test_messages_that_are_the_same_as_another():
+    assert overlap.of_others([A, B, A, C, C, C, D]) == 5
+
+
+def test_without_digests_nothing_is_known():
+    fold = np.array([0, 1])
+    found = [overlap.of_first([], 1), overlap.of_batches([], 1), overlap.of_others([])]
+    assert [*found, overlap.of_folds([], fold)] == [None] * 4
+
+
+def labelled(texts, settings):
+    return [
+        TokenizedMessage(
+            *(str(i), label), *tokenize(parse_text(text), digest=True, wanted=settings.wanted)[2:]
+        )
+        for i, (label, text) in enumerate(texts)
+    ]
+
+
+TWICE = [*TEXTS, *TEXTS[:2], ("spam", "cheap loans"), ("ham", "the minutes")]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "expected"),
+    [
+        (lambda *rest: protocols.left_out(*rest), 4),
+        (lambda read, *rest: protocols.train_first(read, 4, *rest), 2),
+        (lambda read, *rest: protocols.folds(read, 2, *rest), 0),  # 0 and 4 are both in fold 0
+        (lambda read, *rest: protocols.folds(read, 3, *rest), 4),
+        (lambda read, *rest: protocols.online(read, 2, *rest), 2),
+    ],
+)
+def test_each_protocol_counts_what_it_trained_on(protocol, expected):
+    settings = TrainingSettings()
+    read = protocols.LabelledCorpus.of(labelled(TWICE, settings), settings.wanted)
+    assert protocol(read, settings, CutOffs()).duplicates == expected
+
+
+def test_a_model_leaves_out_what_it_has_learned():
+    model = train(TEXTS)
+    messages = labelled([*TEXTS, ("ham", "the minutes")], TrainingSettings())
+    found = protocols.saved_model(model, messages)
+    assert [outcome.judged.source for outcome in found.outcomes] == ["4"]
+    assert found.learned_before == overlap.LearnedBefore(5, 4, 4, 0)
+    every = protocols.saved_model(model, messages, including_learned=True)
+    assert len(every.outcomes) == 5
+    assert every.learned_before == overlap.LearnedBefore(5, 4, 0, 0)
+
+
+def test_what_was_forgotten_is_tested_on():
+    model = train(TEXTS)
+    model.forget([TEXTS[0]])
+    found = protocols.saved_model(model, labelled(TEXTS, TrainingSettings()))
+    assert [outcome.judged.source for outcome in found.outcomes] == ["0"]
+
+
+# Folds
+
+
+def test_folds_are_stratified_and_the_same_every_time():
+    labels = ["spam", "ham"] * 6 + ["ham"] * 6
+    for seed in (None, 0, 7):
+        fold = stratified_folds(labels, 3, seed)
+        assert fold.tolist() == stratified_folds(labels, 3, seed).tolist()
+        for name, each in (("spam", 2), ("ham", 4)):
+            of_class = fold[np.array(labels) == name]
+            assert np.bincount(of_class).tolist() == [each] * 3
+    assert stratified_folds(labels, 3).tolist()[:6] == [0, 0, 1, 1, 2, 2]
+    assert stratified_folds(labels, 3, 1).tolist() != stratified_folds(labels, 3, 2).tolist()

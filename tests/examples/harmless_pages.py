@@ -1,0 +1,66 @@
+"""What holds of every page: it is well formed and holds nothing that loads, runs or leads away."""
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html.parser import HTMLParser
+
+HARMLESS = {
+    *("html head meta title style body footer p h1 h2 h3 div dl dt dd span mark small").split(),
+    *("table tr th td bdi code svg line rect figure figcaption").split(),
+    *("polyline circle path text").split(),
+}
+# None of them names anything to load, to run or to go to.
+ATTRIBUTES = {
+    *("lang charset http-equiv content name class dir title role aria-hidden aria-label").split(),
+    *("viewbox preserveaspectratio x y x1 x2 y1 y2 width height cx cy r d points").split(),
+    *("text-anchor transform").split(),
+}
+
+
+class Page(HTMLParser):
+    """The tags, attributes and text of a page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found, self.attributes, self.text, self.open = [], set(), "", []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def assert_harmless(page):
+    """Assert that a page holds no more than text, figures and its own style; return it parsed."""
+    parsed = Page(page)
+    assert parsed.open == []
+    assert set(parsed.found) <= HARMLESS
+    assert parsed.attributes <= ATTRIBUTES
+    assert page.isascii()
+    assert "url(" not in page
+    assert "@import" not in page
+    assert not [c for c in page if c != "\n" and not c.isprintable()]
+    (style,) = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    assert policy.split("; ") == [
+        "default-src 'none'",
+        f"style-src 'sha256-{digest}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    return parsed

@@ -1,0 +1,229 @@
+"""Standard input and pipes in a format that the user names: nothing is read twice or waited for."""
+
+import gzip
+import io
+import json
+import os
+import sys
+import threading
+import time
+
+import pandas as pd
+import pytest
+
+from nbspam.errors import SourceError
+from nbspam.reading.content import PATIENCE
+from nbspam.reading.skips import Skips
+from nbspam.reading.source_kind import INPUT_FORMATS, Flow, ReadingOptions, TableOptions
+from nbspam.reading.sources import any_kind, labelled, unlabelled
+
+ROWS = [("ham", "see you, at nine"), ("spam", 'win a "prize" now')] * 150
+FRAME = pd.DataFrame(ROWS, columns=["label", "text"])
+FROM = b"From a@example.org Mon Nov 20 10:00:00 2023\n"
+BOX = b"".join(FROM + b"Subject: %d\n\ntext %d\n\n" % (n, n) for n in (1, 2))
+
+
+def parquet():
+    out = io.BytesIO()
+    FRAME.to_parquet(out)
+    return out.getvalue()
+
+
+TABLES = {
+    "tsv": "".join(f"{a}\t{b}\n" for a, b in ROWS).encode(),
+    "csv": FRAME.to_csv(index=False).encode(),
+    "jsonl": FRAME.to_json(orient="records", lines=True).encode(),
+    "json": FRAME.to_json().encode(),
+    "parquet": parquet(),
+}
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    """Return a function that makes a pipe standard input, and returns what writes into it."""
+    opened = []
+
+    def make():
+        end, begin = os.pipe()
+        stream = os.fdopen(end, "rb")
+        opened.extend([stream, os.fdopen(begin, "wb", 0)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stream))
+        return opened[-1]
+
+    yield make
+    for file in opened:
+        file.close()
+
+
+def given(stdin, content):
+    """Write a whole content into standard input, from another thread."""
+    pipe = stdin()
+
+    def write():
+        pipe.write(content)
+        pipe.close()
+
+    threading.Thread(target=write, daemon=True).start()
+
+
+def read(input_format, reader=any_kind, skips=None, **table):
+    options = ReadingOptions(TableOptions(**table), input_format)
+    return list(reader("-", options, skips or Skips(strict=True)))
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("reader", [labelled, any_kind])
+def test_tables_on_standard_input(name, reader, pack, stdin):
+    given(stdin, pack(TABLES[name]))
+    raws = read(name, reader)
+    assert [(raw.label, raw.content) for raw in raws] == ROWS
+    assert all(raw.source.startswith("-:") for raw in raws)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_recognised_where_labels_are_needed(name, stdin):
+    given(stdin, TABLES[name])
+    assert [(raw.label, raw.content) for raw in read(None, labelled)] == ROWS
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_one_message_unless_its_format_is_given(name, stdin):
+    """Who sends a message must not choose how it is read."""
+    for reader in (any_kind, lambda *args: unlabelled(args[0], "spam", *args[1:])):
+        for input_format in (None, "message"):
+            given(stdin, TABLES[name])
+            (raw,) = read(input_format, reader)
+            assert (raw.source, raw.content) == ("-", TABLES[name])
+
+
+def test_a_file_is_read_in_the_format_given(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(TABLES["csv"])
+    raws = list(labelled(str(path), ReadingOptions(input_format="csv"), Skips()))
+    assert [(raw.label, raw.content) for raw in raws] == ROWS
+
+
+@pytest.mark.parametrize("quoted", [True, False])
+def test_quotes_of_a_tsv_are_decided_by_its_beginning(quoted, stdin):
+    """It is longer than what is looked at, and cut within a quoted cell of two lines or not."""
+    frame = pd.DataFrame([("ham", 'one "two"\nthree'), ("spam", "win")] * 5_000)
+    text = frame.to_csv(sep="\t", header=False, index=False)
+    if not quoted:
+        text = 'ham\t"opens\nham\tcloses"\nspam\t"both"\n' * 5_000
+    given(stdin, text.encode())
+    raws = read("tsv")
+    texts = {raw.content for raw in raws}
+    assert texts == ({'one "two"\nthree', "win"} if quoted else {'"opens', 'closes"', '"both"'})
+    assert len(raws) == (10_000 if quoted else 15_000)
+
+
+def test_mbox(stdin):
+    given(stdin, BOX)
+    raws = read("mbox")
+    assert [raw.source for raw in raws] == ["-:1", "-:2"]
+    assert raws[1].content == b"Subject: 2\n\ntext 2\n\n"
+
+
+def test_lines(stdin):
+    given(stdin, "eins\r\n\nzwei é".encode())
+    assert [(raw.source, raw.content) for raw in read("lines")] == [
+        ("-:1", "eins"),
+        ("-:3", "zwei é"),
+    ]
+
+
+@pytest.mark.parametrize(("name", "end"), [("files", "\n"), ("files0", "\0")])
+def test_lists_of_files(name, end, stdin, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = ["a.eml", "b.mbox", "c d.tsv", "-"]
+    for file, content in zip(
+        names, [b"Subject: x\n\ny\n", BOX, TABLES["tsv"], b"hello"], strict=True
+    ):
+        (tmp_path / file).write_bytes(content)
+    (tmp_path / "folder").mkdir()
+    listed = ["a.eml", "gone", "folder", "b.mbox", "", "c d.tsv", "-", "a\x01b"]
+    given(stdin, end.join(listed).encode())
+    skips = Skips()
+    sources = [raw.source for raw in read(name, skips=skips)]
+    assert sources[:4] == ["a.eml", "b.mbox:1", "b.mbox:2", "c d.tsv:1"]
+    assert len(sources) == 3 + len(ROWS) + 1
+    assert sources[-1].endswith("-")
+    assert skips.named == [
+        "-:2: cannot read 'gone' (No such file or directory)",
+        "-:3: 'folder' is a folder, and not a file",
+        "-:7: cannot read 'a\\x01b' (No such file or directory)",
+    ]
+
+
+def test_a_list_of_files_is_of_a_stream_alone(stdin, tmp_path):
+    path = tmp_path / "a.mbox"
+    path.write_bytes(BOX)
+    raws = list(unlabelled(str(path), "ham", ReadingOptions(input_format="files0"), Skips()))
+    assert len(raws) == 2
+
+
+def test_what_is_no_list_of_files_is_said_once(stdin):
+    given(stdin, b"x" * 300_000)
+    skips = Skips()
+    assert read("files0", skips=skips) == []
+    assert skips.count == 1
+    assert len(skips.named[0]) < 400
+
+
+@pytest.mark.parametrize("name", sorted({*INPUT_FORMATS} - set(TABLES)))
+def test_a_format_without_labels_has_none(name, stdin):
+    given(stdin, b"")
+    with pytest.raises(SourceError, match=r"^-: .* labels; "):
+        read(name, labelled)
+
+
+@pytest.mark.parametrize("name", INPUT_FORMATS)
+@pytest.mark.parametrize(
+    "content", [b"", b"\0", b"\n\n", b"\xff\xfe", b"[", b"{}", b'"', b"\x1f\x8b\x08"]
+)
+def test_odd_contents_are_messages_or_one_sentence(name, content, stdin):
+    given(stdin, content)
+    try:
+        read(name, skips=Skips())
+    except SourceError as error:
+        assert str(error).startswith("-: ")
+        assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("lines", ["one", "two", "three"]),
+        ("tsv", ["ham\thello you", "spam\twin now", "ham\tlater on"]),
+        ("csv", ["label,text\nham,hello you", "spam,win now", "ham,later on"]),
+        ("jsonl", [json.dumps({"text": word}) for word in ("one", "two", "three")]),
+    ],
+)
+def test_messages_come_as_their_lines_do(name, lines, stdin):
+    """As `tail -f` writes them: the first within the patience, the others at once."""
+    pipe, flow = stdin(), Flow()
+    raws = any_kind("-", ReadingOptions(input_format=name, flow=flow), Skips(strict=True))
+    for i, line in enumerate(lines):
+        pipe.write(f"{line}\n".encode())
+        started = time.monotonic()
+        assert next(raws).source.startswith("-:")
+        assert time.monotonic() - started < (PATIENCE + 2 if i == 0 else PATIENCE / 2)
+        assert flow.pauses()
+    pipe.close()
+    assert list(raws) == []
+    assert not flow.pauses()
+
+
+def test_a_line_that_is_written_in_pieces_is_one(stdin):
+    pipe = stdin()
+    raws = any_kind("-", ReadingOptions(input_format="tsv", flow=Flow()), Skips(strict=True))
+
+    def write():
+        for piece in (b"ham\thel", b"lo you", b"\nspam\twin\n"):
+            pipe.write(piece)
+            time.sleep(PATIENCE * 1.2)
+        pipe.close()
+
+    threading.Thread(target=write, daemon=True).start()
+    assert [raw.content for raw in raws] == ["hello you", "win"]

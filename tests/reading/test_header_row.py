@@ -1,0 +1,127 @@
+"""A header with unknown names is no message, and a short first message is no header."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbspam.errors import SourceError
+from nbspam.reading.header_row import is_header_row
+from nbspam.reading.skips import Skips
+from nbspam.reading.source_kind import ReadingOptions, TableOptions
+from nbspam.reading.sources import labelled
+
+TEXTS = ["see you at nine", "win a prize, now!", "Ok", "the meeting is moved", "claim your cash"]
+
+
+def rows(*classes, texts=TEXTS, n=20):
+    return [(classes[i % len(classes)], texts[i % len(texts)]) for i in range(n)]
+
+
+def numbered(table):
+    return [(str(i), *row) for i, row in enumerate(table)]
+
+
+HEADERS = {
+    "numbers": (("y", "x"), rows("0", "1")),
+    "numbers, sorted": (("y", "x"), rows("0")),
+    "three numbers": (("y", "x"), rows("0", "1", "2")),
+    "few rows": (("y", "x"), rows("0", "1", n=2)),
+    "words": (("outcome", "body_text"), rows("ham", "spam")),
+    "words, sorted": (("outcome", "body_text"), rows("ham")),
+    "other classes": (("kategorie", "kurztext"), rows("gut", "schlecht")),
+    "another script": (("метка", "сообщение"), rows("спам", "нет")),
+    "with an id": (("id", "outcome", "txt"), numbered(rows("ham", "spam"))),
+    "without labels": (("nr", "txt"), [(str(i), TEXTS[i % 5]) for i in range(30)]),
+    "Kaggle's empty columns": (("c1", "c2", "", ""), [(*r, "", "") for r in rows("ham", "spam")]),
+    "text first": (("txt", "y"), [(b, a) for a, b in rows("0", "1")]),
+    "with a mistake among the labels": (("y", "x"), [*rows("ham", "spam"), ("hma", "see you")]),
+}
+MESSAGES = {
+    "uci": (("ham", "Go until jurong point"), rows("ham", "spam")),
+    "a short first message": (("ham", "Ok"), rows("ham", "spam")),
+    "the same in few rows": (("ham", "Ok"), rows("ham", "spam", n=2)),
+    "of other classes": (("good", "Ok"), rows("good", "junk")),
+    "of numbers": (("0", "Ok"), rows("0", "1")),
+    "the first class once, sorted": (("good", "Ok"), rows("junk")),
+    "the first number once, sorted": (("0", "Ok"), rows("1")),
+    "ham once, sorted": (("ham", "Ok"), rows("spam")),
+    "in capitals": (("HAM", "Ok"), rows("spam")),
+    "a third class with a message of words": (("promo", "big sale"), rows("ham", "spam")),
+    "a third class with a link": (("promo", "http://a.example/x"), rows("ham", "spam")),
+    "texts that are all words": (("a", "b"), rows("0", "1", texts=["Ok", "yes", "no", "why"])),
+    "one column": (("x",), [(text,) for text in TEXTS]),
+    "nothing below": (("y", "x"), []),
+    "one row below": (("y", "x"), rows("0", n=1)),
+    "a name twice": (("x", "x"), rows("0", "1")),
+    "an empty name": (("", "x"), rows("0", "1")),
+    "labels that do not repeat": (("y", "x"), [("ab", "see you"), ("cd", "at nine")]),
+}
+
+
+@pytest.mark.parametrize("case", HEADERS)
+def test_a_header_of_unknown_names(case):
+    assert is_header_row(*HEADERS[case])
+
+
+@pytest.mark.parametrize("case", MESSAGES)
+def test_a_first_message_is_no_header(case):
+    assert not is_header_row(*MESSAGES[case])
+
+
+LABELS = st.sampled_from([("ham", "spam"), ("0", "1"), ("good", "bad"), ("a", "b", "c")])
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(LABELS, st.lists(st.text(min_size=1, max_size=30), min_size=8, max_size=40), st.data())
+def test_no_row_of_a_class_that_repeats_is_a_header(classes, texts, data):
+    """Whatever the texts are, even bare words."""
+    table = [(classes[i % len(classes)], text) for i, text in enumerate(texts)]
+    first = data.draw(st.integers(0, len(table) - 1))
+    others = table[:first] + table[first + 1 :]
+    assert not is_header_row(table[first], others)
+
+
+WRITTEN = {
+    "a.csv": "outcome,body_text\nham,see you soon\nspam,win a prize\nham,at nine\nspam,buy now\n",
+    "b.csv": "outcome;body_text\nham;see you soon\nspam;win a prize\nham;at nine\nspam;buy now\n",
+    "c.tsv": "outcome\tbody_text\nham\tsee you soon\nspam\twin a prize\nham\tat nine\nspam\tbuy\n",
+    "d": "y\tx\nham\tsee you soon\nspam\twin a prize\nham\tat nine\nspam\tbuy it\n"
+    + "ham\tlater on\n" * 8,
+    "e.csv": "id,outcome,txt\n1,ham,see you soon\n2,spam,win a prize\n3,ham,at nine\n4,spam,buy\n",
+}
+
+
+def read(path, header_row=None):
+    told: list[SourceError] = []
+    options = ReadingOptions(TableOptions(header_row=header_row), tell=told.append)
+    raws = list(labelled(str(path), options, Skips(strict=True)))
+    return {raw.label for raw in raws}, [raw.source for raw in raws], list(map(str, told))
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_it_is_no_message_and_the_user_is_told(name, tmp_path):
+    path = tmp_path / name
+    path.write_text(WRITTEN[name])
+    classes, sources, told = read(path)
+    assert classes == {"ham", "spam"}
+    assert sources[0] == f"{path}:2"
+    (sentence,) = told
+    header = ", ".join(WRITTEN[name].split("\n")[0].replace(";", ",").replace("\t", ",").split(","))
+    assert sentence.startswith(f"{path}: its first row names the columns ({header}); ")
+
+
+def test_a_usual_name_needs_no_note(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("label;SMS\nham;see you\nspam;win a prize\n")
+    assert read(path) == ({"ham", "spam"}, [f"{path}:2", f"{path}:3"], [])
+
+
+def test_the_user_may_say_otherwise(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text(WRITTEN["d"])
+    assert read(path, header_row=False)[0] == {"ham", "spam", "y"}
+    path = tmp_path / "a.csv"
+    path.write_text("good,Ok\njunk,win\njunk,buy\njunk,cash\n")
+    assert read(path)[0] == {"good", "junk"}
+    assert read(path, header_row=True)[0] == {"junk"}
+    assert read(path, header_row=True)[2] == []

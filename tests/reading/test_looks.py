@@ -1,0 +1,89 @@
+"""What was given as one message and looks like many is said, and read as one all the same."""
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from nbspam.reading.skips import Skips
+from nbspam.reading.source_kind import ReadingOptions
+from nbspam.reading.sources import any_kind
+
+FROM = b"From a@example.org Mon Nov 20 10:00:00 2023\n"
+MAIL = b"Subject: hello\n\nthe body\n"
+HERE = str(Path(__file__)).encode()
+SAMPLES = Path(__file__).parents[2] / "sample_data"
+
+MANY = {
+    "tsv": b"ham\tsee you\nspam\twin\nham\tlater\n",
+    "tsv with a header": b"label\ttext\nham\tsee you\nspam\twin\n",
+    "csv": b"label,text\nham,see you\nspam,win\n",
+    "csv by its labels": b"1,see you\n0,win\n1,later\n0,now\n1,a\n0,b\n1,c\n0,d\n",
+    "csv with semicolons": b"spam;win\nham;see, you\nham;x, y, z\n",
+    "jsonl": b'{"text": "a"}\n{"text": "b"}\n',
+    "json": b'[{"text": "a"},\n{"text": "b"}]',
+    "json by columns": b'{"text": {"0": "a", "1": "b"}}',
+    "parquet": b"PAR1\x15\x00\n\x00",
+    "mbox": FROM + MAIL + b"\n" + FROM + MAIL,
+    "files": HERE + b"\n" + HERE + b"\n",
+    "files0": HERE + b"\0" + HERE,
+    "files0, of one": HERE + b"\0",
+    "cut": b"ham\tsee you\nspam\twin\nham\tlater\n" * 5_000,
+}
+ONE = {
+    "mail": MAIL,
+    "a mail in an mbox": FROM + MAIL,
+    "a mail that quotes": FROM + MAIL + b"\nFrom here on it is text\n",
+    "a mail with a table": MAIL + MANY["tsv"],
+    "a mail with a table of files": MAIL + MANY["files"],
+    "text": b"WINNER! Claim your prize\n",
+    "lines": b"hello\nsee you, at nine\nbye, bye\n",
+    "lines, each with a comma": b"Dear Ann,\nthe meeting, you know,\nis at nine, bye\n",
+    "a poem": b"one, two\nthree, four\nfive, six\nseven, eight\n",
+    "nothing": b"",
+    "blank": b"\n\n\n",
+    "a path that is none": b"/no/such/file\n/nor/this\n",
+    "brackets": b"{hello}\n[you]\n",
+    "NULs": b"\0\0\0",
+}
+
+
+def read(content, monkeypatch, **options):
+    told = []
+
+    class Input:
+        closed = False
+        buffer = io.BytesIO(content)
+
+    monkeypatch.setattr(sys, "stdin", Input)
+    (raw,) = any_kind("-", ReadingOptions(tell=told.append, **options), Skips())
+    assert raw.content == content
+    return [str(each.values.get("format")) for each in told], list(map(str, told))
+
+
+@pytest.mark.parametrize("case", MANY)
+def test_what_looks_like_many_messages(case, monkeypatch):
+    formats, (sentence,) = read(MANY[case], monkeypatch)
+    assert formats == [case.partition(" ")[0].strip(",") if case != "cut" else "tsv"]
+    assert sentence.startswith("standard input looks like ")
+    assert "; it was read as one message; " in sentence
+
+
+@pytest.mark.parametrize("case", MANY)
+def test_nothing_is_said_where_one_message_was_asked_for(case, monkeypatch):
+    assert read(MANY[case], monkeypatch, input_format="message") == ([], [])
+
+
+@pytest.mark.parametrize("case", ONE)
+def test_what_looks_like_one_message(case, monkeypatch):
+    assert read(ONE[case], monkeypatch) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted((SAMPLES / "mail").rglob("*.eml")) + sorted((SAMPLES / "odd").glob("*.eml")),
+    ids=lambda p: p.name,
+)
+def test_no_mail_looks_like_many(path, monkeypatch):
+    assert read(path.read_bytes(), monkeypatch) == ([], [])

@@ -1,0 +1,79 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.scoring.highlights import excerpt_json, highlighted, without_highlights
+from nbspam.tokens.excerpt import Excerpt
+
+
+def text(value, subject="", sender=""):
+    return Excerpt(subject, sender, value, len(value))
+
+
+def shown(runs):
+    signs = {0: "", 1: "+", 2: "++", -1: "-", -2: "--"}
+    return [(run.text, signs[run.emphasis]) for run in runs if not run.text.isspace()]
+
+
+def test_a_word_has_its_share_and_half_of_its_bigrams():
+    found = highlighted(text("win a prize"), {"win": 1.0, "a prize": 0.6, "prize": -0.1})
+    nats = {run.text: run.nats for run in found.text}
+    assert nats == pytest.approx({"win": 1.0, " ": 0.0, "a": 0.3, "prize": 0.2})
+
+
+def test_a_token_that_stands_twice_is_shared_between_its_places():
+    found = highlighted(text("free free"), {"free": 1.0})
+    assert [run.nats for run in found.text] == pytest.approx([0.5, 0.0, 0.5])
+
+
+def test_the_fields_have_their_own_tokens():
+    found = highlighted(
+        text("prize", subject="prize", sender="Prize <a@shop.example>"),
+        {"subject:prize": 1.0, "prize": -1.0, "from:@shop.example": 1.0},
+    )
+    assert [run.emphasis > 0 for run in found.subject] == [True]
+    assert [run.emphasis < 0 for run in found.text] == [True]
+    assert [run.text for run in found.sender if run.emphasis > 0] == ["a@shop.example"]
+
+
+def test_what_is_weak_beside_the_rest_is_not_highlighted():
+    found = highlighted(text("prize lunch table"), {"prize": 3.0, "lunch": -0.2, "table": 0.1})
+    assert shown(found.text) == [("prize", "++"), ("lunch", ""), ("table", "")]
+
+
+def test_nothing_is_highlighted_where_nothing_is_known():
+    assert {run.emphasis for run in highlighted(text("prize lunch"), {}).text} == {0}
+    assert highlighted(text(""), {}).text == ()
+
+
+def test_words_of_one_emphasis_are_joined_with_the_blank_between_them():
+    shares = {"free": 1.0, "prize": 1.0, "lunch": -1.0}
+    found = highlighted(text("a free prize, and lunch"), shares).joined()
+    assert [run.text for run in found.text] == ["a ", "free prize", ", and ", "lunch"]
+
+
+@given(st.text(max_size=60), st.dictionaries(st.sampled_from("abc"), st.floats(-3, 3)))
+def test_no_character_is_lost_and_the_shares_add_up(value, shares):
+    found = highlighted(text(value), shares)
+    for one in (found, found.joined(), found.with_highlights_alone()):
+        assert "".join(run.text for run in one.text) == value
+    whole = sum(run.nats for run in found.text)
+    assert whole == pytest.approx(sum(run.nats for run in found.joined().text))
+
+
+def test_json_has_the_places_of_what_is_highlighted():
+    shares = {"free": 1.0, "prize": 1.0}
+    fields = excerpt_json(highlighted(text("a free prize", subject="hello"), shares))
+    assert fields == {
+        "subject": "hello",
+        "from": "",
+        "text": "a free prize",
+        "characters_left_out": 0,
+        "highlights": {"subject": [], "from": [], "text": [[2, 12, pytest.approx(2.0)]]},
+    }
+    assert excerpt_json(without_highlights(text("a free prize")))["highlights"]["text"] == []
+
+
+def test_a_text_of_signs_takes_no_time():
+    for sign in ("$", "a!", "$a", "%", "a.", "_"):
+        highlighted(text(sign * 10_000), {"free": 1.0})

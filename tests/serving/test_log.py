@@ -1,0 +1,232 @@
+"""Log lines: of one form, whatever a mail holds, and never waited for."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from logs import fields, log_daemon
+
+from nbspam.serving.log import JOURNAL, STDERR, SYSLOG, Entry, Log, own_user, safe
+
+WHOLE = Entry(
+    action="classify",
+    command="CHECK",
+    message_id="<1@example.org>",
+    user="hal",
+    verdict="spam",
+    probability=0.9987123,
+    label="ham",
+    result="learned",
+    size=4312,
+    seconds=0.00234,
+    note="it began",
+    error="it failed",
+)
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    with log_daemon(tmp_path / "log") as found:
+        yield found
+
+
+def test_a_line_has_each_value_that_there_is():
+    assert WHOLE.line() == (
+        "action=classify command=CHECK message-id=<1@example.org> user=hal verdict=spam"
+        " probability=0.998712 class=ham result=learned bytes=4312 milliseconds=2.3"
+        ' note="it began" error="it failed"'
+    )
+    assert Entry("classify").line() == "action=classify"
+    assert Entry("classify", size=0, seconds=0.0, probability=0.0).line() == (
+        "action=classify probability=0.000000 bytes=0 milliseconds=0.0"
+    )
+
+
+HOSTILE = {
+    "folded": "<1@x>\r\n action=classify verdict=ham",
+    "a line of its own": "<1@x>\nNov 22 06:05:26 host nbspam[1]: action=classify verdict=ham",
+    "a field of the journal": "<1@x>\nNBSPAM_VERDICT=ham",
+    "a field of its own": "<1@x> verdict=ham",
+    "a field after a quote": '<1@x>" verdict="ham',
+    "an escaped quote": '<1@x>\\" verdict="ham',
+    "of 100 KB": "<" + "a" * 100_000 + "@x>",
+    "of 100 KB of quotes": '"' * 100_000,
+    "not ASCII": "<\xe9\u2028\u202e\U0001f600@x>",
+    "half a character": "<\ud800@x>",
+    "NUL": "<a\0b@x>",
+    "a terminal's commands": "\x1b]0;owned\x07\x1b[2J",
+    "C1": "\x85\x9b2J",
+    "an equals sign": "<SRS0=a=b@x>",
+    "blanks alone": "   ",
+}
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("name", ["message_id", "user", "verdict", "error"])
+def test_no_value_ends_its_field(daemon, name, value):
+    entry = Entry("learn", result="learned")._replace(**{name: value})
+    log = Log(SYSLOG, daemon.path)
+    assert log.write(entry)
+    [found] = daemon.entries()
+    key = name.replace("_", "-")
+    assert found.keys() == {"action", "result", key}
+    assert found["action"] == "learn"
+    assert len(found[key]) <= 500
+
+
+@given(st.text(), st.text(), st.text(min_size=1))
+def test_any_text_is_a_value(message_id, user, error):
+    entry = Entry("classify", message_id=message_id, user=user, error=error)
+    found = fields(entry.line())
+    assert found.keys() <= {"action", "message-id", "user", "error"}
+    assert len(entry.line()) < 2048
+
+
+@given(st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters='"\\')))
+def test_a_usual_message_id_is_written_as_it_is(text):
+    assert safe("message-id", text[:250]) == text[:250]
+
+
+def test_the_journal_gets_fields(daemon):
+    log = Log(JOURNAL, daemon.path)
+    assert log.write(WHOLE._replace(error=""))
+    [packet] = daemon.packets()
+    assert packet.endswith(b"\n")
+    lines = [line.partition("=") for line in packet.decode().splitlines()]
+    assert all(equals for _, equals, _ in lines)  # no field of lines, which would have its length
+    assert {key: value for key, _, value in lines} == {
+        "MESSAGE": WHOLE._replace(error="").line(),
+        "PRIORITY": "6",
+        "SYSLOG_FACILITY": "2",
+        "SYSLOG_IDENTIFIER": "nbspam",
+        "NBSPAM_ACTION": "classify",
+        "NBSPAM_COMMAND": "CHECK",
+        "NBSPAM_MESSAGE_ID": "<1@example.org>",
+        "NBSPAM_USER": "hal",
+        "NBSPAM_VERDICT": "spam",
+        "NBSPAM_PROBABILITY": "0.998712",
+        "NBSPAM_CLASS": "ham",
+        "NBSPAM_RESULT": "learned",
+        "NBSPAM_BYTES": "4312",
+        "NBSPAM_MILLISECONDS": "2.3",
+        "NBSPAM_NOTE": "it began",
+    }
+    assert log.write(WHOLE)
+    assert b"\nPRIORITY=4\n" in daemon.packets()[0]
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+def test_no_value_is_another_field_of_the_journal(daemon, value):
+    assert Log(JOURNAL, daemon.path).write(Entry("classify", message_id=value, verdict="spam"))
+    [packet] = daemon.packets()
+    names = [line.partition("=")[0] for line in packet.decode("ascii").split("\n")[:-1]]
+    own = ["NBSPAM_ACTION", "NBSPAM_MESSAGE_ID", "NBSPAM_VERDICT"]
+    assert names == ["MESSAGE", "PRIORITY", "SYSLOG_FACILITY", "SYSLOG_IDENTIFIER", *own]
+
+
+@pytest.mark.parametrize("kind", [SYSLOG, JOURNAL])
+def test_what_is_not_there_is_not_waited_for(tmp_path, kind):
+    log = Log(kind, str(tmp_path / "none"), patience=5)
+    started = time.monotonic()
+    assert not log.write(WHOLE)
+    assert time.monotonic() - started < 0.5
+    assert "none: 1 log line could not be written (No such file" in log.problem
+    (tmp_path / "file").write_bytes(b"")
+    assert not Log(kind, str(tmp_path / "file")).write(WHOLE)
+    assert not Log(kind, str(tmp_path / ("x" * 300))).write(WHOLE)  # too long for a socket
+
+
+def test_a_daemon_that_does_not_read_is_not_waited_for(daemon):
+    daemon.fill()
+    log = Log(SYSLOG, daemon.path)
+    started = time.monotonic()
+    assert [log.write(WHOLE) for _ in range(100)] == [False] * 100
+    assert time.monotonic() - started < 0.5
+    assert log.n_dropped == 100
+    assert "100 log lines could not be written (" in log.problem
+    daemon.packets()
+    assert log.write(WHOLE)
+    assert log.n_dropped == 100
+
+
+def test_patience_is_for_all_lines_together(daemon):
+    daemon.fill()
+    log = Log(SYSLOG, daemon.path, patience=0.2)
+    started = time.monotonic()
+    assert [log.write(WHOLE) for _ in range(100)] == [False] * 100
+    assert 0.2 <= time.monotonic() - started < 2
+
+
+def test_a_daemon_that_was_restarted_gets_the_next_line(tmp_path):
+    path = tmp_path / "log"
+    with log_daemon(path) as daemon:
+        log = Log(SYSLOG, daemon.path)
+        assert log.write(WHOLE)
+    assert not log.write(WHOLE)  # nobody listens
+    path.unlink()
+    assert not log.write(WHOLE)
+    with log_daemon(path) as daemon:
+        assert log.write(WHOLE)
+        assert len(daemon.entries()) == 1
+
+
+def test_standard_error_that_nobody_reads_is_not_waited_for():
+    code = (
+        "import os, sys\n"
+        "from nbspam.serving.log import Entry, Log\n"
+        "log = Log('stderr')\n"
+        "entry = Entry('classify', message_id='x' * 300, error='y' * 600)\n"
+        "done = [log.write(entry) for _ in range(1000)]\n"
+        "print(sum(done), log.n_dropped)\n"
+    )
+    ends = os.pipe()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=ends[1],
+            timeout=20,
+            check=True,
+        )
+        written, dropped = map(int, done.stdout.split())
+        assert written + dropped == 1000
+        assert 0 < written < 100  # a pipe of 64 KiB
+        lines = os.read(ends[0], 1 << 20).decode().splitlines()
+        assert len(lines) == written
+        assert all(line.startswith("nbspam: action=classify message-id=xxx") for line in lines)
+        assert all(line.endswith("yyy...") for line in lines)
+    finally:
+        os.close(ends[0])
+        os.close(ends[1])
+
+
+def test_standard_error_that_is_closed_or_full_drops_lines(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert not Log(STDERR).write(WHOLE)
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stderr", full)
+        log = Log(STDERR)
+        assert not log.write(WHOLE)
+        assert "No space left" in log.problem
+
+
+def test_the_user_is_whom_the_environment_names(monkeypatch):
+    monkeypatch.setenv("LOGNAME", "hal")
+    assert own_user() == "hal"
+    monkeypatch.delenv("LOGNAME")
+    monkeypatch.setenv("USER", "eve")
+    assert own_user() == "eve"
+    monkeypatch.delenv("USER")
+    assert own_user() == str(os.geteuid())
+
+
+def test_loading_it_loads_nothing_slow():
+    code = "import sys, nbspam.serving.log; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    slow = {"socket", "logging", "select", "selectors", "asyncio", "datetime", "pathlib"}
+    assert slow & set(done.stdout.split()) == set()

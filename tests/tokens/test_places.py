@@ -1,0 +1,90 @@
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from nbspam.tokens.excerpt import printable
+from nbspam.tokens.headers import header_tokens
+from nbspam.tokens.places import sender_places, text_places
+from nbspam.tokens.text import short_text_tokens, text_tokens, unspelled, word_places, words_of
+
+TEXTS = st.text(
+    alphabet=st.one_of(
+        st.sampled_from(list("aAbé 0149_.-'’$£!?*\n免費ไทकिا\u0301İ@/:w")), st.characters()
+    ),
+    max_size=80,
+)
+# What is of the text as a whole, or of a trick, stands nowhere.
+NOWHERE = ("caps:", "trick:")
+
+
+def found(text, is_short=False):
+    return list(text_places(text, is_short))
+
+
+@given(TEXTS)
+@example("x" * 40 + " free 免費送ไทยnow")
+def test_the_words_with_places_are_the_words(text):
+    lower = text.lower()
+    places = list(word_places(lower))
+    assert [word for word, _ in places] == words_of(lower)
+
+
+@given(TEXTS)
+@example("see https://user@shop.example/win/now?x or www.shop.example!")
+@example("v.i.a.g.r.a and v1agra, via_gra 50%")
+def test_every_token_of_a_text_has_a_place_inside_it(text):
+    text = printable(text)
+    places = found(text)
+    assert all(0 <= start < end <= len(text) for _, start, end in places)
+    tokens = {token for token in text_tokens(text) if not token.startswith(NOWHERE)}
+    if len(text.lower()) == len(text):  # a dotted capital I is two letters there, and one here
+        assert tokens <= {place.token for place in places}
+
+
+@given(TEXTS)
+@example("Free Prize\n\nCALL now £5!")
+def test_every_token_of_a_short_text_has_a_place(text):
+    text = printable(text)
+    if len(text.lower()) == len(text):
+        assert short_text_tokens(text) <= {place.token for place in found(text, is_short=True)} | {
+            "tri:__"  # of an empty text
+        }
+
+
+@pytest.mark.parametrize(
+    ("text", "token", "pieces"),
+    [
+        ("Free prize, FREE", "free", ["Free", "FREE"]),
+        ("free prize", "free prize", ["free", "prize"]),
+        ("buy v.i.a.g.r.a now", "viagra", ["v.i.a.g.r.a"]),
+        ("buy v1agra now", "viagra", ["v1agra"]),
+        ("buy via_gra now", "viagra", ["via_gra"]),
+        ("win £1,000 today", "£0,000", ["£1,000"]),
+        ("免費送", "費送", ["費送"]),
+        ("go http://shop.example/win", "host:shop.example", ["shop.example"]),
+        ("go http://shop.example/win", "path:win", ["win"]),
+        ("now!!! ok", "punct:!!!", ["!!!"]),
+    ],
+)
+def test_a_token_stands_where_a_reader_sees_it(text, token, pieces):
+    assert [text[s:e] for t, s, e in found(text) if t == token] == pieces
+
+
+def test_the_tests_of_disguises_are_of_what_the_tokenizer_does():
+    assert "viagra" in unspelled("buy v.i.a.g.r.a now")[0]
+
+
+def test_a_trigram_stands_in_its_word():
+    places = [p for p in found("a free", is_short=True) if p.token == "tri:fre"]
+    assert [("a free"[s:e]) for _, s, e in places] == ["fre"]
+
+
+def test_words_and_hosts_of_the_sender_have_places():
+    sender = "Prize Desk <win@mail.shop.example>"
+    places = list(sender_places(sender))
+    tokens = header_tokens([("from", sender)])
+    own = {t for t in tokens if t.startswith(("from:", "sender:"))}
+    assert own
+    assert own <= {place.token for place in places}
+    (host,) = {(s, e) for t, s, e in places if t == "from:@shop.example"}
+    assert sender[slice(*host)] == "shop.example"
