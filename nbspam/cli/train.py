@@ -1,6 +1,6 @@
 """`nbspam train`."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -151,15 +151,8 @@ def command(
     pending = PendingMessages(_wanted(model, writing, learning))
     raws = trace.noted(sources.messages(options, skips))
     with progress(silent, names) as shown, class_sizes(quiet) as counted_by_class:
-        _take_in(
-            pending,
-            _Reader(
-                raws, skips, executor(jobs), lambda messages: counted_by_class(shown(messages))
-            ),
-            model,
-            writing,
-            trace,
-        )
+        reader = _Reader(raws, skips, executor(jobs), lambda m: counted_by_class(shown(m)))
+        _take_in(pending, reader, model, writing, trace)
     note_skips(skips)
     make_default_folder(model)
     output = Output(model, form, silent, skips, trace)
@@ -195,7 +188,7 @@ def _checked(
 class _Reader(NamedTuple):
     """How the messages to learn are read."""
 
-    raws: Iterator[RawMessage]
+    raws: Iterable[RawMessage]
     skips: Skips
     where: Executor
     shown: Callable[[Iterable[Any]], Iterable[Any]]  # what they pass through on their way
