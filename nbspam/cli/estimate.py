@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # one message is learned without numpy
 def left_out_rates_of(corpus: Corpus, fitted: "Fit") -> "Figures":
     """Return the rates of the model on the training messages, each left out."""
     from nbspam.evaluation.metrics import left_out_rates
-    from nbspam.evaluation.protocols import Outcome
+    from nbspam.evaluation.outcome import Outcome
     from nbspam.evaluation.samples import count_verdicts
     from nbspam.scoring.verdict import CutOffs, verdict_on
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # the help of this command loads no numpy
     from collections.abc import Callable, Iterator
 
     from nbspam.cli.progress import Work
-    from nbspam.evaluation.protocols import Evaluation
+    from nbspam.evaluation.outcome import Evaluation
     from nbspam.evaluation.results import Results
     from nbspam.scoring.verdict import CutOffs
     from nbspam.tokens.tokenized import TokenizedMessage, Wanted

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from nbspam.errors import SourceError, counted
 
 if TYPE_CHECKING:  # help loads no numpy
-    from nbspam.evaluation.protocols import Evaluation
+    from nbspam.evaluation.outcome import Evaluation
 
 
 def evaluation_notes(found: "Evaluation", model: Path) -> list[str]:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:  # help loads no numpy
     from pathlib import Path
 
     from nbspam.cli.progress import Work
-    from nbspam.evaluation.protocols import Evaluation, LabelledCorpus
+    from nbspam.evaluation.outcome import Evaluation
+    from nbspam.evaluation.protocols import LabelledCorpus
     from nbspam.learning.settings import TrainingSettings
     from nbspam.scoring.verdict import CutOffs
 

@@ -27,8 +27,8 @@ from nbspam.errors import OptionError
 # The keys outside tables: of options that several commands have.  A list, because gathering it
 # would load all commands for one message; a test holds it to them.
 SHARED = frozenset(
-    "alpha encoding event-model format ham-cost ham-cutoff jobs label-column lines log max-"
-    " ham-blocked model outside prior quiet scoring shared-variance spam-cutoff spam-label"
+    "alpha encoding event-model format ham-cost ham-cutoff jobs label-column lines log"
+    " max-ham-blocked model outside prior quiet scoring shared-variance spam-cutoff spam-label"
     " strict text-column traits variance-prior variance-smoothing".split()
 )
 

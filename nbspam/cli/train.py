@@ -12,7 +12,7 @@ from nbspam.cli.learning_options import (
     Learning,
     learning_options,
 )
-from nbspam.cli.notes import NoTrace, note_skips
+from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import (
     Cutting,
     Reading,
@@ -156,7 +156,7 @@ def command(
     note_skips(skips)
     make_default_folder(model)
     output = Output(model, form, silent, skips, trace)
-    training = Training(learning, cutting, writing, limit, output)
+    training = Training(learning, cutting, writing, limit, output, lock_wait(quiet))
     if writing.on_error and not writing.update:
         begin_on_error(pending, training)
         return

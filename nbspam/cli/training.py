@@ -8,7 +8,7 @@ import click
 
 from nbspam.cli.estimate import cut_off_sentence, estimate_sentence, left_out_rates_of
 from nbspam.cli.learning_options import Learning
-from nbspam.cli.notes import NoTrace, lock_wait, young_sentence
+from nbspam.cli.notes import NoTrace, young_sentence
 from nbspam.cli.options import Cutting
 from nbspam.cli.progress import work
 from nbspam.errors import counted
@@ -31,6 +31,7 @@ from nbspam.store.model_file import write_model
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.evaluation.metrics import Figures
     from nbspam.learning.batch import Fit
+    from nbspam.store.lock import LockWait
 
 
 class Writing(NamedTuple):
@@ -63,13 +64,14 @@ class Training(NamedTuple):
     writing: Writing
     limit: float | None  # the share of ham that may be blocked
     output: Output
+    wait: "LockWait"  # for the model's lock
 
 
 def train_whole(corpus: Corpus, training: Training) -> None:
     """Learn from all messages at once, write the model and print what to expect of it."""
     from nbspam.learning.batch import cut_offs_within, fit, token_counts, with_cut_offs
 
-    learning, cutting, writing, limit, output = training
+    learning, cutting, writing, limit, output, wait = training
     with work(output.quiet) as at_work:
         at_work.stage(f"training on {counted(len(corpus), 'message')}")
         settings = learning.settings()
@@ -87,7 +89,7 @@ def train_whole(corpus: Corpus, training: Training) -> None:
             token_counts(corpus.vocabulary, fitted.counts),
             corpus.learned(fitted.metadata.settings.classes) if writing.ledger else (),
             replace_old=writing.replace,
-            wait=lock_wait(output.quiet),
+            wait=wait,
         )
         output.trace.trained(output.model, len(corpus))
         if output.quiet and output.form == "text":
@@ -99,8 +101,8 @@ def train_whole(corpus: Corpus, training: Training) -> None:
 
 def update_model(pending: PendingMessages, training: Training) -> None:
     """Add to the model, or create it, and print what changed."""
-    learning, cutting, writing, _, output = training
-    settings, wait = learning.settings(), lock_wait(output.quiet)
+    learning, cutting, writing, _, output, wait = training
+    settings = learning.settings()
     with work(output.quiet) as at_work, output.trace.changes(output.model, writing.ledger):
         at_work.stage(f"adding messages to {output.model}")
         change = learn(output.model, pending, settings, writing.ledger, wait, _teaching(training))
@@ -111,7 +113,7 @@ def update_model(pending: PendingMessages, training: Training) -> None:
 
 def begin_on_error(pending: PendingMessages, training: Training) -> None:
     """Write a new model of what it was not sure of as it grew, and print what was left out."""
-    learning, cutting, writing, _, output = training
+    learning, cutting, writing, _, output, wait = training
     settings, teach = learning.settings(), _teaching(training)
     class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
     change, made = learn_in_memory(output.model, None, pending, settings, writing.ledger, teach)
@@ -121,7 +123,7 @@ def begin_on_error(pending: PendingMessages, training: Training) -> None:
         made.counts.items(),
         made.learned.items(),
         replace_old=writing.replace,
-        wait=lock_wait(output.quiet),
+        wait=wait,
     )
     output.trace.trained(output.model, change.learned)
     _print_change(change, writing, output)

@@ -21,7 +21,8 @@ from nbspam.evaluation.bins import calibration_bins, calibration_error
 from nbspam.evaluation.formulas import one_minus_roca_pct
 from nbspam.evaluation.intervals import Interval, percentile_interval, wilson
 from nbspam.evaluation.metrics import Figures, figures
-from nbspam.evaluation.protocols import Evaluation, LabelledCorpus
+from nbspam.evaluation.outcome import Evaluation
+from nbspam.evaluation.protocols import LabelledCorpus
 from nbspam.evaluation.results import scored_messages
 from nbspam.evaluation.samples import SEED, Ranking, ScoredMessages
 from nbspam.learning.settings import HAS_PRIOR, TrainingSettings

@@ -7,7 +7,7 @@ import numpy as np
 
 from nbspam.bayes.matrix import Floats
 from nbspam.evaluation.intervals import wilson
-from nbspam.evaluation.protocols import Evaluation
+from nbspam.evaluation.outcome import Evaluation
 from nbspam.evaluation.results import THRESHOLD, Results
 from nbspam.evaluation.samples import ScoredMessages, VerdictCounts
 

@@ -4,7 +4,7 @@ import json
 
 from nbspam.evaluation.bins import calibration_error
 from nbspam.evaluation.comparison import Comparison
-from nbspam.evaluation.protocols import Outcome, worst_mistakes
+from nbspam.evaluation.outcome import Outcome, worst_mistakes
 from nbspam.evaluation.results import Confusion, Results
 from nbspam.labels import UNSURE
 from nbspam.scoring.highlights import excerpt_json

@@ -8,7 +8,7 @@ from typing import IO
 
 from nbspam.errors import OptionError, install_command
 from nbspam.evaluation.json_report import prediction
-from nbspam.evaluation.protocols import Outcome
+from nbspam.evaluation.outcome import Outcome
 
 Record = Mapping[str, object]
 

@@ -9,7 +9,8 @@ from nbspam.bayes.matrix import Integers
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import OptionError, Remedy, SourceError, TrainingError, counted
 from nbspam.evaluation import overlap
-from nbspam.evaluation.overlap import LearnedBefore, LedgerCheck
+from nbspam.evaluation.outcome import Evaluation, Outcome
+from nbspam.evaluation.overlap import LedgerCheck
 from nbspam.evaluation.stratified import stratified_folds
 from nbspam.filter import Filter
 from nbspam.learning.batch import Fit, cut_offs_within, fit, token_counts
@@ -17,8 +18,8 @@ from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
 from nbspam.scoring.classifier import Classifier
-from nbspam.scoring.explanation import Explanation, Word, explain
-from nbspam.scoring.highlights import HighlightedExcerpt, highlighted_message, without_highlights
+from nbspam.scoring.explanation import Explanation, explain
+from nbspam.scoring.highlights import highlighted_message, without_highlights
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.kinds import is_fragment
@@ -28,55 +29,6 @@ TELLING_WORDS = 8  # kept of each mistake
 _TENTHS = 10
 # Passes the parts of a long test on, and may show how far it is.
 Shown = Callable[[Sequence[int]], Iterable[int]]
-
-
-class Outcome(NamedTuple):
-    """One message of an evaluation."""
-
-    judged: Verdict
-    words: tuple[Word, ...] = ()  # of a mistake: the strongest, for the report
-    # Where it was wanted: what a reader sees of it; of a mistake with its words highlighted.
-    message: HighlightedExcerpt | None = None
-
-    @property
-    def label(self) -> str:
-        """The class that the message is of."""
-        return self.judged.label or ""
-
-    @property
-    def verdict(self) -> str:
-        """The class it was classified as with the cut-offs, or "unsure"."""
-        return self.judged.verdict
-
-    @property
-    def called(self) -> str:
-        """What it is called where errors are counted, at P(spam) = 0.5: of two classes always one.
-
-        Of more it is the verdict, which no cut-off decides.
-        """
-        if len(self.judged.probabilities) > 2:
-            return self.judged.verdict
-        ham, spam = self.judged.probabilities
-        return spam if self.judged.log_odds > 0 else ham
-
-    @property
-    def is_mistake(self) -> bool:
-        """Whether it is called something else than it is."""
-        return self.called != self.label
-
-
-class Evaluation(NamedTuple):
-    """What a protocol found, and the model's (or models') classes."""
-
-    protocol: str
-    classes: tuple[str, ...]
-    positive: str | None
-    outcomes: list[Outcome]
-    cut_offs: CutOffs | None = None  # where the training messages chose them
-    learned_before: LearnedBefore | None = None  # of a saved model
-    # How many messages tested on are the same as one trained on; None where that is not counted.
-    duplicates: int | None = None
-    learned_so_far: Sequence[int] = ()  # online: how many messages were learned before each
 
 
 class LabelledCorpus(NamedTuple):
@@ -409,10 +361,3 @@ class _FittedExplainer:
     def _counts_of(self, tokens: Iterable[str]) -> dict[str, Row]:
         rows = ((t, tuple(self._counts[:, self._columns[t]].tolist())) for t in tokens)
         return {token: row for token, row in rows if any(row)}
-
-
-def worst_mistakes(evaluation: Evaluation, limit: int) -> list[Outcome]:
-    """Return the mistakes, those that gave the true class the least probability first."""
-    mistakes = [o for o in evaluation.outcomes if o.is_mistake]
-    mistakes.sort(key=lambda o: o.judged.probabilities[o.label])
-    return mistakes[:limit]

@@ -11,7 +11,7 @@ from rich.text import Text
 from nbspam.display.excerpt_lines import HARD_SPACE, excerpt_lines, folded_text
 from nbspam.evaluation.bins import CalibrationBin, calibration_error, score_distribution
 from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS, ReportRow
-from nbspam.evaluation.protocols import Outcome, worst_mistakes
+from nbspam.evaluation.outcome import Outcome, worst_mistakes
 from nbspam.evaluation.results import Results
 from nbspam.evaluation.samples import ScoredMessages
 from nbspam.labels import UNSURE

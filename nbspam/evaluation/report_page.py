@@ -10,7 +10,7 @@ from nbspam.errors import counted
 from nbspam.evaluation.bins import calibration_error
 from nbspam.evaluation.curves import calibration_svg, log_roc_svg, roc_svg, scores_svg
 from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS, ReportRow
-from nbspam.evaluation.protocols import Outcome, worst_mistakes
+from nbspam.evaluation.outcome import Outcome, worst_mistakes
 from nbspam.evaluation.results import Confusion, Results
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from nbspam.errors import counted
 from nbspam.evaluation.bins import CalibrationBin, calibration_bins
 from nbspam.evaluation.metrics import Figures, figures
-from nbspam.evaluation.protocols import Evaluation
+from nbspam.evaluation.outcome import Evaluation
 from nbspam.evaluation.samples import SEED, ScoredMessages, count_verdicts
 from nbspam.scoring.verdict import CutOffs
 

@@ -208,7 +208,7 @@ def test_whatever_is_raised_the_message_passes_unchanged(nbspam, model, monkeypa
     def fails(*_):
         raise error("no\nluck")
 
-    monkeypatch.setattr(classify_module, "parse", fails)
+    monkeypatch.setattr("nbspam.cli.passing.parse", fails)
     found = nbspam("classify", "-p", "-m", model, stdin=SPAM)
     assert_unchanged((found.code, found.out.encode(), found.err), SPAM)
     found = nbspam("classify", "-p", "--exit-code", "-m", model, stdin=SPAM)
@@ -224,7 +224,9 @@ def test_an_error_of_our_own_is_one_sentence(nbspam, model, monkeypatch, assert_
     assert (found.code, "Traceback" in found.err, found.out) == (1, True, "")
 
 
-@pytest.mark.parametrize("name", ["click", "nbspam.cli.classify", "nbspam.serving.passthrough"])
+@pytest.mark.parametrize(
+    "name", ["click", "nbspam.cli.classify", "nbspam.cli.passing", "nbspam.serving.passthrough"]
+)
 def test_the_message_passes_where_a_package_is_missing(passed, model, name):
     code = (
         f"import runpy, sys; sys.modules[{name!r}] = None;"

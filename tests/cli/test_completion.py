@@ -85,7 +85,7 @@ VALUES = ("bernoulli", "binary-multinomial", "complement", "multinomial", "none"
     [
         ("nbspam tr", ["train"]),
         ("nbspam model p", ["prune"]),
-        ("nbspam model ", "info check set merge prune export import".split()),
+        ("nbspam model ", "info check words set merge prune export import".split()),
         ("nbspam train --upd", ["--update"]),
         ("nbspam train --event-model ", VALUES),
         ("nbspam train --event-model=", VALUES),
@@ -210,7 +210,7 @@ def test_zsh(zsh, typed, completed):
         ("nbspam \t", "-- Serve SpamAssassin\u2019s spamc and other spamd clients"),
         ("nbspam model \t", "-- Merge models into one"),
         ("nbspam serve --\t", "-- Let clients teach the model (spamc -L)"),
-        ("nbspam train --\t", "-- How tokens are counted: once a message"),
+        ("nbspam train --e\t", "-- How tokens are counted: once a message"),
         (
             "nbspam model export --\t",
             "-- Write bogofilter\u2019s word list, as bogoutil -l loads it",

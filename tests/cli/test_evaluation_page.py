@@ -23,7 +23,7 @@ def test_the_page_has_figures_curves_mistakes_and_how_it_was_made(nbspam, mislab
     parsed = reported(nbspam, tmp_path, "--folds", "3", mislabelled)
     for part in (
         "3 folds: 31 messages (ham: 19, spam: 12)",
-        "accuracy%",
+        "accuracy",
         "95 % interval",
         "area under the curve",
         "win a <b>free</b> prize",
@@ -36,7 +36,7 @@ def test_the_page_has_figures_curves_mistakes_and_how_it_was_made(nbspam, mislab
 
 
 def test_the_page_of_a_saved_model_has_its_strongest_words(nbspam, table, model, tmp_path):
-    parsed = reported(nbspam, tmp_path, "-m", model, table)
+    parsed = reported(nbspam, tmp_path, "-m", model, table, "--including-learned")
     assert "Strongest words of the model" in parsed.text
     assert "of 18" in parsed.text
 

@@ -3,7 +3,7 @@ import pytest
 from outcomes import CUT_OFFS, THREE, TWO, outcome
 
 from nbspam.evaluation import curve_points
-from nbspam.evaluation.protocols import Evaluation
+from nbspam.evaluation.outcome import Evaluation
 from nbspam.evaluation.results import compute
 
 

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_curve
 from nbspam.bayes.posterior import IMPOSSIBLE
 from nbspam.errors import OptionError
 from nbspam.evaluation import curve_points, plot
-from nbspam.evaluation.protocols import Evaluation
+from nbspam.evaluation.outcome import Evaluation
 from nbspam.evaluation.results import compute
 from nbspam.scoring.score import Score
 from nbspam.scoring.verdict import CutOffs

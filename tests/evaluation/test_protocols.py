@@ -4,6 +4,7 @@ import pytest
 
 from nbspam.errors import NbspamError, OptionError, SourceError, TrainingError
 from nbspam.evaluation import protocols
+from nbspam.evaluation.outcome import worst_mistakes
 from nbspam.filter import Filter
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
@@ -195,8 +196,8 @@ def test_a_label_that_the_model_does_not_know_is_refused():
 
 def test_the_worst_mistakes_come_first():
     found = run_folds(random_messages(60, seed=2), 5)
-    worst = protocols.worst_mistakes(found, 5)
-    everything = protocols.worst_mistakes(found, 1000)
+    worst = worst_mistakes(found, 5)
+    everything = worst_mistakes(found, 1000)
     wrong = [o for o in found.outcomes if (o.judged.probability > 0.5) != (o.label == "spam")]
     assert [o for o in wrong if o.verdict == "unsure"]  # a mistake at 0.5 all the same
     assert len(everything) == len(wrong)

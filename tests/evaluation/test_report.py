@@ -3,7 +3,7 @@ import re
 
 from outcomes import CUT_OFFS, THREE, TWO, outcome
 
-from nbspam.evaluation.protocols import Evaluation
+from nbspam.evaluation.outcome import Evaluation
 from nbspam.evaluation.report import print_report
 from nbspam.evaluation.results import compute
 from nbspam.scoring.highlights import highlighted

@@ -3,7 +3,7 @@ import math
 import pytest
 from outcomes import CUT_OFFS, THREE, TWO, outcome
 
-from nbspam.evaluation.protocols import Evaluation
+from nbspam.evaluation.outcome import Evaluation
 from nbspam.evaluation.results import compute, confusion
 from nbspam.scoring.verdict import CutOffs
 

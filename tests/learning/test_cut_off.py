@@ -244,7 +244,7 @@ def test_two_priors_differ_by_the_difference_of_their_log_odds():
 
 @pytest.fixture(scope="module")
 def sample_sms():
-    reading = ReadingOptions(TableOptions(None, None, None), False)
+    reading = ReadingOptions(TableOptions())
     skips = Skips(False)
     return [
         (message.label, message.tokens)
