@@ -43,6 +43,7 @@ Standard library only: the update is on the one-message path.
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from nbspam.bayes.evidence import Evidence, Group
@@ -175,17 +176,18 @@ def first_inputs(scale: Scale) -> tuple[int, ...]:
     return (1,) if scale.name == TEXT.name else (1, 1 + LENGTH)
 
 
-def bounds(scale: Scale, ranges: Sequence[Range]) -> list[Range]:
+@lru_cache(maxsize=8)
+def bounds(ranges: tuple[Range, ...]) -> tuple[Range, ...]:
     """Return how far each feature may go: its range, and all but the length at least +-3."""
-    return [
+    return tuple(
         (low, high) if index == LENGTH else (min(low, -_WORD_RANGE), max(high, _WORD_RANGE))
         for index, (low, high) in enumerate(ranges, 1)
-    ]
+    )
 
 
-def clamped(scale: Scale, calibration: Calibration, x: Vector) -> Vector:
+def clamped(calibration: Calibration, x: Vector) -> Vector:
     """Return x with each feature held within its bounds."""
-    limits = bounds(scale, calibration.ranges)
+    limits = bounds(calibration.ranges)
     return (1.0, *(min(max(v, lo), hi) for v, (lo, hi) in zip(x[1:], limits, strict=True)))
 
 

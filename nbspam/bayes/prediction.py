@@ -17,6 +17,7 @@ Starting from the prior log-odds p of the class, the calibration moves them to
 
 import math
 from collections.abc import Sequence
+from operator import mul
 from typing import NamedTuple
 
 from nbspam.bayes.calibration import (
@@ -68,7 +69,6 @@ class Prediction(NamedTuple):
 
 
 def predict(
-    scale: Scale,
     calibration: Calibration,
     covariance: Sequence[Vector],
     x: Vector,
@@ -80,12 +80,9 @@ def predict(
     covariance: the inverse of the calibration's precision.  x: the message's inputs.
     groups: the groups of words that x summarizes.
     """
-    held_x = clamped(scale, calibration, x)
-    raw = math.fsum(b * v for b, v in zip(calibration.coefficients, held_x, strict=True))
-    spread = math.fsum(
-        v * math.fsum(c * u for c, u in zip(row, held_x, strict=True))
-        for v, row in zip(held_x, covariance, strict=True)
-    )
+    held_x = clamped(calibration, x)
+    raw = _product(calibration.coefficients, held_x)
+    spread = _product(held_x, [_product(row, held_x) for row in covariance])
     # Rounding can take the spread of a nearly singular precision, from an edited file, below 0.
     doubt = CALIBRATION_DOUBT * max(0.0, spread)
     doubt += COUNT_DOUBT * raw * raw / max(0.5, experience.fewest)
@@ -97,6 +94,11 @@ def predict(
     held = min(max(move, lowest), highest)
     hold = held / move if move else 1.0
     return Prediction(prior + held, hold * kappa, hold, held_x)
+
+
+def _product(a: Vector, b: Sequence[float]) -> float:
+    """Return the inner product of two vectors; half the time of a generator's."""
+    return math.fsum(map(mul, a, b))
 
 
 def inverse(matrix: Sequence[Vector]) -> tuple[Vector, ...]:

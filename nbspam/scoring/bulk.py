@@ -43,8 +43,9 @@ class BulkClassifier:
                 self._weights_of(own[of == channel].tolist())
                 for channel in (TEXT, FIELDS, HEADER, HOST)
             )
-            unknown = np.flatnonzero(of == UNKNOWN).tolist()
-            unknown_text = sum([channel_of(message.tokens[i]) == TEXT for i in unknown])
+            unknown = [message.tokens[i] for i in np.flatnonzero(of == UNKNOWN).tolist()]
+            of_kinds = [token for token in unknown if ":" in token]  # others are words
+            unknown_text = len(unknown) - sum([channel_of(token) != TEXT for token in of_kinds])
             traits = self._classifier.trait_weights(message.numbers)
             words = KnownWords(text, fields, header, host, len(text) + unknown_text, traits)
             scores.append(rule.score(words))

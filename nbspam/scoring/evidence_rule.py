@@ -173,7 +173,6 @@ class EvidenceRule:
             nats = TRAIT_SCALE * (found.traits or 0.0)
             words = ((Group(0.0, 0.0, 0.0, 0, max(nats, 0.0), min(nats, 0.0)),),) * 2
         pairs = zip(
-            self._settings.scales,
             self._learned.calibrations[i],
             self._covariances[i],
             inputs(found),

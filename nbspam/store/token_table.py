@@ -21,10 +21,11 @@ import numpy.typing as npt
 
 from nbspam.bayes.token_weight import Row
 from nbspam.store.lookup import Lookup
-from nbspam.tokens.kinds import TEXT, channel_of
+from nbspam.tokens.kinds import channel_of
 
 UNKNOWN = -1
-_LINE = re.compile(rb'\n"((?:[^"\\\n]|\\.)*)": \[([^\]\n]*)\],?(?=\n)')
+# It says `"(?:[^"\\]|\\.)*"` of a key, in two thirds of the time.
+_LINE = re.compile(rb'\n"([^"\\\n]*(?:\\.[^"\\\n]*)*)": \[([^\]\n]*)\],?(?=\n)')
 
 
 class CollisionError(Exception):
@@ -43,7 +44,7 @@ class TokenTable:
 
     def __init__(self, lookup: Lookup) -> None:
         """Read all tokens; raises ModelError, and CollisionError if there can be no table."""
-        numbers: dict[tuple[bytes, int], int] = {}
+        numbers: dict[tuple[bytes, bytes], int] = {}  # of counts, and what keys begin with
         hashes: list[npt.NDArray[np.int64]] = []
         places: list[npt.NDArray[np.int32]] = []
         rest = b"\n"
@@ -53,15 +54,17 @@ class TokenTable:
             if len(found) != text.count(b"\n"):
                 raise lookup.damaged("a line in it is not a token and its counts")
             rest = b"\n" + after
-            keys = [key if b"\\" not in key else _unescaped(key) for key, _ in found]
-            rows = [
-                numbers.setdefault((counts, _channel(key)), len(numbers))
-                for key, (_, counts) in zip(keys, found, strict=True)
-            ]
+            keys = [key for key, _ in found]
+            if b"\\" in text:
+                keys = [key if b"\\" not in key else _unescaped(key) for key in keys]
+            kinds = [key[: key.find(b":") + 1] for key in keys]  # of a word empty
+            pairs = zip([counts for _, counts in found], kinds, strict=True)
+            rows = [numbers.setdefault(pair, len(numbers)) for pair in pairs]
             hashes.append(_hashes(keys))
             places.append(np.array(rows, np.int32))
         self.rows = [
-            TokenRow(lookup.row(b'"": [%b]' % counts), channel) for counts, channel in numbers
+            TokenRow(lookup.row(b'"": [%b]' % counts), channel_of(kind.decode("utf-8", "replace")))
+            for counts, kind in numbers
         ]
         joined = np.concatenate([*hashes, _hashes([])])
         order = np.argsort(joined)
@@ -93,7 +96,3 @@ def _hashes(keys: list[bytes]) -> npt.NDArray[np.int64]:
 def _unescaped(key: bytes) -> bytes:
     token: str = json.loads(b'"%b"' % key)
     return token.encode("utf-8", "replace")
-
-
-def _channel(key: bytes) -> int:
-    return channel_of(key.decode("utf-8", "replace")) if b":" in key else TEXT

@@ -290,19 +290,19 @@ def ranged(draw):
 def test_no_feature_goes_beyond_its_range_or_3_for_sums_over_words(drawn, data):
     scale, calibration = drawn
     x = data.draw(xs(scale, st.floats(-1e6, 1e6)))
-    held = clamped(scale, calibration, x)
+    held = clamped(calibration, x)
     assert held[0] == 1
     for i in range(1, scale.size):
         low, high = calibration.ranges[i - 1]
         if i != LENGTH:
             low, high = min(low, -3), max(high, 3)
-        assert (low, high) == bounds(scale, calibration.ranges)[i - 1]
+        assert (low, high) == bounds(calibration.ranges)[i - 1]
         assert low <= held[i] <= high
         if low <= x[i] <= high:
             assert held[i] == x[i]
         else:  # at the near end
             assert held[i] == (low if x[i] < low else high)
-    assert clamped(scale, calibration, held) == held
+    assert clamped(calibration, held) == held
 
 
 @settings(deadline=None, max_examples=60)
@@ -313,13 +313,13 @@ def test_messages_that_were_seen_are_not_held(drawn):
     if not any(history[0][0][1:]):
         return
     for x, _ in history:
-        assert clamped(scale, found, x) == x
+        assert clamped(found, x) == x
 
 
 @EACH
 def test_before_any_message_the_length_says_nothing_and_words_go_to_3(scale):
     x = (1.0, *[9.0] * (scale.size - 1))
-    held = clamped(scale, untrained(scale), x)
+    held = clamped(untrained(scale), x)
     assert held == tuple(1.0 if i == 0 else 0.0 if i == LENGTH else 3.0 for i in range(scale.size))
 
 

@@ -87,7 +87,7 @@ class Case:
             "groups": self.groups,
             "experience": self.experience,
         } | changed
-        return predict(self.scale, *parts.values())
+        return predict(*parts.values())
 
     @property
     def kappa(self):
@@ -125,7 +125,7 @@ def test_a_prediction_by_hand():
     prior = math.log(30.5 / 100.5)
     move = kappa * b_x - margin - prior
     assert 0 < move < 0.5 * 5
-    actual = predict(TEXT, calibration, inverse(calibration.precision), x, (group,), experience)
+    actual = predict(calibration, inverse(calibration.precision), x, (group,), experience)
     assert actual.log_odds == close(kappa * b_x - margin)
     assert (actual.hold, actual.gain) == (1, close(kappa))
     assert actual.inputs == x
@@ -199,10 +199,10 @@ def test_unknown_words_never_enter(tokens, unknown):
 @settings(deadline=None, max_examples=200)
 @given(cases())
 def test_a_feature_outside_its_range_is_held_at_the_ranges_end(case):
-    limits = bounds(case.scale, case.calibration.ranges)
+    limits = bounds(case.calibration.ranges)
     for value, (low, high) in zip(case.found.inputs[1:], limits, strict=True):
         assert low <= value <= high
-    assert case.found.inputs == clamped(case.scale, case.calibration, case.x)
+    assert case.found.inputs == clamped(case.calibration, case.x)
     assert case.predict(x=case.found.inputs) == case.found
 
 
@@ -210,7 +210,7 @@ def test_a_feature_outside_its_range_is_held_at_the_ranges_end(case):
 @given(cases(), st.data())
 def test_farther_out_of_the_range_nothing_changes(case, data):
     i = data.draw(st.integers(1, case.scale.size - 1))
-    low, high = bounds(case.scale, case.calibration.ranges)[i - 1]
+    low, high = bounds(case.calibration.ranges)[i - 1]
     end, sign = data.draw(st.sampled_from([(low, -1), (high, 1)]))
     far = data.draw(st.floats(0, 1e6))
     at, beyond = ((*case.x[:i], value, *case.x[i + 1 :]) for value in (end, end + sign * far))
@@ -298,7 +298,7 @@ def test_of_one_text_more_experience_gives_a_surer_verdict():
     x, (group,) = inputs(found)[0], groups(found)[0]
     covariance = inverse(UNTRAINED.text.precision)
     odds = [
-        predict(TEXT, UNTRAINED.text, covariance, x, (group,), Experience(n, n)).log_odds
+        predict(UNTRAINED.text, covariance, x, (group,), Experience(n, n)).log_odds
         for n in (1, 3, 10, 100, 10_000)
     ]
     assert odds == sorted(odds)
