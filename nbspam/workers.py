@@ -5,10 +5,13 @@ records of what was skipped), so an executor needs to know nothing of what it ru
 nothing of where that ran.
 """
 
+import gc
 import itertools
 import os
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from nbspam.errors import NbspamError, Remedy, SourceError
@@ -26,14 +29,17 @@ S = TypeVar("S")
 _BATCH = 50  # messages handed over at a time, and no more than:
 _BATCH_BYTES = 1 << 20
 _WAITING = 12  # batches per process, done or to be done: memory does not grow with the corpus
-# Batches done before processes are started: starting them takes 0.05 s, in which a mail or two
-# hundred rows are done.
-_ALONE = 4
+# Seconds of work after which processes are started, which takes 0.07 s: who has had so much to do
+# may have more.
+_ALONE = 0.1
 
 
 def never_pauses() -> bool:
     """Return whether the next message is yet to be written: that of a file never is."""
     return False
+
+
+_COLLECTIONS = 50_000, 20, 100  # of `gc.set_threshold`; Python's are 700, 10, 10
 
 
 class Executor(Protocol):
@@ -62,11 +68,11 @@ class Processes:
     def __init__(
         self,
         jobs: int,
-        alone: int = _ALONE,
+        alone: float = _ALONE,
         pauses: Callable[[], bool] = never_pauses,
         start_method: str | None = None,
     ) -> None:
-        """Use `jobs` processes where there are more than `alone` items.
+        """Use `jobs` processes for what is left after `alone` seconds.
 
         pauses: whether the next item is yet to come, so that none is waited for.
         start_method: of `multiprocessing`; None is Python's choice.
@@ -77,10 +83,15 @@ class Processes:
     def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; raises NbspamError if one dies."""
         items = iter(items)
-        for item in itertools.islice(items, self._alone):
-            yield function(shared, item)
-        for first in items:
-            yield from self._in_processes(function, shared, itertools.chain([first], items))
+        worked = 0.0  # seconds; the time of whoever takes what is done does not count
+        for item in items:
+            if worked >= self._alone:
+                yield from self._in_processes(function, shared, itertools.chain([item], items))
+                return
+            begun = time.monotonic()
+            done = function(shared, item)
+            worked += time.monotonic() - begun
+            yield done
 
     def _in_processes(
         self, function: Callable[[S, A], B], shared: S, items: Iterator[A]
@@ -157,6 +168,21 @@ class _Worker:
     def work(item: Any) -> Any:
         """Return the function's value."""
         return _Worker.own._function(_Worker.own._shared, item)
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Look for garbage in cycles rarely.
+
+    A corpus is a million objects and no garbage: going through them, again and again, took a
+    quarter of the time from its last message to the model.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*_COLLECTIONS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def all_cores() -> int:

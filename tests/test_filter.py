@@ -9,10 +9,11 @@ from nbspam.reading.skips import Skips
 from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import Processes, Serial
 
+_ONE = 1e-9  # seconds: one item is done in this process
 EXECUTORS = {
     "serial": Serial(),
-    "forked": Processes(2, alone=1, start_method="fork"),
-    "spawned": Processes(2, alone=1, start_method="spawn"),
+    "forked": Processes(2, alone=_ONE, start_method="fork"),
+    "spawned": Processes(2, alone=_ONE, start_method="spawn"),
 }
 
 

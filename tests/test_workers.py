@@ -1,8 +1,10 @@
+import gc
 import itertools
 import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,12 +17,15 @@ from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.tokens.digest import digest_of
 from nbspam.tokens.tokenizer import message_tokens
-from nbspam.workers import Processes, Serial, executor, tokenized
+from nbspam.workers import Processes, Serial, executor, rare_collections, tokenized
+
+
+_ONE = 1e-9  # seconds: one item is done in this process
 
 
 def eager(jobs):
     """Return an executor that hands work to other processes from the second item on."""
-    return Serial() if jobs == 1 else Processes(jobs, alone=1)
+    return Serial() if jobs == 1 else Processes(jobs, alone=_ONE)
 
 
 def some(tmp_path, n=23):
@@ -71,16 +76,24 @@ def test_the_size_is_that_of_a_message_in_memory(tmp_path):
         assert found.size == size
 
 
-def test_few_messages_start_no_process(monkeypatch):
+def test_little_work_starts_no_process(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("a process was started")
 
     monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", refuse)
-    few = [RawMessage("x", None, "a text")] * (workers._ALONE * workers._BATCH)
-    assert len(few) == 200
-    assert len(list(tokenized(few, Skips(), executor(2)))) == len(few)
+    raws = [RawMessage("x", None, "a text")] * 200
+    found = list(tokenized(raws, Skips(), Processes(2, alone=1e9), batch=1))
+    assert len(found) == len(raws)
     with pytest.raises(AssertionError, match="started"):
-        list(tokenized([*few, few[0]], Skips(), executor(2)))
+        list(tokenized(raws, Skips(), Processes(2, alone=_ONE), batch=1))
+
+
+def test_collections_are_rare_for_a_while():
+    before = gc.get_threshold()
+    with suppress(ValueError), rare_collections():
+        assert gc.get_threshold() > before
+        raise ValueError
+    assert gc.get_threshold() == before
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -151,7 +164,7 @@ def test_processes_end_with_their_parent():
         "from nbspam.reading.raw_message import RawMessage\n"
         "from nbspam.reading.skips import Skips\n"
         "raws = (RawMessage('x', None, 'a text') for _ in range(100_000))\n"
-        "where = workers.Processes(2, alone=1)\n"
+        "where = workers.Processes(2, alone=1e-9)\n"
         "found = workers.tokenized(raws, Skips(), where, batch=1)\n"
         "next(found), next(found)\n"
         "import multiprocessing\n"
@@ -206,7 +219,7 @@ EXECUTORS = {
     "serial": Serial(),
     "one": Processes(1, alone=0),
     "two": Processes(2, alone=0),
-    "three": Processes(3, alone=5),
+    "three": Processes(3, alone=_ONE),
     "spawned": Processes(2, alone=0, start_method="spawn"),
 }
 each_executor = pytest.mark.parametrize("where", EXECUTORS.values(), ids=EXECUTORS)
@@ -268,9 +281,9 @@ def counted_in(counter, _):
 
 def test_what_is_shared_goes_to_each_process_once_as_it_is_then():
     counter = Counter()
-    where = Processes(1, alone=3, start_method="fork")
+    where = Processes(1, alone=_ONE, start_method="fork")
     assert list(where.map(counted_in, counter, range(6))) == [1, 2, 3, 4, 5, 6]
-    assert counter.asked == 3
+    assert counter.asked == 1
 
 
 def test_one_job_needs_no_process():

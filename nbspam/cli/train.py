@@ -55,7 +55,7 @@ from nbspam.store.model_file import (
     check_replaceable,
 )
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
-from nbspam.workers import Executor, executor, gather, tokenized
+from nbspam.workers import Executor, executor, gather, rare_collections, tokenized
 
 
 @click.command("train", cls=ConfiguredCommand)
@@ -98,6 +98,7 @@ from nbspam.workers import Executor, executor, gather, tokenized
 @quiet_option
 @jobs_option
 @traced("learn")
+@rare_collections()
 def command(
     sources: Sources,
     model: Path,

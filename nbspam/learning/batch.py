@@ -1,5 +1,6 @@
 """Learning from many messages at once: token sets to a sparse matrix, the matrix to a model."""
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -149,4 +150,4 @@ def with_cut_offs(fitted: Fit, cut_offs: CutOffs) -> Fit:
 def token_counts(vocabulary: Sequence[str], counts: Integers) -> Iterator[tuple[str, Row]]:
     """Yield each token of the vocabulary that some message has, with its counts per class."""
     rows = zip(*counts.tolist(), strict=True)
-    return ((token, row) for token, row in zip(vocabulary, rows, strict=True) if any(row))
+    return itertools.compress(zip(vocabulary, rows, strict=True), counts.any(axis=0).tolist())

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING
 
 from nbspam.learning.vocabulary import NumberedMessage, vocabulary
-from nbspam.tokens.kinds import channel_of
+from nbspam.tokens.kinds import channels_of
 from nbspam.tokens.tokenized import TOKENS_ALONE, Numbers, TokenizedMessage, Wanted
 from nbspam.tokens.traits import TRAITS
 
@@ -142,7 +142,7 @@ class Corpus:
         """Return the channel of each column's token (`tokens/kinds.py`), shape (n_tokens,)."""
         import numpy as np
 
-        return np.fromiter(map(channel_of, self.numbers), np.int64, len(self.numbers))
+        return np.array(channels_of(self.numbers), dtype=np.int64)
 
     def traits(self) -> "Integers | None":
         """Return the messages' traits, (n_messages, n_traits), -1 of a message without them.

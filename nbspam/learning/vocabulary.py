@@ -95,12 +95,13 @@ class Renumberer:
         if before != begun:
             places = array("i")
             self._places[process] = begun, places
+        import numpy as np
+
         if batch.new:
             places.extend(map(self._numbers.__getitem__, batch.new.split("\n")))
-        columns = array("i")
-        columns.frombytes(batch.columns)
+        columns = np.frombuffer(places, np.int32)[np.frombuffer(batch.columns, np.int32)]
         end = 0
         for source, label, n, digest, size, numbers in batch.messages:
             start, end = end, end + n
-            own = array("i", map(places.__getitem__, columns[start:end]))
+            own = array("i", columns[start:end].tobytes())
             yield NumberedMessage(source, label, own, digest, size, numbers)

@@ -12,7 +12,7 @@ from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.score import Score, undecided
 from nbspam.scoring.words import KnownWords, Weights
 from nbspam.store.token_table import UNKNOWN, TokenTable
-from nbspam.tokens.kinds import FIELDS, HEADER, HOST, TEXT, channel_of
+from nbspam.tokens.kinds import FIELDS, HEADER, HOST, TEXT, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage
 
 
@@ -44,8 +44,7 @@ class BulkClassifier:
                 for channel in (TEXT, FIELDS, HEADER, HOST)
             )
             unknown = [message.tokens[i] for i in np.flatnonzero(of == UNKNOWN).tolist()]
-            of_kinds = [token for token in unknown if ":" in token]  # others are words
-            unknown_text = len(unknown) - sum([channel_of(token) != TEXT for token in of_kinds])
+            unknown_text = channels_of(unknown).count(TEXT)
             traits = self._classifier.trait_weights(message.numbers)
             words = KnownWords(text, fields, header, host, len(text) + unknown_text, traits)
             scores.append(rule.score(words))

@@ -25,6 +25,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from json.encoder import encode_basestring
+from operator import concat
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.bayes.token_weight import Row
@@ -136,13 +137,11 @@ def write_lines(
     learned: Iterable[tuple[str, Row]],
 ) -> None:
     """Write the lines of a model; its arguments are those of `write_model`."""
-    rows: dict[Row, str] = {}  # there are few different counts: each row is formatted once
-    lines = []
-    for token, row in counts:
-        shown = rows.get(row)
-        if shown is None:
-            shown = rows[row] = f": [{', '.join(map(str, row))}]"
-        lines.append(token_key(token) + shown)
+    rows, pairs = _ShownRows(), iter(counts)
+    lines: list[str] = []
+    while batch := list(itertools.islice(pairs, _BATCH)):
+        tokens, found = zip(*batch, strict=True)
+        lines += map(concat, map(token_key, tokens), map(rows.__getitem__, found))
     lines.sort()  # by code points, which is by the bytes of UTF-8
     file.write(dump_metadata(metadata).encode())
     file.write(TOKENS_LINE)
@@ -150,6 +149,14 @@ def write_lines(
     file.write(LEARNED_LINE)
     _join(file, (learned_line(digest, row) for digest, row in learned))
     file.write(END)
+
+
+class _ShownRows(dict[Row, str]):
+    """Counts as a token's line has them; few differ, and each is formatted once."""
+
+    def __missing__(self, row: Row) -> str:
+        shown = self[row] = f": [{', '.join(map(str, row))}]"
+        return shown
 
 
 def _join(file: IO[bytes], lines: Iterator[str]) -> None:
