@@ -281,9 +281,18 @@ def _number_all(
 ) -> "tuple[NumberedBatch, dict[int, Skipped]]":
     """Return the messages that can be read, and those that cannot by their place."""
     numberer, wanted = how
-    found = _tokenize_all((True, wanted), raws)
-    skipped = {i: item for i, item in enumerate(found) if isinstance(item, Skipped)}
-    return numberer.numbered(m for m in found if isinstance(m, TokenizedMessage)), skipped
+    skipped: dict[int, Skipped] = {}
+
+    def messages() -> Iterator[TokenizedMessage]:
+        # One by one: strings that are used up while they are in the processor's cache.
+        for i, raw in enumerate(raws):
+            found = tokenize_raw(raw, True, wanted)
+            if isinstance(found, Skipped):
+                skipped[i] = found
+            else:
+                yield found
+
+    return numberer.numbered(messages()), skipped
 
 
 def tokenize_raw(
