@@ -4,9 +4,9 @@
 Usage:  python benchmarks/growth.py [--most 1000000] [--work DIR] [--index FILE]
 
 With --index, the first 1,000, 3,000, 10,000 and so on mails of a TREC index are learned, by
-bogofilter too if it is installed.  Without, the rows are invented: words of syllables, as frequent as Zipf's law has it, 15 a row.  Twice: with
-a vocabulary that is the same for all sizes, and with one that grows with them.  It prints seconds,
-and the peak memory of the largest process.
+bogofilter too if it is installed.  Without, the rows are invented: words of syllables, as frequent
+as Zipf's law has it, 15 a row.  Twice: with a vocabulary that is the same for all sizes, and with
+one that grows with them.  It prints seconds, and the peak memory of the largest process.
 """
 
 import argparse

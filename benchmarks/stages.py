@@ -82,7 +82,7 @@ def each(function: Callable[..., Any], items: Iterable[Any]) -> None:
 
 
 def mails(chosen: argparse.Namespace) -> list[tuple[str, bytes]]:
-    """Return the label and the bytes of each mail, and of copies, each lot with a word of its own."""
+    """Return the label and the bytes of each mail; each lot of copies has another word in it."""
     spam, ham = chosen.spam or [SAMPLE / "spam.mbox"], chosen.ham or [SAMPLE / "ham"]
     found = []
     for label, sources in (("spam", spam), ("ham", ham)):
@@ -93,9 +93,7 @@ def mails(chosen: argparse.Namespace) -> list[tuple[str, bytes]]:
                     (label, content.read_bytes() if isinstance(content, Path) else content)
                 )
     copies = [
-        (label, raw + f"
-copy{'x' * i}
-".encode())
+        (label, raw + f"\ncopy{'x' * i}\n".encode())
         for i in range(1, chosen.copies)
         for label, raw in found
     ]
