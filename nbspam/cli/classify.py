@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.notes import NoTrace, note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
     Cutting,
@@ -46,6 +46,35 @@ _SMALL = 1 << 18  # bytes of a file that is one message, or few
 if TYPE_CHECKING:
     from nbspam.learning.self_training import SelfTraining
     from nbspam_main import Passage
+
+
+def _check(
+    sources: tuple[str, ...],
+    cutting: Cutting,
+    reading: Reading,
+    form: str,
+    terse: bool,
+    learning: SelfLearning,
+    passthrough: bool,
+    marking: Marking,
+) -> None:
+    """Raise OptionError for options that are wrong with any model."""
+    cutting.check()
+    learning.check()
+    if passthrough:
+        plain = form == "text" and not terse and reading.is_one_message
+        if not plain or sources not in ((), (STDIN,)):
+            raise OptionError(
+                "--passthrough copies one message from standard input; leave out --format, --terse,"
+                " --input-format, --lines and any SOURCE"
+            )
+        marking.check()
+        return
+    marking.refuse()
+    reading.check()
+    refuse_stdin_twice(sources)
+    if terse and form != "text":
+        raise OptionError("--terse is text; leave out --format json, or --terse")
 
 
 @click.command("classify", cls=ConfiguredCommand)
@@ -110,6 +139,7 @@ if TYPE_CHECKING:
         " verdict. [default: tempfail]",
     ),
 )
+@checked(_check)
 @click.pass_obj
 def command(
     passage: "Passage",
@@ -177,20 +207,10 @@ def command(
     -p 75), so that `* ? nbspam classify --exit-code` never takes an error for spam.  With -p or
     --exit-code a message that cannot be learned changes neither; a note says why.
     """
-    cutting.check()
-    learning.check()
     if passthrough:
-        plain = form == "text" and not terse and reading.is_one_message
-        if not plain or sources not in ((), (STDIN,)):
-            raise OptionError(
-                "--passthrough copies one message from standard input; leave out --format, --terse,"
-                " --input-format, --lines and any SOURCE"
-            )
         from nbspam.cli.passing import pass_on  # only a passthrough needs it
 
         return pass_on(passage, model, cutting, exit_code, marking, learning, trace)
-    marking.refuse()
-    refuse_stdin_twice(sources)
     request = _Request(sources or (STDIN,), model, cutting, reading, jobs)
     return _classify(request, form, exit_code, terse, learning, trace)
 
@@ -232,7 +252,7 @@ def _classify(
         if exit_code:
             check_positive(spam_filter.metadata)
         training = learning.training(model, spam_filter.metadata)
-        form = _check_terse(form, spam_filter.metadata) if terse else form
+        form = _check_terse(spam_filter.metadata) if terse else form
         raws = (raw for source in sources for raw in any_kind(source, options, skips))
         with _progress(sources, few) as shown:
             where, wanted = executor(jobs, flow.pauses), spam_filter.wanted
@@ -255,10 +275,8 @@ def _status(last: int, skips: Skips, sources: tuple[str, ...]) -> int:
     return VerdictCode.ERROR if skips.count else last
 
 
-def _check_terse(form: str, metadata: Metadata) -> str:
-    """Return the form of the lines; raises OptionError where --terse cannot be."""
-    if form != "text":
-        raise OptionError("--terse is text; leave out --format json, or --terse")
+def _check_terse(metadata: Metadata) -> str:
+    """Return the form of the lines; raises OptionError for a model where --terse cannot be."""
     if len(metadata.settings.classes) > 2:
         raise OptionError(
             "--terse has letters for spam and ham, and the model has"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from click.core import ParameterSource
 
-from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.evaluation_notes import check_some_are_left, evaluation_notes
 from nbspam.cli.learning_options import (
     Learning,
@@ -111,6 +111,37 @@ class Report(NamedTuple):
             raise SourceError(f"--predictions {path}: there is no such folder; create it first")
 
 
+def _check(
+    protocol: Protocol,
+    learning: Learning,
+    reading: Reading,
+    cutting: Cutting,
+    report: Report,
+    form: str,
+    model: Path,
+) -> None:
+    """Raise an error for options that cannot be together, and for files that cannot be written."""
+    protocol.check(learning, model if _is_named("model") else None)
+    cutting.check_limit(protocol.max_ham_blocked)
+    ham_limit(protocol.max_ham_blocked)
+    reading.check()
+    if protocol.trains:
+        cutting.of_new()  # raises for those of no new model
+    else:
+        cutting.check()
+    if protocol.trains and protocol.compare is None:  # which tries several kinds
+        learning.settings()
+    if protocol.compare is not None and cutting.is_given:
+        raise OptionError("--compare counts errors at 0.5; leave the cut-offs out")
+    report.check(form, protocol.compare is not None)
+
+
+def _is_named(parameter: str) -> bool:
+    """Return whether an option was given on the command line."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is ParameterSource.COMMANDLINE
+
+
 @click.command("eval", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
@@ -160,6 +191,7 @@ class Report(NamedTuple):
 )
 @quiet_option
 @jobs_option
+@checked(_check)
 def command(
     sources: Sources,
     model: Path,
@@ -200,7 +232,7 @@ def command(
       nbspam eval --compare all --plot roc.png messages.tsv
       nbspam eval --compare bernoulli,multinomial --folds 10 messages.tsv
     """
-    limit = _check(protocol, learning, cutting, report, form, model)
+    limit = ham_limit(protocol.max_ham_blocked)
     skips = Skips(reading.strict)
     messages = _reader(sources, reading, skips, quiet, jobs)
     if protocol.compare is not None:
@@ -225,37 +257,6 @@ def command(
         computed = compute(found, cut_offs, protocol.bootstrap_seed)
         _write_files(computed, report, skips, None if protocol.trains else model, at_work)
     _print(computed, report, form, skips, evaluation_notes(found, model), quiet)
-
-
-def _check(
-    protocol: Protocol,
-    learning: Learning,
-    cutting: Cutting,
-    report: Report,
-    form: str,
-    model: Path,
-) -> float | None:
-    """Return the share of ham that may be blocked, if it was given.
-
-    Raises an error for options that cannot be together, and for files that cannot be written.
-    """
-    protocol.check(learning, model if _is_named("model") else None)
-    cutting.check_limit(protocol.max_ham_blocked)
-    limit = ham_limit(protocol.max_ham_blocked)
-    if protocol.trains:
-        cutting.of_new()  # raises for those of no new model
-    else:
-        cutting.check()
-    if protocol.compare is not None and cutting.is_given:
-        raise OptionError("--compare counts errors at 0.5; leave the cut-offs out")
-    report.check(form, protocol.compare is not None)
-    return limit
-
-
-def _is_named(parameter: str) -> bool:
-    """Return whether an option was given on the command line."""
-    source = click.get_current_context().get_parameter_source(parameter)
-    return source is ParameterSource.COMMANDLINE
 
 
 def _reader(

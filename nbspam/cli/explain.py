@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.notes import note, note_one_sided, note_skips
 from nbspam.cli.options import Cutting, Reading, cut_off_options, model_option, reading_options
 from nbspam.cli.terminal import echo_line, has_colours, page_width, terminal_width
@@ -37,6 +37,16 @@ _NUMBERED = re.compile(r"(.+):(\d+)")
 _SUM = "sum: the log-odds"
 
 
+def _check(source: str, words: bool, cutting: Cutting, reading: Reading, form: str) -> None:
+    """Raise OptionError for options that are wrong with any model."""
+    cutting.check()
+    reading.check()
+    if words and source != STDIN:
+        raise OptionError(f"--words reads no message; leave out {source}, or --words")
+    if words and form == _HTML:
+        raise OptionError("--format html is of a message; leave it out, or --words")
+
+
 @click.command("explain", cls=ConfiguredCommand)
 @click.argument("source", default=STDIN, metavar="[SOURCE]")
 @model_option
@@ -60,6 +70,7 @@ _SUM = "sum: the log-odds"
     show_default=True,
     help="Print text for people, JSON for programs, or a page for a browser.",
 )
+@checked(_check)
 def command(
     source: str,
     model: Path,
@@ -89,13 +100,8 @@ def command(
       nbspam explain --format html message.eml > why.html
       nbspam explain --words --top 50
     """
-    cutting.check()
     options, skips = reading.options(), Skips(reading.strict)
     if words:
-        if source != STDIN:
-            raise OptionError(f"--words reads no message; leave out {source}, or --words")
-        if form == _HTML:
-            raise OptionError("--format html is of a message; leave it out, or --words")
         _print_words(model, top, form, fragments)
         return
     with open_filter(model, cutting.of, indexed=False) as spam_filter:

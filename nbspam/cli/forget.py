@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import (
     Reading,
@@ -28,6 +28,11 @@ from nbspam.store.lookup import Lookup
 from nbspam.workers import executor, tokenized
 
 
+def _check(reading: Reading) -> None:
+    """Raise OptionError for wrong options."""
+    reading.check()
+
+
 @click.command("forget", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
@@ -41,6 +46,7 @@ from nbspam.workers import executor, tokenized
 @quiet_option
 @jobs_option
 @traced("forget")
+@checked(_check)
 def command(
     sources: Sources,
     model: Path,

@@ -225,14 +225,8 @@ class Reading(NamedTuple):
         """Whether standard input is one message."""
         return self.format in (None, MESSAGE)
 
-    def options(
-        self, seen: bool = False, quiet: bool = False, flow: Flow | None = None
-    ) -> ReadingOptions:
-        """Return them as `reading` takes them; raises OptionError.
-
-        seen: read only mail that was read.  quiet: say nothing of how a source was read.
-        flow: told of the stream whose messages are to be answered as they come.
-        """
+    def check(self) -> None:
+        """Raise OptionError for an unknown encoding, and for two formats."""
         if self.encoding is not None:
             try:
                 "".encode(self.encoding)
@@ -241,6 +235,16 @@ class Reading(NamedTuple):
                     f"--encoding {self.encoding!r} is unknown to Python; try utf-8, cp1252 or"
                     " utf-16"
                 ) from error
+        _ = self.format
+
+    def options(
+        self, seen: bool = False, quiet: bool = False, flow: Flow | None = None
+    ) -> ReadingOptions:
+        """Return them, checked, as `reading` takes them.
+
+        seen: read only mail that was read.  quiet: say nothing of how a source was read.
+        flow: told of the stream whose messages are to be answered as they come.
+        """
         header_row = None if self.header_row is None else self.header_row == "yes"
         table = TableOptions(self.text_column, self.label_column, self.encoding, header_row)
         options = ReadingOptions(table, self.format, seen, self.outside, flow=flow)

@@ -64,7 +64,7 @@ _OF_KINDS = (
 _NOT_WITH = {
     "classify": (("format lines terse", "passthrough"), ("format", "terse"), ("terse", "form")),
     "explain": (("format", "words"),),
-    "train": (*_OF_KINDS, ("lines", "sources"), ("max-ham-blocked", "update")),
+    "train": (*_OF_KINDS, ("lines", "sources"), ("max-ham-blocked", "update on_error")),
     "eval": (
         *_OF_KINDS,
         ("spam-cutoff ham-cutoff ham-cost max-ham-blocked errors", "compare"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from nbspam.cli.class_sizes import class_sizes
-from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
@@ -56,6 +56,49 @@ from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import executor, tokenized
 
 
+def _check(
+    model: Path, writing: Writing, cutting: Cutting, learning: Learning, reading: Reading
+) -> None:
+    """Raise OptionError for options that are wrong with any model."""
+    cutting, learning = _of_new(model, writing, cutting, learning)
+    if writing.update and writing.replace:
+        raise OptionError("--update adds to the model and --replace overwrites it; give one")
+    if writing.update and writing.max_ham_blocked is not None:
+        raise OptionError(
+            "--max-ham-blocked needs all messages at once; give it with --replace, or leave it out"
+        )
+    _check_on_error(writing)
+    cutting.of_new()  # raises for those of no new model
+    cutting.check_limit(writing.max_ham_blocked)
+    ham_limit(writing.max_ham_blocked)
+    if not (writing.update and model.exists() and not model.is_dir()):
+        learning.settings()  # raises for a senseless value
+    reading.check()
+
+
+def _check_on_error(writing: Writing) -> None:
+    if writing.sure_from is not None and not 0 <= writing.sure_from <= 1:
+        raise OptionError(f"--sure-from {writing.sure_from} must be in [0, 1]; try 0.99")
+    if writing.sure_from is not None and not writing.on_error:
+        raise OptionError("--sure-from goes with --on-error alone; add that or leave it out")
+    if writing.on_error and writing.max_ham_blocked is not None:
+        raise OptionError(
+            "--max-ham-blocked needs all messages, and --on-error learns some; leave one out"
+        )
+
+
+def _of_new(
+    model: Path, writing: Writing, cutting: Cutting, learning: Learning
+) -> tuple[Cutting, Learning]:
+    """Return the options that hold for this model.
+
+    An existing model keeps what it was made with: a config file speaks of new models.
+    """
+    if writing.update and model.exists():
+        return without_settings(cutting), without_settings(learning)
+    return cutting, learning
+
+
 @click.command("train", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
@@ -96,6 +139,7 @@ from nbspam.workers import executor, tokenized
 @quiet_option
 @jobs_option
 @traced("learn")
+@checked(_check)
 def command(
     sources: Sources,
     model: Path,
@@ -140,7 +184,8 @@ def command(
       nbspam train --update --on-error --ham ~/Maildir --spam ~/Maildir/.Junk
       nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
     """
-    cutting, learning = _checked(model, writing, cutting, learning)
+    cutting, learning = _of_new(model, writing, cutting, learning)
+    _check_model(model, writing, cutting, learning)
     limit = ham_limit(writing.max_ham_blocked)
     options, skips = reading.options(writing.seen, quiet), Skips(reading.strict)
     names = sources.names()
@@ -170,19 +215,6 @@ def command(
     update_model(pending, training)
 
 
-def _checked(
-    model: Path, writing: Writing, cutting: Cutting, learning: Learning
-) -> tuple[Cutting, Learning]:
-    """Return the options that hold for this model; raises OptionError or ModelError.
-
-    An existing model keeps what it was made with: a config file speaks of new models.
-    """
-    if writing.update and model.exists():
-        cutting, learning = without_settings(cutting), without_settings(learning)
-    _check_writing(model, writing, cutting, learning)
-    return cutting, learning
-
-
 def _take_in(
     pending: PendingMessages,
     messages: Iterable[TokenizedMessage],
@@ -199,17 +231,8 @@ def _take_in(
         pending.corpus.extend(messages)
 
 
-def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:
-    """Raise OptionError or ModelError for options that cannot be together, or with this model."""
-    if writing.update and writing.replace:
-        raise OptionError("--update adds to the model and --replace overwrites it; give one")
-    if writing.update and writing.max_ham_blocked is not None:
-        raise OptionError(
-            "--max-ham-blocked needs all messages at once; give it with --replace, or leave it out"
-        )
-    _check_on_error(writing)
-    cutting.of_new()  # raises for those of no new model
-    cutting.check_limit(writing.max_ham_blocked)
+def _check_model(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:
+    """Raise OptionError or ModelError for options that cannot be with this model."""
     exists = model.exists() and not model.is_dir()
     if exists and writing.update and cutting.is_given:
         raise OptionError(
@@ -221,7 +244,6 @@ def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Le
         if not writing.replace:
             raise already_exists(model)
     if not (exists and writing.update):
-        learning.settings()  # raises for a senseless value
         return
     with Lookup(model) as lookup:
         of_model = Learning.of_model(lookup.metadata.settings)
@@ -232,17 +254,6 @@ def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Le
                 f"{learning.option(name)} {asked}: the model {model} was trained with {kept}; leave"
                 " it out, or train a new model with --replace"
             )
-
-
-def _check_on_error(writing: Writing) -> None:
-    if writing.sure_from is not None and not 0 <= writing.sure_from <= 1:
-        raise OptionError(f"--sure-from {writing.sure_from} must be in [0, 1]; try 0.99")
-    if writing.sure_from is not None and not writing.on_error:
-        raise OptionError("--sure-from goes with --on-error alone; add that or leave it out")
-    if writing.on_error and writing.max_ham_blocked is not None:
-        raise OptionError(
-            "--max-ham-blocked needs all messages, and --on-error learns some; leave one out"
-        )
 
 
 def _wanted(model: Path, writing: Writing, learning: Learning) -> Wanted:

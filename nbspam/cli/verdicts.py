@@ -38,6 +38,11 @@ class Marking(NamedTuple):
             )
         return self.subject_tag or ""
 
+    def check(self) -> None:
+        """Raise OptionError for a mark that no message can have."""
+        self.name()
+        self.tag()
+
     def refuse(self) -> None:
         """Raise OptionError if an option was given that only -p has a use for."""
         for name, value in self._asdict().items():

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import click
 
-from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
@@ -29,6 +29,11 @@ from nbspam.scoring.rule import rule_of
 from nbspam.store.model_file import already_exists, write_model
 
 
+def _check(learning: Learning) -> None:
+    """Raise OptionError for a senseless value."""
+    learning.settings()
+
+
 @click.command("import", cls=ConfiguredCommand)
 @click.argument("source", metavar="FILE")
 @model_option
@@ -36,6 +41,7 @@ from nbspam.store.model_file import already_exists, write_model
 @learning_options
 @strict_option
 @format_option
+@checked(_check)
 def command(
     source: str, model: Path, replace: bool, learning: Learning, strict: bool, form: str
 ) -> None:
