@@ -259,9 +259,9 @@ reading_options: Decorator[Any] = gathered(
         type=click.Choice(INPUT_FORMATS),
         metavar="FORMAT",
         help="Read what is no folder as a table (tsv, csv, jsonl, json, parquet), a message per"
-        " line (lines), an mbox, or one message (message); standard input and pipes also as a list"
-        " of files, a name per line (files) or with a NUL after each (files0). [default: one"
-        " message on standard input; files are recognised]",
+        " line (lines), an mbox, one message (message), or a list of files, a name per line (files)"
+        " or with a NUL after each (files0). [default: one message on standard input; files are"
+        " recognised]",
     ),
     click.option("--lines", is_flag=True, help="Short for --input-format lines."),
     click.option("--text-column", metavar="NAME", help="Name the table column with the text."),

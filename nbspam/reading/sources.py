@@ -115,10 +115,9 @@ def _kind_of(source: Source, request: ReadingRequest, ignored: frozenset[Labels]
     input_format = request.options.input_format
     is_stdin = source.name == STDIN
     is_stream = is_stdin or PIPE.is_recognised(source, request.options)
-    if input_format in FILE_LISTS:
-        if is_stream:
+    if input_format is not None and (is_stdin or not source.is_folder):
+        if input_format in FILE_LISTS:
             return _FILE_LIST
-    elif input_format is not None and not (not is_stdin and source.is_folder):
         from nbspam.reading.formats import format_kind
 
         return format_kind(input_format)

@@ -101,6 +101,39 @@ def test_a_list_of_files(nbspam, model, sample):
     assert "looks like a list of files" in found.err
 
 
+@pytest.fixture
+def file_list(tmp_path):
+    """Return a file that names two mails, and their names."""
+    names = [tmp_path / f"{n}.eml" for n in (1, 2)]
+    for name in names:
+        name.write_bytes(MAIL.replace(b"noon", name.stem.encode()))
+    path = tmp_path / "list.txt"
+    path.write_text("".join(f"{name}\n" for name in names))
+    return path, list(map(str, names))
+
+
+def test_a_list_in_a_file_is_read_as_one_on_standard_input(nbspam, model, file_list):
+    path, names = file_list
+    options = ("-m", model, "--input-format", "files")
+    found = nbspam("classify", *options, path)
+    assert [source for _, source in verdicts(found)] == names
+    assert found == nbspam("classify", *options, stdin=path.read_bytes())
+    found = nbspam("explain", *options, path)
+    assert found.out.startswith(f"{names[0]}: ")
+    assert found.err == f"nbspam: {path} holds several messages; this is {names[0]}, the first\n"
+    found = nbspam("eval", *options, "--ham", path, "--format", "json")
+    assert '"messages": 2' in found.out
+    found = nbspam("train", "--update", *options, "--ham", path)
+    assert "learned 2 new messages" in found.out
+    assert "forgot 2 messages" in nbspam("forget", *options, path).out
+
+
+def test_a_list_has_no_labels(nbspam, file_list, tmp_path, assert_sentence):
+    path, _ = file_list
+    found = nbspam("train", "--input-format", "files", path, "-m", tmp_path / "new.json")
+    assert_sentence(found, path, "the files of a list have no labels", "--spam or --ham")
+
+
 def test_lines_is_short_for_a_format(nbspam, model, assert_sentence):
     short = nbspam("classify", "-m", model, "--lines", stdin=b"win\nlunch\n")
     assert len(short.out.splitlines()) == 2
