@@ -200,7 +200,8 @@ def command(
       spam
 
     --log writes one line for each message: its Message-ID, the user, the verdict, the probability
-    and the milliseconds that it took; or why there is no verdict.
+    and the milliseconds that it took; or why there is no verdict.  With --learn it writes another
+    for each message that is learned.
 
     Exit status: 0 on success, 1 on an error, 2 for a wrong option; with -p 75 for both.  With
     --exit-code the verdict on the last message: 0 spam, 1 ham, 2 unsure, and 3 for any error (with
@@ -264,7 +265,7 @@ def _classify(
                 trace.judged(judged)
                 last = verdict_code(spam_filter, judged)
     note_skips(skips)
-    learn_collected(training, model, exit_code)
+    learn_collected(training, model, exit_code, trace)
     return _status(last, skips, sources) if exit_code else ExitCode.DONE
 
 

@@ -44,6 +44,12 @@ class NoTrace:
         """
         return contextlib.nullcontext()
 
+    def learns(self, messages: "Iterable[TokenizedMessage]") -> None:
+        """Take down the judged messages that are learned from here on, for `changes`."""
+
+    def failed(self, error: BaseException) -> None:
+        """Log why what was begun fails."""
+
     def trained(self, model: "Path", n: int) -> None:
         """Log that a whole model was trained on `n` messages, in one line."""
 

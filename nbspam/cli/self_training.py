@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from nbspam.cli.failure import outcome
-from nbspam.cli.notes import lock_wait, note
+from nbspam.cli.notes import NoTrace, lock_wait, note
 from nbspam.learning.self_training import FEWEST, SURE, SelfTraining, too_few
 from nbspam.store.lock import QUIET_WAIT
 from nbspam.store.metadata import Metadata
@@ -24,16 +24,23 @@ def self_training(model: str, metadata: Metadata, learn_from: float | None) -> S
     return SelfTraining(metadata, SURE if learn_from is None else learn_from)
 
 
-def learn_sure(training: SelfTraining, model: str, is_only_noted: bool) -> None:
-    """Learn what was collected; raises ModelError.
+def learn_sure(training: SelfTraining, model: str, is_only_noted: bool, trace: NoTrace) -> None:
+    """Learn what was collected, and log it; raises ModelError.
 
     is_only_noted: if that fails, say so, and let the verdict be the outcome; do not wait for long.
     """
+    if not training.collected:
+        return
+    path = Path(model)
+    trace.learns(training.collected.values())
     if not is_only_noted:
-        training.learn(Path(model), lock_wait(quiet=False))
+        with trace.changes(path, remember=True):
+            training.learn(path, lock_wait(quiet=False))
         return
     try:
-        training.learn(Path(model), QUIET_WAIT._replace(limit=MAIL_LIMIT))
+        with trace.changes(path, remember=True):
+            training.learn(path, QUIET_WAIT._replace(limit=MAIL_LIMIT))
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (the verdict is out already)
+        trace.failed(error)
         with suppress(OSError):
             note(f"nothing was learned: {outcome(error)[1]}")
