@@ -22,6 +22,7 @@ REMEDIES = {
         "give it with --spam or --ham, or name the table's format with --input-format"
     ),
     Remedy.SAY_FORMAT: "add --input-format {format} to read each of them",
+    Remedy.READ_AS: "read it with --input-format {format}",
     Remedy.HEADER_IS_MESSAGE: "add --header-row no if that is a message",
     Remedy.LEAVE_OUT_LABEL: (
         "give it without --spam or --ham, or add --lines if it has one message per line"

@@ -128,6 +128,15 @@ def test_a_list_in_a_file_is_read_as_one_on_standard_input(nbspam, model, file_l
     assert "forgot 2 messages" in nbspam("forget", *options, path).out
 
 
+def test_a_list_with_the_other_separator_is_refused(nbspam, model, file_list, assert_sentence):
+    path, _ = file_list
+    found = nbspam("classify", "-m", model, "--input-format", "files0", path)
+    assert_sentence(found, path, "ends with a line end", "; read it with --input-format files\n")
+    listed = path.read_bytes().replace(b"\n", b"\0")
+    found = nbspam("train", "--update", "--ham", "-", "--input-format", "files", stdin=listed)
+    assert_sentence(found, "-: ", "ends with NUL", "; read it with --input-format files0\n")
+
+
 def test_a_list_has_no_labels(nbspam, file_list, tmp_path, assert_sentence):
     path, _ = file_list
     found = nbspam("train", "--input-format", "files", path, "-m", tmp_path / "new.json")

@@ -193,6 +193,48 @@ def test_a_folder_stays_a_folder(tmp_path):
         assert raw.source == str(tmp_path / "a")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "form"),
+    [
+        ("files0", b"/a/b\n/c/d\n", "files"),
+        ("files0", b"/a/b\n", "files"),
+        ("files0", b"/a/b\n/c", "files"),
+        ("files0", b"/a/b\n" * 30_000, "files"),
+        ("files", b"/a/b\0/c/d\0", "files0"),
+        ("files", b"/a/b\0", "files0"),
+        ("files", b"/a/b\0/c\nd\0", "files0"),
+        ("files", b"/a/b\0" * 30_000, "files0"),
+    ],
+)
+def test_a_list_with_the_other_separator_is_one_sentence(name, content, form, stdin, tmp_path):
+    path = tmp_path / "list"
+    path.write_bytes(content)
+    for source in ("-", str(path)):
+        given(stdin, content)
+        with pytest.raises(SourceError, match=f"^{source}: .* ends with .* read as {form}$"):
+            list(any_kind(source, ReadingOptions(input_format=name), Skips()))
+
+
+def test_a_name_may_have_a_line_end(stdin, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a\nb").write_bytes(b"hello")
+    for content in (b"a\nb", b"a\nb\0"):
+        given(stdin, content)
+        assert [raw.source for raw in read("files0")] == ["a\nb"]
+    skips = Skips()
+    given(stdin, b"c\nd\0a\nb\0")
+    assert len(read("files0", skips=skips)) == skips.count == 1
+
+
+def test_a_nul_after_the_first_name_is_of_a_bad_name(stdin, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").write_bytes(b"hello")
+    given(stdin, b"a\nb\0c\na\n")
+    skips = Skips()
+    assert len(read("files", skips=skips)) == 2
+    assert skips.count == 1
+
+
 def test_what_is_no_list_of_files_is_said_once(stdin):
     given(stdin, b"x" * 300_000)
     skips = Skips()
