@@ -142,10 +142,11 @@ def executor(jobs: int, pauses: Callable[[], bool] = never_pauses) -> Executor:
 
 
 class Skipped(NamedTuple):
-    """A message that could not be read."""
+    """A message that could not be read, or has nothing in it."""
 
     source: str
     reason: str
+    is_error: bool = True  # under `strict`
 
 
 def tokenized(
@@ -156,34 +157,42 @@ def tokenized(
     wanted: Wanted = TOKENS_ALONE,
     batch: int = _BATCH,
     pauses: Callable[[], bool] = never_pauses,
+    skips_empty: bool = False,
 ) -> Iterator[TokenizedMessage]:
     """Yield each message tokenized, in order; one whose file cannot be read is skipped.
 
     digests: whether the messages are to be looked up in a ledger or entered into it.
     wanted: the numbers that the model counts beside their tokens.
     pauses: whether the next message is yet to come, so that those before it do not wait for it.
+    skips_empty: whether a mail with nothing in it is skipped, too: it is not to be learned; no
+        error even under `strict`.
     Raises NbspamError when a process dies.
     """
     batches = _batches(iter(raws), batch, pauses)
-    for results in where.map(partial(_tokenize_all, digests, wanted), batches):
+    for results in where.map(partial(_tokenize_all, digests, wanted, skips_empty), batches):
         for result in results:
             if isinstance(result, Skipped):
-                skips(*result)
+                skip = skips if result.is_error else skips.note
+                skip(result.source, result.reason)
             else:
                 yield result
 
 
 def _tokenize_all(
-    digests: bool, wanted: Wanted, raws: list[RawMessage]
+    digests: bool, wanted: Wanted, skips_empty: bool, raws: list[RawMessage]
 ) -> list[TokenizedMessage | Skipped]:
-    return [_tokenize(raw, digests, wanted) for raw in raws]
+    return [_tokenize(raw, digests, wanted, skips_empty) for raw in raws]
 
 
-def _tokenize(raw: RawMessage, digests: bool, wanted: Wanted) -> TokenizedMessage | Skipped:
+def _tokenize(
+    raw: RawMessage, digests: bool, wanted: Wanted, skips_empty: bool
+) -> TokenizedMessage | Skipped:
     try:
         message = raw.message()
     except SourceError as error:
         return Skipped(raw.source, str(error).removeprefix(f"{raw.source}: "))
+    if skips_empty and not isinstance(raw.content, str) and message.is_empty:
+        return Skipped(raw.source, "the message is empty", is_error=False)
     size = len(raw.content) if isinstance(raw.content, bytes | str) else 0
     done = tokenize(message, raw.source, raw.label, ordered=True, digest=digests, wanted=wanted)
     return done._replace(size=size)

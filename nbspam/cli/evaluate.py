@@ -270,11 +270,12 @@ def _reader(
     from nbspam.cli.progress import progress
     from nbspam.workers import executor, tokenized
 
-    raws = sources.messages(reading.options(quiet=quiet), skips)
+    raws = sources.messages(reading.options(quiet=quiet, needs_content=True), skips)
 
     def read(wanted: "Wanted") -> "Iterator[TokenizedMessage]":
         with progress(quiet, sources.names()) as shown, class_sizes(quiet) as counted_by_class:
-            messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
+            where = executor(jobs)
+            messages = tokenized(raws, skips, where, True, wanted, skips_empty=True)
             yield from counted_by_class(shown(messages))
         note_skips(skips)
 

@@ -238,16 +238,21 @@ class Reading(NamedTuple):
         _ = self.format
 
     def options(
-        self, seen: bool = False, quiet: bool = False, flow: Flow | None = None
+        self,
+        seen: bool = False,
+        quiet: bool = False,
+        flow: Flow | None = None,
+        needs_content: bool = False,
     ) -> ReadingOptions:
         """Return them, checked, as `reading` takes them.
 
         seen: read only mail that was read.  quiet: say nothing of how a source was read.
+        needs_content: whether an empty message is none.
         flow: told of the stream whose messages are to be answered as they come.
         """
         header_row = None if self.header_row is None else self.header_row == "yes"
         table = TableOptions(self.text_column, self.label_column, self.encoding, header_row)
-        options = ReadingOptions(table, self.format, seen, self.outside, flow=flow)
+        options = ReadingOptions(table, self.format, seen, needs_content, self.outside, flow=flow)
         return options if quiet else options._replace(tell=note_reading)
 
 

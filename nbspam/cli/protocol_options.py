@@ -70,7 +70,9 @@ class Protocol(NamedTuple):
         if self.batch is not None and not self.online:
             raise OptionError("--batch goes with --online; add it, or leave --batch out")
         if self.batch is not None and self.batch < 1:
-            raise OptionError(f"--batch {self.batch} is not possible; give a number of at least 1")
+            raise OptionError(
+                f"a batch of {self.batch} is not possible; give a number of at least 1"
+            )
         if self.max_ham_blocked is not None and self.train_first is None:
             raise OptionError(
                 "--max-ham-blocked chooses a cut-off from the messages of --train-first; add that,"

@@ -165,7 +165,7 @@ def command(
     --update adds to the model, or creates it.  The model remembers what it has learned: a message
     is learned as many times as the sources have it, never more, and one that was learned in another
     class is moved.  So the same command can run every night.  A single message from standard input
-    is learned without output.
+    is learned without output; an empty one is an error, and the model stays as it is.
 
     --on-error judges each message first and learns it only if the verdict is wrong, unsure or not
     sure enough; the classes come in turns, each in the order of its sources.  It works with
@@ -187,14 +187,14 @@ def command(
     cutting, learning = _of_new(model, writing, cutting, learning)
     _check_model(model, writing, cutting, learning)
     limit = ham_limit(writing.max_ham_blocked)
-    options, skips = reading.options(writing.seen, quiet), Skips(reading.strict)
+    options, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
     names = sources.names()
     # As in a macro of a mail reader.
     silent = quiet or (writing.update and names == [STDIN] and reading.is_one_message)
     pending = PendingMessages(_wanted(model, writing, learning))
     with progress(silent, names) as shown, class_sizes(quiet) as counted_by_class:
         raws, wanted = trace.noted(sources.messages(options, skips)), pending.corpus.wanted
-        messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
+        messages = tokenized(raws, skips, executor(jobs), True, wanted, skips_empty=True)
         _take_in(pending, counted_by_class(shown(messages)), model, writing, trace)
     note_skips(skips)
     make_default_folder(model)

@@ -44,6 +44,8 @@ class SelfTraining:
     def add(self, message: TokenizedMessage, judged: Verdict) -> None:
         """Take in a message with its digest, if its verdict is sure; the same one once."""
         verdict = judged.verdict
+        if not message.tokens:  # an empty message, of which there is nothing to learn
+            return
         if not self._is_able or verdict == UNSURE or judged.probabilities[verdict] < self._sure:
             return
         if message.digest not in self.collected:
