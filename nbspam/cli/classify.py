@@ -71,7 +71,7 @@ def _check(
         marking.check()
         return
     marking.refuse()
-    reading.check()
+    reading.check(sources or (STDIN,))
     refuse_stdin_twice(sources)
     if terse and form != "text":
         raise OptionError("--terse is text; leave out --format json, or --terse")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
-from click.core import ParameterSource
 
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.evaluation_notes import check_some_are_left, evaluation_notes
@@ -31,6 +30,7 @@ from nbspam.cli.sources_options import (
     Sources,
     labelled_sources,
 )
+from nbspam.cli.unused_options import is_typed
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
@@ -112,6 +112,7 @@ class Report(NamedTuple):
 
 
 def _check(
+    sources: Sources,
     protocol: Protocol,
     learning: Learning,
     reading: Reading,
@@ -121,10 +122,10 @@ def _check(
     model: Path,
 ) -> None:
     """Raise an error for options that cannot be together, and for files that cannot be written."""
-    protocol.check(learning, model if _is_named("model") else None)
+    protocol.check(learning, model if is_typed("model") else None)
     cutting.check_limit(protocol.max_ham_blocked)
     ham_limit(protocol.max_ham_blocked)
-    reading.check()
+    reading.check(sources.names_without_labels())
     if protocol.trains:
         cutting.of_new()  # raises for those of no new model
     else:
@@ -134,12 +135,6 @@ def _check(
     if protocol.compare is not None and cutting.is_given:
         raise OptionError("--compare counts errors at 0.5; leave the cut-offs out")
     report.check(form, protocol.compare is not None)
-
-
-def _is_named(parameter: str) -> bool:
-    """Return whether an option was given on the command line."""
-    source = click.get_current_context().get_parameter_source(parameter)
-    return source is ParameterSource.COMMANDLINE
 
 
 @click.command("eval", cls=ConfiguredCommand)

@@ -40,7 +40,7 @@ _SUM = "sum: the log-odds"
 def _check(source: str, words: bool, cutting: Cutting, reading: Reading, form: str) -> None:
     """Raise OptionError for options that are wrong with any model."""
     cutting.check()
-    reading.check()
+    reading.check(() if words else (source,))
     if words and source != STDIN:
         raise OptionError(f"--words reads no message; leave out {source}, or --words")
     if words and form == _HTML:

@@ -28,9 +28,9 @@ from nbspam.store.lookup import Lookup
 from nbspam.workers import executor, tokenized
 
 
-def _check(reading: Reading) -> None:
+def _check(sources: Sources, reading: Reading) -> None:
     """Raise OptionError for wrong options."""
-    reading.check()
+    reading.check(sources.names() or [STDIN])
 
 
 @click.command("forget", cls=ConfiguredCommand)

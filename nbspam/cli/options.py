@@ -17,11 +17,7 @@ from click.core import ParameterSource
 from nbspam.cli.notes import NoTrace, note_reading
 from nbspam.errors import OptionError
 from nbspam.reading.source_kind import INPUT_FORMATS, LINES, MESSAGE, Flow
-from nbspam.reading.sources import (
-    STDIN,
-    ReadingOptions,
-    TableOptions,
-)
+from nbspam.reading.sources import STDIN, ReadingOptions, TableOptions
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
 from nbspam.workers import all_cores
@@ -170,9 +166,8 @@ LOGS = ["syslog", "journal", "stderr"]  # as nbspam.serving.log has them, which 
 
 
 def traced(action: str) -> Decorator[Any]:
-    """Return a decorator that adds --log to a command, and passes it a `Trace`.
+    """Return a decorator that adds --log to a command, and passes it a `Trace` or a NoTrace.
 
-    Without --log that is a NoTrace.
     action: what the command does with a message, as its log lines name it.
     """
 
@@ -225,8 +220,11 @@ class Reading(NamedTuple):
         """Whether standard input is one message."""
         return self.format in (None, MESSAGE)
 
-    def check(self) -> None:
-        """Raise OptionError for an unknown encoding, and for two formats."""
+    def check(self, names: Sequence[str] = ()) -> None:
+        """Raise OptionError for an unknown encoding, two formats, and what they have no use for.
+
+        names: of sources that are one message if they are standard input.
+        """
         if self.encoding is not None:
             try:
                 "".encode(self.encoding)
@@ -235,7 +233,11 @@ class Reading(NamedTuple):
                     f"--encoding {self.encoding!r} is unknown to Python; try utf-8, cp1252 or"
                     " utf-16"
                 ) from error
-        _ = self.format
+        form = self.format
+        if form or self.text_column or self.label_column or self.header_row or self.encoding:
+            from nbspam.cli.unused_options import refuse_unused  # a mail needs none
+
+            refuse_unused(self._asdict(), form, names)
 
     def options(
         self,
@@ -252,7 +254,10 @@ class Reading(NamedTuple):
         """
         header_row = None if self.header_row is None else self.header_row == "yes"
         table = TableOptions(self.text_column, self.label_column, self.encoding, header_row)
-        options = ReadingOptions(table, self.format, seen, needs_content, self.outside, flow=flow)
+        from_file = self.lines and bool(_of_file(["lines"]))
+        options = ReadingOptions(
+            table, self.format, from_file, seen, needs_content, self.outside, flow=flow
+        )
         return options if quiet else options._replace(tell=note_reading)
 
 

@@ -40,6 +40,7 @@ _ALTERNATIVES = (
     {"spam-cutoff", "ham-cutoff", "ham-cost", "max-ham-blocked"},
     {"min-count", "max-tokens"},
     {"socket", "listen"},
+    {"lines", "input-format"},  # the second is always typed
 )
 _LEARNING = (
     "alpha event-model prior scoring shared-variance spam-label traits variance-prior"
@@ -61,16 +62,24 @@ _OF_KINDS = (
     ("prior", "scoring event_model"),
 )
 # Table -> keys, and the parameters of which none may be typed.
+_TABLE = ("lines", "text_column label_column header_row")
 _NOT_WITH = {
-    "classify": (("format lines terse", "passthrough"), ("format", "terse"), ("terse", "form")),
-    "explain": (("format", "words"),),
-    "train": (*_OF_KINDS, ("lines", "sources"), ("max-ham-blocked", "update on_error")),
+    "classify": (
+        ("format lines terse", "passthrough"),
+        ("format", "terse"),
+        ("terse", "form"),
+        _TABLE,
+    ),
+    "explain": (("format", "words"), _TABLE),
+    "forget": (_TABLE,),
+    "train": (*_OF_KINDS, ("lines", "sources"), _TABLE, ("max-ham-blocked", "update on_error")),
     "eval": (
         *_OF_KINDS,
         ("spam-cutoff ham-cutoff ham-cost max-ham-blocked errors", "compare"),
         ("event-model traits scoring prior", "compare"),
         ("variance-smoothing variance-prior shared-variance", "compare"),
         ("lines", "sources"),
+        _TABLE,
     ),
     "model-import": _OF_KINDS,
 }

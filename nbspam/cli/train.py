@@ -45,6 +45,7 @@ from nbspam.errors import OptionError
 from nbspam.learning.on_error import SURE
 from nbspam.learning.update import PendingMessages
 from nbspam.reading.skips import Skips
+from nbspam.reading.source_kind import FILE_LISTS, MBOX_FORMAT
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import (
@@ -57,7 +58,12 @@ from nbspam.workers import executor, tokenized
 
 
 def _check(
-    model: Path, writing: Writing, cutting: Cutting, learning: Learning, reading: Reading
+    sources: Sources,
+    model: Path,
+    writing: Writing,
+    cutting: Cutting,
+    learning: Learning,
+    reading: Reading,
 ) -> None:
     """Raise OptionError for options that are wrong with any model."""
     cutting, learning = _of_new(model, writing, cutting, learning)
@@ -73,7 +79,19 @@ def _check(
     ham_limit(writing.max_ham_blocked)
     if not (writing.update and model.exists() and not model.is_dir()):
         learning.settings()  # raises for a senseless value
-    reading.check()
+    reading.check(sources.names_without_labels())
+    _check_seen(writing, reading)
+
+
+def _check_seen(writing: Writing, reading: Reading) -> None:
+    if writing.seen and reading.format not in (None, MBOX_FORMAT, *FILE_LISTS):
+        from nbspam.cli.unused_options import is_typed  # one message does without
+
+        if is_typed("seen"):
+            raise OptionError(
+                f"--seen is of Maildirs and mboxes, and the format is {reading.format}; leave one"
+                " of them out"
+            )
 
 
 def _check_on_error(writing: Writing) -> None:

@@ -11,6 +11,7 @@ from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.source_kind import (
     FILE_LISTS,
+    MESSAGE,
     STDIN,
     Labels,
     ReadingOptions,
@@ -115,7 +116,9 @@ def _kind_of(source: Source, request: ReadingRequest, ignored: frozenset[Labels]
     input_format = request.options.input_format
     is_stdin = source.name == STDIN
     is_stream = is_stdin or PIPE.is_recognised(source, request.options)
-    if input_format is not None and (is_stdin or not source.is_folder):
+    if input_format is not None and not is_stdin and source.is_folder:
+        _tell_of_folder(source, request.options)
+    elif input_format is not None:
         if input_format in FILE_LISTS:
             return _FILE_LIST
         from nbspam.reading.formats import format_kind
@@ -131,6 +134,17 @@ def _kind_of(source: Source, request: ReadingRequest, ignored: frozenset[Labels]
         for kind in kinds
         if kind.labels not in ignored and kind.is_recognised(source, request.options)
     )
+
+
+def _tell_of_folder(source: Source, options: ReadingOptions) -> None:
+    """Tell the user that the format given is not that of a folder's files."""
+    if not options.is_format_default and options.input_format != MESSAGE:
+        options.tell(
+            SourceError(
+                f"{source.path}: is a folder, so each of its files is read as one message, not as"
+                f" {options.input_format}"
+            )
+        )
 
 
 def _read_listed(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:

@@ -143,6 +143,102 @@ def test_a_list_has_no_labels(nbspam, file_list, tmp_path, assert_sentence):
     assert_sentence(found, path, "the files of a list have no labels", "--spam or --ham")
 
 
+UNUSED = {
+    "--input-format mbox --text-column a": "--text-column has no use with --input-format mbox",
+    "--lines --label-column a": "--label-column has no use with --lines",
+    "--input-format jsonl --header-row no": "--header-row has no use with --input-format jsonl",
+    "--input-format parquet --encoding utf-8": "--encoding has no use with --input-format parquet",
+    "--input-format message --encoding utf-8": "--encoding has no use with --input-format message",
+    "--input-format tsv --outside": "--outside has no use with --input-format tsv",
+    "--text-column a": "--text-column is of tables",
+    "--encoding utf-8": "--encoding is of tables",
+}
+
+
+@pytest.mark.parametrize("options", UNUSED)
+@pytest.mark.parametrize(
+    "command", ["classify", "classify -", "explain", "forget", "train --update --ham -"]
+)
+def test_an_option_without_a_use_is_refused(nbspam, model, assert_sentence, command, options):
+    before = model.read_bytes()
+    arguments = (*command.split(), "-m", model, *options.split())
+    found = nbspam(*arguments, stdin=TABLE.encode())
+    assert_sentence(found, UNUSED[options], "leave", code=2)
+    assert model.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--input-format", "tsv", "--text-column", "2", "--header-row", "no"),
+        ("--input-format", "tsv", "--encoding", "utf-8"),
+        ("--lines", "--encoding", "utf-8"),
+        ("--input-format", "files", "--text-column", "2", "--outside", "--encoding", "utf-8"),
+    ],
+)
+def test_an_option_with_a_use_is_taken(nbspam, model, options):
+    found = nbspam("classify", "-m", model, *options, stdin=TABLE.encode())
+    assert found.code == 0, found.err
+
+
+def test_a_table_on_standard_input_that_is_recognised_may_have_columns_named(
+    nbspam, table, tmp_path
+):
+    options = ("--text-column", "2", "--label-column", "1", "--header-row", "no")
+    found = nbspam("train", "-", "-m", tmp_path / "new.json", *options, stdin=table.read_bytes())
+    assert found.code == 0, found.err
+
+
+def test_seen_is_of_mailboxes(nbspam, model, assert_sentence):
+    arguments = ("train", "--update", "--ham", "-", "-m", model, "--seen", "--input-format")
+    found = nbspam(*arguments, "tsv", stdin=TABLE.encode())
+    assert_sentence(found, "--seen is of Maildirs and mboxes", "the format is tsv", code=2)
+    assert nbspam(*arguments, "mbox").code == 0
+
+
+def test_a_folder_is_told_that_it_has_no_format(nbspam, model, tmp_path):
+    folder = tmp_path / "mails"
+    folder.mkdir()
+    (folder / "1").write_bytes(MAIL)
+    found = nbspam("classify", "-m", model, "--lines", folder)
+    assert len(verdicts(found)) == 1
+    assert found.err == (
+        f"nbspam: {folder}: is a folder, so each of its files is read as one message, not as"
+        " lines\n"
+    )
+    assert nbspam("classify", "-m", model, "--input-format", "message", folder).err == ""
+    options = ("--update", "--ham", folder, "-m", model, "--input-format", "mbox")
+    assert nbspam("train", "-q", *options) == (0, "", "")
+
+
+def test_what_a_config_file_sets_is_a_default_for_other_formats(
+    nbspam, model, tmp_path, own_home, monkeypatch
+):
+    path = own_home / "own.toml"
+    path.write_text("lines = true\ntext-column = '2'\nencoding = 'utf-8'\n")
+    path.chmod(0o600)
+    monkeypatch.setenv("NBSPAM_CONFIG", str(path))
+    assert nbspam("config").err == ""
+    box = b"From a@example.org Mon Nov 20 10:00:00 2023\n" + MAIL
+    for options, content, n in (
+        (("--input-format", "mbox"), box, 1),
+        (("--input-format", "tsv"), TABLE.encode(), 3),
+        (("--input-format", "message"), MAIL, 1),
+        ((), TABLE.encode(), 3),
+        (("-p",), MAIL, None),
+    ):
+        found = nbspam("classify", "-m", model, *options, stdin=content)
+        assert (found.code, found.err) == (0, "")
+        assert n is None or len(verdicts(found)) == n
+    table = tmp_path / "table.tsv"
+    table.write_text("label\ttext\nham\tsee you\n")
+    found = nbspam("classify", "-m", model, "--text-column", "text", table)
+    assert [source for _, source in verdicts(found)] == [f"{table}:2"]
+    (tmp_path / "mails").mkdir()
+    (tmp_path / "mails" / "1").write_bytes(MAIL)
+    assert nbspam("classify", "-m", model, tmp_path / "mails").err == ""
+
+
 def test_lines_is_short_for_a_format(nbspam, model, assert_sentence):
     short = nbspam("classify", "-m", model, "--lines", stdin=b"win\nlunch\n")
     assert len(short.out.splitlines()) == 2
