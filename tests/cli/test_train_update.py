@@ -299,7 +299,7 @@ def test_an_empty_source_makes_a_model_that_is_unsure(nbspam, tmp_path):
     assert "has learned nothing so far" in found.err
 
 
-EMPTY = [b"", b"\n", b" \r\n\n", gzip.compress(b"")]
+EMPTY = [b"", b"\n", b" \r\n\n", gzip.compress(b"", mtime=0)]
 
 
 @pytest.mark.parametrize("content", EMPTY[:3])
