@@ -136,7 +136,8 @@ def command(
     a table, lines, an mbox or a list of files; each message is answered as it comes.
 
     --learn adds to the model: after the last verdict, the sure ones are learned as they are, if the
-    model has learned 500 messages of each class.  What the ledger has stays as it was taught.  Use
+    model has learned 500 messages of each class (until then a note on a terminal says that it
+    learns nothing, and so does `model info`).  What the ledger has stays as it was taught.  Use
     it only where somebody corrects wrong verdicts with train --update: what is learned wrongly
     makes more verdicts wrong (docs/mail-recipes.md has figures).
 

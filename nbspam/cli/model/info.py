@@ -14,6 +14,7 @@ from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import young_sentence
 from nbspam.cli.options import format_option, model_option
 from nbspam.errors import counted, one_line
+from nbspam.learning.self_training import too_few_sentence
 from nbspam.scoring.rule import rule_of
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import DEFAULT, MERGING, TRAINING, Metadata, ModelSettings
@@ -71,6 +72,8 @@ def command(model: Path, form: str) -> None:
     }
     if sentence := young_sentence(metadata):
         rows["young"] = sentence
+    if sentence := too_few_sentence(metadata):
+        rows["--learn"] = sentence
     for name, text in rows.items():
         click.echo(f"{name:11} {text}")
 
