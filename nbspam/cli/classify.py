@@ -11,6 +11,7 @@ import click
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import NoTrace, note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
+    PROBABILITY,
     Cutting,
     Reading,
     cut_off_options,
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
     ),
     click.option(
         "--learn-from",
-        type=float,
+        type=PROBABILITY,
         metavar="P",
         help="With --learn, learn where the verdict's probability is P or more. [default: 0.99]",
     ),

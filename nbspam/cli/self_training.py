@@ -5,12 +5,24 @@ from pathlib import Path
 
 from nbspam.cli.failure import outcome
 from nbspam.cli.notes import has_reader, lock_wait, note
-from nbspam.learning.self_training import SURE, SelfTraining, too_few, too_few_sentence
+from nbspam.learning.self_training import FEWEST, SURE, SelfTraining, too_few
 from nbspam.store.lock import QUIET_WAIT
 from nbspam.store.metadata import Metadata
 
 # Seconds that a mail program waits for the model's lock: its next mail waits behind this one.
 MAIL_LIMIT = 5.0
+
+
+def too_few_sentence(metadata: Metadata) -> str:
+    """Return what a model lacks for self-training, in words; empty if nothing."""
+    few = too_few(metadata)
+    if not few:
+        return ""
+    learned = " and ".join(f"{n:,} {name}" for name, n in few.items())
+    return (
+        f"has learned {learned}, so classify --learn learns nothing; teach it {FEWEST} messages of"
+        " each class with nbspam train --update"
+    )
 
 
 def self_training(model: str, metadata: Metadata, learn_from: float | None) -> SelfTraining:

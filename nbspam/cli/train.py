@@ -13,6 +13,7 @@ from nbspam.cli.learning_options import (
 )
 from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import (
+    PROBABILITY,
     Cutting,
     Reading,
     cut_off_options,
@@ -77,7 +78,7 @@ from nbspam.workers import executor, tokenized
     ),
     click.option(
         "--sure-from",
-        type=float,
+        type=PROBABILITY,
         metavar="P",
         help="With --on-error, leave out a message whose verdict is right with a probability of P"
         f" or more; 0: every right one. [default: {SURE}]",

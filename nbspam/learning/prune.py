@@ -12,7 +12,6 @@ from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import Model, already_exists, check_replaceable, read_model
 from nbspam.tokens.kinds import is_host
 
-
 # Fewer of the tokens than this share change verdicts.  Half of P1's and of P2's training messages
 # learned, the other half judged; verdicts that change, and errors at 0.5 in place of 5 and of 9:
 #   1 in 10   1.0 % (7 errors)    0.9 % (11)        1 in 100   15 % (107)   5.7 % (75)

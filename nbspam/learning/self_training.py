@@ -29,18 +29,6 @@ def too_few(metadata: Metadata) -> dict[str, int]:
     return {name: n for name, n in learned if n < FEWEST}
 
 
-def too_few_sentence(metadata: Metadata) -> str:
-    """Return what a model lacks for self-training, in words; empty if nothing."""
-    few = too_few(metadata)
-    if not few:
-        return ""
-    learned = " and ".join(f"{n:,} {name}" for name, n in few.items())
-    return (
-        f"has learned {learned}, so classify --learn learns nothing; teach it {FEWEST} messages of"
-        " each class with nbspam train --update"
-    )
-
-
 class SelfTraining:
     """Judged messages that are to be learned as what they were judged."""
 

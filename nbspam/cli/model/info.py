@@ -13,8 +13,8 @@ from nbspam.bayes.variances import Variances
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import young_sentence
 from nbspam.cli.options import format_option, model_option
+from nbspam.cli.self_training import too_few_sentence
 from nbspam.errors import counted, one_line
-from nbspam.learning.self_training import too_few_sentence
 from nbspam.scoring.rule import rule_of
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import DEFAULT, MERGING, TRAINING, Metadata, ModelSettings

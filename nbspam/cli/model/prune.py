@@ -50,8 +50,8 @@ def command(
     know: of a message with fewer than one known token in ten it is unsure, and never sure of ham.
 
     Of a model of 3,000 mails --min-count 2 keeps three tokens in ten and decides as well as before;
-    on short texts it costs a few more errors (docs/model-file.md).  Fewer than 1 in 20 change verdicts,
-    and a note says so.
+    on short texts it costs a few more errors (docs/model-file.md).  If fewer than 1 in 20 are left,
+    verdicts change, and a note says so.
 
     \b
     Examples:
