@@ -139,7 +139,7 @@ def command(
       zcat messages.tsv.gz | nbspam train --input-format tsv -
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
       nbspam train --update --on-error --ham ~/Maildir --spam ~/Maildir/.Junk
-      nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
+      nbspam train --replace --label promo=ads.mbox --ham in.mbox --spam junk.mbox
     """
     cutting, learning = _checked(model, writing, cutting, learning)
     limit = ham_limit(writing.max_ham_blocked)

@@ -13,6 +13,7 @@ from nbspam.cli.options import (
     output_option,
     replace_output_option,
 )
+from nbspam.cli.terminal import echo_sentence, unbroken
 from nbspam.errors import OptionError, counted
 from nbspam.learning.prune import LITTLE, prune_file
 
@@ -70,8 +71,8 @@ def command(
     if form == "json":
         click.echo(json.dumps({"model": str(place), **pruned._asdict()}))
         return
-    click.echo(
-        f"{place}: kept {pruned.tokens:,} of {counted(pruned.tokens_before, 'token')},"
+    echo_sentence(
+        f"{unbroken(place)}: kept {pruned.tokens:,} of {counted(pruned.tokens_before, 'token')},"
         f" {pruned.bytes:,} of {pruned.bytes_before:,} bytes; messages, ledger and calibration as"
         " before; forget ignores the tokens that were removed"
     )
