@@ -50,7 +50,7 @@ def test_the_merged_model_decides_and_learns_on(nbspam, tmp_path, halves):
     assert nbspam("classify", "-m", out, stdin=b"free prize today").out.startswith("spam\t")
     assert nbspam("classify", "-m", out, stdin=b"notes of the meeting").out.startswith("ham\t")
     again = nbspam("train", "--update", "-m", out, tmp_path / "half0.tsv")
-    assert "learned 0 new messages" in again.out
+    assert "learned 0 new messages" in again.sentences
     assert "10 already known" in again.out
 
 

@@ -24,7 +24,7 @@ def test_in_place(nbspam, model):
 def test_messages_are_still_known_and_can_be_forgotten(nbspam, model, table):
     nbspam("model", "prune", "-m", model, "--max-tokens", "5")
     again = nbspam("train", "--update", "-m", model, table)
-    assert "learned 0 new messages" in again.out
+    assert "learned 0 new messages" in again.sentences
     assert nbspam("forget", "-m", model, table).code == 0
     fields = json.loads(model.read_bytes())
     assert (fields["messages"], fields["tokens"], fields["learned"]) == ([0, 0], {}, {})
