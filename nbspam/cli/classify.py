@@ -11,6 +11,7 @@ import click
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.notes import NoTrace, note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
+    PROBABILITY,
     Cutting,
     Reading,
     cut_off_options,
@@ -106,7 +107,7 @@ def _check(
     ),
     click.option(
         "--learn-from",
-        type=float,
+        type=PROBABILITY,
         metavar="P",
         help="With --learn, learn where the verdict's probability is P or more. [default: 0.99]",
     ),
@@ -166,7 +167,8 @@ def command(
     a table, lines, an mbox or a list of files; each message is answered as it comes.
 
     --learn adds to the model: after the last verdict, the sure ones are learned as they are, if the
-    model has learned 500 messages of each class.  What the ledger has stays as it was taught.  Use
+    model has learned 500 messages of each class (until then a note on a terminal says that it
+    learns nothing, and so does `model info`).  What the ledger has stays as it was taught.  Use
     it only where somebody corrects wrong verdicts with train --update: what is learned wrongly
     makes more verdicts wrong (docs/mail-recipes.md has figures).
 

@@ -12,6 +12,7 @@ from nbspam.cli.learning_options import Learning
 from nbspam.cli.options import Cutting
 from nbspam.cli.progress import steps
 from nbspam.cli.protocol_options import Protocol
+from nbspam.cli.terminal import echo_sentence
 from nbspam.errors import SourceError
 from nbspam.evaluation.advice import advice
 from nbspam.evaluation.comparison import EVERYTHING, Combination, chosen, compare
@@ -63,7 +64,8 @@ def compare_models(
     else:
         print_comparison(found, said)
         if same := duplicates_note(found.duplicates, len(found.models[0].messages)):
-            click.echo(f"\n{same}")
+            click.echo()
+            echo_sentence(same)
     if plot is not None:
         from nbspam.evaluation.plot import draw_comparison
 

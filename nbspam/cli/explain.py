@@ -12,10 +12,10 @@ import click
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.notes import note, note_one_sided, note_skips
 from nbspam.cli.options import Cutting, Reading, cut_off_options, model_option, reading_options
-from nbspam.cli.terminal import echo_line, has_colours, page_width, terminal_width
+from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
 from nbspam.cli.why import CONSTANTS, legend, sentences
 from nbspam.cli.word_table import table_lines
-from nbspam.display.excerpt_lines import excerpt_lines, folded_text
+from nbspam.display.excerpt_lines import excerpt_lines
 from nbspam.display.word_rows import WordRow, class_heads
 from nbspam.errors import OptionError, SourceError, counted
 from nbspam.filter import Filter, open_filter
@@ -169,7 +169,7 @@ def _print(explained: _Explained, top: int, fragments: bool) -> None:
     _echo_table([WordRow(*word) for word in words], sums, metadata)
     for sentence in sentences(judged, found, metadata):
         click.echo()
-        _echo_paragraph(sentence)
+        echo_paragraph(sentence, breaks_words=True)
     _echo_legend(legend([word.token for word in words], found.of), has_share=True)
 
 
@@ -228,17 +228,7 @@ def _echo_legend(terms: Iterable[tuple[str, str]], *, has_share: bool) -> None:
     for term, meaning in listed:
         if term == "weight" and has_share:
             meaning += "; its share is what it adds to this message's sum"
-        _echo_paragraph(f"{term:<{width}}{meaning}", indent=width)
-
-
-def _echo_paragraph(text: str, indent: int = 0) -> None:
-    """Print a text in lines of the terminal's width; in a pipe as one."""
-    width = terminal_width()
-    if width is None:
-        click.echo(text)
-        return
-    for line in folded_text(text, width, indent):
-        click.echo(line)
+        echo_paragraph(f"{term:<{width}}{meaning}", indent=width)
 
 
 def _as_json(explained: _Explained) -> dict[str, Any]:
@@ -294,7 +284,7 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
         _echo_table(rows, [], whole.metadata)
         click.echo()
     if not fragments and any(map(is_fragment, whole.counts)):
-        _echo_paragraph("character trigrams are left out (--fragments shows them)")
+        echo_paragraph("character trigrams are left out (--fragments shows them)")
     tokens = [word.token for words in ranked.values() for word in words]
     positive = whole.metadata.settings.positive or "the class"
     _echo_legend(legend(tokens, positive), has_share=False)

@@ -102,7 +102,12 @@ def command(
         }
         click.echo(json.dumps(fields))
     elif not quiet and not (names == [STDIN] and reading.is_one_message):
-        click.echo(
-            f"{model}: forgot {counted(change.forgotten, 'message')},"
+        from nbspam.cli.terminal import (  # one message is forgotten silently
+            echo_sentence,
+            unbroken,
+        )
+
+        echo_sentence(
+            f"{unbroken(model)}: forgot {counted(change.forgotten, 'message')},"
             f" {change.unchanged:,} had not been learned"
         )

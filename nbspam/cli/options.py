@@ -32,6 +32,23 @@ Decorator = Callable[[Command], Command]
 Options = TypeVar("Options", bound=Any)  # a NamedTuple of options
 
 
+class ProbabilityType(click.types.FloatParamType):
+    """The value of an option that is a probability; a percentage is told as one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number; the command checks its bounds."""
+        try:
+            share = float(value[:-1]) / 100 if str(value).endswith("%") else None
+        except ValueError:
+            share = None
+        if share is not None:
+            self.fail(f"{value!r} is a percentage; write it as {share:.12g}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PROBABILITY = ProbabilityType()
+
+
 def default_model() -> str:
     """Return $NBSPAM_MODEL, else the model's place in the user's data folder."""
     if named := os.environ.get("NBSPAM_MODEL"):
@@ -350,13 +367,13 @@ cut_off_options: Decorator[Any] = gathered(
     Cutting,
     click.option(
         "--spam-cutoff",
-        type=float,
+        type=PROBABILITY,
         metavar="P",
         help="Classify as spam when P(spam) > P. [default: the model's, 0.9 unless it was set]",
     ),
     click.option(
         "--ham-cutoff",
-        type=float,
+        type=PROBABILITY,
         metavar="P",
         help="Classify as ham when P(spam) <= P, and as unsure in between. [default: the model's,"
         " 0.5 unless it was set]",

@@ -178,7 +178,7 @@ def command(
       spamc -U ~/.nbspam.sock < message.eml
       nbspam serve --listen 127.0.0.1:7830 --tell
       spamc -p 7830 -L spam < message.eml
-      nbspam serve --socket /run/nbspam.sock --log journal --metrics 127.0.0.1:9783
+      nbspam serve --socket nbspam.sock --log journal --metrics 127.0.0.1:9783
       journalctl -t nbspam NBSPAM_VERDICT=spam --since today
     """
     log = Log(serving.log) if serving.log else None

@@ -140,11 +140,18 @@ def read_settings(path: str) -> Settings:
             import tomllib  # which most files do without
 
             document = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise OptionError(
+            f"{path}:{line}: byte {content[error.start]:#04x} is not UTF-8, which TOML must be;"
+            " save the file as UTF-8"
+        ) from error
     except (ValueError, RecursionError) as error:
         hint = ""
         if re.search(rb"^\s*\[\s*model\s*\.", content, re.MULTILINE):
             hint = "; the table of nbspam model prune is [model-prune]"
-        raise OptionError(f"{path}: invalid TOML ({error}){hint}; correct that line") from error
+        what = "that line" if "line" in str(error) else "it"
+        raise OptionError(f"{path}: invalid TOML ({error}){hint}; correct {what}") from error
     return Settings(path, text, document)
 
 
@@ -263,16 +270,19 @@ def command_contexts(parent: click.Context | None = None) -> Iterator[click.Cont
 def _wrong_top(settings: Settings, key: str, value: object) -> OptionError:
     """Return the error of a key outside tables."""
     if isinstance(value, dict):
+        heads = [f"model.{name}" for name in value]
+        places = [settings.where(head, "") for head in [*heads, "model"]]
+        where = next((place for place in places if place != settings.path), settings.path)
         return OptionError(
-            f"{settings.path}: model is the model file; the table of a command such as nbspam model"
+            f"{where}: model is the model file; the table of a command such as nbspam model"
             " prune is [model-prune]"
         )
     where = settings.where("", key)
     if reason := reason_to_type("", key):
         return _must_be_typed(where, key, reason)
     return OptionError(
-        f"{where}: {key} is no option that several commands share; {_suggestion(key, SHARED)}, or"
-        " put it in the table of its command"
+        f"{where}: {key} is no option that several commands share ({_suggestion(key, SHARED)}); put"
+        " it in the table of its command, or correct it"
     )
 
 

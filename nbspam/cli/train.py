@@ -13,6 +13,7 @@ from nbspam.cli.learning_options import (
 )
 from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import (
+    PROBABILITY,
     Cutting,
     Reading,
     cut_off_options,
@@ -138,7 +139,7 @@ def _of_new(
     ),
     click.option(
         "--sure-from",
-        type=float,
+        type=PROBABILITY,
         metavar="P",
         help="With --on-error, leave out a message whose verdict is right with a probability of P"
         f" or more; 0: every right one. [default: {SURE}]",
@@ -200,7 +201,7 @@ def command(
       zcat messages.tsv.gz | nbspam train --input-format tsv -
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
       nbspam train --update --on-error --ham ~/Maildir --spam ~/Maildir/.Junk
-      nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
+      nbspam train --replace --label promo=ads.mbox --ham in.mbox --spam junk.mbox
     """
     cutting, learning = _of_new(model, writing, cutting, learning)
     _check_model(model, writing, cutting, learning)

@@ -149,26 +149,29 @@ def test_what_one_run_does_is_not_set_in_a_file(nbspam, config, assert_sentence,
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("spam_cutoff = 0.9", [":1: ", "did you mean spam-cutoff?"]),
+        ("spam_cutoff = 0.9", [":1: ", "share (did you mean spam-cutoff?); put it in the table"]),
         ("jobz = 2", [":1: ", "did you mean jobs?"]),
         ("max-size = 5", [":1: ", "max-size", "put it in the table of its command"]),
         ("replace = true", [":1: ", "replace cannot be set in a file"]),
         ("[clasify]\nstrict = true", [":1: ", "did you mean classify?"]),
         ("[evaluate]\nerrors = 1", [":1: ", "did you mean eval?"]),
         ("[config]\nformat = 'json'", [":1: ", "[config]"]),
-        ("[model.prune]\nmin-count = 2", ["[model-prune]"]),
+        ("[model.prune]\nmin-count = 2", [":1: ", "[model-prune]"]),
+        ("jobs = 2\n[model]\nmin-count = 2", [":2: ", "[model-prune]"]),
+        ("jobs = 2\n\n[model.prune]\nmin-count = 2", [":3: ", "[model-prune]"]),
+        ("model = {a = 1}", ["[model-prune]"]),
         ("model = 'a'\n[model.prune]\nmin-count = 2", ["invalid TOML", "[model-prune]"]),
         ("[model-prun]\nmin-count = 2", ["did you mean model-prune?"]),
         ("[classify]\nstrikt = true", [":2: ", "no option --strikt", "did you mean strict?"]),
         ("[classify]\nzzzzz = true", [":2: ", "known are "]),
         ("[[classify]]\nstrict = true", ["classify"]),
-        ("strict true", ["invalid TOML", "line 1"]),
+        ("strict true", ["invalid TOML", "line 1", "that line"]),
         ("strict = true\nstrict = true", ["invalid TOML", "overwrite"]),
         ("jobs = 0", [":1: jobs: ", "x>=1"]),
         ("jobs = '2'", [":1: jobs: must be an integer; write it as in jobs = 2"]),
         ("strict = 'yes'", [":1: strict: must be true or false"]),
         ("format = 'xml'", [":1: format: 'xml' is not one of 'text', 'json'"]),
-        ("x = " + "[" * 5000, ["invalid TOML"]),
+        ("x = " + "[" * 5000, ["invalid TOML", "; correct it"]),
     ],
 )
 def test_a_mistake_is_one_sentence_with_the_remedy(nbspam, config, assert_sentence, text, parts):
@@ -184,8 +187,8 @@ def test_a_mistake_in_a_table_stops_only_its_command(nbspam, config, model):
 
 def test_a_file_that_is_no_utf_8_is_refused(nbspam, config, assert_sentence):
     path = config("")
-    path.write_bytes(b"header = '\xff'")
-    assert_sentence(nbspam("classify"), path, "invalid TOML", code=2)
+    path.write_bytes(b"[classify]\n# \xc3\xa9\nheader = '\xff'\n# \xfe\n")
+    assert_sentence(nbspam("classify"), f"{path}:3: byte 0xff is not UTF-8", "save", code=2)
 
 
 # What a command says of its values

@@ -72,9 +72,9 @@ def test_a_table_is_learned_from_standard_input(nbspam, table, tmp_path, name):
 def test_an_update_by_a_table_says_what_it_learned(nbspam, model):
     options = ("--input-format", "tsv", "-m", model)
     found = nbspam("train", "--update", "-", *options, stdin=TABLE.encode())
-    assert "learned 3 new messages" in found.out
+    assert "learned 3 new messages" in found.sentences
     found = nbspam("forget", "-", *options, stdin=TABLE.encode())
-    assert "forgot 3 messages" in found.out
+    assert "forgot 3 messages" in found.sentences
 
 
 def test_eval_reads_standard_input(nbspam, model, table):
@@ -290,9 +290,9 @@ def test_the_1_of_a_column_called_is_spam_may_be_the_spam_label(nbspam, tmp_path
     path.write_text("text,is_spam\n" + "see you at noon,0\nwin a free prize,1\n" * 9)
     found = nbspam("train", path, "--spam-label", "1", "-m", tmp_path / "m.json")
     assert found.code == 0, found.err
-    assert "(ham: 9, spam: 9)" in found.out
+    assert "(ham: 9, spam: 9)" in found.sentences
     found = nbspam("eval", "--leave-one-out", "--spam-label", "yes", path)
-    assert "(ham: 9, spam: 9)" in found.out
+    assert "(ham: 9, spam: 9)" in found.sentences
 
 
 def test_its_0_is_not_and_the_sentence_says_why(nbspam, tmp_path, assert_sentence):
@@ -306,11 +306,11 @@ def test_a_header_with_unknown_names_is_said_once(nbspam, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("outcome,body_text\n" + "ham,see you at noon\nspam,win a free prize\n" * 9)
     found = nbspam("train", path, "-m", tmp_path / "m.json")
-    assert "(ham: 9, spam: 9)" in found.out
+    assert "(ham: 9, spam: 9)" in found.sentences
     assert found.err == (
         f"nbspam: {path}: its first row names the columns (outcome, body_text); add"
         " --header-row no if that is a message\n"
     )
     found = nbspam("train", path, "--header-row", "no", "-m", tmp_path / "n.json")
-    assert "(ham: 9, outcome: 1, spam: 9)" in found.out
+    assert "(ham: 9, outcome: 1, spam: 9)" in found.sentences
     assert nbspam("train", "-q", path, "-m", tmp_path / "q.json").err == ""

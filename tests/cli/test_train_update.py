@@ -200,7 +200,7 @@ def test_as_text_it_says_what_it_did(nbspam, model, tmp_path):
     (tmp_path / "mail").write_bytes(mail("spam", 1))
     found = nbspam("train", "--update", "--spam", tmp_path / "mail", "-m", model)
     assert (found.code, found.err) == (0, "")
-    did, young = found.out.splitlines()
+    did, young = found.sentences.splitlines()
     assert did == f"{model}: learned 1 new message, moved 0 to another class, 0 already known"
     assert young.endswith("messages of each class, 82 more ham and 87 more spam")
 
