@@ -26,6 +26,7 @@ from nbspam.cli.options import (
     quiet_option,
     reading_options,
 )
+from nbspam.cli.output_files import OutputFiles
 from nbspam.cli.protocol_options import Protocol, protocol_options
 from nbspam.cli.sources_options import (
     Sources,
@@ -89,6 +90,13 @@ class Report(NamedTuple):
             from nbspam.evaluation.plot import check_plot
 
             check_plot(self.plot)
+
+    def files(self) -> OutputFiles:
+        """Return the files to write; raises SourceError if two are the same."""
+        predictions = None if self.is_beside_predictions else self.predictions
+        return OutputFiles(
+            {"--predictions": predictions, "--plot": self.plot, "--report": self.page}
+        )
 
     @property
     def is_beside_predictions(self) -> bool:
@@ -201,8 +209,10 @@ def command(
       nbspam eval --compare bernoulli,multinomial --folds 10 messages.tsv
     """
     limit = _check(protocol, learning, cutting, report, form, model)
+    files = report.files()
+    files.check(sources.names(), None if protocol.trains else model)
     skips = Skips(reading.strict)
-    messages = _reader(sources, reading, skips, quiet, jobs)
+    messages = _reader(sources, files, reading, skips, quiet, jobs)
     if protocol.compare is not None:
         from nbspam.cli.comparing import compare_models
 
@@ -259,17 +269,18 @@ def _is_named(parameter: str) -> bool:
 
 
 def _reader(
-    sources: Sources, reading: Reading, skips: Skips, quiet: bool, jobs: int
+    sources: Sources, files: OutputFiles, reading: Reading, skips: Skips, quiet: bool, jobs: int
 ) -> "Callable[[Wanted], Iterator[TokenizedMessage]]":
     """Return what reads the messages, shows how far it is, and notes what it skipped.
 
     It is given the numbers that are wanted beside their tokens.
+    files: that will be written, so must not be read.
     """
     from nbspam.cli.class_sizes import class_sizes
     from nbspam.cli.progress import progress
     from nbspam.workers import executor, tokenized
 
-    raws = sources.messages(reading.options(quiet=quiet), skips)
+    raws = files.guarded(sources.messages(reading.options(quiet=quiet), skips))
 
     def read(wanted: "Wanted") -> "Iterator[TokenizedMessage]":
         with progress(quiet, sources.names()) as shown, class_sizes(quiet) as counted_by_class:
