@@ -1,4 +1,4 @@
-"""The files that a command writes beside its results: never one that it reads, and never a model."""
+"""The files that a command writes beside its results: none that it reads, and no model."""
 
 import os
 import stat
