@@ -46,7 +46,7 @@ class Remedy(Enum):
 
     NAME_LABEL_COLUMN = "name the label column"
     NAME_ONE_OF_COLUMNS = "name one of {columns}"
-    NAME_UTF_16 = "name the encoding utf-16"
+    NAME_UTF = "name the encoding {encoding}"
     NAME_ENCODING = "name another encoding"
     GIVE_LABEL = "give its messages with a label, or give a source with labels"
     GIVE_LABEL_OR_FORMAT = "give its messages with a label, or save it to a file"

@@ -111,6 +111,25 @@ def test_utf_16_when_not_told(tmp_path: Path) -> None:
         rows(path)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("text", ["see you at nine", "увидимся в девять", "Ь,Р Р"])
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "nameless"])
+def test_wide_encodings_without_a_mark(name: str, text: str, encoding: str, tmp_path: Path) -> None:
+    delimiter = "," if name == "a.csv" else "\t"
+    table = "".join(f'{label}{delimiter}"{text} {i}"\n' for i, label in enumerate(["ham"] * 9))
+    path = file(tmp_path, name, table.encode(encoding))
+    kind = encoding[:6].upper()
+    with pytest.raises(TableError, match=f"the file is {kind}; name the encoding {encoding}$"):
+        rows(path)
+    assert len(rows(path, encoding=encoding)) == 9
+
+
+@pytest.mark.parametrize("text", ["a\0 b\0c", "\0", "\0\0\0", "a\0"])
+def test_stray_nuls_are_no_wide_encoding(text: str, tmp_path: Path) -> None:
+    path = file(tmp_path, "a.tsv", f"ham\t{text}\nspam\t{text}\nham\tsee you\n".encode())
+    assert [label for label, _ in rows(path)] == ["ham", "spam", "ham"]
+
+
 def test_parquet_by_its_first_bytes(tmp_path: Path) -> None:
     assert rows(file(tmp_path, "nameless", FORMATS["a.parquet"])) == ROWS
 
