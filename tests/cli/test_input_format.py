@@ -42,6 +42,20 @@ def test_the_same_is_said_of_what_is_learned(nbspam, model):
     )
 
 
+def test_a_list_of_which_nothing_can_be_read_is_a_failure(nbspam, model, tmp_path):
+    mail, missing = tmp_path / "a.eml", tmp_path / "nosuch.eml"
+    mail.write_bytes(MAIL)
+    command = ("classify", "-m", model, "--input-format", "files", "-")
+    found = nbspam(*command, stdin=f"{missing}\n".encode())
+    assert (found.code, found.out) == (1, "")
+    assert f"-:1: cannot read '{missing}' (No such file or directory)" in found.err
+    found = nbspam(*command, stdin=f"{missing}\n{mail}\n".encode())
+    assert found.code == 0  # some could be
+    assert "nosuch.eml" in found.err
+    assert found.out.endswith(f"\t{mail}\n")
+    assert nbspam(*command, stdin=b"") == (0, "", "")  # there is nothing to classify
+
+
 @pytest.mark.parametrize("command", [("classify", "-p"), ("classify", "-p", "--exit-code")])
 @pytest.mark.parametrize("content", [TABLE.encode(), b'{"text": "a"}\n{"text": "b"}\n'])
 def test_a_passage_says_nothing_of_it(nbspam, model, command, content):
