@@ -189,7 +189,8 @@ def command(
 
     Errors are counted at P(spam) = 0.5.  Beside them it prints what the verdicts do, with the
     model's cut-offs or those given: how much ham is classified as spam, how much spam is not, and
-    how many messages are unsure.
+    how many messages are unsure.  With three or more classes a message is called the most probable,
+    and no cut-off decides.
 
     --compare tries kinds of naive Bayes on the messages, all of them or those named: EVENT_MODEL,
     +TRAITS or both, then :SCORING (bernoulli+kernel:evidence is the default; gaussian:sum has no

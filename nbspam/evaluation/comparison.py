@@ -158,7 +158,7 @@ class Compared(NamedTuple):
 
     @property
     def errors(self) -> int:
-        """How many messages it calls what they are not, at P(spam) = 0.5."""
+        """How many messages it calls what they are not, as `Outcome.called` says."""
         return len(self.messages) - self.messages.counts.right
 
     @property

@@ -41,6 +41,7 @@ def numbers(results: Results, skipped: int) -> dict[str, object]:
     before = evaluation.learned_before
     return {
         "protocol": evaluation.protocol,
+        "positive": evaluation.positive,
         **results.figures.as_json(),
         "spam_cutoff": results.cut_offs and results.cut_offs.spam,
         "ham_cutoff": results.cut_offs and results.cut_offs.ham,

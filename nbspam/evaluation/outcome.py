@@ -29,9 +29,9 @@ class Outcome(NamedTuple):
 
     @property
     def called(self) -> str:
-        """What it is called where errors are counted, at P(spam) = 0.5: of two classes always one.
+        """What it is called where errors are counted: of two classes by P(spam) = 0.5, always one.
 
-        Of more it is the verdict, which no cut-off decides.
+        Of more it is the verdict, which no cut-off decides: the most probable class.
         """
         if len(self.judged.probabilities) > 2:
             return self.judged.verdict
