@@ -11,7 +11,11 @@ _NOT_IN_NAMES = "[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]+"
 
 
 # What a column called `spam` says about a message: it answers yes or no, and names no class.
-_ANSWERS = {"1": SPAM, "true": SPAM, "yes": SPAM, "0": HAM, "false": HAM, "no": HAM}
+# pandas writes 1.0 and 0.0 where the column has, or had, a missing value.
+_ANSWERS = {
+    **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), SPAM),
+    **dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), HAM),
+}
 
 
 def answer_label(answer: str) -> str:

@@ -171,6 +171,31 @@ def test_the_1_of_a_column_called_is_spam_may_be_the_spam_label(nbspam, tmp_path
     assert "(ham: 9, spam: 9)" in found.out
 
 
+@pytest.mark.parametrize(
+    "answers",
+    [("0", "1"), ("0.0", "1.0"), ("N", "Y"), ("no", "Yes"), ("FALSE", "True"), ("f", "t")],
+)
+@pytest.mark.parametrize("name", ["spam", "is_spam"])
+def test_a_column_called_spam_answers_yes_or_no(nbspam, tmp_path, answers, name):
+    no, yes = answers
+    path = tmp_path / "a.csv"
+    path.write_text(f"text,{name}\n" + f"see you at noon,{no}\nwin a free prize,{yes}\n" * 9)
+    found = nbspam("train", path, "-m", tmp_path / "m.json")
+    assert found.code == 0, found.err
+    assert "(ham: 9, spam: 9)" in found.out
+
+
+def test_a_column_of_numbers_with_a_gap_is_as_pandas_writes_it(nbspam, tmp_path):
+    import pandas as pd
+
+    texts = ["see you at noon", "win a free prize", "who is this"] * 6
+    frame = pd.DataFrame({"text": texts, "is_spam": [0, 1, None] * 6})
+    frame.to_csv(tmp_path / "a.csv")
+    found = nbspam("train", tmp_path / "a.csv", "-m", tmp_path / "m.json")
+    assert "(ham: 6, spam: 6)" in found.out
+    assert "the row has no label" in found.err
+
+
 def test_its_0_is_not_and_the_sentence_says_why(nbspam, tmp_path, assert_sentence):
     path = tmp_path / "a.csv"
     path.write_text("text,is_spam\nsee you at noon,0\nwin a free prize,1\n")
