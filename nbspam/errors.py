@@ -56,6 +56,7 @@ class Remedy(Enum):
     GIVE_OUTSIDE_LABEL = "give it with a label of its own"
     LEAVE_OUT_STRICT = "fix it, or read without strict to skip it"
     NAME_SPAM_LABEL = "say which class is spam"
+    NAME_SPAM_OR_COLUMN = "say which label is spam, or name the label column"
     NAME_CLASS = "learn it under the name of its class"
     TRAIN_ANEW = "correct the label, or train a new model"
     UPDATE_OR_REPLACE = "update it or replace it"

@@ -5,10 +5,9 @@ from contextlib import contextmanager
 
 from nbspam.cli.notes import note
 from nbspam.errors import counted, one_line
+from nbspam.labels import FEW, rare_classes
 from nbspam.tokens.tokenized import TokenizedMessage
 
-FEW = 5  # messages; a class of more is not one of mistakes
-_TIMES_LARGER = 10  # than such a class: both of the largest two, which are what was meant
 _SHOWN = 5  # classes named
 
 
@@ -67,7 +66,4 @@ class ClassSizes:
 
     def small(self) -> list[str]:
         """Return the names of those classes."""
-        if len(self._sizes) < 3:
-            return []
-        second = sorted(self._sizes.values())[-2]
-        return [name for name, n in self._sizes.items() if n <= FEW and _TIMES_LARGER * n <= second]
+        return rare_classes(self._sizes)

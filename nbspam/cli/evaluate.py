@@ -9,7 +9,11 @@ import click
 from click.core import ParameterSource
 
 from nbspam.cli.configured import ConfiguredCommand
-from nbspam.cli.evaluation_notes import check_some_are_left, evaluation_notes
+from nbspam.cli.evaluation_notes import (
+    check_some_are_left,
+    evaluation_notes,
+    note_mislabelled,
+)
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
@@ -230,6 +234,7 @@ def command(
         found, cut_offs = _saved(
             messages, model, cutting, report.excerpt, protocol.including_learned
         )
+    note_mislabelled(found.mislabelled, skips.strict, quiet)
     check_some_are_left(found, model)
     with work(quiet) as at_work:
         at_work.stage("computing the figures and their intervals")
@@ -277,16 +282,15 @@ def _reader(
     It is given the numbers that are wanted beside their tokens.
     files: that will be written, so must not be read.
     """
-    from nbspam.cli.class_sizes import class_sizes
     from nbspam.cli.progress import progress
     from nbspam.workers import executor, tokenized
 
     raws = files.guarded(sources.messages(reading.options(quiet=quiet), skips))
 
     def read(wanted: "Wanted") -> "Iterator[TokenizedMessage]":
-        with progress(quiet, sources.names()) as shown, class_sizes(quiet) as counted_by_class:
+        with progress(quiet, sources.names()) as shown:
             messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
-            yield from counted_by_class(shown(messages))
+            yield from shown(messages)
         note_skips(skips)
 
     return read
@@ -306,14 +310,15 @@ def _trained(
     from nbspam.evaluation import protocols
 
     cut_offs, settings = cutting.of_new(), learning.settings()
-    read = protocols.LabelledCorpus.of(
+    every = protocols.LabelledCorpus.of(
         messages(settings.wanted._replace(excerpt=excerpt)), settings.wanted
     )
+    read, mislabelled = every.without_mislabelled(settings.positive)
     cutting.check_classes(sorted(set(read.corpus.labels)))
     with work(quiet) as at_work:
         at_work.stage("training and testing")
         found = protocol.run(read, settings, cut_offs, limit, at_work=at_work)
-    return found, found.cut_offs or cut_offs
+    return found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
 
 
 def _saved(

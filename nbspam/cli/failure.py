@@ -29,6 +29,9 @@ REMEDIES = {
     Remedy.GIVE_OUTSIDE_LABEL: "give it with --spam or --ham",
     Remedy.LEAVE_OUT_STRICT: "fix it, or leave out --strict to skip it",
     Remedy.NAME_SPAM_LABEL: "name the spam class with --spam-label when training",
+    Remedy.NAME_SPAM_OR_COLUMN: (
+        "say which label is spam with --spam-label, or name the label column with --label-column"
+    ),
     Remedy.NAME_CLASS: "learn it with nbspam train --update --label NAME=SOURCE",
     Remedy.TRAIN_ANEW: "correct the label, or train a new model with --replace",
     Remedy.UPDATE_OR_REPLACE: "add --update to add to it, or --replace to overwrite it",

@@ -196,6 +196,7 @@ class Comparison(NamedTuple):
     models: list[Compared]
     seed: int = SEED  # of the bootstraps
     duplicates: int | None = None  # as of each evaluation
+    mislabelled: int = 0  # messages left out
 
 
 def compare(

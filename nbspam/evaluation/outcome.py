@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from nbspam.evaluation.mislabelled import Mislabelled
 from nbspam.evaluation.overlap import LearnedBefore
 from nbspam.scoring.explanation import Word
 from nbspam.scoring.highlights import HighlightedExcerpt
@@ -56,6 +57,7 @@ class Evaluation(NamedTuple):
     # How many messages tested on are the same as one trained on; None where that is not counted.
     duplicates: int | None = None
     learned_so_far: Sequence[int] = ()  # online: how many messages were learned before each
+    mislabelled: Mislabelled = Mislabelled()  # messages left out
 
 
 def worst_mistakes(evaluation: Evaluation, limit: int) -> list[Outcome]:

@@ -17,7 +17,7 @@ def mistaken(tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    [("train", "-m", "m.json"), ("eval", "--leave-one-out"), ("train", "-m", "m.json", "--update")],
+    [("train", "-m", "m.json"), ("train", "-m", "m.json", "--update")],
 )
 def test_it_is_named_with_its_row(nbspam, mistaken, command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
