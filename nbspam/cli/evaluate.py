@@ -190,6 +190,7 @@ def command(
     as its ledger knows them.  --leave-one-out, --folds, --train-first and --online train on some of
     the messages and test on others; they read and write no model file.  The figures are accuracy,
     precision, recall, F1 and AUC, then those of the TREC spam track, each with its 95 % interval.
+    With --spam-label a saved model is tested on labels of other names: every other one means ham.
 
     Errors are counted at P(spam) = 0.5.  Beside them it prints what the verdicts do, with the
     model's cut-offs or those given: how much ham is classified as spam, how much spam is not, and
@@ -204,6 +205,7 @@ def command(
     \b
     Examples:
       nbspam eval -m model.json --ham later-ham.mbox --spam later-spam.mbox
+      nbspam eval -m model.json --label-column target --spam-label 1 messages.csv
       nbspam eval --folds 10 messages.tsv
       nbspam eval --train-first 30% --errors 10 messages.tsv
       nbspam eval --folds 10 --report report.html messages.tsv
@@ -232,7 +234,12 @@ def command(
         )
     else:
         found, cut_offs = _saved(
-            messages, model, cutting, report.excerpt, protocol.including_learned
+            messages,
+            model,
+            cutting,
+            report.excerpt,
+            protocol.including_learned,
+            learning.spam_label,
         )
     note_mislabelled(found.mislabelled, skips.strict, quiet)
     check_some_are_left(found, model)
@@ -327,6 +334,7 @@ def _saved(
     cutting: Cutting,
     excerpt: int,
     including_learned: bool,
+    spam_label: str | None,
 ) -> "tuple[Evaluation, CutOffs]":
     """Return the outcomes of the saved model, and its cut-offs."""
     from nbspam.evaluation import protocols
@@ -334,7 +342,7 @@ def _saved(
 
     with open_filter(model, cutting.of) as spam_filter:
         wanted = spam_filter.wanted._replace(excerpt=excerpt)
-        found = protocols.saved_model(spam_filter, messages(wanted), including_learned)
+        found = protocols.saved_model(spam_filter, messages(wanted), including_learned, spam_label)
         return found, spam_filter.cut_offs
 
 
