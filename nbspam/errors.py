@@ -46,6 +46,7 @@ class Remedy(Enum):
 
     NAME_LABEL_COLUMN = "name the label column"
     NAME_ONE_OF_COLUMNS = "name one of {columns}"
+    NAME_TEXT_COLUMN = "name another column as the text"
     NAME_UTF = "name the encoding {encoding}"
     NAME_ENCODING = "name another encoding"
     GIVE_LABEL = "give its messages with a label, or give a source with labels"

@@ -12,6 +12,7 @@ from nbspam_main import described
 REMEDIES = {
     Remedy.NAME_LABEL_COLUMN: "name the label column with --label-column",
     Remedy.NAME_ONE_OF_COLUMNS: ("name one of {columns} with --label-column or --text-column"),
+    Remedy.NAME_TEXT_COLUMN: "name another column with --text-column",
     Remedy.NAME_UTF: "add --encoding {encoding}",
     Remedy.NAME_ENCODING: "name another encoding with --encoding",
     Remedy.GIVE_LABEL: (
