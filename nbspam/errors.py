@@ -46,7 +46,8 @@ class Remedy(Enum):
 
     NAME_LABEL_COLUMN = "name the label column"
     NAME_ONE_OF_COLUMNS = "name one of {columns}"
-    NAME_UTF_16 = "name the encoding utf-16"
+    NAME_TEXT_COLUMN = "name another column as the text"
+    NAME_UTF = "name the encoding {encoding}"
     NAME_ENCODING = "name another encoding"
     GIVE_LABEL = "give its messages with a label, or give a source with labels"
     GIVE_LABEL_OR_FORMAT = "give its messages with a label, or save it to a file"
@@ -57,6 +58,7 @@ class Remedy(Enum):
     GIVE_OUTSIDE_LABEL = "give it with a label of its own"
     LEAVE_OUT_STRICT = "fix it, or read without strict to skip it"
     NAME_SPAM_LABEL = "say which class is spam"
+    NAME_SPAM_OR_COLUMN = "say which label is spam, or name the label column"
     NAME_CLASS = "learn it under the name of its class"
     TRAIN_ANEW = "correct the label, or train a new model"
     UPDATE_OR_REPLACE = "update it or replace it"

@@ -205,10 +205,11 @@ def command(
     and the milliseconds that it took; or why there is no verdict.  With --learn it writes another
     for each message that is learned.
 
-    Exit status: 0 on success, 1 on an error, 2 for a wrong option; with -p 75 for both.  With
-    --exit-code the verdict on the last message: 0 spam, 1 ham, 2 unsure, and 3 for any error (with
-    -p 75), so that `* ? nbspam classify --exit-code` never takes an error for spam.  With -p or
-    --exit-code a message that cannot be learned changes neither; a note says why.
+    Exit status: 0 on success, 1 on an error or if no message could be read, 2 for a wrong option;
+    with -p 75 for both.  With --exit-code the verdict on the last message: 0 spam, 1 ham, 2 unsure,
+    and 3 for any error (with -p 75), so that `* ? nbspam classify --exit-code` never takes an error
+    for spam.  With -p or --exit-code a message that cannot be learned changes neither; a note says
+    why.
     """
     if passthrough:
         from nbspam.cli.passing import pass_on  # only a passthrough needs it
@@ -268,7 +269,9 @@ def _classify(
                 last = verdict_code(spam_filter, judged)
     note_skips(skips)
     learn_collected(training, model, exit_code, trace)
-    return _status(last, skips, sources) if exit_code else ExitCode.DONE
+    if exit_code:
+        return _status(last, skips, sources)
+    return ExitCode.ERROR if skips.count and last == VerdictCode.ERROR else ExitCode.DONE
 
 
 def _status(last: int, skips: Skips, sources: tuple[str, ...]) -> int:

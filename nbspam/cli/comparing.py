@@ -7,7 +7,7 @@ import click
 
 from nbspam.bayes.trait_model import GAUSSIAN
 from nbspam.bayes.variances import Variances
-from nbspam.cli.evaluation_notes import duplicates_note
+from nbspam.cli.evaluation_notes import duplicates_note, note_mislabelled
 from nbspam.cli.learning_options import Learning
 from nbspam.cli.options import Cutting
 from nbspam.cli.progress import steps
@@ -44,7 +44,9 @@ def compare_models(
         given.check()  # which says that variances are of Gaussian traits
     for kind in asked:
         kind.settings(given).check()
-    read = LabelledCorpus.of(messages(EVERYTHING), EVERYTHING)
+    every = LabelledCorpus.of(messages(EVERYTHING), EVERYTHING)
+    read, mislabelled = every.without_mislabelled(given.positive)
+    note_mislabelled(mislabelled, skips.strict, quiet)
     if not read.sources:
         raise SourceError("there is no message to test on; name a source that has some")
     with steps(quiet, len(read.corpus)) as shown:
@@ -55,7 +57,7 @@ def compare_models(
             lambda some, settings: protocol.run(some, settings, cut_offs, telling=False),
             lambda models: shown(list(models), lambda model: model.name),
             protocol.bootstrap_seed,
-        )
+        )._replace(mislabelled=mislabelled.messages)
     said = advice(found, lambda kind: _how_to_train(kind, learning))
     if form == "json":
         click.echo(comparison_json(found, said, skips.count))

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from nbspam.cli.configured import ConfiguredCommand, checked
-from nbspam.cli.evaluation_notes import check_some_are_left, evaluation_notes
+from nbspam.cli.evaluation_notes import (
+    check_some_are_left,
+    evaluation_notes,
+    note_mislabelled,
+)
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
@@ -25,6 +29,7 @@ from nbspam.cli.options import (
     quiet_option,
     reading_options,
 )
+from nbspam.cli.output_files import OutputFiles
 from nbspam.cli.protocol_options import Protocol, protocol_options
 from nbspam.cli.sources_options import (
     Sources,
@@ -89,6 +94,13 @@ class Report(NamedTuple):
             from nbspam.evaluation.plot import check_plot
 
             check_plot(self.plot)
+
+    def files(self) -> OutputFiles:
+        """Return the files to write; raises SourceError if two are the same."""
+        predictions = None if self.is_beside_predictions else self.predictions
+        return OutputFiles(
+            {"--predictions": predictions, "--plot": self.plot, "--report": self.page}
+        )
 
     @property
     def is_beside_predictions(self) -> bool:
@@ -205,10 +217,12 @@ def command(
     as its ledger knows them.  --leave-one-out, --folds, --train-first and --online train on some of
     the messages and test on others; they read and write no model file.  The figures are accuracy,
     precision, recall, F1 and AUC, then those of the TREC spam track, each with its 95 % interval.
+    With --spam-label a saved model is tested on labels of other names: every other one means ham.
 
     Errors are counted at P(spam) = 0.5.  Beside them it prints what the verdicts do, with the
     model's cut-offs or those given: how much ham is classified as spam, how much spam is not, and
-    how many messages are unsure.
+    how many messages are unsure.  With three or more classes a message is called the most probable,
+    and no cut-off decides.
 
     --compare tries kinds of naive Bayes on the messages, all of them or those named: EVENT_MODEL,
     +TRAITS or both, then :SCORING (bernoulli+kernel:evidence is the default; gaussian:sum has no
@@ -218,6 +232,7 @@ def command(
     \b
     Examples:
       nbspam eval -m model.json --ham later-ham.mbox --spam later-spam.mbox
+      nbspam eval -m model.json --label-column target --spam-label 1 messages.csv
       nbspam eval --folds 10 messages.tsv
       nbspam eval --train-first 30% --errors 10 messages.tsv
       nbspam eval --folds 10 --report report.html messages.tsv
@@ -228,8 +243,10 @@ def command(
       nbspam eval --compare bernoulli,multinomial --folds 10 messages.tsv
     """
     limit = ham_limit(protocol.max_ham_blocked)
+    files = report.files()
+    files.check(sources.names(), None if protocol.trains else model)
     skips = Skips(reading.strict)
-    messages = _reader(sources, reading, skips, quiet, jobs)
+    messages = _reader(sources, files, reading, skips, quiet, jobs)
     if protocol.compare is not None:
         from nbspam.cli.comparing import compare_models
 
@@ -244,8 +261,14 @@ def command(
         )
     else:
         found, cut_offs = _saved(
-            messages, model, cutting, report.excerpt, protocol.including_learned
+            messages,
+            model,
+            cutting,
+            report.excerpt,
+            protocol.including_learned,
+            learning.spam_label,
         )
+    note_mislabelled(found.mislabelled, skips.strict, quiet)
     check_some_are_left(found, model)
     with work(quiet) as at_work:
         at_work.stage("computing the figures and their intervals")
@@ -255,23 +278,23 @@ def command(
 
 
 def _reader(
-    sources: Sources, reading: Reading, skips: Skips, quiet: bool, jobs: int
+    sources: Sources, files: OutputFiles, reading: Reading, skips: Skips, quiet: bool, jobs: int
 ) -> "Callable[[Wanted], Iterator[TokenizedMessage]]":
     """Return what reads the messages, shows how far it is, and notes what it skipped.
 
     It is given the numbers that are wanted beside their tokens.
+    files: that will be written, so must not be read.
     """
-    from nbspam.cli.class_sizes import class_sizes
     from nbspam.cli.progress import progress
     from nbspam.workers import executor, tokenized
 
-    raws = sources.messages(reading.options(quiet=quiet, needs_content=True), skips)
+    options = reading.options(quiet=quiet, needs_content=True)
+    raws = files.guarded(sources.messages(options, skips))
 
     def read(wanted: "Wanted") -> "Iterator[TokenizedMessage]":
-        with progress(quiet, sources.names()) as shown, class_sizes(quiet) as counted_by_class:
+        with progress(quiet, sources.names()) as shown:
             where = executor(jobs)
-            messages = tokenized(raws, skips, where, True, wanted, skips_empty=True)
-            yield from counted_by_class(shown(messages))
+            yield from shown(tokenized(raws, skips, where, True, wanted, skips_empty=True))
         note_skips(skips)
 
     return read
@@ -291,14 +314,15 @@ def _trained(
     from nbspam.evaluation import protocols
 
     cut_offs, settings = cutting.of_new(), learning.settings()
-    read = protocols.LabelledCorpus.of(
+    every = protocols.LabelledCorpus.of(
         messages(settings.wanted._replace(excerpt=excerpt)), settings.wanted
     )
+    read, mislabelled = every.without_mislabelled(settings.positive)
     cutting.check_classes(sorted(set(read.corpus.labels)))
     with work(quiet) as at_work:
         at_work.stage("training and testing")
         found = protocol.run(read, settings, cut_offs, limit, at_work=at_work)
-    return found, found.cut_offs or cut_offs
+    return found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
 
 
 def _saved(
@@ -307,6 +331,7 @@ def _saved(
     cutting: Cutting,
     excerpt: int,
     including_learned: bool,
+    spam_label: str | None,
 ) -> "tuple[Evaluation, CutOffs]":
     """Return the outcomes of the saved model, and its cut-offs."""
     from nbspam.evaluation import protocols
@@ -314,7 +339,7 @@ def _saved(
 
     with open_filter(model, cutting.of) as spam_filter:
         wanted = spam_filter.wanted._replace(excerpt=excerpt)
-        found = protocols.saved_model(spam_filter, messages(wanted), including_learned)
+        found = protocols.saved_model(spam_filter, messages(wanted), including_learned, spam_label)
         return found, spam_filter.cut_offs
 
 

@@ -79,6 +79,8 @@ class Protocol(NamedTuple):
                 " or leave it out: a saved model has the cut-off that train chose"
             )
         for name in learning.given() if not self.trains else ():
+            if name == "spam_label":  # of the messages that a saved model is tested on
+                continue
             raise OptionError(
                 f"{learning.option(name)} is for training; add --leave-one-out, --folds,"
                 " --train-first or --online, or leave it out"

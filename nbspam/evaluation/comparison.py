@@ -158,7 +158,7 @@ class Compared(NamedTuple):
 
     @property
     def errors(self) -> int:
-        """How many messages it calls what they are not, at P(spam) = 0.5."""
+        """How many messages it calls what they are not, as `Outcome.called` says."""
         return len(self.messages) - self.messages.counts.right
 
     @property
@@ -196,6 +196,7 @@ class Comparison(NamedTuple):
     models: list[Compared]
     seed: int = SEED  # of the bootstraps
     duplicates: int | None = None  # as of each evaluation
+    mislabelled: int = 0  # messages left out
 
 
 def compare(

@@ -39,8 +39,9 @@ def print_report(results: Results, errors: int, notes: Sequence[str] = ()) -> No
     notes: sentences to read before the figures, such as which messages were left out.
     """
     out, style = console(), table_style()
-    for line in (results.title, *notes):
-        print_sentence(out, line)
+    for line in (results.title, results.of_many_classes, *notes):
+        if line:
+            print_sentence(out, line)
     out.print()
     _print_figures(out, style, results)
     out.print(_confusion_table(style, results))

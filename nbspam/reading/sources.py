@@ -24,6 +24,11 @@ from nbspam.reading.stream import PIPE, STANDARD_INPUT
 
 __all__ = ["STDIN", "ReadingOptions", "TableOptions", "any_kind", "labelled", "unlabelled"]
 
+# Where formats that are not read show themselves (`foreign.py`): in their first bytes, which have a
+# NUL or are not ASCII, or are one of these; a tar archive shows itself in its first block.
+_MAGIC, _BLOCK = 16, 512  # bytes
+_PRINTABLE = (b"!BDN", b"%PDF-", b"GIF8", b"PK", b"Rar!", b"FEA1")
+
 
 @cache
 def _kinds() -> tuple[SourceKind, ...]:
@@ -95,6 +100,7 @@ def _messages(
     """
     source = _existing(name)
     try:
+        _check_format(source, request.options)
         kind = _kind_of(source, request, ignored)
         if kind.labels is refused:
             raise SourceError(f"{source.name}: {kind.refusal}", kind.remedy)
@@ -109,6 +115,23 @@ def _messages(
         if "encoding" not in str(error):
             raise
         raise SourceError(f"{source.path}: {error}", Remedy.NAME_ENCODING) from error
+
+
+def _check_format(source: Source, options: ReadingOptions) -> None:
+    """Raise SourceError for a file that is certainly no mail, text or table."""
+    if source.name == STDIN or not source.is_file or options.input_format == MESSAGE:
+        return
+    if _is_binary(source.sample):  # a mail does without what follows
+        from nbspam.reading.foreign import refusal
+
+        if error := refusal(source):
+            raise error
+
+
+def _is_binary(sample: bytes) -> bool:
+    """Return whether there may be a format in a file that is not read."""
+    first = sample[:_MAGIC]
+    return not first.isascii() or b"\0" in sample[:_BLOCK] or first.startswith(_PRINTABLE)
 
 
 def _kind_of(source: Source, request: ReadingRequest, ignored: frozenset[Labels]) -> SourceKind:

@@ -107,12 +107,24 @@ def check_replaceable(path: "Path", counts: tuple[bytes, ...] = ()) -> None:
     if counts:
         what, is_one = "an export", sample.startswith(counts)
     else:
-        is_one = sample.lstrip().startswith(b"{") and f'"{FORMAT}"'.encode() in sample
-        what = "a model"
+        what, is_one = "a model", _begins_model(sample)
     if sample and not is_one:
         raise ModelError(
             f"{path}: is not {what}, and would be lost; name another file, or remove it first"
         )
+
+
+def is_model_like(path: "Path") -> bool:
+    """Return whether a file begins as a model does, damaged or not; False if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return _begins_model(file.read(_SAMPLE))
+    except OSError:
+        return False
+
+
+def _begins_model(sample: bytes) -> bool:
+    return sample.lstrip().startswith(b"{") and f'"{FORMAT}"'.encode() in sample
 
 
 class ModelExistsError(ModelError):

@@ -282,10 +282,10 @@ def test_a_label_that_the_model_does_not_know_is_an_error(
     nbspam, three_classes, model, assert_sentence
 ):
     found = nbspam("eval", "-m", model, three_classes)
-    assert_sentence(found, f"{three_classes}:2", "'promo'")
+    assert_sentence(found, f"{three_classes}:2", "'promo'", "--spam-label", "--label-column")
 
 
-@pytest.mark.parametrize("option", [("--alpha", "1"), ("--prior", "0.5"), ("--spam-label", "x")])
+@pytest.mark.parametrize("option", [("--alpha", "1"), ("--prior", "0.5")])
 def test_options_of_training_need_a_protocol(nbspam, table, model, assert_sentence, option):
     found = nbspam("eval", "-m", model, table, *option)
     assert_sentence(found, option[0], code=2)

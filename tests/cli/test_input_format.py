@@ -42,6 +42,20 @@ def test_the_same_is_said_of_what_is_learned(nbspam, model):
     )
 
 
+def test_a_list_of_which_nothing_can_be_read_is_a_failure(nbspam, model, tmp_path):
+    mail, missing = tmp_path / "a.eml", tmp_path / "nosuch.eml"
+    mail.write_bytes(MAIL)
+    command = ("classify", "-m", model, "--input-format", "files", "-")
+    found = nbspam(*command, stdin=f"{missing}\n".encode())
+    assert (found.code, found.out) == (1, "")
+    assert f"-:1: cannot read '{missing}' (No such file or directory)" in found.err
+    found = nbspam(*command, stdin=f"{missing}\n{mail}\n".encode())
+    assert found.code == 0  # some could be
+    assert "nosuch.eml" in found.err
+    assert found.out.endswith(f"\t{mail}\n")
+    assert nbspam(*command, stdin=b"") == (0, "", "")  # there is nothing to classify
+
+
 @pytest.mark.parametrize("command", [("classify", "-p"), ("classify", "-p", "--exit-code")])
 @pytest.mark.parametrize("content", [TABLE.encode(), b'{"text": "a"}\n{"text": "b"}\n'])
 def test_a_passage_says_nothing_of_it(nbspam, model, command, content):
@@ -293,6 +307,31 @@ def test_the_1_of_a_column_called_is_spam_may_be_the_spam_label(nbspam, tmp_path
     assert "(ham: 9, spam: 9)" in found.sentences
     found = nbspam("eval", "--leave-one-out", "--spam-label", "yes", path)
     assert "(ham: 9, spam: 9)" in found.sentences
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [("0", "1"), ("0.0", "1.0"), ("N", "Y"), ("no", "Yes"), ("FALSE", "True"), ("f", "t")],
+)
+@pytest.mark.parametrize("name", ["spam", "is_spam"])
+def test_a_column_called_spam_answers_yes_or_no(nbspam, tmp_path, answers, name):
+    no, yes = answers
+    path = tmp_path / "a.csv"
+    path.write_text(f"text,{name}\n" + f"see you at noon,{no}\nwin a free prize,{yes}\n" * 9)
+    found = nbspam("train", path, "-m", tmp_path / "m.json")
+    assert found.code == 0, found.err
+    assert "(ham: 9, spam: 9)" in found.out
+
+
+def test_a_column_of_numbers_with_a_gap_is_as_pandas_writes_it(nbspam, tmp_path):
+    import pandas as pd
+
+    texts = ["see you at noon", "win a free prize", "who is this"] * 6
+    frame = pd.DataFrame({"text": texts, "is_spam": [0, 1, None] * 6})
+    frame.to_csv(tmp_path / "a.csv")
+    found = nbspam("train", tmp_path / "a.csv", "-m", tmp_path / "m.json")
+    assert "(ham: 6, spam: 6)" in found.out
+    assert "the row has no label" in found.err
 
 
 def test_its_0_is_not_and_the_sentence_says_why(nbspam, tmp_path, assert_sentence):
