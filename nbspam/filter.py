@@ -415,9 +415,10 @@ def classified(
 def _judge_all(
     spam_filter: Filter, raws: "list[RawMessage]"
 ) -> "list[ClassifiedMessage | Skipped]":
-    from nbspam.workers import tokenize_raw
+    from nbspam.workers import Tokenizing, tokenize_raw
 
-    found = [tokenize_raw(raw, False, spam_filter.wanted, ordered=False) for raw in raws]
+    how = Tokenizing(wanted=spam_filter.wanted, ordered=False)
+    found = [tokenize_raw(raw, how) for raw in raws]
     messages = [message for message in found if isinstance(message, TokenizedMessage)]
     verdicts = iter(spam_filter.judge_all(messages))
     return [

@@ -1,6 +1,7 @@
 """Class names as users write them, and the names that have a meaning."""
 
 import re
+from collections.abc import Mapping
 
 SPAM, HAM = "spam", "ham"
 UNSURE = "unsure"  # the verdict that is not a class
@@ -10,8 +11,15 @@ UNSURE = "unsure"  # the verdict that is not a class
 _NOT_IN_NAMES = "[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]+"
 
 
+FEW = 5  # messages; a class of more is not one of typing mistakes
+TIMES_LARGER = 10  # than such a class: both of the largest two, which are what was meant
+
 # What a column called `spam` says about a message: it answers yes or no, and names no class.
-_ANSWERS = {"1": SPAM, "true": SPAM, "yes": SPAM, "0": HAM, "false": HAM, "no": HAM}
+# pandas writes 1.0 and 0.0 where the column has, or had, a missing value.
+_ANSWERS = {
+    **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), SPAM),
+    **dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), HAM),
+}
 
 
 def answer_label(answer: str) -> str:
@@ -27,3 +35,14 @@ def normal_label(label: str) -> str:
     if not label.isprintable() or " " in label:
         label = re.sub(_NOT_IN_NAMES, " ", label).strip()
     return label.lower() if label.lower() in (SPAM, HAM) else label
+
+
+def rare_classes(sizes: Mapping[str, int]) -> list[str]:
+    """Return the classes of a few messages beside two large ones: labels mistyped, probably.
+
+    sizes: class -> its messages.
+    """
+    if len(sizes) < 3:
+        return []
+    second = sorted(sizes.values())[-2]
+    return [name for name, n in sizes.items() if n <= FEW and TIMES_LARGER * n <= second]

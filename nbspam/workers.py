@@ -198,10 +198,20 @@ def executor(jobs: int, pauses: Callable[[], bool] = never_pauses) -> Executor:
 
 
 class Skipped(NamedTuple):
-    """A message that could not be read."""
+    """A message that could not be read, or has nothing in it."""
 
     source: str
     reason: str
+    is_error: bool = True  # under `strict`
+
+
+class Tokenizing(NamedTuple):
+    """How messages are tokenized: as `tokenize` takes it."""
+
+    digest: bool = False
+    wanted: Wanted = TOKENS_ALONE
+    skips_empty: bool = False  # whether a mail with nothing in it is skipped
+    ordered: bool = True
 
 
 def tokenized(
@@ -212,16 +222,19 @@ def tokenized(
     wanted: Wanted = TOKENS_ALONE,
     batch: int = _BATCH,
     pauses: Callable[[], bool] = never_pauses,
+    skips_empty: bool = False,
 ) -> Iterator[TokenizedMessage]:
     """Yield each message tokenized, in order; one whose file cannot be read is skipped.
 
     digests: whether the messages are to be looked up in a ledger or entered into it.
     wanted: the numbers that the model counts beside their tokens.
     pauses: whether the next message is yet to come, so that those before it do not wait for it.
+    skips_empty: whether a mail with nothing in it is skipped, too: it is not to be learned; no
+        error even under `strict`.
     Raises NbspamError when a process dies.
     """
-    batches = in_batches(iter(raws), batch, pauses)
-    for results in where.map(_tokenize_all, (digests, wanted), batches):
+    how = Tokenizing(digests, wanted, skips_empty)
+    for results in where.map(_tokenize_all, how, in_batches(iter(raws), batch, pauses)):
         yield from without_skipped(results, skips)
 
 
@@ -235,11 +248,12 @@ def gather(
 ) -> None:
     """Add each message to a corpus, in order, with its digest; as `tokenized` reads them.
 
+    An empty mail is skipped, as it is not to be learned.
     shown: what the messages pass through on their way, to show how far it is.
     """
     # In one process, numbers would only be a second copy of the vocabulary.
     if corpus.wanted.times or isinstance(where, Serial):
-        found = tokenized(raws, skips, where, digests=True, wanted=corpus.wanted, batch=batch)
+        found = tokenized(raws, skips, where, True, corpus.wanted, batch, skips_empty=True)
         for message in shown(found):
             corpus.add(message)
         return
@@ -254,7 +268,7 @@ def _numbered(
     from nbspam.learning.vocabulary import Numberer, Renumberer
 
     renumberer = Renumberer(corpus.numbers)
-    how = Numberer(), corpus.wanted
+    how = Numberer(), Tokenizing(True, corpus.wanted, skips_empty=True)
     for done, skipped in where.map(_number_all, how, in_batches(iter(raws), batch)):
         messages = renumberer.messages(done)
         found = (skipped.get(i) or next(messages) for i in range(len(done.messages) + len(skipped)))
@@ -265,28 +279,27 @@ def without_skipped(results: Iterable[A | Skipped], skips: Skips) -> Iterator[A]
     """Yield results, and tell what was skipped."""
     for result in results:
         if isinstance(result, Skipped):
-            skips(*result)
+            skip = skips if result.is_error else skips.note
+            skip(result.source, result.reason)
         else:
             yield result
 
 
-def _tokenize_all(
-    how: tuple[bool, Wanted], raws: list[RawMessage]
-) -> list[TokenizedMessage | Skipped]:
-    return [tokenize_raw(raw, *how) for raw in raws]
+def _tokenize_all(how: Tokenizing, raws: list[RawMessage]) -> list[TokenizedMessage | Skipped]:
+    return [tokenize_raw(raw, how) for raw in raws]
 
 
 def _number_all(
-    how: "tuple[Numberer, Wanted]", raws: list[RawMessage]
+    how: "tuple[Numberer, Tokenizing]", raws: list[RawMessage]
 ) -> "tuple[NumberedBatch, dict[int, Skipped]]":
     """Return the messages that can be read, and those that cannot by their place."""
-    numberer, wanted = how
+    numberer, tokenizing = how
     skipped: dict[int, Skipped] = {}
 
     def messages() -> Iterator[TokenizedMessage]:
         # One by one: strings that are used up while they are in the processor's cache.
         for i, raw in enumerate(raws):
-            found = tokenize_raw(raw, True, wanted)
+            found = tokenize_raw(raw, tokenizing)
             if isinstance(found, Skipped):
                 skipped[i] = found
             else:
@@ -295,16 +308,23 @@ def _number_all(
     return numberer.numbered(messages()), skipped
 
 
-def tokenize_raw(
-    raw: RawMessage, digest: bool, wanted: Wanted, ordered: bool = True
-) -> TokenizedMessage | Skipped:
-    """Return a message tokenized; digest, wanted, ordered: as `tokenize` takes them."""
+def tokenize_raw(raw: RawMessage, how: Tokenizing) -> TokenizedMessage | Skipped:
+    """Return a message tokenized, or why it is skipped."""
     try:
         message = raw.message()
     except SourceError as error:
         return Skipped(raw.source, str(error).removeprefix(f"{raw.source}: "))
+    if how.skips_empty and not isinstance(raw.content, str) and message.is_empty:
+        return Skipped(raw.source, "the message is empty", is_error=False)
     size = len(raw.content) if isinstance(raw.content, bytes | str) else 0
-    done = tokenize(message, raw.source, raw.label, ordered=ordered, digest=digest, wanted=wanted)
+    done = tokenize(
+        message,
+        raw.source,
+        raw.label,
+        ordered=how.ordered,
+        digest=how.digest,
+        wanted=how.wanted,
+    )
     return done._replace(size=size)
 
 

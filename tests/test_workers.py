@@ -19,7 +19,6 @@ from nbspam.tokens.digest import digest_of
 from nbspam.tokens.tokenizer import message_tokens
 from nbspam.workers import Processes, Serial, executor, rare_collections, tokenized
 
-
 _ONE = 1e-9  # seconds: one item is done in this process
 
 

@@ -5,10 +5,9 @@ from contextlib import contextmanager
 
 from nbspam.cli.notes import note
 from nbspam.errors import counted, one_line
+from nbspam.labels import FEW, rare_classes
 from nbspam.tokens.tokenized import TokenizedMessage
 
-FEW = 5  # messages; a class of more is not one of mistakes
-_TIMES_LARGER = 10  # than such a class: both of the largest two, which are what was meant
 _SHOWN = 5  # classes named
 
 
@@ -43,17 +42,28 @@ class ClassSizes:
         for name in small[:_SHOWN]:
             n = self._sizes[name]
             where = ", ".join(one_line(source) for source in self._first[name])
+            header = ""
+            if self._may_be_header(name):
+                header = " if that row names the columns, add --header-row yes;"
             note(
                 f"the class {name!r} has only {counted(n, 'message')} of"
-                f" {sum(self._sizes.values()):,} ({where}); if that label is a mistake, correct it"
+                f" {sum(self._sizes.values()):,} ({where});{header} if that label is a mistake,"
+                " correct it"
                 f" there: as it is there are {len(self._sizes)} classes, and cut-offs are for two"
             )
         if len(small) > _SHOWN:
             note(f"{len(small) - _SHOWN} more classes have at most {FEW} messages each")
 
+    def _may_be_header(self, name: str) -> bool:
+        """Return whether a class has one message, the first row of a table with others."""
+        table, _, row = self._first[name][0].rpartition(":")
+        return (self._sizes[name], row) == (1, "1") and any(
+            source.startswith(f"{table}:")
+            for other, sources in self._first.items()
+            for source in sources
+            if other != name
+        )
+
     def small(self) -> list[str]:
         """Return the names of those classes."""
-        if len(self._sizes) < 3:
-            return []
-        second = sorted(self._sizes.values())[-2]
-        return [name for name, n in self._sizes.items() if n <= FEW and _TIMES_LARGER * n <= second]
+        return rare_classes(self._sizes)

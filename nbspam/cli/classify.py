@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.notes import NoTrace, note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
+    PROBABILITY,
     Cutting,
     Reading,
     cut_off_options,
@@ -48,6 +49,35 @@ if TYPE_CHECKING:
     from nbspam_main import Passage
 
 
+def _check(
+    sources: tuple[str, ...],
+    cutting: Cutting,
+    reading: Reading,
+    form: str,
+    terse: bool,
+    learning: SelfLearning,
+    passthrough: bool,
+    marking: Marking,
+) -> None:
+    """Raise OptionError for options that are wrong with any model."""
+    cutting.check()
+    learning.check()
+    if passthrough:
+        plain = form == "text" and not terse and reading.is_one_message
+        if not plain or sources not in ((), (STDIN,)):
+            raise OptionError(
+                "--passthrough copies one message from standard input; leave out --format, --terse,"
+                " --input-format, --lines and any SOURCE"
+            )
+        marking.check()
+        return
+    marking.refuse()
+    reading.check(sources or (STDIN,))
+    refuse_stdin_twice(sources)
+    if terse and form != "text":
+        raise OptionError("--terse is text; leave out --format json, or --terse")
+
+
 @click.command("classify", cls=ConfiguredCommand)
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @model_name_option
@@ -77,7 +107,7 @@ if TYPE_CHECKING:
     ),
     click.option(
         "--learn-from",
-        type=float,
+        type=PROBABILITY,
         metavar="P",
         help="With --learn, learn where the verdict's probability is P or more. [default: 0.99]",
     ),
@@ -110,6 +140,7 @@ if TYPE_CHECKING:
         " verdict. [default: tempfail]",
     ),
 )
+@checked(_check)
 @click.pass_obj
 def command(
     passage: "Passage",
@@ -136,7 +167,8 @@ def command(
     a table, lines, an mbox or a list of files; each message is answered as it comes.
 
     --learn adds to the model: after the last verdict, the sure ones are learned as they are, if the
-    model has learned 500 messages of each class.  What the ledger has stays as it was taught.  Use
+    model has learned 500 messages of each class (until then a note on a terminal says that it
+    learns nothing, and so does `model info`).  What the ledger has stays as it was taught.  Use
     it only where somebody corrects wrong verdicts with train --update: what is learned wrongly
     makes more verdicts wrong (docs/mail-recipes.md has figures).
 
@@ -170,27 +202,19 @@ def command(
       spam
 
     --log writes one line for each message: its Message-ID, the user, the verdict, the probability
-    and the milliseconds that it took; or why there is no verdict.
+    and the milliseconds that it took; or why there is no verdict.  With --learn it writes another
+    for each message that is learned.
 
-    Exit status: 0 on success, 1 on an error, 2 for a wrong option; with -p 75 for both.  With
-    --exit-code the verdict on the last message: 0 spam, 1 ham, 2 unsure, and 3 for any error (with
-    -p 75), so that `* ? nbspam classify --exit-code` never takes an error for spam.  With -p or
-    --exit-code a message that cannot be learned changes neither; a note says why.
+    Exit status: 0 on success, 1 on an error or if no message could be read, 2 for a wrong option;
+    with -p 75 for both.  With --exit-code the verdict on the last message: 0 spam, 1 ham, 2 unsure,
+    and 3 for any error (with -p 75), so that `* ? nbspam classify --exit-code` never takes an error
+    for spam.  With -p or --exit-code a message that cannot be learned changes neither; a note says
+    why.
     """
-    cutting.check()
-    learning.check()
     if passthrough:
-        plain = form == "text" and not terse and reading.is_one_message
-        if not plain or sources not in ((), (STDIN,)):
-            raise OptionError(
-                "--passthrough copies one message from standard input; leave out --format, --terse,"
-                " --input-format, --lines and any SOURCE"
-            )
         from nbspam.cli.passing import pass_on  # only a passthrough needs it
 
         return pass_on(passage, model, cutting, exit_code, marking, learning, trace)
-    marking.refuse()
-    refuse_stdin_twice(sources)
     request = _Request(sources or (STDIN,), model, cutting, reading, jobs)
     return _classify(request, form, exit_code, terse, learning, trace)
 
@@ -232,7 +256,7 @@ def _classify(
         if exit_code:
             check_positive(spam_filter.metadata)
         training = learning.training(model, spam_filter.metadata)
-        form = _check_terse(form, spam_filter.metadata) if terse else form
+        form = _check_terse(spam_filter.metadata) if terse else form
         raws = (raw for source in sources for raw in any_kind(source, options, skips))
         with _progress(sources, few) as shown:
             seen = trace.noted(raws)
@@ -242,8 +266,10 @@ def _classify(
                 trace.judged(judged)
                 last = verdict_code(spam_filter, judged)
     note_skips(skips)
-    learn_collected(training, model, exit_code)
-    return _status(last, skips, sources) if exit_code else ExitCode.DONE
+    learn_collected(training, model, exit_code, trace)
+    if exit_code:
+        return _status(last, skips, sources)
+    return ExitCode.ERROR if skips.count and last == VerdictCode.ERROR else ExitCode.DONE
 
 
 def _status(last: int, skips: Skips, sources: tuple[str, ...]) -> int:
@@ -253,10 +279,8 @@ def _status(last: int, skips: Skips, sources: tuple[str, ...]) -> int:
     return VerdictCode.ERROR if skips.count else last
 
 
-def _check_terse(form: str, metadata: Metadata) -> str:
-    """Return the form of the lines; raises OptionError where --terse cannot be."""
-    if form != "text":
-        raise OptionError("--terse is text; leave out --format json, or --terse")
+def _check_terse(metadata: Metadata) -> str:
+    """Return the form of the lines; raises OptionError for a model where --terse cannot be."""
     if len(metadata.settings.classes) > 2:
         raise OptionError(
             "--terse has letters for spam and ham, and the model has"

@@ -7,11 +7,12 @@ import click
 
 from nbspam.bayes.trait_model import GAUSSIAN
 from nbspam.bayes.variances import Variances
-from nbspam.cli.evaluation_notes import duplicates_note
+from nbspam.cli.evaluation_notes import duplicates_note, note_mislabelled
 from nbspam.cli.learning_options import Learning
 from nbspam.cli.options import Cutting
 from nbspam.cli.progress import steps
 from nbspam.cli.protocol_options import Protocol
+from nbspam.cli.terminal import echo_sentence
 from nbspam.errors import SourceError
 from nbspam.evaluation.advice import advice
 from nbspam.evaluation.comparison import EVERYTHING, Combination, chosen, compare
@@ -43,7 +44,9 @@ def compare_models(
         given.check()  # which says that variances are of Gaussian traits
     for kind in asked:
         kind.settings(given).check()
-    read = LabelledCorpus.of(messages(EVERYTHING), EVERYTHING)
+    every = LabelledCorpus.of(messages(EVERYTHING), EVERYTHING)
+    read, mislabelled = every.without_mislabelled(given.positive)
+    note_mislabelled(mislabelled, skips.strict, quiet)
     if not read.sources:
         raise SourceError("there is no message to test on; name a source that has some")
     with steps(quiet, len(read.corpus)) as shown:
@@ -54,7 +57,7 @@ def compare_models(
             lambda some, settings: protocol.run(some, settings, cut_offs, telling=False),
             lambda models: shown(list(models), lambda model: model.name),
             protocol.bootstrap_seed,
-        )
+        )._replace(mislabelled=mislabelled.messages)
     said = advice(found, lambda kind: _how_to_train(kind, learning))
     if form == "json":
         click.echo(comparison_json(found, said, skips.count))
@@ -63,7 +66,8 @@ def compare_models(
     else:
         print_comparison(found, said)
         if same := duplicates_note(found.duplicates, len(found.models[0].messages)):
-            click.echo(f"\n{same}")
+            click.echo()
+            echo_sentence(same)
     if plot is not None:
         from nbspam.evaluation.plot import draw_comparison
 

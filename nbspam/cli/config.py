@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import click
 
 from nbspam.cli.config_file import config_file, config_place, key_of, reason_to_type, table_of
+from nbspam.cli.file_check import check_values
 from nbspam.cli.options import format_option
 from nbspam.cli.settings import (
     Setting,
@@ -35,9 +36,10 @@ def command(words: tuple[str, ...], path: bool, form: str) -> None:
     """Print the settings of the config file, and where each comes from.
 
     The config file has defaults for the options of all commands.  It is $NBSPAM_CONFIG (empty for
-    none), else ~/.config/nbspam/config.toml.  The whole file is checked.  With a COMMAND it prints
-    what holds for each of that command's options: the command line goes first, then the
-    environment, the command's table, the keys outside tables, and the built-in default.
+    none), else ~/.config/nbspam/config.toml.  The whole file is checked: what a command would
+    refuse, by itself or with its model, is an error here.  With a COMMAND it prints what holds for
+    each of that command's options: the command line goes first, then the environment, the
+    command's table, the keys outside tables, and the built-in default.
 
     \b
       model = "~/mail.json"       # for every command with --model
@@ -65,6 +67,8 @@ def command(words: tuple[str, ...], path: bool, form: str) -> None:
     if settings is not None:
         check_names(settings)
     held = {table_of(c): values_of(settings, c) for c in command_contexts()}
+    if settings is not None:
+        check_values(settings)
     if words:
         table = "-".join(words)
         if table not in held:

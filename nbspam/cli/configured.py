@@ -1,5 +1,7 @@
 """A command whose options have their defaults in the user's config file."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -7,7 +9,31 @@ import click
 from nbspam.cli.config_file import config_file, key_of, reason_to_type, table_of
 from nbspam.errors import OptionError
 
+CHECKED = "has_checks"  # the attribute of a command's function whose options are checked
+ONLY_CHECKED = "nbspam.only_checked"  # in a context's meta, where the checks alone are run
 _ABSENT = getattr(click.core, "UNSET", ())  # since click 8.3
+
+
+def checked(check: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator: the command checks its options first, and `nbspam config` only does that.
+
+    So what a config file sets is refused by `nbspam config` as by the command.
+    check: takes those of the command's parameters that it names; raises OptionError.
+    """
+    names = check.__code__.co_varnames[: check.__code__.co_argcount]
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_check(*args: Any, **values: Any) -> Any:
+            check(**{name: values[name] for name in names})
+            if click.get_current_context().meta.get(ONLY_CHECKED):
+                return None
+            return command(*args, **values)
+
+        setattr(with_check, CHECKED, True)
+        return with_check
+
+    return decorate
 
 
 class ConfiguredCommand(click.Command):

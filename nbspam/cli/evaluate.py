@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
-from click.core import ParameterSource
 
-from nbspam.cli.configured import ConfiguredCommand
-from nbspam.cli.evaluation_notes import check_some_are_left, evaluation_notes
+from nbspam.cli.configured import ConfiguredCommand, checked
+from nbspam.cli.evaluation_notes import (
+    check_some_are_left,
+    evaluation_notes,
+    note_mislabelled,
+)
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
@@ -26,11 +29,13 @@ from nbspam.cli.options import (
     quiet_option,
     reading_options,
 )
+from nbspam.cli.output_files import OutputFiles
 from nbspam.cli.protocol_options import Protocol, protocol_options
 from nbspam.cli.sources_options import (
     Sources,
     labelled_sources,
 )
+from nbspam.cli.unused_options import is_typed
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
@@ -90,6 +95,13 @@ class Report(NamedTuple):
 
             check_plot(self.plot)
 
+    def files(self) -> OutputFiles:
+        """Return the files to write; raises SourceError if two are the same."""
+        predictions = None if self.is_beside_predictions else self.predictions
+        return OutputFiles(
+            {"--predictions": predictions, "--plot": self.plot, "--report": self.page}
+        )
+
     @property
     def is_beside_predictions(self) -> bool:
         """Whether predictions go to standard output, and the report elsewhere."""
@@ -109,6 +121,32 @@ class Report(NamedTuple):
         check_predictions(path)
         if not path.parent.is_dir():
             raise SourceError(f"--predictions {path}: there is no such folder; create it first")
+
+
+def _check(
+    sources: Sources,
+    protocol: Protocol,
+    learning: Learning,
+    reading: Reading,
+    cutting: Cutting,
+    report: Report,
+    form: str,
+    model: Path,
+) -> None:
+    """Raise an error for options that cannot be together, and for files that cannot be written."""
+    protocol.check(learning, model if is_typed("model") else None)
+    cutting.check_limit(protocol.max_ham_blocked)
+    ham_limit(protocol.max_ham_blocked)
+    reading.check(sources.names_without_labels())
+    if protocol.trains:
+        cutting.of_new()  # raises for those of no new model
+    else:
+        cutting.check()
+    if protocol.trains and protocol.compare is None:  # which tries several kinds
+        learning.settings()
+    if protocol.compare is not None and cutting.is_given:
+        raise OptionError("--compare counts errors at 0.5; leave the cut-offs out")
+    report.check(form, protocol.compare is not None)
 
 
 @click.command("eval", cls=ConfiguredCommand)
@@ -160,6 +198,7 @@ class Report(NamedTuple):
 )
 @quiet_option
 @jobs_option
+@checked(_check)
 def command(
     sources: Sources,
     model: Path,
@@ -178,10 +217,12 @@ def command(
     as its ledger knows them.  --leave-one-out, --folds, --train-first and --online train on some of
     the messages and test on others; they read and write no model file.  The figures are accuracy,
     precision, recall, F1 and AUC, then those of the TREC spam track, each with its 95 % interval.
+    With --spam-label a saved model is tested on labels of other names: every other one means ham.
 
     Errors are counted at P(spam) = 0.5.  Beside them it prints what the verdicts do, with the
     model's cut-offs or those given: how much ham is classified as spam, how much spam is not, and
-    how many messages are unsure.
+    how many messages are unsure.  With three or more classes a message is called the most probable,
+    and no cut-off decides.
 
     --compare tries kinds of naive Bayes on the messages, all of them or those named: EVENT_MODEL,
     +TRAITS or both, then :SCORING (bernoulli+kernel:evidence is the default; gaussian:sum has no
@@ -191,6 +232,7 @@ def command(
     \b
     Examples:
       nbspam eval -m model.json --ham later-ham.mbox --spam later-spam.mbox
+      nbspam eval -m model.json --label-column target --spam-label 1 messages.csv
       nbspam eval --folds 10 messages.tsv
       nbspam eval --train-first 30% --errors 10 messages.tsv
       nbspam eval --folds 10 --report report.html messages.tsv
@@ -200,9 +242,11 @@ def command(
       nbspam eval --compare all --plot roc.png messages.tsv
       nbspam eval --compare bernoulli,multinomial --folds 10 messages.tsv
     """
-    limit = _check(protocol, learning, cutting, report, form, model)
+    limit = ham_limit(protocol.max_ham_blocked)
+    files = report.files()
+    files.check(sources.names(), None if protocol.trains else model)
     skips = Skips(reading.strict)
-    messages = _reader(sources, reading, skips, quiet, jobs)
+    messages = _reader(sources, files, reading, skips, quiet, jobs)
     if protocol.compare is not None:
         from nbspam.cli.comparing import compare_models
 
@@ -217,8 +261,14 @@ def command(
         )
     else:
         found, cut_offs = _saved(
-            messages, model, cutting, report.excerpt, protocol.including_learned
+            messages,
+            model,
+            cutting,
+            report.excerpt,
+            protocol.including_learned,
+            learning.spam_label,
         )
+    note_mislabelled(found.mislabelled, skips.strict, quiet)
     check_some_are_left(found, model)
     with work(quiet) as at_work:
         at_work.stage("computing the figures and their intervals")
@@ -227,54 +277,24 @@ def command(
     _print(computed, report, form, skips, evaluation_notes(found, model), quiet)
 
 
-def _check(
-    protocol: Protocol,
-    learning: Learning,
-    cutting: Cutting,
-    report: Report,
-    form: str,
-    model: Path,
-) -> float | None:
-    """Return the share of ham that may be blocked, if it was given.
-
-    Raises an error for options that cannot be together, and for files that cannot be written.
-    """
-    protocol.check(learning, model if _is_named("model") else None)
-    cutting.check_limit(protocol.max_ham_blocked)
-    limit = ham_limit(protocol.max_ham_blocked)
-    if protocol.trains:
-        cutting.of_new()  # raises for those of no new model
-    else:
-        cutting.check()
-    if protocol.compare is not None and cutting.is_given:
-        raise OptionError("--compare counts errors at 0.5; leave the cut-offs out")
-    report.check(form, protocol.compare is not None)
-    return limit
-
-
-def _is_named(parameter: str) -> bool:
-    """Return whether an option was given on the command line."""
-    source = click.get_current_context().get_parameter_source(parameter)
-    return source is ParameterSource.COMMANDLINE
-
-
 def _reader(
-    sources: Sources, reading: Reading, skips: Skips, quiet: bool, jobs: int
+    sources: Sources, files: OutputFiles, reading: Reading, skips: Skips, quiet: bool, jobs: int
 ) -> "Callable[[Wanted], Iterator[TokenizedMessage]]":
     """Return what reads the messages, shows how far it is, and notes what it skipped.
 
     It is given the numbers that are wanted beside their tokens.
+    files: that will be written, so must not be read.
     """
-    from nbspam.cli.class_sizes import class_sizes
     from nbspam.cli.progress import progress
     from nbspam.workers import executor, tokenized
 
-    raws = sources.messages(reading.options(quiet=quiet), skips)
+    options = reading.options(quiet=quiet, needs_content=True)
+    raws = files.guarded(sources.messages(options, skips))
 
     def read(wanted: "Wanted") -> "Iterator[TokenizedMessage]":
-        with progress(quiet, sources.names()) as shown, class_sizes(quiet) as counted_by_class:
-            messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
-            yield from counted_by_class(shown(messages))
+        with progress(quiet, sources.names()) as shown:
+            where = executor(jobs)
+            yield from shown(tokenized(raws, skips, where, True, wanted, skips_empty=True))
         note_skips(skips)
 
     return read
@@ -294,14 +314,15 @@ def _trained(
     from nbspam.evaluation import protocols
 
     cut_offs, settings = cutting.of_new(), learning.settings()
-    read = protocols.LabelledCorpus.of(
+    every = protocols.LabelledCorpus.of(
         messages(settings.wanted._replace(excerpt=excerpt)), settings.wanted
     )
+    read, mislabelled = every.without_mislabelled(settings.positive)
     cutting.check_classes(sorted(set(read.corpus.labels)))
     with work(quiet) as at_work:
         at_work.stage("training and testing")
         found = protocol.run(read, settings, cut_offs, limit, at_work=at_work)
-    return found, found.cut_offs or cut_offs
+    return found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
 
 
 def _saved(
@@ -310,6 +331,7 @@ def _saved(
     cutting: Cutting,
     excerpt: int,
     including_learned: bool,
+    spam_label: str | None,
 ) -> "tuple[Evaluation, CutOffs]":
     """Return the outcomes of the saved model, and its cut-offs."""
     from nbspam.evaluation import protocols
@@ -317,7 +339,7 @@ def _saved(
 
     with open_filter(model, cutting.of) as spam_filter:
         wanted = spam_filter.wanted._replace(excerpt=excerpt)
-        found = protocols.saved_model(spam_filter, messages(wanted), including_learned)
+        found = protocols.saved_model(spam_filter, messages(wanted), including_learned, spam_label)
         return found, spam_filter.cut_offs
 
 

@@ -3,16 +3,42 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nbspam.errors import SourceError, counted
+from nbspam.cli.notes import note
+from nbspam.errors import SourceError, counted, one_line
 
 if TYPE_CHECKING:  # help loads no numpy
+    from nbspam.evaluation.mislabelled import Mislabelled
     from nbspam.evaluation.outcome import Evaluation
+
+_LABELS_SHOWN = 5
 
 
 def evaluation_notes(found: "Evaluation", model: Path) -> list[str]:
     """Return sentences to read before the figures."""
     same = duplicates_note(found.duplicates, len(found.outcomes))
     return [*_of_learned(found, model), *([same] if same else [])]
+
+
+def note_mislabelled(left_out: "Mislabelled", strict: bool, quiet: bool) -> None:
+    """Say which messages are left out, unless quiet; raises SourceError for one if strict."""
+    if strict:
+        left_out.check()
+    if quiet or not left_out.messages:
+        return
+    where = ", ".join(
+        f"{label!r} ({', '.join(map(one_line, sources))})"
+        for label, sources in list(left_out.sources.items())[:_LABELS_SHOWN]
+    )
+    more = len(left_out.sources) - _LABELS_SHOWN
+    if more > 0:
+        where += f" and {counted(more, 'other label')}"
+    header = (
+        "if that row names the columns, add --header-row yes; " if left_out.is_first_row else ""
+    )
+    said = "is left out, as its label is probably a mistake"
+    if left_out.messages > 1:
+        said = "are left out, as their labels are probably mistakes"
+    note(f"{counted(left_out.messages, 'message')} {said}: {where}; {header}correct it there")
 
 
 def check_some_are_left(found: "Evaluation", model: Path) -> None:

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import click
 
-from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.notes import note, note_one_sided, note_skips
 from nbspam.cli.options import Cutting, Reading, cut_off_options, model_option, reading_options
-from nbspam.cli.terminal import echo_line, has_colours, page_width, terminal_width
+from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
 from nbspam.cli.why import CONSTANTS, legend, sentences
 from nbspam.cli.word_table import table_lines
-from nbspam.display.excerpt_lines import excerpt_lines, folded_text
+from nbspam.display.excerpt_lines import excerpt_lines
 from nbspam.display.word_rows import WordRow, class_heads
 from nbspam.errors import OptionError, SourceError, counted
 from nbspam.filter import Filter, open_filter
@@ -35,6 +35,16 @@ _LIMIT, _HTML_LIMIT = 2_000, 20_000  # characters of the text that are shown and
 _LINES = 8  # of the text
 _NUMBERED = re.compile(r"(.+):(\d+)")
 _SUM = "sum: the log-odds"
+
+
+def _check(source: str, words: bool, cutting: Cutting, reading: Reading, form: str) -> None:
+    """Raise OptionError for options that are wrong with any model."""
+    cutting.check()
+    reading.check(() if words else (source,))
+    if words and source != STDIN:
+        raise OptionError(f"--words reads no message; leave out {source}, or --words")
+    if words and form == _HTML:
+        raise OptionError("--format html is of a message; leave it out, or --words")
 
 
 @click.command("explain", cls=ConfiguredCommand)
@@ -60,6 +70,7 @@ _SUM = "sum: the log-odds"
     show_default=True,
     help="Print text for people, JSON for programs, or a page for a browser.",
 )
+@checked(_check)
 def command(
     source: str,
     model: Path,
@@ -89,13 +100,8 @@ def command(
       nbspam explain --format html message.eml > why.html
       nbspam explain --words --top 50
     """
-    cutting.check()
     options, skips = reading.options(), Skips(reading.strict)
     if words:
-        if source != STDIN:
-            raise OptionError(f"--words reads no message; leave out {source}, or --words")
-        if form == _HTML:
-            raise OptionError("--format html is of a message; leave it out, or --words")
         _print_words(model, top, form, fragments)
         return
     with open_filter(model, cutting.of, indexed=False) as spam_filter:
@@ -163,7 +169,7 @@ def _print(explained: _Explained, top: int, fragments: bool) -> None:
     _echo_table([WordRow(*word) for word in words], sums, metadata)
     for sentence in sentences(judged, found, metadata):
         click.echo()
-        _echo_paragraph(sentence)
+        echo_paragraph(sentence, breaks_words=True)
     _echo_legend(legend([word.token for word in words], found.of), has_share=True)
 
 
@@ -222,17 +228,7 @@ def _echo_legend(terms: Iterable[tuple[str, str]], *, has_share: bool) -> None:
     for term, meaning in listed:
         if term == "weight" and has_share:
             meaning += "; its share is what it adds to this message's sum"
-        _echo_paragraph(f"{term:<{width}}{meaning}", indent=width)
-
-
-def _echo_paragraph(text: str, indent: int = 0) -> None:
-    """Print a text in lines of the terminal's width; in a pipe as one."""
-    width = terminal_width()
-    if width is None:
-        click.echo(text)
-        return
-    for line in folded_text(text, width, indent):
-        click.echo(line)
+        echo_paragraph(f"{term:<{width}}{meaning}", indent=width)
 
 
 def _as_json(explained: _Explained) -> dict[str, Any]:
@@ -288,7 +284,7 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
         _echo_table(rows, [], whole.metadata)
         click.echo()
     if not fragments and any(map(is_fragment, whole.counts)):
-        _echo_paragraph("character trigrams are left out (--fragments shows them)")
+        echo_paragraph("character trigrams are left out (--fragments shows them)")
     tokens = [word.token for words in ranked.values() for word in words]
     positive = whole.metadata.settings.positive or "the class"
     _echo_legend(legend(tokens, positive), has_share=False)

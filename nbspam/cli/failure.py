@@ -12,7 +12,8 @@ from nbspam_main import described
 REMEDIES = {
     Remedy.NAME_LABEL_COLUMN: "name the label column with --label-column",
     Remedy.NAME_ONE_OF_COLUMNS: ("name one of {columns} with --label-column or --text-column"),
-    Remedy.NAME_UTF_16: "add --encoding utf-16",
+    Remedy.NAME_TEXT_COLUMN: "name another column with --text-column",
+    Remedy.NAME_UTF: "add --encoding {encoding}",
     Remedy.NAME_ENCODING: "name another encoding with --encoding",
     Remedy.GIVE_LABEL: (
         "give it with --spam or --ham, or give a table, an index, or a folder with a sub-folder"
@@ -22,6 +23,7 @@ REMEDIES = {
         "give it with --spam or --ham, or name the table's format with --input-format"
     ),
     Remedy.SAY_FORMAT: "add --input-format {format} to read each of them",
+    Remedy.READ_AS: "read it with --input-format {format}",
     Remedy.HEADER_IS_MESSAGE: "add --header-row no if that is a message",
     Remedy.LEAVE_OUT_LABEL: (
         "give it without --spam or --ham, or add --lines if it has one message per line"
@@ -29,6 +31,9 @@ REMEDIES = {
     Remedy.GIVE_OUTSIDE_LABEL: "give it with --spam or --ham",
     Remedy.LEAVE_OUT_STRICT: "fix it, or leave out --strict to skip it",
     Remedy.NAME_SPAM_LABEL: "name the spam class with --spam-label when training",
+    Remedy.NAME_SPAM_OR_COLUMN: (
+        "say which label is spam with --spam-label, or name the label column with --label-column"
+    ),
     Remedy.NAME_CLASS: "learn it with nbspam train --update --label NAME=SOURCE",
     Remedy.TRAIN_ANEW: "correct the label, or train a new model with --replace",
     Remedy.UPDATE_OR_REPLACE: "add --update to add to it, or --replace to overwrite it",

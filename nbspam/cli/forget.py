@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import (
     Reading,
@@ -28,6 +28,11 @@ from nbspam.store.lookup import Lookup
 from nbspam.workers import executor, tokenized
 
 
+def _check(sources: Sources, reading: Reading) -> None:
+    """Raise OptionError for wrong options."""
+    reading.check(sources.names() or [STDIN])
+
+
 @click.command("forget", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
@@ -41,6 +46,7 @@ from nbspam.workers import executor, tokenized
 @quiet_option
 @jobs_option
 @traced("forget")
+@checked(_check)
 def command(
     sources: Sources,
     model: Path,
@@ -96,7 +102,12 @@ def command(
         }
         click.echo(json.dumps(fields))
     elif not quiet and not (names == [STDIN] and reading.is_one_message):
-        click.echo(
-            f"{model}: forgot {counted(change.forgotten, 'message')},"
+        from nbspam.cli.terminal import (  # one message is forgotten silently
+            echo_sentence,
+            unbroken,
+        )
+
+        echo_sentence(
+            f"{unbroken(model)}: forgot {counted(change.forgotten, 'message')},"
             f" {change.unchanged:,} had not been learned"
         )

@@ -7,7 +7,7 @@ import click
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS
 from nbspam.bayes.trait_model import TRAIT_MODELS
 from nbspam.bayes.variances import SMOOTHING, Variances
-from nbspam.cli.options import Decorator, gathered
+from nbspam.cli.options import PROBABILITY, Decorator, gathered
 from nbspam.labels import normal_label
 from nbspam.learning.settings import TrainingSettings
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
@@ -108,7 +108,7 @@ learning_options: Decorator[Any] = gathered(
     ),
     click.option(
         "--prior",
-        type=float,
+        type=PROBABILITY,
         metavar="P",
         help="Fix the prior probability of spam, between 0 and 1. [default: the share learned]",
     ),

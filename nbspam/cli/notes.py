@@ -44,6 +44,12 @@ class NoTrace:
         """
         return contextlib.nullcontext()
 
+    def learns(self, messages: "Iterable[TokenizedMessage]") -> None:
+        """Take down the judged messages that are learned from here on, for `changes`."""
+
+    def failed(self, error: BaseException) -> None:
+        """Log why what was begun fails."""
+
     def trained(self, model: "Path", n: int) -> None:
         """Log that a whole model was trained on `n` messages, in one line."""
 
@@ -84,10 +90,14 @@ def young_sentence(metadata: Metadata) -> str:
     )
 
 
+def has_reader() -> bool:
+    """Return whether notes go to a terminal, and not to the log of a mail program."""
+    return bool(sys.stderr) and sys.stderr.isatty()
+
+
 def note_young(model: "str | Path", metadata: Metadata) -> None:
     """Say, to a person at a terminal, what a young model lacks."""
-    on_terminal = bool(sys.stderr) and sys.stderr.isatty()
-    if on_terminal and not metadata.is_one_sided and metadata.missing:
+    if has_reader() and not metadata.is_one_sided and metadata.missing:
         note(f"{model}: {young_sentence(metadata)}")
 
 

@@ -17,11 +17,7 @@ from click.core import ParameterSource
 from nbspam.cli.notes import NoTrace, note_reading
 from nbspam.errors import OptionError
 from nbspam.reading.source_kind import INPUT_FORMATS, LINES, MESSAGE, Flow
-from nbspam.reading.sources import (
-    STDIN,
-    ReadingOptions,
-    TableOptions,
-)
+from nbspam.reading.sources import STDIN, ReadingOptions, TableOptions
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
 from nbspam.workers import all_cores
@@ -34,6 +30,23 @@ _CLASSES_NAMED = 10  # in an error
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
 Options = TypeVar("Options", bound=Any)  # a NamedTuple of options
+
+
+class ProbabilityType(click.types.FloatParamType):
+    """The value of an option that is a probability; a percentage is told as one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number; the command checks its bounds."""
+        try:
+            share = float(value[:-1]) / 100 if str(value).endswith("%") else None
+        except ValueError:
+            share = None
+        if share is not None:
+            self.fail(f"{value!r} is a percentage; write it as {share:.12g}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PROBABILITY = ProbabilityType()
 
 
 def default_model() -> str:
@@ -170,9 +183,8 @@ LOGS = ["syslog", "journal", "stderr"]  # as nbspam.serving.log has them, which 
 
 
 def traced(action: str) -> Decorator[Any]:
-    """Return a decorator that adds --log to a command, and passes it a `Trace`.
+    """Return a decorator that adds --log to a command, and passes it a `Trace` or a NoTrace.
 
-    Without --log that is a NoTrace.
     action: what the command does with a message, as its log lines name it.
     """
 
@@ -225,13 +237,10 @@ class Reading(NamedTuple):
         """Whether standard input is one message."""
         return self.format in (None, MESSAGE)
 
-    def options(
-        self, seen: bool = False, quiet: bool = False, flow: Flow | None = None
-    ) -> ReadingOptions:
-        """Return them as `reading` takes them; raises OptionError.
+    def check(self, names: Sequence[str] = ()) -> None:
+        """Raise OptionError for an unknown encoding, two formats, and what they have no use for.
 
-        seen: read only mail that was read.  quiet: say nothing of how a source was read.
-        flow: told of the stream whose messages are to be answered as they come.
+        names: of sources that are one message if they are standard input.
         """
         if self.encoding is not None:
             try:
@@ -241,9 +250,31 @@ class Reading(NamedTuple):
                     f"--encoding {self.encoding!r} is unknown to Python; try utf-8, cp1252 or"
                     " utf-16"
                 ) from error
+        form = self.format
+        if form or self.text_column or self.label_column or self.header_row or self.encoding:
+            from nbspam.cli.unused_options import refuse_unused  # a mail needs none
+
+            refuse_unused(self._asdict(), form, names)
+
+    def options(
+        self,
+        seen: bool = False,
+        quiet: bool = False,
+        flow: Flow | None = None,
+        needs_content: bool = False,
+    ) -> ReadingOptions:
+        """Return them, checked, as `reading` takes them.
+
+        seen: read only mail that was read.  quiet: say nothing of how a source was read.
+        needs_content: whether an empty message is none.
+        flow: told of the stream whose messages are to be answered as they come.
+        """
         header_row = None if self.header_row is None else self.header_row == "yes"
         table = TableOptions(self.text_column, self.label_column, self.encoding, header_row)
-        options = ReadingOptions(table, self.format, seen, self.outside, flow=flow)
+        from_file = self.lines and bool(_of_file(["lines"]))
+        options = ReadingOptions(
+            table, self.format, from_file, seen, needs_content, self.outside, flow=flow
+        )
         return options if quiet else options._replace(tell=note_reading)
 
 
@@ -255,9 +286,9 @@ reading_options: Decorator[Any] = gathered(
         type=click.Choice(INPUT_FORMATS),
         metavar="FORMAT",
         help="Read what is no folder as a table (tsv, csv, jsonl, json, parquet), a message per"
-        " line (lines), an mbox, or one message (message); standard input and pipes also as a list"
-        " of files, a name per line (files) or with a NUL after each (files0). [default: one"
-        " message on standard input; files are recognised]",
+        " line (lines), an mbox, one message (message), or a list of files, a name per line (files)"
+        " or with a NUL after each (files0). [default: one message on standard input; files are"
+        " recognised]",
     ),
     click.option("--lines", is_flag=True, help="Short for --input-format lines."),
     click.option("--text-column", metavar="NAME", help="Name the table column with the text."),
@@ -336,13 +367,13 @@ cut_off_options: Decorator[Any] = gathered(
     Cutting,
     click.option(
         "--spam-cutoff",
-        type=float,
+        type=PROBABILITY,
         metavar="P",
         help="Classify as spam when P(spam) > P. [default: the model's, 0.9 unless it was set]",
     ),
     click.option(
         "--ham-cutoff",
-        type=float,
+        type=PROBABILITY,
         metavar="P",
         help="Classify as ham when P(spam) <= P, and as unsure in between. [default: the model's,"
         " 0.5 unless it was set]",

@@ -69,12 +69,18 @@ class Protocol(NamedTuple):
             self._check_no_model(model)
         if self.batch is not None and not self.online:
             raise OptionError("--batch goes with --online; add it, or leave --batch out")
+        if self.batch is not None and self.batch < 1:
+            raise OptionError(
+                f"a batch of {self.batch} is not possible; give a number of at least 1"
+            )
         if self.max_ham_blocked is not None and self.train_first is None:
             raise OptionError(
                 "--max-ham-blocked chooses a cut-off from the messages of --train-first; add that,"
                 " or leave it out: a saved model has the cut-off that train chose"
             )
         for name in learning.given() if not self.trains else ():
+            if name == "spam_label":  # of the messages that a saved model is tested on
+                continue
             raise OptionError(
                 f"{learning.option(name)} is for training; add --leave-one-out, --folds,"
                 " --train-first or --online, or leave it out"

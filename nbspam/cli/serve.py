@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import click
 
-from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.notes import note, note_one_sided
 from nbspam.cli.options import (
     LOGS,
@@ -23,7 +23,7 @@ from nbspam.serving.current import CurrentModel
 from nbspam.serving.limits import Limits
 from nbspam.serving.log import STDERR, Entry, Log
 from nbspam.serving.server import Server, serve
-from nbspam.serving.sockets import name_of, tcp_sockets, unix_socket
+from nbspam.serving.sockets import check_place, name_of, tcp_sockets, unix_socket
 from nbspam.serving.systemd import passed_sockets
 from nbspam.serving.tell import LearnQueue, apply_requests
 
@@ -63,6 +63,23 @@ class Serving(NamedTuple):
     timeout: float
     connections: int
     log: str | None
+
+
+def _check(cutting: Cutting, listening: Listening) -> None:
+    """Raise OptionError for wrong cut-offs and places; names of hosts are not looked up."""
+    cutting.check()
+    for option, place in (("--listen", listening.listen), ("--metrics", listening.metrics)):
+        if place is None or (option == "--metrics" and _is_path(place)):
+            continue
+        try:
+            check_place(place, listening.allow_any_address)
+        except OptionError as error:
+            raise OptionError(f"{option} {error.problem}", error.remedy) from error
+
+
+def _is_path(address: str) -> bool:
+    """Return whether --metrics names a Unix socket."""
+    return "/" in address
 
 
 @click.command("serve", cls=ConfiguredCommand)
@@ -142,6 +159,7 @@ class Serving(NamedTuple):
     ),
 )
 @quiet_option
+@checked(_check)
 def command(
     listening: Listening, model: Path, cutting: Cutting, serving: Serving, quiet: bool
 ) -> None:
@@ -160,10 +178,9 @@ def command(
       spamc -U ~/.nbspam.sock < message.eml
       nbspam serve --listen 127.0.0.1:7830 --tell
       spamc -p 7830 -L spam < message.eml
-      nbspam serve --socket /run/nbspam.sock --log journal --metrics 127.0.0.1:9783
+      nbspam serve --socket nbspam.sock --log journal --metrics 127.0.0.1:9783
       journalctl -t nbspam NBSPAM_VERDICT=spam --since today
     """
-    cutting.check()
     log = Log(serving.log) if serving.log else None
     say = log.say if log else _say
     # The model first: without one there is no reason to listen.
@@ -202,7 +219,7 @@ def _metrics_sockets(listening: Listening, opened: ExitStack) -> list[socket.soc
     address = listening.metrics
     if address is None:
         return []
-    if "/" in address:
+    if _is_path(address):
         path = Path(address)
         return [opened.enter_context(unix_socket(path, listening.socket_mode))]
     return opened.enter_context(tcp_sockets(address, listening.allow_any_address))

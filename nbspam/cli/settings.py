@@ -40,6 +40,7 @@ _ALTERNATIVES = (
     {"spam-cutoff", "ham-cutoff", "ham-cost", "max-ham-blocked"},
     {"min-count", "max-tokens"},
     {"socket", "listen"},
+    {"lines", "input-format"},  # the second is always typed
 )
 _LEARNING = (
     "alpha event-model prior scoring shared-variance spam-label traits variance-prior"
@@ -61,16 +62,24 @@ _OF_KINDS = (
     ("prior", "scoring event_model"),
 )
 # Table -> keys, and the parameters of which none may be typed.
+_TABLE = ("lines", "text_column label_column header_row")
 _NOT_WITH = {
-    "classify": (("format lines terse", "passthrough"), ("format", "terse"), ("terse", "form")),
-    "explain": (("format", "words"),),
-    "train": (*_OF_KINDS, ("lines", "sources"), ("max-ham-blocked", "update")),
+    "classify": (
+        ("format lines terse", "passthrough"),
+        ("format", "terse"),
+        ("terse", "form"),
+        _TABLE,
+    ),
+    "explain": (("format", "words"), _TABLE),
+    "forget": (_TABLE,),
+    "train": (*_OF_KINDS, ("lines", "sources"), _TABLE, ("max-ham-blocked", "update on_error")),
     "eval": (
         *_OF_KINDS,
         ("spam-cutoff ham-cutoff ham-cost max-ham-blocked errors", "compare"),
         ("event-model traits scoring prior", "compare"),
         ("variance-smoothing variance-prior shared-variance", "compare"),
         ("lines", "sources"),
+        _TABLE,
     ),
     "model-import": _OF_KINDS,
 }
@@ -131,11 +140,18 @@ def read_settings(path: str) -> Settings:
             import tomllib  # which most files do without
 
             document = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise OptionError(
+            f"{path}:{line}: byte {content[error.start]:#04x} is not UTF-8, which TOML must be;"
+            " save the file as UTF-8"
+        ) from error
     except (ValueError, RecursionError) as error:
         hint = ""
         if re.search(rb"^\s*\[\s*model\s*\.", content, re.MULTILINE):
             hint = "; the table of nbspam model prune is [model-prune]"
-        raise OptionError(f"{path}: invalid TOML ({error}){hint}; correct that line") from error
+        what = "that line" if "line" in str(error) else "it"
+        raise OptionError(f"{path}: invalid TOML ({error}){hint}; correct {what}") from error
     return Settings(path, text, document)
 
 
@@ -254,16 +270,19 @@ def command_contexts(parent: click.Context | None = None) -> Iterator[click.Cont
 def _wrong_top(settings: Settings, key: str, value: object) -> OptionError:
     """Return the error of a key outside tables."""
     if isinstance(value, dict):
+        heads = [f"model.{name}" for name in value]
+        places = [settings.where(head, "") for head in [*heads, "model"]]
+        where = next((place for place in places if place != settings.path), settings.path)
         return OptionError(
-            f"{settings.path}: model is the model file; the table of a command such as nbspam model"
+            f"{where}: model is the model file; the table of a command such as nbspam model"
             " prune is [model-prune]"
         )
     where = settings.where("", key)
     if reason := reason_to_type("", key):
         return _must_be_typed(where, key, reason)
     return OptionError(
-        f"{where}: {key} is no option that several commands share; {_suggestion(key, SHARED)}, or"
-        " put it in the table of its command"
+        f"{where}: {key} is no option that several commands share ({_suggestion(key, SHARED)}); put"
+        " it in the table of its command, or correct it"
     )
 
 

@@ -29,6 +29,10 @@ class Sources(NamedTuple):
         refuse_stdin_twice(names)
         return names
 
+    def names_without_labels(self) -> list[str]:
+        """Return the names of all sources if none of them has labels of its own."""
+        return [] if self.sources else self.names()
+
     def messages(self, reading: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
         """Return the messages, with labels; raises OptionError.
 

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from nbspam.display.excerpt_lines import Piece, StyledLine
+from nbspam.display.excerpt_lines import HARD_SPACE, Piece, StyledLine, folded_sentence, folded_text
 
 _USUAL_WIDTH = 80  # columns; of a page in a pipe, and where a terminal does not say
 _STYLES = {
@@ -32,6 +32,27 @@ def terminal_width() -> int | None:
 def page_width() -> int:
     """Return how wide running text is to be."""
     return terminal_width() or _USUAL_WIDTH
+
+
+def echo_paragraph(text: str, indent: int = 0, *, breaks_words: bool = False) -> None:
+    """Print a text in lines of the terminal's width, of 80 columns in a pipe.
+
+    indent: blanks before each line but the first.
+    breaks_words: whether what is longer than a line is broken; a path must stay one.
+    """
+    for line in folded_text(text, page_width(), indent, breaks_words=breaks_words):
+        click.echo(line)
+
+
+def echo_sentence(text: str) -> None:
+    """Print a sentence in lines of that width, all but the first with two blanks before."""
+    for line in folded_sentence(text, page_width()):
+        click.echo(line)
+
+
+def unbroken(name: object) -> str:
+    """Return a name, such as a path, at whose blanks `echo_paragraph` breaks no line."""
+    return str(name).replace(" ", HARD_SPACE)
 
 
 def has_colours() -> bool:

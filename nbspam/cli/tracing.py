@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+LEARN = "learn"  # the action of a line of a message that is learned
 _PATIENCE = 1.0  # seconds that the lines of many messages may wait together
 
 
@@ -58,19 +59,23 @@ class Trace(NoTrace):
     ) -> None:
         """Log why the command fails, if it does; else say if something was not logged."""
         if error is not None:
-            with contextlib.suppress(Exception):  # what failed is reported, not this
-                from nbspam.cli.failure import outcome
-
-                if len(self._identities) == 1:
-                    [source] = self._identities
-                    self._entry = self._identified(source)
-                self._log.write(
-                    self._entry._replace(error=outcome(error)[1] or "its output was not read")
-                )
+            self.failed(error)
         elif self._log.problem:  # after an error the message is still to be passed on
             sentence = f"nbspam: {self._log.problem}; start that service, or log elsewhere\n"
             with contextlib.suppress(OSError, ValueError):
                 write_to_stderr(sentence.encode())
+
+    def failed(self, error: BaseException) -> None:
+        """Log why what was begun fails."""
+        with contextlib.suppress(Exception):  # what failed is reported, not this
+            from nbspam.cli.failure import outcome
+
+            if len(self._identities) == 1:
+                [source] = self._identities
+                self._entry = self._identified(source)
+            self._log.write(
+                self._entry._replace(error=outcome(error)[1] or "its output was not read")
+            )
 
     def begin(self, raw: bytes) -> None:
         """Take down which message it is that is to pass; raw: as much of it as was read."""
@@ -91,8 +96,17 @@ class Trace(NoTrace):
     def digested(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
         """Yield messages to learn or to forget, and take down their digests, for `changes`."""
         for message in messages:
-            self._learning.setdefault(message.digest, (message.source, message.label or ""))
+            self._take_down(message)
             yield message
+
+    def learns(self, messages: Iterable[TokenizedMessage]) -> None:
+        """Take down the judged messages that are learned from here on, for `changes`."""
+        self._entry = self._entry._replace(action=LEARN)
+        for message in messages:
+            self._take_down(message)
+
+    def _take_down(self, message: TokenizedMessage) -> None:
+        self._learning.setdefault(message.digest, (message.source, message.label or ""))
 
     @contextlib.contextmanager
     def changes(self, model: "Path", remember: bool) -> Iterator[None]:

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 import click
 
 from nbspam.cli.class_sizes import class_sizes
-from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
 )
 from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import (
+    PROBABILITY,
     Cutting,
     Reading,
     cut_off_options,
@@ -47,6 +48,7 @@ from nbspam.learning.on_error import SURE
 from nbspam.learning.update import PendingMessages
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
+from nbspam.reading.source_kind import FILE_LISTS, MBOX_FORMAT
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import (
@@ -56,6 +58,66 @@ from nbspam.store.model_file import (
 )
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import Executor, executor, gather, rare_collections, tokenized
+
+
+def _check(
+    sources: Sources,
+    model: Path,
+    writing: Writing,
+    cutting: Cutting,
+    learning: Learning,
+    reading: Reading,
+) -> None:
+    """Raise OptionError for options that are wrong with any model."""
+    cutting, learning = _of_new(model, writing, cutting, learning)
+    if writing.update and writing.replace:
+        raise OptionError("--update adds to the model and --replace overwrites it; give one")
+    if writing.update and writing.max_ham_blocked is not None:
+        raise OptionError(
+            "--max-ham-blocked needs all messages at once; give it with --replace, or leave it out"
+        )
+    _check_on_error(writing)
+    cutting.of_new()  # raises for those of no new model
+    cutting.check_limit(writing.max_ham_blocked)
+    ham_limit(writing.max_ham_blocked)
+    if not (writing.update and model.exists() and not model.is_dir()):
+        learning.settings()  # raises for a senseless value
+    reading.check(sources.names_without_labels())
+    _check_seen(writing, reading)
+
+
+def _check_seen(writing: Writing, reading: Reading) -> None:
+    if writing.seen and reading.format not in (None, MBOX_FORMAT, *FILE_LISTS):
+        from nbspam.cli.unused_options import is_typed  # one message does without
+
+        if is_typed("seen"):
+            raise OptionError(
+                f"--seen is of Maildirs and mboxes, and the format is {reading.format}; leave one"
+                " of them out"
+            )
+
+
+def _check_on_error(writing: Writing) -> None:
+    if writing.sure_from is not None and not 0 <= writing.sure_from <= 1:
+        raise OptionError(f"--sure-from {writing.sure_from} must be in [0, 1]; try 0.99")
+    if writing.sure_from is not None and not writing.on_error:
+        raise OptionError("--sure-from goes with --on-error alone; add that or leave it out")
+    if writing.on_error and writing.max_ham_blocked is not None:
+        raise OptionError(
+            "--max-ham-blocked needs all messages, and --on-error learns some; leave one out"
+        )
+
+
+def _of_new(
+    model: Path, writing: Writing, cutting: Cutting, learning: Learning
+) -> tuple[Cutting, Learning]:
+    """Return the options that hold for this model.
+
+    An existing model keeps what it was made with: a config file speaks of new models.
+    """
+    if writing.update and model.exists():
+        return without_settings(cutting), without_settings(learning)
+    return cutting, learning
 
 
 @click.command("train", cls=ConfiguredCommand)
@@ -79,7 +141,7 @@ from nbspam.workers import Executor, executor, gather, rare_collections, tokeniz
     ),
     click.option(
         "--sure-from",
-        type=float,
+        type=PROBABILITY,
         metavar="P",
         help="With --on-error, leave out a message whose verdict is right with a probability of P"
         f" or more; 0: every right one. [default: {SURE}]",
@@ -99,6 +161,7 @@ from nbspam.workers import Executor, executor, gather, rare_collections, tokeniz
 @jobs_option
 @traced("learn")
 @rare_collections()
+@checked(_check)
 def command(
     sources: Sources,
     model: Path,
@@ -124,7 +187,7 @@ def command(
     --update adds to the model, or creates it.  The model remembers what it has learned: a message
     is learned as many times as the sources have it, never more, and one that was learned in another
     class is moved.  So the same command can run every night.  A single message from standard input
-    is learned without output.
+    is learned without output; an empty one is an error, and the model stays as it is.
 
     --on-error judges each message first and learns it only if the verdict is wrong, unsure or not
     sure enough; the classes come in turns, each in the order of its sources.  It works with
@@ -141,18 +204,24 @@ def command(
       zcat messages.tsv.gz | nbspam train --input-format tsv -
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
       nbspam train --update --on-error --ham ~/Maildir --spam ~/Maildir/.Junk
-      nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
+      nbspam train --replace --label promo=ads.mbox --ham in.mbox --spam junk.mbox
     """
-    cutting, learning = _checked(model, writing, cutting, learning)
+    cutting, learning = _of_new(model, writing, cutting, learning)
+    _check_model(model, writing, cutting, learning)
     limit = ham_limit(writing.max_ham_blocked)
-    options, skips = reading.options(writing.seen, quiet), Skips(reading.strict)
+    options, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
     names = sources.names()
     # As in a macro of a mail reader.
     silent = quiet or (writing.update and names == [STDIN] and reading.is_one_message)
     pending = PendingMessages(_wanted(model, writing, learning))
     raws = trace.noted(sources.messages(options, skips))
     with progress(silent, names) as shown, class_sizes(quiet) as counted_by_class:
-        reader = _Reader(raws, skips, executor(jobs), lambda m: counted_by_class(shown(m)))
+        reader = _Reader(
+            trace.noted(sources.messages(options, skips)),
+            skips,
+            executor(jobs),
+            lambda messages: counted_by_class(shown(messages)),
+        )
         _take_in(pending, reader, model, writing, trace)
     note_skips(skips)
     make_default_folder(model)
@@ -173,19 +242,6 @@ def command(
     update_model(pending, training)
 
 
-def _checked(
-    model: Path, writing: Writing, cutting: Cutting, learning: Learning
-) -> tuple[Cutting, Learning]:
-    """Return the options that hold for this model; raises OptionError or ModelError.
-
-    An existing model keeps what it was made with: a config file speaks of new models.
-    """
-    if writing.update and model.exists():
-        cutting, learning = without_settings(cutting), without_settings(learning)
-    _check_writing(model, writing, cutting, learning)
-    return cutting, learning
-
-
 class _Reader(NamedTuple):
     """How the messages to learn are read."""
 
@@ -196,7 +252,8 @@ class _Reader(NamedTuple):
 
     def tokenized(self, wanted: Wanted) -> Iterable[TokenizedMessage]:
         """Return the messages with their digests."""
-        return self.shown(tokenized(self.raws, self.skips, self.where, True, wanted))
+        found = tokenized(self.raws, self.skips, self.where, True, wanted, skips_empty=True)
+        return self.shown(found)
 
 
 def _take_in(
@@ -212,17 +269,8 @@ def _take_in(
         gather(pending.corpus, *reader)
 
 
-def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:
-    """Raise OptionError or ModelError for options that cannot be together, or with this model."""
-    if writing.update and writing.replace:
-        raise OptionError("--update adds to the model and --replace overwrites it; give one")
-    if writing.update and writing.max_ham_blocked is not None:
-        raise OptionError(
-            "--max-ham-blocked needs all messages at once; give it with --replace, or leave it out"
-        )
-    _check_on_error(writing)
-    cutting.of_new()  # raises for those of no new model
-    cutting.check_limit(writing.max_ham_blocked)
+def _check_model(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:
+    """Raise OptionError or ModelError for options that cannot be with this model."""
     exists = model.exists() and not model.is_dir()
     if exists and writing.update and cutting.is_given:
         raise OptionError(
@@ -234,7 +282,6 @@ def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Le
         if not writing.replace:
             raise already_exists(model)
     if not (exists and writing.update):
-        learning.settings()  # raises for a senseless value
         return
     with Lookup(model) as lookup:
         of_model = Learning.of_model(lookup.metadata.settings)
@@ -245,17 +292,6 @@ def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Le
                 f"{learning.option(name)} {asked}: the model {model} was trained with {kept}; leave"
                 " it out, or train a new model with --replace"
             )
-
-
-def _check_on_error(writing: Writing) -> None:
-    if writing.sure_from is not None and not 0 <= writing.sure_from <= 1:
-        raise OptionError(f"--sure-from {writing.sure_from} must be in [0, 1]; try 0.99")
-    if writing.sure_from is not None and not writing.on_error:
-        raise OptionError("--sure-from goes with --on-error alone; add that or leave it out")
-    if writing.on_error and writing.max_ham_blocked is not None:
-        raise OptionError(
-            "--max-ham-blocked needs all messages, and --on-error learns some; leave one out"
-        )
 
 
 def _wanted(model: Path, writing: Writing, learning: Learning) -> Wanted:

@@ -148,21 +148,25 @@ def _print_change(change: Change, writing: Writing, output: Output) -> None:
         judged = ""
         if writing.on_error:
             judged = f"left out {counted(change.judged_right, 'message')} judged right, "
-        click.echo(
-            f"{output.model}: {judged}learned"
+        from nbspam.cli.terminal import echo_sentence, unbroken  # one message is learned silently
+
+        echo_sentence(
+            f"{unbroken(output.model)}: {judged}learned"
             f" {counted(change.learned, 'new message')}, moved"
             f" {change.moved:,} to another class, {change.unchanged:,} already known"
         )
         with Lookup(output.model) as lookup:
             metadata = lookup.metadata
         if not metadata.is_one_sided and (sentence := young_sentence(metadata)):
-            click.echo(sentence)
+            echo_sentence(sentence)
 
 
 def _print_training(
     corpus: Corpus, fitted: "Fit", rates: "Figures", limit: float | None, output: Output
 ) -> None:
     """Print what was learned, and what to expect of the model."""
+    from nbspam.cli.terminal import echo_sentence, unbroken
+
     classes = fitted.metadata.settings.classes
     learned = dict(zip(classes, fitted.metadata.learned.messages, strict=True))
     if output.form == "json":
@@ -176,12 +180,12 @@ def _print_training(
         click.echo(json.dumps(fields))
         return
     per_class = ", ".join(f"{name}: {n:,}" for name, n in learned.items())
-    click.echo(
-        f"{output.model}: learned {counted(len(corpus), 'message')} ({per_class}),"
+    echo_sentence(
+        f"{unbroken(output.model)}: learned {counted(len(corpus), 'message')} ({per_class}),"
         f" {counted(fitted.metadata.n_tokens, 'token')}"
     )
-    click.echo(estimate_sentence(rates, len(classes)))
+    echo_sentence(estimate_sentence(rates, len(classes)))
     if limit is not None:
-        click.echo(cut_off_sentence(fitted, limit))
+        echo_sentence(cut_off_sentence(fitted, limit))
     if sentence := young_sentence(fitted.metadata):
-        click.echo(sentence)
+        echo_sentence(sentence)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from nbspam.cli.notes import NoTrace
 from nbspam.errors import OptionError, VerdictCode
 from nbspam.filter import Filter
 from nbspam.reading.marks import MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
@@ -38,6 +39,11 @@ class Marking(NamedTuple):
             )
         return self.subject_tag or ""
 
+    def check(self) -> None:
+        """Raise OptionError for a mark that no message can have."""
+        self.name()
+        self.tag()
+
     def refuse(self) -> None:
         """Raise OptionError if an option was given that only -p has a use for."""
         for name, value in self._asdict().items():
@@ -70,15 +76,17 @@ class SelfLearning(NamedTuple):
         return self_training(model, metadata, self.learn_from)
 
 
-def learn_collected(training: "SelfTraining | None", model: str, is_only_noted: bool) -> None:
-    """Learn what was collected; raises ModelError.
+def learn_collected(
+    training: "SelfTraining | None", model: str, is_only_noted: bool, trace: NoTrace
+) -> None:
+    """Learn what was collected, and log it; raises ModelError.
 
     is_only_noted: whether a failure is only noted, since the verdict is the outcome.
     """
     if training is not None:
         from nbspam.cli.self_training import learn_sure
 
-        learn_sure(training, model, is_only_noted)
+        learn_sure(training, model, is_only_noted, trace)
 
 
 def check_positive(metadata: Metadata) -> None:

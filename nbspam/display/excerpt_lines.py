@@ -49,15 +49,28 @@ def excerpt_lines(
     return lines
 
 
-def folded_text(text: str, width: int, indent: int = 0) -> Iterator[str]:
+def folded_text(
+    text: str, width: int, indent: int = 0, *, breaks_words: bool = True
+) -> Iterator[str]:
     """Yield a text in lines of at most `width` cells.
 
     indent: blanks before each line but the first.  A hard space is where no line is broken.
+    breaks_words: False: a word longer than a line, such as a path, stays whole, and is longer.
     """
-    for i, line in enumerate(_folded([Piece(text[indent:])], width - indent)):
+    for i, line in enumerate(_folded([Piece(text[indent:])], width - indent, breaks_words)):
         yield (" " * indent if i else text[:indent]) + "".join(
             piece.text.replace(HARD_SPACE, " ") for piece in line
         )
+
+
+def folded_sentence(text: str, width: int) -> Iterator[str]:
+    """Yield a sentence in lines of at most `width` cells; all but the first begin with two blanks.
+
+    What is longer than a line, such as a path, stays whole.
+    """
+    lines = folded_text("  " + text, width, 2, breaks_words=False)
+    yield next(lines)[2:]
+    yield from lines
 
 
 def _how_much(excerpt: HighlightedExcerpt, text: list[StyledLine], most: int) -> str:
@@ -74,7 +87,7 @@ def _pieces(runs: Iterable[Run], signs: bool) -> Iterator[Piece]:
             yield Piece(text, emphasis)
 
 
-def _folded(pieces: Iterable[Piece], width: int) -> Iterator[StyledLine]:
+def _folded(pieces: Iterable[Piece], width: int, breaks_words: bool = True) -> Iterator[StyledLine]:
     """Yield lines of at most `width` cells, broken at blanks where there are some."""
     line: StyledLine = []
     used = 0
@@ -86,7 +99,7 @@ def _folded(pieces: Iterable[Piece], width: int) -> Iterator[StyledLine]:
             line, used = [], 0
         if is_blank and not line:
             continue
-        if size > width:  # longer than a line
+        if size > width and breaks_words:  # longer than a line
             *full, word = _broken(word, width)
             yield from full
             size = sum(cell_width(piece.text) for piece in word)

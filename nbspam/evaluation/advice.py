@@ -17,12 +17,13 @@ def advice(comparison: Comparison, how: Callable[[Combination], str]) -> str:
     best, *others = comparison.models
     default = next((m for m in others if m.combination == DEFAULT), None)
     if best.combination == DEFAULT:
-        taken = f"Take the default, {DEFAULT.name}: it makes the fewest errors"
+        taken = f"Take the default, {DEFAULT.name}: {_fewest_errors(best, others)}"
     elif default is not None and default.difference and not default.difference.is_worse:
         taken = _though_not_first(default, default.difference, best)
     else:
         kind = best.combination
-        taken = f"Take {kind.name}, with {how(kind)}: it makes {_better_than(default, best)}"
+        why = f"it makes {_better_than(default, best)}" if default else _fewest_errors(best, others)
+        taken = f"Take {kind.name}, with {how(kind)}: {why}"
     return f"{taken}{_of_the_others([m for m in others if m is not default])}."
 
 
@@ -43,9 +44,16 @@ def _though_not_first(default: Compared, difference: Difference, best: Compared)
     return said
 
 
-def _better_than(default: Compared | None, best: Compared) -> str:
-    """Return in what the best is better than the default, if that was compared."""
-    if default is None or default.difference is None:
+def _fewest_errors(best: Compared, others: Sequence[Compared]) -> str:
+    """Return what is so of the errors of the best, which others may make as few of."""
+    if any(other.errors <= best.errors for other in others):
+        return "no model makes fewer errors"
+    return "it makes the fewest errors"
+
+
+def _better_than(default: Compared, best: Compared) -> str:
+    """Return in what the best is better than the default."""
+    if default.difference is None:
         return "the fewest errors"
     ranks = "and ranks better than it, which is not chance"
     if default.errors == best.errors:

@@ -9,7 +9,7 @@ from rich.text import Text
 from nbspam.errors import counted
 from nbspam.evaluation.comparison import DEFAULT, SURE, Compared, Comparison
 from nbspam.evaluation.intervals import Interval
-from nbspam.evaluation.report import console, empty_table, table_style
+from nbspam.evaluation.report import console, empty_table, print_sentence, table_style
 
 # Key in JSON and CSV -> head in the table, digits, and when it leaves a table that is too wide.
 _COLUMNS = {
@@ -42,13 +42,17 @@ def print_comparison(comparison: Comparison, said: str) -> None:
     counts = models[0].messages.counts
     of = f" ({counts.spam:,} spam)" if models[0].messages.has_spam_class else ""
     messages = counted(len(models[0].messages), "message")
-    out.print(f"{counted(len(models), 'model')} on {messages}{of}, {comparison.protocol}\n")
+    head = f"{counted(len(models), 'model')} on {messages}{of}, {comparison.protocol}"
+    print_sentence(out, head)
+    out.print()
     left_out = _print_fitting(out, models, _figures_of(models))
     if len(models) > 1:
         name = models[0].combination.name
-        out.print(
-            f"\nagainst the best, {name}: messages that only one of the two has wrong; p-values"
-            " after Holm"
+        out.print()
+        print_sentence(
+            out,
+            f"against the best, {name}: messages that only one of the two has wrong; p-values after"
+            " Holm",
         )
         others = models[1:]
         left_out = _print_fitting(out, others, _differences_of(others)) or left_out
@@ -56,7 +60,8 @@ def print_comparison(comparison: Comparison, said: str) -> None:
         out.print("\nmore columns in a wider window")
     if any(model.combination == DEFAULT for model in models):
         out.print("\n* the default")
-    out.print(f"\n{said}")
+    out.print()
+    print_sentence(out, said)
 
 
 class _Column(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 from nbspam.bayes.matrix import Floats
 from nbspam.evaluation.intervals import wilson
 from nbspam.evaluation.outcome import Evaluation
-from nbspam.evaluation.results import THRESHOLD, Results
+from nbspam.evaluation.results import Results
 from nbspam.evaluation.samples import ScoredMessages, VerdictCounts
 
 _WINDOW = 20, 200  # messages of the rolling error rate, at least and at most
@@ -42,13 +42,13 @@ class CutOffPoint(NamedTuple):
 def cut_off_points(results: Results) -> list[CutOffPoint]:
     """Return the points of the threshold, 0.5, and of the spam cut-off if it is another.
 
-    None unless there are spam and ham, and of three or more classes only the threshold's.
+    None unless there are spam and ham, and none of three or more classes, which have no cut-off.
     """
     messages = results.messages
-    if not (messages.counts.spam and messages.counts.ham):
+    if not (messages.counts.spam and messages.counts.ham) or messages.threshold is None:
         return []
-    counts = {THRESHOLD: messages.counts}
-    if results.cut_offs is not None and results.cut_offs.spam != THRESHOLD:
+    counts = {messages.threshold: messages.counts}
+    if results.cut_offs is not None and results.cut_offs.spam != messages.threshold:
         counts[results.cut_offs.spam] = messages.verdicts
     return [_cut_off_point(cut_off, of) for cut_off, of in counts.items()]
 

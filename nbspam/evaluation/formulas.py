@@ -9,7 +9,8 @@ from nbspam.bayes.matrix import Floats
 from nbspam.evaluation.samples import Sample, ScoredMessages, VerdictCounts
 
 HAM_LOSS = 0.001  # of sm@hm.1
-# Probabilities are kept this far from 0 in the log-loss, so that one certain mistake is finite.
+# Probabilities are kept this far from 0 in the log-loss, so that one certain mistake is finite: it
+# costs 27.6 nats.  scikit-learn does so too, at 2.2e-16 (36.0 nats).
 LOG_LOSS_FLOOR = 1e-12
 
 

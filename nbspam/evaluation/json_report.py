@@ -41,11 +41,13 @@ def numbers(results: Results, skipped: int) -> dict[str, object]:
     before = evaluation.learned_before
     return {
         "protocol": evaluation.protocol,
+        "positive": evaluation.positive,
         **results.figures.as_json(),
         "spam_cutoff": results.cut_offs and results.cut_offs.spam,
         "ham_cutoff": results.cut_offs and results.cut_offs.ham,
         "unsure": sum(o.verdict == UNSURE for o in evaluation.outcomes),
         "skipped": skipped,
+        "mislabelled": evaluation.mislabelled.messages,
         "learned": before and before.learned,
         "learned_left_out": before and before.left_out,
         "not_in_ledger": before and before.unnamed,
@@ -63,6 +65,7 @@ def comparison_json(comparison: Comparison, said: str, skipped: int) -> str:
     fields = {
         "protocol": comparison.protocol,
         "skipped": skipped,
+        "mislabelled": comparison.mislabelled,
         "duplicates": comparison.duplicates,
         "seed": comparison.seed,
         "models": [model.as_json() for model in comparison.models],

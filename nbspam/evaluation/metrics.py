@@ -16,7 +16,9 @@ Overview"): percentages, the smaller the better.
 
 Errors are counted at P(spam) = 0.5, so that figures are comparable whatever the cut-offs are.  What
 the verdicts with their cut-offs do is counted beside: ham blocked, spam missed (ham and unsure
-alike, since neither is kept from the inbox), and unsure.
+alike, since neither is kept from the inbox), and unsure.  Of three or more classes a message is
+called the most probable one, accuracy and log-loss are over all of them, and the other figures are
+of the spam class against the rest.
 
 Shares have Wilson's interval, means the normal one, and what has neither (F1, AUC, MCC and the
 rates made of both classes) the percentile bootstrap's (`intervals.py` has the sources).
@@ -63,7 +65,7 @@ UNDEFINED = Figure(None)
 class Count(NamedTuple):
     """A plain number, without an interval."""
 
-    number: Callable[[ScoredMessages], float | int]
+    number: Callable[[ScoredMessages], float | int | None]
 
     def figure(self, messages: ScoredMessages) -> Figure:
         """Return the number."""

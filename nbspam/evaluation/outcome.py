@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from nbspam.evaluation.mislabelled import Mislabelled
 from nbspam.evaluation.overlap import LearnedBefore
 from nbspam.scoring.explanation import Word
 from nbspam.scoring.highlights import HighlightedExcerpt
@@ -29,9 +30,9 @@ class Outcome(NamedTuple):
 
     @property
     def called(self) -> str:
-        """What it is called where errors are counted, at P(spam) = 0.5: of two classes always one.
+        """What it is called where errors are counted: of two classes by P(spam) = 0.5, always one.
 
-        Of more it is the verdict, which no cut-off decides.
+        Of more it is the verdict, which no cut-off decides: the most probable class.
         """
         if len(self.judged.probabilities) > 2:
             return self.judged.verdict
@@ -56,6 +57,7 @@ class Evaluation(NamedTuple):
     # How many messages tested on are the same as one trained on; None where that is not counted.
     duplicates: int | None = None
     learned_so_far: Sequence[int] = ()  # online: how many messages were learned before each
+    mislabelled: Mislabelled = Mislabelled()  # messages left out
 
 
 def worst_mistakes(evaluation: Evaluation, limit: int) -> list[Outcome]:

@@ -7,8 +7,9 @@ import numpy as np
 
 from nbspam.bayes.matrix import Integers
 from nbspam.bayes.token_weight import Row
-from nbspam.errors import OptionError, Remedy, SourceError, TrainingError, counted
+from nbspam.errors import OptionError, TrainingError, counted
 from nbspam.evaluation import overlap
+from nbspam.evaluation.mislabelled import LabelCheck, Mislabelled, mislabelled
 from nbspam.evaluation.outcome import Evaluation, Outcome
 from nbspam.evaluation.overlap import LedgerCheck
 from nbspam.evaluation.stratified import stratified_folds
@@ -56,6 +57,26 @@ class LabelledCorpus(NamedTuple):
         """Return what is shown of message i, if that was wanted."""
         return self.excerpts[i] if self.excerpts else None
 
+    def without_mislabelled(
+        self, positive: str | None = None
+    ) -> "tuple[LabelledCorpus, Mislabelled]":
+        """Return the messages without those that are probably mislabelled, and these.
+
+        positive: a class that is no mistake.
+        """
+        mistakes = mislabelled(self.corpus.labels, self.sources, positive)
+        if not mistakes.messages:
+            return self, mistakes
+        rows = _Rows(self)
+        excerpts: list[Excerpt] = []
+        read = LabelledCorpus(Corpus(self.corpus.wanted), [], excerpts)
+        for i, label in enumerate(self.corpus.labels):
+            if label not in mistakes.sources:
+                read.corpus.add(rows.message(i))
+                read.sources.append(self.sources[i])
+                excerpts.extend(self.excerpts[i : i + 1])
+        return read, mistakes
+
     def for_model(self, settings: TrainingSettings) -> "LabelledCorpus":
         """Return the same messages with the numbers that such a model counts, and no others."""
         if settings.wanted.times or not self.corpus.wanted.times:
@@ -67,33 +88,31 @@ def saved_model(
     spam_filter: Filter,
     messages: Iterable[TokenizedMessage],
     including_learned: bool = False,
+    spam_label: str | None = None,
 ) -> Evaluation:
     """Return the outcome of every message by a filter that was trained before.
 
     messages: with digests, by which those that the model has learned are left out.
     including_learned: whether to test on them all the same.
+    spam_label: the label of spam, if the labels are not the model's classes: any other is ham.
+    Raises SourceError for labels that the model does not have, but for a few, which are left out.
     """
     settings = spam_filter.metadata.settings
-
-    def checked() -> Iterable[TokenizedMessage]:
-        for message in messages:
-            if message.label not in settings.classes:
-                raise SourceError(
-                    f"{message.source}: is labelled {message.label!r}, and the model's classes are"
-                    f" {', '.join(settings.classes)}",
-                    Remedy.NAME_LABEL_COLUMN,
-                )
-            yield message
-
+    labels = LabelCheck(settings, spam_label)
     ledger = LedgerCheck(spam_filter, including_learned)
-    tested = spam_filter.classifier.in_batches(ledger(checked()))
+    tested = spam_filter.classifier.in_batches(ledger(labels(messages)))
     outcomes = [_outcome(spam_filter, message) for message in tested]
+    mistakes = labels.result()
+    if spam_label is not None and mistakes.messages:
+        left_out = {source for sources in mistakes.sources.values() for source in sources}
+        outcomes = [outcome for outcome in outcomes if outcome.judged.source not in left_out]
     return Evaluation(
         "saved model",
         settings.classes,
         settings.positive,
         outcomes,
         learned_before=ledger.result(),
+        mislabelled=mistakes,
     )
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nbspam.display.excerpt_lines import HARD_SPACE, excerpt_lines, folded_text
+from nbspam.display.excerpt_lines import HARD_SPACE, excerpt_lines, folded_sentence, folded_text
 from nbspam.evaluation.bins import CalibrationBin, calibration_error, score_distribution
 from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS, ReportRow
 from nbspam.evaluation.outcome import Outcome, worst_mistakes
@@ -18,7 +18,7 @@ from nbspam.labels import UNSURE
 from nbspam.tokens.excerpt import printable
 
 _PIPE_WIDTH = 200  # characters; wide enough that no table is folded
-_LINE = 100  # cells of a line of text that is read
+_LINE = 80  # cells of a line of text that is read
 _EXCERPT_LINES = 4  # of a mistake
 _EMPHASIS = {
     2: "bold underline red",
@@ -39,8 +39,9 @@ def print_report(results: Results, errors: int, notes: Sequence[str] = ()) -> No
     notes: sentences to read before the figures, such as which messages were left out.
     """
     out, style = console(), table_style()
-    for line in (results.title, *notes):
-        out.print(line)
+    for line in (results.title, results.of_many_classes, *notes):
+        if line:
+            print_sentence(out, line)
     out.print()
     _print_figures(out, style, results)
     out.print(_confusion_table(style, results))
@@ -55,6 +56,12 @@ def print_report(results: Results, errors: int, notes: Sequence[str] = ()) -> No
         mistakes = worst_mistakes(results.evaluation, errors)
         for mistake_line in _mistake_lines(mistakes, out):
             out.print(mistake_line, soft_wrap=True)
+
+
+def print_sentence(out: Console, text: str) -> None:
+    """Print a sentence in lines of at most 80 cells; a name that is longer stays whole."""
+    for line in folded_sentence(text, min(out.width, _LINE)):
+        out.print(line, soft_wrap=True)
 
 
 def console() -> Console:

@@ -12,6 +12,7 @@ from nbspam.evaluation.curves import calibration_svg, log_roc_svg, roc_svg, scor
 from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS, ReportRow
 from nbspam.evaluation.outcome import Outcome, worst_mistakes
 from nbspam.evaluation.results import Confusion, Results
+from nbspam.evaluation.samples import ScoredMessages
 
 
 class Circumstances(NamedTuple):
@@ -48,11 +49,12 @@ def report_page(
         "<h1>Evaluation</h1>",
         f"<p>{escaped(f'{evaluation.protocol}: {n} ({by_class})')}</p>",
         "<h2>Figures</h2>",
+        *([f"<p>{escaped(results.of_many_classes)}</p>"] if results.of_many_classes else []),
         _figures(list(results.figures.rows(GENERAL))),
         *_spam_tracks(results),
         *_verdicts(results),
         "<h2>What messages were called</h2>",
-        _confusion(results.confusion, f"at P(spam) = {results.messages.threshold:g}"),
+        _confusion(results.confusion, _where_called(results.messages)),
         *_curves(results),
         *_mistakes(results, errors),
         *_strongest(strongest),
@@ -122,6 +124,13 @@ def _confusion(confusion: Confusion, caption: str) -> str:
     return table_html(heads, lines)
 
 
+def _where_called(messages: ScoredMessages) -> str:
+    """Return by what messages are called spam where errors are counted."""
+    if messages.threshold is None:
+        return "by the most probable class"
+    return f"at P(spam) = {messages.threshold:g}"
+
+
 def _curves(results: Results) -> Iterator[str]:
     """Yield the curves that are defined."""
     messages, counts = results.messages, results.messages.counts
@@ -129,7 +138,7 @@ def _curves(results: Results) -> Iterator[str]:
         return
     yield '<h2>Curves</h2><div class="curves">'
     n = f"{counts.spam:,} spam and {counts.ham:,} ham"
-    point = f"the point is at P(spam) = {messages.threshold:g}"
+    point = f"the point is {_where_called(messages)}"
     wrong = results.figures.values["one_minus_roca_pct"] or 0.0
     error = calibration_error(results.bins)
     for drawing, caption in (

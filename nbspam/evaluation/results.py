@@ -13,7 +13,8 @@ from nbspam.evaluation.outcome import Evaluation
 from nbspam.evaluation.samples import SEED, ScoredMessages, count_verdicts
 from nbspam.scoring.verdict import CutOffs
 
-THRESHOLD = 0.5  # P(spam) above which a message is called spam, where errors are counted
+# P(spam) above which a message is called spam, where errors are counted in two classes.
+THRESHOLD = 0.5
 
 
 class Confusion(NamedTuple):
@@ -31,7 +32,7 @@ class Results(NamedTuple):
     messages: ScoredMessages
     figures: Figures
     bins: list[CalibrationBin]  # empty without a class that is called spam
-    confusion: Confusion  # at the threshold
+    confusion: Confusion  # at the threshold; of three or more classes by the most probable
     cut_offs: CutOffs | None  # of the verdicts; None where no cut-off decides them
     verdicts: Confusion
     seed: int = SEED  # of the bootstrap
@@ -43,6 +44,20 @@ class Results(NamedTuple):
         counts = Counter(outcome.label for outcome in outcomes)
         by_class = ", ".join(f"{name}: {counts[name]:,}" for name in self.evaluation.classes)
         return f"{self.evaluation.protocol}: {counted(len(outcomes), 'message')} ({by_class})"
+
+    @property
+    def of_many_classes(self) -> str:
+        """What the figures are of where there are three or more classes; else empty."""
+        classes, positive = self.evaluation.classes, self.evaluation.positive
+        if len(classes) < 3:
+            return ""
+        said = f"{len(classes)} classes: a message is called the most probable one"
+        if positive is None:
+            return f"{said}; the figures are over all classes"
+        return (
+            f"{said}; accuracy and log-loss are over all classes, every other figure is of the"
+            f" spam class {positive!r} against the rest"
+        )
 
 
 def compute(evaluation: Evaluation, cut_offs: CutOffs, seed: int = SEED) -> Results:
@@ -81,7 +96,7 @@ def scored_messages(evaluation: Evaluation) -> ScoredMessages:
         log_odds,
         probability,
         called,
-        THRESHOLD,
+        None,
         right,
         own,
         verdicts,
@@ -94,8 +109,8 @@ def confusion(
 ) -> Confusion:
     """Return how often messages of each class got each verdict.
 
-    labels, verdicts: of each message, in the same order; the verdicts with cut-offs, or those at
-    the threshold.
+    labels, verdicts: of each message, in the same order; the verdicts with cut-offs, or what each
+    is called where errors are counted.
     """
     columns = (*classes, *sorted(set(verdicts) - set(classes)))
     row_of = {name: i for i, name in enumerate(classes)}

@@ -68,15 +68,18 @@ def count_verdicts(pairs: Iterable[tuple[str, str]], positive: str | None) -> Ve
 class ScoredMessages:
     """The messages of an evaluation, with their scores and verdicts; all arrays are (n,).
 
-    Errors are counted at a threshold, 0.5, whatever the cut-offs of the verdicts.
+    Errors are counted at a threshold, 0.5, whatever the cut-offs of the verdicts; of three or more
+    classes a message is called the most probable.
     """
 
     spam: Booleans  # what each message is
     log_odds: Floats  # of spam; only their order counts, so any unit will do
     probability: Floats  # P(spam)
     called_spam: Booleans  # at the threshold
-    threshold: float  # the probability above which a message is called spam; reported, not used
-    right: Booleans  # whether each is called what it is at the threshold, over all classes
+    # The probability above which a message is called spam; reported, not used.  None of three or
+    # more classes, where it takes the highest.
+    threshold: float | None
+    right: Booleans  # whether each is called what it is, over all classes
     own_probability: Floats  # P(the class that the message is of)
     verdicts: VerdictCounts  # with the cut-offs
     has_spam_class: bool = True  # without one, only metrics of any classes are defined

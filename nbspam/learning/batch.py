@@ -150,4 +150,5 @@ def with_cut_offs(fitted: Fit, cut_offs: CutOffs) -> Fit:
 def token_counts(vocabulary: Sequence[str], counts: Integers) -> Iterator[tuple[str, Row]]:
     """Yield each token of the vocabulary that some message has, with its counts per class."""
     rows = zip(*counts.tolist(), strict=True)
-    return itertools.compress(zip(vocabulary, rows, strict=True), counts.any(axis=0).tolist())
+    is_known: list[bool] = np.any(counts, axis=0).tolist()
+    return itertools.compress(zip(vocabulary, rows, strict=True), is_known)

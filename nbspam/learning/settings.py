@@ -96,7 +96,8 @@ class TrainingSettings(NamedTuple):
         smoothing, prior, _ = self.variances
         if self.variances != Variances() and self.effective_traits != GAUSSIAN:
             raise OptionError(
-                "variances are of Gaussian traits; choose those, or leave the variance options out"
+                "variances are of Gaussian traits; choose those, or leave variance smoothing,"
+                " variance prior and shared variance out"
             )
         if not 0 <= smoothing <= ALPHA_LIMIT:
             raise OptionError(

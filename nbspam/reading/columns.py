@@ -96,10 +96,12 @@ def find_columns(
     sample: Sequence[Sequence[str]],
     options: TableOptions,
     needs_labels: bool,
+    first: Sequence[str] = (),
 ) -> Columns:
     """Return the columns of a table.
 
     table: its name in an error.  header: the names of the columns, if it has any.
+    first: the first row where there is no header; perhaps it is one of which a name was mistyped.
     Raises TableError when there is no such column as the user names, or no label and one is needed.
     """
     width = len(header) if header else _usual_width(sample)
@@ -107,13 +109,13 @@ def find_columns(
     lower = [name.lower() for name in names]
     contents = [[row[i] for row in sample if i < len(row)] for i in range(len(names))]
 
-    label = _named(table, names, options.label_column)
+    label = _named(table, names, options.label_column, first)
     if label is None and header:
         label = _usually_named(lower, LABEL_NAMES)
     if label is None:
         label = label_by_content(contents)
 
-    text = _named(table, names, options.text_column)
+    text = _named(table, names, options.text_column, first)
     if text is None:
         text = _usually_named(lower, TEXT_NAMES) if header else None
         if text is None or text == label:
@@ -136,13 +138,16 @@ def _usual_width(sample: Sequence[Sequence[str]]) -> int:
     return max(set(widths), key=widths.count)
 
 
-def _named(table: str, names: list[str], wanted: str | None) -> int | None:
+def _named(table: str, names: list[str], wanted: str | None, first: Sequence[str]) -> int | None:
     """Return the column that the user names; None if the user names none."""
     if wanted is None:
         return None
     for number, name in enumerate(names):
         if name.lower() == wanted.lower():
             return number
+    row = [cell.strip() for cell in first]
+    if row and len(set(row)) == len(row) and all(len(cell) <= _NAME_SHOWN for cell in row):
+        names = row
     raise TableError(
         f"{table}: there is no column {wanted!r}",
         Remedy.NAME_ONE_OF_COLUMNS,

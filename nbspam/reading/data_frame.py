@@ -35,7 +35,8 @@ def frame_messages(
     """Yield the rows of a data frame as messages; the source of the first is `row:0`.
 
     Columns are found as a table's are.  Text is plain text, and bytes are a mail.
-    needs_labels: a row without a label is skipped; else labels are read where there are any.
+    needs_labels: a row without a label or a text is skipped; else labels are read where there are
+    any.
     Raises TableError when the columns cannot be found.
     """
     header = [str(name) for name in frame.columns]
@@ -50,6 +51,9 @@ def frame_messages(
             skips(f"row:{number}", "the row has no label")
             continue
         text = row[0] if isinstance(row[0], bytes) else cell_text(row[0])
+        if needs_labels and not text.strip():
+            skips(f"row:{number}", "the row has no text")
+            continue
         yield RawMessage(f"row:{number}", label, text)
 
 

@@ -35,11 +35,12 @@ def document_rows(content: Content, options: TableOptions, skips: Skips) -> Rows
 
     Raises TableError: it is too large, not JSON, or not a table.
     """
-    lines = read_lines(content.name, content.beginning, options.encoding, Skips())
+    encoding = options.encoding or _shown_encoding(content)
+    lines = read_lines(content.name, content.beginning, encoding, Skips())
     first = [line for _, line in itertools.islice(lines, _LINES_SEEN)]
     if len(first) == _LINES_SEEN and are_json_lines(first):
-        return json_rows(content, options.encoding, skips)
-    document = _document(content, options.encoding)
+        return json_rows(content, encoding, skips)
+    document = _document(content, encoding)
     named = [name for name in (options.label_column, options.text_column) if name]
     table = _table(document, {name.lower() for name in (*LABEL_NAMES, *TEXT_NAMES, *named)})
     if table is None:
@@ -51,6 +52,13 @@ def document_rows(content: Content, options: TableOptions, skips: Skips) -> Rows
     rows = enumerate(([cell_text(value) for value in row] for row in values), 1)
     sample = list(first_rows(rows, lambda row: sum(map(len, row[1]))))
     return Rows(names, sample, itertools.chain(sample, rows))
+
+
+def _shown_encoding(content: Content) -> str | None:
+    """Return the wide encoding that JSON's first characters show, which are ASCII; else None."""
+    with content.beginning() as stream:
+        encoding = json.detect_encoding(stream.read(4))
+    return encoding if encoding.endswith(("-le", "-be")) else None
 
 
 def _document(content: Content, encoding: str | None) -> Any:

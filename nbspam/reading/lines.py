@@ -8,6 +8,8 @@ from nbspam.reading.skips import Skips
 
 Opened = Callable[[], io.BufferedReader]
 _LINE_LIMIT = 4 << 20  # bytes of one line
+_SAMPLE = 4 << 10  # bytes in which UTF-16 is recognised
+_MARKS = b"\n\r\t,;|"  # what a table, and nearly every text, has
 
 
 def decoded_lines(
@@ -17,7 +19,7 @@ def decoded_lines(
 
     name: the text's, in errors.  opened: called for its bytes when the first line is asked for.
     encoding: None is UTF-8, and Windows-1252 for a line that is not UTF-8.
-    Raises TableError for UTF-16 without its name.
+    Raises TableError for UTF-16 and UTF-32 without their names.
     """
     if encoding and encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32")):
         return _wide_lines(opened, encoding)
@@ -33,6 +35,29 @@ def read_lines(
             yield number, line.rstrip("\r\n")
 
 
+def wide_encoding(first: bytes) -> str | None:
+    """Return the encoding of a text whose characters have two or four bytes; None of any other.
+
+    first: the first bytes of the text.
+    A byte order mark shows it; without one, that most delimiters and line ends have a NUL beside
+    them, where UTF-16 has it.  A stray NUL in a text of single bytes does not matter.
+    """
+    if first.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        return "utf-32"
+    if first.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    if b"\0" not in first:
+        return None
+    places = [i for i, byte in enumerate(first) if byte in _MARKS]
+    for encoding, width in (("utf-32", 4), ("utf-16", 2)):
+        zeros = bytes(width - 1)
+        little = sum(i % width == 0 and first[i + 1 : i + width] == zeros for i in places)
+        big = sum(i % width == width - 1 and first[i - width + 1 : i] == zeros for i in places)
+        if 2 * max(little, big) > len(places):
+            return f"{encoding}-le" if little > big else f"{encoding}-be"
+    return None
+
+
 def _wide_lines(opened: Opened, encoding: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of a text in which LF is more than one byte."""
     with opened() as stream:
@@ -46,12 +71,14 @@ def _byte_lines(
 ) -> Iterator[tuple[int, str]]:
     with opened() as stream:
         number = 0
+        first = stream.peek(1)[:_SAMPLE] if isinstance(stream, io.BufferedReader) else b""
+        if not encoding and (wide := wide_encoding(first)):
+            kind = wide.upper()[: len("utf-16")]
+            raise TableError(f"{name}: the file is {kind}", Remedy.NAME_UTF, encoding=wide)
         while line := stream.readline(_LINE_LIMIT):
             number += 1
             if number == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")
-                if line.startswith((b"\xff\xfe", b"\xfe\xff")) and not encoding:
-                    raise TableError(f"{name}: the file is UTF-16", Remedy.NAME_UTF_16)
             try:
                 yield number, line.decode(encoding or "utf-8")
             except UnicodeError as error:

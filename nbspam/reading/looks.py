@@ -69,7 +69,7 @@ def _table(lines: list[str]) -> Look | None:
     if are_labelled_lines(lines):
         return Look("a table of 2 columns", "tsv")
     for delimiter, form in (("\t", "tsv"), (",", "csv"), (";", "csv"), ("|", "csv")):
-        rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
+        rows = _rows(lines, delimiter)
         widths = [len(row) for row in rows]
         width = max(set(widths), key=widths.count, default=0)
         regular = [row for row in rows if len(row) == width]
@@ -78,6 +78,14 @@ def _table(lines: list[str]) -> Look | None:
         if names_columns(rows[0], TableOptions()) or _has_labels(regular, width):
             return Look(f"a table of {counted(width, 'column')}", form)
     return None
+
+
+def _rows(lines: list[str], delimiter: str) -> list[list[str]]:
+    """Return the cells of each line that has some; none of what is not CSV, as with a bare CR."""
+    try:
+        return [row for row in csv.reader(lines, delimiter=delimiter) if row]
+    except csv.Error:
+        return []
 
 
 def _has_labels(rows: list[list[str]], width: int) -> bool:

@@ -22,6 +22,11 @@ class Message(NamedTuple):
     parts: list[Part]
     limits: frozenset[str] = frozenset()  # the names of the bounds that it met
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no header and no text, but blanks."""
+        return not self.headers and not any(part.text.strip() for part in self.parts)
+
     def header(self, name: str) -> str:
         """Return the first value of the header, decoded, or an empty string."""
         return next((decode_words(value) for key, value in self.headers if key == name), "")

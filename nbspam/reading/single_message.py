@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from nbspam.reading.message import is_mail
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source, SourceKind
+from nbspam.reading.stream import tell_empty
 
 
 def _read_file(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
@@ -27,7 +28,14 @@ def _is_any_file(source: Source, _: ReadingOptions) -> bool:
     return source.is_file
 
 
-EMPTY_FILE = SourceKind(Labels.NEVER, _is_empty, _read_file, "an empty file has no labels")
+def _read_empty(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    if request.options.needs_content:
+        tell_empty(source, request)
+    else:
+        yield from _read_file(source, request)
+
+
+EMPTY_FILE = SourceKind(Labels.NEVER, _is_empty, _read_empty, "an empty file has no labels")
 NAMED_MAIL = SourceKind(Labels.NEVER, _is_named_mail, _read_file, "one mail has no labels")
 MAIL = SourceKind(Labels.NEVER, _is_mail, _read_file, "one mail has no labels")
 TEXT = SourceKind(Labels.NEVER, _is_any_file, _read_file, "the file has no labels")

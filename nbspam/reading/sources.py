@@ -11,6 +11,7 @@ from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.source_kind import (
     FILE_LISTS,
+    MESSAGE,
     STDIN,
     Labels,
     ReadingOptions,
@@ -22,6 +23,11 @@ from nbspam.reading.source_kind import (
 from nbspam.reading.stream import PIPE, STANDARD_INPUT
 
 __all__ = ["STDIN", "ReadingOptions", "TableOptions", "any_kind", "labelled", "unlabelled"]
+
+# Where formats that are not read show themselves (`foreign.py`): in their first bytes, which have a
+# NUL or are not ASCII, or are one of these; a tar archive shows itself in its first block.
+_MAGIC, _BLOCK = 16, 512  # bytes
+_PRINTABLE = (b"!BDN", b"%PDF-", b"GIF8", b"PK", b"Rar!", b"FEA1")
 
 
 @cache
@@ -94,6 +100,7 @@ def _messages(
     """
     source = _existing(name)
     try:
+        _check_format(source, request.options)
         kind = _kind_of(source, request, ignored)
         if kind.labels is refused:
             raise SourceError(f"{source.name}: {kind.refusal}", kind.remedy)
@@ -110,15 +117,33 @@ def _messages(
         raise SourceError(f"{source.path}: {error}", Remedy.NAME_ENCODING) from error
 
 
+def _check_format(source: Source, options: ReadingOptions) -> None:
+    """Raise SourceError for a file that is certainly no mail, text or table."""
+    if source.name == STDIN or not source.is_file or options.input_format == MESSAGE:
+        return
+    if _is_binary(source.sample):  # a mail does without what follows
+        from nbspam.reading.foreign import refusal
+
+        if error := refusal(source):
+            raise error
+
+
+def _is_binary(sample: bytes) -> bool:
+    """Return whether there may be a format in a file that is not read."""
+    first = sample[:_MAGIC]
+    return not first.isascii() or b"\0" in sample[:_BLOCK] or first.startswith(_PRINTABLE)
+
+
 def _kind_of(source: Source, request: ReadingRequest, ignored: frozenset[Labels]) -> SourceKind:
     """Return the kind that the user names, else the first that recognises the source."""
     input_format = request.options.input_format
     is_stdin = source.name == STDIN
     is_stream = is_stdin or PIPE.is_recognised(source, request.options)
-    if input_format in FILE_LISTS:
-        if is_stream:
+    if input_format is not None and not is_stdin and source.is_folder:
+        _tell_of_folder(source, request.options)
+    elif input_format is not None:
+        if input_format in FILE_LISTS:
             return _FILE_LIST
-    elif input_format is not None and not (not is_stdin and source.is_folder):
         from nbspam.reading.formats import format_kind
 
         return format_kind(input_format)
@@ -132,6 +157,17 @@ def _kind_of(source: Source, request: ReadingRequest, ignored: frozenset[Labels]
         for kind in kinds
         if kind.labels not in ignored and kind.is_recognised(source, request.options)
     )
+
+
+def _tell_of_folder(source: Source, options: ReadingOptions) -> None:
+    """Tell the user that the format given is not that of a folder's files."""
+    if not options.is_format_default and options.input_format != MESSAGE:
+        options.tell(
+            SourceError(
+                f"{source.path}: is a folder, so each of its files is read as one message, not as"
+                f" {options.input_format}"
+            )
+        )
 
 
 def _read_listed(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:

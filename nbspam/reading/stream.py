@@ -44,11 +44,34 @@ def opened_stream(source: Source) -> io.BufferedReader:
 
 
 def read_one(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield the one message of standard input, a pipe or a file, whatever is in it."""
+    """Yield the one message of standard input, a pipe or a file, whatever is in it.
+
+    Raises SourceError for a stream with nothing in it, where the message needs content.
+    """
     stream = opened_stream(source)
-    yield one_message(source.name, stream, request.label)
+    raw = one_message(source.name, stream, request.label)
     if source.name != STDIN:
         stream.close()
+    if not request.options.needs_content or has_content(raw):
+        yield raw
+    elif source.name != STDIN and source.is_file:
+        tell_empty(source, request)
+    else:  # what should have written a message has failed
+        where = "standard input" if source.name == STDIN else "the pipe"
+        raise SourceError(
+            f"{source.name}: {where} is empty, so there is no message to learn; check the command"
+            " that writes it"
+        )
+
+
+def has_content(raw: RawMessage) -> bool:
+    """Return whether a message that was read has more than blanks in it."""
+    return bool(raw.content.strip()) if isinstance(raw.content, bytes | str) else True
+
+
+def tell_empty(source: Source, request: ReadingRequest) -> None:
+    """Tell the user that a file has no message in it, as an empty mbox."""
+    request.options.tell(SourceError(f"{source.path}: the file is empty; nothing is learned of it"))
 
 
 def _read_unsaid(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:

@@ -8,7 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from nbspam.errors import Remedy, SourceError, TableError
 from nbspam.labels import HAM, SPAM
-from nbspam.reading.columns import LABEL_LENGTH, find_columns, first_rows, names_columns
+from nbspam.reading.columns import (
+    LABEL_LENGTH,
+    Columns,
+    find_columns,
+    first_rows,
+    names_columns,
+)
 from nbspam.reading.content import Content, file_content
 from nbspam.reading.header_row import is_header_row
 from nbspam.reading.raw_message import RawMessage
@@ -26,13 +32,15 @@ from nbspam.reading.source_kind import (
 __all__ = ["NAMED_TABLE", "NAMELESS_PARQUET", "NAMELESS_TSV", "TableOptions", "read_table"]
 
 TABLE_SUFFIXES = frozenset({".tsv", ".tab", ".csv", ".json", ".jsonl", ".ndjson", ".parquet"})
+_SAME_TEXTS = 10  # rows, at least, of which one text is told
 _PARQUET = b"PAR1"  # the first bytes of every Parquet file
 
 
 def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the rows of a table as messages.
 
-    If labels are needed a row without one is skipped; else they are read where there are any.
+    If labels are needed a row without one, or without a text, is skipped; else they are read where
+    there are any.
     Raises TableError when the columns cannot be found, OSError when the file cannot be read.
     """
     options, skips = request.options.table, request.skips
@@ -48,11 +56,14 @@ def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage
         while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
             header.pop()
     cells = [row for _, row in sample]
-    columns = find_columns(content.name, header, cells, options, request.needs_labels)
+    first = sample[0][1] if sample and header is None else ()
+    columns = find_columns(content.name, header, cells, options, request.needs_labels, first)
+    _tell_same_texts(content.name, header, columns, cells, request.options)
     for line, row in rows:
         source = f"{content.name}:{line}"
         text = columns.text_of(row)
-        if text is None:
+        # A row to classify is answered, also an empty one; there is nothing to learn of it.
+        if text is None or (request.needs_labels and not text.strip()):
             skips(source, "the row has no text")
             continue
         label = columns.label_of(row)
@@ -60,6 +71,22 @@ def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage
             skips(source, "the row has no label")
             continue
         yield RawMessage(source, label, text)
+
+
+def _tell_same_texts(
+    name: str,
+    header: Sequence[str] | None,
+    columns: Columns,
+    cells: Sequence[Sequence[str]],
+    options: ReadingOptions,
+) -> None:
+    """Tell the user if the texts of the sample are all the same: a date, or the name of a file."""
+    texts = {columns.text_of(row) for row in cells}
+    if len(cells) >= _SAME_TEXTS and len(texts) == 1:
+        number = columns.text
+        column = header[number] if header and number < len(header) else str(number + 1)
+        problem = f"{name}: the texts in column {column!r} are all the same"
+        options.tell(SourceError(problem, Remedy.NAME_TEXT_COLUMN))
 
 
 def _has_header_row(content: Content, sample: Sequence[TableRow], options: ReadingOptions) -> bool:

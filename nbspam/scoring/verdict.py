@@ -12,7 +12,9 @@ from nbspam.store.metadata import HAM_CUTOFF, SPAM_CUTOFF, Metadata
 
 # Of the tokens of a text so many must be known for a verdict of ham, and one for a verdict of spam:
 # what the model cannot read it must not pass as ham.  Of 101,000 messages in P1 to P6 that makes 7
-# unsure that were ham before, 6 of them spam.
+# unsure that were ham before, 6 of them spam.  Spam needs one known token: with 1 in 10, 35 spams
+# would pass for one ham of 44 that are blocked (33,094 verdicts of spam in training messages), and
+# 1,000 random words below a spam would make every second one unsure.  docs/ideas-tried.md has more.
 KNOWN_SHARE = 0.1
 
 

@@ -71,6 +71,27 @@ def _remove_stale_socket(path: Path) -> None:
     raise ServingError(f"{path}: a server is listening there; stop it, or name another path")
 
 
+def check_place(place: str, any_address: bool) -> None:
+    """Raise OptionError for an invalid HOST:PORT, and for an address that is forbidden.
+
+    any_address: whether it may be one that other machines can connect to.  No name is looked up.
+    """
+    host, _ = _host_and_port(place)
+    with contextlib.suppress(ValueError):  # a name
+        _check_address(place, ipaddress.ip_address(host), any_address)
+
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def _check_address(place: str, address: _Address, any_address: bool) -> None:
+    if not (any_address or address.is_loopback):
+        raise OptionError(
+            f"{place} is open to other machines, and the protocol has no passwords",
+            Remedy.ANY_ADDRESS,
+        )
+
+
 @contextlib.contextmanager
 def tcp_sockets(place: str, any_address: bool) -> Iterator[list[socket.socket]]:
     """Listen on HOST:PORT, on each address of the host.
@@ -84,11 +105,7 @@ def tcp_sockets(place: str, any_address: bool) -> Iterator[list[socket.socket]]:
         try:
             infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             for family, kind, protocol, _, address in dict.fromkeys(infos):
-                if not (any_address or ipaddress.ip_address(address[0]).is_loopback):
-                    raise OptionError(
-                        f"{place} is open to other machines, and the protocol has no passwords",
-                        Remedy.ANY_ADDRESS,
-                    )
+                _check_address(place, ipaddress.ip_address(address[0]), any_address)
                 listener = opened.enter_context(socket.socket(family, kind, protocol))
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 if family == socket.AF_INET6:

@@ -52,9 +52,9 @@ def apply_requests(path: Path, requests: list[LearnRequest], wait: LockWait) -> 
     """Learn messages into the model at `path`, or forget them; in order, with few saves.
 
     wait: how long to wait for the model's lock.
-    Returns what was done for each request: nothing when the message is known as that class, or was
-    never learned and is to be forgotten; or that it was not applied because another program held
-    the lock.
+    Returns what was done for each request: nothing when the message is known as that class or is
+    empty, or was never learned and is to be forgotten; or that it was not applied because another
+    program held the lock.
     Raises ModelError.
     """
     with Lookup(path) as lookup:
@@ -62,6 +62,7 @@ def apply_requests(path: Path, requests: list[LearnRequest], wait: LockWait) -> 
     waiting = {
         number: _TokenizedRequest(request.is_spam, _tokenized(request.message, wanted))
         for number, request in enumerate(requests)
+        if request.is_spam is None or _has_content(request.message)
     }
     results: list[Result] = [UNCHANGED] * len(requests)
     while waiting:
@@ -71,6 +72,11 @@ def apply_requests(path: Path, requests: list[LearnRequest], wait: LockWait) -> 
         for number, result in _apply_distinct(path, now, wanted, wait):
             results[number] = result
     return results
+
+
+def _has_content(message: bytes | Tokenizer) -> bool:
+    """Return whether there is something to learn: an empty message is none."""
+    return bool(message.strip()) if isinstance(message, bytes) else True
 
 
 def _tokenized(message: bytes | Tokenizer, wanted: Wanted) -> TokenizedMessage:

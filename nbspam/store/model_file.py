@@ -25,7 +25,6 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from json.encoder import encode_basestring
-from operator import concat
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.bayes.token_weight import Row
@@ -108,12 +107,24 @@ def check_replaceable(path: "Path", counts: tuple[bytes, ...] = ()) -> None:
     if counts:
         what, is_one = "an export", sample.startswith(counts)
     else:
-        is_one = sample.lstrip().startswith(b"{") and f'"{FORMAT}"'.encode() in sample
-        what = "a model"
+        what, is_one = "a model", _begins_model(sample)
     if sample and not is_one:
         raise ModelError(
             f"{path}: is not {what}, and would be lost; name another file, or remove it first"
         )
+
+
+def is_model_like(path: "Path") -> bool:
+    """Return whether a file begins as a model does, damaged or not; False if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return _begins_model(file.read(_SAMPLE))
+    except OSError:
+        return False
+
+
+def _begins_model(sample: bytes) -> bool:
+    return sample.lstrip().startswith(b"{") and f'"{FORMAT}"'.encode() in sample
 
 
 class ModelExistsError(ModelError):
@@ -141,7 +152,7 @@ def write_lines(
     lines: list[str] = []
     while batch := list(itertools.islice(pairs, _BATCH)):
         tokens, found = zip(*batch, strict=True)
-        lines += map(concat, map(token_key, tokens), map(rows.__getitem__, found))
+        lines += map(str.__add__, map(token_key, tokens), map(rows.__getitem__, found))
     lines.sort()  # by code points, which is by the bytes of UTF-8
     file.write(dump_metadata(metadata).encode())
     file.write(TOKENS_LINE)

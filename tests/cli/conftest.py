@@ -20,6 +20,11 @@ class Result(NamedTuple):
     out: str
     err: str
 
+    @property
+    def sentences(self):
+        """What was printed, each sentence in a line, as before it was folded."""
+        return self.out.replace("\n  ", " ")
+
 
 @pytest.fixture
 def sample():

@@ -377,3 +377,35 @@ def test_standard_input_is_named_once(nbspam, assert_sentence, model, arguments)
     found = nbspam(*arguments, "-m", model, stdin=b"Subject: x\n\ny\n")
     assert_sentence(found, "standard input", code=2)
     assert before == model.read_bytes()
+
+
+WORKBOOK = b"PK\x03\x04" + bytes(26) + b"xl/workbook.xml"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("train", "-m", "new.json"),
+        ("train", "-m", "new.json", "--ham"),
+        ("eval", "--folds", "2"),
+        ("classify", "-m", "{model}"),
+        ("explain", "-m", "{model}"),
+        ("forget", "-m", "{model}"),
+    ],
+)
+def test_an_excel_workbook_is_refused_as_a_source(
+    nbspam, model, tmp_path, assert_sentence, command, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "real.xlsx"
+    path.write_bytes(WORKBOOK)
+    found = nbspam(*(word.format(model=model) for word in command), path)
+    assert_sentence(found, f"{path}: is an Excel workbook; save it as CSV, and give that")
+
+
+def test_in_the_mail_path_it_is_judged(nbspam, model):
+    found = nbspam("classify", "-m", model, stdin=WORKBOOK)
+    assert (found.code, found.err) == (0, "")
+    found = nbspam("classify", "-p", "-m", model, stdin=WORKBOOK)
+    assert found.code == 0
+    assert found.out.encode().endswith(WORKBOOK)

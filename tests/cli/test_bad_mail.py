@@ -186,7 +186,7 @@ def test_bad_mail_can_be_learned_and_what_cannot_is_skipped_counted_and_named(
     path = tmp_path / "model.json"
     found = nbspam("train", "--spam", spam, "--ham", ham, "-m", path)
     assert found.code == 0
-    assert "skipped 2" in found.err
+    assert "skipped 3" in found.err
     assert str(spam / "damaged.gz") in found.err
     assert str(ham / "damaged.gz") in found.err
     assert nbspam("model", "check", "-m", path).code == 0

@@ -17,7 +17,7 @@ def mistaken(tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    [("train", "-m", "m.json"), ("eval", "--leave-one-out"), ("train", "-m", "m.json", "--update")],
+    [("train", "-m", "m.json"), ("train", "-m", "m.json", "--update")],
 )
 def test_it_is_named_with_its_row(nbspam, mistaken, command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -29,6 +29,21 @@ def test_it_is_named_with_its_row(nbspam, mistaken, command, tmp_path, monkeypat
         " mistake, correct it there: as it is there are 3 classes, and cut-offs are for two"
     )
     assert nbspam(*command, "-q", mistaken).err.count("hma") == 0
+
+
+def test_of_a_first_row_it_says_how_to_read_it_as_a_header(nbspam, tmp_path):
+    path = tmp_path / "a.tsv"
+    rows = [("kind", "the text of it"), *HMA[:-1]]
+    path.write_text("".join(f"{label}\t{text} {i}\n" for i, (label, text) in enumerate(rows)))
+    found = nbspam("train", "-m", tmp_path / "m.json", path)
+    assert f"({path}:1); if that row names the columns, add --header-row yes; if that" in found.err
+    found = nbspam("train", "-m", tmp_path / "n.json", "--header-row", "yes", path)
+    assert (found.code, found.err) == (0, "")
+    box = tmp_path / "promo.mbox"
+    box.write_text("From a@b Mon Jan  5 10:00:00 2026\nSubject: sale\n\nshoes\n")
+    more = ("--header-row", "yes", "--label", f"promo={box}", path)
+    found = nbspam("train", "-m", tmp_path / "o.json", *more)
+    assert f"1 message of 71 ({box}:1); if that label is a mistake" in found.err
 
 
 def test_in_folders_too(nbspam, tmp_path):

@@ -163,15 +163,21 @@ def test_many_messages_each_once(nbspam, model, tmp_path):
     assert messages(model) == {"ham": N + 1, "spam": N + 1}
 
 
-def test_a_small_model_learns_nothing_and_says_so(nbspam, table, make_model):
+def test_a_small_model_learns_nothing_and_fills_no_log(nbspam, table, make_model):
     model = make_model(table)
     before = model.read_bytes()
-    for options in ((), ("-p",)):
-        found = nbspam("classify", "--learn", "-m", model, *options, stdin=SPAM)
-        assert found.code == 0
-        assert "has learned 18 ham and 12 spam, so --learn learns nothing" in found.err
-        assert found.err.count("\n") == 1
+    for options in ((), ("-p",), ("--exit-code",)):
+        plain = nbspam("classify", "-m", model, *options, stdin=SPAM)
+        assert nbspam("classify", "--learn", "-m", model, *options, stdin=SPAM) == plain
+        assert plain.err == ""
     assert model.read_bytes() == before
+
+
+def test_model_info_says_that_it_learns_nothing(nbspam, table, make_model, model):
+    said = "has learned 18 ham and 12 spam, so classify --learn learns nothing; teach it 500"
+    printed = nbspam("model", "info", "-m", make_model(table, name="small.json")).out
+    assert said in " ".join(printed.split())
+    assert "--learn" not in nbspam("model", "info", "-m", model).out
 
 
 def test_three_classes(nbspam, three_classes, make_model):

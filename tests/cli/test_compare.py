@@ -231,7 +231,7 @@ def test_an_update_keeps_to_the_models_kind(nbspam, table, tmp_path):
     assert nbspam("train", "-m", model, *kind, table).code == 0
     again = nbspam("train", "--update", "-m", model, *kind, table)
     assert again.code == 0, again.err
-    assert "30 already known" in again.out
+    assert "30 already known" in again.sentences
     for name, other in (("--event-model", "bernoulli"), ("--traits", "kernel")):
         found = nbspam("train", "--update", "-m", model, name, other, table)
         assert found.code == 2

@@ -10,7 +10,8 @@ import pytest
 
 from nbspam.cli.config_file import TYPED, config_place, key_of, reason_to_type, table_of
 from nbspam.cli.configured import ConfiguredCommand
-from nbspam.cli.settings import SHARED, command_contexts
+from nbspam.cli.file_check import WAYS
+from nbspam.cli.settings import SHARED, _holds, command_contexts
 
 MAIL = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
 CONTEXTS = {table_of(context): context for context in command_contexts()}
@@ -39,6 +40,15 @@ def config(own_home, monkeypatch):
     return write
 
 
+VALUES = {
+    "socket-mode": "0640",
+    "encoding": "utf-16",
+    "max-ham-blocked": "1%",
+    "listen": "127.0.0.1:783",
+    "metrics": "[::1]:783",
+}
+
+
 def right(option):
     """Return a value that the option takes."""
     if option.is_flag:
@@ -49,7 +59,7 @@ def right(option):
         return 7
     if isinstance(option.type, click.types.FloatParamType):
         return 0.75
-    value = {"socket-mode": "0640"}.get(key_of(option), "some")
+    value = VALUES.get(key_of(option), "some")
     return [value] if option.multiple else value
 
 
@@ -100,7 +110,8 @@ def test_what_must_be_typed_is_an_option():
 @pytest.mark.parametrize(("table", "key"), SETTABLE, ids="{0[0]}.{0[1]}".format)
 def test_every_option_is_taken_from_a_file(nbspam, config, table, key):
     value = right(SETTABLE[table, key])
-    config(f"[{table}]\n{key} = {toml(value)}\n")
+    needed = 'traits = "gaussian"\n' if "variance" in key else ""
+    config(f"[{table}]\n{key} = {toml(value)}\n{needed}")
     found = nbspam("config", *command_of(table), "--format", "json")
     assert found.err == ""
     (row,) = [row for row in json.loads(found.out)["settings"] if row["option"] == key]
@@ -138,26 +149,29 @@ def test_what_one_run_does_is_not_set_in_a_file(nbspam, config, assert_sentence,
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("spam_cutoff = 0.9", [":1: ", "did you mean spam-cutoff?"]),
+        ("spam_cutoff = 0.9", [":1: ", "share (did you mean spam-cutoff?); put it in the table"]),
         ("jobz = 2", [":1: ", "did you mean jobs?"]),
         ("max-size = 5", [":1: ", "max-size", "put it in the table of its command"]),
         ("replace = true", [":1: ", "replace cannot be set in a file"]),
         ("[clasify]\nstrict = true", [":1: ", "did you mean classify?"]),
         ("[evaluate]\nerrors = 1", [":1: ", "did you mean eval?"]),
         ("[config]\nformat = 'json'", [":1: ", "[config]"]),
-        ("[model.prune]\nmin-count = 2", ["[model-prune]"]),
+        ("[model.prune]\nmin-count = 2", [":1: ", "[model-prune]"]),
+        ("jobs = 2\n[model]\nmin-count = 2", [":2: ", "[model-prune]"]),
+        ("jobs = 2\n\n[model.prune]\nmin-count = 2", [":3: ", "[model-prune]"]),
+        ("model = {a = 1}", ["[model-prune]"]),
         ("model = 'a'\n[model.prune]\nmin-count = 2", ["invalid TOML", "[model-prune]"]),
         ("[model-prun]\nmin-count = 2", ["did you mean model-prune?"]),
         ("[classify]\nstrikt = true", [":2: ", "no option --strikt", "did you mean strict?"]),
         ("[classify]\nzzzzz = true", [":2: ", "known are "]),
         ("[[classify]]\nstrict = true", ["classify"]),
-        ("strict true", ["invalid TOML", "line 1"]),
+        ("strict true", ["invalid TOML", "line 1", "that line"]),
         ("strict = true\nstrict = true", ["invalid TOML", "overwrite"]),
         ("jobs = 0", [":1: jobs: ", "x>=1"]),
         ("jobs = '2'", [":1: jobs: must be an integer; write it as in jobs = 2"]),
         ("strict = 'yes'", [":1: strict: must be true or false"]),
         ("format = 'xml'", [":1: format: 'xml' is not one of 'text', 'json'"]),
-        ("x = " + "[" * 5000, ["invalid TOML"]),
+        ("x = " + "[" * 5000, ["invalid TOML", "; correct it"]),
     ],
 )
 def test_a_mistake_is_one_sentence_with_the_remedy(nbspam, config, assert_sentence, text, parts):
@@ -173,8 +187,8 @@ def test_a_mistake_in_a_table_stops_only_its_command(nbspam, config, model):
 
 def test_a_file_that_is_no_utf_8_is_refused(nbspam, config, assert_sentence):
     path = config("")
-    path.write_bytes(b"header = '\xff'")
-    assert_sentence(nbspam("classify"), path, "invalid TOML", code=2)
+    path.write_bytes(b"[classify]\n# \xc3\xa9\nheader = '\xff'\n# \xfe\n")
+    assert_sentence(nbspam("classify"), f"{path}:3: byte 0xff is not UTF-8", "save", code=2)
 
 
 # What a command says of its values
@@ -465,6 +479,113 @@ def test_a_file_of_another_user_must_be_named(nbspam, config, monkeypatch, asser
 
 
 # nbspam config
+
+
+@pytest.mark.parametrize(("table", "key"), SETTABLE, ids="{0[0]}.{0[1]}".format)
+def test_every_value_holds_in_a_way_that_is_checked(table, key):
+    parser = CONTEXTS[table].command.make_parser(CONTEXTS[table])
+    parsed = [parser.parse_args(args=list(way))[0] for way in WAYS.get(table, ((),))]
+    typed = [set(values) - {"sources", "source"} for values in parsed]
+    assert any(_holds(key, table, names) for names in typed)
+
+
+REFUSED = {
+    "cut-offs": ("[classify]\nham-cutoff = 0.9\nspam-cutoff = 0.5", [":2: ", ":3: "], ()),
+    "cut-offs of all": ("ham-cost = 9\nspam-cutoff = 0.5", [":1: ham-cost: "], ()),
+    "header": ("[classify]\nheader = 'Subject'", [":2: header: "], ("-p",)),
+    "tag": ("[classify]\nsubject-tag = ' '", [":2: subject-tag: "], ("-p",)),
+    "terse": ("[classify]\nformat = 'json'\nterse = true", [":2: format", ":3: terse"], ()),
+    "terse of all": ("format = 'json'\n[classify]\nterse = true", [":1: ", ":3: "], ()),
+    "learn-from": ("[classify]\nlearn-from = 0.1", [":2: learn-from: "], ("--learn",)),
+    "encoding": ("encoding = 'klingon'", [":1: encoding: "], ()),
+    "with the model": ("ham-cutoff = 0.95", [":1: ham-cutoff: "], ()),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_stops_classify_is_found_by_config(
+    nbspam, config, model, monkeypatch, assert_sentence, case
+):
+    text, parts, options = REFUSED[case]
+    path = config(text)
+    monkeypatch.setenv("NBSPAM_MODEL", str(model))
+    found = nbspam("config")
+    assert_sentence(found, path, *parts, code=2)
+    assert nbspam("config", "classify").err == found.err
+    stopped = nbspam("classify", *options, stdin=MAIL)
+    assert stopped.code == (75 if "-p" in options else 2)
+    assert stopped.err == found.err
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("[train]\nalpha = -1", ":2: alpha: "),
+        ("[train]\nprior = 1.5", ":2: prior: "),
+        ("[train]\nvariance-prior = 2", ":2: variance-prior: "),
+        ("[train]\nspam-cutoff = 1.5", ":2: spam-cutoff: "),
+        ("[train]\nsure-from = 7", ":2: sure-from: "),
+        ("[train]\nmax-ham-blocked = '7'", ":2: max-ham-blocked: "),
+        ("[train]\nmax-ham-blocked = '1%'\nham-cost = 9", ":2: max-ham-blocked"),
+        ("[train]\nevent-model = 'none'\ntraits = 'none'", "event-model"),
+        ("[train]\nencoding = 'klingon'", ":2: encoding: "),
+        ("[forget]\nencoding = 'klingon'", ":2: encoding: "),
+        ("[eval]\nbatch = 0", ":2: batch: "),
+        ("[eval]\nalpha = 0", ":2: alpha: "),
+        ("[eval]\nmax-ham-blocked = 'some'", ":2: max-ham-blocked: "),
+        ("[eval]\nham-cost = -1", ":2: ham-cost: "),
+        ("[explain]\nspam-cutoff = -1", ":2: spam-cutoff: "),
+        ("[model-import]\nalpha = 0", ":2: alpha: "),
+        ("[serve]\nlisten = 'here'", ":2: listen: "),
+        ("[serve]\nlisten = '0.0.0.0:783'", ":2: listen: "),
+        ("[serve]\nmetrics = '[::]:783'", ":2: metrics: "),
+        ("[serve]\nham-cost = 0", ":2: ham-cost: "),
+    ],
+)
+def test_config_finds_what_other_commands_refuse(nbspam, config, assert_sentence, text, part):
+    path = config(text)
+    assert_sentence(nbspam("config"), path, part, code=2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[serve]\nlisten = '0.0.0.0:783'\nallow-any-address = true",
+        "[serve]\nlisten = 'mail.example.org:783'\nmetrics = '/run/a.sock'",
+        "spam-cutoff = 0.99\nham-cutoff = 0.1\njobs = 2\nlog = 'syslog'\nformat = 'json'",
+        "[train]\nmax-ham-blocked = '0.1%'\nsure-from = 0.9\nseen = true",
+        "[eval]\nmax-ham-blocked = '0.1%'\nbatch = 100\nerrors = 10\nevent-model = 'multinomial'",
+        "[classify]\nheader = 'X-Spam'\nevidence = 3\nlearn-from = 0.9\nlog = 'stderr'",
+        "[model-prune]\nmin-count = 2",
+    ],
+)
+def test_what_commands_take_is_right(nbspam, config, model, text):
+    path = config(text + "\n")
+    before = model.read_bytes()
+    assert nbspam("config").err == ""
+    assert (sorted(path.parent.iterdir()), model.read_bytes()) == ([path], before)
+
+
+def test_values_are_checked_without_a_model_and_without_a_home(
+    nbspam, config, own_home, monkeypatch, assert_sentence
+):
+    path = config("[classify]\nham-cutoff = 0.95\n")
+    assert nbspam("config").err == ""  # only a model would say that it is wrong
+    (own_home / "broken.json").write_text("{")
+    monkeypatch.setenv("NBSPAM_MODEL", str(own_home / "broken.json"))
+    assert nbspam("config").err == ""
+    monkeypatch.delenv("NBSPAM_MODEL")
+    monkeypatch.setenv("NBSPAM_CONFIG", str(path))
+    monkeypatch.setenv("HOME", "~")
+    assert nbspam("config").err == ""
+    config("model = '/none.json'\nspam-cutoff = 7\n")
+    assert_sentence(nbspam("config"), path, ":2: spam-cutoff", code=2)
+
+
+def test_a_limit_of_a_file_does_not_stop_training_on_errors(nbspam, config, table, tmp_path):
+    config("[train]\nmax-ham-blocked = '1%'\n")
+    found = nbspam("train", "--on-error", table, "-m", tmp_path / "new.json")
+    assert (found.code, found.err) == (0, "")
 
 
 def test_config_prints_what_is_set_and_where(nbspam, config, monkeypatch):

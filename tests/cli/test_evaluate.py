@@ -282,10 +282,10 @@ def test_a_label_that_the_model_does_not_know_is_an_error(
     nbspam, three_classes, model, assert_sentence
 ):
     found = nbspam("eval", "-m", model, three_classes)
-    assert_sentence(found, f"{three_classes}:2", "'promo'")
+    assert_sentence(found, f"{three_classes}:2", "'promo'", "--spam-label", "--label-column")
 
 
-@pytest.mark.parametrize("option", [("--alpha", "1"), ("--prior", "0.5"), ("--spam-label", "x")])
+@pytest.mark.parametrize("option", [("--alpha", "1"), ("--prior", "0.5")])
 def test_options_of_training_need_a_protocol(nbspam, table, model, assert_sentence, option):
     found = nbspam("eval", "-m", model, table, *option)
     assert_sentence(found, option[0], code=2)
@@ -444,7 +444,7 @@ def test_what_was_learned_is_left_out_and_told(nbspam, model, later):
     found = evaluated(nbspam, "-m", model, later)
     assert found["messages"] == 3
     assert (found["learned"], found["learned_left_out"], found["not_in_ledger"]) == (4, 4, 0)
-    text = nbspam("eval", "-m", model, later).out
+    text = nbspam("eval", "-m", model, later).sentences
     assert text.startswith("saved model: 3 messages (ham: 2, spam: 1)\n")
     assert (
         "\n4 of 7 messages were learned by this model and are left out; add --including-learned to"
@@ -455,7 +455,7 @@ def test_what_was_learned_is_left_out_and_told(nbspam, model, later):
 def test_what_was_learned_is_tested_on_if_that_is_asked_for(nbspam, model, later):
     found = evaluated(nbspam, "-m", model, later, "--including-learned")
     assert (found["messages"], found["learned"], found["learned_left_out"]) == (7, 4, 0)
-    text = nbspam("eval", "-m", model, later, "--including-learned").out
+    text = nbspam("eval", "-m", model, later, "--including-learned").sentences
     assert "4 of 7 messages were learned by this model, which flatters the figures" in text
 
 
@@ -476,7 +476,7 @@ def test_a_model_without_a_ledger_cannot_know(nbspam, make_model, table, later):
     model = make_model(table, "--no-ledger", name="forgetful.json")
     found = evaluated(nbspam, "-m", model, later)
     assert (found["messages"], found["learned"], found["not_in_ledger"]) == (7, None, 30)
-    text = nbspam("eval", "-m", model, later).out
+    text = nbspam("eval", "-m", model, later).sentences
     assert f"{model} does not remember which messages it learned" in text
 
 
@@ -487,7 +487,7 @@ def test_a_ledger_of_some_messages_knows_those(nbspam, make_model, table, later,
     assert nbspam("train", "--update", "-m", model, more).code == 0
     found = evaluated(nbspam, "-m", model, later)
     assert (found["messages"], found["learned"], found["not_in_ledger"]) == (6, 1, 30)
-    text = nbspam("eval", "-m", model, later).out
+    text = nbspam("eval", "-m", model, later).sentences
     assert "1 of 7 messages was learned by this model and is left out" in text
     assert "does not remember 30 messages that it learned; whether some are among these" in text
 

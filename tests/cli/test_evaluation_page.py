@@ -47,6 +47,16 @@ def test_the_page_of_three_classes_has_no_curves(nbspam, three_classes, tmp_path
     parsed = reported(nbspam, tmp_path, "--folds", "3", three_classes)
     assert "called promo" in parsed.text
     assert "svg" not in parsed.found
+    assert "by the most probable class" in parsed.text
+
+
+def test_the_page_of_three_classes_with_spam_says_what_its_figures_are_of(
+    nbspam, three_classes, tmp_path
+):
+    parsed = reported(nbspam, tmp_path, "--folds", "3", three_classes)
+    assert "every other figure is of the spam class 'spam' against the rest" in parsed.text
+    assert "the point is by the most probable class" in parsed.text
+    assert "P(spam) = 0.5" not in parsed.text
 
 
 def test_a_page_into_a_missing_folder_is_an_error(nbspam, table, tmp_path, assert_sentence):

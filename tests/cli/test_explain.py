@@ -254,10 +254,10 @@ def test_a_text_in_a_script_the_model_has_not_seen_is_unsure_and_explain_says_wh
     known, of = found["known"], found["text"]
     assert 0 < known < of / 10
     words = [word for word in found["words"] if not word["token"].startswith("trait:")]
-    printed = nbspam("explain", "-m", model, stdin=text.encode()).out
+    printed = " ".join(nbspam("explain", "-m", model, stdin=text.encode()).out.split())
     assert (
         f"{found['unknown']} of {found['unknown'] + len(words)} tokens are unknown to the"
-        f" model, and ignored; it knows {known} of {of} in the text, too few to call it ham\n"
+        f" model, and ignored; it knows {known} of {of} in the text, too few to call it ham "
     ) in printed
     plain = nbspam("explain", "-m", model, stdin=b"see you at the meeting").out
     assert "too few" not in plain

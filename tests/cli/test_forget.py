@@ -36,7 +36,7 @@ def test_as_text_it_says_what_it_did(nbspam, taught, tmp_path):
     (tmp_path / "mail").write_bytes(MAIL)
     found = nbspam("forget", tmp_path / "mail", "-m", model)
     assert (found.code, found.err) == (0, "")
-    assert found.out.startswith(f"{model}: forgot 1 ")
+    assert found.sentences.startswith(f"{model}: forgot 1 ")
     assert before == sections(model)
 
 

@@ -42,6 +42,20 @@ def test_the_same_is_said_of_what_is_learned(nbspam, model):
     )
 
 
+def test_a_list_of_which_nothing_can_be_read_is_a_failure(nbspam, model, tmp_path):
+    mail, missing = tmp_path / "a.eml", tmp_path / "nosuch.eml"
+    mail.write_bytes(MAIL)
+    command = ("classify", "-m", model, "--input-format", "files", "-")
+    found = nbspam(*command, stdin=f"{missing}\n".encode())
+    assert (found.code, found.out) == (1, "")
+    assert f"-:1: cannot read '{missing}' (No such file or directory)" in found.err
+    found = nbspam(*command, stdin=f"{missing}\n{mail}\n".encode())
+    assert found.code == 0  # some could be
+    assert "nosuch.eml" in found.err
+    assert found.out.endswith(f"\t{mail}\n")
+    assert nbspam(*command, stdin=b"") == (0, "", "")  # there is nothing to classify
+
+
 @pytest.mark.parametrize("command", [("classify", "-p"), ("classify", "-p", "--exit-code")])
 @pytest.mark.parametrize("content", [TABLE.encode(), b'{"text": "a"}\n{"text": "b"}\n'])
 def test_a_passage_says_nothing_of_it(nbspam, model, command, content):
@@ -72,9 +86,9 @@ def test_a_table_is_learned_from_standard_input(nbspam, table, tmp_path, name):
 def test_an_update_by_a_table_says_what_it_learned(nbspam, model):
     options = ("--input-format", "tsv", "-m", model)
     found = nbspam("train", "--update", "-", *options, stdin=TABLE.encode())
-    assert "learned 3 new messages" in found.out
+    assert "learned 3 new messages" in found.sentences
     found = nbspam("forget", "-", *options, stdin=TABLE.encode())
-    assert "forgot 3 messages" in found.out
+    assert "forgot 3 messages" in found.sentences
 
 
 def test_eval_reads_standard_input(nbspam, model, table):
@@ -99,6 +113,144 @@ def test_a_list_of_files(nbspam, model, sample):
     assert [source for _, source in verdicts(found)] == list(map(str, names))
     found = nbspam("classify", "-m", model, stdin=listed)
     assert "looks like a list of files" in found.err
+
+
+@pytest.fixture
+def file_list(tmp_path):
+    """Return a file that names two mails, and their names."""
+    names = [tmp_path / f"{n}.eml" for n in (1, 2)]
+    for name in names:
+        name.write_bytes(MAIL.replace(b"noon", name.stem.encode()))
+    path = tmp_path / "list.txt"
+    path.write_text("".join(f"{name}\n" for name in names))
+    return path, list(map(str, names))
+
+
+def test_a_list_in_a_file_is_read_as_one_on_standard_input(nbspam, model, file_list):
+    path, names = file_list
+    options = ("-m", model, "--input-format", "files")
+    found = nbspam("classify", *options, path)
+    assert [source for _, source in verdicts(found)] == names
+    assert found == nbspam("classify", *options, stdin=path.read_bytes())
+    found = nbspam("explain", *options, path)
+    assert found.out.startswith(f"{names[0]}: ")
+    assert found.err == f"nbspam: {path} holds several messages; this is {names[0]}, the first\n"
+    found = nbspam("eval", *options, "--ham", path, "--format", "json")
+    assert '"messages": 2' in found.out
+    found = nbspam("train", "--update", *options, "--ham", path)
+    assert "learned 2 new messages" in found.out
+    assert "forgot 2 messages" in nbspam("forget", *options, path).out
+
+
+def test_a_list_with_the_other_separator_is_refused(nbspam, model, file_list, assert_sentence):
+    path, _ = file_list
+    found = nbspam("classify", "-m", model, "--input-format", "files0", path)
+    assert_sentence(found, path, "ends with a line end", "; read it with --input-format files\n")
+    listed = path.read_bytes().replace(b"\n", b"\0")
+    found = nbspam("train", "--update", "--ham", "-", "--input-format", "files", stdin=listed)
+    assert_sentence(found, "-: ", "ends with NUL", "; read it with --input-format files0\n")
+
+
+def test_a_list_has_no_labels(nbspam, file_list, tmp_path, assert_sentence):
+    path, _ = file_list
+    found = nbspam("train", "--input-format", "files", path, "-m", tmp_path / "new.json")
+    assert_sentence(found, path, "the files of a list have no labels", "--spam or --ham")
+
+
+UNUSED = {
+    "--input-format mbox --text-column a": "--text-column has no use with --input-format mbox",
+    "--lines --label-column a": "--label-column has no use with --lines",
+    "--input-format jsonl --header-row no": "--header-row has no use with --input-format jsonl",
+    "--input-format parquet --encoding utf-8": "--encoding has no use with --input-format parquet",
+    "--input-format message --encoding utf-8": "--encoding has no use with --input-format message",
+    "--input-format tsv --outside": "--outside has no use with --input-format tsv",
+    "--text-column a": "--text-column is of tables",
+    "--encoding utf-8": "--encoding is of tables",
+}
+
+
+@pytest.mark.parametrize("options", UNUSED)
+@pytest.mark.parametrize(
+    "command", ["classify", "classify -", "explain", "forget", "train --update --ham -"]
+)
+def test_an_option_without_a_use_is_refused(nbspam, model, assert_sentence, command, options):
+    before = model.read_bytes()
+    arguments = (*command.split(), "-m", model, *options.split())
+    found = nbspam(*arguments, stdin=TABLE.encode())
+    assert_sentence(found, UNUSED[options], "leave", code=2)
+    assert model.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--input-format", "tsv", "--text-column", "2", "--header-row", "no"),
+        ("--input-format", "tsv", "--encoding", "utf-8"),
+        ("--lines", "--encoding", "utf-8"),
+        ("--input-format", "files", "--text-column", "2", "--outside", "--encoding", "utf-8"),
+    ],
+)
+def test_an_option_with_a_use_is_taken(nbspam, model, options):
+    found = nbspam("classify", "-m", model, *options, stdin=TABLE.encode())
+    assert found.code == 0, found.err
+
+
+def test_a_table_on_standard_input_that_is_recognised_may_have_columns_named(
+    nbspam, table, tmp_path
+):
+    options = ("--text-column", "2", "--label-column", "1", "--header-row", "no")
+    found = nbspam("train", "-", "-m", tmp_path / "new.json", *options, stdin=table.read_bytes())
+    assert found.code == 0, found.err
+
+
+def test_seen_is_of_mailboxes(nbspam, model, assert_sentence):
+    arguments = ("train", "--update", "--ham", "-", "-m", model, "--seen", "--input-format")
+    found = nbspam(*arguments, "tsv", stdin=TABLE.encode())
+    assert_sentence(found, "--seen is of Maildirs and mboxes", "the format is tsv", code=2)
+    assert nbspam(*arguments, "mbox").code == 0
+
+
+def test_a_folder_is_told_that_it_has_no_format(nbspam, model, tmp_path):
+    folder = tmp_path / "mails"
+    folder.mkdir()
+    (folder / "1").write_bytes(MAIL)
+    found = nbspam("classify", "-m", model, "--lines", folder)
+    assert len(verdicts(found)) == 1
+    assert found.err == (
+        f"nbspam: {folder}: is a folder, so each of its files is read as one message, not as"
+        " lines\n"
+    )
+    assert nbspam("classify", "-m", model, "--input-format", "message", folder).err == ""
+    options = ("--update", "--ham", folder, "-m", model, "--input-format", "mbox")
+    assert nbspam("train", "-q", *options) == (0, "", "")
+
+
+def test_what_a_config_file_sets_is_a_default_for_other_formats(
+    nbspam, model, tmp_path, own_home, monkeypatch
+):
+    path = own_home / "own.toml"
+    path.write_text("lines = true\ntext-column = '2'\nencoding = 'utf-8'\n")
+    path.chmod(0o600)
+    monkeypatch.setenv("NBSPAM_CONFIG", str(path))
+    assert nbspam("config").err == ""
+    box = b"From a@example.org Mon Nov 20 10:00:00 2023\n" + MAIL
+    for options, content, n in (
+        (("--input-format", "mbox"), box, 1),
+        (("--input-format", "tsv"), TABLE.encode(), 3),
+        (("--input-format", "message"), MAIL, 1),
+        ((), TABLE.encode(), 3),
+        (("-p",), MAIL, None),
+    ):
+        found = nbspam("classify", "-m", model, *options, stdin=content)
+        assert (found.code, found.err) == (0, "")
+        assert n is None or len(verdicts(found)) == n
+    table = tmp_path / "table.tsv"
+    table.write_text("label\ttext\nham\tsee you\n")
+    found = nbspam("classify", "-m", model, "--text-column", "text", table)
+    assert [source for _, source in verdicts(found)] == [f"{table}:2"]
+    (tmp_path / "mails").mkdir()
+    (tmp_path / "mails" / "1").write_bytes(MAIL)
+    assert nbspam("classify", "-m", model, tmp_path / "mails").err == ""
 
 
 def test_lines_is_short_for_a_format(nbspam, model, assert_sentence):
@@ -152,9 +304,34 @@ def test_the_1_of_a_column_called_is_spam_may_be_the_spam_label(nbspam, tmp_path
     path.write_text("text,is_spam\n" + "see you at noon,0\nwin a free prize,1\n" * 9)
     found = nbspam("train", path, "--spam-label", "1", "-m", tmp_path / "m.json")
     assert found.code == 0, found.err
-    assert "(ham: 9, spam: 9)" in found.out
+    assert "(ham: 9, spam: 9)" in found.sentences
     found = nbspam("eval", "--leave-one-out", "--spam-label", "yes", path)
+    assert "(ham: 9, spam: 9)" in found.sentences
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [("0", "1"), ("0.0", "1.0"), ("N", "Y"), ("no", "Yes"), ("FALSE", "True"), ("f", "t")],
+)
+@pytest.mark.parametrize("name", ["spam", "is_spam"])
+def test_a_column_called_spam_answers_yes_or_no(nbspam, tmp_path, answers, name):
+    no, yes = answers
+    path = tmp_path / "a.csv"
+    path.write_text(f"text,{name}\n" + f"see you at noon,{no}\nwin a free prize,{yes}\n" * 9)
+    found = nbspam("train", path, "-m", tmp_path / "m.json")
+    assert found.code == 0, found.err
     assert "(ham: 9, spam: 9)" in found.out
+
+
+def test_a_column_of_numbers_with_a_gap_is_as_pandas_writes_it(nbspam, tmp_path):
+    import pandas as pd
+
+    texts = ["see you at noon", "win a free prize", "who is this"] * 6
+    frame = pd.DataFrame({"text": texts, "is_spam": [0, 1, None] * 6})
+    frame.to_csv(tmp_path / "a.csv")
+    found = nbspam("train", tmp_path / "a.csv", "-m", tmp_path / "m.json")
+    assert "(ham: 6, spam: 6)" in found.out
+    assert "the row has no label" in found.err
 
 
 def test_its_0_is_not_and_the_sentence_says_why(nbspam, tmp_path, assert_sentence):
@@ -168,11 +345,11 @@ def test_a_header_with_unknown_names_is_said_once(nbspam, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("outcome,body_text\n" + "ham,see you at noon\nspam,win a free prize\n" * 9)
     found = nbspam("train", path, "-m", tmp_path / "m.json")
-    assert "(ham: 9, spam: 9)" in found.out
+    assert "(ham: 9, spam: 9)" in found.sentences
     assert found.err == (
         f"nbspam: {path}: its first row names the columns (outcome, body_text); add"
         " --header-row no if that is a message\n"
     )
     found = nbspam("train", path, "--header-row", "no", "-m", tmp_path / "n.json")
-    assert "(ham: 9, outcome: 1, spam: 9)" in found.out
+    assert "(ham: 9, outcome: 1, spam: 9)" in found.sentences
     assert nbspam("train", "-q", path, "-m", tmp_path / "q.json").err == ""

@@ -49,5 +49,14 @@ def test_a_model_that_is_not_young_is_not(make_model, tmp_path, terminal):
     assert written() == ""
 
 
+@pytest.mark.parametrize("options", [(), ("-p",), ("--exit-code",)])
+def test_on_a_terminal_a_model_too_small_for_self_training_is_told_of(model, terminal, options):
+    stderr, written = terminal
+    command = [sys.executable, "-m", "nbspam", "classify", "--learn", "-m", str(model), *options]
+    subprocess.run(command, input=b"lunch", stdout=subprocess.DEVNULL, stderr=stderr, check=False)
+    (line,) = [line for line in written().splitlines() if "--learn" in line]
+    assert line.startswith(f"nbspam: {model}: has learned 18 ham and 12 spam, so classify --learn ")
+
+
 def test_in_a_pipe_nothing_is_said(nbspam, model):
     assert nbspam("classify", "-m", model, stdin=b"lunch").err == ""

@@ -53,3 +53,22 @@ def test_a_short_option_without_its_value_is_named_as_it_was_given(nbspam, argum
 def test_a_value_that_looks_like_an_option_is_a_value(nbspam):
     found = nbspam("classify", "-m", "-j", "-p")
     assert "-j: there is no such model" in found.err
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("classify", "--learn-from"),
+        ("classify", "--spam-cutoff"),
+        ("explain", "--ham-cutoff"),
+        ("train", "--sure-from"),
+        ("train", "--prior"),
+    ],
+)
+@pytest.mark.parametrize(("percentage", "share"), [("99%", "0.99"), ("99.5 %", "0.995")])
+def test_a_percentage_is_told_as_a_probability(nbspam, command, option, percentage, share):
+    found = nbspam(command, option, percentage)
+    assert found.code == 2
+    said = f"'{option}': '{percentage}' is a percentage; write it as {share}.\n"
+    assert found.err.endswith(said)
+    assert "is not a valid float" in nbspam(command, option, "most%").err

@@ -83,3 +83,89 @@ def test_a_link_to_a_mailbox_is_no_way_around(nbspam, table, tmp_path, mailbox):
     found = nbspam("train", "-m", link, "--replace", table)
     assert found.code == 1
     assert mailbox.read_bytes() == MBOX
+
+
+OUTPUTS = [("--predictions", "w.csv"), ("--report", "w.csv"), ("--plot", "w.png")]
+
+
+@pytest.fixture
+def labelled(tmp_path, table):
+    """Return a function that puts the labelled table at a path."""
+
+    def put(name):
+        path = tmp_path / name
+        path.write_bytes(table.read_bytes())
+        return path
+
+    return put
+
+
+def assert_refused(found, path, before, what, option):
+    assert found.code == 1
+    assert found.out == ""
+    assert f"nbspam: {option} " in found.err
+    assert f": is {what}, and would be lost; name another file\n" in found.err
+    assert found.err.count("\n") == 1
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("link", ["", "symbolic", "hard", "other path"])
+@pytest.mark.parametrize(("option", "name"), OUTPUTS)
+def test_eval_keeps_its_sources(nbspam, labelled, tmp_path, option, name, link):
+    path = labelled(name)
+    before, output = path.read_bytes(), tmp_path / f"link-{name}"
+    if link == "symbolic":
+        output.symlink_to(path)
+    elif link == "hard":
+        output.hardlink_to(path)
+    else:
+        output = tmp_path / ".." / tmp_path.name / name if link else path
+    found = nbspam("eval", "--folds", "3", "--input-format", "tsv", path, option, output)
+    assert_refused(found, path, before, "a source", option)
+
+
+@pytest.mark.parametrize(("option", "name"), [*OUTPUTS[1:], ("--predictions", "w.json")])
+@pytest.mark.parametrize("protocol", [(), ("--folds", "3")])
+def test_eval_keeps_models(nbspam, table, make_model, option, name, protocol):
+    path = make_model(table, name=name)
+    before = path.read_bytes()
+    read = () if protocol else ("-m", path)
+    found = nbspam("eval", *protocol, *read, table, option, path)
+    assert_refused(found, path, before, "a model" if protocol else "the model", option)
+
+
+def test_eval_keeps_what_a_folder_or_an_index_names(nbspam, tmp_path):
+    for label in ("ham", "spam"):
+        (tmp_path / "corpus" / label).mkdir(parents=True)
+        for n in range(4):
+            (tmp_path / "corpus" / label / f"{n}.csv").write_text(f"{label} words {n}\n")
+    (tmp_path / "index").write_text("ham corpus/ham/1.csv\nspam corpus/spam/1.csv\n" * 2)
+    one = tmp_path / "corpus" / "spam" / "1.csv"
+    before = one.read_bytes()
+    for source in ("corpus", "index"):
+        found = nbspam("eval", "--folds", "2", tmp_path / source, "--predictions", one)
+        assert_refused(found, one, before, "a source", "--predictions")
+
+
+def test_eval_keeps_what_comes_from_standard_input(program, labelled):
+    path = labelled("w.csv")
+    before = path.read_bytes()
+    with path.open("rb") as file:
+        found = program("eval", "--folds", "3", "-", "--report", path, stdin=file)
+    assert_refused(found, path, before, "a source", "--report")
+
+
+def test_eval_writes_each_file_by_itself(nbspam, table, tmp_path):
+    path = tmp_path / "x.json"
+    for _ in range(2):  # before it is there, and then
+        found = nbspam("eval", "--folds", "3", table, "--predictions", path, "--report", path)
+        assert found.code == 1
+        assert "--report" in found.err
+        assert "--predictions writes to the same file; name another file" in found.err
+        path.touch()
+
+
+def test_eval_replaces_what_it_wrote_before(nbspam, table, tmp_path):
+    outputs = ("--predictions", tmp_path / "p.csv", "--report", tmp_path / "r.html")
+    for _ in range(2):
+        assert nbspam("eval", "-q", "--folds", "3", table, *outputs).code == 0

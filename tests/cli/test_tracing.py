@@ -154,6 +154,66 @@ def test_of_many_messages_those_are_logged_that_change_the_model(nbspam, model, 
     assert entries() == []
 
 
+@pytest.fixture
+def learning_model(model, monkeypatch):
+    """Return a model that may learn its own verdicts, though it is small."""
+    monkeypatch.setattr("nbspam.learning.self_training.FEWEST", 1)
+    return model
+
+
+@pytest.mark.parametrize("options", [("-p",), (), ("--exit-code",), ("-p", "--exit-code")])
+def test_what_is_learned_from_its_own_verdict(nbspam, learning_model, entries, options):
+    options = (*options, "--learn", "--learn-from", "0.5", "--spam-cutoff", "0.5")
+    known = {"message-id": "<1@example.org>", "bytes": str(len(MAIL))}
+    for result in ("learned", "unchanged"):
+        found = nbspam("classify", *options, "--log", "syslog", "-m", learning_model, stdin=MAIL)
+        assert found.err == ""
+        assert entries() == [
+            {"action": "classify", **known, "verdict": "spam"},
+            {"action": "learn", **known, "class": "spam", "result": result},
+        ]
+    found = nbspam("classify", *options, "--log", "syslog", "-m", learning_model, stdin=b"zebra")
+    assert [entry["action"] for entry in entries()] == ["classify"]  # it was not sure
+
+
+def test_of_many_judged_messages_those_are_logged_that_are_learned(
+    nbspam, learning_model, tmp_path, entries
+):
+    folder = tmp_path / "mails"
+    folder.mkdir()
+    for i, words in enumerate((b"free prize", b"cash prize", b"free cash")):
+        mail = MAIL.replace(b"1@", b"%d@" % i).replace(b"free prize", words)
+        (folder / str(i)).write_bytes(mail)
+    options = ("--learn", "--learn-from", "0.5", "--spam-cutoff", "0.5", "--log", "syslog")
+    for learned in ([0, 1, 2], []):
+        found = nbspam("classify", *options, "-m", learning_model, folder)
+        assert (found.code, found.err) == (0, "")
+        lines = entries()
+        assert [line["action"] for line in lines[:3]] == ["classify"] * 3
+        assert [
+            (line["action"], line["message-id"], line["class"], line["result"])
+            for line in lines[3:]
+        ] == [("learn", f"<{i}@example.org>", "spam", "learned") for i in learned]
+
+
+@pytest.mark.parametrize("options", [("-p",), ("--exit-code",), ()])
+def test_why_a_verdict_is_not_learned_is_logged(
+    nbspam, learning_model, entries, options, monkeypatch
+):
+    def fail(*_, **__):
+        raise OSError(28, "No space left on device", str(learning_model))
+
+    monkeypatch.setattr("nbspam.learning.self_training.learn", fail)
+    options = (*options, "--learn", "--learn-from", "0.5", "--spam-cutoff", "0.5")
+    found = nbspam("classify", *options, "--log", "syslog", "-m", learning_model, stdin=MAIL)
+    assert found.code == (0 if options[0] != "--learn" else 1)
+    assert "No space left on device" in found.err
+    first, second = entries()
+    assert (first["action"], first["verdict"]) == ("classify", "spam")
+    assert (second["action"], second["message-id"]) == ("learn", "<1@example.org>")
+    assert "No space left on device" in second["error"]
+
+
 def test_a_new_model_has_one_line(nbspam, table, tmp_path, entries):
     path = tmp_path / "new.json"
     assert nbspam("train", "--log", "syslog", "-q", "-m", path, table).code == 0

@@ -8,7 +8,7 @@ import pytest
 def test_train_says_what_it_learned_and_what_to_expect(nbspam, table, tmp_path):
     found = nbspam("train", table, "-m", tmp_path / "model.json")
     assert (found.code, found.err) == (0, "")
-    learned, expect, young = found.out.splitlines()
+    learned, expect, young = found.sentences.splitlines()
     assert learned.startswith(f"{tmp_path / 'model.json'}: learned 30 messages")
     assert "18" in learned
     assert "12" in learned
@@ -42,7 +42,7 @@ def test_train_as_json(nbspam, table, tmp_path):
 
 
 def test_the_estimate_of_three_classes_is_that_of_their_verdicts(nbspam, three_classes, tmp_path):
-    expect = nbspam("train", three_classes, "-m", tmp_path / "model.json").out.splitlines()[1]
+    expect = nbspam("train", three_classes, "-m", tmp_path / "model.json").sentences.splitlines()[1]
     assert "these: correct 100.00 % (" in expect
     assert "spam caught" in expect
     assert "0.5" not in expect
@@ -377,7 +377,7 @@ def test_train_says_where_the_cut_off_came_to_lie(nbspam, mixed, tmp_path):
     path = tmp_path / "model.json"
     found = nbspam("train", mixed, "-m", path, "--max-ham-blocked", "0.1%")
     assert (found.code, found.err) == (0, "")
-    sentence = found.out.splitlines()[2]
+    sentence = found.sentences.splitlines()[2]
     assert "at most 0.1 % of ham blocked" in sentence
     assert "the verdicts above are with it" in sentence
     assert f"{cut_off(path):.6g}" in sentence

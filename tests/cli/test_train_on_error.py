@@ -52,8 +52,8 @@ def test_it_learns_from_nothing_as_from_an_update_of_nothing(nbspam, large, tmp_
 
 def test_in_text(nbspam, large, tmp_path):
     found = nbspam("train", "--on-error", large, "-m", tmp_path / "model.json")
-    assert "left out " in found.out
-    assert " judged right, learned " in found.out
+    assert "left out " in found.sentences
+    assert " judged right, learned " in found.sentences
 
 
 def test_what_was_learned_is_known_and_what_was_left_out_is_judged_again(nbspam, large, tmp_path):

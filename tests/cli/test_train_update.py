@@ -1,5 +1,6 @@
 """`nbspam train --update`."""
 
+import gzip
 import json
 import mailbox
 import os
@@ -199,7 +200,7 @@ def test_as_text_it_says_what_it_did(nbspam, model, tmp_path):
     (tmp_path / "mail").write_bytes(mail("spam", 1))
     found = nbspam("train", "--update", "--spam", tmp_path / "mail", "-m", model)
     assert (found.code, found.err) == (0, "")
-    did, young = found.out.splitlines()
+    did, young = found.sentences.splitlines()
     assert did == f"{model}: learned 1 new message, moved 0 to another class, 0 already known"
     assert young.endswith("messages of each class, 82 more ham and 87 more spam")
 
@@ -296,6 +297,84 @@ def test_an_empty_source_makes_a_model_that_is_unsure(nbspam, tmp_path):
     found = nbspam("classify", "-m", model, stdin=mail("ham", 1))
     assert found.out.startswith("unsure\t0.5000")
     assert "has learned nothing so far" in found.err
+
+
+EMPTY = [b"", b"\n", b" \r\n\n", gzip.compress(b"", mtime=0)]
+
+
+@pytest.mark.parametrize("content", EMPTY[:3])
+@pytest.mark.parametrize("options", [("--update",), ("--replace",), ("--update", "--on-error")])
+def test_an_empty_message_on_standard_input_is_an_error(
+    nbspam, model, assert_sentence, content, options
+):
+    """What should have written it has failed: bogofilter learns nothing of it either."""
+    before = model.read_bytes()
+    found = nbspam("train", *options, "--spam", "-", "-m", model, stdin=content)
+    assert_sentence(found, "-: standard input is empty", "; check the command that writes it")
+    assert model.read_bytes() == before
+    found = nbspam("train", "--update", "--spam", "-", "-m", f"{model}.new", stdin=content)
+    assert found.code == 1
+    assert not model.with_name("model.json.new").exists()
+
+
+def test_an_empty_pipe_is_an_error_too(program, model, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    arguments = ("train", "--update", "-m", model, "--spam", pipe)
+    found = program(*arguments, shell=f": > {pipe} & {{}}")
+    assert found.code == 1
+    assert found.err == (
+        f"nbspam: {pipe}: the pipe is empty, so there is no message to learn; check the command"
+        " that writes it\n"
+    )
+
+
+@pytest.mark.parametrize("content", EMPTY)
+@pytest.mark.parametrize("options", [(), ("--input-format", "message")])
+def test_an_empty_file_is_not_learned_and_that_is_said(nbspam, model, tmp_path, content, options):
+    """It may be an mbox with no mail in it, so it is no error."""
+    path, before = tmp_path / "box", model.read_bytes()
+    path.write_bytes(content)
+    arguments = ("train", "--update", "--ham", path, "-m", model, *options)
+    found = nbspam(*arguments)
+    assert (found.code, "learned 0 new messages" in found.out) == (0, True)
+    assert found.err == f"nbspam: {path}: the file is empty; nothing is learned of it\n"
+    assert nbspam(*arguments, "-q") == (0, "", "")
+    assert model.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", EMPTY)
+def test_an_empty_file_of_a_folder_or_a_list_is_skipped_and_named(nbspam, model, tmp_path, content):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "1").write_bytes(content)
+    (folder / "2").write_bytes(mail("ham", 1))
+    found = nbspam("train", "--update", "--ham", folder, "-m", model)
+    assert "learned 1 new message" in found.out
+    assert found.err == (
+        f"nbspam: skipped 1 item that could not be read:\n  {folder}/1: the message is empty\n"
+    )
+    assert nbspam("train", "--strict", "--update", "--ham", folder, "-m", model).code == 0
+
+
+@pytest.mark.parametrize("input_format", ["mbox", "lines", "files", "files0"])
+def test_standard_input_with_no_message_of_many_is_no_error(nbspam, model, input_format):
+    before = model.read_bytes()
+    options = ("--input-format", input_format, "-m", model)
+    found = nbspam("train", "--update", "--ham", "-", *options)
+    assert (found.code, found.err) == (0, "")
+    assert model.read_bytes() == before
+
+
+def test_a_message_of_a_header_alone_is_learned(nbspam, model):
+    before = model.read_bytes()
+    options = ("--update", "--spam", "-", "-m", model)
+    assert nbspam("train", *options, stdin=b"Subject: win\n\n") == (0, "", "")
+    assert model.read_bytes() != before
+
+
+def test_eval_has_no_empty_message_either(nbspam, model, assert_sentence):
+    assert_sentence(nbspam("eval", "--spam", "-", "-m", model), "standard input is empty")
 
 
 @pytest.mark.parametrize("labels", [("spam",), ("ham", "spam")])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.display.cells import cell_width
-from nbspam.display.excerpt_lines import HARD_SPACE, excerpt_lines, folded_text
+from nbspam.display.excerpt_lines import HARD_SPACE, excerpt_lines, folded_sentence, folded_text
 from nbspam.scoring.highlights import highlighted
 from nbspam.tokens.excerpt import Excerpt, printable
 
@@ -74,3 +74,15 @@ def test_folded_text_loses_nothing_but_blanks(text, width, indent):
 
 def test_a_hard_space_is_not_broken():
     assert list(folded_text(f"one{HARD_SPACE}two three", 9)) == ["one two", "three"]
+
+
+@given(
+    st.lists(st.text("abc/ö天", min_size=1, max_size=30), min_size=1, max_size=20),
+    st.integers(5, 80),
+)
+def test_a_sentence_is_folded_between_whole_words(words, width):
+    first, *rest = folded_sentence(" ".join(words), width)
+    assert all(line[:2] == "  " and line[2] != " " for line in rest)
+    assert " ".join([first, *(line[2:] for line in rest)]) == " ".join(words)
+    for line in (first, *rest):
+        assert cell_width(line) <= width or " " not in line.strip()

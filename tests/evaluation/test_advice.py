@@ -16,10 +16,20 @@ NINE_WRONG = scored([False] * 9 + [True] * 11)
 
 def test_advice_the_default_where_it_is_best():
     said = said_of(
-        compared(DEFAULT.name, RIGHT), compared("bernoulli:sum", RIGHT, difference(SURE / 2))
+        compared(DEFAULT.name, RIGHT), compared("bernoulli:sum", TWO_WRONG, difference(SURE / 2))
     )
     assert said.startswith(f"Take the default, {DEFAULT.name}: it makes the fewest errors;")
     assert said.endswith("the others are worse, by more than chance.")
+
+
+@pytest.mark.parametrize("best", [DEFAULT.name, "kernel:sum"])
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [(TWO_WRONG, "no model makes fewer errors"), (NINE_WRONG, "it makes the fewest errors")],
+)
+def test_advice_says_the_fewest_errors_of_no_other(best, other, reason):
+    said = said_of(compared(best, TWO_WRONG), compared("bernoulli:sum", other, difference(0.5)))
+    assert f"{reason};" in said
 
 
 def test_advice_the_default_where_the_best_may_be_best_by_chance():

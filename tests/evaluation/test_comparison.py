@@ -3,14 +3,17 @@ import io
 import json
 import math
 import random
+import subprocess
+import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from compared_models import GIVEN, difference, scored
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
-from scipy.stats import binom
+from scipy.stats import binomtest
 
 from nbspam.errors import OptionError
 from nbspam.evaluation import protocols
@@ -148,12 +151,34 @@ def test_resamples_are_paired():
 
 
 @settings(deadline=None)  # scipy.stats takes a second to load
-@given(st.integers(0, 200), st.integers(0, 200))
+@given(st.integers(0, 2_000), st.integers(0, 2_000))
+@example(0, 0)
+@example(1_000, 1_000)
+@example(1_000, 1_001)
+@example(20_000, 21_000)
 def test_mcnemars_test_is_of_a_fair_coin(one, other):
     n = one + other
-    both_tails = 2 * binom.cdf(min(one, other), n, 0.5) if n else 1.0
-    assert mcnemar_p(one, other) == pytest.approx(min(1.0, both_tails), abs=1e-12)
+    expected = binomtest(one, n, 0.5).pvalue if n else 1.0
+    assert mcnemar_p(one, other) == pytest.approx(expected, rel=1e-9, abs=1e-300)
     assert mcnemar_p(one, other) == mcnemar_p(other, one)
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_mcnemars_test_is_exact(one, other):
+    n = one + other
+    outcomes = sum(math.comb(n, i) for i in range(n + 1) if min(i, n - i) <= min(one, other))
+    assert mcnemar_p(one, other) == float(Fraction(outcomes, 2**n))
+
+
+def test_a_p_value_below_all_numbers_is_0():
+    assert mcnemar_p(2_000, 0) == 0
+
+
+def test_comparing_loads_no_statistics_of_scipy():
+    code = "import sys, nbspam.evaluation.comparison as c; c.mcnemar_p(3, 9)"
+    subprocess.run(
+        [sys.executable, "-c", f"{code}; assert 'scipy.stats' not in sys.modules"], check=True
+    )
 
 
 def test_two_messages_are_no_difference_and_twenty_are_one():

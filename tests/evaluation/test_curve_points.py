@@ -27,6 +27,8 @@ def test_the_cut_offs_are_points_of_the_curve():
     spam = Evaluation("a test", TWO.classes, "spam", TWO.outcomes[2:])
     assert curve_points.cut_off_points(compute(spam, CUT_OFFS)) == []
     assert curve_points.cut_off_points(compute(THREE, CUT_OFFS)) == []
+    with_spam = THREE._replace(positive="c", outcomes=[*THREE.outcomes, THREE.outcomes[0]])
+    assert curve_points.cut_off_points(compute(with_spam, CUT_OFFS)) == []
 
 
 def test_points_of_the_calibration_have_their_messages_and_their_intervals():

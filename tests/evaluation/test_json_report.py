@@ -38,6 +38,8 @@ def test_json_has_the_cut_offs_and_what_the_verdicts_do_with_its_intervals():
         low, high = found[f"{key}_ci"]
         assert low < found[key] == value < high
     three = as_json(THREE)
+    assert (three["threshold"], three["positive"]) == (None, None)
+    assert as_json(TWO)["positive"] == "spam"
     assert (three["spam_cutoff"], three["ham_cutoff"]) == (None, None)
 
 

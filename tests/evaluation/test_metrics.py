@@ -1,4 +1,5 @@
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -202,6 +203,12 @@ def test_a_sure_mistake_has_a_finite_log_loss():
     )
     assert found.values["log_loss"] == pytest.approx(-math.log(LOG_LOSS_FLOOR) / 2)
     assert found.values["brier"] == 0.5
+
+
+@pytest.mark.parametrize("page", ["json.md", "architecture.md", "which-naive-bayes.md"])
+def test_the_floor_of_the_log_loss_is_documented(page):
+    text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
+    assert f"below {LOG_LOSS_FLOOR:g} counts as {LOG_LOSS_FLOOR:g}" in text
 
 
 # Without spam, without ham, without anything

@@ -99,6 +99,10 @@ def test_text_of_three_classes_has_their_verdicts_once_and_no_cut_off(capsys):
     text = printed(capsys, THREE)
     assert "actual  called a  called b  called c\n" in text
     assert "verdict" not in text.replace("correct verdicts", "")
+    assert "3 classes: a message is called the most probable one; the figures are over all" in text
+    text = printed(capsys, THREE._replace(positive="c"))
+    assert "every other figure is of the spam class 'c' against the rest\n" in text
+    assert "classes" not in printed(capsys, TWO)
 
 
 def test_text_of_mistakes_shows_their_source_as_it_is_and_their_words(capsys):

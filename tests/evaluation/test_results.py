@@ -86,6 +86,9 @@ def test_three_classes_with_spam_have_its_figures_against_the_rest():
     values = compute(evaluation, CutOffs()).figures.values
     assert [values[n] for n in ("tp", "fp", "fn", "tn")] == [1, 1, 0, 1]
     assert values["accuracy"] == pytest.approx(1 / 3)
+    assert values["log_loss"] == pytest.approx(-math.log(0.3 * 0.8 * 0.3) / 3)  # over all classes
+    assert values["brier"] == pytest.approx((0.1**2 + 0.2**2 + 0.6**2) / 3)  # of P(spam)
+    assert values["threshold"] is None
 
 
 def test_the_figures_behind_the_report_are_kept():

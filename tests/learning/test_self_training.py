@@ -108,3 +108,9 @@ def test_a_small_model_learns_nothing(tmp_path):
 
 def test_nothing_sure_opens_nothing(tmp_path, path):
     assert training(path).learn(tmp_path / "none.json").learned == 0
+
+
+def test_a_message_of_no_token_is_not_learned(path):
+    self_training = training(path)
+    self_training.add(message(1001)._replace(tokens=[]), judged("ham", 1.0))
+    assert self_training.learn(path).learned == 0

@@ -64,7 +64,10 @@ def test_column_called_spam_says_yes_or_no(spam: list[object]) -> None:
 def test_category_and_string_types() -> None:
     frame = pd.DataFrame({"label": ["ham", "spam"], "text": ["one", None]})
     frame = frame.astype({"label": "category", "text": "string"})
-    assert read(frame) == [("row:0", "ham", "one"), ("row:1", "spam", "")]
+    skips = Skips()
+    assert read(frame, skips) == [("row:0", "ham", "one")]
+    assert skips.named == ["row:1: the row has no text"]
+    assert len(read(frame, needs_labels=False)) == 2
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT, " "])

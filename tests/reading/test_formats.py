@@ -156,11 +156,83 @@ def test_lists_of_files(name, end, stdin, tmp_path, monkeypatch):
     ]
 
 
-def test_a_list_of_files_is_of_a_stream_alone(stdin, tmp_path):
-    path = tmp_path / "a.mbox"
-    path.write_bytes(BOX)
-    raws = list(unlabelled(str(path), "ham", ReadingOptions(input_format="files0"), Skips()))
-    assert len(raws) == 2
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize(("name", "end"), [("files", b"\n"), ("files0", b"\0")])
+def test_a_file_may_be_a_list_of_files_too(name, end, pack, tmp_path):
+    box, listed = tmp_path / "a.mbox", tmp_path / "list"
+    box.write_bytes(BOX)
+    listed.write_bytes(pack(os.fsencode(box) + end + b"/gone" + end))
+    options, skips = ReadingOptions(input_format=name), Skips()
+    raws = list(unlabelled(str(listed), "ham", options, skips))
+    assert [(raw.source, raw.label) for raw in raws] == [(f"{box}:{i}", "ham") for i in (1, 2)]
+    assert skips.named == [f"{listed}:2: cannot read '/gone' (No such file or directory)"]
+    with pytest.raises(SourceError, match="the files of a list have no labels"):
+        list(labelled(str(listed), options, skips))
+
+
+@pytest.mark.parametrize("name", INPUT_FORMATS)
+def test_a_format_means_the_same_for_a_file_as_for_a_stream(name, stdin, tmp_path):
+    mail = tmp_path / "a.eml"
+    mail.write_bytes(b"Subject: x\n\ny\n")
+    end = {"files": b"\n", "files0": b"\0"}.get(name, b"")
+    content = {**TABLES, "mbox": BOX, "lines": b"a\nb\n", "message": BOX}.get(
+        name, os.fsencode(mail) + end
+    )
+    path = tmp_path / "some"
+    path.write_bytes(content)
+    given(stdin, content)
+    from_stream = [(raw.source.removeprefix("-"), raw.content) for raw in read(name)]
+    raws = any_kind(str(path), ReadingOptions(input_format=name), Skips(strict=True))
+    assert [(raw.source.removeprefix(str(path)), raw.content) for raw in raws] == from_stream
+
+
+def test_a_folder_stays_a_folder(tmp_path):
+    (tmp_path / "a").write_bytes(b"b\n")
+    for name in INPUT_FORMATS:
+        (raw,) = any_kind(str(tmp_path), ReadingOptions(input_format=name), Skips())
+        assert raw.source == str(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "form"),
+    [
+        ("files0", b"/a/b\n/c/d\n", "files"),
+        ("files0", b"/a/b\n", "files"),
+        ("files0", b"/a/b\n/c", "files"),
+        ("files0", b"/a/b\n" * 30_000, "files"),
+        ("files", b"/a/b\0/c/d\0", "files0"),
+        ("files", b"/a/b\0", "files0"),
+        ("files", b"/a/b\0/c\nd\0", "files0"),
+        ("files", b"/a/b\0" * 30_000, "files0"),
+    ],
+)
+def test_a_list_with_the_other_separator_is_one_sentence(name, content, form, stdin, tmp_path):
+    path = tmp_path / "list"
+    path.write_bytes(content)
+    for source in ("-", str(path)):
+        given(stdin, content)
+        with pytest.raises(SourceError, match=f"^{source}: .* ends with .* read as {form}$"):
+            list(any_kind(source, ReadingOptions(input_format=name), Skips()))
+
+
+def test_a_name_may_have_a_line_end(stdin, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a\nb").write_bytes(b"hello")
+    for content in (b"a\nb", b"a\nb\0"):
+        given(stdin, content)
+        assert [raw.source for raw in read("files0")] == ["a\nb"]
+    skips = Skips()
+    given(stdin, b"c\nd\0a\nb\0")
+    assert len(read("files0", skips=skips)) == skips.count == 1
+
+
+def test_a_nul_after_the_first_name_is_of_a_bad_name(stdin, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").write_bytes(b"hello")
+    given(stdin, b"a\nb\0c\na\n")
+    skips = Skips()
+    assert len(read("files", skips=skips)) == 2
+    assert skips.count == 1
 
 
 def test_what_is_no_list_of_files_is_said_once(stdin):

@@ -5,9 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from nbspam.reading.looks import looks_like
 from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import ReadingOptions
+from nbspam.reading.source_kind import INPUT_FORMATS, ReadingOptions
 from nbspam.reading.sources import any_kind
 
 FROM = b"From a@example.org Mon Nov 20 10:00:00 2023\n"
@@ -29,6 +32,7 @@ MANY = {
     "files": HERE + b"\n" + HERE + b"\n",
     "files0": HERE + b"\0" + HERE,
     "files0, of one": HERE + b"\0",
+    "csv with a bare CR": b'label,text\nham,"see\ryou"\nspam,win\n',
     "cut": b"ham\tsee you\nspam\twin\nham\tlater\n" * 5_000,
 }
 ONE = {
@@ -46,6 +50,10 @@ ONE = {
     "a path that is none": b"/no/such/file\n/nor/this\n",
     "brackets": b"{hello}\n[you]\n",
     "NULs": b"\0\0\0",
+    "a bare CR": b"a\rb\nc\n",
+    "a bare CR between commas": b"a,b\rc\nd,e\n",
+    "a quote that is never closed": b'a,"b\nc,d\n',
+    "a very long cell": b'label,"' + b"x" * 300_000 + b"\nham,y\n",
 }
 
 
@@ -87,3 +95,15 @@ def test_what_looks_like_one_message(case, monkeypatch):
 )
 def test_no_mail_looks_like_many(path, monkeypatch):
     assert read(path.read_bytes(), monkeypatch) == ([], [])
+
+
+PIECES = (
+    *(b"\r", b"\n", b"\r\n", b"\0", b'"', b"\t", b",", b";", b"|", b"[", b"{", b"\xff", b" "),
+    *(b"ham", b"spam", b"label", b"text", b"a", b"/", b".", b"1", b'{"text": 1}', b"PAR1", FROM),
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=60).map(b"".join))
+def test_any_bytes_look_like_something_or_nothing(content):
+    look = looks_like(content)
+    assert look is None or look.form in INPUT_FORMATS

@@ -111,6 +111,25 @@ def test_utf_16_when_not_told(tmp_path: Path) -> None:
         rows(path)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("text", ["see you at nine", "увидимся в девять", "Ь,Р Р"])
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "nameless"])
+def test_wide_encodings_without_a_mark(name: str, text: str, encoding: str, tmp_path: Path) -> None:
+    delimiter = "," if name == "a.csv" else "\t"
+    table = "".join(f'{label}{delimiter}"{text} {i}"\n' for i, label in enumerate(["ham"] * 9))
+    path = file(tmp_path, name, table.encode(encoding))
+    kind = encoding[:6].upper()
+    with pytest.raises(TableError, match=f"the file is {kind}; name the encoding {encoding}$"):
+        rows(path)
+    assert len(rows(path, encoding=encoding)) == 9
+
+
+@pytest.mark.parametrize("text", ["a\0 b\0c", "\0", "\0\0\0", "a\0"])
+def test_stray_nuls_are_no_wide_encoding(text: str, tmp_path: Path) -> None:
+    path = file(tmp_path, "a.tsv", f"ham\t{text}\nspam\t{text}\nham\tsee you\n".encode())
+    assert [label for label, _ in rows(path)] == ["ham", "spam", "ham"]
+
+
 def test_parquet_by_its_first_bytes(tmp_path: Path) -> None:
     assert rows(file(tmp_path, "nameless", FORMATS["a.parquet"])) == ROWS
 
@@ -118,7 +137,9 @@ def test_parquet_by_its_first_bytes(tmp_path: Path) -> None:
 def test_parquet_with_numbers_nothing_and_booleans(tmp_path: Path) -> None:
     frame = pd.DataFrame({"spam": [True, False, True], "text": ["a", "b", None]})
     frame.to_parquet(tmp_path / "a.parquet")
-    assert rows(tmp_path / "a.parquet") == [("spam", "a"), ("ham", "b"), ("spam", "")]
+    skips = Skips()
+    assert rows(tmp_path / "a.parquet", skips) == [("spam", "a"), ("ham", "b")]
+    assert skips.named == [f"{tmp_path}/a.parquet:3: the row has no text"]
 
 
 def test_parquet_that_is_none(tmp_path: Path) -> None:
@@ -289,11 +310,12 @@ def test_bad_json_lines_are_skipped_and_named(tmp_path: Path) -> None:
     lines = ['{"label": "ham", "text": "one"}', "{oops", "[1, 2]", "", '{"text": "no label"}']
     lines += ['{"label": "spam", "text": null}', "[" * 100_000]
     path = file(tmp_path, "a.jsonl", "\n".join(lines))
-    assert rows(path, skips) == [("ham", "one"), ("spam", "")]
+    assert rows(path, skips) == [("ham", "one")]
     assert [name.removeprefix(f"{path}:").partition(" ")[0] for name in skips.named] == [
         "2:",
         "3:",
         "5:",
+        "6:",
         "7:",
     ]
 
@@ -410,6 +432,52 @@ def test_bad_rows_are_skipped_counted_and_named(tmp_path: Path) -> None:
         f"{path}:2: the row has no text",
         f"{path}:4: the row has no label",
     ]
+
+
+@pytest.mark.parametrize("empty", ["", "  ", '""', '" "'])
+def test_a_row_without_a_text_is_not_learned_and_is_classified(empty: str, tmp_path: Path) -> None:
+    skips = Skips()
+    path = file(tmp_path, "a.csv", f"label,text\nham,one\nham,{empty}\nspam,two\n")
+    assert rows(path, skips) == [("ham", "one"), ("spam", "two")]
+    assert skips.named == [f"{path}:3: the row has no text"]
+    strict = Skips(strict=True)
+    assert len(rows(path, strict, needs_labels=False)) == 3
+
+
+def told(path: Path, **options: str | None) -> list[str]:
+    said: list[SourceError] = []
+    request = ReadingRequest(
+        ReadingOptions(TableOptions(**options), tell=said.append),  # type: ignore[arg-type]
+        Skips(),
+        needs_labels=True,
+    )
+    list(read_table(file_content(path), request))
+    return list(map(str, said))
+
+
+def test_texts_that_are_all_the_same_are_told(tmp_path: Path) -> None:
+    lines = [f"{'ham' if i % 3 else 'spam'},2024-01-01,see you {i}" for i in range(30)]
+    path = file(tmp_path, "a.csv", "\n".join(["label,date,text", *lines]))
+    assert told(path) == []
+    assert told(path, text_column="date") == [
+        f"{path}: the texts in column 'date' are all the same; name another column as the text"
+    ]
+    path = file(tmp_path, "b.csv", "\n".join(["label,date,text", *lines[:9]]))
+    assert told(path, text_column="date") == []  # they are too few
+
+
+def test_a_column_that_is_not_there_is_answered_with_the_first_row(tmp_path: Path) -> None:
+    lines = [f"x{i},{i % 7},see you {i}" for i in range(5)]
+    path = file(tmp_path, "odd.csv", "\n".join(["outcome,nr of it,body text", *lines]))
+    with pytest.raises(TableError) as raised:
+        rows(path, label_column="outcom")
+    assert "there is no column 'outcom'; name one of 'outcome', 'nr of it', 'body text'" in str(
+        raised.value
+    )
+    text = "a message of more than forty characters in all"
+    path = file(tmp_path, "b.tsv", f"ham\t{text}\nspam\t{text}\n")
+    with pytest.raises(TableError, match=r"name one of '1', '2'$"):
+        rows(path, label_column="outcom")
 
 
 def test_strict_stops_at_a_bad_row(tmp_path: Path) -> None:

@@ -60,6 +60,16 @@ def test_learn_move_forget(model):
     assert known(model) == start
 
 
+@pytest.mark.parametrize("empty", [b"", b"\r\n", b" \n\n"])
+def test_an_empty_message_is_not_learned(model, empty):
+    before = model.read_bytes()
+    requests = [LearnRequest(empty, is_spam) for is_spam in (True, False, None)]
+    assert apply_requests(model, requests) == [False] * 3
+    assert model.read_bytes() == before
+    requests = [LearnRequest(empty, True), LearnRequest(NEW, True), LearnRequest(empty, None)]
+    assert apply_requests(model, requests) == [False, True, False]
+
+
 def test_what_each_request_did_is_told(model):
     learn, move, forget = (LearnRequest(NEW, is_spam) for is_spam in (True, False, None))
     words = ["unchanged", "learned", "unchanged", "moved", "forgotten", "unchanged"]

@@ -6,6 +6,7 @@ import click
 
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.options import model_option
+from nbspam.cli.terminal import echo_sentence, unbroken
 from nbspam.errors import ModelError, counted
 from nbspam.store.check import disagreements
 
@@ -24,6 +25,7 @@ def command(model: Path) -> None:
     whole, wrong = disagreements(model)
     if wrong:
         raise ModelError(f"{model}: {'; '.join(wrong)}; restore it from a copy or train again")
-    click.echo(
-        f"{model}: whole; {counted(len(whole.counts), 'token')} and all derived numbers agree"
+    echo_sentence(
+        f"{unbroken(model)}: whole; {counted(len(whole.counts), 'token')} and all derived numbers"
+        " agree"
     )

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import click
 
-from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
@@ -20,6 +20,7 @@ from nbspam.cli.options import (
     model_option,
     strict_option,
 )
+from nbspam.cli.terminal import echo_sentence, unbroken
 from nbspam.errors import Remedy, SourceError, counted
 from nbspam.learning.word_list import Imported, read_counts
 from nbspam.reading.compression import decompressed, open_bytes
@@ -29,6 +30,11 @@ from nbspam.scoring.rule import rule_of
 from nbspam.store.model_file import already_exists, write_model
 
 
+def _check(learning: Learning) -> None:
+    """Raise OptionError for a senseless value."""
+    learning.settings()
+
+
 @click.command("import", cls=ConfiguredCommand)
 @click.argument("source", metavar="FILE")
 @model_option
@@ -36,6 +42,7 @@ from nbspam.store.model_file import already_exists, write_model
 @learning_options
 @strict_option
 @format_option
+@checked(_check)
 def command(
     source: str, model: Path, replace: bool, learning: Learning, strict: bool, form: str
 ) -> None:
@@ -104,17 +111,17 @@ def _print(model: Path, found: Imported, skips: Skips, form: str) -> None:
         click.echo(json.dumps(fields))
         return
     per_class = ", ".join(f"{name}: {n:,}" for name, n in learned.items())
-    click.echo(
-        f"{model}: the counts of {counted(sum(state.messages), 'message')} ({per_class}),"
+    echo_sentence(
+        f"{unbroken(model)}: the counts of {counted(sum(state.messages), 'message')} ({per_class}),"
         f" {counted(metadata.n_tokens, 'token')}"
     )
     if found.words:
-        click.echo(
+        echo_sentence(
             f"read {counted(found.words, 'word')}; {found.foreign:,} of them, mostly of header"
             " fields, have no token and were left out"
         )
     if rule_of(metadata).is_calibrated:
-        click.echo(
+        echo_sentence(
             "the calibration is the default; a few hundred new messages, learned with train"
             " --update, refine it"
         )

@@ -13,6 +13,8 @@ from nbspam.bayes.variances import Variances
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import young_sentence
 from nbspam.cli.options import format_option, model_option
+from nbspam.cli.self_training import too_few_sentence
+from nbspam.cli.terminal import echo_paragraph, unbroken
 from nbspam.errors import counted, one_line
 from nbspam.scoring.rule import rule_of
 from nbspam.store.lookup import Lookup
@@ -56,7 +58,7 @@ def command(model: Path, form: str) -> None:
         calibrated = _CALIBRATED[learned.calibrated_by]
     messages = zip(settings.classes, learned.messages, strict=True)
     rows = {
-        "model": f"{model} ({size:,} bytes)",
+        "model": f"{unbroken(model)} ({size:,} bytes)",
         "learned": ", ".join(f"{name}: {n:,}" for name, n in messages),
         "ledger": f"remembers {counted(remembered, 'message')}",
         "tokens": f"{metadata.n_tokens:,}",
@@ -71,8 +73,10 @@ def command(model: Path, form: str) -> None:
     }
     if sentence := young_sentence(metadata):
         rows["young"] = sentence
+    if sentence := too_few_sentence(metadata):
+        rows["--learn"] = sentence
     for name, text in rows.items():
-        click.echo(f"{name:11} {text}")
+        echo_paragraph(f"{name:11} {text}", indent=12)
 
 
 def _largest(found: Iterator[tuple[str, Row]]) -> dict[str, Row]:
@@ -117,7 +121,7 @@ def _hosts(metadata: Metadata, hosts: dict[str, Row]) -> str:
     shown = []
     for host, row in list(hosts.items())[:_SHOWN]:
         mails = ", ".join(f"{name}: {n:,}" for name, n in _per_class(metadata, row).items())
-        shown.append(f"{one_line(host)} ({mails})")
+        shown.append(f"{unbroken(one_line(host))} ({mails})")
     more = sum(metadata.learned.host_rows.values()) - len(shown)
     return "; ".join([*shown, f"{more:,} more"] if more > 0 else shown) or "none"
 

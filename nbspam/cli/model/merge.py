@@ -8,6 +8,7 @@ import click
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import note
 from nbspam.cli.options import format_option, replace_output_option
+from nbspam.cli.terminal import echo_sentence, unbroken
 from nbspam.errors import counted
 from nbspam.learning.merge import merge_files
 from nbspam.store.metadata import DEFAULT
@@ -77,8 +78,8 @@ def command(
         click.echo(json.dumps(fields))
         return
     per_class = ", ".join(f"{name}: {n:,}" for name, n in learned.items())
-    click.echo(
-        f"{output}: merged {counted(len(models), 'model')} of"
+    echo_sentence(
+        f"{unbroken(output)}: merged {counted(len(models), 'model')} of"
         f" {counted(sum(state.messages), 'message')} ({per_class}),"
         f" {counted(metadata.n_tokens, 'token')}"
     )

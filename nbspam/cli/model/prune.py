@@ -6,14 +6,16 @@ from pathlib import Path
 import click
 
 from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.notes import note
 from nbspam.cli.options import (
     format_option,
     model_option,
     output_option,
     replace_output_option,
 )
+from nbspam.cli.terminal import echo_sentence, unbroken
 from nbspam.errors import OptionError, counted
-from nbspam.learning.prune import prune_file
+from nbspam.learning.prune import LITTLE, prune_file
 
 
 @click.command("prune", cls=ConfiguredCommand)
@@ -49,7 +51,8 @@ def command(
     know: of a message with fewer than one known token in ten it is unsure, and never sure of ham.
 
     Of a model of 3,000 mails --min-count 2 keeps three tokens in ten and decides as well as before;
-    on short texts it costs a few more errors (docs/model-file.md).
+    on short texts it costs a few more errors (docs/model-file.md).  If fewer than 1 in 20 are left,
+    verdicts change, and a note says so.
 
     \b
     Examples:
@@ -60,11 +63,16 @@ def command(
         raise OptionError("give --min-count or --max-tokens, or both")
     pruned = prune_file(model, output, min_count or 1, max_tokens, replace)
     place = output or model
+    if pruned.is_little:
+        note(
+            f"{place}: has fewer than 1 in {1 / LITTLE:.0f} of its tokens left, so verdicts change;"
+            " measure it with nbspam eval, or train again and keep more"
+        )
     if form == "json":
         click.echo(json.dumps({"model": str(place), **pruned._asdict()}))
         return
-    click.echo(
-        f"{place}: {pruned.tokens:,} of {counted(pruned.tokens_before, 'token')},"
+    echo_sentence(
+        f"{unbroken(place)}: kept {pruned.tokens:,} of {counted(pruned.tokens_before, 'token')},"
         f" {pruned.bytes:,} of {pruned.bytes_before:,} bytes; messages, ledger and calibration as"
         " before; forget ignores the tokens that were removed"
     )

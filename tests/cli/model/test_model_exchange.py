@@ -73,9 +73,9 @@ def test_what_was_imported_is_told(nbspam, tmp_path):
     assert found.code == 0
     assert f"{path}:6: " in found.err
     assert "1 token had a count above the number of messages" in found.err
-    assert "7 messages (ham: 4, spam: 3), 4 tokens" in found.out
-    assert "read 5 words; 1 of them" in found.out
-    assert "calibration is the default" in found.out
+    assert "7 messages (ham: 4, spam: 3), 4 tokens" in found.sentences
+    assert "read 5 words; 1 of them" in found.sentences
+    assert "calibration is the default" in found.sentences
     found = nbspam("classify", "-m", model, "--spam-cutoff", "0.5", stdin=b"prize")
     assert found.out.startswith("spam\t")
 

@@ -29,7 +29,7 @@ def test_two_halves_make_the_whole(nbspam, tmp_path, halves, make_model):
     out = tmp_path / "out.json"
     found = nbspam("model", "merge", *halves, "-o", out)
     assert (found.code, found.err) == (0, "")
-    assert found.out.startswith(f"{out}: merged 2 models of 20 messages (ham: 10, spam: 10)")
+    assert found.sentences.startswith(f"{out}: merged 2 models of 20 messages (ham: 10, spam: 10)")
     rows = [path.read_text() for path in (tmp_path / "half0.tsv", tmp_path / "half1.tsv")]
     (tmp_path / "all.tsv").write_text("".join(rows))
     whole = json.loads(make_model(tmp_path / "all.tsv", name="all.json").read_bytes())
@@ -50,7 +50,7 @@ def test_the_merged_model_decides_and_learns_on(nbspam, tmp_path, halves):
     assert nbspam("classify", "-m", out, stdin=b"free prize today").out.startswith("spam\t")
     assert nbspam("classify", "-m", out, stdin=b"notes of the meeting").out.startswith("ham\t")
     again = nbspam("train", "--update", "-m", out, tmp_path / "half0.tsv")
-    assert "learned 0 new messages" in again.out
+    assert "learned 0 new messages" in again.sentences
     assert "10 already known" in again.out
 
 

@@ -1,4 +1,5 @@
 import json
+import math
 
 import pytest
 
@@ -15,14 +16,15 @@ def test_in_place(nbspam, model):
     assert 0 < len(kept) < len(before)
     assert kept == tokens_of(model)
     after = model.stat().st_size
-    assert f"{len(kept):,} of {len(before):,} tokens, {after:,} of {size:,} bytes" in found.out
+    said = f"kept {len(kept):,} of {len(before):,} tokens, {after:,} of {size:,} bytes"
+    assert said in " ".join(found.out.split())
     assert nbspam("model", "check", "-m", model).code == 0
 
 
 def test_messages_are_still_known_and_can_be_forgotten(nbspam, model, table):
     nbspam("model", "prune", "-m", model, "--max-tokens", "5")
     again = nbspam("train", "--update", "-m", model, table)
-    assert "learned 0 new messages" in again.out
+    assert "learned 0 new messages" in again.sentences
     assert nbspam("forget", "-m", model, table).code == 0
     fields = json.loads(model.read_bytes())
     assert (fields["messages"], fields["tokens"], fields["learned"]) == ([0, 0], {}, {})
@@ -51,6 +53,21 @@ def test_as_json(nbspam, model):
         "bytes_before": size,
         "bytes": model.stat().st_size,
     }
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_when_so_little_is_left_that_verdicts_change_it_says_so(nbspam, model, form):
+    n = len(tokens_of(model))
+    enough, little = math.ceil(n / 20), math.ceil(n / 20) - 1
+    for kept, errors in ((enough, ""), (little, "fewer than 1 in 20")):
+        out = model.with_name(f"{kept}.json")
+        how = ("--max-tokens", kept, "-o", out, "--format", form)
+        found = nbspam("model", "prune", "-m", model, *how)
+        assert found.code == 0
+        assert len(tokens_of(out)) == kept
+        assert found.err.count("\n") == bool(errors)
+        assert errors in found.err
+        assert ("verdicts change" in found.err) == bool(errors)
 
 
 def test_nothing_to_prune_by(nbspam, model, assert_sentence):
