@@ -214,7 +214,6 @@ def command(
     # As in a macro of a mail reader.
     silent = quiet or (writing.update and names == [STDIN] and reading.is_one_message)
     pending = PendingMessages(_wanted(model, writing, learning))
-    raws = trace.noted(sources.messages(options, skips))
     with progress(silent, names) as shown, class_sizes(quiet) as counted_by_class:
         reader = _Reader(
             trace.noted(sources.messages(options, skips)),
