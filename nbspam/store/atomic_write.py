@@ -1,6 +1,9 @@
 """Atomic writes: a new file replaces the old one in one step, while `lock` keeps others away."""
 
+import errno
 import os
+import stat
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -21,8 +24,10 @@ def give_to_owner(handle: int, path: Path) -> None:
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> None:
-    """Put what `write` writes in place of a model that is `locked`; mode 0600.
+    """Put what `write` writes in place of a model that is `locked`.
 
+    A new file has the mode 0600; of one that was there, owner, group, mode and access control list
+    stay, as far as whoever writes may set them.
     Whatever happens on the way, the old file stays whole until the new one is on the disk.
     Raises ModelError when it cannot be written.
     """
@@ -37,6 +42,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> None:
                 give_to_owner(handle, path)
                 write(file)
                 file.flush()
+                keep_access(handle, path)  # as it is now, though a large model took its time
                 os.fsync(file.fileno())
             temporary.replace(path)
         except BaseException:
@@ -48,6 +54,46 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> None:
 
 
 _BUFFER = 1 << 18
+
+
+def keep_access(handle: int, path: Path) -> None:
+    """Let the same people read and write an open file as the one at `path`, if there is one.
+
+    Only root can give a file to another owner, and others only to their own groups.  If the group
+    or the list cannot be kept, the group may do what everybody may: its bits were another group's.
+    """
+    try:
+        old = path.stat()
+    except FileNotFoundError:
+        return
+    mode = stat.S_IMODE(old.st_mode) & 0o777
+    if os.fstat(handle).st_gid != old.st_gid:
+        with suppress(OSError):
+            os.fchown(handle, -1, old.st_gid)
+    if not (os.fstat(handle).st_gid == old.st_gid and _has_same_list(handle, path)):
+        mode = mode & 0o707 | (mode & 0o007) << 3
+    with suppress(OSError):  # a disk without modes
+        os.fchmod(handle, mode)
+
+
+_LIST = "system.posix_acl_access"  # whose group bits are the list's mask
+
+
+def _has_same_list(handle: int, path: Path) -> bool:
+    """Give an open file the access control list of the one at `path`; return whether it has it.
+
+    A folder's default list must not do more for the new file than the old one allowed.
+    """
+    if sys.platform != "linux":
+        return True
+    try:
+        os.setxattr(handle, _LIST, os.getxattr(path, _LIST))
+    except OSError as error:
+        if error.errno not in (errno.ENODATA, errno.ENOTSUP):
+            return False
+        with suppress(OSError):  # there is none
+            os.removexattr(handle, _LIST)
+    return True
 
 
 def unwritable(path: Path, error: OSError) -> ModelError:

@@ -72,7 +72,7 @@ def write_model(
     replace_old: bool = True,
     wait: "LockWait | None" = None,
 ) -> None:
-    """Write a model file, mode 0600, in place of what is there.
+    """Write a model file in place of what is there, whose mode stays; that of a new one is 0600.
 
     counts: (token, counts per class) in any order; no token twice.
     learned: (digest, times per class) in the order of the digests.
