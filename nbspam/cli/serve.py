@@ -71,7 +71,7 @@ class Serving(NamedTuple):
     Listening,
     click.option(
         "--socket",
-        type=click.Path(path_type=Path),
+        type=click.Path(path_type=Path, readable=False),
         metavar="PATH",
         help="Listen on a Unix socket.",
     ),

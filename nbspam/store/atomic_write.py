@@ -98,7 +98,7 @@ def _has_same_list(handle: int, path: Path) -> bool:
 
 def unwritable(path: Path, error: OSError) -> ModelError:
     """Return the error for a model that the system does not let us write."""
-    there = "; the model that was there is unchanged" if path.exists() else ""
+    there = "; the model that was there is unchanged" if os.path.exists(path) else ""  # noqa: PTH110 (a closed folder raises)
     return ModelError(
         f"{path}: cannot be written ({error.strerror}){there}; free the space or fix the"
         " permissions, and run it again"

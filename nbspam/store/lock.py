@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from nbspam.errors import LockedError, ModelError, Remedy
 from nbspam.store.atomic_write import give_to_owner, unwritable
+from nbspam.store.ownership import user_name
 
 # Seconds between two attempts.  A server that is taught without a pause leaves the lock free for
 # 3 ms between two saves, so another writer gets it within a few of them.
@@ -178,12 +179,7 @@ def _stranger(path: Path, owner: int) -> str:
     place = path if path.exists() else path.parent
     if owner in (os.geteuid(), 0, place.stat().st_uid):
         return ""
-    import pwd
-
-    try:
-        return f"another user, {pwd.getpwuid(owner).pw_name}"
-    except KeyError:
-        return f"another user, number {owner}"
+    return f"another user, {user_name(owner)}"
 
 
 def _holder(handle: int) -> str:

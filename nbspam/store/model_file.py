@@ -179,15 +179,33 @@ def open_model_file(path: "str | Path") -> int:
         raise ModelError(
             f"{path}: there is no such model", Remedy.CREATE_MODEL, path=path
         ) from None
+    except PermissionError as error:
+        raise _unreadable(path) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ModelError(
-            f"{path}: the model cannot be read ({reason}); check its permissions"
+            f"{path}: the model cannot be read ({reason}); restore it, or name another"
         ) from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise ModelError(f"{path}: is not a file; name a file that nbspam train wrote")
     return handle
+
+
+def _unreadable(path: "str | Path") -> ModelError:
+    """Return the error for a model that the user of this process may not open."""
+    from nbspam.store.ownership import described_access, user_name
+
+    reader = user_name(os.geteuid())
+    if access := described_access(path):
+        return ModelError(
+            f"{path}: the model cannot be read by {reader} (Permission denied): {access}; let its"
+            " owner change the mode with chmod, or name another"
+        )
+    return ModelError(
+        f"{path}: the model cannot be read by {reader} (Permission denied): a folder on the way to"
+        " it is closed; let its owner open that with chmod, or name another"
+    )
 
 
 def read_model(path: "str | Path") -> Model:
