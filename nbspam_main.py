@@ -243,7 +243,7 @@ class FailurePolicy:
         name, equals, value = argument.partition("=")
         if name in VALUED and not equals:
             value = next(rest, "")
-        if name == "--passthrough":
+        if name.partition(" ")[0] == "--passthrough":  # several options in quotes, by mistake
             self.passthrough = True
         elif name == "--help":
             self.help = name

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from nbspam.errors import ModelError
+from nbspam.store.ownership import described_access
 
 
 def give_to_owner(handle: int, path: Path) -> None:
@@ -100,9 +101,28 @@ def unwritable(path: Path, error: OSError) -> ModelError:
     """Return the error for a model that the system does not let us write."""
     there = "; the model that was there is unchanged" if os.path.exists(path) else ""  # noqa: PTH110 (a closed folder raises)
     return ModelError(
-        f"{path}: cannot be written ({error.strerror}){there}; free the space or fix the"
-        " permissions, and run it again"
+        f"{path}: cannot be written ({error.strerror}){there}; {_mended(path, error)}"
     )
+
+
+def _mended(path: Path, error: OSError) -> str:
+    """Return what makes a model writable, by the reason why it is not."""
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return "free some space on its disk, and run it again"
+        case errno.EFBIG:
+            return "raise the limit on the size of files (ulimit -f), and run it again"
+        case errno.EROFS:
+            return "its disk is mounted read-only: name a file on another"
+        case errno.ENAMETOOLONG | errno.ELOOP | errno.ENOTDIR:
+            return "name another file"
+        case errno.ENOENT:
+            return "make its folder, or name another file"
+        case errno.EACCES | errno.EPERM:
+            if access := described_access(path.parent):
+                return f"its folder may not be written to: {access}; run it as a user who may"
+            return "a folder on the way to it is closed; run it as a user who may enter it"
+    return "fix that, and run it again"
 
 
 def _sync_folder(folder: Path) -> None:

@@ -155,8 +155,11 @@ def _unusable(path: Path, lock: Path, error: OSError) -> ModelError:
     """Return the error for a lock file that cannot be opened."""
     problem = f"{path}: cannot be locked ({error.strerror}: {lock})"
     with suppress(OSError):
-        if stranger := _stranger(path, lock.lstat().st_uid):
+        owner = lock.lstat().st_uid
+        if stranger := _stranger(path, owner):
             return ModelError(f"{problem}: its lock belongs to {stranger}; {_OWN_FOLDER}")
+        if owner != os.geteuid() and error.errno == errno.EACCES:
+            return ModelError(f"{problem}; only {user_name(owner)} can change it: run it as them")
     return ModelError(f"{problem}; remove it, or fix its permissions, and run it again")
 
 

@@ -16,8 +16,10 @@ def user_name(number: int) -> str:
 
 def described_access(path: "str | os.PathLike[str]") -> str:
     """Return a clause on a file's owner and mode; empty if the system does not tell."""
+    from pathlib import Path  # for errors only
+
     try:
-        status = os.stat(path)
+        status = Path(path).stat()
     except (OSError, ValueError):
         return ""
     mode = stat.S_IMODE(status.st_mode)

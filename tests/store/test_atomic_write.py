@@ -219,6 +219,34 @@ def test_a_disk_that_cannot_lock_is_told(model, monkeypatch):
     assert_one_sentence(error, model, "No locks available", "unchanged")
 
 
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.ENOSPC, "; free some space on its disk, and run it again"),
+        (errno.EDQUOT, "; free some space on its disk, and run it again"),
+        (errno.EFBIG, "; raise the limit on the size of files (ulimit -f), and run it again"),
+        (errno.EROFS, "; its disk is mounted read-only: name a file on another"),
+        (errno.EACCES, " and has the mode 0700; run it as a user who may"),
+        (errno.EIO, "; fix that, and run it again"),
+    ],
+)
+def test_each_reason_has_its_own_remedy(model, number, remedy):
+    def fail(_):
+        raise OSError(number, os.strerror(number))
+
+    model.parent.chmod(0o700)
+    with pytest.raises(ModelError) as error, locked(model) as place:
+        write_atomically(place, fail)
+    assert_one_sentence(error, model, os.strerror(number), "unchanged")
+    assert str(error.value).endswith(remedy)
+    assert model.read_bytes() == b"old"
+
+
+def test_a_folder_that_is_not_there_is_to_be_made(tmp_path):
+    with pytest.raises(ModelError, match=r"make its folder, or name another file$"):
+        put(tmp_path / "none" / "model.json", b"new")
+
+
 def test_a_disk_that_cannot_sync_a_folder_is_no_hindrance(model, monkeypatch):
     sync = os.fsync
 
