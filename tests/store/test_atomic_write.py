@@ -58,6 +58,28 @@ def test_a_reader_keeps_the_old_file(model):
         assert file.read() == b"old"
 
 
+def test_a_copy_that_is_made_during_saves_is_whole(model):
+    """As `cp` makes it: docs/model-file.md promises that a backup needs no lock."""
+    size, copies, done = 1 << 20, model.with_name("copy"), threading.Event()
+
+    def save():
+        while not done.is_set():
+            for content in (b"a", b"b"):
+                put(model, content * size)
+
+    put(model, b"a" * size)
+    saving = threading.Thread(target=save)
+    saving.start()
+    try:
+        for _ in range(30):
+            subprocess.run(["cp", "-p", model, copies], check=True)
+            copied = copies.read_bytes()
+            assert copied == copied[:1] * size
+    finally:
+        done.set()
+        saving.join(20)
+
+
 def test_the_second_writer_waits_for_the_first(model):
     done = []
     with locked(model):
