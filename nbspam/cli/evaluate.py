@@ -165,14 +165,14 @@ def _check(
     ),
     click.option(
         "--predictions",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=click.Path(path_type=Path, dir_okay=False, readable=False),
         metavar="FILE",
         help="Write what is said of each message to FILE (.csv, .tsv, .json, .jsonl or .parquet);"
         " - writes JSON lines to standard output, and the report to standard error.",
     ),
     click.option(
         "--plot",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=click.Path(path_type=Path, dir_okay=False, readable=False),
         metavar="FILE",
         help="Draw ROC, calibration, scores, and with --online the learning curve, to FILE (.png or"
         " .svg); needs matplotlib.",
@@ -180,7 +180,7 @@ def _check(
     click.option(
         "--report",
         "page",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=click.Path(path_type=Path, dir_okay=False, readable=False),
         metavar="FILE",
         help="Write figures, curves and worst mistakes to FILE, a page for a browser.",
     ),

@@ -144,8 +144,9 @@ def _model_option(kind: click.Path) -> Decorator[Any]:
     )
 
 
-model_option = _model_option(FilePath())
-model_name_option = _model_option(FileName())
+# click would call a file that it may not read wrong usage, and guess where its name is from.
+model_option = _model_option(FilePath(readable=False))
+model_name_option = _model_option(FileName(readable=False))
 format_option = click.option(
     "--format",
     "form",
@@ -168,7 +169,7 @@ output_option = click.option(
     "-o",
     "--output",
     metavar="FILE",
-    type=FilePath(),
+    type=FilePath(readable=False),
     help="Write to this file.",
 )
 replace_output_option = click.option(
