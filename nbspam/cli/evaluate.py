@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from nbspam.cli.configured import ConfiguredCommand, checked
+from nbspam.cli.cut_off_options import Cutting, cut_off_options, ham_limit
 from nbspam.cli.evaluation_notes import (
     check_some_are_left,
     evaluation_notes,
@@ -19,11 +20,8 @@ from nbspam.cli.learning_options import (
 )
 from nbspam.cli.notes import note_skips
 from nbspam.cli.options import (
-    Cutting,
     Reading,
-    cut_off_options,
     gathered,
-    ham_limit,
     jobs_option,
     model_option,
     quiet_option,

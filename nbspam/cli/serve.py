@@ -9,11 +9,10 @@ from typing import NamedTuple
 import click
 
 from nbspam.cli.configured import ConfiguredCommand, checked
+from nbspam.cli.cut_off_options import Cutting, cut_off_options
 from nbspam.cli.notes import note, note_one_sided
 from nbspam.cli.options import (
     LOGS,
-    Cutting,
-    cut_off_options,
     gathered,
     model_option,
     quiet_option,
