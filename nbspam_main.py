@@ -29,7 +29,10 @@ _RESERVE = 256 << 10  # bytes kept free for passing the message on, when there i
 # loop for ever over an exception for which the last 32 bytes are missing: it is not tried so far.
 _LEAST = 8 << 20
 
-_ERROR, _TEMPFAIL, _VERDICT_ERROR, _INTERRUPTED = 1, 75, 3, 130  # as errors.py has them
+# As errors.py has them.
+_ERROR, _USAGE, _TEMPFAIL, _VERDICT_ERROR, _INTERRUPTED = 1, 2, 75, 3, 130
+# Help on standard output, with exit code 0, would be delivered as the mail.
+_NO_HELP = "{0} prints nothing where a message passes through; leave out {0}, or -p"
 _ENOMEM = 12  # of errno.h
 
 # The options of classify that take a value: the argument after one is not an option.
@@ -53,6 +56,8 @@ def run() -> int:
     """
     passage = Passage(sys.stdin, sys.stdout)
     policy = FailurePolicy(sys.argv[1:])
+    if policy.passthrough and policy.help and not passage.is_typed:
+        return _fail(policy, passage, _USAGE, _NO_HELP.format(policy.help))
     code: int
     sentence: str | None
     try:
@@ -111,14 +116,14 @@ class Passage:
     """
 
     __slots__ = (
-        "_has_written", "_latest", "_pending", "_reserve", "_sink", "_source", "_terminal",
-        "has_begun", "is_over",
+        "_has_written", "_latest", "_pending", "_reserve", "_sink", "_source",
+        "has_begun", "is_over", "is_typed",
     )  # fmt: skip
 
     def __init__(self, source: "TextIO | None", sink: "TextIO | None") -> None:
         """Pass from `source` to `sink`; None stands for a closed stream."""
         self._source, self._sink = _blocking(source), _blocking(sink)
-        self._terminal = source is not None and self._source is not None and source.isatty()
+        self.is_typed = source is not None and self._source is not None and source.isatty()
         self._pending: list[bytes] = []  # read and not yet written
         self._latest = b""  # what was read last: not yet pending, if memory ended just then
         self._has_written = False
@@ -167,7 +172,7 @@ class Passage:
             pieces.append(self._latest)
         if self._has_written or self._source is None or self._sink is None:
             return self.is_over
-        if self._terminal and not pieces:
+        if self.is_typed and not pieces:
             return False
         self._write(pieces)
         return True
@@ -213,11 +218,15 @@ class FailurePolicy:
 
     def __init__(self, arguments: list[str]) -> None:
         """Read the arguments after `nbspam`; unlike click, accept invalid ones."""
-        self.passthrough = self.exit_code = self.deliver = self.help = False
+        self.passthrough = self.exit_code = self.deliver = False
+        self.help = ""  # the option that asks for help, or for the version
         first = arguments[:1]
         if first == ["classify"] or (first and first[0][:1] == "-" and "classify" in arguments):
-            self.help = bool({"-h", "--help", "-V", "--version"} & set(arguments))
-            self._read(arguments[arguments.index("classify") + 1 :])
+            command = arguments.index("classify")
+            for argument in arguments[:command]:
+                if argument in ("-h", "--help", "-V", "--version"):
+                    self.help = argument
+            self._read(arguments[command + 1 :])
 
     def _read(self, arguments: list[str]) -> None:
         rest = iter(arguments)
@@ -234,8 +243,10 @@ class FailurePolicy:
         name, equals, value = argument.partition("=")
         if name in VALUED and not equals:
             value = next(rest, "")
-        if name == "--passthrough":
+        if name.partition(" ")[0] == "--passthrough":  # several options in quotes, by mistake
             self.passthrough = True
+        elif name == "--help":
+            self.help = name
         elif name == "--exit-code":
             self.exit_code = True
         elif name == "--on-error":
@@ -246,6 +257,8 @@ class FailurePolicy:
         for i, letter in enumerate(argument[1:], 2):
             if letter == "p":
                 self.passthrough = True
+            elif letter == "h":
+                self.help = "-h"
             if f"-{letter}" in VALUED:
                 if i == len(argument):
                     next(rest, None)

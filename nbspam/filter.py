@@ -191,7 +191,7 @@ class Filter:
         return list(self.metadata.learned.messages) if self._home is None else self._home.unnamed()
 
     def save(self, path: "str | Path") -> None:
-        """Write the model to a file, mode 0600, atomically; raises ModelError."""
+        """Write the model to a file atomically, mode 0600 if it is new; raises ModelError."""
         from nbspam.store.model_file import write_model
 
         model = self._own_home().model()

@@ -144,7 +144,7 @@ def test_damaged_source_is_told(installed, damaged, content, said):
 def test_a_command_that_ends_without_a_word_has_failed(installed, damaged):
     damaged("nbspam/cli/program.py", b"def run_program(*_):\n    return 0, None\n")
     assert_passed_on(run(installed, "classify", "-p", input=MAIL), "reinstall nbspam")
-    for arguments in (("classify", "-p", "--help"), ("classify",), ("train",)):
+    for arguments in (("classify", "--help"), ("classify",), ("train",)):
         done = run(installed, *arguments, input=MAIL)
         assert (done.returncode, done.stdout) == (0, b"")
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from nbspam.cli.configured import ConfiguredCommand, checked
+from nbspam.cli.cut_off_options import Cutting, cut_off_options
 from nbspam.cli.notes import NoTrace, note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
     PROBABILITY,
-    Cutting,
     Reading,
-    cut_off_options,
     format_option,
     gathered,
     jobs_option,

@@ -7,9 +7,9 @@ import click
 
 from nbspam.bayes.trait_model import GAUSSIAN
 from nbspam.bayes.variances import Variances
+from nbspam.cli.cut_off_options import Cutting
 from nbspam.cli.evaluation_notes import duplicates_note, note_mislabelled
 from nbspam.cli.learning_options import Learning
-from nbspam.cli.options import Cutting
 from nbspam.cli.progress import steps
 from nbspam.cli.protocol_options import Protocol
 from nbspam.cli.terminal import echo_sentence

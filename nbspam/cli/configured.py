@@ -56,6 +56,13 @@ class ConfiguredCommand(click.Command):
         return parser
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:  # noqa: D102
+        try:
+            return self._parsed(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # click leaves it out where an option lacks its value
+            raise
+
+    def _parsed(self, ctx: click.Context, args: list[str]) -> list[str]:
         path = None if ctx.resilient_parsing else config_file()
         if path is not None:
             typed, _, _ = self.make_parser(ctx).parse_args(args=list(args))

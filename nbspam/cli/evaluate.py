@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from nbspam.cli.configured import ConfiguredCommand, checked
+from nbspam.cli.cut_off_options import Cutting, cut_off_options, ham_limit
 from nbspam.cli.evaluation_notes import (
     check_some_are_left,
     evaluation_notes,
@@ -19,11 +20,8 @@ from nbspam.cli.learning_options import (
 )
 from nbspam.cli.notes import note_skips
 from nbspam.cli.options import (
-    Cutting,
     Reading,
-    cut_off_options,
     gathered,
-    ham_limit,
     jobs_option,
     model_option,
     quiet_option,
@@ -165,14 +163,14 @@ def _check(
     ),
     click.option(
         "--predictions",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=click.Path(path_type=Path, dir_okay=False, readable=False),
         metavar="FILE",
         help="Write what is said of each message to FILE (.csv, .tsv, .json, .jsonl or .parquet);"
         " - writes JSON lines to standard output, and the report to standard error.",
     ),
     click.option(
         "--plot",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=click.Path(path_type=Path, dir_okay=False, readable=False),
         metavar="FILE",
         help="Draw ROC, calibration, scores, and with --online the learning curve, to FILE (.png or"
         " .svg); needs matplotlib.",
@@ -180,7 +178,7 @@ def _check(
     click.option(
         "--report",
         "page",
-        type=click.Path(path_type=Path, dir_okay=False),
+        type=click.Path(path_type=Path, dir_okay=False, readable=False),
         metavar="FILE",
         help="Write figures, curves and worst mistakes to FILE, a page for a browser.",
     ),

@@ -10,8 +10,13 @@ from typing import Any, NamedTuple
 import click
 
 from nbspam.cli.configured import ConfiguredCommand, checked
+from nbspam.cli.cut_off_options import Cutting, cut_off_options
 from nbspam.cli.notes import note, note_one_sided, note_skips
-from nbspam.cli.options import Cutting, Reading, cut_off_options, model_option, reading_options
+from nbspam.cli.options import (
+    Reading,
+    model_option,
+    reading_options,
+)
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
 from nbspam.cli.why import CONSTANTS, legend, sentences
 from nbspam.cli.word_table import table_lines

@@ -66,7 +66,8 @@ def outcome(error: BaseException) -> tuple[int, str]:
                 error = no_such_option(error)
             shown = io.StringIO()
             error.show(shown)
-            return error.exit_code, shown.getvalue().rstrip("\n")
+            # Without the usage before it, it is a sentence as others are.
+            return error.exit_code, shown.getvalue().rstrip("\n").removeprefix("Error: ")
         case SystemExit(code=int(code)):  # from shell completion
             return code, ""
         case BrokenPipeError() | SystemExit():  # click turns the first into the second
@@ -77,8 +78,8 @@ def outcome(error: BaseException) -> tuple[int, str]:
             return described(error.end)
         case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):
             return ExitCode.ERROR, (
-                f"{name} is not installed, which training and eval need, unlike classify; install"
-                " it beside nbspam with: pip install numpy scipy rich"
+                f"{name} is not installed, which eval needs, and train unless it has --update;"
+                " install it beside nbspam with: pip install numpy scipy rich"
             )
         case _:
             return described(error)

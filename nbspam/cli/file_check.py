@@ -8,7 +8,10 @@ import click
 
 from nbspam.cli.config_file import table_of
 from nbspam.cli.configured import CHECKED, ONLY_CHECKED
-from nbspam.cli.options import Cutting, default_model
+from nbspam.cli.cut_off_options import Cutting
+from nbspam.cli.options import (
+    default_model,
+)
 from nbspam.cli.settings import Settings, command_contexts, settings_of, with_origin
 from nbspam.errors import ModelError, OptionError
 from nbspam.store.lookup import Lookup

@@ -3,8 +3,8 @@
 import contextlib
 from typing import TYPE_CHECKING
 
+from nbspam.cli.cut_off_options import Cutting
 from nbspam.cli.notes import NoTrace, note, note_one_sided
-from nbspam.cli.options import Cutting
 from nbspam.cli.verdicts import (
     Marking,
     SelfLearning,

@@ -4,8 +4,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from nbspam.cli.cut_off_options import max_ham_blocked_option
 from nbspam.cli.learning_options import Learning
-from nbspam.cli.options import Decorator, gathered, max_ham_blocked_option
+from nbspam.cli.options import (
+    Decorator,
+    gathered,
+)
 from nbspam.errors import OptionError
 
 if TYPE_CHECKING:  # help loads no numpy

@@ -9,11 +9,10 @@ from typing import NamedTuple
 import click
 
 from nbspam.cli.configured import ConfiguredCommand, checked
+from nbspam.cli.cut_off_options import Cutting, cut_off_options
 from nbspam.cli.notes import note, note_one_sided
 from nbspam.cli.options import (
     LOGS,
-    Cutting,
-    cut_off_options,
     gathered,
     model_option,
     quiet_option,
@@ -88,7 +87,7 @@ def _is_path(address: str) -> bool:
     Listening,
     click.option(
         "--socket",
-        type=click.Path(path_type=Path),
+        type=click.Path(path_type=Path, readable=False),
         metavar="PATH",
         help="Listen on a Unix socket.",
     ),
@@ -184,7 +183,7 @@ def command(
     log = Log(serving.log) if serving.log else None
     say = log.say if log else _say
     # The model first: without one there is no reason to listen.
-    current = CurrentModel(model, cutting.of, say)
+    current = CurrentModel(model, cutting.of, say, log.say_good if log else None)
     with current.use() as opened_model:
         note_one_sided(model, opened_model.filter.metadata)
     with ExitStack() as opened:
@@ -196,6 +195,7 @@ def command(
         queue = LearnQueue(partial(apply_requests, model), limits, say) if serving.tell else None
         server = Server(current, limits, queue, say, log, serving.x_spam)
         serve(server, listeners, metrics_listeners)
+        _say_good(log, quiet, f"stopped serving {model}")
 
 
 def _sockets(listening: Listening, opened: ExitStack) -> list[socket.socket]:
@@ -236,10 +236,15 @@ def _say_start(
     sentence = f"serving {model} on {', '.join(map(name_of, listeners))}"
     if metrics_listeners:
         sentence += f", and its metrics on {', '.join(map(name_of, metrics_listeners))}"
+    if not _say_good(log, quiet, sentence) and log:
+        _say(f"{log.problem}; lines are dropped until it works")
+
+
+def _say_good(log: Log | None, quiet: bool, sentence: str) -> bool:
+    """Say what is no error; return whether it could be written to the log."""
     if not (quiet or (log and log.destination == STDERR)):
         _say(sentence)
-    if log and not log.write(Entry("serve", note=sentence)):
-        _say(f"{log.problem}; lines are dropped until it works")
+    return log is not None and log.write(Entry("serve", note=sentence))
 
 
 def _say(sentence: str) -> None:

@@ -116,6 +116,9 @@ OF_OPTIONS: Mapping[str, Sequence[str]] = {
 }
 
 
+_ONE_WORD = "what is in quotes is one word: leave out the quotes around several"
+
+
 def no_such_command(
     context: click.Context, word: str, names: Iterable[str], known: Mapping[str, Sequence[str]]
 ) -> click.UsageError:
@@ -124,6 +127,8 @@ def no_such_command(
     names: of the group's commands.  known: words of others, and the commands they mean.
     """
     small = word.lower()
+    if len(word.split()) > 1 and word.split()[0] in names:
+        return click.UsageError(f"No such command {word!r}; {_ONE_WORD}", context)
     meant = known.get(small) or difflib.get_close_matches(small, [*names, *known], 1, 0.65)
     meant = [name for each in meant for name in known.get(each, (each,))]
     if not meant and os.path.exists(word):  # noqa: PTH110 (no pathlib for this alone)
@@ -136,6 +141,8 @@ def no_such_option(error: click.NoSuchOption) -> click.UsageError:
     context, name = error.ctx, error.option_name
     if context is None:
         return error
+    if any(map(str.isspace, name)):
+        return click.UsageError(f"No such option {name!r}; {_ONE_WORD}", context)
     own = [opt for param in context.command.params for opt in (*param.opts, *param.secondary_opts)]
     long = ["--help", *(opt for opt in own if opt[:2] == "--")]
     near = difflib.get_close_matches(name, long, cutoff=0.75)  # at 0.6 --model is like --help

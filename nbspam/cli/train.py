@@ -8,6 +8,7 @@ import click
 
 from nbspam.cli.class_sizes import class_sizes
 from nbspam.cli.configured import ConfiguredCommand, checked
+from nbspam.cli.cut_off_options import Cutting, cut_off_options, ham_limit, max_ham_blocked_option
 from nbspam.cli.learning_options import (
     Learning,
     learning_options,
@@ -15,15 +16,11 @@ from nbspam.cli.learning_options import (
 from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import (
     PROBABILITY,
-    Cutting,
     Reading,
-    cut_off_options,
     format_option,
     gathered,
-    ham_limit,
     jobs_option,
     make_default_folder,
-    max_ham_blocked_option,
     model_option,
     quiet_option,
     reading_options,

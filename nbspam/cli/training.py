@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from nbspam.cli.cut_off_options import Cutting
 from nbspam.cli.estimate import cut_off_sentence, estimate_sentence, left_out_rates_of
 from nbspam.cli.learning_options import Learning
 from nbspam.cli.notes import NoTrace, young_sentence
-from nbspam.cli.options import Cutting
 from nbspam.cli.progress import work
 from nbspam.errors import counted
 from nbspam.learning.corpus import Corpus

@@ -70,9 +70,17 @@ class OpenModel:
 class CurrentModel:
     """The newest usable version of a model file; for use by one thread."""
 
-    def __init__(self, path: Path, cut_offs: CutOffsOf, say: Say) -> None:
-        """Open the model; raises NbspamError when it is missing or cannot be used."""
+    def __init__(
+        self, path: Path, cut_offs: CutOffsOf, say: Say, say_good: Say | None = None
+    ) -> None:
+        """Open the model; raises NbspamError when it is missing or cannot be used.
+
+        say: tells that a later version cannot be used.  say_good: that one can again; None for the
+        same.
+        """
         self._path, self._cut_offs, self._say = path, cut_offs, say
+        self._say_good = say_good or say
+        self.n_unusable = 0  # 1 while the file is missing or cannot be used
         self._seen = self._stamp()
         self._model = OpenModel(path, cut_offs)
 
@@ -85,7 +93,10 @@ class CurrentModel:
             status = self._path.stat()
         except OSError:
             return ()
-        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        # The last changes with the mode too: a file that could not be read is tried again.
+        return (
+            status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        )  # fmt: skip
 
     def refresh(self) -> None:
         """Open the file if it has changed; keep the version in use if that fails."""
@@ -96,8 +107,12 @@ class CurrentModel:
         try:
             newer = OpenModel(self._path, self._cut_offs)
         except NbspamError as error:
+            self.n_unusable = 1
             self._say(f"{error}; the server keeps using the previous model")
             return
+        if self.n_unusable:
+            self.n_unusable = 0
+            self._say_good(f"{self._path}: the model can be used again, and was opened")
         self._model.leave()
         self._model = newer
 

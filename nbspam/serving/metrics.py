@@ -58,6 +58,7 @@ class State(NamedTuple):
     classes: tuple[str, ...]  # of the model
     modified: float  # seconds since 1970
     dropped_lines: int  # of the log
+    unusable: int  # models
 
 
 class Metrics:
@@ -141,6 +142,11 @@ class Metrics:
             "model_modified_timestamp_seconds",
             "When the model in use was written, in seconds since 1970.",
             state.modified,
+        )
+        yield _gauge(
+            "unusable_models",
+            "Model files that are missing or cannot be used; the server uses what they were.",
+            state.unusable,
         )
         yield _Family(
             "nbspam_build_info", "gauge", "The version.", [("", {"version": __version__}, 1)]

@@ -135,6 +135,7 @@ class Server:
                 classes=model.filter.classes,
                 modified=model.modified,
                 dropped_lines=self._log.n_dropped if self._log else 0,
+                unusable=self._model.n_unusable,
             )
         return self._metrics.page(state)
 

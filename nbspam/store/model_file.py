@@ -72,7 +72,7 @@ def write_model(
     replace_old: bool = True,
     wait: "LockWait | None" = None,
 ) -> None:
-    """Write a model file, mode 0600, in place of what is there.
+    """Write a model file in place of what is there, whose mode stays; that of a new one is 0600.
 
     counts: (token, counts per class) in any order; no token twice.
     learned: (digest, times per class) in the order of the digests.
@@ -197,15 +197,33 @@ def open_model_file(path: "str | Path") -> int:
         raise ModelError(
             f"{path}: there is no such model", Remedy.CREATE_MODEL, path=path
         ) from None
+    except PermissionError as error:
+        raise _unreadable(path) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ModelError(
-            f"{path}: the model cannot be read ({reason}); check its permissions"
+            f"{path}: the model cannot be read ({reason}); restore it, or name another"
         ) from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise ModelError(f"{path}: is not a file; name a file that nbspam train wrote")
     return handle
+
+
+def _unreadable(path: "str | Path") -> ModelError:
+    """Return the error for a model that the user of this process may not open."""
+    from nbspam.store.ownership import described_access, user_name
+
+    reader = user_name(os.geteuid())
+    if access := described_access(path):
+        return ModelError(
+            f"{path}: the model cannot be read by {reader} (Permission denied): {access}; let its"
+            " owner change the mode with chmod, or name another"
+        )
+    return ModelError(
+        f"{path}: the model cannot be read by {reader} (Permission denied): a folder on the way to"
+        " it is closed; let its owner open that with chmod, or name another"
+    )
 
 
 def read_model(path: "str | Path") -> Model:

@@ -181,6 +181,12 @@ BAD = {
     "lines": ("--lines",),
     "input-format": ("--input-format", "tsv"),
     "two formats": ("--input-format", "tsv", "--lines"),
+    "help": ("--help",),
+    "help, short": ("-h",),
+    "help, among others": ("-ph", "--exit-code"),
+    "help, of a wrong command line": ("--bogus", "-h"),
+    "the version": ("--version",),
+    "the version, short": ("-V",),
 }
 
 
@@ -194,6 +200,36 @@ def test_whatever_fails_the_message_passes_unchanged(nbspam, model, tmp_path, ca
     found = nbspam("classify", "--on-error", "deliver", "--passthrough", *arguments, stdin=SPAM)
     wanted = 75 if case == "no such choice" else 0
     assert_unchanged((found.code, found.out.encode(), found.err), SPAM, code=wanted)
+
+
+@pytest.mark.parametrize("option", ["-h", "--help", "-V", "--version"])
+def test_help_of_the_program_does_not_take_the_place_of_the_message(nbspam, model, option):
+    found = nbspam(option, "classify", "-p", "-m", model, stdin=SPAM)
+    assert_unchanged((found.code, found.out.encode(), found.err), SPAM, f"nbspam: {option} prints")
+
+
+@pytest.mark.parametrize("shell", ["{} < /dev/null", "{} <&-"])
+def test_help_where_there_is_no_message_to_read(program, shell):
+    found = program("classify", "-p", "-h", shell=shell)
+    assert (found.code, found.out) == (TEMPFAIL, "")
+    assert found.err.count("\n") == 1
+
+
+def test_whoever_types_gets_help(nbspam, model):
+    assert "Usage:" in nbspam("classify", "-h", stdin=SPAM).out
+    ours, theirs = os.openpty()
+    for arguments in (("classify", "-p", "-h"), ("--version", "classify", "-p")):
+        done = subprocess.run(
+            [sys.executable, "-m", "nbspam", *arguments],
+            stdin=theirs,
+            capture_output=True,
+            timeout=20,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert done.stdout.startswith((b"Usage:", b"nbspam "))
+    os.close(ours)
+    os.close(theirs)
 
 
 def test_it_passes_unchanged_whatever_the_bytes(passed):

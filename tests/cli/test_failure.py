@@ -31,7 +31,7 @@ def test_the_options_with_a_value_are_clicks():
 
 
 WORDS = st.sampled_from(
-    "-p --passthrough --exit-code -m --model --header --header=-p --on-error deliver"
+    "-p --passthrough --exit-code -m --model --header --header=-p --on-error deliver -h --help -ph"
     " tempfail -pm -mp -p-m -- - a.eml --lines --strict --model=-p --on-error=deliver".split()
 )
 
@@ -39,6 +39,7 @@ WORDS = st.sampled_from(
 @settings(deadline=None, max_examples=300)
 @given(st.lists(WORDS, max_size=6))
 def test_the_policy_is_what_click_reads(arguments):
+    policy = FailurePolicy(["classify", *arguments])
     try:
         context = classify_module.command.make_context(
             "classify",
@@ -47,7 +48,10 @@ def test_the_policy_is_what_click_reads(arguments):
         )
     except click.UsageError:
         return
-    policy = FailurePolicy(["classify", *arguments])
+    except click.exceptions.Exit:  # after the help
+        assert policy.help
+        return
+    assert not policy.help
     assert policy.passthrough == context.params["passthrough"]
     assert policy.exit_code == context.params["exit_code"]
     assert policy.deliver == (context.params["on_error"] == "deliver")

@@ -47,7 +47,25 @@ def test_a_model_is_named_in_any_way(nbspam, tmp_path, given_as):
 def test_a_short_option_without_its_value_is_named_as_it_was_given(nbspam, arguments):
     found = nbspam("classify", *arguments)
     assert found.code == 2
-    assert "'-m' requires an argument" in found.err
+    assert found.err.splitlines() == [
+        "Usage: nbspam classify [OPTIONS] [SOURCE]...",
+        "Try 'nbspam classify --help' for help.",
+        "",
+        "Error: Option '-m' requires an argument.",
+    ]
+    found = nbspam("classify", "-p", *arguments, stdin=b"hello\n")
+    assert (found.code, found.out) == (75, "hello\n")
+    assert found.err == "nbspam: Option '-m' requires an argument; see nbspam classify --help\n"
+
+
+@pytest.mark.parametrize(
+    "command", [("train", "--spam"), ("model", "words", "-m"), ("serve", "-m")]
+)
+def test_a_value_that_is_missing_is_told_with_the_usage(nbspam, command):
+    found = nbspam(*command)
+    assert (found.code, found.out) == (2, "")
+    assert found.err.startswith("Usage: nbspam ")
+    assert found.err.endswith(f"\nError: Option '{command[-1]}' requires an argument.\n")
 
 
 def test_a_value_that_looks_like_an_option_is_a_value(nbspam):

@@ -553,6 +553,7 @@ def test_a_clean_end(serve, mail_model, number):
 
 @spamc
 def test_a_hangup_reopens_the_model_and_the_server_stays(serve, own_model):
+    raw = own_model.read_bytes()
     with serve(own_model) as served:
         good = served.spamc("-c")
         served.process.send_signal(signal.SIGHUP)
@@ -561,8 +562,27 @@ def test_a_hangup_reopens_the_model_and_the_server_stays(serve, own_model):
         served.process.send_signal(signal.SIGHUP)
         served.wait(lambda: len(served.said) == 2)  # before any request
         assert served.said[1].endswith("; the server keeps using the previous model\n")
+        own_model.write_bytes(raw)
+        served.process.send_signal(signal.SIGHUP)
+        served.wait(lambda: len(served.said) == 3)
+        assert served.said[2].endswith(": the model can be used again, and was opened\n")
         assert served.stop() == 0
         assert not served.path.exists()
+    assert served.said[3:] == [f"nbspam: stopped serving {own_model}\n"]
+
+
+def test_the_log_has_the_end_and_what_was_mended(serve, own_model):
+    raw = own_model.read_bytes()
+    with serve(own_model, "--log", "stderr", answers=False) as served:
+        served.wait(lambda: served.said)
+        for i, content in enumerate((b"", raw), 2):
+            own_model.write_bytes(content)
+            served.process.send_signal(signal.SIGHUP)
+            served.wait(lambda n=i: len(served.said) == n)
+    assert served.said[1].startswith(f'nbspam: action=serve error="{own_model}: ')
+    again = f"{own_model}: the model can be used again, and was opened"
+    assert served.said[2] == f'nbspam: action=serve note="{again}"\n'
+    assert served.said[3] == f'nbspam: action=serve note="stopped serving {own_model}"\n'
 
 
 def test_a_locked_model_stops_neither_judging_nor_the_end(serve, own_model):
@@ -685,7 +705,8 @@ def test_log(serve, own_model):
         for what in ("spam", "ham", "forget", "forget"):
             served.spamc("-L", what, "-u", "hal", message=new)
         served.wait(lambda: len(served.said) == 6)
-    start, check, *told = served.said
+    start, check, *told, end = served.said
+    assert end == f'nbspam: action=serve note="stopped serving {own_model}"\n'
     assert start == f'nbspam: action=serve note="serving {own_model} on {served.path}"\n'
     assert re.fullmatch(
         r"nbspam: action=classify command=CHECK user=hal verdict=spam probability=0\.9\d{5}"

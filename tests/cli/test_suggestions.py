@@ -73,6 +73,25 @@ def test_an_option_that_does_not_exist(nbspam, typed, said):
     assert (done.code, done.out) == (2, "")
 
 
+@pytest.mark.parametrize(
+    "word", ["-p -m model.json", "--passthrough -m model.json", "-p --exit-code"]
+)
+def test_options_in_quotes_are_told(nbspam, word):
+    done = nbspam("classify", word, stdin=b"hello\n")
+    assert (done.code, done.out) == (75, "hello\n")
+    assert done.err.startswith("nbspam: No such option '-")
+    assert "; what is in quotes is one word: leave out the quotes around several; see " in done.err
+
+
+def test_a_command_in_quotes_is_told(nbspam):
+    done = nbspam("classify -p -m model.json")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith(
+        "Error: No such command 'classify -p -m model.json'; what is in quotes is one word: leave"
+        " out the quotes around several\n"
+    )
+
+
 def test_the_message_passes_beside_a_suggestion(nbspam):
     done = nbspam("classify", "-p", "--threshold", "0.3", stdin=b"hello\n")
     assert (done.code, done.out) == (75, "hello\n")

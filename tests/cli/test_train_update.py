@@ -507,10 +507,11 @@ def test_a_link_that_leads_nowhere_gets_its_model(nbspam, tmp_path):
     assert counts(tmp_path / "model.json") == {"ham": 0, "spam": 1}
 
 
-def test_the_model_stays_the_owners_alone(nbspam, model):
-    model.chmod(0o644)
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_who_may_read_the_model_may_read_it_after_an_update(nbspam, model, mode):
+    model.chmod(mode)
     act(nbspam, "train", model)
-    assert stat.S_IMODE(model.stat().st_mode) == 0o600
+    assert stat.S_IMODE(model.stat().st_mode) == mode
 
 
 def test_the_default_models_folder_is_made(nbspam, own_home):

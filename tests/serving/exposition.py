@@ -8,7 +8,7 @@ SAMPLE = re.compile(
     r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{([^\n]*)\})? ([+-]?(?:Inf|NaN|[0-9.]+(?:e[+-]?[0-9]+)?))"
 )
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\n"])*)"(?:,|\Z)')
-UNITS = ("_seconds", "_bytes", "_total", "_info", "_connections", "_messages")
+UNITS = ("_seconds", "_bytes", "_total", "_info", "_connections", "_messages", "_models")
 
 
 class Metric(NamedTuple):

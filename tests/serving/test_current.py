@@ -1,6 +1,7 @@
 """The model in use: another as soon as the file is another, and never a worse one."""
 
 import contextlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -102,9 +103,14 @@ def test_a_bad_file_changes_nothing_and_is_told_once(current, model, said, bad):
     (line,) = said
     assert line.startswith(f"{model}: ")
     assert line.endswith("; the server keeps using the previous model")
+    assert current.n_unusable == 1
     put(model, changed(good))
     assert cut_off_of(current) == 0.75
-    assert len(said) == 1
+    assert current.n_unusable == 0
+    assert said[1:] == [f"{model}: the model can be used again, and was opened"]
+    put(model, good)
+    assert cut_off_of(current) == 0.9
+    assert len(said) == 2
 
 
 def test_a_file_that_is_gone_is_told_once(current, model, said):
@@ -116,6 +122,44 @@ def test_a_file_that_is_gone_is_told_once(current, model, said):
     assert "there is no such model" in line
     put(model, changed(good))
     assert cut_off_of(current) == 0.75
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_file_whose_mode_is_mended_is_used(current, model):
+    put(model, changed(model.read_bytes()))
+    model.chmod(0)
+    assert cut_off_of(current) == 0.9
+    assert current.n_unusable == 1
+    model.chmod(0o600)
+    assert cut_off_of(current) == 0.75
+    assert current.n_unusable == 0
+
+
+def test_a_file_that_could_not_be_opened_is_tried_again_after_a_change_of_its_mode(
+    current, model, monkeypatch
+):
+    def refuse(path):
+        raise ModelError(f"{path}: the model cannot be read (Permission denied); …")
+
+    put(model, changed(model.read_bytes()))
+    with monkeypatch.context() as patched:
+        patched.setattr("nbspam.serving.current.Lookup", refuse)
+        assert cut_off_of(current) == 0.9
+        assert current.n_unusable == 1
+    assert cut_off_of(current) == 0.9  # told once
+    model.chmod(0o640)
+    assert cut_off_of(current) == 0.75
+    assert current.n_unusable == 0
+
+
+def test_good_news_may_go_elsewhere(model, said):
+    good, raw = [], model.read_bytes()
+    found = CurrentModel(model, cut_offs, said.append, good.append)
+    for content in (b"", raw):
+        put(model, content)
+        found.refresh()
+    assert (len(said), len(good)) == (1, 1)
+    found.close()
 
 
 def test_a_model_that_cannot_serve_is_as_bad_as_a_damaged_one(model, said):

@@ -22,7 +22,7 @@ from nbspam.serving.log import Entry
 from nbspam.serving.metrics import DISCONNECTED, Metrics, State
 from nbspam.serving.tell import apply_requests
 
-NOW = State(3, 1, 1000, 0, 2, ("ham", "spam"), 1.75e9, 4)
+NOW = State(3, 1, 1000, 0, 2, ("ham", "spam"), 1.75e9, 4, 1)
 NEW = b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n"
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\nUser-Agent: Prometheus/2.42.0\r\n\r\n"
 
@@ -56,6 +56,7 @@ def test_an_empty_page_has_every_counter_at_zero():
     assert value(found, "learning_queue_messages") == 2
     assert value(found, "model_modified_timestamp_seconds") == 1.75e9
     assert value(found, "dropped_log_lines_total") == 4
+    assert value(found, "unusable_models") == 1
     assert abs(found["process_start_time_seconds"].samples["",] - time.time()) < 60
     assert 1e6 < found["process_resident_memory_bytes"].samples["",] < 1e10
 
@@ -223,6 +224,28 @@ def test_a_model_that_failed_is_logged_with_the_message(serving, model):
     [entry] = log.entries
     assert (entry.action, entry.message_id) == ("classify", "<1@example.org>")
     assert entry.error.startswith(f"74 Model unusable: {model}: the model is damaged")
+
+
+@pytest.mark.parametrize("spoiled", [None, b"", b"garbage", "half", "newer"], ids=str)
+def test_a_model_that_is_missing_or_unusable_is_counted_until_it_is_back(serving, model, spoiled):
+    """Without a request for mail, too: whoever looks at the page sees how the file is now."""
+    raw = model.read_bytes()
+    beside = model.with_name("beside")
+    with serving(model) as served:
+        assert value(scraped(served), "unusable_models") == 0
+        if spoiled is None:
+            model.unlink()
+        else:
+            half, newer = raw[: len(raw) // 2], raw.replace(b'"version": 1', b'"version": 99', 1)
+            beside.write_bytes({"half": half, "newer": newer}.get(spoiled, spoiled))
+            beside.replace(model)
+        for _ in range(2):
+            assert b"Spam: True" in served.ask(request("CHECK", SPAM))
+            assert value(scraped(served), "unusable_models") == 1
+        beside.write_bytes(raw)
+        beside.replace(model)
+        assert value(scraped(served), "unusable_models") == 0
+        assert len(served.said) == 2
 
 
 HOSTILE = {

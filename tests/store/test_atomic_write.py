@@ -3,10 +3,13 @@ import fcntl
 import os
 import signal
 import stat
+import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from small_models import assert_one_sentence
@@ -53,6 +56,28 @@ def test_a_reader_keeps_the_old_file(model):
     with model.open("rb") as file:
         put(model, b"new")
         assert file.read() == b"old"
+
+
+def test_a_copy_that_is_made_during_saves_is_whole(model):
+    """As `cp` makes it: docs/model-file.md promises that a backup needs no lock."""
+    size, copies, done = 1 << 20, model.with_name("copy"), threading.Event()
+
+    def save():
+        while not done.is_set():
+            for content in (b"a", b"b"):
+                put(model, content * size)
+
+    put(model, b"a" * size)
+    saving = threading.Thread(target=save)
+    saving.start()
+    try:
+        for _ in range(30):
+            subprocess.run(["cp", "-p", model, copies], check=True)
+            copied = copies.read_bytes()
+            assert copied == copied[:1] * size
+    finally:
+        done.set()
+        saving.join(20)
 
 
 def test_the_second_writer_waits_for_the_first(model):
@@ -216,6 +241,34 @@ def test_a_disk_that_cannot_lock_is_told(model, monkeypatch):
     assert_one_sentence(error, model, "No locks available", "unchanged")
 
 
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.ENOSPC, "; free some space on its disk, and run it again"),
+        (errno.EDQUOT, "; free some space on its disk, and run it again"),
+        (errno.EFBIG, "; raise the limit on the size of files (ulimit -f), and run it again"),
+        (errno.EROFS, "; its disk is mounted read-only: name a file on another"),
+        (errno.EACCES, " and has the mode 0700; run it as a user who may"),
+        (errno.EIO, "; fix that, and run it again"),
+    ],
+)
+def test_each_reason_has_its_own_remedy(model, number, remedy):
+    def fail(_):
+        raise OSError(number, os.strerror(number))
+
+    model.parent.chmod(0o700)
+    with pytest.raises(ModelError) as error, locked(model) as place:
+        write_atomically(place, fail)
+    assert_one_sentence(error, model, os.strerror(number), "unchanged")
+    assert str(error.value).endswith(remedy)
+    assert model.read_bytes() == b"old"
+
+
+def test_a_folder_that_is_not_there_is_to_be_made(tmp_path):
+    with pytest.raises(ModelError, match=r"make its folder, or name another file$"):
+        put(tmp_path / "none" / "model.json", b"new")
+
+
 def test_a_disk_that_cannot_sync_a_folder_is_no_hindrance(model, monkeypatch):
     sync = os.fsync
 
@@ -242,6 +295,125 @@ def test_the_file_is_on_the_disk_before_it_has_the_name(model, monkeypatch):
     assert seen == [(False, b"old"), (True, b"new")]
 
 
+# Who may read and write it
+
+
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("mask", [0o777, 0o077, 0o000])
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644, 0o664, 0o400])
+def test_the_mode_of_what_was_there_stays(model, mode, mask):
+    model.chmod(mode)
+    before = os.umask(mask)
+    try:
+        put(model, b"new")
+    finally:
+        os.umask(before)
+    assert (mode_of(model), model.read_bytes()) == (mode, b"new")
+    assert mode_of(model.with_name(".model.json.lock")) == 0o600
+
+
+def test_bits_that_run_a_file_as_another_do_not_stay(model):
+    model.chmod(0o6755)
+    put(model, b"new")
+    assert mode_of(model) == 0o755
+
+
+def test_a_mode_that_is_changed_during_the_save_stays(model):
+    def write(file):
+        file.write(b"new")
+        model.chmod(0o644)
+
+    with locked(model) as place:
+        write_atomically(place, write)
+    assert mode_of(model) == 0o644
+
+
+def test_the_new_file_is_the_owners_alone_until_it_is_whole(model):
+    seen = []
+    model.chmod(0o644)
+    with locked(model) as place:
+        write_atomically(place, lambda file: seen.append(os.fstat(file.fileno()).st_mode))
+    assert [stat.S_IMODE(mode) for mode in seen] == [0o600]
+
+
+def written_by(uid, gid, path):
+    """Write the file as another user, in a process of its own."""
+    code = (
+        "import os, sys; from pathlib import Path\n"
+        "from nbspam.store.atomic_write import write_atomically\n"
+        "from nbspam.store.lock import locked\n"
+        f"os.setgroups([]); os.setgid({gid}); os.setuid({uid})\n"
+        "with locked(Path('model.json')) as place:\n"
+        "    write_atomically(place, lambda file: file.write(b'new'))"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=path.parent, check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another")
+@pytest.mark.parametrize(("writer", "mode"), [(1235, 0o640), (77, 0o600)])
+def test_who_is_not_in_the_group_does_not_open_the_file_to_another(writer, mode):
+    """The bits of the model's group are not for the group of whoever writes."""
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own folders are closed to others
+        model = Path(folder, "model.json")
+        model.write_bytes(b"old")
+        os.chown(model, 1234, 1235)
+        model.chmod(0o640)
+        model.parent.chmod(0o777)
+        written_by(4321, writer, model)
+        assert model.read_bytes() == b"new"
+        assert (mode_of(model), model.stat().st_gid) == (mode, writer)
+
+
+def access_list(*entries):
+    """Return an access control list as Linux has it: (tag, permissions, number) each."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+NOBODY = 0xFFFFFFFF
+OWNER, USER, GROUP, MASK, OTHERS = 1, 2, 4, 16, 32  # tags
+BOB_READS = access_list(
+    (OWNER, 6, NOBODY), (USER, 4, 4321), (GROUP, 0, NOBODY), (MASK, 4, NOBODY), (OTHERS, 0, NOBODY)
+)
+
+
+def put_list(path, name, content):
+    try:
+        os.setxattr(path, f"system.posix_acl_{name}", content)
+    except (OSError, AttributeError):
+        pytest.skip("this disk has no access control lists")
+
+
+def test_an_access_control_list_stays(model):
+    put_list(model, "access", BOB_READS)
+    put(model, b"new")
+    assert os.getxattr(model, "system.posix_acl_access") == BOB_READS
+
+
+def test_a_list_that_cannot_be_kept_opens_the_file_to_nobody(model, monkeypatch):
+    """Its mask looks like bits of the group, which may not read."""
+    put_list(model, "access", BOB_READS)
+    assert mode_of(model) == 0o640
+
+    def fail(*_):
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "setxattr", fail)
+    put(model, b"new")
+    assert mode_of(model) == 0o600
+
+
+def test_the_folders_list_opens_no_file_that_had_none(model):
+    model.chmod(0o640)
+    put_list(model.parent, "default", BOB_READS)
+    put(model, b"new")
+    with pytest.raises(OSError, match="No data"):
+        os.getxattr(model, "system.posix_acl_access")
+    assert mode_of(model) == 0o640
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
 @pytest.mark.parametrize("there", [True, False])
 def test_roots_update_leaves_a_users_model_the_users(tmp_path, there):
@@ -250,6 +422,7 @@ def test_roots_update_leaves_a_users_model_the_users(tmp_path, there):
     path = folder / "model.json"
     if there:
         path.write_bytes(b"old")
+        path.chmod(0o600)
         os.chown(path, 1234, 1235)
     else:
         os.chown(folder, 1234, 1235)

@@ -1,7 +1,9 @@
 """A lock that another holds: waited for, told of, and given up."""
 
+import errno
 import fcntl
 import os
+import pwd
 import re
 import subprocess
 import sys
@@ -139,3 +141,22 @@ def test_by_default_a_wait_is_logged(model, caplog):
     caplog.clear()
     QUIET_WAIT.say("x")
     assert caplog.text == ""
+
+
+def test_a_lock_of_the_models_owner_is_told_to_whoever_else_wants_it(model, monkeypatch):
+    """As a reader of a shared model gets it who tries to teach it."""
+    opened = os.open
+
+    def refuse(path, flags, *mode):
+        if not flags & os.O_EXCL:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return opened(path, flags, *mode)
+
+    lock_of(model).touch()
+    owner = pwd.getpwuid(os.geteuid()).pw_name
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    with pytest.raises(ModelError) as error, locked(model):
+        pytest.fail("it is not ours")
+    said = f"only {owner} can change it: run it as them"
+    assert_one_sentence(error, model, str(lock_of(model)), "Permission denied", said)

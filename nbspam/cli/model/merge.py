@@ -16,14 +16,18 @@ from nbspam.store.metadata import DEFAULT
 
 @click.command("merge", cls=ConfiguredCommand)
 @click.argument(
-    "models", nargs=-1, required=True, metavar="MODEL MODEL...", type=click.Path(path_type=Path)
+    "models",
+    nargs=-1,
+    required=True,
+    metavar="MODEL MODEL...",
+    type=click.Path(path_type=Path, readable=False),
 )
 @click.option(
     "-o",
     "--output",
     required=True,
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, readable=False),
     help="Write this model; with --replace it may be one of those merged.",
 )
 @replace_output_option

@@ -6,7 +6,11 @@ from pathlib import Path
 import click
 
 from nbspam.cli.configured import ConfiguredCommand
-from nbspam.cli.options import Cutting, cut_off_options, format_option, model_option
+from nbspam.cli.cut_off_options import Cutting, cut_off_options
+from nbspam.cli.options import (
+    format_option,
+    model_option,
+)
 from nbspam.errors import OptionError
 from nbspam.learning.update import set_cut_offs
 
