@@ -156,16 +156,24 @@ class Lookup:
             starts = list(itertools.accumulate(map(len, lines), initial=low))  # less line ends
             top = bisect_left(lines, 0, key=lambda line: _side(line, ledger))
             bottom = bisect_left(lines, 1, top, key=lambda line: _side(line, ledger))
+            # Many are looked for at once, a few one by one, which is the cheaper way for each.
+            own = set(map(_key, lines)) if last - first > _MANY else None
+            beside: set[int] = set()  # the lines that the rows are between, each validated once
             for i in range(first, last):
                 # No key is the beginning of another, so the lines are in the order of the keys.
                 at = bisect_left(lines, keys[i], top, bottom)
-                for line in lines[max(top, at - 1) : min(bottom, at + 1)]:
-                    self.row(line)
+                beside.add(at - 1)
+                beside.add(at)
                 is_there = at < bottom and lines[at].startswith(keys[i] + b": [")
-                if not is_there and b"\n" + keys[i] + b": [" in block:
+                if not is_there and (
+                    b"\n" + keys[i] + b": [" in block if own is None else keys[i] in own
+                ):
                     raise self.damaged("its lines are not in order")
                 end = at + is_there
                 found[i] = starts[at] + at, starts[end] + end
+            for at in beside:
+                if top <= at < bottom:
+                    self.row(lines[at])
         return [found[i] for i in range(len(keys))]
 
     def beginning_with(self, prefix: str) -> Iterator[tuple[str, Row]]:

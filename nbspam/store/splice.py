@@ -12,7 +12,9 @@ from nbspam.bayes.token_weight import Row
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.metadata_json import dump_metadata
-from nbspam.store.model_file import END, LEARNED_LINE, TOKENS_LINE, learned_line, token_line
+from nbspam.store.model_file import END, LEARNED_LINE, TOKENS_LINE, learned_line, token_key
+
+_TOGETHER = 1 << 20  # bytes; each write by itself would be slower where most lines change
 
 
 def splice(
@@ -30,7 +32,8 @@ def splice(
     tokens, ledger = old.sections
     file.write(dump_metadata(metadata).encode())
     file.write(TOKENS_LINE)
-    changed = {token_line(token, row).encode(): any(row) for token, row in counts.items()}
+    shown = {row: f": [{', '.join(map(str, row))}]" for row in set(counts.values())}  # few differ
+    changed = {(token_key(token) + shown[row]).encode(): any(row) for token, row in counts.items()}
     _copy(file, old, *tokens, changed, ledger=False)
     file.write(LEARNED_LINE)
     changed = {learned_line(digest, row).encode(): any(row) for digest, row in learned.items()}
@@ -45,17 +48,26 @@ def _copy(
     lines = sorted(changed)
     places = old.places(lines, ledger)
     separator = b""
+    pieces: list[bytes] = []
+    size = 0
     for line, (below, above) in itertools.chain(
         zip(lines, places, strict=True), [(b"", (end, end))]
     ):
         if start < below:
-            file.write(separator)
+            pieces.append(separator)
             for part in old.copy(start, below - (1 if below == end else 2)):  # all but ",\n"
-                file.write(part)
+                pieces.append(part)
+                size += len(part)
+                if size > _TOGETHER:
+                    file.write(b"".join(pieces))
+                    pieces.clear()
+                    size = 0
             separator = b",\n"
         if line and changed[line]:
-            file.write(separator + line)
+            pieces += separator, line
+            size += len(line)
             separator = b",\n"
         start = above
+    file.write(b"".join(pieces))
     if separator:
         file.write(b"\n")

@@ -68,6 +68,7 @@ KINDS = (
 )
 _BY_NAME = {kind.name: kind for kind in KINDS}
 _CHANNELS = {kind.name: kind.channel for kind in KINDS}
+_HOST = COLLECTED_BY.prefix
 _FRAGMENTS = tuple(kind.prefix for kind in KINDS if kind.is_fragment)
 
 
@@ -96,4 +97,4 @@ def is_fragment(token: str) -> bool:
 
 def is_host(token: str) -> bool:
     """Return whether a token names the host that took a mail in."""
-    return token.startswith(COLLECTED_BY.prefix)
+    return token.startswith(_HOST)

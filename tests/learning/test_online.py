@@ -86,6 +86,23 @@ def assert_same_counts(learned, learner: OnlineLearner):
 
 
 @settings(deadline=None, max_examples=60)
+@given(labelled_tokens(tokens=TOKENS, classes=("ham", "spam")), st.sets(st.integers(0, 9)))
+def test_looking_at_the_counts_between_messages_changes_nothing(messages, looks):
+    """What is learned is added to the rows when somebody looks, or all of it at the end."""
+    watched, left_alone = empty_learner(), empty_learner()
+    for i, (label, tokens) in enumerate(messages):
+        for learner in (watched, left_alone):
+            learner.learn(label, tokens)
+        if i in looks:
+            assert watched.has(label, tokens)
+            assert watched.metadata.n_tokens == len(watched.counts)
+    assert watched.counts == left_alone.counts
+    assert watched.metadata == left_alone.metadata
+    histograms = tuple(map(dict, histograms_of(watched.counts.values(), 2)))
+    assert watched.metadata.learned.count_histograms == histograms
+
+
+@settings(deadline=None, max_examples=60)
 @given(labelled_tokens(tokens=TOKENS), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
 def test_learning_one_by_one_counts_as_learning_all_at_once(messages, alpha, prior, scoring):
     learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
