@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import IO
 
 from nbspam.errors import ModelError
-from nbspam.store.ownership import described_access
 
 
 def give_to_owner(handle: int, path: Path) -> None:
@@ -107,6 +106,8 @@ def unwritable(path: Path, error: OSError) -> ModelError:
 
 def _mended(path: Path, error: OSError) -> str:
     """Return what makes a model writable, by the reason why it is not."""
+    from nbspam.store.ownership import described_access  # for errors only
+
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
             return "free some space on its disk, and run it again"

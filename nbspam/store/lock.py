@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 from nbspam.errors import LockedError, ModelError, Remedy
 from nbspam.store.atomic_write import give_to_owner, unwritable
-from nbspam.store.ownership import user_name
 
 # Seconds between two attempts.  A server that is taught without a pause leaves the lock free for
 # 3 ms between two saves, so another writer gets it within a few of them.
@@ -159,6 +158,8 @@ def _unusable(path: Path, lock: Path, error: OSError) -> ModelError:
         if stranger := _stranger(path, owner):
             return ModelError(f"{problem}: its lock belongs to {stranger}; {_OWN_FOLDER}")
         if owner != os.geteuid() and error.errno == errno.EACCES:
+            from nbspam.store.ownership import user_name
+
             return ModelError(f"{problem}; only {user_name(owner)} can change it: run it as them")
     return ModelError(f"{problem}; remove it, or fix its permissions, and run it again")
 
@@ -182,6 +183,8 @@ def _stranger(path: Path, owner: int) -> str:
     place = path if path.exists() else path.parent
     if owner in (os.geteuid(), 0, place.stat().st_uid):
         return ""
+    from nbspam.store.ownership import user_name
+
     return f"another user, {user_name(owner)}"
 
 
