@@ -36,10 +36,10 @@ def command(words: tuple[str, ...], path: bool, form: str) -> None:
     """Print the settings of the config file, and where each comes from.
 
     The config file has defaults for the options of all commands.  It is $NBSPAM_CONFIG (empty for
-    none), else ~/.config/nbspam/config.toml.  The whole file is checked: what a command would
-    refuse, by itself or with its model, is an error here.  With a COMMAND it prints what holds for
-    each of that command's options: the command line goes first, then the environment, the
-    command's table, the keys outside tables, and the built-in default.
+    none), else ~/.config/nbspam/config.toml.  The file is checked, up to its first mistake: what a
+    command would refuse, by itself or with its model, is an error here.  With a COMMAND it prints
+    what holds for each of that command's options: the command line goes first, then the
+    environment, the command's table, the keys outside tables, and the built-in default.
 
     \b
       model = "~/mail.json"       # for every command with --model
