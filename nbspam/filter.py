@@ -311,9 +311,11 @@ class InFile:
 
     def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
         """Return what classifies many messages by a table of the tokens; raises ModelError."""
-        from nbspam.scoring.bulk import BulkClassifier
-        from nbspam.store.token_table import CollisionError, TokenTable
-
+        try:
+            from nbspam.scoring.bulk import BulkClassifier
+            from nbspam.store.token_table import CollisionError, TokenTable
+        except ModuleNotFoundError:  # where a mail filter alone is installed, without numpy
+            return None
         try:
             return BulkClassifier(classifier, TokenTable(self._lookup))
         except CollisionError:

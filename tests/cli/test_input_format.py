@@ -187,11 +187,16 @@ def test_an_option_without_a_use_is_refused(nbspam, model, assert_sentence, comm
         ("--input-format", "tsv", "--text-column", "2", "--header-row", "no"),
         ("--input-format", "tsv", "--encoding", "utf-8"),
         ("--lines", "--encoding", "utf-8"),
-        ("--input-format", "files", "--text-column", "2", "--outside", "--encoding", "utf-8"),
     ],
 )
 def test_an_option_with_a_use_is_taken(nbspam, model, options):
     found = nbspam("classify", "-m", model, *options, stdin=TABLE.encode())
+    assert found.code == 0, found.err
+
+
+def test_options_of_tables_are_of_lists_of_files_too(nbspam, model, table):
+    options = ("--input-format", "files", "--text-column", "2", "--outside", "--encoding", "utf-8")
+    found = nbspam("classify", "-m", model, *options, stdin=f"{table}\n".encode())
     assert found.code == 0, found.err
 
 

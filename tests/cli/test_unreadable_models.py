@@ -22,7 +22,7 @@ MAIL = b"Subject: prize\n\nfree prize\n"
 # It runs twice: first as whoever runs the tests, which loads what it needs, since Python itself may
 # be in a folder that nobody else can enter; then as somebody who may not read what is closed.
 TWICE = """
-import os, pwd, sys
+import os, pathlib, pwd, sys
 import nbspam.cli.failure, nbspam.store.ownership
 from nbspam_main import run
 

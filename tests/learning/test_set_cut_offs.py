@@ -81,6 +81,7 @@ def test_what_is_refused_changes_nothing(path):
 def test_the_file_stays_its_owners_alone_and_a_link_a_link(path, tmp_path):
     link = tmp_path / "link.json"
     link.symlink_to(path)
+    path.chmod(0o600)
     set_cut_offs(link, lambda metadata: CutOffs(0.75, 0.25))
     assert link.is_symlink()
     assert read_model(path).metadata.settings.spam_cutoff == 0.75

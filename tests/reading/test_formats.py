@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 
 import pandas as pd
 import pytest
@@ -60,8 +61,9 @@ def given(stdin, content):
     pipe = stdin()
 
     def write():
-        pipe.write(content)
-        pipe.close()
+        with suppress(OSError):  # the reader may need no more, and the test end
+            pipe.write(content)
+            pipe.close()
 
     threading.Thread(target=write, daemon=True).start()
 
