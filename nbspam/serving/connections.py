@@ -17,20 +17,28 @@ from nbspam.serving.limits import Deadlines, Limits
 from nbspam.serving.room import Room
 
 _EVICT_INTERVAL = 0.1  # seconds
+# Clients beside whom a new one is not waited for, not even for a moment.
+_MANY = 4
 
 Serve = Callable[[Client], Awaitable[None]]
+# Given a connection, and whether it may be waited for: either answers and closes it, or gives it
+# to `Connections.adopt`.  Returns whether the client was answered.
+AtOnce = Callable[[socket.socket, bool], bool]
 
 
 class Connections:
     """Accepts clients, and serves each in a task of its own."""
 
-    def __init__(self, limits: Limits, serve: Serve, say: Say) -> None:
+    def __init__(
+        self, limits: Limits, serve: Serve, say: Say, at_once: AtOnce | None = None
+    ) -> None:
         """Accept nothing yet.
 
         serve: called with each client; it closes the connection and does not raise.
         say: writes to the log.
+        at_once: called with each connection first; it does not raise.
         """
-        self._limits, self._serve, self._say = limits, serve, say
+        self._limits, self._serve, self._say, self._at_once = limits, serve, say, at_once
         self._deadlines = Deadlines(limits.timeout)
         self.rooms = Rooms(
             judging=Room(limits.judging_room, limits, self._deadlines),
@@ -118,13 +126,23 @@ class Connections:
                     self._retry_later(error)
                 return
             connection.setblocking(False)
-            task = asyncio.get_running_loop().create_task(self._run(connection))
-            self._open[task] = None
-            task.add_done_callback(self._forget)
+            if self._is_closing or not self._at_once:
+                self.adopt(connection, self._serve)
+            elif self._at_once(connection, len(self._open) < _MANY):
+                return  # the clients that were accepted before have their turn
         if not self._is_paused:
             self._pause()
         if self._eviction is None:
             self._evict_slow_clients()
+
+    def adopt(self, connection: socket.socket, serve: Serve, begun: bytes = b"") -> None:
+        """Serve the client of an accepted connection in a task of its own.
+
+        begun: what was read of its request.
+        """
+        task = asyncio.get_running_loop().create_task(self._run(connection, serve, begun))
+        self._open[task] = None
+        task.add_done_callback(self._forget)
 
     @property
     def _has_place(self) -> bool:
@@ -153,11 +171,11 @@ class Connections:
         loop = asyncio.get_running_loop()
         self._eviction = loop.call_later(_EVICT_INTERVAL, self._evict_slow_clients)
 
-    async def _run(self, connection: socket.socket) -> None:
+    async def _run(self, connection: socket.socket, serve: Serve, begun: bytes) -> None:
         """Serve the client of one connection."""
         try:
             client = await Client.connect(
-                connection, self._limits, self._deadlines, self.rooms, self.parked
+                connection, self._limits, self._deadlines, self.rooms, self.parked, begun
             )
         except OSError:
             connection.close()
@@ -165,4 +183,4 @@ class Connections:
         task = asyncio.current_task()
         assert task is not None
         self._open[task] = client
-        await self._serve(client)
+        await serve(client)

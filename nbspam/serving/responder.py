@@ -34,7 +34,7 @@ from nbspam.serving.spamd import (
 from nbspam.serving.tell import LearnQueue, LearnRequest
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
-_SMALL = 32 << 10  # bytes; longer messages are classified in a thread
+SMALL = 32 << 10  # bytes; longer messages are classified in a thread
 _THREADS = 2  # for those; they share one interpreter, so more would only slow each other down
 
 Parked = Callable[[], AbstractContextManager[None]]
@@ -114,6 +114,15 @@ class Responder:
         judged, verdict, probability = await self._classify(request, parked)
         return Response(judged, entry._replace(verdict=verdict, probability=probability))
 
+    def respond_at_once(self, request: Request, entry: Entry) -> Response:
+        """Return the response to a request about a message of at most SMALL bytes.
+
+        entry: what is known of the request.  Raises RefusedError, NbspamError.
+        """
+        with self._model.use() as model:
+            reply, verdict, probability = self._answer(request, model)
+        return Response(reply, entry._replace(verdict=verdict, probability=probability))
+
     def refuse(self, error: Exception, entry: Entry) -> Response:
         """Return the response that reports an error: a status line and nothing else.
 
@@ -153,7 +162,7 @@ class Responder:
             with parked():
                 return await self._large.judge(request)
         with self._model.use() as model:
-            if len(request.body) <= _SMALL:
+            if len(request.body) <= SMALL:
                 return self._answer(request, model)
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._threads, self._answer, request, model, True)

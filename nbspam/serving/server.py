@@ -6,7 +6,9 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
+from nbspam.serving.arrivals import Arrivals
 from nbspam.serving.client import Client
 from nbspam.serving.connections import Connections
 from nbspam.serving.current import CurrentModel, Say
@@ -15,7 +17,7 @@ from nbspam.serving.log import Entry, Log
 from nbspam.serving.memory import give_back_freed_memory
 from nbspam.serving.metrics import DISCONNECTED, Metrics, State
 from nbspam.serving.metrics_page import MetricsPage
-from nbspam.serving.responder import Responder, Response, entry_of
+from nbspam.serving.responder import SMALL, Responder, Response, entry_of
 from nbspam.serving.systemd import notify
 from nbspam.serving.tell import LearnQueue
 
@@ -28,6 +30,7 @@ _SWITCH_INTERVAL = 0.001
 _LEARNING_SHARE = 0.8
 
 _HUNG_UP = Entry("serve", error="the client disconnected before its request was complete")
+_UNSENT = "the client disconnected before the reply"
 
 
 class Server:
@@ -52,7 +55,8 @@ class Server:
         self._log = log
         self._metrics = Metrics()
         self._page = MetricsPage(self._metrics_text, say)
-        self.connections = Connections(limits, self._serve, say)
+        self._arrivals = Arrivals(min(SMALL, limits.max_size))
+        self.connections = Connections(limits, self._serve, say, self._serve_at_once)
         self._stopped = asyncio.Event()
 
     def stop(self) -> None:
@@ -86,13 +90,47 @@ class Server:
             await self._page.close()
             await self._responder.close()
 
-    async def _serve(self, client: Client) -> None:
-        """Answer one client and close its connection; nothing that it does raises."""
+    def _serve_at_once(self, connection: socket.socket, may_wait: bool) -> bool:
+        """Answer a client whose whole request is there, or arrives in a moment; see `AtOnce`."""
+        request, begun = self._arrivals.read(connection, may_wait)
+        if request is None:
+            self.connections.adopt(connection, self._serve, begun)
+            return False
+        started = time.perf_counter()
+        entry = entry_of(request, self._log is not None)
+        try:
+            response = self._responder.respond_at_once(request, entry)
+        except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)
+            response = self._responder.refuse(error, entry)
+            _release(error)
+        seconds = time.perf_counter() - started
+        response = response._replace(entry=response.entry._replace(seconds=seconds))
+        try:
+            sent = connection.send(response.reply)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            connection.close()
+            self._note(response.entry._replace(error=_UNSENT), DISCONNECTED)
+            return True
+        if sent < len(response.reply):
+            rest = response._replace(reply=response.reply[sent:])
+            self.connections.adopt(connection, partial(self._serve, response=rest))
+            return True
+        connection.close()
+        self._note(response.entry, response.code)
+        return True
+
+    async def _serve(self, client: Client, response: Response | None = None) -> None:
+        """Answer one client and close its connection; nothing that it does raises.
+
+        response: if the request was read and answered, and a part of the reply is not sent.
+        """
         entry, code = _HUNG_UP, DISCONNECTED
         try:
-            response = await self._response(client)
-            # Until all of the reply is sent.
-            entry = response.entry._replace(error="the client disconnected before the reply")
+            if response is None:
+                response = await self._response(client)
+            entry = response.entry._replace(error=_UNSENT)  # until all of the reply is sent
             await client.send(response.reply)
             client.free_room()
             entry, code = response.entry, response.code
@@ -103,6 +141,10 @@ class Server:
             client.abort()
         finally:
             client.close()
+        self._note(entry, code)
+
+    def _note(self, entry: Entry, code: int) -> None:
+        """Count a request that was answered, or was not, and write it to the log."""
         self._metrics.count(entry, code)
         if self._log and entry.action:
             self._log.write(entry)
