@@ -17,6 +17,7 @@ Starting from the prior log-odds p of the class, the calibration moves them to
 
 import math
 from collections.abc import Sequence
+from operator import mul
 from typing import NamedTuple
 
 from nbspam.bayes.calibration import (
@@ -81,11 +82,9 @@ def predict(
     groups: the groups of words that x summarizes.
     """
     held_x = clamped(scale, calibration, x)
-    raw = math.fsum(b * v for b, v in zip(calibration.coefficients, held_x, strict=True))
-    spread = math.fsum(
-        v * math.fsum(c * u for c, u in zip(row, held_x, strict=True))
-        for v, row in zip(held_x, covariance, strict=True)
-    )
+    raw = math.fsum(map(mul, calibration.coefficients, held_x))
+    rows = [math.fsum(map(mul, row, held_x)) for row in covariance]
+    spread = math.fsum(map(mul, held_x, rows))
     # Rounding can take the spread of a nearly singular precision, from an edited file, below 0.
     doubt = CALIBRATION_DOUBT * max(0.0, spread)
     doubt += COUNT_DOUBT * raw * raw / max(0.5, experience.fewest)
