@@ -45,7 +45,8 @@ class Arrivals:
             data += chunk
             head = head or ordinary_head(data)
             if head and len(data) == head.end <= head.start + self._most:
-                return head.request._replace(body=data[head.start :]), b""
+                command, version, *_, user = head.request
+                return Request(command, version, data[head.start :], user=user), b""
             if not (chunk and may_wait and self._is_promising(data, head)):
                 return None, data
             may_wait = self._clock() < begun + _WAIT

@@ -17,7 +17,7 @@ from nbspam.serving.log import Entry, Log
 from nbspam.serving.memory import give_back_freed_memory
 from nbspam.serving.metrics import DISCONNECTED, Metrics, State
 from nbspam.serving.metrics_page import MetricsPage
-from nbspam.serving.responder import SMALL, Responder, Response, entry_of
+from nbspam.serving.responder import SMALL, Responder, Response, entry_of, release
 from nbspam.serving.systemd import notify
 from nbspam.serving.tell import LearnQueue
 
@@ -96,15 +96,7 @@ class Server:
         if request is None:
             self.connections.adopt(connection, self._serve, begun)
             return False
-        started = time.perf_counter()
-        entry = entry_of(request, self._log is not None)
-        try:
-            response = self._responder.respond_at_once(request, entry)
-        except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)
-            response = self._responder.refuse(error, entry)
-            _release(error)
-        seconds = time.perf_counter() - started
-        response = response._replace(entry=response.entry._replace(seconds=seconds))
+        response = self._responder.respond_at_once(request, self._log is not None)
         try:
             sent = connection.send(response.reply)
         except BlockingIOError:
@@ -137,7 +129,7 @@ class Server:
             if response.in_time:
                 await client.linger()
         except OSError as error:  # TimeoutError is one; it disconnected, or reads no reply
-            _release(error)
+            release(error)
             client.abort()
         finally:
             client.close()
@@ -161,7 +153,7 @@ class Server:
             raise
         except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)
             response = self._responder.refuse(error, entry)
-            _release(error)
+            release(error)
         seconds = time.perf_counter() - started
         return response._replace(entry=response.entry._replace(seconds=seconds))
 
@@ -179,17 +171,6 @@ class Server:
                 dropped_lines=self._log.n_dropped if self._log else 0,
             )
         return self._metrics.page(state)
-
-
-def _release(error: BaseException | None) -> None:
-    """Free what the frames of an error and of its causes hold: the message.
-
-    A stream keeps the error that ended it, and the error's frames keep the stream, so the message
-    would stay until the garbage collector runs, which is seldom.
-    """
-    while error:
-        error.__traceback__ = None
-        error = error.__cause__ or error.__context__
 
 
 def serve(
