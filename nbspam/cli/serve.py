@@ -19,13 +19,16 @@ from nbspam.cli.options import (
     quiet_option,
 )
 from nbspam.errors import OptionError, one_line
-from nbspam.serving.current import CurrentModel
+from nbspam.serving.current import CurrentModel, Models, Say
 from nbspam.serving.limits import Limits
 from nbspam.serving.log import STDERR, Entry, Log
 from nbspam.serving.server import Server, serve
 from nbspam.serving.sockets import name_of, tcp_sockets, unix_socket
 from nbspam.serving.systemd import passed_sockets
-from nbspam.serving.tell import LearnQueue, apply_requests
+from nbspam.serving.tell import LearnQueue, Teacher, apply_requests
+from nbspam.serving.user_files import UserFiles
+from nbspam.serving.user_models import UserModels
+from nbspam.serving.user_tell import UserQueues
 
 _DEFAULTS = Limits()
 
@@ -63,6 +66,7 @@ class Serving(NamedTuple):
     timeout: float
     connections: int
     log: str | None
+    user_models: Path | None
 
 
 @click.command("serve", cls=ConfiguredCommand)
@@ -140,6 +144,13 @@ class Serving(NamedTuple):
         help="Log a line for each message, and what is wrong with the server, to syslog, the"
         " systemd journal or standard error.",
     ),
+    click.option(
+        "--user-models",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="Judge and teach each user's mail (spamc -u) by a model of his own, DIR/NAME.json; or"
+        " name a path with %u. Who has none has the verdict of --model.",
+    ),
 )
 @quiet_option
 def command(
@@ -170,15 +181,27 @@ def command(
     current = CurrentModel(model, cutting.of, say)
     with current.use() as opened_model:
         note_one_sided(model, opened_model.filter.metadata)
+    models: Models = current
+    files = None
     with ExitStack() as opened:
-        opened.callback(current.close)
+        opened.callback(lambda: models.close())
+        if serving.user_models is not None:
+            files = UserFiles(serving.user_models)
+            models = UserModels(current, files, cutting.of)
         listeners = _sockets(listening, opened)
         metrics_listeners = _metrics_sockets(listening, opened)
         _say_start(log, quiet, model, listeners, metrics_listeners)
         limits = Limits(serving.max_size, serving.timeout, serving.connections)
-        queue = LearnQueue(partial(apply_requests, model), limits, say) if serving.tell else None
-        server = Server(current, limits, queue, say, log, serving.x_spam)
+        queue = _teacher(model, files, limits, say) if serving.tell else None
+        server = Server(models, limits, queue, say, log, serving.x_spam)
         serve(server, listeners, metrics_listeners)
+
+
+def _teacher(model: Path, files: UserFiles | None, limits: Limits, say: Say) -> Teacher:
+    """Return what messages to learn are given to: users' own, or those of all."""
+    if files is None:
+        return LearnQueue(partial(apply_requests, model), limits, say)
+    return UserQueues(partial(apply_requests, creates=True), files, limits, say)
 
 
 def _sockets(listening: Listening, opened: ExitStack) -> list[socket.socket]:

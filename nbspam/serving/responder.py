@@ -15,7 +15,7 @@ from typing import NamedTuple
 from nbspam.errors import LockedError, NbspamError
 from nbspam.reading.message_id import HEAD, message_id
 from nbspam.serving.answer import answer
-from nbspam.serving.current import CurrentModel, OpenModel, Say
+from nbspam.serving.current import Models, OpenModel, Say
 from nbspam.serving.large_mail import LargeMail
 from nbspam.serving.limits import Limits
 from nbspam.serving.log import UNCHANGED, Entry
@@ -32,7 +32,7 @@ from nbspam.serving.spamd import (
     Request,
     tell_reply,
 )
-from nbspam.serving.tell import LearnQueue, LearnRequest
+from nbspam.serving.tell import LearnRequest, Teacher
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
 SMALL = 32 << 10  # bytes; longer messages are classified in a thread
@@ -89,9 +89,9 @@ class Responder:
 
     def __init__(
         self,
-        model: CurrentModel,
+        model: Models,
         limits: Limits,
-        queue: LearnQueue | None,
+        queue: Teacher | None,
         say: Say,
         x_spam: bool = False,
     ) -> None:
@@ -134,7 +134,7 @@ class Responder:
         started, size = time.perf_counter(), len(request.body)
         name = message_id(request.beginning(HEAD)) if is_logged else ""
         try:
-            with self._model.use() as model:
+            with self._model.use(request.user) as model:
                 reply, verdict, probability = self._answer(request, model)
         except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)
             response = self.refuse(error, entry_of(request, is_logged))
@@ -185,7 +185,7 @@ class Responder:
         if request.is_large:
             with parked():
                 return await self._large.judge(request)
-        with self._model.use() as model:
+        with self._model.use(request.user) as model:
             if len(request.body) <= SMALL:
                 return self._answer(request, model)
             loop = asyncio.get_running_loop()
@@ -204,7 +204,7 @@ class Responder:
             is_spam = request.message_class == "spam" if request.set_local else None
             message = self._tokenizer(request) if request.is_large else bytes(request.body)
             with parked():
-                result = await self._queue.submit(LearnRequest(message, is_spam))
+                result = await self._queue.submit(LearnRequest(message, is_spam), request.user)
         return tell_reply(request, result != UNCHANGED), result
 
     def _tokenizer(self, request: Request) -> Callable[[Wanted], TokenizedMessage]:

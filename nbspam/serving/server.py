@@ -11,7 +11,7 @@ from functools import partial
 from nbspam.serving.arrivals import Arrivals
 from nbspam.serving.client import Client
 from nbspam.serving.connections import Connections
-from nbspam.serving.current import CurrentModel, Say
+from nbspam.serving.current import Models, Say
 from nbspam.serving.limits import Limits
 from nbspam.serving.log import Entry, Log
 from nbspam.serving.memory import give_back_freed_memory
@@ -19,7 +19,7 @@ from nbspam.serving.metrics import DISCONNECTED, Metrics, State
 from nbspam.serving.metrics_page import MetricsPage
 from nbspam.serving.responder import SMALL, Responder, Response, entry_of, release
 from nbspam.serving.systemd import notify
-from nbspam.serving.tell import LearnQueue
+from nbspam.serving.tell import Teacher
 
 # Seconds that a thread may keep the interpreter while another wants it.  With Python's own 5 ms
 # the event loop would wait as long at each of the five or so turns that a request takes.
@@ -38,9 +38,9 @@ class Server:
 
     def __init__(
         self,
-        model: CurrentModel,
+        model: Models,
         limits: Limits,
-        queue: LearnQueue | None,
+        queue: Teacher | None,
         say: Say,
         log: Log | None = None,
         x_spam: bool = False,
