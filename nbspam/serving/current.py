@@ -2,12 +2,11 @@
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from nbspam.bayes.token_weight import Row
 from nbspam.errors import ModelError, NbspamError, Remedy
 from nbspam.filter import CutOffsOf, Filter
 from nbspam.scoring.classifier import Classifier
@@ -22,7 +21,6 @@ class Keeping(NamedTuple):
     # of a mail's tokens were in the cache; 47 % with half as many, 73 % with three times as many.
     words: int = 100_000
     layout: IndexLayout = IndexLayout()
-    is_indexed: bool = True  # from the start; else from the second message on
 
 
 _KEEPING = Keeping()
@@ -61,10 +59,7 @@ class OpenModel:
                     f"{path}: the model has no spam class, so it cannot answer spamc",
                     Remedy.NAME_SPAM_LABEL,
                 )
-            self._counts = self._lookup.counts
-            self._n_met = 0
-            if keeping.is_indexed:
-                self._make_index()
+            self._counts = TokenIndex(self._lookup, keeping.layout).counts
             self.cut_offs = cut_offs(metadata)
             self.filter = self.fresh_filter()
         except BaseException:
@@ -73,21 +68,8 @@ class OpenModel:
 
     def fresh_filter(self) -> Filter:
         """Return a filter that another thread can use: only the file is shared."""
-        classifier = Classifier(self._lookup.metadata, self._counts_of, self._keeping.words)
+        classifier = Classifier(self._lookup.metadata, self._counts, self._keeping.words)
         return Filter(classifier, self.cut_offs)
-
-    def _make_index(self) -> None:
-        self._counts = TokenIndex(self._lookup, self._keeping.layout).counts
-
-    def _counts_of(self, tokens: Iterable[str]) -> dict[str, Row]:
-        """Return the counts of tokens that the model knows; raises ModelError."""
-        return self._counts(tokens)
-
-    def meet(self) -> None:
-        """Note that a message is to be judged: from the second one on an index pays."""
-        self._n_met += 1
-        if self._n_met == 2 and not self._keeping.is_indexed:
-            self._make_index()
 
     def fileno(self) -> int:
         """Return the descriptor of the open file."""

@@ -1,8 +1,8 @@
 """A model for each user, opened when his mail comes; some of them stay open.
 
 Who has no model of his own has the base model's verdict, and so has who has taught his only a few
-messages: it would block or miss more than the base.  A model that cannot be used is its user's trouble
-alone: his requests fail, and spamc hands on his mail as it was.
+messages: it would block or miss more than the base.  A model that cannot be used is its user's
+trouble alone: his requests fail, and spamc hands on his mail as it was.
 """
 
 from collections import OrderedDict
@@ -16,7 +16,7 @@ from nbspam.serving.user_files import Stamp, UserFiles
 from nbspam.store.index import IndexLayout
 
 # Of each: weights of 1,000 tokens, some 200 KB, and an index of the file.
-_KEEPING = Keeping(1_000, IndexLayout(entries=1 << 11, in_memory=0), is_indexed=False)
+_KEEPING = Keeping(1_000, IndexLayout(entries=1 << 11, in_memory=0))
 # Messages of each class from which on a user's own model judges.  P7's errors of 3,023 (docs/
 # benchmarks.md): 1337 with one of each, 432 with five, 419 with ten, 181 with 20, 93 with 50.
 ENOUGH = 20
@@ -60,7 +60,6 @@ class UserModels:
             return
         own.enter()
         try:
-            own.meet()
             yield own
         finally:
             own.filter.classifier.trim()
