@@ -1,5 +1,6 @@
 """`nbspam serve`."""
 
+import os
 import socket
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -19,7 +20,7 @@ from nbspam.cli.options import (
     quiet_option,
 )
 from nbspam.errors import OptionError, one_line
-from nbspam.serving.current import CurrentModel, Models, Say
+from nbspam.serving.current import Say
 from nbspam.serving.limits import Limits
 from nbspam.serving.log import STDERR, Entry, Log
 from nbspam.serving.server import Server, serve
@@ -27,8 +28,9 @@ from nbspam.serving.sockets import name_of, tcp_sockets, unix_socket
 from nbspam.serving.systemd import passed_sockets
 from nbspam.serving.tell import LearnQueue, Teacher, apply_requests
 from nbspam.serving.user_files import UserFiles
-from nbspam.serving.user_models import UserModels
 from nbspam.serving.user_tell import UserQueues
+from nbspam.serving.worker_pool import CAN_SHARE, WorkerPool
+from nbspam.serving.worker_program import WorkerSettings
 
 _DEFAULTS = Limits()
 
@@ -67,6 +69,7 @@ class Serving(NamedTuple):
     connections: int
     log: str | None
     user_models: Path | None
+    workers: int | None
 
 
 @click.command("serve", cls=ConfiguredCommand)
@@ -151,6 +154,12 @@ class Serving(NamedTuple):
         help="Judge and teach each user's mail (spamc -u) by a model of his own, DIR/NAME.json; or"
         " name a path with %u. Who has none has the verdict of --model.",
     ),
+    click.option(
+        "--workers",
+        type=click.IntRange(1, 256),
+        metavar="N",
+        help="Judge ordinary messages in N processes. [default: as many as there are processors]",
+    ),
 )
 @quiet_option
 def command(
@@ -178,30 +187,36 @@ def command(
     log = Log(serving.log) if serving.log else None
     say = log.say if log else _say
     # The model first: without one there is no reason to listen.
-    current = CurrentModel(model, cutting.of, say)
-    with current.use() as opened_model:
+    limits = Limits(serving.max_size, serving.timeout, serving.connections)
+    n_workers = serving.workers or _processors()
+    settings = WorkerSettings(
+        model, cutting.of, limits, serving.x_spam, serving.log, serving.user_models, n_workers
+    )
+    models = settings.models(say)
+    with models.use() as opened_model:
         note_one_sided(model, opened_model.filter.metadata)
-    models: Models = current
-    files = None
     with ExitStack() as opened:
-        opened.callback(lambda: models.close())
-        if serving.user_models is not None:
-            files = UserFiles(serving.user_models)
-            models = UserModels(current, files, cutting.of)
+        opened.callback(models.close)
         listeners = _sockets(listening, opened)
         metrics_listeners = _metrics_sockets(listening, opened)
         _say_start(log, quiet, model, listeners, metrics_listeners)
-        limits = Limits(serving.max_size, serving.timeout, serving.connections)
-        queue = _teacher(model, files, limits, say) if serving.tell else None
-        server = Server(models, limits, queue, say, log, serving.x_spam)
+        queue = _teacher(settings, say) if serving.tell else None
+        workers = WorkerPool(settings, say) if n_workers > 1 else None
+        server = Server(models, limits, queue, say, log, serving.x_spam, workers)
         serve(server, listeners, metrics_listeners)
 
 
-def _teacher(model: Path, files: UserFiles | None, limits: Limits, say: Say) -> Teacher:
+def _processors() -> int:
+    """Return how many processors this process may use; 1 where workers cannot share sockets."""
+    return len(os.sched_getaffinity(0)) if CAN_SHARE else 1
+
+
+def _teacher(settings: WorkerSettings, say: Say) -> Teacher:
     """Return what messages to learn are given to: users' own, or those of all."""
-    if files is None:
-        return LearnQueue(partial(apply_requests, model), limits, say)
-    return UserQueues(partial(apply_requests, creates=True), files, limits, say)
+    if settings.users is None:
+        return LearnQueue(partial(apply_requests, settings.model), settings.limits, say)
+    apply = partial(apply_requests, creates=True)
+    return UserQueues(apply, UserFiles(settings.users), settings.limits, say)
 
 
 def _sockets(listening: Listening, opened: ExitStack) -> list[socket.socket]:

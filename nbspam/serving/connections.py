@@ -45,6 +45,7 @@ class Connections:
             learning=Room(limits.learning_room, limits, self._deadlines),
         )
         self._listeners: list[socket.socket] = []
+        self._channels: dict[int, Callable[[], None]] = {}
         self._open: dict[asyncio.Task[None], Client | None] = {}  # None: not connected yet
         self._parked: set[asyncio.Task[None]] = set()
         self._is_paused = False
@@ -97,11 +98,24 @@ class Connections:
         if self._open:  # a thread may still classify a message, which takes a tenth of a second
             await asyncio.wait(self._open)
 
+    def add_channel(self, handle: int, receive: Callable[[], None]) -> None:
+        """Call `receive`, which adopts a client, when there is one and a place for him."""
+        self._channels[handle] = receive
+        if not self._is_paused or self._is_closing:
+            asyncio.get_running_loop().add_reader(handle, receive)
+
+    def remove_channel(self, handle: int) -> None:
+        """Forget a channel, which is still open."""
+        self._channels.pop(handle, None)
+        asyncio.get_running_loop().remove_reader(handle)
+
     def _resume(self) -> None:
         self._is_paused = False
         loop = asyncio.get_running_loop()
         for listener in self._listeners:
             loop.add_reader(listener, self._accept, listener)
+        for handle, receive in self._channels.items():
+            loop.add_reader(handle, receive)
 
     def _pause(self) -> None:
         """Stop accepting; new clients wait in the system's queue."""
@@ -109,6 +123,8 @@ class Connections:
         loop = asyncio.get_running_loop()
         for listener in self._listeners:
             loop.remove_reader(listener)
+        for handle in self._channels:
+            loop.remove_reader(handle)
 
     def _resume_if_paused(self) -> None:
         if self._is_paused and not self._is_closing:
@@ -130,6 +146,10 @@ class Connections:
                 self.adopt(connection, self._serve)
             elif self._at_once(connection, len(self._open) < _MANY):
                 return  # the clients that were accepted before have their turn
+        self._make_place()
+
+    def _make_place(self) -> None:
+        """Stop accepting until there is a place again, and evict the slow."""
         if not self._is_paused:
             self._pause()
         if self._eviction is None:
@@ -143,6 +163,8 @@ class Connections:
         task = asyncio.get_running_loop().create_task(self._run(connection, serve, begun))
         self._open[task] = None
         task.add_done_callback(self._forget)
+        if not (self._has_place or self._is_closing):
+            self._make_place()
 
     @property
     def _has_place(self) -> bool:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from nbspam.serving.arrivals import Arrivals
+from nbspam.serving.at_once import UNSENT, AtOnceReception
 from nbspam.serving.client import Client
 from nbspam.serving.connections import Connections
 from nbspam.serving.current import Models, Say
@@ -17,9 +17,10 @@ from nbspam.serving.log import Entry, Log
 from nbspam.serving.memory import give_back_freed_memory
 from nbspam.serving.metrics import DISCONNECTED, Metrics, State
 from nbspam.serving.metrics_page import MetricsPage
-from nbspam.serving.responder import SMALL, Responder, Response, entry_of, release
+from nbspam.serving.responder import Responder, Response, entry_of, release
 from nbspam.serving.systemd import notify
 from nbspam.serving.tell import Teacher
+from nbspam.serving.worker_pool import WorkerPool, shared_loop
 
 # Seconds that a thread may keep the interpreter while another wants it.  With Python's own 5 ms
 # the event loop would wait as long at each of the five or so turns that a request takes.
@@ -30,7 +31,6 @@ _SWITCH_INTERVAL = 0.001
 _LEARNING_SHARE = 0.8
 
 _HUNG_UP = Entry("serve", error="the client disconnected before its request was complete")
-_UNSENT = "the client disconnected before the reply"
 
 
 class Server:
@@ -44,20 +44,28 @@ class Server:
         say: Say,
         log: Log | None = None,
         x_spam: bool = False,
+        workers: WorkerPool | None = None,
     ) -> None:
         """Answer with `model`.
 
         queue: None where TELL is not allowed.  say: tells what is wrong with the server.
         log: gets a line for each message.  x_spam: whether messages get SpamAssassin's headers too.
+        workers: those beside this process, which judge ordinary messages too.
         """
         self._responder = Responder(model, limits, queue, say, x_spam)
         self._model, self._limits, self._queue = model, limits, queue
         self._log = log
         self._metrics = Metrics()
         self._page = MetricsPage(self._metrics_text, say)
-        self._arrivals = Arrivals(min(SMALL, limits.max_size))
-        self.connections = Connections(limits, self._serve, say, self._serve_at_once)
+        self._at_once = AtOnceReception(self._responder, limits, self._metrics, log, self._hand_on)
+        self.connections = Connections(limits, self._serve, say, self._at_once.serve)
+        self._workers = workers
         self._stopped = asyncio.Event()
+
+    @property
+    def shares(self) -> bool:
+        """Whether other processes accept clients too."""
+        return self._workers is not None
 
     def stop(self) -> None:
         """Accept no new client, and end when the current requests are answered."""
@@ -81,37 +89,32 @@ class Server:
         give_back_freed_memory()
         self.connections.listen(listeners)
         self._page.listen(list(metrics_listeners))
+        if self._workers:
+            self._workers.start(listeners, self._adopt, self.connections)
         ready()
         try:
             await self._stopped.wait()
         finally:
             self._responder.hurry(_LEARNING_SHARE * self._limits.shutdown)
+            if self._workers:
+                await self._workers.stop()
             await self.connections.close()
             await self._page.close()
             await self._responder.close()
 
-    def _serve_at_once(self, connection: socket.socket, may_wait: bool) -> bool:
-        """Answer a client whose whole request is there, or arrives in a moment; see `AtOnce`."""
-        request, begun = self._arrivals.read(connection, may_wait)
-        if request is None:
-            self.connections.adopt(connection, self._serve, begun)
-            return False
-        response = self._responder.respond_at_once(request, self._log is not None)
-        try:
-            sent = connection.send(response.reply)
-        except BlockingIOError:
-            sent = 0
-        except OSError:
-            connection.close()
-            self._note(response.entry._replace(error=_UNSENT), DISCONNECTED)
-            return True
-        if sent < len(response.reply):
-            rest = response._replace(reply=response.reply[sent:])
-            self.connections.adopt(connection, partial(self._serve, response=rest))
-            return True
-        connection.close()
-        self._note(response.entry, response.code)
-        return True
+    def _hand_on(self, connection: socket.socket, begun: bytes, response: Response | None) -> None:
+        serve = self._serve if response is None else partial(self._serve, response=response)
+        self.connections.adopt(connection, serve, begun)
+
+    def _adopt(self, connection: socket.socket, begun: bytes, rest: bytes) -> None:
+        """Go on with a client of another worker, which has counted what it has answered.
+
+        begun: what was read of the request.  rest: of the reply.
+        """
+        if rest:
+            self._hand_on(connection, b"", Response(rest, Entry()))
+        else:
+            self._hand_on(connection, begun, None)
 
     async def _serve(self, client: Client, response: Response | None = None) -> None:
         """Answer one client and close its connection; nothing that it does raises.
@@ -122,7 +125,7 @@ class Server:
         try:
             if response is None:
                 response = await self._response(client)
-            entry = response.entry._replace(error=_UNSENT)  # until all of the reply is sent
+            entry = response.entry._replace(error=UNSENT)  # until all of the reply is sent
             await client.send(response.reply)
             client.free_room()
             entry, code = response.entry, response.code
@@ -133,13 +136,7 @@ class Server:
             client.abort()
         finally:
             client.close()
-        self._note(entry, code)
-
-    def _note(self, entry: Entry, code: int) -> None:
-        """Count a request that was answered, or was not, and write it to the log."""
-        self._metrics.count(entry, code)
-        if self._log and entry.action:
-            self._log.write(entry)
+        self._at_once.note(entry, code)
 
     async def _response(self, client: Client) -> Response:
         """Return the response to a client's request; raises ConnectionError when it has gone."""
@@ -157,7 +154,8 @@ class Server:
         seconds = time.perf_counter() - started
         return response._replace(entry=response.entry._replace(seconds=seconds))
 
-    def _metrics_text(self) -> str:
+    async def _metrics_text(self) -> str:
+        others = await self._workers.counts() if self._workers else []
         rooms = self.connections.rooms
         with self._model.use() as model:
             state = State(
@@ -170,7 +168,7 @@ class Server:
                 modified=model.modified,
                 dropped_lines=self._log.n_dropped if self._log else 0,
             )
-        return self._metrics.page(state)
+        return self._metrics.page(state, others)
 
 
 def serve(
@@ -197,4 +195,5 @@ def serve(
         loop.add_signal_handler(signal.SIGHUP, server.reload)
         await server.run(listeners, lambda: notify("READY=1"), metrics_listeners)
 
-    asyncio.run(run())
+    with asyncio.Runner(loop_factory=lambda: shared_loop(listeners, server.shares)) as runner:
+        runner.run(run())
