@@ -98,6 +98,14 @@ class Connections:
         if self._open:  # a thread may still classify a message, which takes a tenth of a second
             await asyncio.wait(self._open)
 
+    def look(self) -> None:
+        """Accept who waits, whether or not the system says so.
+
+        A worker that died may have been told of a client in this one's place.
+        """
+        for listener in self._listeners if not (self._is_paused or self._is_closing) else ():
+            self._accept(listener)
+
     def add_channel(self, handle: int, receive: Callable[[], None]) -> None:
         """Call `receive`, which adopts a client, when there is one and a place for him."""
         self._channels[handle] = receive

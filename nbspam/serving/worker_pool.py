@@ -84,6 +84,7 @@ class WorkerPool:
         self._workers.discard(worker)
         self._gone.add(worker.counts)
         code = worker.end()
+        self._connections.look()
         if not self._is_stopping:
             reason = f"signal {-code}" if code < 0 else f"exit status {code}"
             self._say(f"a worker has ended ({reason}); a new one follows")

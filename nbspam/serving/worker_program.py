@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 from array import array
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,7 +75,8 @@ class _Worker:
         self._log = Log(settings.log) if settings.log else None
         say = self._log.say if self._log else _say
         self._metrics = Metrics()
-        responder = Responder(settings.models(say), settings.limits, None, say, settings.x_spam)
+        self.models = settings.models(say)
+        responder = Responder(self.models, settings.limits, None, say, settings.x_spam)
         self._at_once = AtOnceReception(
             responder, settings.limits, self._metrics, self._log, self._hand_on
         )
@@ -169,12 +170,16 @@ def work(control: int, clients: int, listeners: list[int]) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     give_back_freed_memory()
-    with socket.socket(fileno=control) as ours, socket.socket(fileno=clients) as handed:
+    with ExitStack() as opened:
+        ours, handed, *shared = (
+            opened.enter_context(socket.socket(fileno=number))
+            for number in (control, clients, *listeners)
+        )
         settings: WorkerSettings = pickle.loads(ours.recv(RECORD_LIMIT))
-        shared = [socket.socket(fileno=number) for number in listeners]
         try:
             worker = _Worker(settings, ours, handed, shared)
         except NbspamError as error:  # the first one goes on with the model that it has open
             _say(str(error))
             sys.exit(1)
+        opened.callback(worker.models.close)
         worker.run()
