@@ -190,9 +190,9 @@ def command(
     limits = Limits(serving.max_size, serving.timeout, serving.connections)
     n_workers = serving.workers or _processors()
     settings = WorkerSettings(
-        model, cutting.of, limits, serving.x_spam, serving.log, serving.user_models, n_workers
+        model, cutting[:3], limits, serving.x_spam, serving.log, serving.user_models, n_workers
     )
-    models = settings.models(say)
+    models = settings.models(say, cutting.of)
     with models.use() as opened_model:
         note_one_sided(model, opened_model.filter.metadata)
     with ExitStack() as opened:

@@ -76,17 +76,12 @@ class UserFiles:
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise _unreadable(path, error) from error
+            raise ModelError(
+                f"{path}: the user's model cannot be read ({error.strerror}); check its permissions"
+            ) from error
         if not stat.S_ISREG(status.st_mode):
             raise ModelError(f"{path}: is not a regular file; a user's model must be one")
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-    def open(self, path: Path) -> int:
-        """Return a descriptor of a model, for reading; raises ModelError."""
-        try:
-            return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError as error:
-            raise _unreadable(path, error) from error
 
     def make_folder(self, path: Path) -> None:
         """Make the folder of a user's model if each has one of its own; raises ModelError."""
@@ -97,9 +92,3 @@ class UserFiles:
                 raise ModelError(
                     f"{path.parent}: cannot be made ({error.strerror}); fix its permissions"
                 ) from error
-
-
-def _unreadable(path: Path, error: OSError) -> ModelError:
-    return ModelError(
-        f"{path}: the user's model cannot be read ({error.strerror}); check its permissions"
-    )

@@ -14,6 +14,7 @@ from nbspam.filter import CutOffsOf
 from nbspam.serving.current import CurrentModel, Keeping, OpenModel
 from nbspam.serving.user_files import Stamp, UserFiles
 from nbspam.store.index import IndexLayout
+from nbspam.store.model_file import open_model_file
 
 # Of each: weights of 1,000 tokens, some 200 KB, and an index of the file.
 _KEEPING = Keeping(1_000, IndexLayout(entries=1 << 11, in_memory=0))
@@ -23,13 +24,13 @@ ENOUGH = 20
 OPEN_MODELS = 100  # users' models that stay open, of all workers
 
 
-def open_user_model(path: Path, handle: int, cut_offs: CutOffsOf) -> OpenModel:
+def open_user_model(path: Path, cut_offs: CutOffsOf) -> OpenModel:
     """Open a user's model; raises NbspamError.
 
-    handle: of the file, which the model will close.  Whatever a user's model is to stand on (a base
-    model beneath it) comes in here, and nowhere else.
+    Whatever a user's model is to stand on (a base model beneath it) comes in here, and nowhere
+    else.
     """
-    return OpenModel(path, cut_offs, _KEEPING, handle)
+    return OpenModel(path, cut_offs, _KEEPING, open_model_file(path, follows_links=False))
 
 
 class UserModels:
@@ -79,7 +80,7 @@ class UserModels:
             self._close(path)
         if not stamp:
             return None
-        model = open_user_model(path, self._files.open(path), self._cut_offs)
+        model = open_user_model(path, self._cut_offs)
         self._open[path] = stamp, model
         while len(self._open) > self._most:
             self._close(next(iter(self._open)))

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import pickle
 import select
 import selectors
 import socket
@@ -12,14 +11,15 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from nbspam.errors import ServingError
+from nbspam.errors import Remedy, ServingError
 from nbspam.serving.connections import Connections
 from nbspam.serving.current import Say
 from nbspam.serving.metrics import Metrics
 from nbspam.serving.worker_program import BEGUN, RECORD_LIMIT, WorkerSettings
 
 _CODE = (  # packages are found where the server found them
-    "import sys; sys.path[:] = {}\nfrom nbspam.serving.worker_program import work; work({}, {}, {})"
+    "import sys; sys.path[:] = {}\n"
+    "from nbspam.serving.worker_program import be_worker; be_worker({}, {}, {})"
 )
 _PAUSE = 1.0  # seconds before a worker is replaced
 _ANSWER = 0.5  # seconds for its counts
@@ -40,7 +40,7 @@ class WorkerPool:
         Raises ServingError where workers cannot share sockets.
         """
         if not CAN_SHARE:
-            raise ServingError("several workers need Linux; use --workers 1")
+            raise ServingError("several workers need Linux", Remedy.ONE_WORKER)
         self._settings, self._say = settings, say
         self._listeners: list[socket.socket] = []
         self._workers: set[_Worker] = set()
@@ -130,7 +130,7 @@ class _Worker:
             with control, clients:
                 self.control.setblocking(False)
                 self.clients.setblocking(False)
-                self.control.send(pickle.dumps(settings))
+                self.control.send(settings.as_json().encode())
                 handles = control.fileno(), clients.fileno(), listeners
                 self.popen = subprocess.Popen(
                     [sys.executable, "-c", _CODE.format(sys.path, *handles)],

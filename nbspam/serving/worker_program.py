@@ -7,7 +7,6 @@ is in one process, whatever the number of workers.
 """
 
 import json
-import pickle
 import select
 import signal
 import socket
@@ -19,6 +18,7 @@ from typing import NamedTuple
 
 from nbspam.errors import NbspamError, one_line
 from nbspam.filter import CutOffsOf
+from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.at_once import AtOnceReception
 from nbspam.serving.current import CurrentModel, Keeping, Models, Say
 from nbspam.serving.limits import Limits
@@ -29,6 +29,7 @@ from nbspam.serving.responder import Responder, Response
 from nbspam.serving.user_files import UserFiles
 from nbspam.serving.user_models import UserModels
 from nbspam.store.index import IndexLayout
+from nbspam.store.metadata import Metadata
 
 # The first byte of a record about a client: what was read of his request follows, or the rest of
 # his reply.
@@ -40,7 +41,7 @@ class WorkerSettings(NamedTuple):
     """What every worker is to do."""
 
     model: Path
-    cut_offs: CutOffsOf
+    cut_offs: tuple[float | None, ...]  # spam, ham, and what a lost ham costs; None: the model's
     limits: Limits
     x_spam: bool = False
     log: str | None = None
@@ -48,17 +49,39 @@ class WorkerSettings(NamedTuple):
     n_workers: int = 1
     open_models: int = 100  # of users, of all workers together
 
-    def models(self, say: Say) -> Models:
-        """Open the models; raises NbspamError.  Workers divide the memory that one may take."""
+    def as_json(self) -> str:
+        """Return the settings as JSON."""
+        paths = {"model": str(self.model), "users": self.users and str(self.users)}
+        return json.dumps(self._asdict() | paths)
+
+    @classmethod
+    def of_json(cls, text: bytes) -> "WorkerSettings":
+        """Return the settings that are JSON."""
+        fields = json.loads(text)
+        fields["limits"] = Limits(*fields["limits"])
+        fields["users"] = fields["users"] and Path(fields["users"])
+        return cls(**fields | {"model": Path(fields["model"])})
+
+    def cut_offs_of(self, metadata: Metadata) -> CutOffs:
+        """Return the cut-offs for a model; raises OptionError."""
+        own = CutOffs.of_model(metadata)
+        return own if len(metadata.settings.classes) > 2 else own.changed(*self.cut_offs)
+
+    def models(self, say: Say, cut_offs: CutOffsOf | None = None) -> Models:
+        """Open the models; raises NbspamError.  Workers divide the memory that one may take.
+
+        cut_offs: of a model, if that is not `cut_offs_of`.
+        """
+        cut_offs = cut_offs or self.cut_offs_of
         n, whole = self.n_workers, Keeping()
         layout = IndexLayout(in_memory=whole.layout.in_memory // n)
         base = CurrentModel(
-            self.model, self.cut_offs, say, Keeping(max(20_000, whole.words // n), layout)
+            self.model, cut_offs, say, Keeping(max(20_000, whole.words // n), layout)
         )
         if self.users is None:
             return base
         files = UserFiles(self.users)
-        return UserModels(base, files, self.cut_offs, max(1, self.open_models // n))
+        return UserModels(base, files, cut_offs, max(1, self.open_models // n))
 
 
 class _Worker:
@@ -160,7 +183,7 @@ def _say(sentence: str) -> None:
         write_to_stderr(f"nbspam: {one_line(sentence)}\n".encode())
 
 
-def work(control: int, clients: int, listeners: list[int]) -> None:
+def be_worker(control: int, clients: int, listeners: list[int]) -> None:
     """Be a worker until the first one wants nothing any more; with that one it ends in any case.
 
     control, clients, listeners: descriptors: of the channel for what the first worker asks, of that
@@ -175,7 +198,7 @@ def work(control: int, clients: int, listeners: list[int]) -> None:
             opened.enter_context(socket.socket(fileno=number))
             for number in (control, clients, *listeners)
         )
-        settings: WorkerSettings = pickle.loads(ours.recv(RECORD_LIMIT))
+        settings = WorkerSettings.of_json(ours.recv(RECORD_LIMIT))
         try:
             worker = _Worker(settings, ours, handed, shared)
         except NbspamError as error:  # the first one goes on with the model that it has open

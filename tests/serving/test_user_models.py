@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from servers import HAM, SPAM, request
 
 from nbspam.errors import ModelError, ServingError
+from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.user_files import UserFiles
-from nbspam.serving.user_models import ENOUGH
+from nbspam.serving.user_models import ENOUGH, open_user_model
 from nbspam.store.lookup import Lookup
 
 OK = b"SPAMD/1.1 0 EX_OK\r\n"
@@ -292,6 +293,6 @@ def test_few_models_stay_open(serving, model, users):
 
 
 def test_a_model_that_cannot_be_opened_is_said(users):
-    files = UserFiles(users)
+    (users / "hal.json").symlink_to(users.parent)
     with pytest.raises(ModelError, match="cannot be read"):
-        files.open(users / "none.json")
+        open_user_model(users / "hal.json", CutOffs.of_model)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,7 +16,9 @@ from pathlib import Path
 import pytest
 from servers import HAM, SPAM, Client, request
 
+import nbspam
 from nbspam.serving.metrics import Metrics
+from nbspam.serving.user_models import ENOUGH
 from nbspam.serving.worker_pool import CAN_SHARE
 from nbspam.store.lookup import Lookup
 
@@ -285,3 +288,67 @@ def test_counts_of_processes_add_up():
     total.add(snapshot)
     assert total.others()["dropped"] == 2
     assert total.others()["resident"] == 0
+
+
+def words_of(user):
+    return " ".join(f"zyxw{chr(97 + user)}quorn{end}" for end in "abcdefgh")
+
+
+def mail(user, number):
+    unique = "".join(chr(97 + int(digit)) * 3 for digit in str(number))
+    return f"Subject: {words_of(user)}\n\nnews of this week {words_of(user)} {unique}\n".encode()
+
+
+def test_many_users_of_several_workers_while_models_are_replaced_and_taught(tmp_path, model):
+    """Each verdict is the right model's: it alone has the user's words."""
+    n = 8
+    users = tmp_path / "users"
+    users.mkdir(mode=0o700)
+    for user in range(n):
+        spam = [("spam", mail(user, number)) for number in range(ENOUGH)]
+        ham = [("ham", b"Subject: news\n\nnews of this week %d\n" % k) for k in range(ENOUGH)]
+        nbspam.train(spam + ham).save(users / f"user{user}.json")
+    options = "--tell", "--user-models", users
+    wrong, taught, stop = [], [0] * n, threading.Event()
+    with running(tmp_path, model, *options, n=2) as program:
+
+        def judge(client):
+            for number in range(30):
+                user, other = (client + number) % n, (client + 5 * number + 1) % n
+                for words in {user, other}:
+                    asked = request("CHECK", mail(words, 1_000 + number), user=f"user{user}")
+                    reply = program.ask(asked)
+                    if not reply.startswith(OK + b"Spam: %r" % (words == user)):
+                        wrong.append((user, words, reply))
+
+        def replace():
+            while not stop.wait(0.01):
+                for user in range(n // 2):
+                    shutil.copyfile(users / f"user{user}.json", tmp_path / "beside")
+                    (tmp_path / "beside").rename(users / f"user{user}.json")
+
+        def teach():
+            while not stop.wait(0.01):
+                user = n // 2 + sum(taught) % (n // 2)
+                asked = mail(user, 9_000 + sum(taught))
+                for _ in range(2):
+                    reply = program.ask(request("TELL", asked, *AS_SPAM, user=f"user{user}"))
+                    if not reply.startswith(OK):
+                        wrong.append((user, "taught", reply))
+                taught[user] += 1
+
+        beside = [threading.Thread(target=target) for target in (replace, teach)]
+        clients = [threading.Thread(target=judge, args=(client,)) for client in range(8)]
+        for thread in beside + clients:
+            thread.start()
+        for thread in clients:
+            thread.join()
+        stop.set()
+        for thread in beside:
+            thread.join()
+        assert wrong == []
+        assert program.said[1:] == []
+    for user in range(n):
+        with Lookup(users / f"user{user}.json") as lookup:
+            assert lookup.metadata.learned.messages == (ENOUGH, ENOUGH + taught[user])
+    assert sum(taught) > 3
