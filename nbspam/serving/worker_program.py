@@ -75,9 +75,9 @@ class WorkerSettings(NamedTuple):
         cut_offs = cut_offs or self.cut_offs_of
         n, whole = self.n_workers, Keeping()
         layout = IndexLayout(in_memory=whole.layout.in_memory // n)
-        base = CurrentModel(
-            self.model, cut_offs, say, Keeping(max(20_000, whole.words // n), layout)
-        )
+        # A worker's cache is of use for its own messages only, so few workers have a whole one each.
+        words = min(whole.words, max(20_000, 4 * whole.words // n))
+        base = CurrentModel(self.model, cut_offs, say, Keeping(words, layout))
         if self.users is None:
             return base
         files = UserFiles(self.users)
