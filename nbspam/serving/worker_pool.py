@@ -7,6 +7,7 @@ import selectors
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -21,7 +22,8 @@ _CODE = (  # packages are found where the server found them
     "import sys; sys.path[:] = {}\n"
     "from nbspam.serving.worker_program import be_worker; be_worker({}, {}, {})"
 )
-_PAUSE = 1.0  # seconds before a worker is replaced
+# Seconds before a worker is replaced; twice as many each time that one ends soon.
+_PAUSE, _LONGEST_PAUSE, _SHORT = 1.0, 60.0, 5.0
 _ANSWER = 0.5  # seconds for its counts
 _END = 2.0  # seconds for its last message
 
@@ -46,6 +48,7 @@ class WorkerPool:
         self._workers: set[_Worker] = set()
         self._gone = Metrics()  # what those had counted that have ended
         self._is_stopping = False
+        self._pause = _PAUSE
 
     @property
     def pids(self) -> list[int]:
@@ -88,7 +91,9 @@ class WorkerPool:
         if not self._is_stopping:
             reason = f"signal {-code}" if code < 0 else f"exit status {code}"
             self._say(f"a worker has ended ({reason}); a new one follows")
-            asyncio.get_running_loop().call_later(_PAUSE, self._start_one)
+            is_short = time.monotonic() - worker.started < _SHORT
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE) if is_short else _PAUSE
+            asyncio.get_running_loop().call_later(self._pause, self._start_one)
 
     async def counts(self) -> list[_Counts]:
         """Return what the workers have counted, as `Metrics.snapshot` has it."""
@@ -125,7 +130,7 @@ class _Worker:
         # What it has counted, the last that was heard of it.
         self.counts: _Counts = Metrics().snapshot(0) | {"cpu": 0.0, "resident": 0}
         self._asked: list[asyncio.Future[None]] = []
-        self._has_ended = False
+        self.started = time.monotonic()
         try:
             with control, clients:
                 self.control.setblocking(False)

@@ -75,7 +75,7 @@ class WorkerSettings(NamedTuple):
         cut_offs = cut_offs or self.cut_offs_of
         n, whole = self.n_workers, Keeping()
         layout = IndexLayout(in_memory=whole.layout.in_memory // n)
-        # A worker's cache is of use for its own messages only, so few workers have a whole one each.
+        # A worker's cache is of use for its own messages alone, so few workers have a whole one.
         words = min(whole.words, max(20_000, 4 * whole.words // n))
         base = CurrentModel(self.model, cut_offs, say, Keeping(words, layout))
         if self.users is None:
