@@ -7,15 +7,19 @@ Usage:  python benchmarks/serve.py --ham DIR... --spam DIR... [--messages N] [--
   --ham, --spam  folders with one mail a file, such as those of the SpamAssassin public corpus;
                  every other one is learned, all of them are sent
   --spamd        run `spamd -L` too, as this user (it refuses root); its Bayes learns nothing
-  --only         alone, load, replace, soak, huge, hostile (all by default)
+  --only         alone, load, replace, soak, huge, hostile, slow (all by default)
+  --beside       a folder with another version of nbspam, which `alone` asks in turns with this one
 
-alone    one client at a time, `spamc -c` in turns with bogofilter run once per message
+alone    one client at a time, `spamc -c` in turns with bogofilter run once per message; and the
+         server's own CPU time for a message
 load     N clients at once; each message is filtered and must come out whole, with our header
 replace  the same, with the model replaced all the while
 soak     clients that never rest; the server's memory at the beginning and at the end
 huge     the load, with a client that sends 10 MB of HTML again and again
 hostile  one CHECK after the other, with two clients that send 30 MB again and again, of each
          of the shapes that take the longest
+slow     one CHECK after the other, without and beside 1,000 clients that send a byte now and then
+         (as many connections are allowed)
 
 Times are of the whole client process.  Needs Debian's spamc and bogofilter; runs on Linux.
 """
@@ -24,6 +28,7 @@ import argparse
 import itertools
 import multiprocessing
 import os
+import resource
 import shutil
 import signal
 import socket as sockets
@@ -35,7 +40,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -131,10 +136,14 @@ def load(
 
 
 @contextmanager
-def server(command: list[str], answers: list[str]) -> Iterator[int]:
+def server(
+    command: list[str], answers: list[str], environment: dict[str, str] | None = None
+) -> Iterator[int]:
     """Run a server; yields its process number once it answers."""
     # spamd writes two lines a message
-    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, start_new_session=True, stderr=subprocess.DEVNULL, env=environment
+    )
     try:
         for _ in range(300):
             if run([*answers, "-K"], None, None)[1] == 0:
@@ -154,23 +163,39 @@ def resident(pid: int) -> float:
     return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
 
-def alone(messages: list[Path], spamc: list[str], work: Path, bogofilter: Path) -> None:
+def cpu(pid: int) -> float:
+    """Return the seconds that a process has computed; of all its threads."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
+
+def alone(
+    messages: list[Path], servers: dict[str, tuple[list[str], int]], bogofilter: Path
+) -> None:
     """Print what one message at a time costs, beside bogofilter: mails not met before, and again.
 
+    servers: name -> how spamc is called, and the server's process number.
     Of a mail that it has met nbspam remembers the words' weights, while there is room.
     """
     theirs = [shutil.which("bogofilter") or "", "-d", str(bogofilter)]
+    commands = [*([*spamc, "-c"] for spamc, _ in servers.values()), theirs]
     for what in ("first met", "met again"):
-        pairs = [
-            (run([*spamc, "-c"], message, None)[0], run(theirs, message, None)[0])
-            for message in messages
-        ][20:]  # the first ones warm the caches
-        ours, others = (1000 * statistics.median(side) for side in zip(*pairs, strict=True))
-        ratio = statistics.median(a / b for a, b in pairs)
-        print(
-            f"alone, {what}: spamc {ours:.2f} ms, bogofilter {others:.2f} ms, ratio {ratio:.2f}",
-            flush=True,
-        )
+        turns: list[list[float]] = []
+        before: list[float] = []
+        for number, message in enumerate(messages):
+            if number == 20:  # the first ones warm the caches
+                before = [cpu(pid) for _, pid in servers.values()]
+            turns.append([run(command, message, None)[0] for command in commands])
+        del turns[:20]
+        for i, (name, (_, pid)) in enumerate(servers.items()):
+            ours, others = (1000 * statistics.median(turn[k] for turn in turns) for k in (i, -1))
+            ratio = statistics.median(turn[i] / turn[-1] for turn in turns)
+            own = 1000 * (cpu(pid) - before[i]) / len(turns)
+            print(
+                f"alone, {what}, {name}: spamc {ours:.2f} ms, bogofilter {others:.2f} ms,"
+                f" ratio {ratio:.2f}; the server computed {own:.2f} ms",
+                flush=True,
+            )
 
 
 def replacing(model: Path, times: int, stop: threading.Event, done: list[int]) -> None:
@@ -197,7 +222,8 @@ def main() -> None:
     parser.add_argument("--replace", type=int, default=100)
     parser.add_argument("--spamd", metavar="USER")
     parser.add_argument("--spamd-messages", type=int)
-    parser.add_argument("--only", default="alone,load,replace,soak,huge,hostile")
+    parser.add_argument("--only", default="alone,load,replace,soak,huge,hostile,slow")
+    parser.add_argument("--beside", type=Path)
     asked = parser.parse_args()
     parts = asked.only.split(",")
     with tempfile.TemporaryDirectory(prefix="nbspam-serve-") as folder:
@@ -240,9 +266,19 @@ def measure(asked: argparse.Namespace, parts: list[str], work: Path) -> None:
     spamc = [SPAMC, "-U", str(socket)]
     serve = [*NBSPAM, "serve", "-q", "-m", str(model), "--socket", str(socket)]
     ours = None
-    with server(serve, spamc) as pid:
+    if "slow" in parts:
+        slow(mails[0], [*serve, "--connections", "1100"], spamc, socket)
+    with server(serve, spamc) as pid, ExitStack() as opened:
         if "alone" in parts:
-            alone(mails[:200], spamc, work, bogofilter)
+            servers = {"this version": (spamc, pid)}
+            if asked.beside:
+                other = work / "beside"
+                environment = os.environ | {"PYTHONPATH": str(asked.beside)}
+                asking = [SPAMC, "-U", str(other)]
+                started = server([*serve[:-1], str(other)], asking, environment)
+                servers["the other version"] = asking, opened.enter_context(started)
+            alone(mails[:200], servers, bogofilter)
+            opened.close()
         if "load" in parts:
             ours = load(spamc, endless(mails, asked.messages), asked.clients, work)
             report("load, nbspam serve", ours, pid)
@@ -338,6 +374,30 @@ def hostile(small: Path, socket: Path) -> None:
             client.terminate()
             client.join()
         print(f"beside {command} of {shape}: {Load(seconds, [], sum(seconds))}", flush=True)
+
+
+def slow(small: Path, serve: list[str], spamc: list[str], socket: Path) -> None:
+    """Print how long CHECKs take without slow clients and beside 1,000 of them."""
+    asked = b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n" % small.stat().st_size
+    asked += small.read_bytes()
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # the server has it of us
+    with server(serve, spamc) as pid, ExitStack() as opened:
+        for n in (0, 1000):
+            clients = []
+            for _ in range(n):
+                client = opened.enter_context(sockets.socket(sockets.AF_UNIX))
+                client.connect(str(socket))
+                clients.append(client)
+            seconds = []
+            for number in range(1000):
+                for client in clients[number % 20 :: 20] if number < 400 else []:
+                    client.send(asked[number // 20 : number // 20 + 1])
+                started = time.perf_counter()
+                ask(socket, asked)
+                seconds.append(time.perf_counter() - started)
+            found = Load(seconds, [], sum(seconds))
+            print(f"beside {n:,} slow clients: {found}  {resident(pid):.0f} MiB", flush=True)
 
 
 def ask(socket: Path, request: bytes) -> None:

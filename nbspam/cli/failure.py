@@ -48,6 +48,7 @@ REMEDIES = {
     Remedy.ONE_PROCESS: "run it again with --jobs 1",
     Remedy.ALLOW_OUTSIDE: "add --outside to read it",
     Remedy.ANY_ADDRESS: "use 127.0.0.1, or add --allow-any-address",
+    Remedy.ONE_WORKER: "use --workers 1",
 }
 
 

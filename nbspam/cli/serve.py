@@ -1,5 +1,6 @@
 """`nbspam serve`."""
 
+import os
 import socket
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -18,13 +19,17 @@ from nbspam.cli.options import (
     quiet_option,
 )
 from nbspam.errors import OptionError, one_line
-from nbspam.serving.current import CurrentModel
+from nbspam.serving.current import Say
 from nbspam.serving.limits import Limits
 from nbspam.serving.log import STDERR, Entry, Log
 from nbspam.serving.server import Server, serve
 from nbspam.serving.sockets import check_place, name_of, tcp_sockets, unix_socket
 from nbspam.serving.systemd import passed_sockets
-from nbspam.serving.tell import LearnQueue, apply_requests
+from nbspam.serving.tell import LearnQueue, Teacher, apply_requests
+from nbspam.serving.user_files import UserFiles
+from nbspam.serving.user_tell import UserQueues
+from nbspam.serving.worker_pool import CAN_SHARE, WorkerPool
+from nbspam.serving.worker_program import WorkerSettings
 
 _DEFAULTS = Limits()
 
@@ -62,6 +67,8 @@ class Serving(NamedTuple):
     timeout: float
     connections: int
     log: str | None
+    user_models: Path | None
+    workers: int | None
 
 
 def _check(cutting: Cutting, listening: Listening) -> None:
@@ -156,6 +163,19 @@ def _is_path(address: str) -> bool:
         help="Log a line for each message, and what is wrong with the server, to syslog, the"
         " systemd journal or standard error.",
     ),
+    click.option(
+        "--user-models",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="Judge and teach each user's mail (spamc -u) by a model of his own, DIR/NAME.json; or"
+        " name a path with %u. Who has none has the verdict of --model.",
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(1, 256),
+        metavar="N",
+        help="Judge ordinary messages in N processes. [default: as many as there are processors]",
+    ),
 )
 @quiet_option
 @checked(_check)
@@ -183,19 +203,37 @@ def command(
     log = Log(serving.log) if serving.log else None
     say = log.say if log else _say
     # The model first: without one there is no reason to listen.
-    current = CurrentModel(model, cutting.of, say, log.say_good if log else None)
-    with current.use() as opened_model:
+    limits = Limits(serving.max_size, serving.timeout, serving.connections)
+    n_workers = serving.workers or _processors()
+    settings = WorkerSettings(
+        model, cutting[:3], limits, serving.x_spam, serving.log, serving.user_models, n_workers
+    )
+    models = settings.models(say, cutting.of, log.say_good if log else None)
+    with models.use() as opened_model:
         note_one_sided(model, opened_model.filter.metadata)
     with ExitStack() as opened:
-        opened.callback(current.close)
+        opened.callback(models.close)
         listeners = _sockets(listening, opened)
         metrics_listeners = _metrics_sockets(listening, opened)
         _say_start(log, quiet, model, listeners, metrics_listeners)
-        limits = Limits(serving.max_size, serving.timeout, serving.connections)
-        queue = LearnQueue(partial(apply_requests, model), limits, say) if serving.tell else None
-        server = Server(current, limits, queue, say, log, serving.x_spam)
+        queue = _teacher(settings, say) if serving.tell else None
+        workers = WorkerPool(settings, say) if n_workers > 1 else None
+        server = Server(models, limits, queue, say, log, serving.x_spam, workers)
         serve(server, listeners, metrics_listeners)
         _say_good(log, quiet, f"stopped serving {model}")
+
+
+def _processors() -> int:
+    """Return how many processors this process may use; 1 where workers cannot share sockets."""
+    return len(os.sched_getaffinity(0)) if CAN_SHARE else 1
+
+
+def _teacher(settings: WorkerSettings, say: Say) -> Teacher:
+    """Return what messages to learn are given to: users' own, or those of all."""
+    if settings.users is None:
+        return LearnQueue(partial(apply_requests, settings.model), settings.limits, say)
+    apply = partial(apply_requests, creates=True)
+    return UserQueues(apply, UserFiles(settings.users), settings.limits, say)
 
 
 def _sockets(listening: Listening, opened: ExitStack) -> list[socket.socket]:

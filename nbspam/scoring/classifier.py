@@ -49,10 +49,14 @@ class Classifier:
         self._words: dict[str, tuple[int, Weights | None]] = {}
         self._weights: dict[Row, Weights] = {}  # few counts differ
 
-    def prepare(self, tokens: Iterable[str]) -> None:
-        """Look up tokens; for many messages at once this is far cheaper than one by one."""
+    def trim(self) -> None:
+        """Drop the cached tokens if there are more than are to be kept."""
         if len(self._words) > self._cached:  # memory grows with the model, not with the messages
             self._words.clear()
+
+    def prepare(self, tokens: Iterable[str]) -> None:
+        """Look up tokens; for many messages at once this is far cheaper than one by one."""
+        self.trim()
         new = [token for token in tokens if token not in self._words]
         counts = self.counts(new)
         for token in new:

@@ -61,13 +61,16 @@ class Client:
         deadlines: Deadlines,
         rooms: Rooms,
         parked: Callable[[], AbstractContextManager[None]],
+        begun: bytes = b"",
     ) -> "Client":
         """Return the client at the other end of an accepted connection; raises OSError.
 
         parked: returns a context in which the client leaves its place to others.
+        begun: what was read of the request.
         """
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=LINE_LIMIT, loop=loop)
+        reader.feed_data(begun)
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
         transport, _ = await loop.connect_accepted_socket(lambda: protocol, connection)
         transport.set_write_buffer_limits(0)  # so that drain() waits for the last byte

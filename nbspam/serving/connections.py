@@ -17,26 +17,35 @@ from nbspam.serving.limits import Deadlines, Limits
 from nbspam.serving.room import Room
 
 _EVICT_INTERVAL = 0.1  # seconds
+# Clients beside whom a new one is not waited for, not even for a moment.
+_MANY = 4
 
 Serve = Callable[[Client], Awaitable[None]]
+# Given a connection, and whether it may be waited for: either answers and closes it, or gives it
+# to `Connections.adopt`.  Returns whether the client was answered.
+AtOnce = Callable[[socket.socket, bool], bool]
 
 
 class Connections:
     """Accepts clients, and serves each in a task of its own."""
 
-    def __init__(self, limits: Limits, serve: Serve, say: Say) -> None:
+    def __init__(
+        self, limits: Limits, serve: Serve, say: Say, at_once: AtOnce | None = None
+    ) -> None:
         """Accept nothing yet.
 
         serve: called with each client; it closes the connection and does not raise.
         say: writes to the log.
+        at_once: called with each connection first; it does not raise.
         """
-        self._limits, self._serve, self._say = limits, serve, say
+        self._limits, self._serve, self._say, self._at_once = limits, serve, say, at_once
         self._deadlines = Deadlines(limits.timeout)
         self.rooms = Rooms(
             judging=Room(limits.judging_room, limits, self._deadlines),
             learning=Room(limits.learning_room, limits, self._deadlines),
         )
         self._listeners: list[socket.socket] = []
+        self._channels: dict[int, Callable[[], None]] = {}
         self._open: dict[asyncio.Task[None], Client | None] = {}  # None: not connected yet
         self._parked: set[asyncio.Task[None]] = set()
         self._is_paused = False
@@ -89,11 +98,32 @@ class Connections:
         if self._open:  # a thread may still classify a message, which takes a tenth of a second
             await asyncio.wait(self._open)
 
+    def look(self) -> None:
+        """Accept who waits, whether or not the system says so.
+
+        A worker that died may have been told of a client in this one's place.
+        """
+        for listener in self._listeners if not (self._is_paused or self._is_closing) else ():
+            self._accept(listener)
+
+    def add_channel(self, handle: int, receive: Callable[[], None]) -> None:
+        """Call `receive`, which adopts a client, when there is one and a place for him."""
+        self._channels[handle] = receive
+        if not self._is_paused or self._is_closing:
+            asyncio.get_running_loop().add_reader(handle, receive)
+
+    def remove_channel(self, handle: int) -> None:
+        """Forget a channel, which is still open."""
+        self._channels.pop(handle, None)
+        asyncio.get_running_loop().remove_reader(handle)
+
     def _resume(self) -> None:
         self._is_paused = False
         loop = asyncio.get_running_loop()
         for listener in self._listeners:
             loop.add_reader(listener, self._accept, listener)
+        for handle, receive in self._channels.items():
+            loop.add_reader(handle, receive)
 
     def _pause(self) -> None:
         """Stop accepting; new clients wait in the system's queue."""
@@ -101,6 +131,8 @@ class Connections:
         loop = asyncio.get_running_loop()
         for listener in self._listeners:
             loop.remove_reader(listener)
+        for handle in self._channels:
+            loop.remove_reader(handle)
 
     def _resume_if_paused(self) -> None:
         if self._is_paused and not self._is_closing:
@@ -118,13 +150,29 @@ class Connections:
                     self._retry_later(error)
                 return
             connection.setblocking(False)
-            task = asyncio.get_running_loop().create_task(self._run(connection))
-            self._open[task] = None
-            task.add_done_callback(self._forget)
+            if self._is_closing or not self._at_once:
+                self.adopt(connection, self._serve)
+            elif self._at_once(connection, len(self._open) < _MANY):
+                return  # the clients that were accepted before have their turn
+        self._make_place()
+
+    def _make_place(self) -> None:
+        """Stop accepting until there is a place again, and evict the slow."""
         if not self._is_paused:
             self._pause()
         if self._eviction is None:
             self._evict_slow_clients()
+
+    def adopt(self, connection: socket.socket, serve: Serve, begun: bytes = b"") -> None:
+        """Serve the client of an accepted connection in a task of its own.
+
+        begun: what was read of its request.
+        """
+        task = asyncio.get_running_loop().create_task(self._run(connection, serve, begun))
+        self._open[task] = None
+        task.add_done_callback(self._forget)
+        if not (self._has_place or self._is_closing):
+            self._make_place()
 
     @property
     def _has_place(self) -> bool:
@@ -153,11 +201,11 @@ class Connections:
         loop = asyncio.get_running_loop()
         self._eviction = loop.call_later(_EVICT_INTERVAL, self._evict_slow_clients)
 
-    async def _run(self, connection: socket.socket) -> None:
+    async def _run(self, connection: socket.socket, serve: Serve, begun: bytes) -> None:
         """Serve the client of one connection."""
         try:
             client = await Client.connect(
-                connection, self._limits, self._deadlines, self.rooms, self.parked
+                connection, self._limits, self._deadlines, self.rooms, self.parked, begun
             )
         except OSError:
             connection.close()
@@ -165,4 +213,4 @@ class Connections:
         task = asyncio.current_task()
         assert task is not None
         self._open[task] = client
-        await self._serve(client)
+        await serve(client)

@@ -3,18 +3,27 @@
 import itertools
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 from nbspam.errors import ModelError, NbspamError, Remedy
 from nbspam.filter import CutOffsOf, Filter
 from nbspam.scoring.classifier import Classifier
-from nbspam.store.index import TokenIndex
+from nbspam.store.index import IndexLayout, TokenIndex
 from nbspam.store.lookup import Lookup
 
-# Tokens whose weights are cached between messages, 20 MB.  On 2,000 real mails, shuffled, 57 % of a
-# mail's tokens were in the cache; 47 % with half as many, 73 % with three times as many.
-_CACHED_TOKENS = 100_000
+
+class Keeping(NamedTuple):
+    """What an open model keeps in memory."""
+
+    # Tokens whose weights are cached between messages, 20 MB.  On 2,000 real mails, shuffled, 57 %
+    # of a mail's tokens were in the cache; 47 % with half as many, 73 % with three times as many.
+    words: int = 100_000
+    layout: IndexLayout = IndexLayout()
+
+
+_KEEPING = Keeping()
 
 Say = Callable[[str], None]
 _Stamp = tuple[int, ...]  # differs between versions of the file
@@ -26,11 +35,21 @@ _numbers = itertools.count(1)
 class OpenModel:
     """One version of the model file."""
 
-    def __init__(self, path: Path, cut_offs: CutOffsOf) -> None:
-        """Open it; raises NbspamError when it is not a model, or not one that can classify spam."""
+    def __init__(
+        self,
+        path: Path,
+        cut_offs: CutOffsOf,
+        keeping: Keeping = _KEEPING,
+        handle: int | None = None,
+    ) -> None:
+        """Open it; raises NbspamError when it is not a model, or not one that can classify spam.
+
+        handle: a descriptor of the file if it is open already, which will be closed.
+        """
         self.number = next(_numbers)  # differs between versions
         self.path = path
-        self._lookup = Lookup(path)
+        self._keeping = keeping
+        self._lookup = Lookup(path, handle)
         self.modified = os.fstat(self.fileno()).st_mtime  # seconds since 1970
         self._users = 1  # the server itself, while this is the newest version
         try:
@@ -40,7 +59,7 @@ class OpenModel:
                     f"{path}: the model has no spam class, so it cannot answer spamc",
                     Remedy.NAME_SPAM_LABEL,
                 )
-            self._counts = TokenIndex(self._lookup).counts
+            self._counts = TokenIndex(self._lookup, keeping.layout).counts
             self.cut_offs = cut_offs(metadata)
             self.filter = self.fresh_filter()
         except BaseException:
@@ -49,7 +68,7 @@ class OpenModel:
 
     def fresh_filter(self) -> Filter:
         """Return a filter that another thread can use: only the file is shared."""
-        classifier = Classifier(self._lookup.metadata, self._counts, _CACHED_TOKENS)
+        classifier = Classifier(self._lookup.metadata, self._counts, self._keeping.words)
         return Filter(classifier, self.cut_offs)
 
     def fileno(self) -> int:
@@ -67,22 +86,47 @@ class OpenModel:
             self._lookup.close()
 
 
+class Models(Protocol):
+    """The models in use."""
+
+    @property
+    def n_unusable(self) -> int:
+        """How many files that the server needs to start are missing or cannot be used."""
+
+    def use(self, user: str = "") -> AbstractContextManager[OpenModel]:
+        """Give the newest version of a user's model, and keep it open; raises NbspamError.
+
+        user: as the client names him.
+        """
+
+    def refresh(self) -> None:
+        """Open what has changed."""
+
+    def close(self) -> None:
+        """Close what is no longer used."""
+
+
 class CurrentModel:
     """The newest usable version of a model file; for use by one thread."""
 
     def __init__(
-        self, path: Path, cut_offs: CutOffsOf, say: Say, say_good: Say | None = None
+        self,
+        path: Path,
+        cut_offs: CutOffsOf,
+        say: Say,
+        keeping: Keeping = _KEEPING,
+        say_good: Say | None = None,
     ) -> None:
         """Open the model; raises NbspamError when it is missing or cannot be used.
 
         say: tells that a later version cannot be used.  say_good: that one can again; None for the
         same.
         """
-        self._path, self._cut_offs, self._say = path, cut_offs, say
+        self._path, self._cut_offs, self._say, self._keeping = path, cut_offs, say, keeping
         self._say_good = say_good or say
         self.n_unusable = 0  # 1 while the file is missing or cannot be used
         self._seen = self._stamp()
-        self._model = OpenModel(path, cut_offs)
+        self._model = OpenModel(path, cut_offs, keeping)
 
     def _stamp(self) -> _Stamp:
         """Return what changes when the file is replaced or written to; empty when it is missing.
@@ -105,7 +149,7 @@ class CurrentModel:
             return
         self._seen = stamp  # a version that cannot be used is reported once
         try:
-            newer = OpenModel(self._path, self._cut_offs)
+            newer = OpenModel(self._path, self._cut_offs, self._keeping)
         except NbspamError as error:
             self.n_unusable = 1
             self._say(f"{error}; the server keeps using the previous model")
@@ -117,7 +161,7 @@ class CurrentModel:
         self._model = newer
 
     @contextmanager
-    def use(self) -> Iterator[OpenModel]:
+    def use(self, user: str = "") -> Iterator[OpenModel]:
         """Give the newest usable version, and keep it open while it is used."""
         self.refresh()
         model = self._model

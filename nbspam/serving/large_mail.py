@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nbspam.errors import NbspamError
-from nbspam.serving.current import CurrentModel, OpenModel, Say
+from nbspam.serving.current import Models, OpenModel, Say
 from nbspam.serving.large_mail_program import PREFIX
 from nbspam.serving.limits import Limits
 from nbspam.serving.spamd import TEMPORARY, RefusedError, Request
@@ -35,7 +35,7 @@ _Reply = tuple[dict[str, Any], bytearray]
 class LargeMail:
     """Judges and tokenizes large messages in a process of their own."""
 
-    def __init__(self, model: CurrentModel, limits: Limits, say: Say, x_spam: bool) -> None:
+    def __init__(self, model: Models, limits: Limits, say: Say, x_spam: bool) -> None:
         """Judge with `model`; nothing is started yet.
 
         say: writes to the log.  x_spam: whether messages get SpamAssassin's headers too.
@@ -123,7 +123,7 @@ class LargeMail:
         if "wanted" in task:
             await process.send(task, request, max_size)
         else:
-            with self._model.use() as model:
+            with self._model.use(request.user) as model:
                 await process.send(task, request, max_size, model)
             if isinstance(request.body, bytearray):
                 request.body.clear()  # while it is read, the process alone has it

@@ -5,11 +5,12 @@ text format 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/.
 or of a user is in it, so the number of lines depends on the model's classes alone.
 """
 
+import copy
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from nbspam import __version__
 from nbspam.labels import UNSURE
@@ -73,6 +74,7 @@ class Metrics:
         self._bytes = 0
         self._times = [0] * (len(_ENDS) + 1)  # per bucket, not cumulative
         self._seconds = 0.0
+        self._others_dropped, self._others_cpu, self._others_resident = 0, 0.0, 0
 
     def count(self, entry: Entry, code: int) -> None:
         """Count a request that was answered, or was not.
@@ -92,9 +94,46 @@ class Metrics:
             self._times[bisect_left(_ENDS, seconds)] += 1
             self._seconds += seconds
 
-    def page(self, state: State) -> str:
-        """Return all metrics in the text format."""
-        return "".join(map(_family, self._families(state)))
+    def snapshot(self, dropped_lines: int) -> dict[str, Any]:
+        """Return what another process adds to its own (`page`); dropped_lines: of the log."""
+        return {
+            "requests": dict(self._requests),
+            "judged": [[*key, n] for key, n in self._judged.items()],
+            "errors": dict(self._errors),
+            "bytes": self._bytes,
+            "times": self._times,
+            "seconds": self._seconds,
+            "dropped": dropped_lines,
+            "cpu": time.process_time(),
+            "resident": resident_memory(),
+        }
+
+    def add(self, other: Mapping[str, Any]) -> None:
+        """Add the counts of another process, whose `snapshot` it is."""
+        self._requests.update(other["requests"])
+        self._judged.update({(command, verdict): n for command, verdict, n in other["judged"]})
+        self._errors.update(other["errors"])
+        self._bytes += other["bytes"]
+        self._times = [a + b for a, b in zip(self._times, other["times"], strict=True)]
+        self._seconds += other["seconds"]
+        self._others_dropped += other["dropped"]
+        self._others_cpu += other["cpu"]
+
+    def others(self) -> dict[str, Any]:
+        """Return a snapshot of what was added of other processes, which have ended."""
+        known = {"cpu": self._others_cpu, "resident": 0}
+        return self.snapshot(self._others_dropped) | known
+
+    def page(self, state: State, others: Iterable[Mapping[str, Any]] = ()) -> str:
+        """Return all metrics in the text format.
+
+        others: the snapshots of other processes, which are added.
+        """
+        total = copy.deepcopy(self)
+        for other in others:
+            total.add(other)
+            total._others_resident += other["resident"]
+        return "".join(map(_family, total._families(state)))
 
     def _families(self, state: State) -> Iterator["_Family"]:
         yield _counter("requests", "Requests read whole.", _each("command", self._requests))
@@ -120,7 +159,7 @@ class Metrics:
         yield _counter(
             "dropped_log_lines",
             "Log lines that could not be written at once.",
-            [({}, state.dropped_lines)],
+            [({}, state.dropped_lines + self._others_dropped)],
         )
         yield _gauge("connections", "Open connections.", state.connections)
         yield _gauge(
@@ -151,7 +190,7 @@ class Metrics:
         yield _Family(
             "nbspam_build_info", "gauge", "The version.", [("", {"version": __version__}, 1)]
         )
-        yield from _process_families(self._started)
+        yield from _process_families(self._started, self._others_cpu, self._others_resident)
 
     def _histogram(self) -> "_Family":
         samples: list[_Sample] = []
@@ -187,8 +226,11 @@ def _gauge(name: str, text: str, value: float) -> _Family:
     return _Family(f"nbspam_{name}", "gauge", text, [("", {}, value)])
 
 
-def _process_families(started: float) -> Iterator[_Family]:
-    """Yield what all exporters say of their process, under the names that they share."""
+def _process_families(started: float, cpu: float, memory: int) -> Iterator[_Family]:
+    """Yield what all exporters say of their process, under the names that they share.
+
+    cpu, memory: of the other workers.
+    """
     yield _Family(
         "process_start_time_seconds",
         "gauge",
@@ -199,14 +241,14 @@ def _process_families(started: float) -> Iterator[_Family]:
         "process_cpu_seconds_total",
         "counter",
         "Time on the processor, without the process for large messages.",
-        [("", {}, time.process_time())],
+        [("", {}, time.process_time() + cpu)],
     )
     if resident := resident_memory():
         yield _Family(
             "process_resident_memory_bytes",
             "gauge",
             "Memory in use, without the process for large messages.",
-            [("", {}, resident)],
+            [("", {}, resident + memory)],
         )
 
 

@@ -6,7 +6,7 @@ are evicted when they are slow and others wait, and so many answers a second at 
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from nbspam.serving.client import Client
 from nbspam.serving.connections import Connections
@@ -26,7 +26,7 @@ _PLAIN = "text/plain; charset=utf-8"
 class MetricsPage:
     """Answers whoever asks for the metrics."""
 
-    def __init__(self, page: Callable[[], str], say: Say) -> None:
+    def __init__(self, page: Callable[[], Awaitable[str]], say: Say) -> None:
         """page: returns what to answer.  say: writes to the log."""
         self._page, self._say = page, say
         self._connections = Connections(_LIMITS, self._serve, say)
@@ -62,7 +62,7 @@ class MetricsPage:
             return _response("405 Method Not Allowed", "only GET and HEAD\n", allow=True)
         with_body = method == b"GET"
         if target == "/metrics":
-            return _response("200 OK", self._page(), CONTENT_TYPE, with_body)
+            return _response("200 OK", await self._page(), CONTENT_TYPE, with_body)
         return _response("404 Not Found", "only /metrics is here\n", with_body=with_body)
 
 

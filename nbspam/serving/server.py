@@ -6,18 +6,21 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
+from nbspam.serving.at_once import UNSENT, AtOnceReception
 from nbspam.serving.client import Client
 from nbspam.serving.connections import Connections
-from nbspam.serving.current import CurrentModel, Say
+from nbspam.serving.current import Models, Say
 from nbspam.serving.limits import Limits
 from nbspam.serving.log import Entry, Log
 from nbspam.serving.memory import give_back_freed_memory
 from nbspam.serving.metrics import DISCONNECTED, Metrics, State
 from nbspam.serving.metrics_page import MetricsPage
-from nbspam.serving.responder import Responder, Response, entry_of
+from nbspam.serving.responder import Responder, Response, entry_of, release
 from nbspam.serving.systemd import notify
-from nbspam.serving.tell import LearnQueue
+from nbspam.serving.tell import Teacher
+from nbspam.serving.worker_pool import WorkerPool, shared_loop
 
 # Seconds that a thread may keep the interpreter while another wants it.  With Python's own 5 ms
 # the event loop would wait as long at each of the five or so turns that a request takes.
@@ -35,25 +38,34 @@ class Server:
 
     def __init__(
         self,
-        model: CurrentModel,
+        model: Models,
         limits: Limits,
-        queue: LearnQueue | None,
+        queue: Teacher | None,
         say: Say,
         log: Log | None = None,
         x_spam: bool = False,
+        workers: WorkerPool | None = None,
     ) -> None:
         """Answer with `model`.
 
         queue: None where TELL is not allowed.  say: tells what is wrong with the server.
         log: gets a line for each message.  x_spam: whether messages get SpamAssassin's headers too.
+        workers: those beside this process, which judge ordinary messages too.
         """
         self._responder = Responder(model, limits, queue, say, x_spam)
         self._model, self._limits, self._queue = model, limits, queue
         self._log = log
         self._metrics = Metrics()
         self._page = MetricsPage(self._metrics_text, say)
-        self.connections = Connections(limits, self._serve, say)
+        self._at_once = AtOnceReception(self._responder, limits, self._metrics, log, self._hand_on)
+        self.connections = Connections(limits, self._serve, say, self._at_once.serve)
+        self._workers = workers
         self._stopped = asyncio.Event()
+
+    @property
+    def shares(self) -> bool:
+        """Whether other processes accept clients too."""
+        return self._workers is not None
 
     def stop(self) -> None:
         """Accept no new client, and end when the current requests are answered."""
@@ -77,35 +89,54 @@ class Server:
         give_back_freed_memory()
         self.connections.listen(listeners)
         self._page.listen(list(metrics_listeners))
+        if self._workers:
+            self._workers.start(listeners, self._adopt, self.connections)
         ready()
         try:
             await self._stopped.wait()
         finally:
             self._responder.hurry(_LEARNING_SHARE * self._limits.shutdown)
+            if self._workers:
+                await self._workers.stop()
             await self.connections.close()
             await self._page.close()
             await self._responder.close()
 
-    async def _serve(self, client: Client) -> None:
-        """Answer one client and close its connection; nothing that it does raises."""
+    def _hand_on(self, connection: socket.socket, begun: bytes, response: Response | None) -> None:
+        serve = self._serve if response is None else partial(self._serve, response=response)
+        self.connections.adopt(connection, serve, begun)
+
+    def _adopt(self, connection: socket.socket, begun: bytes, rest: bytes) -> None:
+        """Go on with a client of another worker, which has counted what it has answered.
+
+        begun: what was read of the request.  rest: of the reply.
+        """
+        if rest:
+            self._hand_on(connection, b"", Response(rest, Entry()))
+        else:
+            self._hand_on(connection, begun, None)
+
+    async def _serve(self, client: Client, response: Response | None = None) -> None:
+        """Answer one client and close its connection; nothing that it does raises.
+
+        response: if the request was read and answered, and a part of the reply is not sent.
+        """
         entry, code = _HUNG_UP, DISCONNECTED
         try:
-            response = await self._response(client)
-            # Until all of the reply is sent.
-            entry = response.entry._replace(error="the client disconnected before the reply")
+            if response is None:
+                response = await self._response(client)
+            entry = response.entry._replace(error=UNSENT)  # until all of the reply is sent
             await client.send(response.reply)
             client.free_room()
             entry, code = response.entry, response.code
             if response.in_time:
                 await client.linger()
         except OSError as error:  # TimeoutError is one; it disconnected, or reads no reply
-            _release(error)
+            release(error)
             client.abort()
         finally:
             client.close()
-        self._metrics.count(entry, code)
-        if self._log and entry.action:
-            self._log.write(entry)
+        self._at_once.note(entry, code)
 
     async def _response(self, client: Client) -> Response:
         """Return the response to a client's request; raises ConnectionError when it has gone."""
@@ -119,11 +150,12 @@ class Server:
             raise
         except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)
             response = self._responder.refuse(error, entry)
-            _release(error)
+            release(error)
         seconds = time.perf_counter() - started
         return response._replace(entry=response.entry._replace(seconds=seconds))
 
-    def _metrics_text(self) -> str:
+    async def _metrics_text(self) -> str:
+        others = await self._workers.counts() if self._workers else []
         rooms = self.connections.rooms
         with self._model.use() as model:
             state = State(
@@ -137,18 +169,7 @@ class Server:
                 dropped_lines=self._log.n_dropped if self._log else 0,
                 unusable=self._model.n_unusable,
             )
-        return self._metrics.page(state)
-
-
-def _release(error: BaseException | None) -> None:
-    """Free what the frames of an error and of its causes hold: the message.
-
-    A stream keeps the error that ended it, and the error's frames keep the stream, so the message
-    would stay until the garbage collector runs, which is seldom.
-    """
-    while error:
-        error.__traceback__ = None
-        error = error.__cause__ or error.__context__
+        return self._metrics.page(state, others)
 
 
 def serve(
@@ -175,4 +196,5 @@ def serve(
         loop.add_signal_handler(signal.SIGHUP, server.reload)
         await server.run(listeners, lambda: notify("READY=1"), metrics_listeners)
 
-    asyncio.run(run())
+    with asyncio.Runner(loop_factory=lambda: shared_loop(listeners, server.shares)) as runner:
+        runner.run(run())

@@ -158,12 +158,52 @@ async def _read_headers(reader: StreamReader) -> dict[str, str]:
             raise RefusedError(PROTOCOL, "(a header line is too long)") from None
         if not line:
             return headers
-        name, colon, value = line.decode("latin-1").partition(":")
-        if not colon:
-            raise RefusedError(PROTOCOL, "(header not in 'Name: value' format)")
-        if (name := name.strip().lower()) in _HEADERS:  # 255 others could take 2 MB
-            headers[name] = value.strip()
+        _note_header(line, headers)
     raise RefusedError(PROTOCOL, "(too many headers)")
+
+
+def _note_header(line: bytes, headers: dict[str, str]) -> None:
+    """Add a header line to those that matter, if it does."""
+    name, colon, value = line.decode("latin-1").partition(":")
+    if not colon:
+        raise RefusedError(PROTOCOL, "(header not in 'Name: value' format)")
+    if (name := name.strip().lower()) in _HEADERS:  # 255 others could take 2 MB
+        headers[name] = value.strip()
+
+
+class Beginning(NamedTuple):
+    """The head of an ordinary request, and how many bytes the request has in all."""
+
+    request: Request
+    start: int  # of the message
+    end: int
+
+
+def ordinary_head(data: bytes) -> Beginning | None:
+    """Return the head of a request to judge a plain message of a given length; None of any other.
+
+    data: the beginning of what the client sent.  None, too, while its head is not whole, and when
+    anything is unusual: `read_head` finds out what that is.
+    """
+    end = data.find(b"\r\n\r\n", 0, LINE_LIMIT)
+    first_line, *lines = data[:end].split(b"\r\n") if end >= 0 else [b""]
+    match = _FIRST_LINE.fullmatch(first_line)
+    command = match[1].decode() if match else ""
+    if not match or command not in JUDGING_COMMANDS or len(lines) > HEADERS_LIMIT:
+        return None
+    version = (int(match[2]), int(match[3]))
+    headers: dict[str, str] = {}
+    try:
+        for line in lines:
+            _note_header(line, headers)
+        length = _length(headers.get("content-length", ""))
+    except RefusedError:
+        return None
+    # A line may end with LF alone, too.
+    if version <= (1, 0) or "compress" in headers or data.count(b"\n", 0, end) != len(lines):
+        return None
+    request = Request(command, version, user=headers.get("user", ""))
+    return Beginning(request, end + 4, end + 4 + length)
 
 
 def _length(value: str) -> int:

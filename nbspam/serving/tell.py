@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import LockedError, ModelError, Remedy
-from nbspam.labels import HAM
-from nbspam.learning.settings import TrainingSettings
+from nbspam.labels import HAM, SPAM
+from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.learning.update import PendingMessages, forget, learn
 from nbspam.reading.message import parse
 from nbspam.serving.current import Say
@@ -48,17 +48,18 @@ class _TokenizedRequest(NamedTuple):
     message: TokenizedMessage
 
 
-def apply_requests(path: Path, requests: list[LearnRequest], wait: LockWait) -> list[Result]:
+def apply_requests(
+    path: Path, requests: list[LearnRequest], wait: LockWait, creates: bool = False
+) -> list[Result]:
     """Learn messages into the model at `path`, or forget them; in order, with few saves.
 
-    wait: how long to wait for the model's lock.
+    wait: how long to wait for the model's lock.  creates: a model where there is none.
     Returns what was done for each request: nothing when the message is known as that class or is
     empty, or was never learned and is to be forgotten; or that it was not applied because another
     program held the lock.
     Raises ModelError.
     """
-    with Lookup(path) as lookup:
-        wanted = lookup.metadata.settings.wanted
+    wanted = _known(path, [], creates)[1].wanted
     waiting = {
         number: _TokenizedRequest(request.is_spam, _tokenized(request.message, wanted))
         for number, request in enumerate(requests)
@@ -69,7 +70,7 @@ def apply_requests(path: Path, requests: list[LearnRequest], wait: LockWait) -> 
         # Several requests about one message are applied one after the other.
         first = {one.message.digest: number for number, one in reversed(waiting.items())}
         now = {number: waiting.pop(number) for number in sorted(first.values())}
-        for number, result in _apply_distinct(path, now, wanted, wait):
+        for number, result in _apply_distinct(path, now, wanted, wait, creates):
             results[number] = result
     return results
 
@@ -86,15 +87,17 @@ def _tokenized(message: bytes | Tokenizer, wanted: Wanted) -> TokenizedMessage:
 
 
 def _apply_distinct(
-    path: Path, requests: dict[int, _TokenizedRequest], wanted: Wanted, wait: LockWait
+    path: Path,
+    requests: dict[int, _TokenizedRequest],
+    wanted: Wanted,
+    wait: LockWait,
+    creates: bool,
 ) -> list[tuple[int, Result]]:
     """Apply requests about different messages; return what `apply_requests` does, by their numbers.
 
     wanted: the numbers that the messages were tokenized with.
     """
-    with Lookup(path) as lookup:
-        rows = lookup.learned(one.message.digest for one in requests.values())
-        settings = lookup.metadata.settings
+    rows, settings = _known(path, [one.message.digest for one in requests.values()], creates)
     to_learn, to_forget = [], []
     learning: list[tuple[int, Result]] = []
     forgetting: list[tuple[int, Result]] = []
@@ -123,6 +126,17 @@ def _apply_distinct(
     return forgetting + learning
 
 
+def _known(path: Path, digests: list[str], creates: bool) -> tuple[dict[str, Row], ModelSettings]:
+    """Return how often each class of a model has learned messages, and the model's settings.
+
+    creates: whether there may be no model yet.
+    """
+    if creates and not path.exists():
+        return {}, empty_metadata((HAM, SPAM), SPAM, TrainingSettings()).settings
+    with Lookup(path) as lookup:
+        return lookup.learned(digests), lookup.metadata.settings
+
+
 def _effect(row: Row, k: int) -> str:
     """Return what learning a message as class `k` does; row: how often each has learned it."""
     if row[k]:
@@ -139,6 +153,26 @@ def _class_of(path: Path, settings: ModelSettings, is_spam: bool) -> str:
     if HAM in settings.classes:
         return HAM
     raise ModelError(f"{path}: the model has no class called ham", Remedy.NAME_CLASS)
+
+
+class Teacher(Protocol):
+    """What messages to learn are given to."""
+
+    @property
+    def n_waiting(self) -> int:
+        """The number of requests that are not being applied yet."""
+
+    async def submit(self, request: LearnRequest, user: str = "") -> str:
+        """Return what it did to the user's model, once that is on the disk; raises NbspamError.
+
+        Raises RefusedError or LockedError when it could not be learned in time; it never will be.
+        """
+
+    def hurry(self, seconds: float) -> None:
+        """Let no request wait for longer than so many seconds from now on."""
+
+    async def close(self) -> None:
+        """Finish what was begun."""
 
 
 ApplyRequests = Callable[[list[LearnRequest], LockWait], list[Result]]  # as `apply_requests`
@@ -166,11 +200,22 @@ class LearnQueue:
     next, and shares it.
     """
 
-    def __init__(self, apply: ApplyRequests, limits: Limits, say: Say) -> None:
-        """Call `apply` in a thread, never twice at the same time; say: writes to the log."""
-        self._apply, self._limits, self._say = apply, limits, say
+    def __init__(
+        self,
+        apply: ApplyRequests,
+        limits: Limits,
+        say: Say,
+        threads: ThreadPoolExecutor | None = None,
+        batch: int = _BATCH,
+    ) -> None:
+        """Call `apply` in a thread, never twice at the same time; say: writes to the log.
+
+        threads: those of several queues; None for one of its own.  batch: bytes for one save.
+        """
+        self._apply, self._limits, self._say, self._batch = apply, limits, say, batch
         self._waiting: list[_Waiting] = []
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="learner")
+        self._own_thread = ThreadPoolExecutor(1, "learner") if threads is None else None
+        self._threads = threads or self._own_thread
         self._task: asyncio.Task[None] | None = None
         self._latest = math.inf  # by the clock of the loop: when the server waits no longer
 
@@ -179,7 +224,7 @@ class LearnQueue:
         """The number of requests that are not being applied yet."""
         return len(self._waiting)
 
-    async def submit(self, request: LearnRequest) -> str:
+    async def submit(self, request: LearnRequest, user: str = "") -> str:
         """Return what it did to the model, once that is on the disk; raises NbspamError.
 
         Raises RefusedError or LockedError when it could not be learned in time; it never will be.
@@ -220,7 +265,7 @@ class LearnQueue:
     def _next(self) -> list[_Waiting]:
         """Return the requests to apply next, which wait no longer."""
         sizes = itertools.accumulate(one.size for one in self._waiting)
-        n = max(1, sum(size <= _BATCH for size in sizes))
+        n = max(1, sum(size <= self._batch for size in sizes))
         batch, self._waiting = self._waiting[:n], self._waiting[n:]
         return batch
 
@@ -232,7 +277,7 @@ class LearnQueue:
         wait = LockWait(math.inf, self._say, lambda: loop.time() >= min(ends, self._latest))
         results: list[Result]
         try:
-            results = await loop.run_in_executor(self._thread, self._apply, requests, wait)
+            results = await loop.run_in_executor(self._threads, self._apply, requests, wait)
         except Exception as error:  # noqa: BLE001 (its client gets it)
             if len(batch) > 1:
                 for one in batch:
@@ -251,4 +296,5 @@ class LearnQueue:
         """Finish what was begun."""
         if self._task is not None:
             await self._task
-        self._thread.shutdown()
+        if self._own_thread:
+            self._own_thread.shutdown()

@@ -189,10 +189,14 @@ def learned_line(digest: str, row: Row) -> str:
     return f' "{digest}": [{", ".join(map(str, row))}]'
 
 
-def open_model_file(path: "str | Path") -> int:
-    """Return a file descriptor of a model file, for reading; raises ModelError."""
+def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
+    """Return a file descriptor of a model file, for reading; raises ModelError.
+
+    follows_links: False refuses a path that is a link itself.
+    """
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        no_link = 0 if follows_links else os.O_NOFOLLOW
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | no_link)
     except FileNotFoundError:
         raise ModelError(
             f"{path}: there is no such model", Remedy.CREATE_MODEL, path=path

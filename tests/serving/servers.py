@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,10 @@ from nbspam.serving.current import CurrentModel
 from nbspam.serving.limits import Limits
 from nbspam.serving.server import Server
 from nbspam.serving.sockets import unix_socket
-from nbspam.serving.tell import LearnQueue
+from nbspam.serving.tell import LearnQueue, apply_requests
+from nbspam.serving.user_files import UserFiles
+from nbspam.serving.user_models import UserModels
+from nbspam.serving.user_tell import UserQueues
 
 SPAM = b"Subject: prize\n\nclaim the free cash prize today, win it now\n"
 HAM = b"Subject: lunch\n\nsee you at lunch, at noon, after the meeting\n"
@@ -94,9 +98,9 @@ class Served(NamedTuple):
             time.sleep(0.005)
 
 
-def request(command, message=None, *headers, version="1.5"):
+def request(command, message=None, *headers, version="1.5", user="nobody"):
     """Return a request as spamc writes it."""
-    lines = [f"{command} SPAMC/{version}", "User: nobody", *headers]
+    lines = [f"{command} SPAMC/{version}", f"User: {user}", *headers]
     if message is None:
         return "".join(f"{line}\r\n" for line in [*lines, ""]).encode()
     lines.append(f"Content-length: {len(message)}")
@@ -104,8 +108,13 @@ def request(command, message=None, *headers, version="1.5"):
 
 
 @contextmanager
-def serving_in(folder, model, apply=None, log=None, cut_offs=_CUT_OFFS, **limits):
-    """Serve a model in a thread; yields what there is to know of the server."""
+def serving_in(
+    folder, model, apply=None, log=None, cut_offs=_CUT_OFFS, users=None, most=100, **limits
+):
+    """Serve a model in a thread; yields what there is to know of the server.
+
+    users: where their models are, which can be taught; most: of them that stay open.
+    """
     said, started, kept = [], threading.Event(), []
     path = folder / "socket"
 
@@ -113,6 +122,11 @@ def serving_in(folder, model, apply=None, log=None, cut_offs=_CUT_OFFS, **limits
         bounds = Limits(**limits)
         queue = LearnQueue(apply, bounds, said.append) if apply else None
         current = CurrentModel(model, lambda metadata: cut_offs, said.append)
+        if users:
+            files = UserFiles(users)
+            current = UserModels(current, files, lambda metadata: cut_offs, most)
+            apply_to = partial(apply_requests, creates=True)
+            queue = UserQueues(apply_to, files, bounds, said.append)
         server = Server(current, bounds, queue, said.append, log)
         with (
             unix_socket(path, 0o600) as listener,

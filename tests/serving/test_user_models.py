@@ -1,0 +1,298 @@
+"""A model for each user: which one judges, who may be a user, and whose trouble a bad model is."""
+
+import fcntl
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from servers import HAM, SPAM, request
+
+from nbspam.errors import ModelError, ServingError
+from nbspam.scoring.verdict import CutOffs
+from nbspam.serving.user_files import UserFiles
+from nbspam.serving.user_models import ENOUGH, open_user_model
+from nbspam.store.lookup import Lookup
+
+OK = b"SPAMD/1.1 0 EX_OK\r\n"
+LEARNED = OK + b"DidSet: local\r\n\r\n\r\n"
+AS_SPAM, AS_HAM = ("Message-class: spam", "Set: local"), ("Message-class: ham", "Set: local")
+
+
+@pytest.fixture
+def users(tmp_path):
+    """Return the folder of users' models."""
+    folder = tmp_path / "users"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def train(path, word):
+    """Write a model in which one word is spam, and everything else ham or unknown."""
+    table = path.with_suffix(".tsv")
+    rows = [f"spam\t{word} {i}\nham\tmeeting lunch notes {i}\n" for i in range(30)]
+    table.write_text("".join(rows))
+    command = [sys.executable, "-m", "nbspam", "train", "-q", "--replace", "-m", path, table]
+    subprocess.run(command, check=True)
+    table.unlink()
+
+
+def mail(word):
+    return b"Subject: %s\n\n%s %s\n" % (word, word, word)
+
+
+def own_word(number):
+    """Return a line that makes a message another one; digits alone would not."""
+    return bytes([97 + number % 26]) * (4 + number // 26) + b"\n"
+
+
+def verdict(served, user, message):
+    """Return the symbols of a message for a user."""
+    reply = served.ask(request("SYMBOLS", message, user=user))
+    assert reply.startswith(OK), reply
+    return reply.rpartition(b"\r\n\r\n")[2].split(b",")[0]
+
+
+def tell(served, user, message, *headers):
+    return served.ask(request("TELL", message, *headers, user=user))
+
+
+# Which model judges
+
+
+def test_each_user_is_judged_by_his_own_model_and_others_by_the_base(serving, model, users):
+    train(users / "hal.json", "xyzzy")
+    train(users / "ann@example.org.json", "plugh")
+    with serving(model, users=users) as served:
+        for _ in range(3):
+            assert verdict(served, "hal", mail(b"xyzzy")) == b"NBSPAM_SPAM"
+            assert verdict(served, "hal", mail(b"plugh")) != b"NBSPAM_SPAM"
+            assert verdict(served, "ann@example.org", mail(b"plugh")) == b"NBSPAM_SPAM"
+            assert verdict(served, "ann@example.org", mail(b"xyzzy")) != b"NBSPAM_SPAM"
+            assert verdict(served, "nobody", mail(b"xyzzy")) != b"NBSPAM_SPAM"
+            assert verdict(served, "nobody", SPAM) == b"NBSPAM_SPAM"
+            assert verdict(served, "hal", SPAM) != b"NBSPAM_SPAM"
+    assert served.said == []
+
+
+@pytest.mark.parametrize("size", [40_000, 200_000], ids=["in a thread", "in a process"])
+def test_longer_messages_too(serving, model, users, size):
+    train(users / "hal.json", "xyzzy")
+    message = b"Subject: xyzzy\n\n" + b"xyzzy\n" * (size // 6)
+    with serving(model, users=users) as served:
+        assert verdict(served, "hal", message) == b"NBSPAM_SPAM"
+        assert verdict(served, "nobody", message) != b"NBSPAM_SPAM"
+        assert verdict(served, "hal", message) == b"NBSPAM_SPAM"
+
+
+@pytest.mark.parametrize("pattern", ["%u.json", "%u/model.json", "mail-%u"])
+def test_a_pattern(serving, model, users, pattern):
+    with serving(model, users=users / pattern) as served:
+        assert tell(served, "hal", SPAM, *AS_SPAM) == LEARNED
+        assert tell(served, "hal", SPAM, *AS_SPAM) == OK + b"\r\n\r\n"
+    path = users / pattern.replace("%u", "hal")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    with Lookup(path) as lookup:
+        assert lookup.metadata.learned.messages == (0, 1)
+
+
+def test_teaching_makes_a_model_which_judges_once_it_has_learned_enough(serving, model, users):
+    with serving(model, users=users) as served:
+        assert tell(served, "hal", mail(b"xyzzy"), "Remove: local") == OK + b"\r\n\r\n"
+        assert list(users.iterdir()) == []
+        for number in range(ENOUGH):
+            for message, headers in ((mail(b"xyzzy"), AS_SPAM), (HAM, AS_HAM)):
+                assert verdict(served, "hal", SPAM) == b"NBSPAM_SPAM"  # the base's
+                assert verdict(served, "hal", HAM) == b"NBSPAM_HAM"
+                assert tell(served, "hal", message + own_word(number), *headers) == LEARNED
+        assert verdict(served, "hal", SPAM) != b"NBSPAM_SPAM"
+        assert verdict(served, "hal", mail(b"xyzzy")) == b"NBSPAM_SPAM"
+        assert verdict(served, "ann", mail(b"xyzzy")) != b"NBSPAM_SPAM"
+        forgotten = OK + b"DidRemove: local\r\n\r\n\r\n"
+        assert tell(served, "hal", HAM + own_word(0), "Remove: local") == forgotten
+        assert verdict(served, "hal", SPAM) == b"NBSPAM_SPAM"
+    assert served.said == []
+
+
+def test_what_one_learns_no_other_learns(serving, model, users):
+    before = model.read_bytes()
+    names = [f"user{i}" for i in range(6)]
+    with serving(model, users=users) as served:
+        threads = [
+            threading.Thread(target=tell, args=(served, name, SPAM, *AS_SPAM)) for name in names * 3
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert model.read_bytes() == before
+    for name in names:
+        with Lookup(users / f"{name}.json") as lookup:
+            assert lookup.metadata.learned.messages == (0, 1)
+
+
+# Who may be a user
+
+BAD = [
+    *("", ".", "..", ".hidden", "-rf", "a/b", "../model", "/etc/passwd", "a\\b", "a b", "a\0b"),
+    *("é", "a\nb", "x" * 129, "a%b", "%u", "a:b", "~root", "a*", "hal\r", "$HOME", "`id`"),
+]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_odd_names_have_no_model(users, name):
+    assert UserFiles(users).path(name) is None
+
+
+@given(st.text(max_size=140))
+def test_no_name_leaves_the_folder(name):
+    files = UserFiles.__new__(UserFiles)
+    files._root, files._parts = Path("/r"), ["%u", "m-%u.json"]
+    path = files.path(name)
+    assert path is None or (path.parent.parent, path.name) == (files._root, f"m-{name}.json")
+
+
+def test_an_odd_name_has_the_base_verdict_and_teaches_nobody(serving, model, users):
+    (users.parent / "evil.json").write_text("x")
+    with serving(model, users=users) as served:
+        for name in ("../evil", "", "a/../../evil", "évil"):
+            asked = request("CHECK", SPAM).replace(b"nobody", name.encode())
+            assert b"Spam: True" in served.ask(asked)
+            reply = served.ask(request("TELL", SPAM, *AS_SPAM).replace(b"nobody", name.encode()))
+            assert reply.startswith(b"SPAMD/1.0 76 Bad header line: (the User header has no name")
+        assert b"Spam: True" in served.ask(b"CHECK SPAMC/1.5\r\n\r\n" + SPAM)
+    assert sorted(path.name for path in users.parent.iterdir() if path.name != "socket") == [
+        "evil.json",
+        "model.json",
+        "users",
+    ]
+    assert list(users.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "fifo", "link of a folder"])
+def test_nothing_but_a_regular_file_is_a_model(serving, model, users, tmp_path, kind):
+    pattern, place = users, users / "hal.json"
+    if kind == "link":
+        place.symlink_to(model)
+    elif kind == "folder":
+        place.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(place)
+    else:
+        pattern, place = users / "%u/model.json", users / "hal"
+        place.symlink_to(tmp_path)  # where model.json is
+    before = model.read_bytes()
+    with serving(model, users=pattern) as served:
+        for asked in (request("PROCESS", SPAM, user="hal"), request("PROCESS", b"x" * 40_000)):
+            reply = served.ask(asked)
+            assert reply.startswith(OK) == (b"hal" not in asked)
+        assert reply.startswith(OK)
+        reply = served.ask(request("PROCESS", SPAM, user="hal"))
+        assert reply.startswith(b"SPAMD/1.0 74 Model unusable: ")
+        assert reply.count(b"\n") == 1
+        assert tell(served, "hal", SPAM, *AS_SPAM).startswith(b"SPAMD/1.0 74 ")
+        assert verdict(served, "ann", SPAM) == b"NBSPAM_SPAM"
+    assert model.read_bytes() == before
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o720, 0o702])
+def test_a_folder_that_others_can_write_to_is_refused(users, mode):
+    users.chmod(mode)
+    with pytest.raises(ServingError, match="mode 0700"):
+        UserFiles(users)
+
+
+@pytest.mark.parametrize("pattern", ["%u/%u", "%u/a/b", "a%u/b%u.json", "%u%u"])
+def test_a_pattern_has_the_name_once(users, pattern):
+    with pytest.raises(ServingError, match="%u"):
+        UserFiles(users / pattern)
+
+
+def test_a_missing_folder_is_said(users):
+    with pytest.raises(ServingError, match="mode 0700"):
+        UserFiles(users / "none")
+    (users / "file").write_text("")
+    with pytest.raises(ServingError, match=r"not a folder|cannot be there"):
+        UserFiles(users / "file")
+
+
+# Models that change, vanish, break
+
+
+def test_a_model_that_changes_vanishes_or_breaks_is_its_users_trouble_alone(serving, model, users):
+    path = users / "hal.json"
+    train(path, "xyzzy")
+    train(users / "ann.json", "plugh")
+    with serving(model, users=users) as served:
+
+        def others():
+            assert verdict(served, "ann", mail(b"plugh")) == b"NBSPAM_SPAM"
+            assert verdict(served, "nobody", SPAM) == b"NBSPAM_SPAM"
+
+        assert verdict(served, "hal", mail(b"xyzzy")) == b"NBSPAM_SPAM"
+        train(path, "frotz")
+        assert verdict(served, "hal", mail(b"frotz")) == b"NBSPAM_SPAM"
+        assert verdict(served, "hal", mail(b"xyzzy")) != b"NBSPAM_SPAM"
+        others()
+        whole = path.read_bytes()
+        for broken in (b"", b"{", whole[:200], b"not a model\n" * 100, whole[: len(whole) // 2]):
+            path.write_bytes(broken)
+            reply = served.ask(request("PROCESS", mail(b"frotz"), user="hal"))
+            assert reply.startswith((b"SPAMD/1.0 74 Model unusable: ", OK))
+            assert reply.count(b"\n") == 1 or reply.startswith(OK)
+            others()
+        path.unlink()
+        assert verdict(served, "hal", SPAM) == b"NBSPAM_SPAM"
+        path.write_bytes(whole)
+        assert verdict(served, "hal", mail(b"frotz")) == b"NBSPAM_SPAM"
+        others()
+    assert len(served.said) >= 3
+    assert all("hal.json" in sentence for sentence in served.said)
+
+
+def test_a_locked_model_is_its_users_wait_alone(serving, model, users):
+    with serving(model, users=users, learning=1.0) as served:
+        assert tell(served, "hal", SPAM, *AS_SPAM) == LEARNED
+        lock = users / ".hal.json.lock"
+        with lock.open("r+b") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            replies = []
+            waiting = threading.Thread(
+                target=lambda: replies.append(tell(served, "hal", HAM, *AS_HAM))
+            )
+            waiting.start()
+            started = time.monotonic()
+            assert tell(served, "ann", SPAM, *AS_SPAM) == LEARNED
+            assert verdict(served, "hal", SPAM) == b"NBSPAM_SPAM"
+            assert time.monotonic() - started < 0.9
+            waiting.join()
+        assert replies[0].startswith(b"SPAMD/1.0 75 ")
+        assert tell(served, "hal", HAM, *AS_HAM) == LEARNED
+
+
+def test_few_models_stay_open(serving, model, users):
+    train(users / "user0.json", "xyzzy")
+    whole = (users / "user0.json").read_bytes()
+    for number in range(1, 30):
+        (users / f"user{number}.json").write_bytes(whole)
+    with serving(model, users=users, most=5) as served:
+        before = len(list(Path("/dev/fd").iterdir()))
+        for _ in range(3):
+            for number in range(30):
+                assert verdict(served, f"user{number}", mail(b"xyzzy")) == b"NBSPAM_SPAM"
+        models = served.server._model
+        assert models.n_open == 5
+        assert len(list(Path("/dev/fd").iterdir())) <= before + 5 + 2
+    assert served.said == []
+
+
+def test_a_model_that_cannot_be_opened_is_said(users):
+    (users / "hal.json").symlink_to(users.parent)
+    with pytest.raises(ModelError, match="cannot be read"):
+        open_user_model(users / "hal.json", CutOffs.of_model)

@@ -1,0 +1,358 @@
+"""Several workers: all serve, all are counted, one that dies is replaced, and all end together."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from servers import HAM, SPAM, Client, request
+
+import nbspam
+from nbspam.serving.metrics import Metrics
+from nbspam.serving.user_models import ENOUGH
+from nbspam.serving.worker_pool import CAN_SHARE
+from nbspam.store.lookup import Lookup
+
+pytestmark = pytest.mark.skipif(not CAN_SHARE, reason="needs Linux")
+OK = b"SPAMD/1.1 0 EX_OK\r\n"
+CHECK = request("CHECK", SPAM)
+AS_SPAM = "Message-class: spam", "Set: local"
+
+
+class Program:
+    """`nbspam serve` as a program of its own."""
+
+    def __init__(self, process, folder):
+        self.process, self.folder, self.said = process, folder, []
+        self.listener = threading.Thread(target=lambda: self.said.extend(process.stderr))
+        self.listener.start()
+
+    def connect(self):
+        return Client(self.folder / "socket")
+
+    def ask(self, asked):
+        with self.connect() as client:
+            with suppress(OSError):
+                client.send(asked)
+            return client.rest()
+
+    @property
+    def workers(self):
+        """The numbers of the processes beside the first."""
+        return [pid for pid in children(self.process.pid) if b"worker_program" in command(pid)]
+
+    def metric(self, name):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(self.folder / "metrics"))
+            client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+            page = b""
+            while chunk := client.recv(1 << 16):
+                page += chunk
+        return float(re.search(rf"^{re.escape(name)} (\S+)$", page.decode(), re.MULTILINE)[1])
+
+    def wait(self, condition, seconds=20.0):
+        ends = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < ends, self.said
+            time.sleep(0.01)
+
+
+def children(pid):
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+
+def command(pid):
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+def is_ready(pid):
+    """Return whether a worker has opened what it waits with."""
+    with suppress(OSError):
+        return any(
+            "eventpoll" in str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()
+        )
+    return False
+
+
+@contextmanager
+def running(folder, model, *options, n=3):
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "nbspam", "serve", "-m", model, "--socket", folder / "socket"),
+            *("--metrics", folder / "metrics", "--workers", str(n), *options),
+        ],
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"PYTHONWARNINGS": "error"},
+    )
+    program = Program(process, folder)
+    try:
+        program.wait(lambda: program.said)
+        program.wait(lambda: len(program.workers) == n - 1)
+        program.wait(lambda: all(is_ready(pid) for pid in program.workers))
+        yield program
+    finally:
+        with suppress(OSError):
+            process.terminate()
+        process.wait(20)
+        program.listener.join()
+        process.stderr.close()
+    assert not any("Traceback" in line for line in program.said), program.said
+
+
+def stopped(program, pids):
+    """Stop processes for the time being, so that others must do their work."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    for pid in pids:
+        program.wait(lambda pid=pid: ") T " in Path(f"/proc/{pid}/stat").read_text())
+
+
+def go_on(pids):
+    for pid in pids:
+        with suppress(OSError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def asked_of(program, alone, every):
+    """Return the reply of one process to a CHECK that is there when it is accepted."""
+    stopped(program, every)
+    try:
+        with program.connect() as client:
+            client.send(CHECK)
+            go_on([alone])
+            return client.rest()
+    finally:
+        go_on(every)
+
+
+def test_each_worker_serves_and_all_are_counted(tmp_path, model):
+    with running(tmp_path, model) as program:
+        every = [program.process.pid, *program.workers]
+        for alone in every * 5:
+            assert asked_of(program, alone, every).startswith(OK + b"Spam: True")
+        assert program.metric('nbspam_requests_total{command="CHECK"}') == 15
+        assert program.metric("nbspam_judging_seconds_count") == 15
+        judged = 'nbspam_judged_messages_total{command="CHECK",verdict="spam"}'
+        assert program.metric(judged) == 15
+        assert program.metric("nbspam_received_bytes_total") == 15 * len(SPAM)
+    assert program.said[1:] == []
+
+
+def test_what_a_worker_does_not_answer_the_first_one_does(tmp_path, model):
+    large = b"Subject: prize\n\n" + b"claim the free cash prize today\n" * 20_000
+    with running(tmp_path, model, "--tell", n=2) as program:
+        (worker,) = program.workers
+        for asked in (
+            CHECK[:40],
+            CHECK[:-1],
+            b"PING SPAMC/1.5\r\n\r\n",
+            request("TELL", HAM + b"quite new\n", *AS_SPAM),
+            request("CHECK", large),
+            request("PROCESS", large),
+            CHECK + b"junk",
+            b"\xff\n",
+        ):
+            stopped(program, [program.process.pid])
+            with program.connect() as client:
+                client.send(asked[:60])
+                time.sleep(0.1)  # the worker hands it on
+                go_on([program.process.pid])
+                client.send(asked[60:])
+                if asked == CHECK[:40]:
+                    client.send(CHECK[40:])
+                elif asked == CHECK[:-1]:
+                    client.send(CHECK[-1:])
+                assert client.rest().startswith(
+                    b"SPAMD/1.0 76 " if asked[-4:] in (b"junk", b"\xff\n") else b"SPAMD/1."
+                )
+        assert program.metric('nbspam_requests_total{command="TELL"}') == 1
+        assert program.metric('nbspam_requests_total{command="CHECK"}') == 3
+        assert program.workers == [worker]
+
+
+def test_a_worker_that_dies_is_replaced_and_its_counts_stay(tmp_path, model):
+    with running(tmp_path, model, n=2) as program:
+        (worker,) = program.workers
+        for _ in range(3):
+            assert asked_of(program, worker, [program.process.pid, worker]).startswith(OK)
+        assert program.metric('nbspam_requests_total{command="CHECK"}') == 3
+        os.kill(worker, signal.SIGKILL)
+        for _ in range(20):
+            assert program.ask(CHECK).startswith(OK)
+        program.wait(lambda: program.workers not in ([], [worker]))
+        program.wait(lambda: len(program.said) == 2)
+        assert "a worker has ended (signal 9); a new one follows" in program.said[1]
+        assert program.metric('nbspam_requests_total{command="CHECK"}') == 23
+
+
+def test_slow_clients_of_workers_are_bounded_as_ever(tmp_path, model):
+    with running(tmp_path, model, "--connections", "4", n=2) as program, ExitStack() as opened:
+        slow = [opened.enter_context(program.connect()) for _ in range(30)]
+        for client in slow:
+            client.send(CHECK[:20])
+        time.sleep(0.3)
+        assert program.metric("nbspam_connections") <= 5
+        for client in slow:
+            client.socket.close()
+        program.wait(lambda: program.metric("nbspam_connections") == 0)
+        assert program.ask(CHECK).startswith(OK)
+
+
+def test_all_end_together(tmp_path, model):
+    with running(tmp_path, model) as program:
+        workers = program.workers
+        with program.connect() as client:
+            client.send(CHECK[:40])
+            time.sleep(0.1)
+            program.process.send_signal(signal.SIGTERM)
+            time.sleep(0.1)
+            client.send(CHECK[40:])
+            assert client.rest().startswith(OK)
+        assert program.process.wait(10) == 0
+        program.wait(lambda: not any(command(pid) for pid in workers))
+        assert not (tmp_path / "socket").exists()
+
+
+def test_no_worker_outlives_the_first(tmp_path, model):
+    with running(tmp_path, model) as program:
+        workers = program.workers
+        program.process.kill()
+        program.wait(lambda: not any(command(pid) for pid in workers))
+
+
+def test_clients_at_the_end_lose_nothing(tmp_path, model):
+    """Whoever was connected before SIGTERM gets his verdict, whichever worker has him."""
+    replies = []
+    with running(tmp_path, model) as program:
+        ends = time.monotonic() + 0.5
+
+        def client():
+            while time.monotonic() < ends:
+                try:
+                    connected = program.connect()
+                except OSError:
+                    return
+                with connected:
+                    with suppress(OSError):
+                        connected.send(CHECK)
+                    replies.append(connected.rest())
+
+        threads = [threading.Thread(target=client) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.25)
+        program.process.send_signal(signal.SIGTERM)
+        for thread in threads:
+            thread.join()
+        assert program.process.wait(10) == 0
+    assert len(replies) > 20
+    assert all(reply.startswith(OK + b"Spam: True") for reply in replies)
+
+
+def test_messages_are_learned_once_whoever_accepts_them(tmp_path, model):
+    with Lookup(model) as lookup:
+        before = lookup.metadata.learned.messages
+    with running(tmp_path, model, "--tell") as program:
+
+        def client():
+            for number in range(5):
+                message = HAM + bytes([97 + number]) * 6 + b"\n"
+                assert program.ask(request("TELL", message, *AS_SPAM)).startswith(OK)
+
+        threads = [threading.Thread(target=client) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        learned = program.metric('nbspam_told_messages_total{result="learned"}')
+        assert program.ask(CHECK).startswith(OK)
+    with Lookup(model) as lookup:
+        after = lookup.metadata.learned.messages
+    assert (after[0] - before[0], after[1] - before[1], learned) == (0, 5, 5)
+
+
+def test_counts_of_processes_add_up():
+    one, other, total = Metrics(), Metrics(), Metrics()
+    other.add(one.snapshot(2))
+    snapshot = json.loads(json.dumps(other.others()))
+    total.add(snapshot)
+    assert total.others()["dropped"] == 2
+    assert total.others()["resident"] == 0
+
+
+def words_of(user):
+    return " ".join(f"zyxw{chr(97 + user)}quorn{end}" for end in "abcdefgh")
+
+
+def mail(user, number):
+    unique = "".join(chr(97 + int(digit)) * 3 for digit in str(number))
+    return f"Subject: {words_of(user)}\n\nnews of this week {words_of(user)} {unique}\n".encode()
+
+
+def test_many_users_of_several_workers_while_models_are_replaced_and_taught(tmp_path, model):
+    """Each verdict is the right model's: it alone has the user's words."""
+    n = 8
+    users = tmp_path / "users"
+    users.mkdir(mode=0o700)
+    for user in range(n):
+        spam = [("spam", mail(user, number)) for number in range(ENOUGH)]
+        ham = [("ham", b"Subject: news\n\nnews of this week %d\n" % k) for k in range(ENOUGH)]
+        nbspam.train(spam + ham).save(users / f"user{user}.json")
+    options = "--tell", "--user-models", users
+    wrong, taught, stop = [], [0] * n, threading.Event()
+    with running(tmp_path, model, *options, n=2) as program:
+
+        def judge(client):
+            for number in range(30):
+                user, other = (client + number) % n, (client + 5 * number + 1) % n
+                for words in {user, other}:
+                    asked = request("CHECK", mail(words, 1_000 + number), user=f"user{user}")
+                    reply = program.ask(asked)
+                    if not reply.startswith(OK + b"Spam: %r" % (words == user)):
+                        wrong.append((user, words, reply))
+
+        def replace():
+            while not stop.wait(0.01):
+                for user in range(n // 2):
+                    shutil.copyfile(users / f"user{user}.json", tmp_path / "beside")
+                    (tmp_path / "beside").rename(users / f"user{user}.json")
+
+        def teach():
+            while not stop.wait(0.01):
+                user = n // 2 + sum(taught) % (n // 2)
+                asked = mail(user, 9_000 + sum(taught))
+                for _ in range(2):
+                    reply = program.ask(request("TELL", asked, *AS_SPAM, user=f"user{user}"))
+                    if not reply.startswith(OK):
+                        wrong.append((user, "taught", reply))
+                taught[user] += 1
+
+        beside = [threading.Thread(target=target) for target in (replace, teach)]
+        clients = [threading.Thread(target=judge, args=(client,)) for client in range(8)]
+        for thread in beside + clients:
+            thread.start()
+        for thread in clients:
+            thread.join()
+        stop.set()
+        for thread in beside:
+            thread.join()
+        assert wrong == []
+        assert program.said[1:] == []
+    for user in range(n):
+        with Lookup(users / f"user{user}.json") as lookup:
+            assert lookup.metadata.learned.messages == (ENOUGH, ENOUGH + taught[user])
+    assert sum(taught) > 3
