@@ -144,11 +144,11 @@ def test_each_worker_serves_and_all_are_counted(tmp_path, model):
         every = [program.process.pid, *program.workers]
         for alone in every * 5:
             assert asked_of(program, alone, every).startswith(OK + b"Spam: True")
-        assert program.metric('nbspam_requests_total{command="CHECK"}') == 15
-        assert program.metric("nbspam_judging_seconds_count") == 15
+        program.wait(lambda: program.metric('nbspam_requests_total{command="CHECK"}') == 15)
+        program.wait(lambda: program.metric("nbspam_judging_seconds_count") == 15)
         judged = 'nbspam_judged_messages_total{command="CHECK",verdict="spam"}'
-        assert program.metric(judged) == 15
-        assert program.metric("nbspam_received_bytes_total") == 15 * len(SPAM)
+        program.wait(lambda: program.metric(judged) == 15)
+        program.wait(lambda: program.metric("nbspam_received_bytes_total") == 15 * len(SPAM))
     assert program.said[1:] == []
 
 
@@ -179,8 +179,8 @@ def test_what_a_worker_does_not_answer_the_first_one_does(tmp_path, model):
                 assert client.rest().startswith(
                     b"SPAMD/1.0 76 " if asked[-4:] in (b"junk", b"\xff\n") else b"SPAMD/1."
                 )
-        assert program.metric('nbspam_requests_total{command="TELL"}') == 1
-        assert program.metric('nbspam_requests_total{command="CHECK"}') == 3
+        program.wait(lambda: program.metric('nbspam_requests_total{command="TELL"}') == 1)
+        program.wait(lambda: program.metric('nbspam_requests_total{command="CHECK"}') == 3)
         assert program.workers == [worker]
 
 
@@ -189,14 +189,14 @@ def test_a_worker_that_dies_is_replaced_and_its_counts_stay(tmp_path, model):
         (worker,) = program.workers
         for _ in range(3):
             assert asked_of(program, worker, [program.process.pid, worker]).startswith(OK)
-        assert program.metric('nbspam_requests_total{command="CHECK"}') == 3
+        program.wait(lambda: program.metric('nbspam_requests_total{command="CHECK"}') == 3)
         os.kill(worker, signal.SIGKILL)
         for _ in range(20):
             assert program.ask(CHECK).startswith(OK)
         program.wait(lambda: program.workers not in ([], [worker]))
         program.wait(lambda: len(program.said) == 2)
         assert "a worker has ended (signal 9); a new one follows" in program.said[1]
-        assert program.metric('nbspam_requests_total{command="CHECK"}') == 23
+        program.wait(lambda: program.metric('nbspam_requests_total{command="CHECK"}') == 23)
 
 
 def test_slow_clients_of_workers_are_bounded_as_ever(tmp_path, model):
