@@ -138,7 +138,7 @@ def test_a_file_whose_mode_is_mended_is_used(current, model):
 def test_a_file_that_could_not_be_opened_is_tried_again_after_a_change_of_its_mode(
     current, model, monkeypatch
 ):
-    def refuse(path):
+    def refuse(path, _):
         raise ModelError(f"{path}: the model cannot be read (Permission denied); …")
 
     put(model, changed(model.read_bytes()))
@@ -154,7 +154,7 @@ def test_a_file_that_could_not_be_opened_is_tried_again_after_a_change_of_its_mo
 
 def test_good_news_may_go_elsewhere(model, said):
     good, raw = [], model.read_bytes()
-    found = CurrentModel(model, cut_offs, said.append, good.append)
+    found = CurrentModel(model, cut_offs, said.append, say_good=good.append)
     for content in (b"", raw):
         put(model, content)
         found.refresh()

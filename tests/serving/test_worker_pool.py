@@ -149,7 +149,7 @@ def test_each_worker_serves_and_all_are_counted(tmp_path, model):
         judged = 'nbspam_judged_messages_total{command="CHECK",verdict="spam"}'
         program.wait(lambda: program.metric(judged) == 15)
         program.wait(lambda: program.metric("nbspam_received_bytes_total") == 15 * len(SPAM))
-    assert program.said[1:] == []
+    assert program.said[1:] == [f"nbspam: stopped serving {model}\n"]
 
 
 def test_what_a_worker_does_not_answer_the_first_one_does(tmp_path, model):
