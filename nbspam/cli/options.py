@@ -29,6 +29,9 @@ from nbspam.workers import all_cores
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
 
+    from nbspam.imap.account import Account
+    from nbspam.imap.address import FolderAddress
+
 _CLASSES_NAMED = 10  # in an error
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -243,8 +246,17 @@ class Reading(NamedTuple):
                 ) from error
         header_row = None if self.header_row is None else self.header_row == "yes"
         table = TableOptions(self.text_column, self.label_column, self.encoding, header_row)
-        options = ReadingOptions(table, self.format, seen, self.outside, flow=flow)
+        options = ReadingOptions(
+            table, self.format, seen, self.outside, flow=flow, account=_account_of
+        )
         return options if quiet else options._replace(tell=note_reading)
+
+
+def _account_of(address: "FolderAddress") -> "Account":
+    """Return the account that has a folder at a mail server."""
+    from nbspam.cli.accounts import account_of  # for mail at a server alone
+
+    return account_of(address)
 
 
 reading_options: Decorator[Any] = gathered(

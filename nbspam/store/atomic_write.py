@@ -20,10 +20,13 @@ def give_to_owner(handle: int, path: Path) -> None:
             os.fchown(handle, owner.st_uid, owner.st_gid)
 
 
-def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+def write_atomically(
+    path: Path, write: Callable[[IO[bytes]], None], what: str = "model"
+) -> None:
     """Put what `write` writes in place of a model that is `locked`; mode 0600.
 
     Whatever happens on the way, the old file stays whole until the new one is on the disk.
+    what: the file's kind, for errors.
     Raises ModelError when it cannot be written.
     """
     # All writers use this name: under the lock, such a file was left by a killed writer.
@@ -44,15 +47,15 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> None:
             raise
         _sync_folder(path.parent)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable(path, error, what) from error
 
 
 _BUFFER = 1 << 18
 
 
-def unwritable(path: Path, error: OSError) -> ModelError:
+def unwritable(path: Path, error: OSError, what: str = "model") -> ModelError:
     """Return the error for a model that the system does not let us write."""
-    there = "; the model that was there is unchanged" if path.exists() else ""
+    there = f"; the {what} that was there is unchanged" if path.exists() else ""
     return ModelError(
         f"{path}: cannot be written ({error.strerror}){there}; free the space or fix the"
         " permissions, and run it again"
