@@ -104,8 +104,8 @@ def _matching(address: FolderAddress, known: Mapping[str, MailAccount]) -> MailA
 
 
 def _prompted(address: FolderAddress) -> Account:
-    account = Account(address.user, address.host, Secret, address.port)
-    return account._replace(secret=partial(_asked, account.name))
+    secret = partial(_asked, f"{address.user}@{address.host}")
+    return Account(address.user, address.host, secret, address.port)
 
 
 @cache
@@ -156,13 +156,12 @@ def _account(settings: Settings, name: str, values: dict[str, Any]) -> MailAccou
     account = Account(
         values["user"],
         values["host"],
-        Secret,
+        _secret(settings, values, f"{values['user']}@{values['host']}"),
         values.get("port"),
         values.get("tls", IMPLICIT),
         _file(settings, values, "ca-file"),
         float(values.get("timeout", 60)),
     )
-    account = account._replace(secret=_secret(settings, values, account.name))
     folders = tuple(values.get("folders", (INBOX,)))
     junk, ham = values.get("junk"), tuple(values.get("ham", folders))
     for key, names in (("folders", folders), ("ham", ham)):

@@ -29,7 +29,8 @@ from nbspam.errors import OptionError
 SHARED = frozenset(
     "alpha encoding event-model format ham-cost ham-cutoff jobs junk label-column lines log"
     " max-ham-blocked model outside prior quiet scoring shared-variance spam-cutoff spam-label"
-    " strict text-column traits trust-after unsure-keyword variance-prior variance-smoothing".split()
+    " strict text-column traits trust-after unsure-keyword variance-prior"
+    " variance-smoothing".split()
 )
 
 _ITSELF = "config"  # the command that prints a file takes nothing of it

@@ -57,7 +57,9 @@ def parse_address(text: str) -> FolderAddress:
             " machine sees it; leave it out, and give a password-command in the config file"
         )
     if has_uid and not (number.isascii() and number.isdigit() and 0 < int(number) < 1 << 32):
-        raise AccountError(f"{_shown(text)}: is not the address of a message; it ends with /;UID=17")
+        raise AccountError(
+            f"{_shown(text)}: is not the address of a message; it ends with /;UID=17"
+        )
     try:
         user, folder = unquote(user, errors="strict"), unquote(folder[1:], errors="strict")
     except UnicodeDecodeError as error:

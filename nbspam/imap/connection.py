@@ -3,34 +3,20 @@
 Messages are read with PEEK alone, so that none becomes \\Seen.  Nothing is expunged but by UID.
 """
 
-import ipaddress
-import logging
-import ssl
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from nbspam.errors import AccountError, AwayError, install_command
-from nbspam.imap.account import IMPLICIT, PLAIN, STARTTLS, Account
-from nbspam.imap.failure import (
-    Refused,
-    certificate_error,
-    client_error,
-    login_error,
-    missing_folder,
-    no_tls,
-    unreachable,
-)
+from nbspam.imap.account import Account
+from nbspam.imap.failure import RefusedError, client_error, missing_folder
+from nbspam.imap.login import connected, log_in
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from imapclient import IMAPClient
-
 R = TypeVar("R")
 DELETED = "\\Deleted"
 _SEEN = "\\Seen"
-_CONNECT_LIMIT = 30.0  # seconds
 # What is asked for at a time.  imaplib takes lines of 1,000,000 bytes, and a UID has ten digits.
 _UIDS_LISTED = 80_000
 _UIDS_DESCRIBED = 500
@@ -96,10 +82,10 @@ class Connection:
     def __init__(self, account: Account) -> None:
         """Connect and log in."""
         self.account = account
-        self._client = _connected(account)
+        self._client = connected(account)
         self._folders: list[ListedFolder] | None = None
         try:
-            _log_in(self._client, account)
+            log_in(self._client, account)
         except BaseException:
             self.close()
             raise
@@ -175,7 +161,7 @@ class Connection:
         name = self.named(name)
         try:
             answer = self._ask(lambda: self._client.select_folder(name, readonly), name)
-        except Refused as error:
+        except RefusedError as error:
             raise missing_folder(self.account, name, error, self.folders()) from error
         return SelectedFolder(
             name,
@@ -194,7 +180,7 @@ class Connection:
             answer = self._ask(
                 lambda: self._client.folder_status(name, ("UIDVALIDITY", "UIDNEXT")), name
             )
-        except Refused as error:
+        except RefusedError as error:
             raise missing_folder(self.account, name, error, self.folders()) from error
         return FolderStatus(int(answer[b"UIDVALIDITY"]), int(answer[b"UIDNEXT"]))
 
@@ -247,7 +233,7 @@ class Connection:
         """Return what is asked of messages, by UID; once more without those that are gone."""
         try:
             return self._fetch(uids, items)
-        except Refused:  # Dovecot: NO [EXPUNGEISSUED], when another client has just moved one
+        except RefusedError:  # Dovecot: NO [EXPUNGEISSUED], when another client has just moved one
             self._ask(self._client.noop)
             return self._fetch(self.existing(uids), items)
 
@@ -297,103 +283,6 @@ class Connection:
             return question()
         except Exception as error:
             raise client_error(self.account, error, folder) from error
-
-
-def _connected(account: Account) -> "IMAPClient":
-    """Return a client that is connected, and protected by TLS; raises AccountError."""
-    try:
-        from imapclient import IMAPClient, SocketTimeout  # type: ignore[import-untyped]
-    except ModuleNotFoundError as error:
-        raise AccountError(
-            f"{account.name}: mail at a server needs imapclient; install it with:"
-            f" {install_command('imapclient')}"
-        ) from error
-    # It would log what the server says, mail included, for whoever turns logging on.
-    logging.getLogger("imapclient").setLevel(logging.CRITICAL)
-    context = None if account.tls == PLAIN else _context(account)
-    timeout = SocketTimeout(min(account.timeout, _CONNECT_LIMIT), account.timeout)
-    client = None
-    try:
-        client = IMAPClient(
-            account.host,
-            account.own_port,
-            ssl=account.tls == IMPLICIT,
-            ssl_context=context,
-            timeout=timeout,
-        )
-        if account.tls == STARTTLS:
-            if not client.has_capability("STARTTLS"):
-                raise no_tls(account, "it does not offer STARTTLS")
-            client.starttls(context)
-        elif account.tls == PLAIN and not _is_loopback(client):
-            raise AccountError(
-                f"{account.server}: a password goes unprotected only to this machine itself; leave"
-                ' out tls = "none", or set it to "starttls"'
-            )
-    except Exception as error:
-        if client is not None:
-            client.shutdown()
-        if isinstance(error, AccountError):
-            raise
-        if isinstance(error, ssl.SSLCertVerificationError):
-            raise certificate_error(account, error) from error
-        if isinstance(error, ssl.SSLError):
-            raise no_tls(account, error.reason or str(error)) from error
-        raise unreachable(account, error) from error
-    return client
-
-
-def _context(account: Account) -> ssl.SSLContext:
-    """Return what verifies the server's certificate and name; raises AccountError."""
-    try:
-        return ssl.create_default_context(cafile=account.ca_file)
-    except (OSError, ssl.SSLError) as error:
-        reason = getattr(error, "strerror", None) or "it holds no certificate"
-        raise AccountError(
-            f"{account.ca_file}: this ca-file cannot be used ({reason}); name a file of"
-            " certificates in PEM"
-        ) from error
-
-
-def _is_loopback(client: "IMAPClient") -> bool:
-    peer = client.socket().getpeername()[0]
-    return ipaddress.ip_address(peer.partition("%")[0]).is_loopback
-
-
-def _log_in(client: "IMAPClient", account: Account) -> None:
-    """Log in as the server allows; raises AccountError.
-
-    LOGIN is the last choice: imaplib sends its words as ASCII, and the user's without quotes.
-    """
-    secret = account.secret()
-    try:
-        offered = {_text(each).upper() for each in client.capabilities()}
-        if secret.is_token:
-            login = client.oauth2_login
-            if "AUTH=OAUTHBEARER" in offered and "AUTH=XOAUTH2" not in offered:
-                login = client.oauthbearer_login
-            login(account.user, secret.value)
-        elif "AUTH=PLAIN" in offered:
-            answer = f"\0{account.user}\0{secret.value}".encode()
-            client.sasl_login("PLAIN", lambda _: answer)
-        elif "LOGINDISABLED" in offered or not _is_plain(account.user, secret.value):
-            raise AccountError(
-                f"{account.name}: the server offers no way to log in with this password"
-                " (AUTH=PLAIN); ask whoever runs it for a token, or for a password in ASCII"
-            )
-        else:
-            client.login(account.user, secret.value)
-    except AccountError:
-        raise
-    except Exception as error:  # noqa: BLE001 (whatever it says may quote the password)
-        problem = login_error(account, secret, error)
-        error.__traceback__ = None
-        raise problem from None
-
-
-def _is_plain(user: str, password: str) -> bool:
-    """Return whether LOGIN can send both."""
-    return user.isascii() and password.isascii() and not set(user) & set(' "\\(){}%*\r\n')
 
 
 def _text(value: bytes | str) -> str:

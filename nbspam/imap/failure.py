@@ -24,7 +24,7 @@ _FOLDERS_NAMED = 10
 _FOR_NOW = re.compile(r"\[(UNAVAILABLE|INUSE|LIMIT|SERVERBUG|CONTACTADMIN)\b")
 
 
-class Refused(AccountError):
+class RefusedError(AccountError):
     """The server said no to a command."""
 
     def __init__(self, problem: str, answer: str) -> None:
@@ -100,7 +100,7 @@ def login_error(account: Account, secret: Secret, error: Exception) -> AccountEr
 
 
 def missing_folder(
-    account: Account, name: str, error: Refused, folders: Sequence["ListedFolder"]
+    account: Account, name: str, error: RefusedError, folders: Sequence["ListedFolder"]
 ) -> AccountError:
     """Return the error of a folder that cannot be opened: most often it is not there."""
     names = [folder.name for folder in folders if folder.is_selectable]
@@ -127,7 +127,7 @@ def client_error(account: Account, error: Exception, folder: str = "") -> Accoun
             " later, or give the account a longer timeout in the config file"
         )
     if isinstance(error, imaplib.IMAP4.readonly):
-        return Refused(
+        return RefusedError(
             f"{account.name}: {folder}: the folder cannot be changed; ask for the right to, or try"
             " it as a dry run",
             "",
@@ -145,12 +145,12 @@ def client_error(account: Account, error: Exception, folder: str = "") -> Accoun
             " run it again, and report it if it stays so"
         )
     if "OVERQUOTA" in said.upper() or "quota" in said.lower():
-        return Refused(
+        return RefusedError(
             f"{where}: the mailbox is full, so nothing was moved ({said}); delete some mail and run"
             " it again",
             said,
         )
-    return Refused(f"{where}: the server refused it ({said}); check the folder's rights", said)
+    return RefusedError(f"{where}: the server refused it ({said}); check the folder's rights", said)
 
 
 def _is_nonsense(error: Exception) -> bool:

@@ -104,8 +104,7 @@ class Lessons:
         there = set(self._connection.search(folder, (*READ, *_NOT_MARKED)))
         rescued = self._connection.existing(self._memory.rescued(folder.name), "UNDELETED")
         new = sorted(there.union(rescued) - known.uids)
-        kept = set(self._connection.search(folder, ("ALL",))) if known.uids else set()
-        learned = LearnedFolder(folder.uidvalidity, known.uids & kept, {})
+        learned = LearnedFolder(folder.uidvalidity, set(known.uids), {})
         self._learned[folder.name] = learned
         yield from self._labelled(folder, new, self._labels[1], learned.uids)
 

@@ -140,7 +140,7 @@ class Memory:
         """Write the file; raises ModelError when that cannot be done."""
         for digests in (self.judged, self.junked):
             for digest in list(digests)[: max(0, len(digests) - _KEPT)]:
-                del digests[digest]  # type: ignore[attr-defined]
+                del digests[digest]
         text = json.dumps(self._as_json(), ensure_ascii=False)
         write_atomically(self.path, lambda file: _write(file, text), what="state")
 

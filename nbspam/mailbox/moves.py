@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from nbspam.errors import AccountError
 from nbspam.imap.connection import DELETED, Connection, SelectedFolder
-from nbspam.imap.failure import Refused
+from nbspam.imap.failure import RefusedError
 from nbspam.mailbox.memory import JunkMark, Memory, PendingMove, identity_of, now
 
 
@@ -62,7 +62,7 @@ class Mover:
                 self._remove(uids)
             else:
                 self._connection.move(uids, self._junk)
-        except Refused:
+        except RefusedError:
             self.finish()
             raise
         self._done(self._memory.pending, uids)
@@ -75,7 +75,7 @@ class Mover:
         try:
             copied = self._found_in_junk(pending)
             folder = self._connection.select(pending.folder, readonly=False)
-        except Refused as error:
+        except RefusedError as error:
             raise AccountError(
                 f"{error.problem}; until it can be opened it is not known whether the last run has"
                 " moved its spam"

@@ -85,15 +85,19 @@ def watch(
         try:
             with Connection(account) as connection:
                 while not stop.is_asked():
+                    before = connection.select(folder, readonly=True).uidnext
                     _sort(connection, sort, say)
                     if pause != first_pause:
                         say(f"{account.server}: connected again")
                     pause = first_pause
-                    _wait(connection, folder, stop, interval)
+                    # What came meanwhile is announced to no IDLE that begins later.
+                    if connection.select(folder, readonly=True).uidnext == before:
+                        _wait(connection, stop, interval)
         except AwayError as error:
             if stop.is_asked():
                 return
-            say(f"{error.problem.rpartition(';')[0] or error.problem}; next attempt in {pause:.0f} s")
+            problem = error.problem.rpartition(";")[0] or error.problem
+            say(f"{problem}; next attempt in {pause:.0f} s")
             stop.wait(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -107,9 +111,8 @@ def _sort(
         say(str(error))
 
 
-def _wait(connection: Connection, folder: str, stop: Stop, interval: float) -> None:
-    """Wait until mail may have come, or it is time to look."""
-    connection.select(folder, readonly=True)
+def _wait(connection: Connection, stop: Stop, interval: float) -> None:
+    """Wait until mail may have come to the open folder, or it is time to look."""
     if not connection.can("IDLE"):
         stop.wait(interval)
         if not stop.is_asked():

@@ -20,9 +20,7 @@ def give_to_owner(handle: int, path: Path) -> None:
             os.fchown(handle, owner.st_uid, owner.st_gid)
 
 
-def write_atomically(
-    path: Path, write: Callable[[IO[bytes]], None], what: str = "model"
-) -> None:
+def write_atomically(path: Path, write: Callable[[IO[bytes]], None], what: str = "model") -> None:
     """Put what `write` writes in place of a model that is `locked`; mode 0600.
 
     Whatever happens on the way, the old file stays whole until the new one is on the disk.
