@@ -21,6 +21,7 @@ _SEEN = "\\Seen"
 _UIDS_LISTED = 80_000
 _UIDS_DESCRIBED = 500
 _UIDS_FETCHED = 100
+_ATTEMPTS = 5  # while other clients move what is asked for
 _BYTES_FETCHED = 4 << 20  # of small messages; a larger one is fetched alone
 # Of a message, what tells it from all others: its first header fields, the server's own among them.
 BEGINNING = 4096
@@ -230,12 +231,16 @@ class Connection:
                 yield from _messages(self._fetched(batch, ["FLAGS", item]))
 
     def _fetched(self, uids: Sequence[int], items: list[str]) -> Mapping[int, Any]:
-        """Return what is asked of messages, by UID; once more without those that are gone."""
-        try:
-            return self._fetch(uids, items)
-        except RefusedError:  # Dovecot: NO [EXPUNGEISSUED], when another client has just moved one
-            self._ask(self._client.noop)
-            return self._fetch(self.existing(uids), items)
+        """Return what is asked of messages, by UID; again without those that are gone."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._fetch(uids, items)
+            except RefusedError as error:  # another client has just moved one
+                if "EXPUNGEISSUED" not in error.answer:
+                    raise
+                self._ask(self._client.noop)
+                uids = self.existing(uids)
+        return self._fetch(uids, items)
 
     def _fetch(self, uids: Sequence[int], items: list[str]) -> Mapping[int, Any]:
         if not uids:

@@ -16,6 +16,8 @@ from nbspam.imap.connection import DELETED, Connection, SelectedFolder
 from nbspam.imap.failure import RefusedError
 from nbspam.mailbox.memory import JunkMark, Memory, PendingMove, identity_of, now
 
+_ATTEMPTS = 5  # while other clients move the same messages
+
 
 class KnownMessage(NamedTuple):
     """A message of a folder, and what it is known by."""
@@ -39,13 +41,23 @@ class Mover:
 
         What is remembered is saved before; after it the caller saves it.
         """
-        if self._is_copy:  # another client may have moved one meanwhile
+        for attempt in range(_ATTEMPTS):
             left = set(self._connection.existing([m.uid for m in messages], "UNDELETED"))
             messages = [m for m in messages if m.uid in left]
-        if not messages:
-            return
+            if not messages:
+                return
+            try:
+                self._move(folder, messages)
+                return
+            except RefusedError as error:
+                self.finish()
+                # Another client has moved some of them meanwhile.
+                if "EXPUNGEISSUED" not in error.answer or attempt == _ATTEMPTS - 1:
+                    raise
+
+    def _move(self, folder: SelectedFolder, messages: list[KnownMessage]) -> None:
         junk = self._connection.status(self._junk)
-        self._memory.pending = PendingMove(
+        pending = self._memory.pending = PendingMove(
             folder.name,
             folder.uidvalidity,
             self._junk,
@@ -56,19 +68,18 @@ class Mover:
         )
         self._memory.save()
         uids = [m.uid for m in messages]
-        try:
-            if self._is_copy:
-                self._connection.copy(uids, self._junk)
-                self._remove(uids)
-            else:
-                self._connection.move(uids, self._junk)
-        except RefusedError:
-            self.finish()
-            raise
-        self._done(self._memory.pending, uids)
+        if self._is_copy:
+            self._connection.copy(uids, self._junk)
+            self._remove(uids)
+        else:
+            self._connection.move(uids, self._junk)
+        self._done(pending, uids)
 
     def finish(self) -> None:
-        """Find out what came of a move that a run began and did not end, and end it."""
+        """Find out what came of a move that a run began and did not end, and end it.
+
+        The folder of the move is open afterwards.
+        """
         pending = self._memory.pending
         if pending is None:
             return
@@ -83,18 +94,16 @@ class Mover:
         left: set[int] = set()
         if folder.uidvalidity == pending.uidvalidity:
             left = set(self._connection.existing(pending.messages))
-        gone = [uid for uid in pending.messages if uid not in left]
-        for uid in gone:
-            copied[pending.messages[uid][0]] -= 1
-        twice = []  # copied, and not yet removed
-        for uid in sorted(left):
+        # Those that are gone come first: of two alike, one that is gone is the one in junk.
+        moved = []
+        for uid in sorted(pending.messages, key=lambda uid: (uid in left, uid)):
             digest = pending.messages[uid][0]
-            if pending.is_copy and copied[digest] > 0:
+            if copied[digest] > 0 and (pending.is_copy or uid not in left):
                 copied[digest] -= 1
-                twice.append(uid)
-        if twice:
+                moved.append(uid)
+        if twice := [uid for uid in moved if uid in left]:
             self._remove(twice)
-        self._done(pending, [*gone, *twice])
+        self._done(pending, moved)
         self._memory.save()
 
     def _found_in_junk(self, pending: PendingMove) -> Counter[str]:

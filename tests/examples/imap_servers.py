@@ -17,17 +17,34 @@ import pytest
 
 DOVECOT = "/usr/sbin/dovecot"
 PASSWORD = 'pä"ss\\wörd {x}'
-CAPABILITY = (
+_CAPABILITY = (
     "IMAP4rev1 SASL-IR LITERAL+ ID ENABLE IDLE SPECIAL-USE NAMESPACE UIDPLUS LIST-EXTENDED"
     " CONDSTORE MOVE QUOTA"
 )
+# Extensions that the server lacks; the n-th of them on the address 127.0.0.n.
+LACKING = [
+    (),
+    ("MOVE",),
+    ("UIDPLUS",),
+    ("IDLE",),
+    ("SPECIAL-USE",),
+    ("MOVE", "UIDPLUS"),
+    ("MOVE", "UIDPLUS", "IDLE", "SPECIAL-USE", "LITERAL+", "SASL-IR", "ENABLE", "CONDSTORE"),
+]
+_LOCAL = """
+local {address} {{
+  protocol imap {{
+    imap_capability = {capability}
+  }}
+}}
+"""
 
 _SETTINGS = """
 base_dir = {top}/run
 state_dir = {top}/state
 log_path = {top}/log
 protocols = imap
-listen = 127.0.0.1
+listen = {addresses}
 default_internal_user = {user}
 default_internal_group = {group}
 default_login_user = {user}
@@ -45,11 +62,11 @@ mail_plugins = quota
 auth_failure_delay = 0
 passdb {{
   driver = passwd-file
-  args = scheme=PLAIN username_format=%u {top}/users
+  args = scheme=PLAIN username_format=%u {top}/users/%u
 }}
 userdb {{
   driver = passwd-file
-  args = username_format=%u {top}/users
+  args = username_format=%u {top}/users/%u
 }}
 plugin {{
   quota = count:User quota
@@ -90,6 +107,11 @@ protocol imap {{
 """
 
 
+def address_without(lacking):
+    """Return the address at which the server lacks these extensions."""
+    return f"127.0.0.{1 + LACKING.index(tuple(lacking))}"
+
+
 def _free_port():
     with socket.create_server(("127.0.0.1", 0)) as free:
         return free.getsockname()[1]
@@ -109,25 +131,36 @@ class Dovecot:
         self.top = top
         self.port, self.plain = _free_port(), _free_port()
         self._number = count(1)
-        self._users = []
-        names = [
+        asked = [
             subprocess.run([*_ordinary(), "id", flag], capture_output=True, check=True, text=True)
             for flag in ("-un", "-gn", "-u", "-g")
         ]
-        user, group, self._uid, self._gid = (each.stdout.strip() for each in names)
+        user, group, self._uid, self._gid = (each.stdout.strip() for each in asked)
         self.settings = top / "dovecot.conf"
-        self.settings.write_text(
-            _SETTINGS.format(top=top, user=user, group=group, port=self.port, plain=self.plain)
+        settings = _SETTINGS.format(
+            top=top,
+            user=user,
+            group=group,
+            port=self.port,
+            plain=self.plain,
+            addresses=", ".join(map(address_without, LACKING)),
         )
+        for names in LACKING[1:]:
+            listed = " ".join(name for name in _CAPABILITY.split() if name not in names)
+            settings += _LOCAL.format(address=address_without(names), capability=listed)
+        self.settings.write_text(settings)
+        (top / "users").mkdir()
         self.certificate = top / "cert.pem"
+        addresses = [f"IP:{address_without(names)}" for names in LACKING]
+        names = ",".join(["DNS:localhost", *addresses])
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
             + ["-nodes", "-keyout", top / "key.pem", "-out", self.certificate, "-days", "2"]
-            + ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+            + ["-subj", "/CN=localhost", "-addext", f"subjectAltName={names}"],
             capture_output=True,
             check=True,
         )
-        self._write_users()
+        self._give()
 
     def add_user(self, **fields):
         """Return the name of a new user; fields: settings of Dovecot for this user alone."""
@@ -135,16 +168,15 @@ class Dovecot:
         home = self.top / name
         home.mkdir()
         extra = " ".join(f"userdb_{key}={value}" for key, value in fields.items())
-        self._users.append(
-            f"{name}:{PASSWORD.replace(':', '')}:{self._uid}:{self._gid}::{home}::{extra}"
-        )
-        self._write_users()
+        line = f"{name}:{PASSWORD}:{self._uid}:{self._gid}::{home}::{extra}\n"
+        (self.top / "users" / name).write_text(line)
+        self._give()
         return name
 
-    def _write_users(self):
-        (self.top / "users").write_text("".join(f"{line}\n" for line in self._users))
+    def _give(self):
+        """Make the ordinary user the owner of all that is ours."""
         if os.geteuid() == 0:
-            for path in (self.top, *self.top.glob("*")):
+            for path in (self.top, *self.top.glob("*"), *self.top.glob("users/*")):
                 with suppress(OSError):
                     shutil.chown(path, "nobody", "nogroup")
 
@@ -198,8 +230,8 @@ def running_dovecot():
 class Mailbox:
     """What a user sees of an account with another program."""
 
-    def __init__(self, server, **fields):
-        self.server = server
+    def __init__(self, server, host="localhost", **fields):
+        self.server, self.host = server, host
         self.user = server.add_user(**fields)
         self.client = self.connect()
 
@@ -207,7 +239,7 @@ class Mailbox:
         from imapclient import IMAPClient
 
         context = ssl.create_default_context(cafile=self.server.certificate)
-        client = IMAPClient("localhost", self.server.port, ssl_context=context, timeout=60)
+        client = IMAPClient(self.host, self.server.port, ssl_context=context, timeout=60)
         client.sasl_login("PLAIN", lambda _: f"\0{self.user}\0{PASSWORD}".encode())
         return client
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import junk_mails
 import pytest
-from imap_servers import PASSWORD, Mailbox, program, running_dovecot
+from imap_servers import PASSWORD, Mailbox, address_without, program, running_dovecot
 
 import nbspam_main
 
@@ -41,7 +41,7 @@ def trained_model(tmp_path_factory):
         for i, mail in enumerate(junk_mails.many(label, 150)):
             (folder / label / f"{i:03}").write_bytes(mail)
     subprocess.run(
-        program("train", "-q", "-m", folder / "model.json", folder / "ham", folder / "spam")[:-2]
+        program("train", "-q", "-m", folder / "model.json")
         + ["--ham", folder / "ham", "--spam", folder / "spam"],
         cwd=ROOT,
         env={**os.environ, "NBSPAM_CONFIG": ""},
@@ -145,10 +145,11 @@ def account(dovecot, home):
     """Return a function that makes an account with settings of its own, and writes it down."""
     made = []
 
-    def make(values=None, **fields):
-        mailbox = Mailbox(dovecot, **fields)
+    def make(values=None, lacking=(), **fields):
+        host = address_without(lacking) if lacking else "localhost"
+        mailbox = Mailbox(dovecot, host, **fields)
         made.append(mailbox)
-        home.write(mailbox.user, dovecot, **(values or {}))
+        home.write(mailbox.user, dovecot, host=host, **(values or {}))
         return mailbox
 
     yield make
