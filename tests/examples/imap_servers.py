@@ -290,12 +290,12 @@ class Mailbox:
 class Proxy:
     """A server between a client without TLS and Dovecot: it listens in, cuts, and delays."""
 
-    def __init__(self, port, cut=None, delay=0.0):
+    def __init__(self, port, cut=None, delay=0.0, host="localhost"):
         """cut: called with all that the server has said; where to cut it, or None."""
         self.said = []  # by the client, line by line
         self.cuts = 0
-        self._target, self._cut, self._delay = port, cut, delay
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._target, self._cut, self._delay = (host, port), cut, delay
+        self._socket = socket.create_server((host, 0))
         self.port = self._socket.getsockname()[1]
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
         self._threads[0].start()
@@ -312,7 +312,7 @@ class Proxy:
                 client, _ = self._socket.accept()
             except OSError:
                 return
-            server = socket.create_connection(("127.0.0.1", self._target))
+            server = socket.create_connection(self._target)
             for pair in ((client, server, True), (server, client, False)):
                 threading.Thread(target=self._pass, args=pair, daemon=True).start()
 
