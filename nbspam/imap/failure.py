@@ -79,11 +79,13 @@ def login_error(account: Account, secret: Secret, error: Exception) -> AccountEr
     import imaplib
 
     said = _quoted(error)
-    if isinstance(error, imaplib.IMAP4.abort | OSError | EOFError):
-        return AwayError(
-            f"{account.server}: the connection was lost at the login ({said or 'it was closed'});"
-            " try again later"
-        )
+    # imapclient makes one error of all that fails at the login.
+    for each in (error, error.__context__):
+        if isinstance(each, imaplib.IMAP4.abort | OSError | EOFError):
+            return AwayError(
+                f"{account.server}: the connection was lost at the login ({_lost(each)}); try again"
+                " later"
+            )
     if _FOR_NOW.search(said):
         return AwayError(f"{account.server}: the server cannot log in anybody now; try again later")
     hidden = {secret.value, _base64(secret.value), _base64(f"\0{account.user}\0{secret.value}")}
@@ -158,7 +160,7 @@ def _is_nonsense(error: Exception) -> bool:
     return type(error).__name__ in ("ProtocolError", "InvalidCriteriaError")
 
 
-def _lost(error: Exception) -> str:
+def _lost(error: BaseException) -> str:
     reason = getattr(error, "strerror", None)
     # imaplib's own words may quote a line of mail.
     return reason or ("it was closed" if "EOF" in str(error) else type(error).__name__)

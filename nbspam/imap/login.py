@@ -6,6 +6,7 @@ The only module that imports imapclient.
 import ipaddress
 import logging
 import ssl
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from nbspam.errors import AccountError, install_command
@@ -37,10 +38,15 @@ def connected(account: Account) -> "IMAPClient":
         client = IMAPClient(
             account.host, account.own_port, ssl=is_tls, ssl_context=context, timeout=timeout
         )
+        # It has imaplib write each answer as text, for that log: twice the memory of a large mail,
+        # and of 1,000 mails a tenth of the time.
+        if (imap := getattr(client, "_imap", None)) is not None:
+            imap.debug = 0
         _protect(client, account, context)
     except Exception as error:
         if client is not None:
-            client.shutdown()
+            with suppress(Exception):  # TLS may have closed it
+                client.shutdown()
         raise _connection_error(account, error) from error
     return client
 

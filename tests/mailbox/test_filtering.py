@@ -148,7 +148,9 @@ def test_a_message_like_one_in_junk_is_judged(home, mailbox):
 
 
 def test_several_folders(home, account):
-    mailbox = account({"folders": ["INBOX", "Lists/Cycling"]}, mail_location="maildir:~/M:LAYOUT=fs")
+    mailbox = account(
+        {"folders": ["INBOX", "Lists/Cycling"]}, mail_location="maildir:~/M:LAYOUT=fs"
+    )
     mailbox.client.create_folder("Lists/Cycling")
     spam = many("spam", 2)
     mailbox.put(spam[0])

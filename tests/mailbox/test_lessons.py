@@ -21,7 +21,9 @@ def test_a_week_in_the_life(home, mailbox):
         before = home.learned()
         done = home.imap("learn")
         assert home.learned() == before
-        assert "8 messages that nbspam moved teach nothing until seen in the junk folder" in done.out
+        assert (
+            "8 messages that nbspam moved teach nothing until seen in the junk folder" in done.out
+        )
 
     mailbox.flag("INBOX", [b"\\Seen"])
     home.imap("learn")  # the campaign was read and is taken for ham
