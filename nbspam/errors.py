@@ -74,7 +74,6 @@ class Remedy(Enum):
     ANY_ADDRESS = "use 127.0.0.1, or allow any address"
     NAME_JUNK = "name the folder for spam"
     LEAVE_OUT_KEYWORDS = "leave the keywords out"
-    GIVE_ACCOUNT = "say how its password is got"
 
 
 # Compiled where it is needed (`re` keeps it): nearly every line is printable as it is.

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import click
 
 from nbspam.cli.config_file import (
+    command_words,
     config_file,
     config_place,
     key_of,
     reason_to_type,
     table_of,
-    words_of,
 )
 from nbspam.cli.options import format_option
 from nbspam.cli.settings import (
@@ -81,7 +81,7 @@ def command(words: tuple[str, ...], path: bool, form: str) -> None:
         if table not in held:
             raise OptionError(
                 f"{' '.join(words)}: there is no such command; it is one of"
-                f" {', '.join(map(words_of, held))}"
+                f" {', '.join(map(command_words, held))}"
             )
         rows = [_row(key, value, settings) for key, value in held[table].items()]
     else:

@@ -95,7 +95,7 @@ def table_of(context: click.Context) -> str:
     return context.command_path.removeprefix("nbspam ").replace(" ", "-")
 
 
-def words_of(table: str) -> str:
+def command_words(table: str) -> str:
     """Return a command as it is typed, by its table: `classify`, `model prune`."""
     first, hyphen, rest = table.partition("-")
     return f"{first} {rest}" if hyphen and first in _GROUPS else table

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from nbspam.cli.config_file import config_file, key_of, reason_to_type, table_of, words_of
+from nbspam.cli.config_file import command_words, config_file, key_of, reason_to_type, table_of
 from nbspam.cli.plain_toml import plain_document
 from nbspam.cli.program import nbspam
 from nbspam.errors import OptionError
@@ -278,7 +278,7 @@ def _wrong_key(
     if reason and key in options:
         return _must_be_typed(where, f"[{table}] {key}", reason)
     known = [name for name in options if reason_to_type(table, name) is None]
-    command = words_of(table)
+    command = command_words(table)
     return OptionError(
         f"{where}: nbspam {command} has no option --{key}; {_suggestion(key, known)}"
     )

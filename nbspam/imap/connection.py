@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from nbspam.imap.account import Account
-from nbspam.imap.failure import RefusedError, client_error, missing_folder
+from nbspam.imap.failure import ImapRefusalError, client_error, missing_folder
 from nbspam.imap.login import connected, log_in
 
 if TYPE_CHECKING:
@@ -139,6 +139,9 @@ class Connection:
             ]
         return self._folders
 
+    def _names(self) -> list[str]:
+        return [folder.name for folder in self.folders() if folder.is_selectable]
+
     def junk_folder(self) -> str | None:
         """Return the folder whose special use is \\Junk (RFC 6154); None if none is marked so."""
         marked = [f.name for f in self.folders() if "\\junk" in f.flags and f.is_selectable]
@@ -162,8 +165,8 @@ class Connection:
         name = self.named(name)
         try:
             answer = self._ask(lambda: self._client.select_folder(name, readonly), name)
-        except RefusedError as error:
-            raise missing_folder(self.account, name, error, self.folders()) from error
+        except ImapRefusalError as error:
+            raise missing_folder(self.account, name, error, self._names()) from error
         return SelectedFolder(
             name,
             int(answer.get(b"UIDVALIDITY", 0)),
@@ -181,8 +184,8 @@ class Connection:
             answer = self._ask(
                 lambda: self._client.folder_status(name, ("UIDVALIDITY", "UIDNEXT")), name
             )
-        except RefusedError as error:
-            raise missing_folder(self.account, name, error, self.folders()) from error
+        except ImapRefusalError as error:
+            raise missing_folder(self.account, name, error, self._names()) from error
         return FolderStatus(int(answer[b"UIDVALIDITY"]), int(answer[b"UIDNEXT"]))
 
     # Messages of the open folder
@@ -235,7 +238,7 @@ class Connection:
         for _ in range(_ATTEMPTS):
             try:
                 return self._fetch(uids, items)
-            except RefusedError as error:  # another client has just moved one
+            except ImapRefusalError as error:  # another client has just moved one
                 if "EXPUNGEISSUED" not in error.answer:
                     raise
                 self._ask(self._client.noop)

@@ -16,15 +16,13 @@ from nbspam.imap.account import STARTTLS, Account, Secret
 if TYPE_CHECKING:
     import ssl
 
-    from nbspam.imap.connection import ListedFolder
-
 _QUOTED_LIMIT = 160  # characters of what a server says
 _FOLDERS_NAMED = 10
 # RFC 5530: the server has trouble of its own, and the password may be right.
 _FOR_NOW = re.compile(r"\[(UNAVAILABLE|INUSE|LIMIT|SERVERBUG|CONTACTADMIN)\b")
 
 
-class RefusedError(AccountError):
+class ImapRefusalError(AccountError):
     """The server said no to a command."""
 
     def __init__(self, problem: str, answer: str) -> None:
@@ -102,10 +100,12 @@ def login_error(account: Account, secret: Secret, error: Exception) -> AccountEr
 
 
 def missing_folder(
-    account: Account, name: str, error: RefusedError, folders: Sequence["ListedFolder"]
+    account: Account, name: str, error: ImapRefusalError, names: Sequence[str]
 ) -> AccountError:
-    """Return the error of a folder that cannot be opened: most often it is not there."""
-    names = [folder.name for folder in folders if folder.is_selectable]
+    """Return the error of a folder that cannot be opened: most often it is not there.
+
+    names: of the folders that are.
+    """
     if name in names:
         return error
     close = difflib.get_close_matches(name, names, 1)
@@ -129,7 +129,7 @@ def client_error(account: Account, error: Exception, folder: str = "") -> Accoun
             " later, or give the account a longer timeout in the config file"
         )
     if isinstance(error, imaplib.IMAP4.readonly):
-        return RefusedError(
+        return ImapRefusalError(
             f"{account.name}: {folder}: the folder cannot be changed; ask for the right to, or try"
             " it as a dry run",
             "",
@@ -147,12 +147,14 @@ def client_error(account: Account, error: Exception, folder: str = "") -> Accoun
             " run it again, and report it if it stays so"
         )
     if "OVERQUOTA" in said.upper() or "quota" in said.lower():
-        return RefusedError(
+        return ImapRefusalError(
             f"{where}: the mailbox is full, so nothing was moved ({said}); delete some mail and run"
             " it again",
             said,
         )
-    return RefusedError(f"{where}: the server refused it ({said}); check the folder's rights", said)
+    return ImapRefusalError(
+        f"{where}: the server refused it ({said}); check the folder's rights", said
+    )
 
 
 def _is_nonsense(error: Exception) -> bool:

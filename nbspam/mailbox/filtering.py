@@ -39,7 +39,7 @@ class FilterPlan(NamedTuple):
     judges_all: bool = False  # old mail too
 
 
-class Outcome(NamedTuple):
+class SortedMessage(NamedTuple):
     """What was done with a message."""
 
     folder: str
@@ -73,7 +73,7 @@ class MailFilter:
         """Whether spam stays where it was too, marked \\Deleted."""
         return self._mover.leaves_deleted
 
-    def run(self) -> Iterator[Outcome]:
+    def run(self) -> Iterator[SortedMessage]:
         """Judge and sort what has come; yields what was done.  Raises AccountError."""
         if not self._plan.is_dry_run:
             self._mover.finish()
@@ -82,7 +82,7 @@ class MailFilter:
             if self._is_over():
                 return
 
-    def _filtered(self, name: str) -> Iterator[Outcome]:
+    def _filtered(self, name: str) -> Iterator[SortedMessage]:
         folder = self._connection.select(name, self._plan.is_dry_run)
         self._check_keywords(folder)
         start = self._memory.judged_folder(folder)
@@ -110,7 +110,7 @@ class MailFilter:
                 found += [uid for uid in old if uid < start.unread_until]
         return sorted(uid for uid in found if uid < folder.uidnext)
 
-    def _sorted(self, run: "_FolderRun", uids: Sequence[int]) -> Iterator[Outcome]:
+    def _sorted(self, run: "_FolderRun", uids: Sequence[int]) -> Iterator[SortedMessage]:
         """Judge messages, and sort them some at a time."""
         address = self._address(run.folder)
         batch: list[tuple[KnownMessage, Verdict]] = []
@@ -157,7 +157,7 @@ class MailFilter:
 
     def _applied(
         self, run: "_FolderRun", batch: list[tuple[KnownMessage, Verdict]]
-    ) -> Iterator[Outcome]:
+    ) -> Iterator[SortedMessage]:
         """Do what the verdicts ask for, and remember it."""
         if not batch:
             return
@@ -174,7 +174,7 @@ class MailFilter:
             reached = run.reached(batch[-1][0].uid)
             self._save(run.folder, reached, [message.digest for message, _ in batch])
         for message, judged in batch:
-            yield Outcome(run.folder.name, message.uid, judged, self._action(judged))
+            yield SortedMessage(run.folder.name, message.uid, judged, self._action(judged))
 
     def _action(self, judged: Verdict) -> str:
         if judged.verdict == UNSURE and self._plan.unsure_keyword:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from nbspam.errors import AccountError
 from nbspam.imap.connection import DELETED, Connection, SelectedFolder
-from nbspam.imap.failure import RefusedError
+from nbspam.imap.failure import ImapRefusalError
 from nbspam.mailbox.memory import JunkMark, Memory, PendingMove, identity_of, now
 
 _ATTEMPTS = 5  # while other clients move the same messages
@@ -49,7 +49,7 @@ class Mover:
             try:
                 self._move(folder, messages)
                 return
-            except RefusedError as error:
+            except ImapRefusalError as error:
                 self.finish()
                 # Another client has moved some of them meanwhile.
                 if "EXPUNGEISSUED" not in error.answer or attempt == _ATTEMPTS - 1:
@@ -86,7 +86,7 @@ class Mover:
         try:
             copied = self._found_in_junk(pending)
             folder = self._connection.select(pending.folder, readonly=False)
-        except RefusedError as error:
+        except ImapRefusalError as error:
             raise AccountError(
                 f"{error.problem}; until it can be opened it is not known whether the last run has"
                 " moved its spam"

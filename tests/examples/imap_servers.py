@@ -157,9 +157,11 @@ class Dovecot:
         addresses = [f"IP:{address_without(names)}" for names in LACKING]
         names = ",".join(["DNS:localhost", *addresses])
         subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-            + ["-nodes", "-keyout", top / "key.pem", "-out", self.certificate, "-days", "2"]
-            + ["-subj", "/CN=localhost", "-addext", f"subjectAltName={names}"],
+            [
+                *"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes".split(),
+                *("-keyout", top / "key.pem", "-out", self.certificate, "-days", "2"),
+                *("-subj", "/CN=localhost", "-addext", f"subjectAltName={names}"),
+            ],
             capture_output=True,
             check=True,
         )

@@ -40,9 +40,9 @@ def trained_model(tmp_path_factory):
         (folder / label).mkdir()
         for i, mail in enumerate(junk_mails.many(label, 150)):
             (folder / label / f"{i:03}").write_bytes(mail)
+    sources = ("--ham", folder / "ham", "--spam", folder / "spam")
     subprocess.run(
-        program("train", "-q", "-m", folder / "model.json")
-        + ["--ham", folder / "ham", "--spam", folder / "spam"],
+        program("train", "-q", "-m", folder / "model.json", *sources),
         cwd=ROOT,
         env={**os.environ, "NBSPAM_CONFIG": ""},
         check=True,

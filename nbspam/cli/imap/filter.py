@@ -8,8 +8,8 @@ from nbspam.cli.accounts import mail_accounts
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.imap.each_account import for_each
 from nbspam.cli.imap.sorting import (
-    Request,
     Sorting,
+    SortRequest,
     positive_class,
     sort_once,
     sorting_options,
@@ -70,7 +70,7 @@ def command(
     """
     cutting.check()
     sorting.check()
-    request = Request(model, cutting, sorting, jobs, form, quiet, dry_run, judges_all)
+    request = SortRequest(model, cutting, sorting, jobs, form, quiet, dry_run, judges_all)
     named = mail_accounts(accounts)
     if not sorting.learn or dry_run:
         positive_class(model)  # without a model there is no reason to connect

@@ -24,7 +24,7 @@ from nbspam.errors import OptionError, counted, one_line
 from nbspam.filter import open_filter
 from nbspam.imap.connection import Connection
 from nbspam.labels import UNSURE
-from nbspam.mailbox.filtering import FilterPlan, Judge, MailFilter, Outcome
+from nbspam.mailbox.filtering import FilterPlan, Judge, MailFilter, SortedMessage
 from nbspam.mailbox.memory import Memory, opened_memory
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
@@ -58,7 +58,7 @@ class Sorting(NamedTuple):
         seconds_of(self.trust_after)
 
 
-class Request(NamedTuple):
+class SortRequest(NamedTuple):
     """What one run of a command was asked for."""
 
     model: Path
@@ -119,7 +119,7 @@ def judge_with(model: Path, cutting: Cutting, jobs: int) -> Judge:
 def sort_once(
     connection: Connection,
     account: MailAccount,
-    request: Request,
+    request: SortRequest,
     is_over: Callable[[], bool] = lambda: False,
 ) -> None:
     """Learn if that was asked for, then judge and sort what has come; prints what was done."""
@@ -163,7 +163,7 @@ def note_first(account: MailAccount, folders: Sequence[str], memory: Memory) -> 
 
 
 def _print_outcomes(
-    mail_filter: MailFilter, account: MailAccount, plan: FilterPlan, request: Request
+    mail_filter: MailFilter, account: MailAccount, plan: FilterPlan, request: SortRequest
 ) -> None:
     numbers: Counter[tuple[str, str]] = Counter()
     for outcome in mail_filter.run():
@@ -206,7 +206,7 @@ def _summary(
     return f"judged {counted(total, 'message')}, {spam:,} {what}, {unsure:,} unsure"
 
 
-def _as_json(account: MailAccount, outcome: Outcome, plan: FilterPlan) -> dict[str, Any]:
+def _as_json(account: MailAccount, outcome: SortedMessage, plan: FilterPlan) -> dict[str, Any]:
     fields = {"account": account.name, "folder": outcome.folder, "uid": outcome.uid}
     fields |= outcome.verdict.as_json()
     fields["action"] = outcome.action

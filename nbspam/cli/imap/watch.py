@@ -7,8 +7,8 @@ import click
 from nbspam.cli.accounts import mail_accounts
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.imap.sorting import (
-    Request,
     Sorting,
+    SortRequest,
     positive_class,
     sort_once,
     sorting_options,
@@ -33,7 +33,7 @@ from nbspam.mailbox.watch import stop_at_signals, watch
 @sorting_options
 @click.option(
     "--interval",
-    type=click.IntRange(10, 3600),
+    type=click.IntRange(5, 3600),
     default=120,
     show_default=True,
     metavar="SECONDS",
@@ -74,7 +74,7 @@ def command(
     [account] = named
     if not sorting.learn:
         positive_class(model)
-    request = Request(model, cutting, sorting, jobs, form, quiet)
+    request = SortRequest(model, cutting, sorting, jobs, form, quiet)
     with stop_at_signals() as stop:
         watch(
             account.account,
