@@ -167,16 +167,17 @@ class Connection:
             answer = self._ask(lambda: self._client.select_folder(name, readonly), name)
         except ImapRefusalError as error:
             raise missing_folder(self.account, name, error, self._names()) from error
-        return SelectedFolder(
+        keywords = answer.get(b"PERMANENTFLAGS", answer.get(b"FLAGS", ()))
+        folder = SelectedFolder(
             name,
             int(answer.get(b"UIDVALIDITY", 0)),
-            int(answer.get(b"UIDNEXT", 0)) or (1 << 32),
+            int(answer.get(b"UIDNEXT", 0)),
             int(answer.get(b"EXISTS", 0)),
-            frozenset(
-                _text(flag).lower()
-                for flag in answer.get(b"PERMANENTFLAGS", answer.get(b"FLAGS", ()))
-            ),
+            frozenset(_text(flag).lower() for flag in keywords),
         )
+        if not folder.uidnext:  # an old server
+            folder = folder._replace(uidnext=max(self.search(folder, ("ALL",)), default=0) + 1)
+        return folder
 
     def status(self, name: str) -> FolderStatus:
         """Return what UIDs a folder's next messages will have."""

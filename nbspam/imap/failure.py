@@ -148,7 +148,7 @@ def client_error(account: Account, error: Exception, folder: str = "") -> Accoun
         )
     if "OVERQUOTA" in said.upper() or "quota" in said.lower():
         return ImapRefusalError(
-            f"{where}: the mailbox is full, so nothing was moved ({said}); delete some mail and run"
+            f"{where}: the mailbox is full, so mail stays where it is ({said}); delete some and run"
             " it again",
             said,
         )

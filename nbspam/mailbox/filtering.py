@@ -87,7 +87,7 @@ class MailFilter:
         self._check_keywords(folder)
         start = self._memory.judged_folder(folder)
         uids = self._new(folder, start)
-        run = _FolderRun(folder, start, frozenset(self._memory.judged), self._plan.judges_all)
+        run = _FolderRun(folder, start, self._memory, self._plan.judges_all)
         yield from self._sorted(run, uids)
         if run.deferred and not self._is_over():
             others = self._without_rescued(run)
@@ -213,20 +213,24 @@ class _FolderRun:
         self,
         folder: SelectedFolder,
         start: JudgedFolder,
-        judged: frozenset[str],
+        memory: Memory,
         judges_all: bool,
     ) -> None:
-        """judged: the digests of what was judged before this run."""
+        """Take down from the memory what was judged before this run."""
         self.folder, self.start = folder, start
         self.waiting: dict[str, KnownMessage] = {}  # by source, until the verdict is there
         self.deferred: dict[int, str] = {}  # UID -> digest of what was in the junk folder before
         self.is_settled = False  # whether what was deferred is being judged
-        self._judged, self._judges_all, self._reached = judged, judges_all, start.uid
+        self._judged, self._kept = frozenset(memory.judged), frozenset(memory.kept)
+        self._judges_all, self._reached = judges_all, start.uid
 
     def knows(self, message: FetchedMessage, digest: str) -> bool:
-        """Return whether a message is old mail that was judged under another UID."""
+        """Return whether a message is not to be judged.
+
+        It is old mail that was judged under another UID, or the user has moved it back.
+        """
         is_old = message.uid < self.start.unread_until and not self._judges_all
-        return is_old and not self.is_settled and digest in self._judged
+        return digest in self._kept or (is_old and not self.is_settled and digest in self._judged)
 
     def reached(self, uid: int) -> JudgedFolder:
         """Return how far the folder has been judged after this UID.

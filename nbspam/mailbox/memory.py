@@ -84,6 +84,7 @@ class Memory:
         self.path = path
         self.judged: dict[str, None] = {}  # digests, oldest first
         self.junked: dict[str, JunkMark] = {}  # by digest, oldest first
+        self.kept: dict[str, None] = {}  # what the user has moved back, oldest first
         self.pending: PendingMove | None = None
         self._folders: dict[str, JudgedFolder] = {}
         self._learned: dict[str, LearnedFolder] = {}
@@ -112,6 +113,7 @@ class Memory:
 
     def set_junked(self, digest: str, mark: JunkMark) -> None:
         """Remember that a message is in the junk folder."""
+        self.kept.pop(digest, None)
         self.junked.pop(digest, None)
         self.junked[digest] = mark
 
@@ -135,10 +137,11 @@ class Memory:
         """Remember that the user has moved a message from the junk folder back to a folder."""
         self._rescued.setdefault(folder, []).append(uid)
         self.junked.pop(digest, None)
+        self.kept[digest] = None
 
     def save(self) -> None:
         """Write the file; raises ModelError when that cannot be done."""
-        for digests in (self.judged, self.junked):
+        for digests in (self.judged, self.junked, self.kept):
             for digest in list(digests)[: max(0, len(digests) - _KEPT)]:
                 del digests[digest]
         text = json.dumps(self._as_json(), ensure_ascii=False)
@@ -164,6 +167,7 @@ class Memory:
             "learned": learned,
             "rescued": self._rescued,
             "junked": {digest: list(mark) for digest, mark in self.junked.items()},
+            "kept": list(self.kept),
             "judged": list(self.judged),
         }
 
@@ -200,6 +204,7 @@ class Memory:
         }
         self._rescued = {name: list(map(int, uids)) for name, uids in found["rescued"].items()}
         self.judged = dict.fromkeys(map(str, found["judged"]))
+        self.kept = dict.fromkeys(map(str, found["kept"]))
         self.junked = {
             str(digest): JunkMark(float(at), int(validity), int(uid), bool(was_seen), bool(own))
             for digest, (at, validity, uid, was_seen, own) in found["junked"].items()

@@ -134,7 +134,7 @@ def test_a_quota_that_is_full(home, account, lacking):
         assert len(mailbox.mails("Junk")) == 6
         return
     sentence = fails(home, "filter")
-    assert "Junk: the mailbox is full, so nothing was moved" in sentence
+    assert "Junk: the mailbox is full, so mail stays where it is" in sentence
     assert mailbox.all() == before
     assert mailbox.mails("Junk") == []
     assert home.state()["pending"] is None

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from nbspam.cli.accounts import MailAccount
 from nbspam.cli.failure import REMEDIES
 from nbspam.cli.notes import note
-from nbspam.errors import AccountError
+from nbspam.errors import AccountError, LockedError
 from nbspam.imap.connection import Connection
 
 
@@ -14,14 +14,14 @@ def for_each(
 ) -> None:
     """Connect to each account and work on it.
 
-    Raises AccountError of the last account that could not be used; those before it are said.
+    Raises the error of the last account that could not be used; those before it are said.
     """
-    failed: list[AccountError] = []
+    failed: list[AccountError | LockedError] = []
     for account in accounts:
         try:
             with Connection(account.account) as connection:
                 work(connection, account)
-        except AccountError as error:
+        except (AccountError, LockedError) as error:
             failed.append(error)
     for each in failed[:-1]:
         note(each.sentence(REMEDIES))

@@ -20,8 +20,10 @@ from nbspam.cli.imap.teaching import (
 )
 from nbspam.cli.notes import lock_wait, note, note_one_sided, note_young
 from nbspam.cli.options import Cutting, Decorator, gathered
+from nbspam.cli.progress import progress
 from nbspam.errors import OptionError, counted, one_line
 from nbspam.filter import open_filter
+from nbspam.imap.address import SCHEME
 from nbspam.imap.connection import Connection
 from nbspam.labels import UNSURE
 from nbspam.mailbox.filtering import FilterPlan, Judge, MailFilter, SortedMessage
@@ -101,17 +103,19 @@ def positive_class(model: Path) -> str:
     return metadata.settings.positive
 
 
-def judge_with(model: Path, cutting: Cutting, jobs: int) -> Judge:
+def judge_with(request: SortRequest) -> Judge:
     """Return what judges messages with the model as it is by then."""
+    model, cutting = request.model, request.cutting
 
     def judge(raws: Iterable[RawMessage], number: int) -> Iterator[Verdict]:
         if not number:
             return
         is_many = number > _FEW
         with open_filter(model, cutting.of, indexed=is_many) as spam_filter:
-            where = executor(jobs if is_many else 1)
+            where = executor(request.jobs if is_many else 1)
             messages = tokenized(raws, Skips(), where, wanted=spam_filter.wanted)
-            yield from spam_filter.judge_all(messages)
+            with progress(request.quiet or not is_many, [SCHEME]) as shown:
+                yield from spam_filter.judge_all(shown(messages))
 
     return judge
 
@@ -147,8 +151,7 @@ def sort_once(
         )
         if not (request.quiet or request.judges_all):
             note_first(account, folders, memory)
-        judge = judge_with(request.model, request.cutting, request.jobs)
-        mail_filter = MailFilter(connection, memory, judge, plan, is_over)
+        mail_filter = MailFilter(connection, memory, judge_with(request), plan, is_over)
         _print_outcomes(mail_filter, account, plan, request)
 
 

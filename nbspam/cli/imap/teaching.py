@@ -11,8 +11,10 @@ from nbspam.cli.accounts import MailAccount
 from nbspam.cli.learning_options import Learning
 from nbspam.cli.notes import NoTrace, lock_wait
 from nbspam.cli.options import Cutting, make_default_folder
+from nbspam.cli.progress import progress
 from nbspam.cli.training import Output, Training, Writing, train_whole
 from nbspam.errors import AccountError, OptionError, Remedy, counted
+from nbspam.imap.address import SCHEME
 from nbspam.imap.connection import Connection
 from nbspam.labels import HAM, SPAM
 from nbspam.learning.settings import TrainingSettings
@@ -109,7 +111,8 @@ def learn_folders(
     pending = PendingMessages(wanted)
     where = executor(teacher.jobs)
     messages = tokenized(lessons.messages(), Skips(), where, digests=True, wanted=wanted)
-    pending.read(model, messages, remember=True)
+    with progress(teacher.quiet, [SCHEME]) as shown:
+        pending.read(model, shown(messages), remember=True)
     make_default_folder(model)
     if is_new and len(set(pending.corpus.labels)) > 1:
         output = Output(model, teacher.form, teacher.quiet, Skips(), NoTrace())
