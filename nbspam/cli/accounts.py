@@ -38,7 +38,7 @@ _TEXTS = {"host", "user", "tls", "ca-file", "junk", "password-command", "passwor
 }
 _LISTS = {"folders", "ham"}
 _NUMBERS = {"port": (1, 65_535), "timeout": (1, 3_600)}
-_KEYS = [*sorted(_TEXTS | _LISTS), *_NUMBERS]
+KEYS = [*sorted(_TEXTS | _LISTS), *_NUMBERS]
 _SECRETS = ("password-command", "password-file", "token-command")
 
 
@@ -190,9 +190,9 @@ def _check_keys(settings: Settings, table: str, values: dict[str, Any]) -> None:
                 "a password does not stand in a config file; give a password-command or a"
                 " password-file",
             )
-        if key not in _KEYS:
-            close = difflib.get_close_matches(key.replace("_", "-"), _KEYS, 1)
-            remedy = f"did you mean {close[0]}?" if close else f"known are {', '.join(_KEYS)}"
+        if key not in KEYS:
+            close = difflib.get_close_matches(key.replace("_", "-"), KEYS, 1)
+            remedy = f"did you mean {close[0]}?" if close else f"known are {', '.join(KEYS)}"
             raise _wrong(settings, table, key, f"an account has no such key; {remedy}")
         _check_value(settings, table, key, value)
     for key in ("host", "user"):
