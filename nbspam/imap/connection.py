@@ -7,9 +7,10 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from nbspam.errors import AwayError
 from nbspam.imap.account import Account
 from nbspam.imap.failure import ImapRefusalError, client_error, missing_folder
-from nbspam.imap.login import connected, log_in
+from nbspam.imap.login import connected, decoded_name, log_in
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -130,12 +131,17 @@ class Connection:
     def folders(self) -> list[ListedFolder]:
         """Return the folders of the account."""
         if self._folders is None:
-            listed = self._ask(self._client.list_folders)
+            self._client.folder_encode = False  # one wrong name would hide all others
+            try:
+                listed = self._ask(self._client.list_folders)
+            finally:
+                self._client.folder_encode = True
             self._folders = [
                 ListedFolder(
-                    _text(name), _text(separator or b""), frozenset(_text(f).lower() for f in flags)
+                    name, _text(separator or b""), frozenset(_text(f).lower() for f in flags)
                 )
-                for flags, separator, name in listed
+                for flags, separator, raw in listed
+                if (name := decoded_name(raw)) is not None
             ]
         return self._folders
 
@@ -178,6 +184,14 @@ class Connection:
         if not folder.uidnext:  # an old server
             folder = folder._replace(uidnext=max(self.search(folder, ("ALL",)), default=0) + 1)
         return folder
+
+    def select_again(self, folder: SelectedFolder, readonly: bool) -> None:
+        """Open a folder whose UIDs are in use; raises AwayError if they are new ones by now."""
+        if self.select(folder.name, readonly).uidvalidity != folder.uidvalidity:
+            raise AwayError(
+                f"{self.account.name}: {folder.name}: the server has just numbered its mail anew;"
+                " run it again"
+            )
 
     def status(self, name: str) -> FolderStatus:
         """Return what UIDs a folder's next messages will have."""

@@ -1,4 +1,4 @@
-"""Connecting to a server, protected by TLS, and logging in.
+"""Connecting to a server, protected by TLS, and logging in; how it writes names.
 
 The only module that imports imapclient.
 """
@@ -120,6 +120,18 @@ def log_in(client: "IMAPClient", account: Account) -> None:
         problem = login_error(account, secret, error)
         error.__traceback__ = None
         raise problem from None
+
+
+def decoded_name(raw: bytes | str) -> str | None:
+    """Return a folder's name, which comes in modified UTF-7; None if it is written wrongly."""
+    from imapclient import imap_utf7
+
+    try:
+        name: str = imap_utf7.decode(raw) if isinstance(raw, bytes) else raw
+        name.encode()
+    except (UnicodeError, ValueError):
+        return None
+    return name
 
 
 def _is_plain(user: str, password: str) -> bool:

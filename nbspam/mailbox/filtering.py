@@ -91,7 +91,7 @@ class MailFilter:
         yield from self._sorted(run, uids)
         if run.deferred and not self._is_over():
             others = self._without_rescued(run)
-            self._connection.select(name, self._plan.is_dry_run)
+            self._connection.select_again(folder, self._plan.is_dry_run)
             run.settle()
             yield from self._sorted(run, others)
         if not self._is_over():

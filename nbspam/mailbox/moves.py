@@ -11,7 +11,6 @@ message that was copied is not copied again.
 from collections import Counter
 from typing import NamedTuple
 
-from nbspam.errors import AccountError
 from nbspam.imap.connection import DELETED, Connection, SelectedFolder
 from nbspam.imap.failure import ImapRefusalError
 from nbspam.mailbox.memory import JunkMark, Memory, PendingMove, identity_of, now
@@ -54,6 +53,7 @@ class Mover:
                 # Another client has moved some of them meanwhile.
                 if "EXPUNGEISSUED" not in error.answer or attempt == _ATTEMPTS - 1:
                     raise
+                self._connection.select_again(folder, readonly=False)
 
     def _move(self, folder: SelectedFolder, messages: list[KnownMessage]) -> None:
         junk = self._connection.status(self._junk)
@@ -83,17 +83,12 @@ class Mover:
         pending = self._memory.pending
         if pending is None:
             return
-        try:
-            copied = self._found_in_junk(pending)
-            folder = self._connection.select(pending.folder, readonly=False)
-        except ImapRefusalError as error:
-            raise AccountError(
-                f"{error.problem}; until it can be opened it is not known whether the last run has"
-                " moved its spam"
-            ) from error
+        copied = self._found_in_junk(pending)
         left: set[int] = set()
-        if folder.uidvalidity == pending.uidvalidity:
-            left = set(self._connection.existing(pending.messages))
+        if self._is_there(pending.folder):
+            folder = self._connection.select(pending.folder, readonly=False)
+            if folder.uidvalidity == pending.uidvalidity:
+                left = set(self._connection.existing(pending.messages))
         # Those that are gone come first: of two alike, one that is gone is the one in junk.
         moved = []
         for uid in sorted(pending.messages, key=lambda uid: (uid in left, uid)):
@@ -108,11 +103,16 @@ class Mover:
 
     def _found_in_junk(self, pending: PendingMove) -> Counter[str]:
         """Return how often each message has come to the junk folder since the move was begun."""
+        if not self._is_there(pending.junk):
+            return Counter()
         junk = self._connection.select(pending.junk, readonly=True)
         is_same = junk.uidvalidity == pending.junk_uidvalidity
         first = pending.junk_uidnext if is_same else 1
         uids = self._connection.search(junk, ("ALL",), first)
         return Counter(identity_of(m.content) for m in self._connection.beginnings(uids))
+
+    def _is_there(self, folder: str) -> bool:
+        return any(each.name == folder for each in self._connection.folders())
 
     def _remove(self, uids: list[int]) -> None:
         self._connection.add_flag(uids, DELETED)

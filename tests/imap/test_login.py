@@ -17,8 +17,9 @@ pytest.importorskip("imapclient", reason="imapclient is not installed")
 class Small:
     """A server that knows the login, and no more."""
 
-    def __init__(self, capability, answer="OK done"):
+    def __init__(self, capability, answer="OK done", folders=()):
         self.said = []
+        self._folders = folders
         self._capability, self._answer = capability, answer
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
@@ -37,6 +38,9 @@ class Small:
                     stream.write(b"+ \r\n")
                     sent = base64.b64decode(stream.readline()).decode()
                     self.said.append((words[0], sent))
+                elif command == "LIST":
+                    for name in self._folders:
+                        stream.write(b'* LIST (\\HasNoChildren) "." "%b"\r\n' % name)
                 elif command == "LOGIN":
                     self.said.append(("LOGIN", *words))
                 answer = self._answer if command in ("AUTHENTICATE", "LOGIN") else "OK done"
@@ -97,3 +101,13 @@ def test_a_refusal_never_quotes_the_secret(is_token):
 def test_a_server_that_cannot_log_in_anybody_now_is_away():
     with pytest.raises(AwayError, match="now"):
         logged_in(Secret("x"), "AUTH=PLAIN", "NO [UNAVAILABLE] try later")
+
+
+def test_a_folder_whose_name_is_written_wrongly_hides_no_other():
+    names = [b"INBOX", b"a&b", b"&AOQ-", b"&2D0-", b"0123", b"123"]
+    with closing(Small("AUTH=PLAIN", folders=names)) as server:
+        account = Account("hal", "localhost", lambda: Secret("x"), server.port, "none")
+        with Connection(account) as connection:
+            found = [folder.name for folder in connection.folders()]
+            assert connection.named("a\u0308") == "ä"
+    assert found == ["INBOX", "ä", "0123", "123"]

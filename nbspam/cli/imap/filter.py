@@ -61,6 +61,9 @@ def command(
     not have that, by COPY, and removed by its UID (UIDPLUS); where it has neither, the message
     stays, marked as deleted.  A run that was killed is ended by the next one.
 
+    Exit status: 0 on success, 1 on an error, 2 when the command line is wrong, 75 when the server
+    is away or another run is at work on the account for too long: try again later.
+
     \b
     Examples:
       nbspam imap filter imaps://hal@mail.example.org --dry-run

@@ -50,6 +50,9 @@ def command(
 
     If there is no model, one is trained, as by nbspam train.
 
+    Exit status: 0 on success, 1 on an error, 2 when the command line is wrong, 75 when the server
+    is away or another run is at work on the account for too long: try again later.
+
     \b
     Examples:
       nbspam imap learn home

@@ -169,32 +169,34 @@ def _print_outcomes(
     mail_filter: MailFilter, account: MailAccount, plan: FilterPlan, request: SortRequest
 ) -> None:
     numbers: Counter[tuple[str, str]] = Counter()
-    for outcome in mail_filter.run():
-        kind = outcome.verdict.verdict
-        kind = kind if kind in (plan.positive, UNSURE) else "other"
-        numbers[outcome.folder, kind] += 1
-        if request.form == "json":
-            click.echo(json.dumps(_as_json(account, outcome, plan)))
-        elif request.is_dry_run:
-            judged = outcome.verdict
-            source = one_line(judged.source)
-            click.echo(f"{judged.verdict}\t{judged.probability:.4f}\t{source}")
-    if request.form == "json" or request.quiet:
-        return
-    for folder in plan.folders:
-        total = sum(n for (name, _), n in numbers.items() if name == folder)
-        if total:
-            sentence = _summary(numbers, folder, total, plan, mail_filter.leaves_deleted)
-            click.echo(f"{account.account.name}: {one_line(folder)}: {sentence}")
+    try:
+        for outcome in mail_filter.run():
+            kind = outcome.verdict.verdict
+            kind = kind if kind in (plan.positive, UNSURE) else "other"
+            numbers[outcome.folder, kind] += 1
+            if request.form == "json":
+                click.echo(json.dumps(_as_json(account, outcome, plan)))
+            elif request.is_dry_run:
+                judged = outcome.verdict
+                source = one_line(judged.source)
+                click.echo(f"{judged.verdict}\t{judged.probability:.4f}\t{source}")
+    finally:  # of a run that fails, too: what was done is done
+        if request.form != "json" and not request.quiet:
+            for folder in plan.folders:
+                if sentence := _summary(numbers, folder, plan, mail_filter.leaves_deleted):
+                    click.echo(f"{account.account.name}: {one_line(folder)}: {sentence}")
 
 
 def _summary(
     numbers: Counter[tuple[str, str]],
     folder: str,
-    total: int,
     plan: FilterPlan,
     leaves_deleted: bool,
 ) -> str:
+    """Return what was done in a folder; nothing if no mail of it was judged."""
+    total = sum(n for (name, _), n in numbers.items() if name == folder)
+    if not total:
+        return ""
     would = "would be " if plan.is_dry_run else ""
     if plan.is_marked:
         what = f"{would}marked {plan.positive}"
