@@ -75,12 +75,17 @@ class MailFilter:
 
     def run(self) -> Iterator[SortedMessage]:
         """Judge and sort what has come; yields what was done.  Raises AccountError."""
+        moves = not (self._plan.is_dry_run or self._plan.is_marked)
         if not self._plan.is_dry_run:
             self._mover.finish()
+        if moves:
+            self._mover.begin()
         for name in self._plan.folders:
             yield from self._filtered(name)
             if self._is_over():
-                return
+                break
+        if moves:
+            self._mover.remove_doubles()
 
     def _filtered(self, name: str) -> Iterator[SortedMessage]:
         folder = self._connection.select(name, self._plan.is_dry_run)

@@ -289,6 +289,29 @@ def test_two_machines_at_once(home, mailbox, monkeypatch):
     assert {folders[each] for each in spam} <= {"Junk", "Trash"}
 
 
+@pytest.mark.parametrize("lacking", [(), ("MOVE",)])
+def test_what_two_machines_moved_at_one_moment_is_there_once(home, account, monkeypatch, lacking):
+    """Dovecot lets two clients move the same message at once, and makes two of it."""
+    from nbspam.imap.connection import Connection
+
+    mailbox = account(lacking=lacking)
+    spam, same = many("spam", 3), many("spam", 1)
+    mailbox.put(*same, folder="Junk")  # was there before, and stays
+    mailbox.put(*spam, *same, *same)
+    name = "copy" if lacking else "move"
+    real = getattr(Connection, name)
+
+    def with_another(connection, uids, folder):
+        connection._client.copy(uids, folder)
+        real(connection, uids, folder)
+
+    monkeypatch.setattr(Connection, name, with_another)
+    home.imap("filter")
+    assert sorted(mailbox.mails("Junk")) == sorted([*spam, *same * 3])
+    assert mailbox.mails() == []
+    assert mailbox.uids("Junk") == [1, 2, 3, 4, 5, 6]
+
+
 def test_two_runs_on_one_machine_follow_each_other(home, mailbox):
     mailbox.put(*many("spam", 40), *many("ham", 40))
     processes = [home.start("imap", "filter", "-j1") for _ in range(2)]
@@ -296,3 +319,25 @@ def test_two_runs_on_one_machine_follow_each_other(home, mailbox):
     assert [process.returncode for process in processes] == [0, 0], outs
     assert sorted(out.decode().count("judged 80 messages") for out, _ in outs) == [0, 1]
     assert len(mailbox.mails("Junk")) == 40
+
+
+@pytest.mark.long
+def test_a_thousand_messages_and_three_who_work_on_them(home, mailbox, monkeypatch):
+    """Two machines filter them, on several cores, while the user moves other mail."""
+    ham, spam = many("ham", 500), many("spam", 500)
+    mailbox.put(*[each for pair in zip(ham, spam, strict=True) for each in pair])
+    first = home.start("imap", "filter")
+    monkeypatch.setitem(home.environment, "XDG_STATE_HOME", str(home.path / "other"))
+    second = home.start("imap", "filter", "-j1")
+    for _ in range(20):
+        mailbox.client.select_folder("INBOX")
+        uids = mailbox.client.search(["FROM", "roz@example.org"])
+        mailbox.client.move(uids[-5:], "Trash")
+        mailbox.client.add_flags(uids[:3], [b"\\Flagged"])
+    for process in (first, second):
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+    folders = {mail_: folder for mail_, (folder, *_) in state_of(mailbox).items()}
+    assert len(folders) == 1000
+    assert {folders[each] for each in ham} <= {"INBOX", "Trash"}
+    assert {folders[each] for each in spam} <= {"Junk", "Trash"}

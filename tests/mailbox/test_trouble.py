@@ -1,7 +1,9 @@
 """What goes wrong with an account: one sentence with the remedy, and the mailbox as it was."""
 
+import json
 import resource
 import socket
+import sys
 import threading
 
 import pytest
@@ -280,3 +282,44 @@ def test_a_message_of_50_megabytes(home, mailbox):
     found += [each for each in maildir.rglob("*") if each.stat().st_size == len(big)]
     assert len({each.read_bytes() for each in found}) == 1
     assert len(mailbox.uids()) + len(mailbox.uids("Junk")) == 2
+
+
+def test_without_imapclient_it_says_what_to_install(home, mailbox, monkeypatch):
+    monkeypatch.setitem(sys.modules, "imapclient", None)
+    for arguments in (("imap", "filter"), ("classify", f"imaps://{mailbox.user}@localhost/INBOX")):
+        done = home.run(*arguments)
+        assert done.code == 1
+        assert "mail at a server needs imapclient; install it with:" in done.err
+        assert done.err.count("\n") == 1
+
+
+def test_a_traceback_holds_no_password(home, mailbox, monkeypatch):
+    monkeypatch.setenv("NBSPAM_DEBUG", "1")
+    (home.path / "password").write_text("swordfish\n")
+    done = home.run("imap", "filter")
+    assert "Traceback" in done.err
+    assert "swordfish" not in done.err
+
+
+def test_a_folder_that_is_gone_ends_no_account(home, account):
+    """A move was begun to a folder that does not exist any more: the next run goes on."""
+    mailbox = account({"junk": "Spam"})
+    mailbox.client.create_folder("Spam")
+    mailbox.put(*many("spam", 2))
+    home.imap("filter")
+    [path] = (home.path / "state").rglob("*.json")
+    state = json.loads(path.read_text())
+    pending = {"folder": "Gone", "uidvalidity": 1, "junk": "Gone too", "junk_uidvalidity": 1}
+    pending |= {"junk_uidnext": 1, "is_copy": True, "messages": {"1": ["00" * 12, False]}}
+    path.write_text(json.dumps(state | {"pending": pending}))
+    mailbox.put(*many("spam", 1))
+    home.imap("filter")
+    assert home.state()["pending"] is None
+    assert len(mailbox.mails("Spam")) == 3
+
+
+def test_what_was_done_before_a_failure_is_said(home, mailbox):
+    home.write(mailbox.user, mailbox.server, folders=["INBOX", "Xyzzy"])
+    mailbox.put(*many("spam", 1))
+    done = home.run("imap", "filter")
+    assert (done.code, "1 moved to Junk" in done.out) == (1, True)
