@@ -280,7 +280,7 @@ def test_two_machines_at_once(home, mailbox, monkeypatch):
     mailbox.client.select_folder("INBOX")
     mailbox.client.move(mailbox.client.search("ALL")[:10], "Trash")
     for process in (first, second):
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
     found = state_of(mailbox)
     assert len(found) == 120
@@ -315,7 +315,7 @@ def test_what_two_machines_moved_at_one_moment_is_there_once(home, account, monk
 def test_two_runs_on_one_machine_follow_each_other(home, mailbox):
     mailbox.put(*many("spam", 40), *many("ham", 40))
     processes = [home.start("imap", "filter", "-j1") for _ in range(2)]
-    outs = [process.communicate(timeout=60) for process in processes]
+    outs = [process.communicate(timeout=300) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outs
     assert sorted(out.decode().count("judged 80 messages") for out, _ in outs) == [0, 1]
     assert len(mailbox.mails("Junk")) == 40

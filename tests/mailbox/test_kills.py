@@ -41,7 +41,7 @@ class Killer:
         """Return whether it was killed before it ended."""
         self._left = moment
         self._process = self._home.start(*arguments)
-        self._process.communicate(timeout=60)
+        self._process.communicate(timeout=300)
         is_killed = self._process.returncode == -signal.SIGKILL
         self._process = None
         time.sleep(0.05)  # the server may still be at the last command
