@@ -7,6 +7,8 @@ NbspamError                 exit 1: one sentence, ending with the remedy
 ├── ModelError              a model file is missing, damaged, newer, or not a model
 │   └── LockedError         exit 75: another program holds the model's lock for too long
 ├── ServingError            a server cannot listen on the given address
+├── AccountError            an IMAP account cannot be used
+│   └── AwayError           exit 75: its server is away or does not answer: try again later
 └── OptionError             exit 2: an option's value is invalid
 
 Every sentence names the file, says what is wrong with it and how to fix it.  What fixes it may be
@@ -74,6 +76,8 @@ class Remedy(Enum):
     ALLOW_OUTSIDE = "copy the file there, or give it as a source of its own"
     ANY_ADDRESS = "use 127.0.0.1, or allow any address"
     ONE_WORKER = "use one worker"
+    NAME_JUNK = "name the folder for spam"
+    LEAVE_OUT_KEYWORDS = "leave the keywords out"
 
 
 # Compiled where it is needed (`re` keeps it): nearly every line is printable as it is.
@@ -143,6 +147,16 @@ class LockedError(ModelError):
 
 class ServingError(NbspamError):
     """A server cannot listen on the given address."""
+
+
+class AccountError(NbspamError):
+    """An IMAP account, or a folder of it, cannot be used."""
+
+
+class AwayError(AccountError):
+    """An IMAP server cannot be reached, or the connection to it was lost."""
+
+    exit_code = ExitCode.TEMPFAIL
 
 
 class OptionError(NbspamError):

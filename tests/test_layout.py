@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "nbspam"
 # A room may import itself and those before it; rooms of one rank do not know each other.
 RANKS = [
     ["errors", "labels", "patterns"],
+    ["imap"],
     ["reading"],
     ["tokens"],
     ["bayes"],
@@ -24,7 +25,7 @@ RANKS = [
     ["workers"],
     ["filter"],
     ["front_door"],
-    ["evaluation", "serving"],
+    ["evaluation", "mailbox", "serving"],
     ["cli"],
 ]
 BEFORE = {
@@ -157,6 +158,26 @@ def test_only_readers_of_tables_know_pandas():
     }
 
 
+def test_only_the_login_knows_the_imap_client():
+    assert importers_of("imapclient") == {"nbspam.imap.login"}
+
+
+def test_mail_at_a_server_is_loaded_for_nothing_else():
+    """Whoever reads files never loads it: these are imported where an account is used."""
+    importers = {
+        module
+        for module in MODULES
+        if {room_of(name) for name in ours(imports_of(module))} & {"imap", "mailbox"}
+    }
+    others = {m for m in importers if room_of(m) not in ("imap", "mailbox")}
+    assert {m for m in others if not m.startswith("nbspam.cli.imap")} == {
+        "nbspam.cli.accounts",
+        "nbspam.cli.options",  # the names of types alone
+        "nbspam.reading.imap_folder",
+        "nbspam.reading.source_kind",  # the names of types alone
+    }
+
+
 def test_nothing_of_ours_is_pickled():
     assert {m for name in ("pickle", "marshal", "shelve") for m in importers_of(name)} == set()
 
@@ -178,11 +199,13 @@ def calls_that_open(module: str) -> list[str]:
 
 
 # What they open is no message: eval's predictions and page, the output of export, the config file,
-# what the system says.
+# what the system says, a password, what is remembered of an account.
 MAY_OPEN = {
     "nbspam.cli.evaluation_page": 1,
     "nbspam.cli.settings": 1,
     "nbspam.evaluation.predictions": 1,
+    "nbspam.imap.account": 1,
+    "nbspam.mailbox.memory": 1,
     "nbspam.cli.model.exporting": 1,
     "nbspam.serving.memory": 1,
 }

@@ -6,7 +6,14 @@ from typing import Any, NamedTuple
 
 import click
 
-from nbspam.cli.config_file import config_file, config_place, key_of, reason_to_type, table_of
+from nbspam.cli.config_file import (
+    command_words,
+    config_file,
+    config_place,
+    key_of,
+    reason_to_type,
+    table_of,
+)
 from nbspam.cli.file_check import check_values
 from nbspam.cli.options import format_option
 from nbspam.cli.settings import (
@@ -66,6 +73,10 @@ def command(words: tuple[str, ...], path: bool, form: str) -> None:
     settings = None if file is None else read_settings(file)
     if settings is not None:
         check_names(settings)
+        if "imap" in settings.document:
+            from nbspam.cli.accounts import accounts_of
+
+            accounts_of(settings)
     held = {table_of(c): values_of(settings, c) for c in command_contexts()}
     if settings is not None:
         check_values(settings)
@@ -74,7 +85,7 @@ def command(words: tuple[str, ...], path: bool, form: str) -> None:
         if table not in held:
             raise OptionError(
                 f"{' '.join(words)}: there is no such command; it is one of"
-                f" {', '.join(name.replace('model-', 'model ') for name in held)}"
+                f" {', '.join(map(command_words, held))}"
             )
         rows = [_row(key, value, settings) for key, value in held[table].items()]
     else:

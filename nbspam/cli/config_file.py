@@ -31,6 +31,9 @@ TYPED = {
     "train.on-error": _DECIDES,
     "including-learned": _DECIDES,
     "words": _DECIDES,
+    "dry-run": _DECIDES,
+    "mark": _DECIDES,
+    "all": _DECIDES,
     "leave-one-out": _DECIDES,
     "folds": _DECIDES,
     "train-first": _DECIDES,
@@ -45,6 +48,8 @@ TYPED = {
     "exit-code": _PROMISES,
     "classify.on-error": _PROMISES,
 }
+
+_GROUPS = ("imap", "model")  # commands that consist of others
 
 
 def config_file() -> str | None:
@@ -88,6 +93,12 @@ def key_of(option: click.Parameter) -> str:
 def table_of(context: click.Context) -> str:
     """Return the table of a command: `classify`, `model-prune`."""
     return context.command_path.removeprefix("nbspam ").replace(" ", "-")
+
+
+def command_words(table: str) -> str:
+    """Return a command as it is typed, by its table: `classify`, `model prune`."""
+    first, hyphen, rest = table.partition("-")
+    return f"{first} {rest}" if hyphen and first in _GROUPS else table
 
 
 def reason_to_type(table: str, key: str) -> str | None:

@@ -22,6 +22,9 @@ from nbspam.workers import all_cores
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
 
+    from nbspam.imap.account import Account
+    from nbspam.imap.address import FolderAddress
+
 _CLASSES_NAMED = 10  # in an error
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -271,9 +274,23 @@ class Reading(NamedTuple):
         table = TableOptions(self.text_column, self.label_column, self.encoding, header_row)
         from_file = self.lines and bool(_of_file(["lines"]))
         options = ReadingOptions(
-            table, self.format, from_file, seen, needs_content, self.outside, flow=flow
+            table,
+            self.format,
+            from_file,
+            seen,
+            needs_content,
+            self.outside,
+            flow=flow,
+            account=_account_of,
         )
         return options if quiet else options._replace(tell=note_reading)
+
+
+def _account_of(address: "FolderAddress") -> "Account":
+    """Return the account that has a folder at a mail server."""
+    from nbspam.cli.accounts import account_of  # for mail at a server alone
+
+    return account_of(address)
 
 
 reading_options: Decorator[Any] = gathered(

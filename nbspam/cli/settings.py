@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from nbspam.cli.config_file import config_file, key_of, reason_to_type, table_of
+from nbspam.cli.config_file import command_words, config_file, key_of, reason_to_type, table_of
 from nbspam.cli.plain_toml import plain_document
 from nbspam.cli.program import nbspam
 from nbspam.errors import OptionError
@@ -27,9 +27,10 @@ from nbspam.errors import OptionError
 # The keys outside tables: of options that several commands have.  A list, because gathering it
 # would load all commands for one message; a test holds it to them.
 SHARED = frozenset(
-    "alpha encoding event-model format ham-cost ham-cutoff jobs label-column lines log"
+    "alpha encoding event-model format ham-cost ham-cutoff jobs junk label-column lines log"
     " max-ham-blocked model outside prior quiet scoring shared-variance spam-cutoff spam-label"
-    " strict text-column traits variance-prior variance-smoothing".split()
+    " strict text-column traits trust-after unsure-keyword variance-prior"
+    " variance-smoothing".split()
 )
 
 _ITSELF = "config"  # the command that prints a file takes nothing of it
@@ -50,6 +51,8 @@ _LEARNING = (
 _ONLY_WITH = {
     "classify": (("header subject-tag evidence", "passthrough"), ("learn-from", "learn")),
     "train": (("sure-from", "on_error"),),
+    "imap-filter": (("trust-after", "learn"),),
+    "imap-watch": (("trust-after", "learn"),),
     "eval": (
         (_LEARNING, "leave_one_out folds train_first online compare"),
         ("batch", "online"),
@@ -294,7 +297,7 @@ def _wrong_key(
     if reason and key in options:
         return _must_be_typed(where, f"[{table}] {key}", reason)
     known = [name for name in options if reason_to_type(table, name) is None]
-    command = table.replace("model-", "model ", 1)
+    command = command_words(table)
     return OptionError(
         f"{where}: nbspam {command} has no option --{key}; {_suggestion(key, known)}"
     )
@@ -331,7 +334,7 @@ def _checked(
         wrong = "contains a NUL character; leave it out"
     else:
         if isinstance(option.type, click.Path):
-            values = [_absolute(each, settings.path) for each in values]
+            values = [absolute_path(each, settings.path) for each in values]
         try:
             taken = values if option.multiple else values[0]
             option.process_value(context, taken)
@@ -370,7 +373,7 @@ def _is_of_kind(value: object, kind: type) -> bool:
     return type(value) is kind
 
 
-def _absolute(path: str, file: str) -> str:
+def absolute_path(path: str, file: str) -> str:
     """Return a path with ~ expanded; a relative one is in the folder of the config file."""
     if path.startswith("~"):
         path = os.path.expanduser(path)  # noqa: PTH111

@@ -87,6 +87,15 @@ OF_MODEL: Mapping[str, Sequence[str]] = {
     "validate": ("check",),
     "verify": ("check",),
 }
+OF_IMAP: Mapping[str, Sequence[str]] = {
+    "daemon": ("watch",),
+    "idle": ("watch",),
+    "run": ("filter",),
+    "scan": ("filter",),
+    "sort": ("filter",),
+    "teach": ("learn",),
+    "train": ("learn",),
+}
 # Option of others -> options of ours; suggested where the command has the first word of one.
 OF_OPTIONS: Mapping[str, Sequence[str]] = {
     "--cost": ("--ham-cost",),

@@ -15,8 +15,12 @@ if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does w
     from io import BufferedReader
     from pathlib import Path
 
+    from nbspam.imap.account import Account
+    from nbspam.imap.address import FolderAddress
+
 
 STDIN = "-"
+_AT_SERVER = ("imaps://", "imap://")  # what the name of a folder at a server begins with
 # How a source may be said to be read; `formats.py` has the kind of source of each.
 MESSAGE, LINES, MBOX_FORMAT = "message", "lines", "mbox"
 TABLE_FORMATS = ("tsv", "csv", "jsonl", "json", "parquet")
@@ -71,6 +75,8 @@ class ReadingOptions(NamedTuple):
     outside: bool = False  # an index may name any file
     tell: Callable[[SourceError], None] = _say_nothing  # called with what is no error, to be said
     flow: Flow | None = None  # of messages that are to be answered as they come
+    # Returns the account that has a folder at a server; raises AccountError.
+    account: Callable[["FolderAddress"], "Account"] | None = None
 
 
 class ReadingRequest(NamedTuple):
@@ -87,6 +93,11 @@ class Source:
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+    @property
+    def is_at_server(self) -> bool:
+        """Whether the source is a folder at a mail server, and no file."""
+        return self.name[:8].lower().startswith(_AT_SERVER)
 
     @cached_property
     def path(self) -> "Path":

@@ -136,6 +136,10 @@ def _is_binary(sample: bytes) -> bool:
 
 def _kind_of(source: Source, request: ReadingRequest, ignored: frozenset[Labels]) -> SourceKind:
     """Return the kind that the user names, else the first that recognises the source."""
+    if source.is_at_server:
+        from nbspam.reading.imap_folder import IMAP_FOLDER  # files and pipes need none of it
+
+        return IMAP_FOLDER
     input_format = request.options.input_format
     is_stdin = source.name == STDIN
     is_stream = is_stdin or PIPE.is_recognised(source, request.options)
@@ -208,7 +212,7 @@ def _unreadable(source: Source, error: OSError) -> SourceError:
 def _existing(name: str) -> Source:
     """Return the source of that name; raises SourceError when there is no such file."""
     source = Source(name)
-    if name == STDIN:
+    if name == STDIN or source.is_at_server:
         return source
     try:
         source.mode  # noqa: B018 (looks the file up)

@@ -23,12 +23,13 @@ def give_to_owner(handle: int, path: Path) -> None:
             os.fchown(handle, owner.st_uid, owner.st_gid)
 
 
-def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+def write_atomically(path: Path, write: Callable[[IO[bytes]], None], what: str = "model") -> None:
     """Put what `write` writes in place of a model that is `locked`.
 
     A new file has the mode 0600; of one that was there, owner, group, mode and access control list
     stay, as far as whoever writes may set them.
     Whatever happens on the way, the old file stays whole until the new one is on the disk.
+    what: the file's kind, for errors.
     Raises ModelError when it cannot be written.
     """
     # All writers use this name: under the lock, such a file was left by a killed writer.
@@ -50,7 +51,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> None:
             raise
         _sync_folder(path.parent)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable(path, error, what) from error
 
 
 _BUFFER = 1 << 18
@@ -96,9 +97,9 @@ def _has_same_list(handle: int, path: Path) -> bool:
     return True
 
 
-def unwritable(path: Path, error: OSError) -> ModelError:
+def unwritable(path: Path, error: OSError, what: str = "model") -> ModelError:
     """Return the error for a model that the system does not let us write."""
-    there = "; the model that was there is unchanged" if os.path.exists(path) else ""  # noqa: PTH110 (a closed folder raises)
+    there = f"; the {what} that was there is unchanged" if os.path.exists(path) else ""  # noqa: PTH110 (a closed folder raises)
     return ModelError(
         f"{path}: cannot be written ({error.strerror}){there}; {_mended(path, error)}"
     )

@@ -8,7 +8,14 @@ from pathlib import Path
 import click
 import pytest
 
-from nbspam.cli.config_file import TYPED, config_place, key_of, reason_to_type, table_of
+from nbspam.cli.config_file import (
+    TYPED,
+    command_words,
+    config_place,
+    key_of,
+    reason_to_type,
+    table_of,
+)
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.file_check import WAYS
 from nbspam.cli.settings import SHARED, _holds, command_contexts
@@ -85,7 +92,7 @@ def toml(value):
 
 
 def command_of(table):
-    return table.replace("model-", "model ", 1).split()
+    return command_words(table).split()
 
 
 # The format

@@ -56,7 +56,8 @@ def places(nbspam, model, table, tmp_path):
 
 
 def test_every_section_is_tried():
-    assert set(COMMANDS) == set(SECTIONS)
+    with_a_server = {"imap filter", "imap learn"}  # tests/mailbox/test_imap_page.py
+    assert set(COMMANDS) | with_a_server == set(SECTIONS)
 
 
 @pytest.mark.parametrize("section", COMMANDS)

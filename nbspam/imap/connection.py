@@ -1,0 +1,346 @@
+"""A connection to an IMAP server, and what nbspam asks of one; imapclient speaks the protocol.
+
+Messages are read with PEEK alone, so that none becomes \\Seen.  Nothing is expunged but by UID.
+"""
+
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from nbspam.errors import AwayError
+from nbspam.imap.account import Account
+from nbspam.imap.failure import ImapRefusalError, client_error, missing_folder
+from nbspam.imap.login import connected, decoded_name, log_in
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+R = TypeVar("R")
+DELETED = "\\Deleted"
+_SEEN = "\\Seen"
+# What is asked for at a time.  imaplib takes lines of 1,000,000 bytes, and a UID has ten digits.
+_UIDS_LISTED = 80_000
+_UIDS_DESCRIBED = 500
+_UIDS_FETCHED = 100
+_ATTEMPTS = 5  # while other clients move what is asked for
+_BYTES_FETCHED = 4 << 20  # of small messages; a larger one is fetched alone
+# Of a message, what tells it from all others: its first header fields, the server's own among them.
+BEGINNING = 4096
+
+
+class ListedFolder(NamedTuple):
+    """A folder as the server lists it."""
+
+    name: str
+    separator: str
+    flags: frozenset[str]  # in lower case
+
+    @property
+    def is_selectable(self) -> bool:
+        """Whether it can hold messages."""
+        return not self.flags & {"\\noselect", "\\nonexistent"}
+
+
+class SelectedFolder(NamedTuple):
+    """A folder that is open."""
+
+    name: str
+    uidvalidity: int
+    uidnext: int
+    messages: int
+    keywords: frozenset[str]  # that can be kept, in lower case; "\\*" for any
+
+    def keeps(self, keyword: str) -> bool:
+        """Return whether a keyword can be set on its messages."""
+        return bool({"\\*", keyword.lower()} & self.keywords)
+
+
+class FolderStatus(NamedTuple):
+    """What is asked of a folder that is not open."""
+
+    uidvalidity: int
+    uidnext: int
+
+
+class FetchedMessage(NamedTuple):
+    """A message, or its beginning."""
+
+    uid: int
+    is_seen: bool
+    content: bytes
+
+    @property
+    def beginning(self) -> bytes:
+        """The first bytes, as many as tell it from others."""
+        return self.content[:BEGINNING]
+
+
+class Connection:
+    """A connection to an account's server, logged in; to be closed, or used as a context manager.
+
+    Each method raises AwayError when the server does not answer, and AccountError when it refuses.
+    """
+
+    def __init__(self, account: Account) -> None:
+        """Connect and log in."""
+        self.account = account
+        self._client = connected(account)
+        self._folders: list[ListedFolder] | None = None
+        try:
+            log_in(self._client, account)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: "TracebackType | None",
+    ) -> None:
+        """Log out, or after a lost connection only close it."""
+        if error is None:
+            try:
+                self._client.logout()
+                return
+            except Exception:  # noqa: BLE001 (all is done, and it is closed below)
+                pass
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection without a word."""
+        try:
+            self._client.shutdown()
+        except Exception:  # noqa: BLE001 (it is closed, or was)
+            return
+
+    def fileno(self) -> int:
+        """Return the descriptor of the connection, to wait for."""
+        number: int = self._client.socket().fileno()
+        return number
+
+    def can(self, capability: str) -> bool:
+        """Return whether the server has an extension, by its name: MOVE, UIDPLUS, IDLE."""
+        return bool(self._ask(lambda: self._client.has_capability(capability)))
+
+    # Folders
+
+    def folders(self) -> list[ListedFolder]:
+        """Return the folders of the account."""
+        if self._folders is None:
+            self._client.folder_encode = False  # one wrong name would hide all others
+            try:
+                listed = self._ask(self._client.list_folders)
+            finally:
+                self._client.folder_encode = True
+            self._folders = [
+                ListedFolder(
+                    name, _text(separator or b""), frozenset(_text(f).lower() for f in flags)
+                )
+                for flags, separator, raw in listed
+                if (name := decoded_name(raw)) is not None
+            ]
+        return self._folders
+
+    def _names(self) -> list[str]:
+        return [folder.name for folder in self.folders() if folder.is_selectable]
+
+    def junk_folder(self) -> str | None:
+        """Return the folder whose special use is \\Junk (RFC 6154); None if none is marked so."""
+        marked = [f.name for f in self.folders() if "\\junk" in f.flags and f.is_selectable]
+        return marked[0] if marked else None
+
+    def named(self, name: str) -> str:
+        """Return the folder that a user means: its own name, or the same in other writing.
+
+        A / stands for the server's separator, and letters may be composed otherwise.
+        """
+        listed = self.folders()
+        if any(folder.name == name for folder in listed):
+            return name
+        for folder in listed:
+            if _normal(folder.name, folder.separator) == _normal(name, folder.separator):
+                return folder.name
+        return name
+
+    def select(self, name: str, readonly: bool) -> SelectedFolder:
+        """Open a folder; readonly: with EXAMINE, which changes nothing in it."""
+        name = self.named(name)
+        try:
+            answer = self._ask(lambda: self._client.select_folder(name, readonly), name)
+        except ImapRefusalError as error:
+            raise missing_folder(self.account, name, error, self._names()) from error
+        keywords = answer.get(b"PERMANENTFLAGS", answer.get(b"FLAGS", ()))
+        folder = SelectedFolder(
+            name,
+            int(answer.get(b"UIDVALIDITY", 0)),
+            int(answer.get(b"UIDNEXT", 0)),
+            int(answer.get(b"EXISTS", 0)),
+            frozenset(_text(flag).lower() for flag in keywords),
+        )
+        if not folder.uidnext:  # an old server
+            folder = folder._replace(uidnext=max(self.search(folder, ("ALL",)), default=0) + 1)
+        return folder
+
+    def select_again(self, folder: SelectedFolder, readonly: bool) -> None:
+        """Open a folder whose UIDs are in use; raises AwayError if they are new ones by now."""
+        if self.select(folder.name, readonly).uidvalidity != folder.uidvalidity:
+            raise AwayError(
+                f"{self.account.name}: {folder.name}: the server has just numbered its mail anew;"
+                " run it again"
+            )
+
+    def status(self, name: str) -> FolderStatus:
+        """Return what UIDs a folder's next messages will have."""
+        try:
+            answer = self._ask(
+                lambda: self._client.folder_status(name, ("UIDVALIDITY", "UIDNEXT")), name
+            )
+        except ImapRefusalError as error:
+            raise missing_folder(self.account, name, error, self._names()) from error
+        return FolderStatus(int(answer[b"UIDVALIDITY"]), int(answer[b"UIDNEXT"]))
+
+    # Messages of the open folder
+
+    def search(self, folder: SelectedFolder, criteria: Sequence[str], first: int = 1) -> list[int]:
+        """Return the UIDs from `first` on of messages that meet all criteria, in ascending order.
+
+        folder: the one that is open.
+        """
+        found: set[int] = set()
+        # From the end: what is expunged meanwhile moves the numbers of what comes after it.
+        for last in range(max(folder.messages, 1), 0, -_UIDS_LISTED):
+            begin = max(1, last - _UIDS_LISTED + 1)
+            few = folder.messages <= _UIDS_LISTED
+            window = [] if few else [f"{begin}:{last}"]
+            query = [*window, "UID", f"{first}:*", *criteria]
+            found.update(self._ask(lambda query=query: self._client.search(query), folder.name))  # type: ignore[misc]
+        return sorted(uid for uid in found if uid >= first)  # 9:* is the last one, even UID 7
+
+    def existing(self, uids: Iterable[int], *criteria: str) -> list[int]:
+        """Return those of the messages that are in the open folder and meet the criteria."""
+        found: list[int] = []
+        for some in _pieces(sorted(uids), _UIDS_DESCRIBED):
+            query = ["UID", ",".join(map(str, some)), *criteria]
+            found += self._ask(lambda query=query: self._client.search(query))  # type: ignore[misc]
+        return sorted(found)
+
+    def beginnings(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
+        """Yield the beginnings of messages."""
+        item = f"BODY.PEEK[]<0.{BEGINNING}>"
+        for some in _pieces(uids, _UIDS_FETCHED):
+            yield from _messages(self._fetched(some, ["FLAGS", item]))
+
+    def messages(self, uids: Sequence[int], limit: int) -> Iterator[FetchedMessage]:
+        """Yield messages, in the order of their UIDs; those that are gone meanwhile are left out.
+
+        limit: bytes that are fetched of a larger message.
+        Memory holds a few megabytes of them at a time, or one message.
+        """
+        for some in _pieces(sorted(uids), _UIDS_DESCRIBED):
+            described = self._fetched(some, ["RFC822.SIZE"])
+            sizes = {uid: int(described[uid].get(b"RFC822.SIZE", 0)) for uid in sorted(described)}
+            for batch in _batches(sizes):
+                is_whole = all(sizes[uid] <= limit for uid in batch)
+                item = "BODY.PEEK[]" if is_whole else f"BODY.PEEK[]<0.{limit}>"
+                yield from _messages(self._fetched(batch, ["FLAGS", item]))
+
+    def _fetched(self, uids: Sequence[int], items: list[str]) -> Mapping[int, Any]:
+        """Return what is asked of messages, by UID; again without those that are gone."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._fetch(uids, items)
+            except ImapRefusalError as error:  # another client has just moved one
+                if "EXPUNGEISSUED" not in error.answer:
+                    raise
+                self._ask(self._client.noop)
+                uids = self.existing(uids)
+        return self._fetch(uids, items)
+
+    def _fetch(self, uids: Sequence[int], items: list[str]) -> Mapping[int, Any]:
+        if not uids:
+            return {}
+        answer = self._ask(lambda: self._client.fetch(list(uids), items))
+        wanted = set(uids)  # a server may tell of others' flags in between
+        return {uid: fields for uid, fields in answer.items() if uid in wanted}
+
+    # Changes
+
+    def move(self, uids: Sequence[int], folder: str) -> None:
+        """Move messages of the open folder to another one, with MOVE (RFC 6851)."""
+        self._ask(lambda: self._client.move(list(uids), folder), folder)
+
+    def copy(self, uids: Sequence[int], folder: str) -> None:
+        """Copy messages of the open folder to another one: all of them or none."""
+        self._ask(lambda: self._client.copy(list(uids), folder), folder)
+
+    def add_flag(self, uids: Sequence[int], flag: str) -> None:
+        """Set a flag or keyword on messages of the open folder."""
+        for some in _pieces(sorted(uids), _UIDS_DESCRIBED):
+            self._ask(lambda some=some: self._client.add_flags(some, [flag], silent=True))  # type: ignore[misc]
+
+    def expunge(self, uids: Sequence[int]) -> None:
+        """Remove messages that are \\Deleted, by their UIDs: never what others have deleted."""
+        self._ask(lambda: self._client.uid_expunge(list(uids)))
+
+    # Waiting
+
+    def idle(self) -> None:
+        """Have the server say what changes in the open folder, until `end_idle`."""
+        self._ask(self._client.idle)
+
+    def end_idle(self) -> None:
+        """End what `idle` began."""
+        self._ask(self._client.idle_done)
+
+    def noop(self) -> None:
+        """Ask for nothing, so that the server tells what is new and keeps the connection."""
+        self._ask(self._client.noop)
+
+    def _ask(self, question: Callable[[], R], folder: str = "") -> R:
+        """Return the server's answer; raises AwayError, or Refused if it is a no."""
+        try:
+            return question()
+        except Exception as error:
+            raise client_error(self.account, error, folder) from error
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _normal(name: str, separator: str) -> str:
+    name = unicodedata.normalize("NFC", name).replace("/", separator or "/")
+    return "INBOX" if name.upper() == "INBOX" else name
+
+
+def _pieces(uids: Sequence[int], size: int) -> Iterator[list[int]]:
+    for start in range(0, len(uids), size):
+        yield list(uids[start : start + size])
+
+
+def _batches(sizes: Mapping[int, int]) -> Iterator[list[int]]:
+    """Yield UIDs of messages to fetch together: few bytes in all, or one message."""
+    batch: list[int] = []
+    total = 0
+    for uid, size in sizes.items():
+        if batch and (total + size > _BYTES_FETCHED or len(batch) == _UIDS_FETCHED):
+            yield batch
+            batch, total = [], 0
+        batch.append(uid)
+        total += size
+    if batch:
+        yield batch
+
+
+def _messages(fetched: Mapping[int, Any]) -> Iterator[FetchedMessage]:
+    for uid in sorted(fetched):
+        fields = fetched[uid]
+        flags = {_text(flag) for flag in fields.get(b"FLAGS", ())}
+        content = fields.get(b"BODY[]", fields.get(b"BODY[]<0>"))
+        if isinstance(content, int):  # a message that is only digits, in quotes
+            content = str(content).encode()
+        yield FetchedMessage(uid, _SEEN in flags, content or b"")

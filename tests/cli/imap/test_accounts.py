@@ -1,0 +1,124 @@
+"""The accounts of a config file: what they may say, and whose password is asked for."""
+
+import pytest
+
+from nbspam.cli.accounts import account_of, configured_accounts, mail_accounts
+from nbspam.errors import AccountError, OptionError
+from nbspam.imap.address import parse_address
+
+HOME = '[imap.home]\nhost = "mail.example.org"\nuser = "hal"\n'
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    """Return a function that writes a config file."""
+    path = tmp_path / "config.toml"
+    monkeypatch.setenv("NBSPAM_CONFIG", str(path))
+
+    def write(text):
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o600)
+        return path
+
+    return write
+
+
+def test_the_defaults_of_an_account(config):
+    config(HOME)
+    [found] = mail_accounts(())
+    assert (found.name, found.folders, found.junk, found.ham) == (
+        "home",
+        ("INBOX",),
+        None,
+        ("INBOX",),
+    )
+    assert (found.account.user, found.account.server) == ("hal", "mail.example.org:993")
+    assert (found.account.tls, found.account.timeout) == ("implicit", 60)
+
+
+def test_all_that_an_account_may_say(config, tmp_path):
+    (tmp_path / "secret").write_text("swordfish\n")
+    (tmp_path / "secret").chmod(0o600)
+    config(
+        HOME + 'port = 1143\ntls = "starttls"\nca-file = "ca.pem"\ntimeout = 9\n'
+        'folders = ["INBOX", "Lists"]\nham = ["Archive"]\njunk = "Spam"\n'
+        'password-file = "secret"\n[imap.work]\nhost = "mx"\nuser = "h"\n'
+        'token-command = "echo token"\n'
+    )
+    home, work = mail_accounts(())
+    assert home.account.ca_file == str(tmp_path / "ca.pem")
+    assert (home.folders, home.ham, home.junk) == (("INBOX", "Lists"), ("Archive",), "Spam")
+    assert home.account.secret().value == "swordfish"
+    assert work.account.secret().is_token
+    assert [each.name for each in mail_accounts(["work", "home"])] == ["work", "home"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('[imap.home]\nuser = "hal"\n', r"toml:1: \[imap.home\]: the account has no host"),
+        ('[imap.home]\nhost = "mx"\n', "the account has no user"),
+        (HOME + 'hots = "x"\n', r"toml:4: \[imap.home\] hots: .*did you mean host\?"),
+        (HOME + 'password = "swordfish"\n', "does not stand in a config file"),
+        (HOME + 'tls = "yes"\n', 'must be "implicit", "starttls" or "none"'),
+        (HOME + "tls = true\n", "must be text in quotes"),
+        (HOME + "port = 0\n", "must be an integer from 1 to 65,535"),
+        (HOME + 'port = "993"\n', "must be an integer"),
+        (HOME + "timeout = true\n", "must be an integer"),
+        (HOME + 'folders = "INBOX"\n', r'must be an array; write folders = \["INBOX"\]'),
+        (HOME + "folders = [1]\n", "must be text in quotes"),
+        (HOME + 'junk = "a\\nb"\n', "must be text in quotes, in one line"),
+        (HOME + 'junk = "INBOX"\n', "which is the junk folder too"),
+        (HOME + 'password-command = "a"\ntoken-command = "b"\n', "leave one of them out"),
+        ('[imap]\nhost = "mx"\n', r"toml:2: \[imap\] holds tables of accounts, and host is none"),
+    ],
+)
+def test_a_wrong_account_is_one_sentence(config, text, problem):
+    config(text)
+    with pytest.raises(OptionError, match=problem) as raised:
+        configured_accounts()
+    assert "swordfish" not in str(raised.value)
+
+
+def test_an_account_by_its_name_or_address(config):
+    config(HOME)
+    [found] = mail_accounts(["imaps://hal@mail.example.org"])
+    assert (found.name, found.folders) == ("home", ("INBOX",))
+    [found] = mail_accounts(["imaps://hal@Mail.Example.Org/Lists"])
+    assert (found.name, found.folders) == ("home", ("Lists",))
+    [other] = mail_accounts(["imaps://roz@mail.example.org"])
+    assert (other.account.user, other.folders) == ("roz", ("INBOX",))
+    with pytest.raises(OptionError, match="did you mean home"):
+        mail_accounts(["hom"])
+    assert account_of(parse_address("imaps://hal@mail.example.org/x")).server.endswith(":993")
+
+
+def test_no_account_at_all(config):
+    config("")
+    with pytest.raises(OptionError, match="there is no account; name one as imaps://"):
+        mail_accounts(())
+
+
+def test_a_password_is_asked_for_at_a_terminal_alone(config, monkeypatch):
+    config("")
+    account = account_of(parse_address("imaps://somebody@mail.example.org/x"))
+    with pytest.raises(AccountError, match="no terminal to ask for it"):
+        account.secret()
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    asked = []
+    monkeypatch.setattr("getpass.getpass", lambda prompt: asked.append(prompt) or "swordfish")
+    assert account.secret().value == account.secret().value == "swordfish"
+    assert asked == ["password of somebody@mail.example.org: "]
+
+
+def test_a_wrong_account_stops_no_other_command(config, nbspam, sample, tmp_path):
+    model = tmp_path / "model.json"
+    config("")
+    assert nbspam("train", "-q", "-m", model, sample / "sms.tsv").code == 0
+    path = config(HOME + "port = 0\n")
+    assert nbspam("classify", "-m", model, stdin=b"free prize").code == 0
+    done = nbspam("config")
+    assert done.code == 2
+    assert done.err.startswith(f"nbspam: {path}:4: [imap.home] port: ")
+    config(HOME)
+    assert nbspam("config").code == 0

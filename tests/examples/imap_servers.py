@@ -1,0 +1,347 @@
+"""A real Dovecot with TLS on a loopback port, run by an ordinary user, for the tests of IMAP."""
+
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+DOVECOT = "/usr/sbin/dovecot"
+PASSWORD = 'pä"ss\\wörd {x}'
+_CAPABILITY = (
+    "IMAP4rev1 SASL-IR LITERAL+ ID ENABLE IDLE SPECIAL-USE NAMESPACE UIDPLUS LIST-EXTENDED"
+    " CONDSTORE MOVE QUOTA"
+)
+# Extensions that the server lacks; the n-th of them on the address 127.0.0.n.
+LACKING = [
+    (),
+    ("MOVE",),
+    ("UIDPLUS",),
+    ("IDLE",),
+    ("SPECIAL-USE",),
+    ("MOVE", "UIDPLUS"),
+    ("MOVE", "UIDPLUS", "IDLE", "SPECIAL-USE", "LITERAL+", "SASL-IR", "ENABLE", "CONDSTORE"),
+]
+_LOCAL = """
+local {address} {{
+  protocol imap {{
+    imap_capability = {capability}
+  }}
+}}
+"""
+
+_SETTINGS = """
+base_dir = {top}/run
+state_dir = {top}/state
+log_path = {top}/log
+protocols = imap
+listen = {addresses}
+default_internal_user = {user}
+default_internal_group = {group}
+default_login_user = {user}
+first_valid_uid = 1
+first_valid_gid = 1
+default_process_limit = 60
+ssl = yes
+ssl_cert = <{top}/cert.pem
+ssl_key = <{top}/key.pem
+disable_plaintext_auth = no
+auth_mechanisms = plain login
+mail_location = maildir:~/Maildir
+mail_fsync = never
+mail_plugins = quota
+auth_failure_delay = 0
+passdb {{
+  driver = passwd-file
+  args = scheme=PLAIN username_format=%u {top}/users/%u
+}}
+userdb {{
+  driver = passwd-file
+  args = username_format=%u {top}/users/%u
+}}
+plugin {{
+  quota = count:User quota
+  quota_vsizes = yes
+}}
+namespace inbox {{
+  inbox = yes
+  mailbox Junk {{
+    auto = create
+    special_use = \\Junk
+  }}
+  mailbox Trash {{
+    auto = create
+    special_use = \\Trash
+  }}
+}}
+service imap-login {{
+  chroot =
+  process_min_avail = 1
+  inet_listener imap {{
+    port = {plain}
+  }}
+  inet_listener imaps {{
+    port = {port}
+    ssl = yes
+  }}
+}}
+service anvil {{
+  chroot =
+  unix_listener anvil-auth-penalty {{
+    mode = 0
+  }}
+}}
+service stats {{
+  chroot =
+}}
+protocol imap {{
+  mail_plugins = quota imap_quota
+  mail_max_userip_connections = 50
+}}
+"""
+
+
+def address_without(lacking):
+    """Return the address at which the server lacks these extensions."""
+    return f"127.0.0.{1 + LACKING.index(tuple(lacking))}"
+
+
+def _free_port():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+def _ordinary():
+    """Return a command that runs another as an ordinary user: Dovecot handles no mail of root's."""
+    if os.geteuid() != 0:
+        return []
+    return ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
+
+
+class Dovecot:
+    """A server; each user of it has a home, and settings, of their own."""
+
+    def __init__(self, top):
+        self.top = top
+        self.port, self.plain = _free_port(), _free_port()
+        self._number = count(1)
+        asked = [
+            subprocess.run([*_ordinary(), "id", flag], capture_output=True, check=True, text=True)
+            for flag in ("-un", "-gn", "-u", "-g")
+        ]
+        user, group, self._uid, self._gid = (each.stdout.strip() for each in asked)
+        self.settings = top / "dovecot.conf"
+        settings = _SETTINGS.format(
+            top=top,
+            user=user,
+            group=group,
+            port=self.port,
+            plain=self.plain,
+            addresses=", ".join(map(address_without, LACKING)),
+        )
+        for names in LACKING[1:]:
+            listed = " ".join(name for name in _CAPABILITY.split() if name not in names)
+            settings += _LOCAL.format(address=address_without(names), capability=listed)
+        self.settings.write_text(settings)
+        (top / "users").mkdir()
+        self.certificate = top / "cert.pem"
+        addresses = [f"IP:{address_without(names)}" for names in LACKING]
+        names = ",".join(["DNS:localhost", *addresses])
+        subprocess.run(
+            [
+                *"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes".split(),
+                *("-keyout", top / "key.pem", "-out", self.certificate, "-days", "2"),
+                *("-subj", "/CN=localhost", "-addext", f"subjectAltName={names}"),
+            ],
+            capture_output=True,
+            check=True,
+        )
+        self._give()
+
+    def add_user(self, **fields):
+        """Return the name of a new user; fields: settings of Dovecot for this user alone."""
+        name = f"hal{next(self._number)}"
+        home = self.top / name
+        home.mkdir()
+        extra = " ".join(f"userdb_{key}={value}" for key, value in fields.items())
+        line = f"{name}:{PASSWORD}:{self._uid}:{self._gid}::{home}::{extra}\n"
+        (self.top / "users" / name).write_text(line)
+        self._give()
+        return name
+
+    def _give(self):
+        """Make the ordinary user the owner of all that is ours."""
+        if os.geteuid() == 0:
+            for path in (self.top, *self.top.glob("*"), *self.top.glob("users/*")):
+                with suppress(OSError):
+                    shutil.chown(path, "nobody", "nogroup")
+
+    def start(self):
+        process = subprocess.Popen(
+            [*_ordinary(), DOVECOT, "-F", "-c", self.settings],
+            env={"PATH": "/usr/bin:/bin"},
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        for _ in range(200):
+            if process.poll() is not None:
+                pytest.fail(f"dovecot ended: {process.stderr.read().decode()}{self.log()}")
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+                return process
+            time.sleep(0.05)
+        process.terminate()
+        return pytest.fail(f"dovecot does not answer: {self.log()}")
+
+    def log(self):
+        path = self.top / "log"
+        return path.read_text() if path.exists() else ""
+
+
+@contextmanager
+def running_dovecot():
+    """Yield a running Dovecot; skips the test where there is none."""
+    pytest.importorskip("imapclient", reason="imapclient is not installed")
+    for program in (DOVECOT, "openssl", "setpriv"):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
+    if not Path("/usr/lib/dovecot/imap").exists():
+        pytest.skip("dovecot-imapd is not installed")
+    version = subprocess.run([DOVECOT, "--version"], capture_output=True, check=True).stdout
+    if not version.startswith(b"2.3."):
+        pytest.skip(f"the settings are those of Dovecot 2.3, and this is {version.decode()}")
+    top = Path(tempfile.mkdtemp(prefix="nbspam-imap-"))
+    top.chmod(0o755)
+    try:
+        server = Dovecot(top)
+        process = server.start()
+        try:
+            yield server
+        finally:
+            process.terminate()
+            process.communicate(timeout=30)
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+
+
+class Mailbox:
+    """What a user sees of an account with another program."""
+
+    def __init__(self, server, host="localhost", **fields):
+        self.server, self.host = server, host
+        self.user = server.add_user(**fields)
+        self.client = self.connect()
+
+    def connect(self):
+        from imapclient import IMAPClient
+
+        context = ssl.create_default_context(cafile=self.server.certificate)
+        client = IMAPClient(self.host, self.server.port, ssl_context=context, timeout=60)
+        client.sasl_login("PLAIN", lambda _: f"\0{self.user}\0{PASSWORD}".encode())
+        return client
+
+    def put(self, *messages, folder="INBOX", flags=(), date=None):
+        for message in messages:
+            self.client.append(folder, message.replace(b"\n", b"\r\n"), flags, date)
+
+    def all(self, folder="INBOX"):
+        """Return of each message its bytes, flags and date, in the order of the UIDs."""
+        self.client.select_folder(folder, readonly=True)
+        uids = self.client.search("ALL")
+        found = {}
+        for start in range(0, len(uids), 200):
+            items = ["FLAGS", "INTERNALDATE", "BODY.PEEK[]"]
+            found |= self.client.fetch(uids[start : start + 200], items)
+        return [
+            (
+                each[b"BODY[]"].replace(b"\r\n", b"\n"),
+                frozenset(flag for flag in each[b"FLAGS"] if flag != b"\\Recent"),
+                each[b"INTERNALDATE"],
+            )
+            for _, each in sorted(found.items())
+        ]
+
+    def mails(self, folder="INBOX", gone=b"\\Deleted"):
+        return [mail for mail, flags, _ in self.all(folder) if gone not in flags]
+
+    def uids(self, folder="INBOX", criteria="ALL"):
+        self.client.select_folder(folder, readonly=True)
+        return self.client.search(criteria)
+
+    def flag(self, folder, flags, criteria="ALL"):
+        self.client.select_folder(folder)
+        self.client.add_flags(self.client.search(criteria), flags)
+
+    def move(self, source, target, *messages):
+        """Move these messages as a mail program does; all if none is named."""
+        self.client.select_folder(source)
+        uids = self.client.search("ALL")
+        if messages:
+            found = self.client.fetch(uids, ["BODY.PEEK[]"])
+            wanted = {message.replace(b"\n", b"\r\n") for message in messages}
+            uids = [uid for uid in uids if found[uid][b"BODY[]"] in wanted]
+            assert len(uids) == len(messages)
+        self.client.move(uids, target)
+
+
+class Proxy:
+    """A server between a client without TLS and Dovecot: it listens in, cuts, and delays."""
+
+    def __init__(self, port, cut=None, delay=0.0, host="localhost"):
+        """cut: called with all that the server has said; where to cut it, or None."""
+        self.said = []  # by the client, line by line
+        self.cuts = 0
+        self._target, self._cut, self._delay = (host, port), cut, delay
+        self._socket = socket.create_server((host, 0))
+        self.port = self._socket.getsockname()[1]
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._socket.close()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self._socket.accept()
+            except OSError:
+                return
+            server = socket.create_connection(self._target)
+            for pair in ((client, server, True), (server, client, False)):
+                threading.Thread(target=self._pass, args=pair, daemon=True).start()
+
+    def _pass(self, source, target, is_client):
+        seen = b""
+        with suppress(OSError):
+            while piece := source.recv(1 << 16):
+                if is_client:
+                    self.said += piece.decode("utf-8", "replace").splitlines()
+                    time.sleep(self._delay)
+                elif self._cut is not None:
+                    seen += piece
+                    at = self._cut(seen)
+                    if at is not None:
+                        self.cuts += 1
+                        target.sendall(piece[: max(0, at - (len(seen) - len(piece)))])
+                        break
+                target.sendall(piece)
+        for each in (source, target):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+
+def program(*arguments):
+    """Return the command that runs nbspam of this source tree."""
+    return [sys.executable, "-m", "nbspam", *map(str, arguments)]

@@ -1,0 +1,164 @@
+"""A user with an account at Dovecot, a model, and nbspam to work on it."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import junk_mails
+import pytest
+from imap_servers import PASSWORD, Mailbox, address_without, program, running_dovecot
+
+import nbspam_main
+
+ROOT = Path(__file__).parents[2]
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="session")
+def dovecot():
+    """Return a running Dovecot."""
+    with running_dovecot() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def trained_model(tmp_path_factory):
+    """Return a model of mail that the tests do not deliver; not to be changed."""
+    folder = tmp_path_factory.mktemp("mailbox")
+    for label in ("ham", "spam"):
+        (folder / label).mkdir()
+        for i, mail in enumerate(junk_mails.many(label, 150)):
+            (folder / label / f"{i:03}").write_bytes(mail)
+    sources = ("--ham", folder / "ham", "--spam", folder / "spam")
+    subprocess.run(
+        program("train", "-q", "-m", folder / "model.json", *sources),
+        cwd=ROOT,
+        env={**os.environ, "NBSPAM_CONFIG": ""},
+        check=True,
+        timeout=60,
+    )
+    return folder / "model.json"
+
+
+class Home:
+    """The home of somebody who runs nbspam."""
+
+    def __init__(self, path, monkeypatch):
+        self.path, self._patch = path, monkeypatch
+        self.config = path / "config.toml"
+        self.model = path / "model.json"
+        self.environment = {
+            "HOME": str(path),
+            "NBSPAM_CONFIG": str(self.config),
+            "NBSPAM_MODEL": str(self.model),
+            "XDG_STATE_HOME": str(path / "state"),
+        }
+        for name, value in self.environment.items():
+            monkeypatch.setenv(name, value)
+        (path / "password").write_text(f"{PASSWORD}\n")
+        (path / "password").chmod(0o600)
+
+    def write(self, user, server, **values):
+        """Describe an account in the config file."""
+        values = {
+            "host": "localhost",
+            "port": server.port,
+            "user": user,
+            "ca-file": str(server.certificate),
+            "password-file": "password",
+            **values,
+        }
+        lines = [f"{key} = {json.dumps(v)}" for key, v in values.items() if v is not None]
+        self.config.write_text("\n".join(["[imap.home]", *lines, ""]))
+        self.config.chmod(0o600)
+
+    def state(self):
+        [path] = (self.path / "state" / "nbspam" / "imap").glob("*.json")
+        return json.loads(path.read_text())
+
+    def run(self, *arguments):
+        """Run nbspam in this process, which is fast."""
+        kept = sys.argv, sys.stdin, sys.stdout, sys.stderr
+        with contextlib.ExitStack() as stack:
+            streams = [
+                stack.enter_context(tempfile.TemporaryFile("w+", newline="")) for _ in range(3)
+            ]
+            sys.argv = ["nbspam", *map(str, arguments)]
+            sys.stdin, sys.stdout, sys.stderr = streams
+            try:
+                code = nbspam_main.run()
+                for stream in (sys.stdout, sys.stderr):
+                    stream.flush()
+            finally:
+                sys.argv, sys.stdin, sys.stdout, sys.stderr = kept
+            texts = []
+            for stream in streams[1:]:
+                stream.seek(0)
+                texts.append(stream.read())
+        return Result(code, *texts)
+
+    def imap(self, command, *arguments):
+        """Run `nbspam imap`; it must succeed."""
+        done = self.run("imap", command, *arguments)
+        assert done.code == 0, done
+        return done
+
+    def start(self, *arguments):
+        return subprocess.Popen(
+            program(*arguments),
+            cwd=ROOT,
+            env={**os.environ, **self.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def learned(self):
+        """Return how many messages of ham and of spam the model has learned."""
+        found = json.loads(self.model.read_text())
+        numbers = dict(zip(found["classes"], found["messages"], strict=True))
+        return numbers["ham"], numbers["spam"]
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch, trained_model):
+    """Return the home of a user with a model."""
+    path = tmp_path / "home"
+    path.mkdir()
+    shutil.copy(trained_model, path / "model.json")
+    return Home(path, monkeypatch)
+
+
+@pytest.fixture
+def account(dovecot, home):
+    """Return a function that makes an account with settings of its own, and writes it down."""
+    made = []
+
+    def make(values=None, lacking=(), **fields):
+        host = address_without(lacking) if lacking else "localhost"
+        mailbox = Mailbox(dovecot, host, **fields)
+        made.append(mailbox)
+        home.write(mailbox.user, dovecot, host=host, **(values or {}))
+        return mailbox
+
+    yield make
+    for mailbox in made:
+        with contextlib.suppress(Exception):
+            mailbox.client.logout()
+
+
+@pytest.fixture
+def mailbox(account):
+    """Return an empty account."""
+    return account()

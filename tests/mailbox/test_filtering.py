@@ -1,0 +1,343 @@
+"""`nbspam imap filter` against Dovecot: what is moved, and that nothing else changes."""
+
+import json
+import shutil
+from datetime import datetime
+
+import pytest
+from imap_servers import LACKING, PASSWORD, Proxy
+from junk_mails import mail, many
+
+ODD = (
+    b"From: Ilse <ilse@example.org>\nSubject: Fotos\nMessage-ID: <odd@example.org>\n\n"
+    + "künstlich beleuchtet: „schau“  \t \n.\n..\n>From here on it rained.\n\n".encode()
+)
+
+
+def state_of(mailbox):
+    """Return of each message its bytes, flags and date, and in which folders it is."""
+    found = {}
+    for folder in ("INBOX", "Junk", "Trash"):
+        for mail_, flags, date in mailbox.all(folder):
+            assert mail_ not in found, "in two folders, or twice in one"
+            found[mail_] = (folder, flags, date)
+    return found
+
+
+def without_folder(found):
+    return {mail_: rest for mail_, (_, *rest) in found.items()}
+
+
+def test_spam_is_moved_and_nothing_else_changes(home, mailbox):
+    ham, spam = [*many("ham", 5), ODD], many("spam", 4)
+    mailbox.put(*ham[:3], *spam[:2], date=datetime(2023, 11, 20, 10, 0, 0))
+    mailbox.put(*spam[2:], flags=[b"\\Flagged", b"$Forwarded"])
+    mailbox.put(*ham[3:])
+    before = state_of(mailbox)
+    done = home.imap("filter")
+    assert done.out == (
+        f"{mailbox.user}@localhost: INBOX: judged 10 messages, 4 moved to Junk, 0 unsure\n"
+    )
+    assert "the first run judges its unread mail alone" in done.err
+    assert mailbox.mails() == ham
+    assert sorted(mailbox.mails("Junk")) == sorted(spam)
+    assert without_folder(state_of(mailbox)) == without_folder(before)
+    assert home.imap("filter") == (0, "", "")
+
+
+def test_the_first_run_leaves_mail_that_was_read_and_all_takes_it(home, mailbox):
+    old, new = many("spam", 2), many("spam", 2)
+    mailbox.put(*old, flags=[b"\\Seen"])
+    mailbox.put(*new)
+    home.imap("filter")
+    assert mailbox.mails() == old
+    more = many("spam", 1)
+    mailbox.put(*more, flags=[b"\\Seen"])  # read before nbspam has run
+    home.imap("filter")
+    assert mailbox.mails() == old
+    assert mailbox.mails("Junk") == [*new, *more]
+    home.imap("filter", "--all")
+    assert mailbox.mails() == []
+    assert sorted(mailbox.mails("Junk")) == sorted([*new, *more, *old])
+
+
+def test_deleted_mail_is_left_alone(home, mailbox):
+    spam = many("spam", 2)
+    mailbox.put(spam[0], flags=[b"\\Deleted"])
+    mailbox.put(spam[1])
+    home.imap("filter")
+    assert mailbox.mails("Junk") == spam[1:]
+    assert [flags for _, flags, _ in mailbox.all()] == [frozenset([b"\\Deleted"])]
+
+
+def test_a_dry_run_changes_nothing_and_says_what_would_be_done(home, mailbox):
+    ham, spam = many("ham", 2), many("spam", 1)
+    mailbox.put(*ham, *spam)
+    before = state_of(mailbox)
+    done = home.imap("filter", "--dry-run")
+    lines = done.out.splitlines()
+    assert [line.partition("\t")[0] for line in lines[:3]] == ["ham", "ham", "spam"]
+    address = f"imaps://{mailbox.user}@localhost:{mailbox.server.port}/INBOX"
+    assert lines[2].endswith(f"\t{address}/;UID=3")
+    assert lines[3].endswith("judged 3 messages, 1 would be moved to Junk, 0 unsure")
+    assert state_of(mailbox) == before
+    assert not list((home.path / "state").rglob("*.json"))
+    home.imap("filter")
+    assert mailbox.mails("Junk") == spam
+
+
+def test_marks_in_place_of_moving(home, mailbox):
+    ham, spam = many("ham", 2), many("spam", 2)
+    mailbox.put(*ham, *spam)
+    home.imap("filter", "--mark")
+    flags = [flags for _, flags, _ in mailbox.all()]
+    assert flags == [frozenset()] * 2 + [frozenset([b"$Junk"])] * 2
+    assert mailbox.mails("Junk") == []
+    # what was read of it later is not learned as ham
+    mailbox.flag("INBOX", [b"\\Seen"])
+    before = home.learned()
+    home.imap("learn")
+    assert home.learned() == (before[0] + 2, before[1])
+
+
+def test_unsure_gets_a_keyword_on_request(home, mailbox):
+    odd = mail("Someone <x@example.com>", "Zwrrk", "Vlunt grobbel snaf quix drell murp.")
+    mailbox.put(odd, *many("ham", 1))
+    home.imap("filter", "--unsure-keyword", "Unsure")
+    assert [flags for _, flags, _ in mailbox.all()] == [frozenset([b"Unsure"]), frozenset()]
+
+
+def test_json_has_an_object_for_each_message(home, mailbox):
+    mailbox.put(*many("ham", 1), *many("spam", 1))
+    done = home.imap("filter", "--format", "json", "-q")
+    found = [json.loads(line) for line in done.out.splitlines()]
+    assert [(each["verdict"], each["action"], each["done"]) for each in found] == [
+        ("ham", "kept", True),
+        ("spam", "moved", True),
+    ]
+    assert [(each["account"], each["folder"], each["uid"]) for each in found] == [
+        ("home", "INBOX", 1),
+        ("home", "INBOX", 2),
+    ]
+
+
+def test_what_the_user_moves_back_stays(home, mailbox):
+    spam = many("spam", 3)
+    mailbox.put(*spam)
+    home.imap("filter")
+    mailbox.move("Junk", "INBOX", spam[1])
+    home.imap("filter")
+    home.imap("filter", "--all")
+    assert mailbox.mails() == [spam[1]]
+    # and it teaches, though it was not read
+    ham, bad = home.learned()
+    home.imap("learn")
+    assert home.learned() == (ham + 1, bad)
+
+
+def test_a_message_like_one_in_junk_is_judged(home, mailbox):
+    """The same bytes again are no message that was moved back: the first is still in Junk."""
+    spam = many("spam", 1)
+    mailbox.put(*spam, *spam)
+    home.imap("filter")
+    assert mailbox.mails("Junk") == spam * 2
+    mailbox.put(*spam)
+    home.imap("filter")
+    assert mailbox.mails("Junk") == spam * 3
+    assert mailbox.mails() == []
+
+
+def test_several_folders(home, account):
+    mailbox = account(
+        {"folders": ["INBOX", "Lists/Cycling"]}, mail_location="maildir:~/M:LAYOUT=fs"
+    )
+    mailbox.client.create_folder("Lists/Cycling")
+    spam = many("spam", 2)
+    mailbox.put(spam[0])
+    mailbox.put(spam[1], folder="Lists/Cycling")
+    done = home.imap("filter")
+    assert done.out.count("judged 1 message, 1 moved to Junk") == 2
+    assert mailbox.mails("Junk") == spam
+
+
+@pytest.mark.parametrize("lacking", LACKING[1:], ids="-".join)
+def test_a_server_that_lacks_extensions(home, account, lacking):
+    mailbox = account({"junk": "Junk"}, lacking)
+    assert not mailbox.client.has_capability(lacking[0])
+    ham, spam = many("ham", 3), many("spam", 3)
+    mailbox.put(*ham, *spam)
+    mailbox.put(*many("ham", 1), flags=[b"\\Deleted"])  # by the user: not ours to remove
+    before = {m: rest for m, *rest in mailbox.all()}
+    done = home.imap("filter")
+    assert mailbox.mails() == ham
+    assert mailbox.mails("Junk") == spam
+    assert {m: rest for m, *rest in mailbox.all("Junk")} == {m: before[m] for m in spam}
+    left = [flags for _, flags, _ in mailbox.all()]
+    if {"MOVE", "UIDPLUS"} <= set(lacking):
+        assert "3 copied to Junk and marked \\Deleted here" in done.out
+        assert left.count(frozenset([b"\\Deleted"])) == 4
+    else:
+        assert "3 moved to Junk" in done.out
+        assert left.count(frozenset([b"\\Deleted"])) == 1
+    assert home.imap("filter") == (0, "", "")
+    assert mailbox.mails("Junk") == spam
+
+
+def test_junk_is_found_by_its_special_use_alone(home, account):
+    mailbox = account()
+    mailbox.client.create_folder("Spam")
+    mailbox.put(*many("spam", 1))
+    home.imap("filter")
+    assert len(mailbox.mails("Junk")) == 1
+    mailbox.put(*many("spam", 1))
+    home.imap("filter", "--junk", "Spam")
+    assert len(mailbox.mails("Spam")) == 1
+
+
+@pytest.mark.parametrize("layout", ["maildir:~/M", "maildir:~/M:LAYOUT=fs"])
+@pytest.mark.parametrize("folder", ["Entwürfe/Müll & Ä", "迷惑メール", 'a "b" \\c', "Спам/100%"])
+def test_folder_names_in_other_scripts_and_separators(home, account, layout, folder):
+    separator = "/" if layout.endswith("fs") else "."
+    if separator == "/" and "\\" in folder:
+        folder = folder.replace("\\", "")
+    own = folder.replace("/", separator)
+    mailbox = account({"folders": [f"{folder}/in"]}, mail_location=layout)
+    for name in (own, f"{own}{separator}in"):
+        mailbox.client.create_folder(name)
+    spam, ham = many("spam", 1), many("ham", 1)
+    mailbox.put(*spam, *ham, folder=f"{own}{separator}in")
+    home.imap("filter", "--junk", folder)
+    assert mailbox.mails(own) == spam
+    assert mailbox.mails(f"{own}{separator}in") == ham
+    # as a source, too
+    account_ = f"imaps://{mailbox.user}@localhost:{mailbox.server.port}"
+    done = home.run("classify", f"{account_}/{folder.replace('%', '%25')}")
+    assert done.code == 0, done
+    assert done.out.startswith("spam\t")
+    name = done.out.rstrip("\n").rpartition("\t")[2]
+    assert home.run("classify", name).out == done.out
+    assert home.run("explain", name).code == 0
+
+
+def test_new_uids_judge_no_mail_twice(home, mailbox):
+    ham = many("ham", 2)
+    campaign = many("campaign", 2)
+    mailbox.put(*ham, *campaign)
+    home.imap("filter", "--spam-cutoff", "1")
+    assert mailbox.mails() == [*ham, *campaign]
+    before = mailbox.client.folder_status("INBOX", ["UIDVALIDITY"])
+    renumber(mailbox)
+    assert mailbox.client.folder_status("INBOX", ["UIDVALIDITY"]) != before
+    new = many("spam", 1)
+    mailbox.put(*new)
+    done = home.imap("filter", "--spam-cutoff", "0", "--ham-cutoff", "0")
+    assert "judged 1 message" in done.out
+    assert mailbox.mails() == [*ham, *campaign]
+    assert mailbox.mails("Junk") == new
+
+
+def renumber(mailbox):
+    """Give all messages of the inbox new UIDs, as after a server has been set up anew."""
+    mailbox.client.logout()
+    folder = mailbox.server.top / mailbox.user / "Maildir"
+    for path in folder.iterdir():
+        if path.name.startswith(("dovecot-uid", "dovecot.index")):
+            path.unlink()
+    number = 1_900_000_000
+    (folder / "dovecot-uidlist").write_text(f"3 V{number} N1 G{'0' * 24}{number:08x}\n")
+    shutil.chown(folder / "dovecot-uidlist", *_owner(folder))
+    mailbox.client = mailbox.connect()
+
+
+def _owner(path):
+    status = path.stat()
+    return status.st_uid, status.st_gid
+
+
+def test_nothing_is_fetched_without_peek(home, mailbox):
+    mailbox.put(*many("ham", 3), *many("spam", 3))
+    with Proxy(mailbox.server.plain) as proxy:
+        home.write(mailbox.user, mailbox.server, port=proxy.port, tls="none")
+        home.imap("filter", "--learn", "--unsure-keyword", "Unsure")
+        mailbox.flag("INBOX", [b"\\Seen"])
+        home.imap("learn")
+        home.run("classify", f"imaps://{mailbox.user}@localhost/INBOX")
+    fetched = [line for line in proxy.said if " FETCH " in line]
+    assert len(fetched) >= 6
+    assert all("BODY[" not in line and "RFC822 " not in line for line in fetched)
+    assert not any("RFC822)" in line or "RFC822.TEXT" in line for line in fetched)
+    assert not any(line.split()[1:2] == ["EXPUNGE"] or " CLOSE" in line for line in proxy.said)
+    assert PASSWORD not in "\n".join(proxy.said)  # it goes in base64 alone
+
+
+def test_two_machines_at_once(home, mailbox, monkeypatch):
+    """Each with a memory of its own, and a person who deletes mail meanwhile."""
+    ham, spam = many("ham", 60), many("spam", 60)
+    mailbox.put(*[each for pair in zip(ham, spam, strict=True) for each in pair])
+    first = home.start("imap", "filter", "-j1")
+    monkeypatch.setitem(home.environment, "XDG_STATE_HOME", str(home.path / "other"))
+    second = home.start("imap", "filter", "-j1")
+    mailbox.client.select_folder("INBOX")
+    mailbox.client.move(mailbox.client.search("ALL")[:10], "Trash")
+    for process in (first, second):
+        _, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
+    found = state_of(mailbox)
+    assert len(found) == 120
+    folders = {mail_: folder for mail_, (folder, *_) in found.items()}
+    assert {folders[each] for each in ham} <= {"INBOX", "Trash"}
+    assert {folders[each] for each in spam} <= {"Junk", "Trash"}
+
+
+@pytest.mark.parametrize("lacking", [(), ("MOVE",)])
+def test_what_two_machines_moved_at_one_moment_is_there_once(home, account, monkeypatch, lacking):
+    """Dovecot lets two clients move the same message at once, and makes two of it."""
+    from nbspam.imap.connection import Connection
+
+    mailbox = account(lacking=lacking)
+    spam, same = many("spam", 3), many("spam", 1)
+    mailbox.put(*same, folder="Junk")  # was there before, and stays
+    mailbox.put(*spam, *same, *same)
+    name = "copy" if lacking else "move"
+    real = getattr(Connection, name)
+
+    def with_another(connection, uids, folder):
+        connection._client.copy(uids, folder)
+        real(connection, uids, folder)
+
+    monkeypatch.setattr(Connection, name, with_another)
+    home.imap("filter")
+    assert sorted(mailbox.mails("Junk")) == sorted([*spam, *same * 3])
+    assert mailbox.mails() == []
+    assert mailbox.uids("Junk") == [1, 2, 3, 4, 5, 6]
+
+
+def test_two_runs_on_one_machine_follow_each_other(home, mailbox):
+    mailbox.put(*many("spam", 40), *many("ham", 40))
+    processes = [home.start("imap", "filter", "-j1") for _ in range(2)]
+    outs = [process.communicate(timeout=300) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outs
+    assert sorted(out.decode().count("judged 80 messages") for out, _ in outs) == [0, 1]
+    assert len(mailbox.mails("Junk")) == 40
+
+
+@pytest.mark.long
+def test_a_thousand_messages_and_three_who_work_on_them(home, mailbox, monkeypatch):
+    """Two machines filter them, on several cores, while the user moves other mail."""
+    ham, spam = many("ham", 500), many("spam", 500)
+    mailbox.put(*[each for pair in zip(ham, spam, strict=True) for each in pair])
+    first = home.start("imap", "filter")
+    monkeypatch.setitem(home.environment, "XDG_STATE_HOME", str(home.path / "other"))
+    second = home.start("imap", "filter", "-j1")
+    for _ in range(20):
+        mailbox.client.select_folder("INBOX")
+        uids = mailbox.client.search(["FROM", "roz@example.org"])
+        mailbox.client.move(uids[-5:], "Trash")
+        mailbox.client.add_flags(uids[:3], [b"\\Flagged"])
+    for process in (first, second):
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+    folders = {mail_: folder for mail_, (folder, *_) in state_of(mailbox).items()}
+    assert len(folders) == 1000
+    assert {folders[each] for each in ham} <= {"INBOX", "Trash"}
+    assert {folders[each] for each in spam} <= {"Junk", "Trash"}

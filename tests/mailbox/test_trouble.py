@@ -1,0 +1,325 @@
+"""What goes wrong with an account: one sentence with the remedy, and the mailbox as it was."""
+
+import json
+import resource
+import socket
+import sys
+import threading
+
+import pytest
+from imap_servers import PASSWORD, Proxy
+from junk_mails import many
+
+
+def fails(home, *arguments, code=1):
+    """Run a command that must fail, and return its one sentence."""
+    done = home.run("imap", *arguments)
+    assert done.code == code, done
+    lines = [line for line in done.err.splitlines() if "the first run judges" not in line]
+    assert len(lines) == 1, done
+    assert lines[0].startswith("nbspam: ")
+    assert "Traceback" not in done.err
+    assert PASSWORD not in done.err
+    return lines[0].removeprefix("nbspam: ")
+
+
+def test_a_wrong_password(home, mailbox):
+    wrong = home.path / "wrong"
+    wrong.write_text("not the pässword\n")
+    wrong.chmod(0o600)
+    home.write(mailbox.user, mailbox.server, **{"password-file": "wrong"})
+    for command in ("filter", "learn", "watch"):
+        sentence = fails(home, command)
+        assert "the server refused the password ([AUTHENTICATIONFAILED]" in sentence
+        assert sentence.endswith("an app password, or a token-command)")
+        assert "not the p" not in sentence
+
+
+def test_a_server_that_is_away(home, mailbox):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    home.write(mailbox.user, mailbox.server, port=port)
+    sentence = fails(home, "filter", code=75)
+    assert sentence.startswith(f"localhost:{port}: cannot be reached (Connection refused); try")
+    home.write(mailbox.user, mailbox.server, host="no-such-host.invalid")
+    assert "there is no address of this host" in fails(home, "filter", code=75)
+
+
+def test_a_server_that_says_nothing(home, mailbox):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        home.write(mailbox.user, mailbox.server, port=silent.getsockname()[1], timeout=1)
+        assert "has not answered" in fails(home, "filter", code=75)
+
+
+def test_a_certificate_that_does_not_fit(home, mailbox):
+    home.write(mailbox.user, mailbox.server, **{"ca-file": None})
+    sentence = fails(home, "filter")
+    assert (
+        "its certificate does not fit (self-signed certificate), and nothing was sent" in sentence
+    )
+    home.write(mailbox.user, mailbox.server, host="127.0.0.99")
+    home.config.write_text(home.config.read_text().replace("127.0.0.99", "localhost.localdomain"))
+    if "does not fit" not in (
+        sentence := fails(home, "filter", code=home.run("imap", "filter").code)
+    ):
+        assert "no address" in sentence  # where that name is not known
+
+
+@pytest.mark.parametrize("tls", ["implicit", "starttls"])
+def test_the_name_in_the_certificate_is_checked(home, mailbox, tls, monkeypatch):
+    port = mailbox.server.port if tls == "implicit" else mailbox.server.plain
+    home.write(mailbox.user, mailbox.server, host="other.example.org", port=port, tls=tls)
+    real = socket.getaddrinfo
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda host, *rest, **more: real("127.0.0.1", *rest, **more)
+    )
+    sentence = fails(home, "filter")
+    assert "its certificate does not fit (Hostname mismatch" in sentence
+
+
+def test_starttls(home, mailbox):
+    mailbox.put(*many("spam", 1))
+    home.write(mailbox.user, mailbox.server, port=mailbox.server.plain, tls="starttls")
+    home.imap("filter")
+    assert len(mailbox.mails("Junk")) == 1
+
+
+def test_a_port_without_tls(home, mailbox):
+    home.write(mailbox.user, mailbox.server, port=mailbox.server.plain)
+    assert 'needs an account with tls = "starttls"' in fails(home, "filter")
+
+
+def test_no_password_goes_unprotected_over_the_network(home, mailbox, monkeypatch):
+    home.write(mailbox.user, mailbox.server, port=mailbox.server.plain, tls="none")
+    home.imap("filter")
+    monkeypatch.setattr("nbspam.imap.login._is_loopback", lambda _: False)
+    assert "a password goes unprotected only to this machine" in fails(home, "filter")
+
+
+def test_a_folder_that_is_not_there(home, mailbox):
+    mailbox.put(*many("spam", 1))
+    sentence = fails(home, "filter", "--junk", "Junkk")
+    assert sentence.endswith("there is no folder 'Junkk'; did you mean Junk?")
+    home.write(mailbox.user, mailbox.server, folders=["Xyzzy"])
+    sentence = fails(home, "filter")
+    assert "there is no folder 'Xyzzy'; name one of " in sentence
+    assert len(mailbox.mails()) == 1
+
+
+def test_no_folder_for_spam(home, account):
+    mailbox = account(lacking=("SPECIAL-USE",))
+    mailbox.put(*many("spam", 1))
+    mailbox.client.create_folder("Spam")
+    mailbox.client.delete_folder("Junk")
+    done = home.run("imap", "filter")
+    if done.code:  # Dovecot makes it again, as it was told to
+        assert "the server marks no folder as \\Junk" in done.err
+        assert done.err.endswith("with --junk, or with junk in the config file\n")
+
+
+def test_the_junk_folder_is_no_folder_to_filter(home, mailbox):
+    home.write(mailbox.user, mailbox.server, folders=["INBOX", "Junk"])
+    assert "Junk is the folder for spam and one of the others too" in fails(home, "filter")
+    assert "Junk is the folder for spam and one of the others too" in fails(home, "learn")
+    sentence = fails(home, "filter", "--junk", "INBOX")
+    assert "INBOX is the folder for spam and one of the others too" in sentence
+
+
+@pytest.mark.parametrize("lacking", [(), ("MOVE",)])
+def test_a_quota_that_is_full(home, account, lacking):
+    mailbox = account(lacking=lacking, quota_rule="*:messages=10")
+    ham, spam = many("ham", 4), many("spam", 6)
+    mailbox.put(*ham, *spam)
+    before = mailbox.all()
+    if not lacking:  # a move takes no room
+        home.imap("filter")
+        assert len(mailbox.mails("Junk")) == 6
+        return
+    sentence = fails(home, "filter")
+    assert "Junk: the mailbox is full, so mail stays where it is" in sentence
+    assert mailbox.all() == before
+    assert mailbox.mails("Junk") == []
+    assert home.state()["pending"] is None
+
+
+def test_a_folder_that_may_not_be_changed(home, mailbox):
+    mailbox.put(*many("spam", 1))
+    home.imap("filter", "--dry-run")
+    done = home.run("imap", "filter", "--mark", "--unsure-keyword", "a b")
+    assert (done.code, "is not a keyword" in done.err) == (2, True)
+
+
+def literal(said):
+    """Cut in the middle of the first message that is fetched."""
+    at = said.find(b"BODY[] {")
+    return at + 200 if at >= 0 and len(said) > at + 200 else None
+
+
+def test_a_connection_that_is_cut_within_a_message(home, mailbox):
+    spam = many("spam", 5)
+    mailbox.put(*spam)
+    before = mailbox.all()
+    with Proxy(mailbox.server.plain, literal) as proxy:
+        home.write(mailbox.user, mailbox.server, port=proxy.port, tls="none")
+        for _ in range(2):
+            sentence = fails(home, "filter", code=75)
+            assert "the connection was lost" in sentence
+            assert "prize" not in sentence.lower()
+        assert proxy.cuts == 2
+        done = home.run("classify", f"imaps://{mailbox.user}@localhost/INBOX")
+        assert done.code == 75
+    assert mailbox.mails() == [each for each, *_ in before]
+    home.write(mailbox.user, mailbox.server)
+    home.imap("filter")
+    assert mailbox.mails("Junk") == spam
+
+
+def test_a_connection_that_is_cut_at_each_answer(home, mailbox):
+    """Cut after the n-th answer, for all n: the next run always goes on."""
+    spam, ham = many("spam", 3), many("ham", 3)
+    mailbox.put(*spam, *ham)
+    left = 1
+    allowed = [0]
+
+    def cut(said):
+        allowed[0] -= 1
+        return len(said) if allowed[0] < 0 else None
+
+    with Proxy(mailbox.server.plain, cut) as proxy:
+        home.write(mailbox.user, mailbox.server, port=proxy.port, tls="none")
+        while left < 40:
+            allowed[0] = left
+            done = home.run("imap", "filter", "-q")
+            if done.code == 0:
+                break
+            assert done.code == 75, done
+            assert done.err.count("\n") == 1, done
+            left += 1
+            assert sorted([*mailbox.mails(), *mailbox.mails("Junk")]) == sorted([*spam, *ham])
+    assert 10 < left < 40
+    assert mailbox.mails() == ham
+    assert sorted(mailbox.mails("Junk")) == sorted(spam)
+
+
+def test_a_server_that_answers_slowly(home, mailbox):
+    mailbox.put(*many("spam", 2))
+    with Proxy(mailbox.server.plain, delay=0.1) as proxy:
+        home.write(mailbox.user, mailbox.server, port=proxy.port, tls="none", timeout=1)
+        home.imap("filter")
+    assert len(mailbox.mails("Junk")) == 2
+
+
+class Nonsense:
+    """A server that answers everything with lines that nobody understands."""
+
+    def __init__(self, line):
+        self._line = line
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        try:
+            client, _ = self._socket.accept()
+            with client, client.makefile("rwb") as stream:
+                stream.write(b"* OK [CAPABILITY IMAP4rev1] hello\r\n")
+                stream.flush()
+                for line in stream:
+                    tag, _, command = line.partition(b" ")
+                    if command.startswith((b"CAPA", b"LOGIN")):
+                        stream.write(b"* CAPABILITY IMAP4rev1\r\n" + tag + b" OK done\r\n")
+                    else:
+                        stream.write(self._line.replace(b"TAG", tag))
+                    stream.flush()
+        except OSError:
+            return
+
+    def close(self):
+        self._socket.close()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"* LIST (((\r\nTAG OK done\r\n",
+        b"* LIST {99999999999}\r\n",
+        b"\xff\xfe\r\n",
+        b"TAG BAD no\r\n",
+        b"* BYE going down\r\n",
+        b"x" * 2_000_000 + b"\r\n",
+    ],
+)
+def test_a_server_that_talks_nonsense(home, mailbox, line):
+    (home.path / "plain").write_text("secret\n")
+    (home.path / "plain").chmod(0o600)
+    server = Nonsense(line)
+    home.write(
+        "hal", mailbox.server, port=server.port, tls="none", timeout=2, **{"password-file": "plain"}
+    )
+    done = home.run("imap", "filter")
+    server.close()
+    assert done.code in (1, 75)
+    assert done.err.count("\n") == 1, done.err
+    assert "secret" not in done.err
+
+
+def test_a_message_of_50_megabytes(home, mailbox):
+    big = many("spam", 1)[0] + b"lorem ipsum\n" * (50 * 2**20 // 12)
+    mailbox.put(*many("spam", 1))
+    maildir = mailbox.server.top / mailbox.user / "Maildir"
+    path = maildir / "tmp" / "1700000000.1.host"
+    path.write_bytes(big)
+    path.chmod(0o666)
+    path = path.rename(maildir / "new" / path.name)
+    with Proxy(mailbox.server.plain) as proxy:
+        home.write(mailbox.user, mailbox.server, port=proxy.port, tls="none")
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        home.imap("filter", "--spam-cutoff", "0.2")
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert used < 250_000  # KB
+    assert sum("(FLAGS BODY.PEEK[]<0.16777216>)" in line for line in proxy.said) == 1
+    found = [each for each in maildir.rglob("1700000000.1.host*") if each.is_file()]
+    found += [each for each in maildir.rglob("*") if each.stat().st_size == len(big)]
+    assert len({each.read_bytes() for each in found}) == 1
+    assert len(mailbox.uids()) + len(mailbox.uids("Junk")) == 2
+
+
+def test_without_imapclient_it_says_what_to_install(home, mailbox, monkeypatch):
+    monkeypatch.setitem(sys.modules, "imapclient", None)
+    for arguments in (("imap", "filter"), ("classify", f"imaps://{mailbox.user}@localhost/INBOX")):
+        done = home.run(*arguments)
+        assert done.code == 1
+        assert "mail at a server needs imapclient; install it with:" in done.err
+        assert done.err.count("\n") == 1
+
+
+def test_a_traceback_holds_no_password(home, mailbox, monkeypatch):
+    monkeypatch.setenv("NBSPAM_DEBUG", "1")
+    (home.path / "password").write_text("swordfish\n")
+    done = home.run("imap", "filter")
+    assert "Traceback" in done.err
+    assert "swordfish" not in done.err
+
+
+def test_a_folder_that_is_gone_ends_no_account(home, account):
+    """A move was begun to a folder that does not exist any more: the next run goes on."""
+    mailbox = account({"junk": "Spam"})
+    mailbox.client.create_folder("Spam")
+    mailbox.put(*many("spam", 2))
+    home.imap("filter")
+    [path] = (home.path / "state").rglob("*.json")
+    state = json.loads(path.read_text())
+    pending = {"folder": "Gone", "uidvalidity": 1, "junk": "Gone too", "junk_uidvalidity": 1}
+    pending |= {"junk_uidnext": 1, "is_copy": True, "messages": {"1": ["00" * 12, False]}}
+    path.write_text(json.dumps(state | {"pending": pending}))
+    mailbox.put(*many("spam", 1))
+    home.imap("filter")
+    assert home.state()["pending"] is None
+    assert len(mailbox.mails("Spam")) == 3
+
+
+def test_what_was_done_before_a_failure_is_said(home, mailbox):
+    home.write(mailbox.user, mailbox.server, folders=["INBOX", "Xyzzy"])
+    mailbox.put(*many("spam", 1))
+    done = home.run("imap", "filter")
+    assert (done.code, "1 moved to Junk" in done.out) == (1, True)
