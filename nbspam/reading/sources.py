@@ -119,7 +119,9 @@ def _messages(
 
 def _check_format(source: Source, options: ReadingOptions) -> None:
     """Raise SourceError for a file that is certainly no mail, text or table."""
-    if source.name == STDIN or not source.is_file or options.input_format == MESSAGE:
+    if source.name == STDIN or source.is_at_server or not source.is_file:
+        return
+    if options.input_format == MESSAGE:
         return
     if _is_binary(source.sample):  # a mail does without what follows
         from nbspam.reading.foreign import refusal

@@ -8,7 +8,7 @@ from nbspam.cli.accounts import MailAccount, mail_accounts
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.imap.each_account import for_each
 from nbspam.cli.imap.teaching import (
-    Teacher,
+    LearnOptions,
     accounts_argument,
     junk_of,
     junk_option,
@@ -58,7 +58,7 @@ def command(
       nbspam imap learn home
       nbspam imap learn --trust-after 7d -q
     """
-    teacher = Teacher(model, seconds_of(trust_after), jobs, form, quiet)
+    teacher = LearnOptions(model, seconds_of(trust_after), jobs, form, quiet)
 
     def learn(connection: Connection, account: MailAccount) -> None:
         found = junk_of(account, connection, junk)

@@ -12,7 +12,7 @@ import click
 from nbspam.cli.accounts import MailAccount
 from nbspam.cli.cut_off_options import Cutting
 from nbspam.cli.imap.teaching import (
-    Teacher,
+    LearnOptions,
     junk_of,
     junk_option,
     learn_folders,
@@ -134,7 +134,7 @@ def sort_once(
     junk = junk_of(account, connection, request.sorting.junk)
     with opened_memory(account.account, lock_wait(request.quiet)) as memory:
         if request.sorting.learn and not request.is_dry_run:
-            teacher = Teacher(
+            teacher = LearnOptions(
                 request.model,
                 seconds_of(request.sorting.trust_after),
                 request.jobs,

@@ -56,7 +56,7 @@ trust_after_option = click.option(
 accounts_argument = click.argument("accounts", nargs=-1, metavar="[ACCOUNT]...")
 
 
-class Teacher(NamedTuple):
+class LearnOptions(NamedTuple):
     """What is learned into, and how."""
 
     model: Path
@@ -101,7 +101,7 @@ def junk_of(account: MailAccount, connection: Connection, junk: str | None) -> s
 
 
 def learn_folders(
-    connection: Connection, account: MailAccount, memory: Memory, junk: str, teacher: Teacher
+    connection: Connection, account: MailAccount, memory: Memory, junk: str, teacher: LearnOptions
 ) -> None:
     """Learn what is new in the account's folders, and print what changed.
 
@@ -144,7 +144,9 @@ def _learned_by(model: Path) -> tuple[Wanted, tuple[str, str]]:
     return settings.wanted, (settings.positive, HAM if HAM in others else others[0])
 
 
-def _print_change(change: Change, waiting: int, account: MailAccount, teacher: Teacher) -> None:
+def _print_change(
+    change: Change, waiting: int, account: MailAccount, teacher: LearnOptions
+) -> None:
     if teacher.form == "json":
         fields = {
             "account": account.name,
