@@ -29,6 +29,8 @@ WAYS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("--online",),
         ("--compare", "all"),
     ),
+    "imap-filter": ((), ("--learn",)),
+    "imap-watch": ((), ("--learn",)),
     "model-import": (("-",),),  # the name of its FILE
 }
 # Tables of commands that judge with the saved model, if nothing is typed.

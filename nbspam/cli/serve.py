@@ -165,7 +165,7 @@ def _is_path(address: str) -> bool:
     ),
     click.option(
         "--user-models",
-        type=click.Path(path_type=Path),
+        type=click.Path(readable=False, path_type=Path),
         metavar="DIR",
         help="Judge and teach each user's mail (spamc -u) by a model of his own, DIR/NAME.json; or"
         " name a path with %u. Who has none has the verdict of --model.",

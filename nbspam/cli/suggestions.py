@@ -121,7 +121,6 @@ OF_OPTIONS: Mapping[str, Sequence[str]] = {
     "--threads": ("--jobs",),
     "--threshold": ("--spam-cutoff",),
     "--train-size": ("--train-first",),
-    "--workers": ("--jobs",),
 }
 
 
