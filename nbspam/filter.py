@@ -4,6 +4,7 @@ A message is read, tokenized, scored and judged here, for the commands, the serv
 and programs that `import nbspam`; a Filter can explain its verdicts, and learn.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from nbspam.bayes.token_weight import Row
     from nbspam.learning.update import Change, PendingMessages
     from nbspam.scoring.explanation import Explanation
+    from nbspam.scoring.open_base import OpenBase
     from nbspam.store.model_file import Model
 
 AnyMessage = str | bytes | Message | TokenizedMessage  # str: plain text; bytes: a mail or a text
@@ -253,21 +255,38 @@ class InMemory:
 class InFile:
     """A model file, as the home of a filter."""
 
-    def __init__(self, path: "str | Path", indexed: bool) -> None:
+    def __init__(self, path: "str | Path", indexed: bool, base: "OpenBase | None" = None) -> None:
         """Open it; raises ModelError.
 
         indexed: make an index of the tokens, which pays from the second message on.
+        base: the model beneath it, which stays open; with one there need not be a file yet.
         """
-        self._path, self._indexed = path, indexed
-        self._lookup = Lookup(path)
+        self._path, self._indexed, self._base = path, indexed, base
+        self._lookup: Lookup | None = None
+        if base is None or os.path.exists(path):  # noqa: PTH110 (no pathlib for one message)
+            self._lookup = self._opened()
+
+    def _opened(self) -> Lookup:
+        lookup = Lookup(self._path)
+        if self._base is not None:
+            try:
+                self._base.check(self._path, lookup)
+            except BaseException:
+                lookup.close()
+                raise
+        return lookup
 
     def classifier(self) -> Classifier:
-        """Return a classifier of the file as it was opened."""
+        """Return a classifier of the file as it was opened; without one, of the base."""
+        lookup = self._lookup
+        if self._base is not None:
+            return self._base.classifier(lookup, self._indexed)
+        assert lookup is not None
         if not self._indexed:
-            return Classifier(self._lookup.metadata, self._lookup.counts)
+            return Classifier(lookup.metadata, lookup.counts)
         from nbspam.store.index import TokenIndex
 
-        return Classifier(self._lookup.metadata, TokenIndex(self._lookup).counts)
+        return Classifier(lookup.metadata, TokenIndex(lookup).counts)
 
     def model(self) -> "Model":
         """Return the whole model."""
@@ -280,7 +299,8 @@ class InFile:
         from nbspam.learning.settings import TrainingSettings
         from nbspam.learning.update import learn
 
-        return self._reopened(learn(_path(self._path), pending, TrainingSettings()))
+        base = self._base and self._base.base
+        return self._reopened(learn(_path(self._path), pending, TrainingSettings(), base=base))
 
     def forget(self, messages: list[TokenizedMessage]) -> "Change":
         """Take messages out of the file again, and open it again."""
@@ -290,31 +310,37 @@ class InFile:
 
     def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
         """Return how often each class has learned those messages that the ledger knows."""
-        return self._lookup.learned(digests)
+        return self._lookup.learned(digests) if self._lookup else {}
 
     def unnamed(self) -> list[int]:
         """Return how many messages of each class were learned that the ledger does not name."""
-        return self._lookup.unnamed()
+        return self._lookup.unnamed() if self._lookup else []
 
     def _reopened(self, change: "Change") -> "Change":
-        newer = Lookup(self._path)
-        self._lookup.close()
+        newer = self._opened()
+        self.close()
         self._lookup = newer
         return change
 
     def close(self) -> None:
         """Close the file."""
-        self._lookup.close()
+        if self._lookup is not None:
+            self._lookup.close()
 
 
 def open_filter(
-    path: "str | Path", cut_offs: CutOffsOf = model_cut_offs, indexed: bool = True
+    path: "str | Path",
+    cut_offs: CutOffsOf = model_cut_offs,
+    indexed: bool = True,
+    base: "OpenBase | None" = None,
 ) -> Filter:
     """Return the filter of a model file; raises ModelError, and OptionError for its cut-offs.
 
     indexed: False for one message, which is looked up fastest without an index.
+    base: the model beneath it (`scoring/open_base.py`), which the caller closes after the filter.
+    Without a file at `path` the filter is the base's, and the file is made when it learns.
     """
-    home = InFile(path, indexed)
+    home = InFile(path, indexed, base)
     try:
         classifier = home.classifier()
         return Filter(classifier, cut_offs(classifier.metadata), home)

@@ -8,14 +8,14 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import ModelError, Remedy
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.ledger import moves
 from nbspam.learning.online import OnlineLearner
-from nbspam.learning.settings import TrainingSettings, empty_metadata, first_classes
+from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.atomic_write import write_atomically
 from nbspam.store.lock import DEFAULT_WAIT, LockWait, locked
@@ -24,6 +24,9 @@ from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import Model
 from nbspam.store.splice import splice
 from nbspam.tokens.tokenized import TOKENS_ALONE, Numbers, TokenizedMessage, Wanted
+
+if TYPE_CHECKING:
+    from nbspam.scoring.base import Base
 
 _BATCH = 500  # messages looked up in the ledger at a time
 
@@ -172,6 +175,7 @@ def learn(
     remember: bool = True,
     wait: LockWait = DEFAULT_WAIT,
     teach: Teaching = every_message,
+    base: "Base | None" = None,
 ) -> Change:
     """Learn messages into the model at `path`; creates it if there is none.
 
@@ -180,19 +184,22 @@ def learn(
     refines the calibration.
     settings: for a new model.  remember: False learns all as new, and does not use the ledger.
     wait: how long to wait for the model's lock.  teach: learns some of the messages alone.
+    base: the model beneath it, whose strength the messages teach, too.
     Raises ModelError: the model is damaged, has other classes, is locked or cannot be written.
     """
     with locked(path, wait) as place:
         if not place.exists():
-            change, model = learn_in_memory(path, None, pending, settings, remember, teach)
+            change, model = learn_in_memory(path, None, pending, settings, remember, teach, base)
             write_atomically(place, model.write)
             return change
         with Lookup(place) as old:
             _check_classes(path, old.metadata, {label for _, label in pending.found})
             _check_numbers(path, old.metadata, pending.corpus)
+            if base is not None:
+                base.check(path, old.metadata.settings)
             before = old.counts(pending.corpus.vocabulary)
             known = old.learned({digest for digest, _ in pending.found}) if remember else {}
-            learner = OnlineLearner(old.metadata, dict(before))
+            learner = OnlineLearner(old.metadata, dict(before), base)
             run = LearningRun(path, learner, pending, known, remember)
             teach(run)
             change = run.change()
@@ -208,17 +215,20 @@ def learn_in_memory(
     settings: TrainingSettings,
     remember: bool = True,
     teach: Teaching = every_message,
+    base: "Base | None" = None,
 ) -> tuple[Change, Model]:
     """Do what `learn` does with a model in memory; return what it did, and the model after it.
 
     path: the model's name in errors.  model: None for a new one; it stays as it is.
     """
     if model is None:
-        classes, positive = first_classes((label for _, label in pending.found), settings)
-        model = Model(empty_metadata(classes, positive, settings), {}, {})
+        labels = {label for _, label in pending.found}
+        model = Model(first_metadata(labels, settings, base), {}, {})
+    if base is not None:
+        base.check(path, model.metadata.settings)
     _check_classes(path, model.metadata, {label for _, label in pending.found})
     _check_numbers(path, model.metadata, pending.corpus)
-    learner = OnlineLearner(model.metadata, dict(model.counts))
+    learner = OnlineLearner(model.metadata, dict(model.counts), base)
     run = LearningRun(path, learner, pending, model.learned, remember)
     teach(run)
     rows = {digest: row for digest, row in (model.learned | run.learned).items() if any(row)}

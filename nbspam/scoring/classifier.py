@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
 from nbspam.bayes.token_weight import Row
-from nbspam.scoring.rule import rule_of
+from nbspam.scoring.rule import ScoringRule, rule_of
 from nbspam.scoring.score import Score, undecided
 from nbspam.scoring.words import KnownWords, Weights
 from nbspam.store.metadata import Metadata
@@ -13,7 +13,7 @@ from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
 Counts = Mapping[str, Row]
 _BATCH_MESSAGES, _BATCH_TOKENS = 500, 200_000
-_CACHED = 1_000_000
+CACHED_TOKENS = 1_000_000
 _UNKNOWN: tuple[tuple[int, Weights | None], ...] = tuple((c, None) for c in range(HOST + 1))
 
 
@@ -35,14 +35,16 @@ class Classifier:
         self,
         metadata: Metadata,
         counts_of: Callable[[Iterable[str]], Counts],
-        cached: int = _CACHED,
+        cached: int = CACHED_TOKENS,
+        rule: ScoringRule | None = None,
     ) -> None:
         """Score with a model; `counts_of` gives the counts of those tokens that it knows.
 
         cached: how many tokens' weights to keep for the messages to come, about.
+        rule: None for the one that the model was made with.
         """
         self.metadata = metadata
-        self.rule = rule_of(metadata)
+        self.rule = rule_of(metadata) if rule is None else rule
         self.counts = counts_of
         self._cached = cached
         # Token -> its channel, and its weights if it is known.
