@@ -299,8 +299,8 @@ class InFile:
         from nbspam.learning.settings import TrainingSettings
         from nbspam.learning.update import learn
 
-        base = self._base and self._base.base
-        return self._reopened(learn(_path(self._path), pending, TrainingSettings(), base=base))
+        settings = TrainingSettings(base=self._base.base if self._base else None)
+        return self._reopened(learn(_path(self._path), pending, settings))
 
     def forget(self, messages: list[TokenizedMessage]) -> "Change":
         """Take messages out of the file again, and open it again."""

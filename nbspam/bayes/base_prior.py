@@ -174,6 +174,15 @@ def based_scale(scale: Scale, base: Calibration) -> Scale:
     return scale._replace(mean=base.coefficients)
 
 
+def based_ranges(own: Calibration, base: Calibration) -> Calibration:
+    """Return a calibration with the ranges of both: what either has seen is known."""
+    if own.ranges == ((0.0, 0.0),) * len(own.ranges):  # nothing seen so far
+        return own._replace(ranges=base.ranges)
+    pairs = zip(own.ranges, base.ranges, strict=True)
+    ranges = tuple((min(a, c), max(b, d)) for (a, b), (c, d) in pairs)
+    return own._replace(ranges=ranges)
+
+
 def first_calibrations(
     scales: Sequence[Scale], base: Calibrations, own: Calibrations, few: int
 ) -> Calibrations:

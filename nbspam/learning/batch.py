@@ -51,11 +51,14 @@ def fit(
     settings: TrainingSettings,
     channels: Integers | None = None,
     traits: Integers | None = None,
+    base_counts: Integers | None = None,
 ) -> Fit:
     """Return the model of a corpus; raises TrainingError when it has fewer than two classes.
 
     channels: (n_tokens,), the channel of each column (`tokens/kinds.py`); None: all are text.
     traits: (n_messages, n_traits), if they were taken; -1 of a message without them.
+    base_counts: (n_classes, n_tokens), of the settings' base, if they have one (`based_batch.py`);
+    then the scores are with the base.
     """
     classes, positive = class_names(labels, settings.positive)
     number = {name: k for k, name in enumerate(classes)}
@@ -82,8 +85,15 @@ def fit(
     rule = BATCH_RULES[settings.scoring](counts, indices, channels, traits)
     uncalibrated = empty._replace(learned=learned)
     calibrations = rule.fit(presence, uncalibrated)
-    metadata = uncalibrated._replace(learned=learned._replace(calibrations=calibrations))
-    return Fit(metadata, counts, indices, rule, traits)
+    learned = learned._replace(calibrations=calibrations)
+    if settings.base is not None and base_counts is not None:
+        from nbspam.learning.based_batch import BatchBased
+
+        settings.base.check("the new model", empty.settings)
+        based = BatchBased(counts, indices, channels, traits, settings.base, base_counts)
+        state = based.learned(presence, empty._replace(learned=learned))
+        learned, rule = learned._replace(with_base=state), based
+    return Fit(empty._replace(learned=learned), counts, indices, rule, traits)
 
 
 def _histograms(counts: Integers) -> tuple[Histogram, ...]:

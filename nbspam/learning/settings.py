@@ -45,6 +45,7 @@ class TrainingSettings(NamedTuple):
     event_model: str = BERNOULLI
     traits: str | None = None  # the default depends on the scoring
     variances: Variances = Variances()
+    base: "Base | None" = None  # the model beneath the one that learns, whether that is new or not
 
     @property
     def effective_alpha(self) -> float:
@@ -191,16 +192,15 @@ def empty_metadata(
     return Metadata(chosen, learned)
 
 
-def first_metadata(
-    labels: Iterable[str], settings: TrainingSettings, base: "Base | None" = None
-) -> Metadata:
+def first_metadata(labels: Iterable[str], settings: TrainingSettings) -> Metadata:
     """Return the metadata of a model that begins with these labels and has learned nothing yet.
 
-    base: the model beneath it, which gives it its classes and cut-offs.  Raises TrainingError.
+    A base gives it its classes and cut-offs.  Raises TrainingError.
     """
+    base = settings.base
     if base is None:
         return empty_metadata(*first_classes(labels, settings), settings)
     of_base = base.metadata.settings
     empty = empty_metadata(of_base.classes, settings.positive or of_base.positive, settings)
-    cut_offs = {"spam_cutoff": of_base.spam_cutoff, "ham_cutoff": of_base.ham_cutoff}
-    return empty._replace(settings=empty.settings._replace(**cut_offs))
+    chosen = empty.settings._replace(spam_cutoff=of_base.spam_cutoff, ham_cutoff=of_base.ham_cutoff)
+    return empty._replace(settings=chosen)

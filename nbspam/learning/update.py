@@ -8,7 +8,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import ModelError, Remedy
@@ -24,9 +24,6 @@ from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import Model
 from nbspam.store.splice import splice
 from nbspam.tokens.tokenized import TOKENS_ALONE, Numbers, TokenizedMessage, Wanted
-
-if TYPE_CHECKING:
-    from nbspam.scoring.base import Base
 
 _BATCH = 500  # messages looked up in the ledger at a time
 
@@ -175,31 +172,30 @@ def learn(
     remember: bool = True,
     wait: LockWait = DEFAULT_WAIT,
     teach: Teaching = every_message,
-    base: "Base | None" = None,
 ) -> Change:
     """Learn messages into the model at `path`; creates it if there is none.
 
     Each message is brought up to the number of times it was found, never above, and moved from the
     class that it was learned in before.  It is scored as if it had not been learned, and the score
     refines the calibration.
-    settings: for a new model.  remember: False learns all as new, and does not use the ledger.
+    settings: for a new model; but for their base, which is beneath an old one too.
+    remember: False learns all as new, and does not use the ledger.
     wait: how long to wait for the model's lock.  teach: learns some of the messages alone.
-    base: the model beneath it, whose strength the messages teach, too.
     Raises ModelError: the model is damaged, has other classes, is locked or cannot be written.
     """
     with locked(path, wait) as place:
         if not place.exists():
-            change, model = learn_in_memory(path, None, pending, settings, remember, teach, base)
+            change, model = learn_in_memory(path, None, pending, settings, remember, teach)
             write_atomically(place, model.write)
             return change
         with Lookup(place) as old:
             _check_classes(path, old.metadata, {label for _, label in pending.found})
             _check_numbers(path, old.metadata, pending.corpus)
-            if base is not None:
-                base.check(path, old.metadata.settings)
+            if settings.base is not None:
+                settings.base.check(path, old.metadata.settings)
             before = old.counts(pending.corpus.vocabulary)
             known = old.learned({digest for digest, _ in pending.found}) if remember else {}
-            learner = OnlineLearner(old.metadata, dict(before), base)
+            learner = OnlineLearner(old.metadata, dict(before), settings.base)
             run = LearningRun(path, learner, pending, known, remember)
             teach(run)
             change = run.change()
@@ -215,7 +211,6 @@ def learn_in_memory(
     settings: TrainingSettings,
     remember: bool = True,
     teach: Teaching = every_message,
-    base: "Base | None" = None,
 ) -> tuple[Change, Model]:
     """Do what `learn` does with a model in memory; return what it did, and the model after it.
 
@@ -223,12 +218,12 @@ def learn_in_memory(
     """
     if model is None:
         labels = {label for _, label in pending.found}
-        model = Model(first_metadata(labels, settings, base), {}, {})
-    if base is not None:
-        base.check(path, model.metadata.settings)
+        model = Model(first_metadata(labels, settings), {}, {})
+    if settings.base is not None:
+        settings.base.check(path, model.metadata.settings)
     _check_classes(path, model.metadata, {label for _, label in pending.found})
     _check_numbers(path, model.metadata, pending.corpus)
-    learner = OnlineLearner(model.metadata, dict(model.counts), base)
+    learner = OnlineLearner(model.metadata, dict(model.counts), settings.base)
     run = LearningRun(path, learner, pending, model.learned, remember)
     teach(run)
     rows = {digest: row for digest, row in (model.learned | run.learned).items() if any(row)}

@@ -154,7 +154,9 @@ class BasedRule(EvidenceRule):
     def __init__(self, own: Metadata, base: Base, strength: float | None = None) -> None:
         """strength: of the base, in messages of each class; None: as it was learned."""
         state = base.state(own)
-        super().__init__(own._replace(learned=own.learned._replace(calibrations=state.calibrations)))
+        super().__init__(
+            own._replace(learned=own.learned._replace(calibrations=state.calibrations))
+        )
         self.base, self.own = base, own
         self.strength = strength_of(state.losses) if strength is None else strength
         messages, of_base = own.learned.messages, base.metadata.learned.messages
@@ -186,7 +188,7 @@ class BasedRule(EvidenceRule):
 
     @property
     def host_trust(self) -> tuple[float, float]:
-        """How far the collecting hosts of both let headers be trusted, and how many speak for it."""
+        """How far the hosts of both let headers be trusted, and how many mails speak for it."""
         return self._host_trust
 
     def weights(self, row: Row) -> tuple[float, ...]:
@@ -212,9 +214,7 @@ class BasedRule(EvidenceRule):
         n_own = [own - (i == left_out) for i, own in enumerate(self._with_traits)]
         n_base = self.base.with_traits
         by_class = []
-        for k, densities, of_base in zip(
-            self._scored, self._densities, self._of_base, strict=True
-        ):
+        for k, densities, of_base in zip(self._scored, self._densities, self._of_base, strict=True):
             if densities is None or of_base is None:
                 continue
             own, base = Sides.of(n_own, k), lent(Sides.of(n_base, k), self.strength)
@@ -303,21 +303,20 @@ class BasedLeftOut:
         calibrations = now.rule.refined(state.calibrations, words, label)
         if calibrations == state.calibrations:
             return state
-        scores = []
+        odds = []
         for strength, classifier in zip(STRENGTHS, self._by_strength, strict=True):
             rule = BasedRule(own, self._base, strength)
-            scores.append(rule.score(classifier.known_words(tokens, numbers, left_out=label)))
-        odds, is_spam = _odds(scores, own.settings, label)
-        return WithBase(with_message(state.losses, odds, is_spam), calibrations)
+            score = rule.score(classifier.known_words(tokens, numbers, left_out=label))
+            odds.append(odds_of_label(score, own.settings, label))
+        losses = with_message(state.losses, [z for z, _ in odds], odds[0][1])
+        return WithBase(losses, calibrations)
 
 
-def _odds(
-    scores: Sequence[Score], settings: ModelSettings, label: int
-) -> tuple[list[float], bool]:
-    """Return log-odds of each score, and whether they are of what the message is.
+def odds_of_label(score: Score, settings: ModelSettings, label: int) -> tuple[float, bool]:
+    """Return log-odds of a message of class `label`, and whether they speak for what it is.
 
     Of two classes those of the positive one; of more, of the message's own.
     """
     if len(settings.classes) == 2:
-        return [score.log_odds for score in scores], label == settings.positive_index
-    return [odds_of_class(score.log_scores, label) for score in scores], True
+        return score.log_odds, label == settings.positive_index
+    return odds_of_class(score.log_scores, label), True
