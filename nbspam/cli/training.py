@@ -76,6 +76,11 @@ def train_whole(corpus: Corpus, training: Training) -> None:
         at_work.stage(f"training on {counted(len(corpus), 'message')}")
         settings = learning.settings()
         fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
+        if settings.base is not None:
+            from nbspam.learning.based_batch import counts_in_base, with_base
+
+            in_base = counts_in_base(settings.base, corpus.vocabulary)
+            fitted = with_base(fitted, corpus, settings.base, in_base, output.model)
         if limit is not None:
             at_work.stage("choosing the cut-off")
             cut_offs = cut_offs_within(limit, fitted, fitted.left_out_scores(corpus))

@@ -1,6 +1,7 @@
 """The evidence rule on a matrix, with a base beneath the model."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -16,8 +17,10 @@ from nbspam.bayes.base_prior import (
 )
 from nbspam.bayes.calibration import Calibrations, Scale
 from nbspam.bayes.matrix import Booleans, Chunked, Integers, Presence
-from nbspam.learning.batch_rules import BatchEvidence
-from nbspam.scoring.base import Base, BasedRule, odds_of_label
+from nbspam.learning.batch import Fit
+from nbspam.learning.batch_rules import BatchEvidence, CountsOf
+from nbspam.scoring.base import Base, BasedRule, based_classifier, odds_of_label
+from nbspam.scoring.classifier import Classifier
 from nbspam.store.metadata import Metadata, WithBase
 
 _MEMORY = 1 / (1 - FADE)  # messages that the losses of an endless sequence amount to
@@ -29,17 +32,9 @@ class BatchBased(BatchEvidence):
     The calibrations here are those with the base; the model's own are `BatchEvidence`'s.
     """
 
-    def __init__(
-        self,
-        counts: Integers,
-        labels: Integers,
-        channels: Integers,
-        traits: Integers | None,
-        base: Base,
-        base_counts: Integers,
-    ) -> None:
-        """base_counts: (n_classes, n_tokens), of the same columns."""
-        super().__init__(counts, labels, channels, traits)
+    def __init__(self, own: BatchEvidence, base: Base, base_counts: Integers) -> None:
+        """own: the rule of the same messages; base_counts: (n_classes, n_tokens)."""
+        super().__init__(own._counts, own._labels, own._channels, own._traits)
         self._base, self._base_counts = base, base_counts
         self._strength: float | None = None  # in use; None: as the metadata have it
 
@@ -103,11 +98,35 @@ class BatchBased(BatchEvidence):
             metadata.settings.alpha,
         )
 
+    def classifier(self, metadata: Metadata, counts_of: CountsOf) -> Classifier:
+        """Return a classifier of the same model with the base beneath it."""
+        return based_classifier(metadata, counts_of, self._base)
+
     def _is_known(self) -> Booleans:
         return np.asarray(self._counts.any(axis=0) | self._base_counts.any(axis=0))
 
 
-def base_counts(base: Base, vocabulary: Sequence[str]) -> Integers:
+def with_base(
+    fitted: Fit,
+    presence: Presence | Chunked,
+    base: Base,
+    base_counts: Integers,
+    path: "str | Path" = "the new model",
+) -> Fit:
+    """Return a fit that has learned what its messages teach with a base, and scores with it.
+
+    presence: what it was fitted to; base_counts: (n_classes, n_tokens), of the same columns.
+    path: the model's name in errors.  Raises ModelError if the two are unlike.
+    """
+    metadata = fitted.metadata
+    base.check(path, metadata.settings)
+    assert isinstance(fitted.rule, BatchEvidence)  # a base needs that scoring
+    rule = BatchBased(fitted.rule, base, base_counts)
+    learned = metadata.learned._replace(with_base=rule.learned(presence, metadata))
+    return fitted._replace(metadata=metadata._replace(learned=learned), rule=rule)
+
+
+def counts_in_base(base: Base, vocabulary: Sequence[str]) -> Integers:
     """Return the base's counts of some tokens, (n_classes, n_tokens)."""
     known = base.counts(vocabulary)
     none = (0,) * len(base.metadata.settings.classes)

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from nbspam.bayes.token_weight import Histogram, Row
 from nbspam.errors import Remedy, TrainingError
 from nbspam.learning.batch_rules import BATCH_RULES, BatchRule
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
+from nbspam.scoring.classifier import Classifier, Counts
 from nbspam.scoring.score import Score
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import HAM_CUTOFF, TRAINING, HostRows, Metadata
@@ -29,6 +30,10 @@ class Fit(NamedTuple):
     labels: Integers  # (n_messages,), indices into the classes
     rule: BatchRule
     traits: Integers | None  # (n_messages, n_traits)
+
+    def classifier(self, counts_of: Callable[[Iterable[str]], Counts]) -> Classifier:
+        """Return a classifier of the model; counts_of: the counts of its tokens."""
+        return self.rule.classifier(self.metadata, counts_of)
 
     def left_out_scores(self, presence: Presence | Chunked, folds: int = 1) -> Iterator[Score]:
         """Yield each training message's score by the model that never saw it.
@@ -51,14 +56,11 @@ def fit(
     settings: TrainingSettings,
     channels: Integers | None = None,
     traits: Integers | None = None,
-    base_counts: Integers | None = None,
 ) -> Fit:
     """Return the model of a corpus; raises TrainingError when it has fewer than two classes.
 
     channels: (n_tokens,), the channel of each column (`tokens/kinds.py`); None: all are text.
     traits: (n_messages, n_traits), if they were taken; -1 of a message without them.
-    base_counts: (n_classes, n_tokens), of the settings' base, if they have one (`based_batch.py`);
-    then the scores are with the base.
     """
     classes, positive = class_names(labels, settings.positive)
     number = {name: k for k, name in enumerate(classes)}
@@ -85,15 +87,8 @@ def fit(
     rule = BATCH_RULES[settings.scoring](counts, indices, channels, traits)
     uncalibrated = empty._replace(learned=learned)
     calibrations = rule.fit(presence, uncalibrated)
-    learned = learned._replace(calibrations=calibrations)
-    if settings.base is not None and base_counts is not None:
-        from nbspam.learning.based_batch import BatchBased
-
-        settings.base.check("the new model", empty.settings)
-        based = BatchBased(counts, indices, channels, traits, settings.base, base_counts)
-        state = based.learned(presence, empty._replace(learned=learned))
-        learned, rule = learned._replace(with_base=state), based
-    return Fit(empty._replace(learned=learned), counts, indices, rule, traits)
+    metadata = uncalibrated._replace(learned=learned._replace(calibrations=calibrations))
+    return Fit(metadata, counts, indices, rule, traits)
 
 
 def _histograms(counts: Integers) -> tuple[Histogram, ...]:

@@ -1,6 +1,6 @@
 """The scoring rules on a matrix: what each has to learn, and many scores at once."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ from nbspam.bayes.evidence_matrix import (
 )
 from nbspam.bayes.matrix import Booleans, Chunked, Floats, Integers, Presence, chunks
 from nbspam.bayes.posterior import log_priors
+from nbspam.scoring.classifier import Classifier, Counts
 from nbspam.scoring.evidence_rule import EvidenceRule
 from nbspam.scoring.rule import ScoringRule
 from nbspam.scoring.score import Score, score_of_log_scores
@@ -24,6 +25,7 @@ from nbspam.scoring.sum_rule import SumRule
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata
 from nbspam.tokens.kinds import TEXT
 
+CountsOf = Callable[[Iterable[str]], Counts]
 _SCORED = 10_000  # messages whose scores are made at a time
 
 
@@ -51,6 +53,9 @@ class BatchRule(Protocol):
     ) -> Iterator[Score]:
         """Yield the score of each new message, a row of a matrix of the same columns."""
 
+    def classifier(self, metadata: Metadata, counts_of: CountsOf) -> Classifier:
+        """Return a classifier of the same model, for one message after another."""
+
 
 def _arrays(counts: Integers, metadata: Metadata) -> EventModelArrays:
     settings, learned = metadata
@@ -71,7 +76,15 @@ def _trait_weights(
             yield rule.trait_weights(values if values[0] >= 0 else (), own)
 
 
-class BatchSum:
+class _Plain:
+    """A rule of a model by itself."""
+
+    def classifier(self, metadata: Metadata, counts_of: CountsOf) -> Classifier:
+        """Return a classifier of the same model."""
+        return Classifier(metadata, counts_of)
+
+
+class BatchSum(_Plain):
     """The sum rule on a matrix."""
 
     def __init__(
@@ -145,7 +158,7 @@ def _add_traits(
             joints[i] += np.sum(found, axis=0)
 
 
-class BatchEvidence:
+class BatchEvidence(_Plain):
     """The evidence rule on a matrix."""
 
     def __init__(
