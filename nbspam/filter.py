@@ -43,6 +43,9 @@ class Home(Protocol):
     def classifier(self) -> Classifier:
         """Return a classifier of the model as it now is."""
 
+    def own_metadata(self) -> Metadata:
+        """Return the metadata of the model itself, whatever lies beneath it."""
+
     def model(self) -> "Model":
         """Return the whole model."""
 
@@ -85,6 +88,11 @@ class Filter:
     def metadata(self) -> Metadata:
         """What the model says of itself."""
         return self.classifier.metadata
+
+    @property
+    def own_metadata(self) -> Metadata:
+        """The same, without what lies beneath the model; nothing learned if there is only that."""
+        return self.metadata if self._home is None else self._home.own_metadata()
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -215,6 +223,10 @@ class InMemory:
             lambda tokens: {token: counts[token] for token in tokens if token in counts},
         )
 
+    def own_metadata(self) -> Metadata:
+        """Return the metadata of the model."""
+        return self._model.metadata
+
     def model(self) -> "Model":
         """Return the whole model."""
         return self._model
@@ -287,6 +299,13 @@ class InFile:
         from nbspam.store.index import TokenIndex
 
         return Classifier(lookup.metadata, TokenIndex(lookup).counts)
+
+    def own_metadata(self) -> Metadata:
+        """Return the metadata of the file; of a model without messages if there is none yet."""
+        if self._lookup is not None:
+            return self._lookup.metadata
+        assert self._base is not None
+        return self._base.without_messages
 
     def model(self) -> "Model":
         """Return the whole model."""

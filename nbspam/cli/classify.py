@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from nbspam.cli.base import base_option, opened_base
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import NoTrace, note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 @click.command("classify", cls=ConfiguredCommand)
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @model_name_option
+@base_option
 @cut_off_options
 @reading_options
 @format_option
@@ -116,6 +118,7 @@ def command(
     /,
     sources: tuple[str, ...],
     model: str,
+    base: str | None,
     cutting: Cutting,
     reading: Reading,
     form: str,
@@ -188,10 +191,10 @@ def command(
             )
         from nbspam.cli.passing import pass_on  # only a passthrough needs it
 
-        return pass_on(passage, model, cutting, exit_code, marking, learning, trace)
+        return pass_on(passage, model, base, cutting, exit_code, marking, learning, trace)
     marking.refuse()
     refuse_stdin_twice(sources)
-    request = _Request(sources or (STDIN,), model, cutting, reading, jobs)
+    request = _Request(sources or (STDIN,), model, base, cutting, reading, jobs)
     return _classify(request, form, exit_code, terse, learning, trace)
 
 
@@ -200,6 +203,7 @@ class _Request(NamedTuple):
 
     sources: tuple[str, ...]
     model: str
+    base: str | None
     cutting: Cutting
     reading: Reading
     jobs: int
@@ -221,17 +225,20 @@ def _classify(
     trace: NoTrace,
 ) -> int:
     """Print the verdict on each message; return the exit code."""
-    sources, model, cutting, reading, jobs = request
+    sources, model, base, cutting, reading, jobs = request
     flow = Flow()
     options, skips = reading.options(flow=flow), Skips(reading.strict)
     last: int = VerdictCode.ERROR
     few = request.is_small
-    with open_filter(model, cutting.of, indexed=not few) as spam_filter:
+    with (
+        opened_base(base, indexed=not few) as beneath,
+        open_filter(model, cutting.of, indexed=not few, base=beneath) as spam_filter,
+    ):
         note_one_sided(model, spam_filter.metadata)
         note_young(model, spam_filter.metadata)
         if exit_code:
             check_positive(spam_filter.metadata)
-        training = learning.training(model, spam_filter.metadata)
+        training = learning.training(model, spam_filter.own_metadata)
         form = _check_terse(form, spam_filter.metadata) if terse else form
         raws = (raw for source in sources for raw in any_kind(source, options, skips))
         with _progress(sources, few) as shown:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from click.core import ParameterSource
 
+from nbspam.cli.base import base_of, base_option, opened_base
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.evaluation_notes import check_some_are_left, evaluation_notes
 from nbspam.cli.learning_options import (
@@ -41,6 +42,8 @@ if TYPE_CHECKING:  # the help of this command loads no numpy
     from nbspam.cli.progress import Work
     from nbspam.evaluation.outcome import Evaluation
     from nbspam.evaluation.results import Results
+    from nbspam.filter import Filter
+    from nbspam.learning.settings import TrainingSettings
     from nbspam.scoring.verdict import CutOffs
     from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
@@ -114,6 +117,7 @@ class Report(NamedTuple):
 @click.command("eval", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
+@base_option
 @protocol_options
 @gathered(
     "report",
@@ -163,6 +167,7 @@ class Report(NamedTuple):
 def command(
     sources: Sources,
     model: Path,
+    base: str | None,
     protocol: Protocol,
     report: Report,
     cutting: Cutting,
@@ -204,21 +209,29 @@ def command(
     skips = Skips(reading.strict)
     messages = _reader(sources, reading, skips, quiet, jobs)
     if protocol.compare is not None:
+        if _is_named("base"):
+            raise OptionError("--compare is of models by themselves; leave out --base")
         from nbspam.cli.comparing import compare_models
 
         compare_models(messages, skips, protocol, learning, cutting, report.plot, form, quiet)
         return
     from nbspam.cli.progress import work
     from nbspam.evaluation.results import compute
+    from nbspam.filter import open_filter
 
-    if protocol.trains:
-        found, cut_offs = _trained(
-            messages, protocol, learning, cutting, limit, report.excerpt, quiet
-        )
-    else:
-        found, cut_offs = _saved(
-            messages, model, cutting, report.excerpt, protocol.including_learned
-        )
+    with opened_base(base) as beneath:
+        if protocol.trains:
+            settings = learning.settings()._replace(base=base_of(beneath))
+            found, cut_offs = _trained(
+                messages, protocol, settings, cutting, limit, report.excerpt, quiet
+            )
+            if base is not None:
+                found = found._replace(protocol=f"{found.protocol}, with the base {base}")
+        else:
+            spam_filter = open_filter(model, cutting.of, base=beneath)
+            found, cut_offs = _saved(
+                messages, spam_filter, report.excerpt, protocol.including_learned
+            )
     check_some_are_left(found, model)
     with work(quiet) as at_work:
         at_work.stage("computing the figures and their intervals")
@@ -283,7 +296,7 @@ def _reader(
 def _trained(
     messages: "Callable[[Wanted], Iterator[TokenizedMessage]]",
     protocol: Protocol,
-    learning: Learning,
+    settings: "TrainingSettings",
     cutting: Cutting,
     limit: float | None,
     excerpt: int,
@@ -293,7 +306,7 @@ def _trained(
     from nbspam.cli.progress import work
     from nbspam.evaluation import protocols
 
-    cut_offs, settings = cutting.of_new(), learning.settings()
+    cut_offs = cutting.of_new()
     read = protocols.LabelledCorpus.of(
         messages(settings.wanted._replace(excerpt=excerpt)), settings.wanted
     )
@@ -306,16 +319,14 @@ def _trained(
 
 def _saved(
     messages: "Callable[[Wanted], Iterator[TokenizedMessage]]",
-    model: Path,
-    cutting: Cutting,
+    opened: "Filter",
     excerpt: int,
     including_learned: bool,
 ) -> "tuple[Evaluation, CutOffs]":
     """Return the outcomes of the saved model, and its cut-offs."""
     from nbspam.evaluation import protocols
-    from nbspam.filter import open_filter
 
-    with open_filter(model, cutting.of) as spam_filter:
+    with opened as spam_filter:
         wanted = spam_filter.wanted._replace(excerpt=excerpt)
         found = protocols.saved_model(spam_filter, messages(wanted), including_learned)
         return found, spam_filter.cut_offs

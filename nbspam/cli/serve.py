@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import click
 
+from nbspam.cli.base import base_option
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import note, note_one_sided
 from nbspam.cli.options import (
@@ -99,6 +100,7 @@ class Serving(NamedTuple):
     ),
 )
 @model_option
+@base_option
 @cut_off_options
 @gathered(
     "serving",
@@ -143,7 +145,12 @@ class Serving(NamedTuple):
 )
 @quiet_option
 def command(
-    listening: Listening, model: Path, cutting: Cutting, serving: Serving, quiet: bool
+    listening: Listening,
+    model: Path,
+    base: str | None,
+    cutting: Cutting,
+    serving: Serving,
+    quiet: bool,
 ) -> None:
     """Serve SpamAssassin's spamc, so that every program that calls it works with nbspam.
 
@@ -167,7 +174,8 @@ def command(
     log = Log(serving.log) if serving.log else None
     say = log.say if log else _say
     # The model first: without one there is no reason to listen.
-    current = CurrentModel(model, cutting.of, say)
+    beneath = None if base is None else Path(base)
+    current = CurrentModel(model, cutting.of, say, beneath)
     with current.use() as opened_model:
         note_one_sided(model, opened_model.filter.metadata)
     with ExitStack() as opened:
@@ -176,7 +184,8 @@ def command(
         metrics_listeners = _metrics_sockets(listening, opened)
         _say_start(log, quiet, model, listeners, metrics_listeners)
         limits = Limits(serving.max_size, serving.timeout, serving.connections)
-        queue = LearnQueue(partial(apply_requests, model), limits, say) if serving.tell else None
+        learn = partial(apply_requests, model, base=beneath)
+        queue = LearnQueue(learn, limits, say) if serving.tell else None
         server = Server(current, limits, queue, say, log, serving.x_spam)
         serve(server, listeners, metrics_listeners)
 

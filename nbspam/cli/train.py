@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from nbspam.cli.base import base_of, base_option, opened_base
 from nbspam.cli.class_sizes import class_sizes
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.learning_options import (
@@ -59,6 +60,7 @@ from nbspam.workers import executor, tokenized
 @click.command("train", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
+@base_option
 @gathered(
     "writing",
     Writing,
@@ -99,6 +101,7 @@ from nbspam.workers import executor, tokenized
 def command(
     sources: Sources,
     model: Path,
+    base: str | None,
     writing: Writing,
     cutting: Cutting,
     learning: Learning,
@@ -141,6 +144,7 @@ def command(
       nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
     """
     cutting, learning = _checked(model, writing, cutting, learning)
+    _check_base(model, base, writing)
     limit = ham_limit(writing.max_ham_blocked)
     options, skips = reading.options(writing.seen, quiet), Skips(reading.strict)
     names = sources.names()
@@ -154,7 +158,16 @@ def command(
     note_skips(skips)
     make_default_folder(model)
     output = Output(model, form, silent, skips, trace)
-    training = Training(learning, cutting, writing, limit, output, lock_wait(quiet))
+    with opened_base(base, indexed=False) as beneath:
+        settings = learning.settings()._replace(base=base_of(beneath))
+        training = Training(settings, cutting, writing, limit, output, lock_wait(quiet))
+        _learn(pending, training, quiet)
+
+
+def _learn(pending: PendingMessages, training: Training, quiet: bool) -> None:
+    """Learn the messages that were read, and say what changed."""
+    writing, output = training.writing, training.output
+    model = output.model
     if writing.on_error and not writing.update:
         begin_on_error(pending, training)
         return
@@ -181,6 +194,16 @@ def _checked(
         cutting, learning = without_settings(cutting), without_settings(learning)
     _check_writing(model, writing, cutting, learning)
     return cutting, learning
+
+
+def _check_base(model: Path, base: str | None, writing: Writing) -> None:
+    """Raise ModelError, before anything is read, for a base that the model cannot lie on."""
+    with opened_base(base, indexed=False) as beneath:
+        if beneath is not None and model.exists():
+            beneath.check_place(model)
+            if writing.update:
+                with Lookup(model) as lookup:
+                    beneath.check(model, lookup)
 
 
 def _take_in(

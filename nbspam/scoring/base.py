@@ -4,6 +4,7 @@
 """
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from nbspam.bayes.base_prior import (
     first_calibrations,
     lent,
     messages_lent,
+    part_of_base,
     strength_of,
     with_message,
 )
@@ -27,7 +29,7 @@ from nbspam.bayes.posterior import odds_of_class, prior_offset
 from nbspam.bayes.token_weight import Row
 from nbspam.bayes.trait_model import against_rest, trait_model
 from nbspam.errors import ModelError
-from nbspam.scoring.classifier import CACHED_TOKENS, Classifier, Counts
+from nbspam.scoring.classifier import CACHED_TOKENS, Beneath, Classifier, Counts
 from nbspam.scoring.evidence_rule import EvidenceRule
 from nbspam.scoring.score import Score
 from nbspam.store.metadata import EVIDENCE, LearnedState, Metadata, ModelSettings, WithBase
@@ -266,7 +268,9 @@ def based_classifier(
     Its metadata are those of the personal model, but for the number of messages: of both.
     """
     both = counts_of_both(counts_of, base.counts, len(own.settings.classes))
-    return Classifier(_of_both(own, base), both, cached, BasedRule(own, base, strength))
+    rule = BasedRule(own, base, strength)
+    beneath = Beneath(base.path, base.metadata, own, rule.strength, rule.host_trust)
+    return Classifier(_of_both(own, base), both, cached, rule, beneath)
 
 
 def _of_both(own: Metadata, base: Base) -> Metadata:
@@ -320,3 +324,17 @@ def odds_of_label(score: Score, settings: ModelSettings, label: int) -> tuple[fl
     if len(settings.classes) == 2:
         return score.log_odds, label == settings.positive_index
     return odds_of_class(score.log_scores, label), True
+
+
+def nats_of_base(beneath: Beneath, rows: Sequence[Row], shares: Sequence[float]) -> float:
+    """Return how much of the shares of words and traits is from the base, in nats.
+
+    A share is divided as the messages that speak are: the own, and the base's as many as it counts.
+    rows: of the own counts and then of the base's.
+    """
+    messages = beneath.base.learned.messages
+    n = len(messages)
+    return math.fsum(
+        share * part_of_base(row[:n], row[n:], messages, beneath.strength)
+        for row, share in zip(rows, shares, strict=True)
+    )

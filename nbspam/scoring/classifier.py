@@ -1,7 +1,7 @@
 """From the tokens of a message to its score, with the standard library alone."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from nbspam.bayes.token_weight import Row
 from nbspam.scoring.rule import ScoringRule, rule_of
@@ -11,10 +11,23 @@ from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HOST, TEXT, channel_of
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 Counts = Mapping[str, Row]
 _BATCH_MESSAGES, _BATCH_TOKENS = 500, 200_000
 CACHED_TOKENS = 1_000_000
 _UNKNOWN: tuple[tuple[int, Weights | None], ...] = tuple((c, None) for c in range(HOST + 1))
+
+
+class Beneath(NamedTuple):
+    """What lies beneath a model, as far as explanations tell of it."""
+
+    path: "str | Path"
+    base: Metadata
+    own: Metadata  # of the model itself
+    strength: float  # messages of each class that the base counts as
+    host_trust: tuple[float, float]  # as `Metadata.host_trust`, of both
 
 
 class HasTokens(Protocol):
@@ -37,14 +50,17 @@ class Classifier:
         counts_of: Callable[[Iterable[str]], Counts],
         cached: int = CACHED_TOKENS,
         rule: ScoringRule | None = None,
+        beneath: Beneath | None = None,
     ) -> None:
         """Score with a model; `counts_of` gives the counts of those tokens that it knows.
 
         cached: how many tokens' weights to keep for the messages to come, about.
-        rule: None for the one that the model was made with.
+        rule: None for the one that the model was made with.  beneath: the model's base, which that
+        rule scores with.
         """
         self.metadata = metadata
         self.rule = rule_of(metadata) if rule is None else rule
+        self.beneath = beneath
         self.counts = counts_of
         self._cached = cached
         # Token -> its channel, and its weights if it is known.

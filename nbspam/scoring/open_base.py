@@ -7,35 +7,49 @@ from nbspam.errors import ModelError
 from nbspam.scoring.base import Base, CountsOf, based_classifier
 from nbspam.scoring.classifier import CACHED_TOKENS, Classifier
 from nbspam.store.lookup import Lookup
+from nbspam.store.metadata import Metadata
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nbspam.store.index import IndexLayout
 
-def counts_in(lookup: Lookup, indexed: bool) -> CountsOf:
+
+def counts_in(lookup: Lookup, indexed: bool, layout: "IndexLayout | None" = None) -> CountsOf:
     """Return what gives the counts of an open model's tokens.
 
-    indexed: make an index of the tokens, which pays from the second message on.
+    indexed: make an index of the tokens, which pays from the second message on.  layout: of it.
     """
     if not indexed:
         return lookup.counts
-    from nbspam.store.index import TokenIndex
+    from nbspam.store.index import IndexLayout, TokenIndex
 
-    return TokenIndex(lookup).counts
+    return TokenIndex(lookup, layout or IndexLayout()).counts
 
 
 class OpenBase:
-    """An open model that lies beneath others; many filters, one after another, may share it.
+    """An open model that lies beneath others; many filters may share it.
 
-    Close it after them, or use it as a context manager.
+    Close it after them, or use it as a context manager.  Who gets it by `share` closes it, too.
     """
 
-    def __init__(self, path: "str | Path", indexed: bool = True) -> None:
-        """Open it; raises ModelError if it cannot be opened, or cannot be a base."""
+    def __init__(
+        self,
+        path: "str | Path",
+        indexed: bool = True,
+        handle: int | None = None,
+        layout: "IndexLayout | None" = None,
+    ) -> None:
+        """Open it; raises ModelError if it cannot be opened, or cannot be a base.
+
+        handle: a descriptor of the file if it is open already, which `close` will close.
+        indexed, layout: as of `counts_in`.
+        """
         self.path = path
-        self._lookup = Lookup(path)
+        self._users = 1
+        self._lookup = Lookup(path, handle)
         try:
-            self.base = Base(path, self._lookup.metadata, counts_in(self._lookup, indexed))
+            self.base = Base(path, self._lookup.metadata, counts_in(self._lookup, indexed, layout))
         except BaseException:
             self._lookup.close()
             raise
@@ -46,26 +60,59 @@ class OpenBase:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def share(self) -> "OpenBase":
+        """Return it for one more user: the file stays open until each has closed it."""
+        self._users += 1
+        return self
+
     def close(self) -> None:
-        """Close the file."""
-        self._lookup.close()
+        """Close the file, if this was the last user."""
+        self._users -= 1
+        if not self._users:
+            self._lookup.close()
+
+    def fileno(self) -> int:
+        """Return the descriptor of the open file."""
+        return self._lookup.fileno()
+
+    @property
+    def without_messages(self) -> Metadata:
+        """The metadata of a model that has the base's settings and no messages yet."""
+        settings, learned = self.base.metadata
+        return Metadata(settings, learned._replace(messages=(0,) * len(settings.classes)))
 
     def check(self, path: "str | Path", own: Lookup) -> None:
         """Raise ModelError if a personal model cannot lie on this one; path: its name in errors."""
-        if os.path.sameopenfile(own.fileno(), self._lookup.fileno()):
+        self.check_place(path)
+        self.base.check(path, own.metadata.settings)
+
+    def check_place(self, path: "str | Path") -> None:
+        """Raise ModelError if the base is the file at `path`."""
+        if os.path.realpath(path) == os.path.realpath(self.path):
             raise ModelError(
                 f"{path}: is both the model and its base, so its messages would count twice; name"
                 " another base, or leave it out"
             )
-        self.base.check(path, own.metadata.settings)
 
     def classifier(
-        self, own: Lookup | None, indexed: bool = True, cached: int = CACHED_TOKENS
+        self,
+        own: Lookup | None,
+        indexed: bool = True,
+        cached: int = CACHED_TOKENS,
+        layout: "IndexLayout | None" = None,
     ) -> Classifier:
         """Return a classifier of a personal model on this base; None: there is no such model yet.
 
-        indexed: as of `counts_in`.  cached: as of `Classifier`.
+        indexed, layout: as of `counts_in`.  cached: as of `Classifier`.
         """
         if own is None:
+            return self.classifier_of(self.base.metadata, None, cached)
+        return self.classifier_of(own.metadata, counts_in(own, indexed, layout), cached)
+
+    def classifier_of(
+        self, own: Metadata, counts_of: CountsOf | None, cached: int = CACHED_TOKENS
+    ) -> Classifier:
+        """Return a classifier of a personal model on this base; counts_of: None without one."""
+        if counts_of is None:
             return Classifier(self.base.metadata, self.base.counts, cached)
-        return based_classifier(own.metadata, counts_in(own, indexed), self.base, cached)
+        return based_classifier(own, counts_of, self.base, cached)

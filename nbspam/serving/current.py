@@ -5,12 +5,17 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nbspam.errors import ModelError, NbspamError, Remedy
 from nbspam.filter import CutOffsOf, Filter
 from nbspam.scoring.classifier import Classifier
 from nbspam.store.index import TokenIndex
 from nbspam.store.lookup import Lookup
+from nbspam.store.metadata import Metadata
+
+if TYPE_CHECKING:
+    from nbspam.scoring.open_base import OpenBase
 
 # Tokens whose weights are cached between messages, 20 MB.  On 2,000 real mails, shuffled, 57 % of a
 # mail's tokens were in the cache; 47 % with half as many, 73 % with three times as many.
@@ -24,23 +29,29 @@ _numbers = itertools.count(1)
 
 
 class OpenModel:
-    """One version of the model file."""
+    """One version of the model file, and of the base beneath it."""
 
-    def __init__(self, path: Path, cut_offs: CutOffsOf) -> None:
-        """Open it; raises NbspamError when it is not a model, or not one that can classify spam."""
+    def __init__(self, path: Path, cut_offs: CutOffsOf, base: "OpenBase | None" = None) -> None:
+        """Open it; raises NbspamError when it is not a model, or not one that can classify spam.
+
+        base: the model beneath it, which it shares; then there need not be a file at `path`.
+        """
         self.number = next(_numbers)  # differs between versions
         self.path = path
-        self._lookup = Lookup(path)
-        self.modified = os.fstat(self.fileno()).st_mtime  # seconds since 1970
+        self._lookup = None if base is not None and not path.exists() else Lookup(path)
+        self.base = None if base is None else base.share()
+        self.modified = os.fstat(self.handles[0]).st_mtime  # seconds since 1970
         self._users = 1  # the server itself, while this is the newest version
         try:
-            metadata = self._lookup.metadata
+            if self.base is not None and self._lookup is not None:
+                self.base.check(path, self._lookup)
+            metadata = self._metadata
             if metadata.settings.positive is None:
                 raise ModelError(
                     f"{path}: the model has no spam class, so it cannot answer spamc",
                     Remedy.NAME_SPAM_LABEL,
                 )
-            self._counts = TokenIndex(self._lookup).counts
+            self._counts = TokenIndex(self._lookup).counts if self._lookup else None
             self.cut_offs = cut_offs(metadata)
             self.filter = self.fresh_filter()
         except BaseException:
@@ -49,12 +60,32 @@ class OpenModel:
 
     def fresh_filter(self) -> Filter:
         """Return a filter that another thread can use: only the file is shared."""
-        classifier = Classifier(self._lookup.metadata, self._counts, _CACHED_TOKENS)
+        metadata, counts = self._metadata, self._counts
+        if self.base is not None:
+            classifier = self.base.classifier_of(metadata, counts, _CACHED_TOKENS)
+        else:
+            assert counts is not None
+            classifier = Classifier(metadata, counts, _CACHED_TOKENS)
         return Filter(classifier, self.cut_offs)
 
-    def fileno(self) -> int:
-        """Return the descriptor of the open file."""
-        return self._lookup.fileno()
+    @property
+    def _metadata(self) -> Metadata:
+        """The metadata of the model; of the base, if there is only that."""
+        if self._lookup is not None:
+            return self._lookup.metadata
+        assert self.base is not None
+        return self.base.base.metadata
+
+    @property
+    def handles(self) -> list[int]:
+        """The descriptors of the open files: of the model, if there is one, and of its base."""
+        return [part.fileno() for part in (self._lookup, self.base) if part is not None]
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The names of these files."""
+        named = {"path": self._lookup and str(self.path), "base": self.base and str(self.base.path)}
+        return {key: name for key, name in named.items() if name}
 
     def enter(self) -> None:
         """Add a user: the file stays open until it calls `leave`."""
@@ -64,28 +95,45 @@ class OpenModel:
         """Close the file if this was the last user."""
         self._users -= 1
         if not self._users:
-            self._lookup.close()
+            for part in (self._lookup, self.base):
+                if part is not None:
+                    part.close()
 
 
 class CurrentModel:
     """The newest usable version of a model file; for use by one thread."""
 
-    def __init__(self, path: Path, cut_offs: CutOffsOf, say: Say) -> None:
-        """Open the model; raises NbspamError when it is missing or cannot be used."""
-        self._path, self._cut_offs, self._say = path, cut_offs, say
+    def __init__(self, path: Path, cut_offs: CutOffsOf, say: Say, base: Path | None = None) -> None:
+        """Open the model; raises NbspamError when it is missing or cannot be used.
+
+        base: the file of the model beneath it, with which it may be missing.
+        """
+        self._path, self._cut_offs, self._say, self._base = path, cut_offs, say, base
         self._seen = self._stamp()
-        self._model = OpenModel(path, cut_offs)
+        self._model = self._opened()
+
+    def _opened(self) -> OpenModel:
+        if self._base is None:
+            return OpenModel(self._path, self._cut_offs)
+        from nbspam.scoring.open_base import OpenBase
+
+        with OpenBase(self._base) as base:  # which the model shares from then on
+            return OpenModel(self._path, self._cut_offs, base)
 
     def _stamp(self) -> _Stamp:
-        """Return what changes when the file is replaced or written to; empty when it is missing.
+        """Return what changes when a file is replaced or written to; empty when it is missing.
 
         The inode number is not reused while the old version is open.
         """
-        try:
-            status = self._path.stat()
-        except OSError:
-            return ()
-        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        stamp: _Stamp = ()
+        for path in (self._path, self._base):
+            try:
+                status = path.stat() if path is not None else None
+            except OSError:
+                status = None
+            if status is not None:
+                stamp += status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        return stamp
 
     def refresh(self) -> None:
         """Open the file if it has changed; keep the version in use if that fails."""
@@ -94,7 +142,7 @@ class CurrentModel:
             return
         self._seen = stamp  # a version that cannot be used is reported once
         try:
-            newer = OpenModel(self._path, self._cut_offs)
+            newer = self._opened()
         except NbspamError as error:
             self._say(f"{error}; the server keeps using the previous model")
             return

@@ -8,10 +8,10 @@ has not been learned, and will not be.
 import asyncio
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import LockedError, ModelError, Remedy
@@ -27,6 +27,9 @@ from nbspam.store.lock import LockWait
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import ModelSettings
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
+
+if TYPE_CHECKING:
+    from nbspam.scoring.base import Base
 
 # Returns a large message tokenized, with the numbers that the model counts; raises RefusedError.
 Tokenizer = Callable[[Wanted], TokenizedMessage]
@@ -48,17 +51,31 @@ class _TokenizedRequest(NamedTuple):
     message: TokenizedMessage
 
 
-def apply_requests(path: Path, requests: list[LearnRequest], wait: LockWait) -> list[Result]:
+def apply_requests(
+    path: Path, requests: list[LearnRequest], wait: LockWait, base: Path | None = None
+) -> list[Result]:
     """Learn messages into the model at `path`, or forget them; in order, with few saves.
 
-    wait: how long to wait for the model's lock.
+    wait: how long to wait for the model's lock.  base: the file of the model beneath it, with which
+    a missing model is made.
     Returns what was done for each request: nothing when the message is known as that class, or was
     never learned and is to be forgotten; or that it was not applied because another program held
     the lock.
     Raises ModelError.
     """
-    with Lookup(path) as lookup:
-        wanted = lookup.metadata.settings.wanted
+    if base is not None:
+        from nbspam.scoring.open_base import OpenBase
+
+        with OpenBase(base, indexed=False) as opened:
+            return _applied(path, requests, wait, opened.base)
+    return _applied(path, requests, wait, None)
+
+
+def _applied(
+    path: Path, requests: list[LearnRequest], wait: LockWait, base: "Base | None"
+) -> list[Result]:
+    """Do what `apply_requests` does, with an open base."""
+    wanted = _known(path, base, ())[0].wanted
     waiting = {
         number: _TokenizedRequest(request.is_spam, _tokenized(request.message, wanted))
         for number, request in enumerate(requests)
@@ -68,7 +85,7 @@ def apply_requests(path: Path, requests: list[LearnRequest], wait: LockWait) -> 
         # Several requests about one message are applied one after the other.
         first = {one.message.digest: number for number, one in reversed(waiting.items())}
         now = {number: waiting.pop(number) for number in sorted(first.values())}
-        for number, result in _apply_distinct(path, now, wanted, wait):
+        for number, result in _apply_distinct(path, now, wait, base):
             results[number] = result
     return results
 
@@ -79,16 +96,21 @@ def _tokenized(message: bytes | Tokenizer, wanted: Wanted) -> TokenizedMessage:
     return message(wanted)
 
 
-def _apply_distinct(
-    path: Path, requests: dict[int, _TokenizedRequest], wanted: Wanted, wait: LockWait
-) -> list[tuple[int, Result]]:
-    """Apply requests about different messages; return what `apply_requests` does, by their numbers.
-
-    wanted: the numbers that the messages were tokenized with.
-    """
+def _known(
+    path: Path, base: "Base | None", digests: Iterable[str]
+) -> tuple[ModelSettings, dict[str, Row]]:
+    """Return a model's settings, and the ledger's rows; of a missing one the base's, and none."""
+    if base is not None and not path.exists():
+        return base.metadata.settings, {}
     with Lookup(path) as lookup:
-        rows = lookup.learned(one.message.digest for one in requests.values())
-        settings = lookup.metadata.settings
+        return lookup.metadata.settings, lookup.learned(digests)
+
+
+def _apply_distinct(
+    path: Path, requests: dict[int, _TokenizedRequest], wait: LockWait, base: "Base | None"
+) -> list[tuple[int, Result]]:
+    """Apply requests about different messages; return what was done, by their numbers."""
+    settings, rows = _known(path, base, (one.message.digest for one in requests.values()))
     to_learn, to_forget = [], []
     learning: list[tuple[int, Result]] = []
     forgetting: list[tuple[int, Result]] = []
@@ -109,9 +131,9 @@ def _apply_distinct(
         forgetting = [(number, error) for number, _ in forgetting]
     try:
         if to_learn:
-            pending = PendingMessages(wanted)
+            pending = PendingMessages(settings.wanted)
             pending.read(path, to_learn, remember=True)
-            learn(path, pending, TrainingSettings(), wait=wait)
+            learn(path, pending, TrainingSettings(base=base), wait=wait)
     except LockedError as error:
         learning = [(number, error) for number, _ in learning]
     return forgetting + learning
