@@ -168,15 +168,20 @@ class BasedRule(EvidenceRule):
         self._experience = [
             based_experience(messages, of_base, k, self.strength) for k in self._scored
         ]
+        self._lent = messages_lent(messages, of_base, self.strength)
         self._offsets = [
             prior_offset(
-                messages_lent(messages, of_base, self.strength),
+                self._lent,
                 self._settings.prior,
                 self._settings.positive_index,
                 k,
             )
             for k in self._scored
         ]
+
+    @property
+    def _class_sizes(self) -> Sequence[float]:
+        return self._lent
 
     @functools.cached_property
     def _host_trust(self) -> tuple[float, float]:

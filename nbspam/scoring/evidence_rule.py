@@ -63,6 +63,11 @@ class EvidenceRule:
         """The experience with each scored class, and what a fixed prior adds to its log-odds."""
         return zip(self._experience, self._offsets, strict=True)
 
+    @property
+    def _class_sizes(self) -> Sequence[float]:
+        """The messages of each class, as far as their shares matter."""
+        return self._learned.messages
+
     @functools.cached_property
     def _host_trust(self) -> tuple[float, float]:
         return self._metadata.host_trust
@@ -236,7 +241,7 @@ class EvidenceRule:
 
         A long run of one class teaches nothing more (`calibration.is_run`).
         """
-        messages = self._learned.messages
+        messages = self._class_sizes
         total = sum(messages) + 1  # with the message itself
         refined = []
         for k, both, found in zip(self._scored, calibrations, self._evidences(words), strict=True):
