@@ -18,9 +18,9 @@ from nbspam.bayes.base_prior import (
 from nbspam.bayes.calibration import Calibrations, Scale
 from nbspam.bayes.matrix import Booleans, Chunked, Integers, Presence
 from nbspam.learning.batch import Fit
-from nbspam.learning.batch_rules import BatchEvidence, CountsOf
+from nbspam.learning.batch_rules import BatchEvidence
 from nbspam.scoring.base import Base, BasedRule, based_classifier, odds_of_label
-from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.classifier import Classifier, CountsOf
 from nbspam.store.metadata import Metadata, WithBase
 
 _MEMORY = 1 / (1 - FADE)  # messages that the losses of an endless sequence amount to

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from nbspam.bayes.token_weight import Histogram, Row
 from nbspam.errors import Remedy, TrainingError
 from nbspam.learning.batch_rules import BATCH_RULES, BatchRule
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
-from nbspam.scoring.classifier import Classifier, Counts
+from nbspam.scoring.classifier import Classifier, CountsOf
 from nbspam.scoring.score import Score
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import HAM_CUTOFF, TRAINING, HostRows, Metadata
@@ -31,7 +31,7 @@ class Fit(NamedTuple):
     rule: BatchRule
     traits: Integers | None  # (n_messages, n_traits)
 
-    def classifier(self, counts_of: Callable[[Iterable[str]], Counts]) -> Classifier:
+    def classifier(self, counts_of: CountsOf) -> Classifier:
         """Return a classifier of the model; counts_of: the counts of its tokens."""
         return self.rule.classifier(self.metadata, counts_of)
 

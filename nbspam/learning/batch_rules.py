@@ -1,6 +1,6 @@
 """The scoring rules on a matrix: what each has to learn, and many scores at once."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ from nbspam.bayes.evidence_matrix import (
 )
 from nbspam.bayes.matrix import Booleans, Chunked, Floats, Integers, Presence, chunks
 from nbspam.bayes.posterior import log_priors
-from nbspam.scoring.classifier import Classifier, Counts
+from nbspam.scoring.classifier import Classifier, CountsOf
 from nbspam.scoring.evidence_rule import EvidenceRule
 from nbspam.scoring.rule import ScoringRule
 from nbspam.scoring.score import Score, score_of_log_scores
@@ -25,7 +25,6 @@ from nbspam.scoring.sum_rule import SumRule
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata
 from nbspam.tokens.kinds import TEXT
 
-CountsOf = Callable[[Iterable[str]], Counts]
 _SCORED = 10_000  # messages whose scores are made at a time
 
 

@@ -5,7 +5,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.base_prior import (
@@ -29,7 +29,7 @@ from nbspam.bayes.posterior import odds_of_class, prior_offset
 from nbspam.bayes.token_weight import Row
 from nbspam.bayes.trait_model import against_rest, trait_model
 from nbspam.errors import ModelError
-from nbspam.scoring.classifier import CACHED_TOKENS, Beneath, Classifier, Counts
+from nbspam.scoring.classifier import CACHED_TOKENS, Beneath, Classifier, CountsOf
 from nbspam.scoring.evidence_rule import EvidenceRule
 from nbspam.scoring.score import Score
 from nbspam.store.metadata import EVIDENCE, LearnedState, Metadata, ModelSettings, WithBase
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nbspam.bayes.trait_model import TraitModel
-
-CountsOf = Callable[[Iterable[str]], Counts]
 
 
 class Base:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Counts = Mapping[str, Row]
+CountsOf = Callable[[Iterable[str]], Counts]  # of those tokens that a model knows
 _BATCH_MESSAGES, _BATCH_TOKENS = 500, 200_000
 CACHED_TOKENS = 1_000_000
 _UNKNOWN: tuple[tuple[int, Weights | None], ...] = tuple((c, None) for c in range(HOST + 1))
@@ -47,7 +48,7 @@ class Classifier:
     def __init__(
         self,
         metadata: Metadata,
-        counts_of: Callable[[Iterable[str]], Counts],
+        counts_of: CountsOf,
         cached: int = CACHED_TOKENS,
         rule: ScoringRule | None = None,
         beneath: Beneath | None = None,

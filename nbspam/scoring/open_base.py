@@ -4,8 +4,8 @@ import os
 from typing import TYPE_CHECKING
 
 from nbspam.errors import ModelError
-from nbspam.scoring.base import Base, CountsOf, based_classifier
-from nbspam.scoring.classifier import CACHED_TOKENS, Classifier
+from nbspam.scoring.base import Base, based_classifier
+from nbspam.scoring.classifier import CACHED_TOKENS, Classifier, CountsOf
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 
