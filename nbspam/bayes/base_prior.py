@@ -28,7 +28,7 @@ from nbspam.bayes.calibration import Calibration, Calibrations, Scale, pooled
 from nbspam.bayes.prediction import Experience
 from nbspam.bayes.token_weight import class_alphas, pair_weight
 
-STRENGTHS = (3.0, 30.0, 300.0, 3000.0)  # messages of each class
+STRENGTHS = (1.0, 10.0, 100.0, 1000.0)  # messages of each class
 FADE = 0.995  # of the losses, for each message
 WORST = 5.0  # nats: one mislabelled message must not decide
 Losses = tuple[float, ...]  # per strength: the faded sum of the log-losses, in nats

@@ -6,7 +6,7 @@ from channel_models import labelled_mails, many_mails
 from hypothesis import given, settings
 from small_models import with_learned
 
-from nbspam.bayes.base_prior import strength_of
+from nbspam.bayes.base_prior import NO_LOSSES, strength_of
 from nbspam.bayes.calibration import RUN
 from nbspam.learning.online import OnlineLearner
 from nbspam.tokens.tokenized import NO_NUMBERS
@@ -86,7 +86,7 @@ def test_a_base_that_fits_becomes_stronger_and_one_that_does_not_weaker():
     for base_mails in (mails[:80], swapped):
         state = taught_with(base_of(base_mails), mails[80:], batch=10).metadata.learned.with_base
         strengths.append(strength_of(state.losses))
-    assert strengths[0] > 95 > strengths[1]
+    assert strengths[0] > strength_of(NO_LOSSES) > strengths[1]
 
 
 def test_a_folder_of_one_class_teaches_no_more_than_a_run_of_it():
