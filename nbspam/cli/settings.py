@@ -64,9 +64,15 @@ _OF_KINDS = (
 _NOT_WITH = {
     "classify": (("format lines terse", "passthrough"), ("format", "terse"), ("terse", "form")),
     "explain": (("format", "words"),),
-    "train": (*_OF_KINDS, ("lines", "sources"), ("max-ham-blocked", "update")),
+    "train": (
+        *_OF_KINDS,
+        ("lines", "sources"),
+        ("max-ham-blocked", "update"),
+        ("base", "scoring event_model traits"),
+    ),
     "eval": (
         *_OF_KINDS,
+        ("base", "scoring event_model traits"),
         ("spam-cutoff ham-cutoff ham-cost max-ham-blocked errors base", "compare"),
         ("event-model traits scoring prior", "compare"),
         ("variance-smoothing variance-prior shared-variance", "compare"),

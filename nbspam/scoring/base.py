@@ -132,7 +132,9 @@ class Base:
         """
         settings, learned = own
         if learned.with_base is not None:
-            return learned.with_base
+            if len(learned.with_base.losses) == len(STRENGTHS):
+                return learned.with_base
+            return learned.with_base._replace(losses=NO_LOSSES)  # by a version of other strengths
         calibrations = []
         for k, of_base, of_own in zip(
             settings.scored_classes,

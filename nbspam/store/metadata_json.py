@@ -203,12 +203,13 @@ def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedSta
 
 
 def _load_with_base(value: Any, settings: ModelSettings) -> WithBase:
-    from nbspam.bayes.base_prior import STRENGTHS  # which a model without a base does without
-
     _require(isinstance(value, dict) and "losses" in value, "nothing learned with a base")
     losses = value["losses"]
-    _require(_are_numbers(losses, len(STRENGTHS)), "no losses by the strengths of a base")
-    _require(all(0 <= loss <= _NATS_LIMIT for loss in losses), "losses out of bounds")
+    _require(
+        isinstance(losses, list)
+        and all(_is_number(loss) and 0 <= loss <= _NATS_LIMIT for loss in losses),
+        "no losses by the strengths of a base",
+    )
     _require(isinstance(value["calibration"], dict), "no calibration")
     return WithBase(tuple(map(float, losses)), _load_of_classes(settings, value["calibration"]))
 

@@ -211,3 +211,10 @@ def test_a_batch_is_held_to_that_too():
     in_base = counts_in_base(base, learned.corpus.vocabulary)
     with pytest.raises(ModelError, match="the scoring sum"):
         with_base(learned.fit, learned.corpus.presence(), base, in_base)
+
+
+def test_losses_by_other_strengths_begin_anew():
+    base = base_of(many_mails(40))
+    state = base.state(nothing_learned())._replace(losses=(1.0,))
+    own = with_learned(nothing_learned(), with_base=state)
+    assert base.state(own) == state._replace(losses=(0.0,) * 4)
