@@ -93,7 +93,7 @@ def test_a_folder_of_one_class_teaches_no_more_than_a_run_of_it():
     base = base_of(many_mails(60))
     spam = [("spam", {f"spam{i % 9}", f"w{i}", "by:mx"}) for i in range(60)]
     calibration = taught_with(base, spam).metadata.learned.with_base.calibrations[0].text
-    assert RUN < calibration.run < 40
+    assert RUN < calibration.run < 50  # of 60: the longer, the less of the other class there is
 
 
 def test_one_class_alone_is_enough_to_learn_with_a_base():
