@@ -21,7 +21,7 @@ RANKS = [
     ["store"],
     ["scoring"],
     ["learning", "display"],
-    ["workers"],
+    ["workers", "homes"],
     ["filter"],
     ["front_door"],
     ["evaluation", "serving"],

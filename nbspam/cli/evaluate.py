@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from nbspam.cli.base import base_of, base_option, opened_base
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.cut_off_options import Cutting, cut_off_options, ham_limit
 from nbspam.cli.evaluation_notes import (
@@ -44,6 +45,8 @@ if TYPE_CHECKING:  # the help of this command loads no numpy
     from nbspam.cli.progress import Work
     from nbspam.evaluation.outcome import Evaluation
     from nbspam.evaluation.results import Results
+    from nbspam.filter import Filter
+    from nbspam.learning.settings import TrainingSettings
     from nbspam.scoring.verdict import CutOffs
     from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
@@ -144,12 +147,15 @@ def _check(
         learning.settings()
     if protocol.compare is not None and cutting.is_given:
         raise OptionError("--compare counts errors at 0.5; leave the cut-offs out")
+    if protocol.compare is not None and is_typed("base"):
+        raise OptionError("--compare is of models by themselves; leave out --base")
     report.check(form, protocol.compare is not None)
 
 
 @click.command("eval", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
+@base_option
 @protocol_options
 @gathered(
     "report",
@@ -200,6 +206,7 @@ def _check(
 def command(
     sources: Sources,
     model: Path,
+    base: str | None,
     protocol: Protocol,
     report: Report,
     cutting: Cutting,
@@ -240,7 +247,6 @@ def command(
       nbspam eval --compare all --plot roc.png messages.tsv
       nbspam eval --compare bernoulli,multinomial --folds 10 messages.tsv
     """
-    limit = ham_limit(protocol.max_ham_blocked)
     files = report.files()
     files.check(sources.names(), None if protocol.trains else model)
     skips = Skips(reading.strict)
@@ -253,19 +259,7 @@ def command(
     from nbspam.cli.progress import work
     from nbspam.evaluation.results import compute
 
-    if protocol.trains:
-        found, cut_offs = _trained(
-            messages, protocol, learning, cutting, limit, report.excerpt, quiet
-        )
-    else:
-        found, cut_offs = _saved(
-            messages,
-            model,
-            cutting,
-            report.excerpt,
-            protocol.including_learned,
-            learning.spam_label,
-        )
+    found, cut_offs = _evaluated(messages, model, base, protocol, learning, cutting, report, quiet)
     note_mislabelled(found.mislabelled, skips.strict, quiet)
     check_some_are_left(found, model)
     with work(quiet) as at_work:
@@ -298,10 +292,38 @@ def _reader(
     return read
 
 
+def _evaluated(
+    messages: "Callable[[Wanted], Iterator[TokenizedMessage]]",
+    model: Path,
+    base: str | None,
+    protocol: Protocol,
+    learning: Learning,
+    cutting: Cutting,
+    report: Report,
+    quiet: bool,
+) -> "tuple[Evaluation, CutOffs]":
+    """Return the outcomes of what is evaluated, with the base beneath it, and the cut-offs."""
+    from nbspam.filter import open_filter
+
+    with opened_base(base) as beneath:
+        if not protocol.trains:
+            opened = open_filter(model, cutting.of, base=beneath)
+            label = learning.spam_label
+            return _saved(messages, opened, report.excerpt, protocol.including_learned, label)
+        settings = learning.settings()._replace(base=base_of(beneath))
+        limit = ham_limit(protocol.max_ham_blocked)
+        found, cut_offs = _trained(
+            messages, protocol, settings, cutting, limit, report.excerpt, quiet
+        )
+    if base is not None:
+        found = found._replace(protocol=f"{found.protocol}, with the base {base}")
+    return found, cut_offs
+
+
 def _trained(
     messages: "Callable[[Wanted], Iterator[TokenizedMessage]]",
     protocol: Protocol,
-    learning: Learning,
+    settings: "TrainingSettings",
     cutting: Cutting,
     limit: float | None,
     excerpt: int,
@@ -311,7 +333,7 @@ def _trained(
     from nbspam.cli.progress import work
     from nbspam.evaluation import protocols
 
-    cut_offs, settings = cutting.of_new(), learning.settings()
+    cut_offs = cutting.of_new()
     every = protocols.LabelledCorpus.of(
         messages(settings.wanted._replace(excerpt=excerpt)), settings.wanted
     )
@@ -325,17 +347,15 @@ def _trained(
 
 def _saved(
     messages: "Callable[[Wanted], Iterator[TokenizedMessage]]",
-    model: Path,
-    cutting: Cutting,
+    opened: "Filter",
     excerpt: int,
     including_learned: bool,
     spam_label: str | None,
 ) -> "tuple[Evaluation, CutOffs]":
     """Return the outcomes of the saved model, and its cut-offs."""
     from nbspam.evaluation import protocols
-    from nbspam.filter import open_filter
 
-    with open_filter(model, cutting.of) as spam_filter:
+    with opened as spam_filter:
         wanted = spam_filter.wanted._replace(excerpt=excerpt)
         found = protocols.saved_model(spam_filter, messages(wanted), including_learned, spam_label)
         return found, spam_filter.cut_offs

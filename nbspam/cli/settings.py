@@ -27,7 +27,7 @@ from nbspam.errors import OptionError
 # The keys outside tables: of options that several commands have.  A list, because gathering it
 # would load all commands for one message; a test holds it to them.
 SHARED = frozenset(
-    "alpha encoding event-model format ham-cost ham-cutoff jobs label-column lines log"
+    "alpha base encoding event-model format ham-cost ham-cutoff jobs label-column lines log"
     " max-ham-blocked model outside prior quiet scoring shared-variance spam-cutoff spam-label"
     " strict text-column traits variance-prior variance-smoothing".split()
 )
@@ -72,10 +72,17 @@ _NOT_WITH = {
     ),
     "explain": (("format", "words"), _TABLE),
     "forget": (_TABLE,),
-    "train": (*_OF_KINDS, ("lines", "sources"), _TABLE, ("max-ham-blocked", "update on_error")),
+    "train": (
+        *_OF_KINDS,
+        ("lines", "sources"),
+        _TABLE,
+        ("max-ham-blocked", "update on_error"),
+        ("base", "scoring event_model traits"),
+    ),
     "eval": (
         *_OF_KINDS,
-        ("spam-cutoff ham-cutoff ham-cost max-ham-blocked errors", "compare"),
+        ("base", "scoring event_model traits"),
+        ("spam-cutoff ham-cutoff ham-cost max-ham-blocked errors base", "compare"),
         ("event-model traits scoring prior", "compare"),
         ("variance-smoothing variance-prior shared-variance", "compare"),
         ("lines", "sources"),
