@@ -159,6 +159,7 @@ class CurrentModel:
         self._path, self._cut_offs, self._say, self._keeping = path, cut_offs, say, keeping
         self._say_good = say_good or say
         self._base = base
+        self._of_base: tuple[_Stamp, OpenBase] | None = None  # the one in use
         self.n_unusable = 0  # 1 while the file is missing or cannot be used
         self._seen = self._stamp()
         self._model = self._opened()
@@ -166,10 +167,22 @@ class CurrentModel:
     def _opened(self) -> OpenModel:
         if self._base is None:
             return OpenModel(self._path, self._cut_offs, self._keeping)
+        stamp = _stamp_of(self._base)
+        if self._of_base and self._of_base[0] == stamp:  # an index of it is made once
+            base = self._of_base[1]
+            return OpenModel(self._path, self._cut_offs, self._keeping, base=base)
         from nbspam.scoring.open_base import OpenBase
 
         with OpenBase(self._base, layout=self._keeping.layout) as base:  # which the model shares
-            return OpenModel(self._path, self._cut_offs, self._keeping, base=base)
+            opened = OpenModel(self._path, self._cut_offs, self._keeping, base=base)
+        self._of_base = stamp, base
+        return opened
+
+    @property
+    def base(self) -> "OpenBase | None":
+        """The base beneath the newest usable version, open as long as that is; None without one."""
+        self.refresh()
+        return self._model.base
 
     def _stamp(self) -> _Stamp:
         """Return what changes when a file is replaced or written to; empty when it is missing.

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 import pytest
-from servers import HAM, SPAM
+from servers import HAM, SPAM, request
 
 from nbspam.errors import ModelError
 from nbspam.filter import open_filter
@@ -13,7 +13,9 @@ from nbspam.reading.message import parse
 from nbspam.scoring.open_base import OpenBase
 from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.current import CurrentModel
+from nbspam.serving.limits import Limits
 from nbspam.serving.tell import LearnRequest, apply_requests
+from nbspam.serving.worker_program import WorkerSettings
 from nbspam.store.lock import DEFAULT_WAIT
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import tokenize
@@ -24,7 +26,7 @@ def cut_offs(metadata):
 
 
 def tell(path, base, message, is_spam):
-    return apply_requests(path, [LearnRequest(message, is_spam)], DEFAULT_WAIT, base)
+    return apply_requests(path, [LearnRequest(message, is_spam)], DEFAULT_WAIT, base=base)
 
 
 def log_odds(current, message):
@@ -40,7 +42,7 @@ def me(tmp_path):
 @pytest.fixture
 def current(me, model):
     """Return a user's model, which does not exist yet, on the base `model`."""
-    found = CurrentModel(me, cut_offs, print, model)
+    found = CurrentModel(me, cut_offs, print, base=model)
     yield found
     found.close()
 
@@ -114,4 +116,77 @@ def test_a_base_stays_open_until_the_last_user_has_closed_it(model):
 def test_an_unlike_model_is_refused_and_nothing_stays_open(me, model):
     me.write_bytes(model.read_bytes().replace(b'"scoring": "evidence"', b'"scoring": "sum"', 1))
     with pytest.raises(ModelError, match="has the scoring sum, and its base"):
-        CurrentModel(me, cut_offs, print, model)
+        CurrentModel(me, cut_offs, print, base=model)
+
+
+# Users' models
+
+
+@pytest.fixture
+def users(tmp_path):
+    """Return the folder of users' models."""
+    folder = tmp_path / "users"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def report(served, user, message):
+    """Return what the server says of a message for a user."""
+    return served.ask(request("REPORT", message, user=user))
+
+
+def taught(served, user, message, name):
+    kinds = f"Message-class: {name}", "Set: local"
+    return served.ask(request("TELL", message, *kinds, user=user))
+
+
+def test_a_base_lies_beneath_each_users_model(serving, me, model, users):
+    with serving(me, users=users, base=model) as served:
+        of_base = report(served, "hal", SPAM)
+        assert b"spam" in of_base
+        assert b"DidSet" in taught(served, "hal", SPAM, "ham")
+        own = report(served, "hal", SPAM)
+        assert own != of_base  # from the first message on
+        assert b"base spam" in own
+        assert report(served, "ann", SPAM) == of_base
+    with OpenBase(model) as base, open_filter(users / "hal.json", base=base) as both:
+        assert f"{both.classify(SPAM).probability:.4f}".encode() in own
+    assert served.said == []
+    assert not me.exists()
+
+
+def test_a_new_base_is_beneath_the_open_models_of_users_too(serving, me, model, users):
+    with serving(me, users=users, base=model) as served:
+        taught(served, "hal", HAM, "ham")
+        before = report(served, "hal", SPAM)
+        tell(model, None, SPAM, True)
+        assert report(served, "hal", SPAM) != before
+    assert served.said == []
+
+
+def test_a_users_model_that_is_unlike_the_base_is_his_trouble_alone(serving, me, model, users):
+    whole = model.read_bytes()
+    (users / "hal.json").write_bytes(whole.replace(b'"evidence"', b'"sum"', 1))
+    with serving(me, users=users, base=model) as served:
+        assert report(served, "hal", SPAM).startswith(b"SPAMD/1.0 74 ")
+        assert b"spam" in report(served, "ann", SPAM)
+
+
+def test_an_index_of_the_base_is_made_once(me, model, current):
+    first = current.base
+    tell(me, model, SPAM, True)
+    with current.use() as opened:
+        assert opened.base is current.base is first
+    tell(model, None, SPAM, True)
+    assert current.base is not first
+
+
+def test_workers_have_the_same_base(me, model, users):
+    for base in (None, model):
+        settings = WorkerSettings(me, (0.9, None, None), Limits(), users=users, base=base)
+        again = WorkerSettings.of_json(settings.as_json().encode())
+        assert again == settings._replace(cut_offs=list(settings.cut_offs))
+    models = settings.models(print)
+    with models.use("hal") as opened:
+        assert str(opened.base.path) == str(model)
+    models.close()
