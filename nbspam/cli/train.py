@@ -43,6 +43,7 @@ from nbspam.cli.training import (
 )
 from nbspam.errors import OptionError
 from nbspam.learning.on_error import SURE
+from nbspam.learning.settings import empty_metadata
 from nbspam.learning.update import PendingMessages
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
@@ -208,7 +209,7 @@ def command(
     """
     cutting, learning = _of_new(model, writing, cutting, learning)
     _check_model(model, writing, cutting, learning)
-    _check_base(model, base, writing)
+    _check_base(model, base, writing, learning)
     limit = ham_limit(writing.max_ham_blocked)
     options, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
     names = sources.names()
@@ -265,14 +266,21 @@ class _Reader(NamedTuple):
         return self.shown(found)
 
 
-def _check_base(model: Path, base: str | None, writing: Writing) -> None:
+def _check_base(model: Path, base: str | None, writing: Writing, learning: Learning) -> None:
     """Raise ModelError, before anything is read, for a base that the model cannot lie on."""
     with opened_base(base, indexed=False) as beneath:
-        if beneath is not None and model.exists():
-            beneath.check_place(model)
-            if writing.update:
-                with Lookup(model) as lookup:
-                    beneath.check(model, lookup)
+        if beneath is None:
+            return
+        beneath.check_place(model)
+        if writing.update and model.exists():
+            with Lookup(model) as lookup:
+                beneath.check(model, lookup)
+        else:
+            of_base = beneath.base.metadata.settings
+            settings = learning.settings()
+            positive = settings.positive or of_base.positive
+            new = empty_metadata(of_base.classes, positive, settings)
+            beneath.base.check(model, new.settings)
 
 
 def _take_in(

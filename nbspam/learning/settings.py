@@ -196,12 +196,14 @@ def empty_metadata(
 def first_metadata(labels: Iterable[str], settings: TrainingSettings) -> Metadata:
     """Return the metadata of a model that begins with these labels and has learned nothing yet.
 
-    A base gives it its classes and cut-offs.  Raises TrainingError.
+    A base gives it its classes, cut-offs and, unless others are chosen, its traits.
+    Raises TrainingError.
     """
     base = settings.base
     if base is None:
         return empty_metadata(*first_classes(labels, settings), settings)
     of_base = base.metadata.settings
+    settings = settings._replace(traits=settings.traits or of_base.traits)
     empty = empty_metadata(of_base.classes, settings.positive or of_base.positive, settings)
     chosen = empty.settings._replace(spam_cutoff=of_base.spam_cutoff, ham_cutoff=of_base.ham_cutoff)
     return empty._replace(settings=chosen)
