@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from nbspam.cli.base import base_of, base_option, opened_base
+from nbspam.cli.base import base_option
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.cut_off_options import Cutting, cut_off_options, ham_limit
 from nbspam.cli.evaluation_notes import (
@@ -43,11 +43,7 @@ if TYPE_CHECKING:  # the help of this command loads no numpy
     from collections.abc import Callable, Iterator
 
     from nbspam.cli.progress import Work
-    from nbspam.evaluation.outcome import Evaluation
     from nbspam.evaluation.results import Results
-    from nbspam.filter import Filter
-    from nbspam.learning.settings import TrainingSettings
-    from nbspam.scoring.verdict import CutOffs
     from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
 
@@ -256,10 +252,13 @@ def command(
 
         compare_models(messages, skips, protocol, learning, cutting, report.plot, form, quiet)
         return
+    from nbspam.cli.evaluating import evaluated
     from nbspam.cli.progress import work
     from nbspam.evaluation.results import compute
 
-    found, cut_offs = _evaluated(messages, model, base, protocol, learning, cutting, report, quiet)
+    found, cut_offs = evaluated(
+        messages, model, base, protocol, learning, cutting, report.excerpt, quiet
+    )
     note_mislabelled(found.mislabelled, skips.strict, quiet)
     check_some_are_left(found, model)
     with work(quiet) as at_work:
@@ -290,75 +289,6 @@ def _reader(
         note_skips(skips)
 
     return read
-
-
-def _evaluated(
-    messages: "Callable[[Wanted], Iterator[TokenizedMessage]]",
-    model: Path,
-    base: str | None,
-    protocol: Protocol,
-    learning: Learning,
-    cutting: Cutting,
-    report: Report,
-    quiet: bool,
-) -> "tuple[Evaluation, CutOffs]":
-    """Return the outcomes of what is evaluated, with the base beneath it, and the cut-offs."""
-    from nbspam.filter import open_filter
-
-    with opened_base(base) as beneath:
-        if not protocol.trains:
-            opened = open_filter(model, cutting.of, base=beneath)
-            label = learning.spam_label
-            return _saved(messages, opened, report.excerpt, protocol.including_learned, label)
-        settings = learning.settings()._replace(base=base_of(beneath))
-        limit = ham_limit(protocol.max_ham_blocked)
-        found, cut_offs = _trained(
-            messages, protocol, settings, cutting, limit, report.excerpt, quiet
-        )
-    if base is not None:
-        found = found._replace(protocol=f"{found.protocol}, with the base {base}")
-    return found, cut_offs
-
-
-def _trained(
-    messages: "Callable[[Wanted], Iterator[TokenizedMessage]]",
-    protocol: Protocol,
-    settings: "TrainingSettings",
-    cutting: Cutting,
-    limit: float | None,
-    excerpt: int,
-    quiet: bool,
-) -> "tuple[Evaluation, CutOffs]":
-    """Return the outcomes of models trained on some of the messages, and the cut-offs."""
-    from nbspam.cli.progress import work
-    from nbspam.evaluation import protocols
-
-    cut_offs = cutting.of_new()
-    every = protocols.LabelledCorpus.of(
-        messages(settings.wanted._replace(excerpt=excerpt)), settings.wanted
-    )
-    read, mislabelled = every.without_mislabelled(settings.positive)
-    cutting.check_classes(sorted(set(read.corpus.labels)))
-    with work(quiet) as at_work:
-        at_work.stage("training and testing")
-        found = protocol.run(read, settings, cut_offs, limit, at_work=at_work)
-    return found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
-
-
-def _saved(
-    messages: "Callable[[Wanted], Iterator[TokenizedMessage]]",
-    opened: "Filter",
-    excerpt: int,
-    including_learned: bool,
-    spam_label: str | None,
-) -> "tuple[Evaluation, CutOffs]":
-    """Return the outcomes of the saved model, and its cut-offs."""
-    from nbspam.evaluation import protocols
-
-    with opened as spam_filter:
-        wanted = spam_filter.wanted._replace(excerpt=excerpt)
-        found = protocols.saved_model(spam_filter, messages(wanted), including_learned, spam_label)
-        return found, spam_filter.cut_offs
 
 
 def _write_files(

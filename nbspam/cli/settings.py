@@ -60,6 +60,7 @@ _ONLY_WITH = {
 _OF_KINDS = (
     ("variance-smoothing variance-prior shared-variance", "traits scoring"),
     ("prior", "scoring event_model"),
+    ("base", "scoring event_model traits"),
 )
 # Table -> keys, and the parameters of which none may be typed.
 _TABLE = ("lines", "text_column label_column header_row")
@@ -72,16 +73,9 @@ _NOT_WITH = {
     ),
     "explain": (("format", "words"), _TABLE),
     "forget": (_TABLE,),
-    "train": (
-        *_OF_KINDS,
-        ("lines", "sources"),
-        _TABLE,
-        ("max-ham-blocked", "update on_error"),
-        ("base", "scoring event_model traits"),
-    ),
+    "train": (*_OF_KINDS, ("lines", "sources"), _TABLE, ("max-ham-blocked", "update on_error")),
     "eval": (
         *_OF_KINDS,
-        ("base", "scoring event_model traits"),
         ("spam-cutoff ham-cutoff ham-cost max-ham-blocked errors base", "compare"),
         ("event-model traits scoring prior", "compare"),
         ("variance-smoothing variance-prior shared-variance", "compare"),
