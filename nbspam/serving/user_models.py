@@ -1,10 +1,10 @@
 """A model for each user, opened when his mail comes; some of them stay open.
 
 Who has no model of his own has the common model's verdict, and so has who has taught his only a few
-messages: it would block or miss more than that.  With `--base` another model lies beneath that
-one and beneath each user's; what such a user has taught counts from his first message on, since
-messages of the model beneath count too.  A model that cannot be used is its user's
-trouble alone: his requests fail, and spamc hands on his mail as it was.
+messages: it would block or miss more than that.  A base, if there is one, lies beneath the common
+model and beneath each user's; its messages count too, so a user's model judges from its first
+message on.  A model that cannot be used is its user's trouble alone: his requests fail, and spamc
+hands on his mail as it was.
 """
 
 from collections import OrderedDict
