@@ -4,8 +4,9 @@ A message is read, tokenized, scored and judged here, for the commands, the serv
 and programs that `import nbspam`; a Filter can explain its verdicts, and learn.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import ModelError, OptionError
 from nbspam.labels import normal_label
@@ -21,11 +22,13 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from pathlib import Path
 
     from nbspam.bayes.token_weight import Row
+    from nbspam.homes import FileOfFilter, Home
     from nbspam.learning.update import Change, PendingMessages
     from nbspam.reading.raw_message import RawMessage
     from nbspam.reading.skips import Skips
     from nbspam.scoring.bulk import BulkClassifier
     from nbspam.scoring.explanation import Explanation
+    from nbspam.scoring.open_base import OpenBase
     from nbspam.store.model_file import Model
     from nbspam.workers import Executor, Skipped
 
@@ -44,41 +47,12 @@ def model_cut_offs(metadata: Metadata) -> CutOffs:
     return CutOffs.of_model(metadata)
 
 
-class Home(Protocol):
-    """Where a filter's model is: how it is looked up, and learns."""
-
-    def classifier(self) -> Classifier:
-        """Return a classifier of the model as it now is."""
-
-    def named(self) -> "tuple[str | Path, object]":
-        """Return the file that it is, and its state; raises ModelError if it is in memory."""
-
-    def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
-        """Return what classifies many messages, None if there is nothing better than that."""
-
-    def model(self) -> "Model":
-        """Return the whole model."""
-
-    def learn(self, pending: "PendingMessages") -> "Change":
-        """Learn messages, each up to the number of times it was found."""
-
-    def forget(self, messages: list[TokenizedMessage]) -> "Change":
-        """Take messages out again."""
-
-    def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
-        """Return how often each class has learned those messages that the ledger knows."""
-
-    def unnamed(self) -> list[int]:
-        """Return how many messages of each class were learned that the ledger does not name."""
-
-    def close(self) -> None:
-        """Close what is open."""
-
-
 class Filter:
     """A trained filter.  One opened from a file is to be closed, or used as a context manager."""
 
-    def __init__(self, classifier: Classifier, cut_offs: CutOffs, home: Home | None = None) -> None:
+    def __init__(
+        self, classifier: Classifier, cut_offs: CutOffs, home: "Home | None" = None
+    ) -> None:
         """Judge with a classifier and cut-offs; without a home it cannot learn or be saved."""
         self.classifier, self.cut_offs = classifier, cut_offs
         self._home = home
@@ -104,6 +78,11 @@ class Filter:
     def metadata(self) -> Metadata:
         """What the model says of itself."""
         return self.classifier.metadata
+
+    @property
+    def own_metadata(self) -> Metadata:
+        """The same, without what lies beneath the model; nothing learned if there is only that."""
+        return self.metadata if self._home is None else self._home.own_metadata()
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -198,7 +177,7 @@ class Filter:
         learned = sorted(model.learned.items())
         write_model(_path(path), model.metadata, model.counts.items(), learned)
 
-    def _own_home(self) -> Home:
+    def _own_home(self) -> "Home":
         if self._home is None:
             raise OptionError("this filter has no model of its own; train or open one")
         return self._home
@@ -226,91 +205,64 @@ def _path(name: "str | Path") -> "Path":
     return Path(name)
 
 
-class InMemory:
-    """A model in memory, as the home of a filter."""
-
-    _name = "the model"  # in errors
-
-    def __init__(self, model: "Model") -> None:
-        self._model = model
-
-    def classifier(self) -> Classifier:
-        """Return a classifier of the model as it now is."""
-        counts = self._model.counts
-        return Classifier(
-            self._model.metadata,
-            lambda tokens: {token: counts[token] for token in tokens if token in counts},
-        )
-
-    def named(self) -> "tuple[str | Path, object]":
-        """Raise ModelError: it is no file."""
-        raise ModelError("a filter in memory cannot go to another process; save it and open that")
-
-    def bulk(self, classifier: Classifier) -> None:
-        """Return None: its tokens are in memory."""
-
-    def model(self) -> "Model":
-        """Return the whole model."""
-        return self._model
-
-    def learn(self, pending: "PendingMessages") -> "Change":
-        """Learn messages, each up to the number of times it was found."""
-        from nbspam.learning.settings import TrainingSettings
-        from nbspam.learning.update import learn_in_memory
-
-        change, self._model = learn_in_memory(
-            _path(self._name), self._model, pending, TrainingSettings()
-        )
-        return change
-
-    def forget(self, messages: list[TokenizedMessage]) -> "Change":
-        """Take messages out again."""
-        from nbspam.learning.update import forget_in_memory
-
-        change, self._model = forget_in_memory(_path(self._name), self._model, messages)
-        return change
-
-    def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
-        """Return how often each class has learned those messages that the ledger knows."""
-        ledger = self._model.learned
-        return {digest: ledger[digest] for digest in digests if digest in ledger}
-
-    def unnamed(self) -> list[int]:
-        """Return how many messages of each class were learned that the ledger does not name."""
-        left = list(self._model.metadata.learned.messages)
-        for row in self._model.learned.values():
-            left = [n - times for n, times in zip(left, row, strict=True)]
-        return left
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
 class InFile:
     """A model file, as the home of a filter."""
 
-    def __init__(self, path: "str | Path", indexed: bool) -> None:
+    def __init__(self, path: "str | Path", indexed: bool, base: "OpenBase | None" = None) -> None:
         """Open it; raises ModelError.
 
         indexed: make an index of the tokens, which pays from the second message on.
+        base: the model beneath it, which stays open; with one there need not be a file yet.
         """
-        self._path, self._indexed = path, indexed
-        self._lookup = Lookup(path)
+        self._path, self._indexed, self._base = path, indexed, base
+        self._lookup: Lookup | None = None
+        if base is None or os.path.exists(path):  # noqa: PTH110 (no pathlib for one message)
+            self._lookup = self._opened()
+
+    def _opened(self) -> Lookup:
+        lookup = Lookup(self._path)
+        if self._base is not None:
+            try:
+                self._base.check(self._path, lookup)
+            except BaseException:
+                lookup.close()
+                raise
+        return lookup
 
     def classifier(self) -> Classifier:
-        """Return a classifier of the file as it was opened."""
+        """Return a classifier of the file as it was opened; without one, of the base."""
+        lookup = self._lookup
+        if self._base is not None:
+            return self._base.classifier(lookup, self._indexed)
+        assert lookup is not None
         if not self._indexed:
-            return Classifier(self._lookup.metadata, self._lookup.counts)
+            return Classifier(lookup.metadata, lookup.counts)
         from nbspam.store.index import TokenIndex
 
-        return Classifier(self._lookup.metadata, TokenIndex(self._lookup).counts)
+        return Classifier(lookup.metadata, TokenIndex(lookup).counts)
 
-    def named(self) -> "tuple[str | Path, object]":
-        """Return the file, and what tells it from a later one of that name."""
-        return self._path, self._lookup.identity()
+    def own_metadata(self) -> Metadata:
+        """Return the metadata of the file; of a model without messages if there is none yet."""
+        if self._lookup is not None:
+            return self._lookup.metadata
+        assert self._base is not None
+        return self._base.without_messages
+
+    def named(self) -> "FileOfFilter":
+        """Return the file and that of its base."""
+        from nbspam.homes import FileOfFilter
+
+        files = self._lookup, self._base
+        state = tuple(None if one is None else one.identity() for one in files)
+        return FileOfFilter(self._path, None if self._base is None else self._base.path, state)
 
     def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
-        """Return what classifies many messages by a table of the tokens; raises ModelError."""
+        """Return what classifies many messages by a table of the tokens; raises ModelError.
+
+        None with a base: a token's weight is of two tables then.
+        """
+        if self._base is not None or self._lookup is None:
+            return None
         try:
             from nbspam.scoring.bulk import BulkClassifier
             from nbspam.store.token_table import CollisionError, TokenTable
@@ -332,7 +284,8 @@ class InFile:
         from nbspam.learning.settings import TrainingSettings
         from nbspam.learning.update import learn
 
-        return self._reopened(learn(_path(self._path), pending, TrainingSettings()))
+        settings = TrainingSettings(base=self._base.base if self._base else None)
+        return self._reopened(learn(_path(self._path), pending, settings))
 
     def forget(self, messages: list[TokenizedMessage]) -> "Change":
         """Take messages out of the file again, and open it again."""
@@ -342,31 +295,37 @@ class InFile:
 
     def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
         """Return how often each class has learned those messages that the ledger knows."""
-        return self._lookup.learned(digests)
+        return self._lookup.learned(digests) if self._lookup else {}
 
     def unnamed(self) -> list[int]:
         """Return how many messages of each class were learned that the ledger does not name."""
-        return self._lookup.unnamed()
+        return self._lookup.unnamed() if self._lookup else []
 
     def _reopened(self, change: "Change") -> "Change":
-        newer = Lookup(self._path)
-        self._lookup.close()
+        newer = self._opened()
+        self.close()
         self._lookup = newer
         return change
 
     def close(self) -> None:
         """Close the file."""
-        self._lookup.close()
+        if self._lookup is not None:
+            self._lookup.close()
 
 
 def open_filter(
-    path: "str | Path", cut_offs: CutOffsOf = model_cut_offs, indexed: bool = True
+    path: "str | Path",
+    cut_offs: CutOffsOf = model_cut_offs,
+    indexed: bool = True,
+    base: "OpenBase | None" = None,
 ) -> Filter:
     """Return the filter of a model file; raises ModelError, and OptionError for its cut-offs.
 
     indexed: False for one message, which is looked up fastest without an index.
+    base: the model beneath it (`scoring/open_base.py`), which the caller closes after the filter.
+    Without a file at `path` the filter is the base's, and the file is made when it learns.
     """
-    home = InFile(path, indexed)
+    home = InFile(path, indexed, base)
     try:
         classifier = home.classifier()
         return Filter(classifier, cut_offs(classifier.metadata), home)
@@ -375,10 +334,14 @@ def open_filter(
         raise
 
 
-def _opened_again(name: "tuple[str | Path, object]", cut_offs: CutOffs) -> Filter:
-    path, _ = name
-    home = InFile(path, indexed=True)
-    if home.named() != name:
+def _opened_again(named: "FileOfFilter", cut_offs: CutOffs) -> Filter:
+    path, base = named.path, None
+    if named.base is not None:
+        from nbspam.scoring.open_base import OpenBase
+
+        base = OpenBase(named.base)  # as long as the process
+    home = InFile(path, indexed=True, base=base)
+    if home.named() != named:
         home.close()
         raise ModelError(
             f"{path}: the model was changed while messages were classified; run it again"

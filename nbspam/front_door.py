@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 from nbspam.bayes.event_model import BERNOULLI
 from nbspam.bayes.variances import SMOOTHING, Variances
 from nbspam.errors import OptionError
-from nbspam.filter import Filter, InMemory, model_cut_offs, open_filter
+from nbspam.filter import Filter, model_cut_offs, open_filter
+from nbspam.homes import InMemory
 from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings

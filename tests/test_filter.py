@@ -1,11 +1,12 @@
 import pytest
-from small_models import big
+from small_models import big, learn, many_messages
 
 import nbspam.filter
 from nbspam.errors import ModelError
 from nbspam.filter import classified, open_filter
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
+from nbspam.scoring.open_base import OpenBase
 from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import Processes, Serial
 
@@ -76,4 +77,40 @@ def test_a_process_that_is_not_forked_opens_the_same_model_or_none(learned, tmp_
         newer = learned.save(tmp_path / "newer.json")
         newer.replace(path)
         with pytest.raises(ModelError, match=r"model.json: .* changed .*; run it again$"):
+            function(*arguments)
+
+
+@pytest.fixture(scope="module")
+def base():
+    return learn(many_messages(500, 0), scoring="evidence")
+
+
+@pytest.mark.parametrize("where", EXECUTORS.values(), ids=EXECUTORS)
+@pytest.mark.parametrize("has_own", [True, False], ids=["own model", "base alone"])
+def test_with_a_base_many_messages_have_the_verdict_that_each_has_alone(
+    base, where, has_own, table_pays, tmp_path
+):
+    texts, own = messages_of(base), tmp_path / "own.json"
+    path = base.save(tmp_path / "base.json")
+    with OpenBase(path) as beneath, open_filter(own, base=beneath) as spam_filter:
+        if has_own:
+            spam_filter.learn(zip(["spam", "ham"] * 5, texts, strict=False))
+        raws = [RawMessage(f"x:{i}", "ham", text) for i, text in enumerate(texts)]
+        found = [message.verdict for message in classified(raws, Skips(), where, spam_filter)]
+        expected = [spam_filter.classify(text) for text in texts]
+    assert own.exists() == has_own
+    assert [verdict.log_odds for verdict in found] == [verdict.log_odds for verdict in expected]
+
+
+def test_a_process_that_is_not_forked_opens_the_same_base_or_none(base, tmp_path):
+    path, own = base.save(tmp_path / "base.json"), tmp_path / "own.json"
+    with OpenBase(path) as beneath, open_filter(own, base=beneath) as spam_filter:
+        spam_filter.learn([("spam", "some new words")])
+        function, arguments = spam_filter.__reduce__()
+        with function(*arguments) as again:
+            assert again.classify("some words") == spam_filter.classify("some words")
+            assert again.own_metadata == spam_filter.own_metadata != spam_filter.metadata
+        newer = base.save(tmp_path / "newer.json")
+        newer.replace(path)
+        with pytest.raises(ModelError, match=r"own.json: .* changed .*; run it again$"):
             function(*arguments)

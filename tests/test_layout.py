@@ -22,7 +22,7 @@ RANKS = [
     ["store"],
     ["scoring"],
     ["learning", "display"],
-    ["workers"],
+    ["workers", "homes"],
     ["filter"],
     ["front_door"],
     ["evaluation", "mailbox", "serving"],

@@ -9,11 +9,8 @@ from nbspam.bayes.multinomial_arrays import ComplementArrays, MultinomialArrays
 from nbspam.bayes.no_tokens_arrays import NoTokensArrays
 
 
-class EventModelArrays(Protocol):
-    """An event model of some counts, (n_classes, n_tokens), and messages, (n_classes,)."""
-
-    def class_weights(self) -> Floats:
-        """Return each token's weight per class, (n_classes, n_tokens), in nats."""
+class Contrasts(Protocol):
+    """The weights of the tokens of some counts for a class against all others."""
 
     def contrasts(self, k: int) -> Floats:
         """Return each token's weight for class k against all others, (n_tokens,), in nats."""
@@ -23,6 +20,13 @@ class EventModelArrays(Protocol):
 
         presence, labels: of messages that were learned.  NaN for a token that only one has.
         """
+
+
+class EventModelArrays(Contrasts, Protocol):
+    """An event model of some counts, (n_classes, n_tokens), and messages, (n_classes,)."""
+
+    def class_weights(self) -> Floats:
+        """Return each token's weight per class, (n_classes, n_tokens), in nats."""
 
     def left_out_joints(
         self, presence: Presence, labels: Integers, log_prior: Floats | None

@@ -139,7 +139,7 @@ def group_of(ordered: Sequence[float], most: int) -> Group:
     )
 
 
-def trait_weight(log_ratio: float, messages: int) -> float:
+def trait_weight(log_ratio: float, messages: float) -> float:
     """Return what counts of the log-odds of a trait, in nats.
 
     log_ratio: log f_spam / f_rest.  messages: with traits, in the smaller class; densities of few

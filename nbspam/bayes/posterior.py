@@ -60,7 +60,7 @@ def log_priors(messages: Sequence[int], prior: float | None, positive: int | Non
     return [math.log(share) if share > 0 else -math.inf for share in shares]
 
 
-def _fixed_share(messages: Sequence[int], prior: float, positive: int, k: int) -> float:
+def _fixed_share(messages: Sequence[float], prior: float, positive: int, k: int) -> float:
     """Return the share of class k where the positive class's share is fixed."""
     if k == positive:
         return prior
@@ -69,7 +69,7 @@ def _fixed_share(messages: Sequence[int], prior: float, positive: int, k: int) -
 
 
 def prior_offset(
-    messages: Sequence[int], prior: float | None, positive: int | None, k: int
+    messages: Sequence[float], prior: float | None, positive: int | None, k: int
 ) -> float:
     """Return what a fixed prior adds to the calibrated log-odds of class k, in nats; else 0.
 

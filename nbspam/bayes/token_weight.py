@@ -33,7 +33,7 @@ class Size:
         self.outcomes = outcomes
 
 
-def class_alphas(messages: Sequence[int], alpha: float) -> list[float]:
+def class_alphas(messages: Sequence[float], alpha: float) -> list[float]:
     """Return the smoothing of each of K classes, K alpha (N_k + 1) / (N + K); its mean is alpha.
 
     The 1 and the K keep it above 0 for a class without messages: its only one may be left out.
@@ -43,7 +43,7 @@ def class_alphas(messages: Sequence[int], alpha: float) -> list[float]:
 
 
 def pair_weight(
-    inside: int, n: int, outside: int, rest: int, alphas: Sequence[float], outcomes: int = 2
+    inside: float, n: float, outside: float, rest: float, alphas: Sequence[float], outcomes: int = 2
 ) -> float:
     """Return log theta_spam - log theta_rest of a token's presence, in nats.
 

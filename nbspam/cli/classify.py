@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from nbspam.cli.base import base_option, opened_base
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.cut_off_options import Cutting, cut_off_options
 from nbspam.cli.notes import NoTrace, note_one_sided, note_skips, note_young
@@ -80,6 +81,7 @@ def _check(
 @click.command("classify", cls=ConfiguredCommand)
 @click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 @model_name_option
+@base_option
 @cut_off_options
 @reading_options
 @format_option
@@ -146,6 +148,7 @@ def command(
     /,
     sources: tuple[str, ...],
     model: str,
+    base: str | None,
     cutting: Cutting,
     reading: Reading,
     form: str,
@@ -213,8 +216,8 @@ def command(
     if passthrough:
         from nbspam.cli.passing import pass_on  # only a passthrough needs it
 
-        return pass_on(passage, model, cutting, exit_code, marking, learning, trace)
-    request = _Request(sources or (STDIN,), model, cutting, reading, jobs)
+        return pass_on(passage, model, base, cutting, exit_code, marking, learning, trace)
+    request = _Request(sources or (STDIN,), model, base, cutting, reading, jobs)
     return _classify(request, form, exit_code, terse, learning, trace)
 
 
@@ -223,6 +226,7 @@ class _Request(NamedTuple):
 
     sources: tuple[str, ...]
     model: str
+    base: str | None
     cutting: Cutting
     reading: Reading
     jobs: int
@@ -244,17 +248,20 @@ def _classify(
     trace: NoTrace,
 ) -> int:
     """Print the verdict on each message; return the exit code."""
-    sources, model, cutting, reading, jobs = request
+    sources, model, base, cutting, reading, jobs = request
     flow = Flow()
     options, skips = reading.options(flow=flow), Skips(reading.strict)
     last: int = VerdictCode.ERROR
     few = request.is_small
-    with open_filter(model, cutting.of, indexed=not few) as spam_filter:
+    with (
+        opened_base(base, indexed=not few) as beneath,
+        open_filter(model, cutting.of, indexed=not few, base=beneath) as spam_filter,
+    ):
         note_one_sided(model, spam_filter.metadata)
         note_young(model, spam_filter.metadata)
         if exit_code:
             check_positive(spam_filter.metadata)
-        training = learning.training(model, spam_filter.metadata)
+        training = learning.training(model, spam_filter.own_metadata)
         form = _check_terse(spam_filter.metadata) if terse else form
         raws = (raw for source in sources for raw in any_kind(source, options, skips))
         with _progress(sources, few) as shown:

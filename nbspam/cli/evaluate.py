@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from nbspam.cli.base import base_option
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.cut_off_options import Cutting, cut_off_options, ham_limit
 from nbspam.cli.evaluation_notes import (
@@ -42,9 +43,7 @@ if TYPE_CHECKING:  # the help of this command loads no numpy
     from collections.abc import Callable, Iterator
 
     from nbspam.cli.progress import Work
-    from nbspam.evaluation.outcome import Evaluation
     from nbspam.evaluation.results import Results
-    from nbspam.scoring.verdict import CutOffs
     from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
 
@@ -144,12 +143,15 @@ def _check(
         learning.settings()
     if protocol.compare is not None and cutting.is_given:
         raise OptionError("--compare counts errors at 0.5; leave the cut-offs out")
+    if protocol.compare is not None and is_typed("base"):
+        raise OptionError("--compare is of models by themselves; leave out --base")
     report.check(form, protocol.compare is not None)
 
 
 @click.command("eval", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
+@base_option
 @protocol_options
 @gathered(
     "report",
@@ -200,6 +202,7 @@ def _check(
 def command(
     sources: Sources,
     model: Path,
+    base: str | None,
     protocol: Protocol,
     report: Report,
     cutting: Cutting,
@@ -240,7 +243,6 @@ def command(
       nbspam eval --compare all --plot roc.png messages.tsv
       nbspam eval --compare bernoulli,multinomial --folds 10 messages.tsv
     """
-    limit = ham_limit(protocol.max_ham_blocked)
     files = report.files()
     files.check(sources.names(), None if protocol.trains else model)
     skips = Skips(reading.strict)
@@ -250,22 +252,13 @@ def command(
 
         compare_models(messages, skips, protocol, learning, cutting, report.plot, form, quiet)
         return
+    from nbspam.cli.evaluating import evaluated
     from nbspam.cli.progress import work
     from nbspam.evaluation.results import compute
 
-    if protocol.trains:
-        found, cut_offs = _trained(
-            messages, protocol, learning, cutting, limit, report.excerpt, quiet
-        )
-    else:
-        found, cut_offs = _saved(
-            messages,
-            model,
-            cutting,
-            report.excerpt,
-            protocol.including_learned,
-            learning.spam_label,
-        )
+    found, cut_offs = evaluated(
+        messages, model, base, protocol, learning, cutting, report.excerpt, quiet
+    )
     note_mislabelled(found.mislabelled, skips.strict, quiet)
     check_some_are_left(found, model)
     with work(quiet) as at_work:
@@ -296,49 +289,6 @@ def _reader(
         note_skips(skips)
 
     return read
-
-
-def _trained(
-    messages: "Callable[[Wanted], Iterator[TokenizedMessage]]",
-    protocol: Protocol,
-    learning: Learning,
-    cutting: Cutting,
-    limit: float | None,
-    excerpt: int,
-    quiet: bool,
-) -> "tuple[Evaluation, CutOffs]":
-    """Return the outcomes of models trained on some of the messages, and the cut-offs."""
-    from nbspam.cli.progress import work
-    from nbspam.evaluation import protocols
-
-    cut_offs, settings = cutting.of_new(), learning.settings()
-    every = protocols.LabelledCorpus.of(
-        messages(settings.wanted._replace(excerpt=excerpt)), settings.wanted
-    )
-    read, mislabelled = every.without_mislabelled(settings.positive)
-    cutting.check_classes(sorted(set(read.corpus.labels)))
-    with work(quiet) as at_work:
-        at_work.stage("training and testing")
-        found = protocol.run(read, settings, cut_offs, limit, at_work=at_work)
-    return found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
-
-
-def _saved(
-    messages: "Callable[[Wanted], Iterator[TokenizedMessage]]",
-    model: Path,
-    cutting: Cutting,
-    excerpt: int,
-    including_learned: bool,
-    spam_label: str | None,
-) -> "tuple[Evaluation, CutOffs]":
-    """Return the outcomes of the saved model, and its cut-offs."""
-    from nbspam.evaluation import protocols
-    from nbspam.filter import open_filter
-
-    with open_filter(model, cutting.of) as spam_filter:
-        wanted = spam_filter.wanted._replace(excerpt=excerpt)
-        found = protocols.saved_model(spam_filter, messages(wanted), including_learned, spam_label)
-        return found, spam_filter.cut_offs
 
 
 def _write_files(

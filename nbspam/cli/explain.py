@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from nbspam.cli.base import base_option, opened_base
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.cut_off_options import Cutting, cut_off_options
 from nbspam.cli.notes import note, note_one_sided, note_skips
@@ -21,7 +22,7 @@ from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_wid
 from nbspam.cli.why import CONSTANTS, legend, sentences
 from nbspam.cli.word_table import table_lines
 from nbspam.display.excerpt_lines import excerpt_lines
-from nbspam.display.word_rows import WordRow, class_heads
+from nbspam.display.word_rows import WordRow, class_heads, heads_with_base
 from nbspam.errors import OptionError, SourceError, counted
 from nbspam.filter import Filter, open_filter
 from nbspam.reading.raw_message import RawMessage
@@ -55,6 +56,7 @@ def _check(source: str, words: bool, cutting: Cutting, reading: Reading, form: s
 @click.command("explain", cls=ConfiguredCommand)
 @click.argument("source", default=STDIN, metavar="[SOURCE]")
 @model_option
+@base_option
 @click.option(
     "--top",
     type=click.IntRange(1),
@@ -79,6 +81,7 @@ def _check(source: str, words: bool, cutting: Cutting, reading: Reading, form: s
 def command(
     source: str,
     model: Path,
+    base: str | None,
     top: int,
     words: bool,
     cutting: Cutting,
@@ -109,7 +112,10 @@ def command(
     if words:
         _print_words(model, top, form, fragments)
         return
-    with open_filter(model, cutting.of, indexed=False) as spam_filter:
+    with (
+        opened_base(base, indexed=False) as beneath,
+        open_filter(model, cutting.of, indexed=False, base=beneath) as spam_filter,
+    ):
         note_one_sided(model, spam_filter.metadata)
         raw = _one(source, options, skips)
         note_skips(skips)
@@ -171,7 +177,7 @@ def _print(explained: _Explained, top: int, fragments: bool) -> None:
     if lines:
         click.echo()
     words, sums = word_sums(found, top, fragments)
-    _echo_table([WordRow(*word) for word in words], sums, metadata)
+    _echo_table([WordRow(*word) for word in words], sums, _heads(explained))
     for sentence in sentences(judged, found, metadata):
         click.echo()
         echo_paragraph(sentence, breaks_words=True)
@@ -191,7 +197,7 @@ def _print_page(explained: _Explained, top: int, fragments: bool) -> None:
         excerpt,
         words,
         sums,
-        class_heads(metadata),
+        _heads(explained),
         list(sentences(judged, found, metadata)),
         list(legend([word.token for word in words], found.of)),
     )
@@ -220,8 +226,18 @@ def word_sums(
     return words[:top], [*sums, (_SUM, found.total)]
 
 
-def _echo_table(rows: list[WordRow], sums: list[tuple[str, float]], metadata: Metadata) -> None:
-    for line in table_lines(rows, sums, metadata, terminal_width()):
+def _heads(explained: _Explained) -> list[tuple[str, str]]:
+    """Return the heads of the columns of counts."""
+    base = explained.found.base
+    if base is None:
+        return class_heads(explained.metadata)
+    return heads_with_base(base.beneath.own, base.beneath.base)
+
+
+def _echo_table(
+    rows: list[WordRow], sums: list[tuple[str, float]], heads: list[tuple[str, str]]
+) -> None:
+    for line in table_lines(rows, sums, heads, terminal_width()):
         click.echo(line)
 
 
@@ -249,11 +265,26 @@ def _as_json(explained: _Explained) -> dict[str, Any]:
     fields["trust"] = found.score.trust
     fields["message"] = excerpt_json(explained.excerpt)
     classes = tuple(judged.probabilities)
-    fields["words"] = [
-        word._asdict() | {"counts": dict(zip(classes, word.counts, strict=True))}
-        for word in found.words
-    ]
+    fields["words"] = [word._asdict() | _counts_json(word, classes) for word in found.words]
+    if found.base is not None:
+        path, base, own, strength, _ = found.base.beneath
+        fields["base"] = {
+            "model": str(path),
+            "strength": strength,
+            "messages": dict(zip(classes, base.learned.messages, strict=True)),
+            "own_messages": dict(zip(classes, own.learned.messages, strict=True)),
+            "share": found.base.nats,
+        }
     return fields
+
+
+def _counts_json(word: Word, classes: tuple[str, ...]) -> dict[str, dict[str, int]]:
+    """Return a word's counts in each class; those in the base, if there is one, besides."""
+    own, of_base = word.counts[: len(classes)], word.counts[len(classes) :]
+    counts = {"counts": dict(zip(classes, own, strict=True))}
+    if of_base:
+        counts["base_counts"] = dict(zip(classes, of_base, strict=True))
+    return counts
 
 
 def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
@@ -286,7 +317,7 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
 
     for name, rows in strongest_rows(ranked, whole.metadata).items():
         click.echo(click.style(f"strongest for {name}", bold=True))
-        _echo_table(rows, [], whole.metadata)
+        _echo_table(rows, [], class_heads(whole.metadata))
         click.echo()
     if not fragments and any(map(is_fragment, whole.counts)):
         echo_paragraph("character trigrams are left out (--fragments shows them)")

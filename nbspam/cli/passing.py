@@ -3,6 +3,7 @@
 import contextlib
 from typing import TYPE_CHECKING
 
+from nbspam.cli.base import opened_base
 from nbspam.cli.cut_off_options import Cutting
 from nbspam.cli.notes import NoTrace, note, note_one_sided
 from nbspam.cli.verdicts import (
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 def pass_on(
     passage: "Passage",
     model: str,
+    base: str | None,
     cutting: Cutting,
     exit_code: bool,
     marking: Marking,
@@ -42,7 +44,10 @@ def pass_on(
     name, tag = marking.name(), marking.tag()
     taken = passage.take(BYTES_LIMIT)
     trace.begin(taken)
-    with open_filter(model, cutting.of, indexed=False) as spam_filter:
+    with (
+        opened_base(base, indexed=False) as beneath,
+        open_filter(model, cutting.of, indexed=False, base=beneath) as spam_filter,
+    ):
         if exit_code:
             check_positive(spam_filter.metadata)
         # With the marks that it came with: a text without a header has an empty line after them.
@@ -67,7 +72,7 @@ def pass_on(
     with contextlib.suppress(OSError):  # the message is out
         note_one_sided(model, spam_filter.metadata)
     if learning.learn:
-        _learn_passed(parsed, judged, model, spam_filter.metadata, learning, trace)
+        _learn_passed(parsed, judged, model, spam_filter.own_metadata, learning, trace)
     return code if exit_code else ExitCode.DONE
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import click
 
+from nbspam.cli.base import base_option
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.cut_off_options import Cutting, cut_off_options
 from nbspam.cli.notes import note, note_one_sided
@@ -122,6 +123,7 @@ def _is_path(address: str) -> bool:
     ),
 )
 @model_option
+@base_option
 @cut_off_options
 @gathered(
     "serving",
@@ -180,7 +182,12 @@ def _is_path(address: str) -> bool:
 @quiet_option
 @checked(_check)
 def command(
-    listening: Listening, model: Path, cutting: Cutting, serving: Serving, quiet: bool
+    listening: Listening,
+    model: Path,
+    base: str | None,
+    cutting: Cutting,
+    serving: Serving,
+    quiet: bool,
 ) -> None:
     """Serve SpamAssassin's spamc, so that every program that calls it works with nbspam.
 
@@ -206,7 +213,14 @@ def command(
     limits = Limits(serving.max_size, serving.timeout, serving.connections)
     n_workers = serving.workers or _processors()
     settings = WorkerSettings(
-        model, cutting[:3], limits, serving.x_spam, serving.log, serving.user_models, n_workers
+        model,
+        cutting[:3],
+        limits,
+        serving.x_spam,
+        serving.log,
+        serving.user_models,
+        n_workers,
+        base=None if base is None else Path(base),
     )
     models = settings.models(say, cutting.of, log.say_good if log else None)
     with models.use() as opened_model:
@@ -231,8 +245,9 @@ def _processors() -> int:
 def _teacher(settings: WorkerSettings, say: Say) -> Teacher:
     """Return what messages to learn are given to: users' own, or those of all."""
     if settings.users is None:
-        return LearnQueue(partial(apply_requests, settings.model), settings.limits, say)
-    apply = partial(apply_requests, creates=True)
+        apply = partial(apply_requests, settings.model, base=settings.base)
+        return LearnQueue(apply, settings.limits, say)
+    apply = partial(apply_requests, creates=True, base=settings.base)
     return UserQueues(apply, UserFiles(settings.users), settings.limits, say)
 
 

@@ -27,7 +27,7 @@ from nbspam.errors import OptionError
 # The keys outside tables: of options that several commands have.  A list, because gathering it
 # would load all commands for one message; a test holds it to them.
 SHARED = frozenset(
-    "alpha encoding event-model format ham-cost ham-cutoff jobs junk label-column lines log"
+    "alpha base encoding event-model format ham-cost ham-cutoff jobs junk label-column lines log"
     " max-ham-blocked model outside prior quiet scoring shared-variance spam-cutoff spam-label"
     " strict text-column traits trust-after unsure-keyword variance-prior"
     " variance-smoothing".split()
@@ -63,6 +63,7 @@ _ONLY_WITH = {
 _OF_KINDS = (
     ("variance-smoothing variance-prior shared-variance", "traits scoring"),
     ("prior", "scoring event_model"),
+    ("base", "scoring event_model traits"),
 )
 # Table -> keys, and the parameters of which none may be typed.
 _TABLE = ("lines", "text_column label_column header_row")
@@ -78,7 +79,7 @@ _NOT_WITH = {
     "train": (*_OF_KINDS, ("lines", "sources"), _TABLE, ("max-ham-blocked", "update on_error")),
     "eval": (
         *_OF_KINDS,
-        ("spam-cutoff ham-cutoff ham-cost max-ham-blocked errors", "compare"),
+        ("spam-cutoff ham-cutoff ham-cost max-ham-blocked errors base", "compare"),
         ("event-model traits scoring prior", "compare"),
         ("variance-smoothing variance-prior shared-variance", "compare"),
         ("lines", "sources"),

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from nbspam.cli.base import base_of, base_option, opened_base
 from nbspam.cli.class_sizes import class_sizes
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.cut_off_options import Cutting, cut_off_options, ham_limit, max_ham_blocked_option
@@ -42,6 +43,7 @@ from nbspam.cli.training import (
 )
 from nbspam.errors import OptionError
 from nbspam.learning.on_error import SURE
+from nbspam.learning.settings import empty_metadata
 from nbspam.learning.update import PendingMessages
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
@@ -120,6 +122,7 @@ def _of_new(
 @click.command("train", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
+@base_option
 @gathered(
     "writing",
     Writing,
@@ -162,6 +165,7 @@ def _of_new(
 def command(
     sources: Sources,
     model: Path,
+    base: str | None,
     writing: Writing,
     cutting: Cutting,
     learning: Learning,
@@ -205,6 +209,7 @@ def command(
     """
     cutting, learning = _of_new(model, writing, cutting, learning)
     _check_model(model, writing, cutting, learning)
+    _check_base(model, base, writing, learning)
     limit = ham_limit(writing.max_ham_blocked)
     options, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
     names = sources.names()
@@ -222,7 +227,16 @@ def command(
     note_skips(skips)
     make_default_folder(model)
     output = Output(model, form, silent, skips, trace)
-    training = Training(learning, cutting, writing, limit, output, lock_wait(quiet))
+    with opened_base(base, indexed=False) as beneath:
+        settings = learning.settings()._replace(base=base_of(beneath))
+        training = Training(settings, cutting, writing, limit, output, lock_wait(quiet))
+        _learn(pending, training, quiet)
+
+
+def _learn(pending: PendingMessages, training: Training, quiet: bool) -> None:
+    """Learn the messages that were read, and say what changed."""
+    writing, output = training.writing, training.output
+    model = output.model
     if writing.on_error and not writing.update:
         begin_on_error(pending, training)
         return
@@ -250,6 +264,23 @@ class _Reader(NamedTuple):
         """Return the messages with their digests."""
         found = tokenized(self.raws, self.skips, self.where, True, wanted, skips_empty=True)
         return self.shown(found)
+
+
+def _check_base(model: Path, base: str | None, writing: Writing, learning: Learning) -> None:
+    """Raise ModelError, before anything is read, for a base that the model cannot lie on."""
+    with opened_base(base, indexed=False) as beneath:
+        if beneath is None:
+            return
+        beneath.check_place(model)
+        if writing.update and model.exists():
+            with Lookup(model) as lookup:
+                beneath.check(model, lookup)
+        else:
+            of_base = beneath.base.metadata.settings
+            settings = learning.settings()
+            positive = settings.positive or of_base.positive
+            new = empty_metadata(of_base.classes, positive, settings)
+            beneath.base.check(model, new.settings)
 
 
 def _take_in(

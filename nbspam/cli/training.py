@@ -8,13 +8,12 @@ import click
 
 from nbspam.cli.cut_off_options import Cutting
 from nbspam.cli.estimate import cut_off_sentence, estimate_sentence, left_out_rates_of
-from nbspam.cli.learning_options import Learning
 from nbspam.cli.notes import NoTrace, young_sentence
 from nbspam.cli.progress import work
 from nbspam.errors import counted
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.on_error import SURE, TrainOnError
-from nbspam.learning.settings import class_names
+from nbspam.learning.settings import TrainingSettings, class_names
 from nbspam.learning.update import (
     Change,
     PendingMessages,
@@ -59,7 +58,7 @@ class Output(NamedTuple):
 class Training(NamedTuple):
     """What one run was asked for."""
 
-    learning: Learning
+    settings: TrainingSettings
     cutting: Cutting
     writing: Writing
     limit: float | None  # the share of ham that may be blocked
@@ -71,11 +70,15 @@ def train_whole(corpus: Corpus, training: Training) -> None:
     """Learn from all messages at once, write the model and print what to expect of it."""
     from nbspam.learning.batch import cut_offs_within, fit, token_counts, with_cut_offs
 
-    learning, cutting, writing, limit, output, wait = training
+    settings, cutting, writing, limit, output, wait = training
     with work(output.quiet) as at_work:
         at_work.stage(f"training on {counted(len(corpus), 'message')}")
-        settings = learning.settings()
         fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
+        if settings.base is not None:
+            from nbspam.learning.based_batch import counts_in_base, with_base
+
+            in_base = counts_in_base(settings.base, corpus.vocabulary)
+            fitted = with_base(fitted, corpus, settings.base, in_base, output.model)
         if limit is not None:
             at_work.stage("choosing the cut-off")
             cut_offs = cut_offs_within(limit, fitted, fitted.left_out_scores(corpus))
@@ -101,8 +104,7 @@ def train_whole(corpus: Corpus, training: Training) -> None:
 
 def update_model(pending: PendingMessages, training: Training) -> None:
     """Add to the model, or create it, and print what changed."""
-    learning, cutting, writing, _, output, wait = training
-    settings = learning.settings()
+    settings, cutting, writing, _, output, wait = training
     with work(output.quiet) as at_work, output.trace.changes(output.model, writing.ledger):
         at_work.stage(f"adding messages to {output.model}")
         change = learn(output.model, pending, settings, writing.ledger, wait, _teaching(training))
@@ -113,8 +115,8 @@ def update_model(pending: PendingMessages, training: Training) -> None:
 
 def begin_on_error(pending: PendingMessages, training: Training) -> None:
     """Write a new model of what it was not sure of as it grew, and print what was left out."""
-    learning, cutting, writing, _, output, wait = training
-    settings, teach = learning.settings(), _teaching(training)
+    settings, cutting, writing, _, output, wait = training
+    teach = _teaching(training)
     class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
     change, made = learn_in_memory(output.model, None, pending, settings, writing.ledger, teach)
     write_model(

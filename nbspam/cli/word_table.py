@@ -6,8 +6,7 @@ from typing import NamedTuple
 import click
 
 from nbspam.display.cells import cell_width, padded, shortened
-from nbspam.display.word_rows import WordRow, class_heads
-from nbspam.store.metadata import Metadata
+from nbspam.display.word_rows import WordRow
 
 _BAR = 20  # characters of the longest bar, where there is room
 _SHORT_BAR = 8
@@ -29,15 +28,15 @@ class _Layout(NamedTuple):
 def table_lines(
     rows: Sequence[WordRow],
     sums: Sequence[tuple[str, float]],
-    metadata: Metadata,
+    heads: Sequence[tuple[str, str]],
     width: int | None,
 ) -> Iterator[str]:
     """Yield the heads, a line for each word, and one for each sum, which go into the shares.
 
+    heads: of the columns of counts, two lines each.
     width: of the terminal, whose lines are not exceeded; None: tokens are whole, however long.
     """
     has_share = any(row.share is not None for row in rows) or bool(sums)
-    heads = class_heads(metadata)
     if width is not None:
         heads = [(shortened(name, _CLASS), of) for name, of in heads]
     longest_sum = max((cell_width(name) for name, _ in sums), default=0)

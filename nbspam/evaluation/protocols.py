@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.bayes.matrix import Integers
+from nbspam.bayes.matrix import Integers, Presence
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import OptionError, TrainingError, counted
 from nbspam.evaluation import overlap
@@ -14,11 +14,11 @@ from nbspam.evaluation.outcome import Evaluation, Outcome
 from nbspam.evaluation.overlap import LedgerCheck
 from nbspam.evaluation.stratified import stratified_folds
 from nbspam.filter import Filter
+from nbspam.learning.based_batch import counts_in_base, with_base
 from nbspam.learning.batch import Fit, cut_offs_within, fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
-from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import Explanation, explain
 from nbspam.scoring.highlights import highlighted_message, without_highlights
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
@@ -153,7 +153,8 @@ def left_out(
     ]
     if telling and any(outcome.is_mistake for outcome in outcomes):
         rows = _Rows(read)
-        learner = OnlineLearner(metadata, dict(token_counts(rows.vocabulary, fitted.counts)))
+        counts = dict(token_counts(rows.vocabulary, fitted.counts))
+        learner = OnlineLearner(metadata, counts, settings.base)
         for i, outcome in enumerate(outcomes):
             if outcome.is_mistake:
                 message = rows.message(i)
@@ -321,8 +322,8 @@ def _first_batch(
     if set(labels[:batch]) == set(classes):
         fitted = _trained(read, np.arange(batch), settings)
         counts = dict(token_counts(read.corpus.vocabulary, fitted.counts))
-        return OnlineLearner(fitted.metadata, counts)
-    learner = OnlineLearner(empty_metadata(classes, positive, settings), {})
+        return OnlineLearner(fitted.metadata, counts, settings.base)
+    learner = OnlineLearner(empty_metadata(classes, positive, settings), {}, settings.base)
     for i in range(batch):
         message = rows.message(i)
         learner.learn(labels[i], message.tokens, message.numbers)
@@ -333,11 +334,17 @@ def _trained(read: LabelledCorpus, train: Integers | None, settings: TrainingSet
     """Return the model of some of the messages; None: of all."""
     corpus = read.corpus
     labels, channels, traits = corpus.labels, corpus.channels(), corpus.traits()
-    if train is None:
-        return fit(corpus, labels, settings, channels, traits)
-    own_traits = None if traits is None else traits[train]
-    own_labels = [labels[i] for i in train]
-    return fit(corpus.presence()[train], own_labels, settings, channels, own_traits)
+    presence: Presence | Corpus = corpus
+    if train is not None:
+        traits = None if traits is None else traits[train]
+        labels = [labels[i] for i in train]
+        presence = corpus.presence()[train]
+    fitted = fit(presence, labels, settings, channels, traits)
+    if settings.base is None:
+        return fitted
+    return with_base(
+        fitted, presence, settings.base, counts_in_base(settings.base, corpus.vocabulary)
+    )
 
 
 def _tested(
@@ -368,7 +375,7 @@ class _FittedExplainer:
     def __init__(self, read: LabelledCorpus, fitted: Fit) -> None:
         self._rows, self._counts = _Rows(read), fitted.counts
         self._columns: dict[str, int] = {}
-        self._classifier = Classifier(fitted.metadata, self._counts_of)
+        self._classifier = fitted.classifier(self._counts_of)
 
     def explained(self, i: int, outcome: Outcome) -> Outcome:
         """Return the outcome of message i with its strongest words."""

@@ -1,13 +1,13 @@
 """The scoring rules on a matrix: what each has to learn, and many scores at once."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from nbspam.bayes import matrix
-from nbspam.bayes.calibration import Calibrations
-from nbspam.bayes.event_model_arrays import EVENT_MODEL_ARRAYS, EventModelArrays
+from nbspam.bayes.calibration import Calibrations, Scale
+from nbspam.bayes.event_model_arrays import EVENT_MODEL_ARRAYS, Contrasts, EventModelArrays
 from nbspam.bayes.evidence import trait_feature
 from nbspam.bayes.evidence_matrix import (
     EvidenceRows,
@@ -17,6 +17,7 @@ from nbspam.bayes.evidence_matrix import (
 )
 from nbspam.bayes.matrix import Booleans, Chunked, Floats, Integers, Presence, chunks
 from nbspam.bayes.posterior import log_priors
+from nbspam.scoring.classifier import Classifier, CountsOf
 from nbspam.scoring.evidence_rule import EvidenceRule
 from nbspam.scoring.rule import ScoringRule
 from nbspam.scoring.score import Score, score_of_log_scores
@@ -51,6 +52,9 @@ class BatchRule(Protocol):
     ) -> Iterator[Score]:
         """Yield the score of each new message, a row of a matrix of the same columns."""
 
+    def classifier(self, metadata: Metadata, counts_of: CountsOf) -> Classifier:
+        """Return a classifier of the same model, for one message after another."""
+
 
 def _arrays(counts: Integers, metadata: Metadata) -> EventModelArrays:
     settings, learned = metadata
@@ -71,7 +75,15 @@ def _trait_weights(
             yield rule.trait_weights(values if values[0] >= 0 else (), own)
 
 
-class BatchSum:
+class _Plain:
+    """A rule of a model by itself."""
+
+    def classifier(self, metadata: Metadata, counts_of: CountsOf) -> Classifier:
+        """Return a classifier of the same model."""
+        return Classifier(metadata, counts_of)
+
+
+class BatchSum(_Plain):
     """The sum rule on a matrix."""
 
     def __init__(
@@ -145,7 +157,7 @@ def _add_traits(
             joints[i] += np.sum(found, axis=0)
 
 
-class BatchEvidence:
+class BatchEvidence(_Plain):
     """The evidence rule on a matrix."""
 
     def __init__(
@@ -170,11 +182,22 @@ class BatchEvidence:
                     fit_calibration(
                         scale, inputs_of_rows(scale, found)[places], self._labels[places] == k
                     )
-                    for scale in settings.scales
+                    for scale in scales
                 )
             )
-            for found, k in zip(self._left_out, settings.scored_classes, strict=True)
+            for found, k, scales in zip(
+                self._left_out, settings.scored_classes, self._scales(metadata), strict=True
+            )
         )
+
+    def _scales(self, metadata: Metadata) -> Sequence[Sequence[Scale]]:
+        """Return the scales of the calibrations of each scored class."""
+        return [metadata.settings.scales] * len(metadata.settings.scored_classes)
+
+    @staticmethod
+    def _calibrated(metadata: Metadata, calibrations: tuple[Calibrations, ...]) -> Metadata:
+        """Return the metadata with these calibrations."""
+        return metadata._replace(learned=metadata.learned._replace(calibrations=calibrations))
 
     def left_out_scores(
         self, presence: Presence | Chunked, metadata: Metadata, folds: int = 1
@@ -185,13 +208,12 @@ class BatchEvidence:
         return self._cross_fitted(metadata, folds)
 
     def _cross_fitted(self, metadata: Metadata, folds: int) -> Iterator[Score]:
-        settings, learned = metadata
         fold = np.arange(len(self._labels)) % folds
         scores: dict[int, Score] = {}
         for part in range(folds):
             calibrations = self._calibrations(metadata, np.flatnonzero(fold != part))
             own = np.flatnonzero(fold == part)
-            of_part = Metadata(settings, learned._replace(calibrations=calibrations))
+            of_part = self._calibrated(metadata, calibrations)
             found = tuple(rows.some(own) for rows in self._left_out)
             scores.update(zip(own.tolist(), self._scores_of(found, of_part), strict=True))
         yield from (scores[i] for i in range(len(fold)))
@@ -212,9 +234,9 @@ class BatchEvidence:
     ) -> tuple[EvidenceRows, ...]:
         """Return every row's evidence, for each scored class."""
         settings = metadata.settings
-        arrays = _arrays(self._counts, metadata)
+        arrays = self._contrasts(metadata)
         features = self._trait_features(presence.shape[0], metadata, traits, left_out)
-        unknown = ~self._counts.any(axis=0)
+        unknown = ~self._is_known()
         found = []
         for scored, of_traits in zip(settings.scored_classes, features, strict=True):
             weights = None
@@ -252,16 +274,27 @@ class BatchEvidence:
         if not metadata.settings.has_traits:
             return (None,) * n_scored
         features = np.zeros((n_scored, n))
-        rule = EvidenceRule(metadata)
+        rule = self._rule(metadata)
         labels = self._labels if left_out else None
         for i, weights in enumerate(_trait_weights(rule, traits, labels)):
             if weights:
                 features[:, i] = [trait_feature(same) for same in zip(*weights, strict=True)]
         return tuple(features)
 
-    @staticmethod
-    def _scores_of(found: tuple[EvidenceRows, ...], metadata: Metadata) -> Iterator[Score]:
-        rule = EvidenceRule(metadata)
+    def _rule(self, metadata: Metadata) -> EvidenceRule:
+        """Return the rule that scores the evidence."""
+        return EvidenceRule(metadata)
+
+    def _contrasts(self, metadata: Metadata) -> Contrasts:
+        """Return the weights of the tokens."""
+        return _arrays(self._counts, metadata)
+
+    def _is_known(self) -> Booleans:
+        """Return which columns are in the vocabulary."""
+        return np.asarray(self._counts.any(axis=0))
+
+    def _scores_of(self, found: tuple[EvidenceRows, ...], metadata: Metadata) -> Iterator[Score]:
+        rule = self._rule(metadata)
         for first in range(0, len(found[0].text), _SCORED):
             place = slice(first, first + _SCORED)
             for by_class in zip(*(rows.messages(place) for rows in found), strict=True):

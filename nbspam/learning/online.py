@@ -1,7 +1,8 @@
 """A model in memory that scores and learns in turn, with the standard library alone."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from nbspam.bayes.token_weight import Row
 from nbspam.scoring.classifier import Classifier, Counts
@@ -9,6 +10,9 @@ from nbspam.scoring.rule import rule_of
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_host
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
+
+if TYPE_CHECKING:
+    from nbspam.scoring.base import Base, BasedLeftOut
 
 
 class OnlineLearner:
@@ -22,12 +26,17 @@ class OnlineLearner:
     has learned little ham calls all ham spam, and the calibration keeps what that teaches it.
     """
 
-    def __init__(self, metadata: Metadata, counts: dict[str, Row]) -> None:
+    def __init__(
+        self, metadata: Metadata, counts: dict[str, Row], base: "Base | None" = None
+    ) -> None:
         """Go on from a model; `counts` becomes the learner's own.
 
         counts: of all those tokens of the model that are in the messages to come.
+        base: the model beneath it.  What is learned of it is kept besides (`LearnedState`); all
+        else that is learned is the same as without it.
         """
         self._counts = counts  # without what is in _added
+        self._base = base and base.remembering()
         self._settings, learned = metadata
         # Token -> what was learned of it since its row was written, per class: of 1,400 mails'
         # 720,000 tokens 180,000 differ, and counting them one by one took six times as long.
@@ -42,6 +51,7 @@ class OnlineLearner:
             [Counter(values) for values in of_trait] for of_trait in learned.trait_histograms
         ]
         self._left_out: dict[int, Classifier] = {}  # per class, of which a message is left out
+        self._based_left_out: dict[int, BasedLeftOut] = {}  # the same with the base
 
     @property
     def counts(self) -> dict[str, Row]:
@@ -103,7 +113,11 @@ class OnlineLearner:
 
     def classifier(self) -> Classifier:
         """Return a classifier of the model as it now is, to be used before more is learned."""
-        return Classifier(self.metadata, self._known)
+        if self._base is None:
+            return Classifier(self.metadata, self._known)
+        from nbspam.scoring.base import based_classifier
+
+        return based_classifier(self.metadata, self._known, self._base)
 
     def _known(self, tokens: Iterable[str]) -> Counts:
         counts = self.counts
@@ -114,6 +128,7 @@ class OnlineLearner:
         k = self._settings.classes.index(label)
         self._messages[k] += 1
         self._left_out.clear()
+        self._based_left_out.clear()
         added = self._added[k]
         if self._event_model.has_tokens and self._event_model.repeats and numbers.times:
             for token in tokens:
@@ -128,6 +143,9 @@ class OnlineLearner:
         One class alone teaches it nothing.
         """
         k = self._settings.classes.index(label)
+        if self._base is not None:
+            tokens = list(tokens)
+            self._refine_with_base(k, tokens, numbers)
         if not self._is_calibrated or sum(map(bool, self._without(k))) < 2:
             return
         if self._event_model.size_is_messages:
@@ -142,6 +160,17 @@ class OnlineLearner:
         refined = classifier.rule.refined(self._learned.calibrations, known, k)
         self._learned = self._learned._replace(calibrations=refined)
 
+    def _refine_with_base(self, k: int, tokens: Iterable[str], numbers: Numbers) -> None:
+        """Let what is learned with the base learn from a message of class k, itself left out."""
+        from nbspam.scoring.base import BasedLeftOut
+
+        assert self._base is not None
+        if k not in self._based_left_out:
+            self._based_left_out[k] = BasedLeftOut(*self._left_out_model(k), self._base)
+        state = self._learned.with_base
+        refined = self._based_left_out[k].refined(state, tokens, numbers, k)
+        self._learned = self._learned._replace(with_base=refined)
+
     def _without(self, k: int) -> list[int]:
         """Return the messages per class without one of class k."""
         return [n - (i == k) for i, n in enumerate(self._messages)]
@@ -153,6 +182,11 @@ class OnlineLearner:
         """
         if k in self._left_out:
             return self._left_out[k]
+        self._left_out[k] = Classifier(*self._left_out_model(k))
+        return self._left_out[k]
+
+    def _left_out_model(self, k: int) -> tuple[Metadata, Callable[[Iterable[str]], Counts]]:
+        """Return metadata and counts without one message of class k; the traits have it."""
         # The count histograms stay as they were: the features do not depend on them.
         learned = self.metadata.learned._replace(messages=tuple(self._without(k)))
 
@@ -164,8 +198,7 @@ class OnlineLearner:
             return {token: less[row] for token, row in rows if any(less[row])}
 
         less: dict[Row, Row] = {}
-        self._left_out[k] = Classifier(Metadata(self._settings, learned), counts_of)
-        return self._left_out[k]
+        return Metadata(self._settings, learned), counts_of
 
     def unlearn(self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS) -> None:
         """Take a message out of the counts again; the calibration stays as it is.
@@ -175,6 +208,7 @@ class OnlineLearner:
         k = self._settings.classes.index(label)
         self._messages[k] -= 1
         self._left_out.clear()
+        self._based_left_out.clear()
         times = numbers.times if self._event_model.repeats else NO_NUMBERS.times
         counts = self.counts
         if self._event_model.has_tokens:

@@ -1,7 +1,7 @@
 """What the user may choose about learning, and the model that has learned nothing yet."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, event_model
@@ -21,6 +21,9 @@ from nbspam.store.metadata import (
 )
 from nbspam.store.trait_histograms import no_histograms
 from nbspam.tokens.tokenized import Wanted
+
+if TYPE_CHECKING:
+    from nbspam.scoring.base import Base
 
 # Sum: chosen on the training half of P1 by leave-one-out, 10 errors of 1,674 against 18 and 34 for
 # 0.3 and 1.  Evidence: docs/how-it-decides.md.
@@ -42,6 +45,7 @@ class TrainingSettings(NamedTuple):
     event_model: str = BERNOULLI
     traits: str | None = None  # the default depends on the scoring
     variances: Variances = Variances()
+    base: "Base | None" = None  # the model beneath the one that learns, whether that is new or not
 
     @property
     def effective_alpha(self) -> float:
@@ -187,3 +191,19 @@ def empty_metadata(
     if chosen.has_traits:
         learned = learned._replace(trait_histograms=no_histograms(n))
     return Metadata(chosen, learned)
+
+
+def first_metadata(labels: Iterable[str], settings: TrainingSettings) -> Metadata:
+    """Return the metadata of a model that begins with these labels and has learned nothing yet.
+
+    A base gives it its classes, cut-offs and, unless others are chosen, its traits.
+    Raises TrainingError.
+    """
+    base = settings.base
+    if base is None:
+        return empty_metadata(*first_classes(labels, settings), settings)
+    of_base = base.metadata.settings
+    settings = settings._replace(traits=settings.traits or of_base.traits)
+    empty = empty_metadata(of_base.classes, settings.positive or of_base.positive, settings)
+    chosen = empty.settings._replace(spam_cutoff=of_base.spam_cutoff, ham_cutoff=of_base.ham_cutoff)
+    return empty._replace(settings=chosen)

@@ -15,7 +15,7 @@ from nbspam.errors import ModelError, Remedy
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.ledger import moves
 from nbspam.learning.online import OnlineLearner
-from nbspam.learning.settings import TrainingSettings, empty_metadata, first_classes
+from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.atomic_write import write_atomically
 from nbspam.store.lock import DEFAULT_WAIT, LockWait, locked
@@ -178,7 +178,8 @@ def learn(
     Each message is brought up to the number of times it was found, never above, and moved from the
     class that it was learned in before.  It is scored as if it had not been learned, and the score
     refines the calibration.
-    settings: for a new model.  remember: False learns all as new, and does not use the ledger.
+    settings: for a new model; but for their base, which is beneath an old one too.
+    remember: False learns all as new, and does not use the ledger.
     wait: how long to wait for the model's lock.  teach: learns some of the messages alone.
     Raises ModelError: the model is damaged, has other classes, is locked or cannot be written.
     """
@@ -190,9 +191,11 @@ def learn(
         with Lookup(place) as old:
             _check_classes(path, old.metadata, {label for _, label in pending.found})
             _check_numbers(path, old.metadata, pending.corpus)
+            if settings.base is not None:
+                settings.base.check(path, old.metadata.settings)
             before = old.counts(pending.corpus.vocabulary)
             known = old.learned({digest for digest, _ in pending.found}) if remember else {}
-            learner = OnlineLearner(old.metadata, dict(before))
+            learner = OnlineLearner(old.metadata, dict(before), settings.base)
             run = LearningRun(path, learner, pending, known, remember)
             teach(run)
             change = run.change()
@@ -214,11 +217,13 @@ def learn_in_memory(
     path: the model's name in errors.  model: None for a new one; it stays as it is.
     """
     if model is None:
-        classes, positive = first_classes((label for _, label in pending.found), settings)
-        model = Model(empty_metadata(classes, positive, settings), {}, {})
+        labels = {label for _, label in pending.found}
+        model = Model(first_metadata(labels, settings), {}, {})
+    if settings.base is not None:
+        settings.base.check(path, model.metadata.settings)
     _check_classes(path, model.metadata, {label for _, label in pending.found})
     _check_numbers(path, model.metadata, pending.corpus)
-    learner = OnlineLearner(model.metadata, dict(model.counts))
+    learner = OnlineLearner(model.metadata, dict(model.counts), settings.base)
     run = LearningRun(path, learner, pending, model.learned, remember)
     teach(run)
     rows = {digest: row for digest, row in (model.learned | run.learned).items() if any(row)}

@@ -1,20 +1,34 @@
 """From the tokens of a message to its score, with the standard library alone."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from nbspam.bayes.token_weight import Row
-from nbspam.scoring.rule import rule_of
+from nbspam.scoring.rule import ScoringRule, rule_of
 from nbspam.scoring.score import Score, undecided
 from nbspam.scoring.words import KnownWords, Weights
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HOST, TEXT, channel_of
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 Counts = Mapping[str, Row]
+CountsOf = Callable[[Iterable[str]], Counts]  # of those tokens that a model knows
 _BATCH_MESSAGES, _BATCH_TOKENS = 500, 200_000
-_CACHED = 1_000_000
+CACHED_TOKENS = 1_000_000
 _UNKNOWN: tuple[tuple[int, Weights | None], ...] = tuple((c, None) for c in range(HOST + 1))
+
+
+class Beneath(NamedTuple):
+    """What lies beneath a model, as far as explanations tell of it."""
+
+    path: "str | Path"
+    base: Metadata
+    own: Metadata  # of the model itself
+    strength: float  # messages of each class that the base counts as
+    host_trust: tuple[float, float]  # as `Metadata.host_trust`, of both
 
 
 class HasTokens(Protocol):
@@ -34,15 +48,20 @@ class Classifier:
     def __init__(
         self,
         metadata: Metadata,
-        counts_of: Callable[[Iterable[str]], Counts],
-        cached: int = _CACHED,
+        counts_of: CountsOf,
+        cached: int = CACHED_TOKENS,
+        rule: ScoringRule | None = None,
+        beneath: Beneath | None = None,
     ) -> None:
         """Score with a model; `counts_of` gives the counts of those tokens that it knows.
 
         cached: how many tokens' weights to keep for the messages to come, about.
+        rule: None for the one that the model was made with.  beneath: the model's base, which that
+        rule scores with.
         """
         self.metadata = metadata
-        self.rule = rule_of(metadata)
+        self.rule = rule_of(metadata) if rule is None else rule
+        self.beneath = beneath
         self.counts = counts_of
         self._cached = cached
         # Token -> its channel, and its weights if it is known.

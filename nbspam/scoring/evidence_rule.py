@@ -30,6 +30,7 @@ from nbspam.store.metadata import Metadata
 from nbspam.tokens.traits import IN_EVIDENCE
 
 if TYPE_CHECKING:  # only an explanation needs them
+    from nbspam.bayes.prediction import Standing
     from nbspam.bayes.trait_model import TraitModel
     from nbspam.scoring.terms import Found, Terms
 
@@ -49,7 +50,7 @@ class EvidenceRule:
         self.traits = IN_EVIDENCE if every and settings.counts.has_tokens else every
         self._scored = settings.scored_classes
         total = sum(learned.messages)
-        self._experience = [
+        self._experience: list[Standing] = [
             Experience(learned.messages[k], total - learned.messages[k]) for k in self._scored
         ]
         self._offsets = [
@@ -58,9 +59,14 @@ class EvidenceRule:
         ]
 
     @property
-    def _sides(self) -> Iterator[tuple[Experience, float]]:
+    def _sides(self) -> Iterator[tuple["Standing", float]]:
         """The experience with each scored class, and what a fixed prior adds to its log-odds."""
         return zip(self._experience, self._offsets, strict=True)
+
+    @property
+    def _class_sizes(self) -> Sequence[float]:
+        """The messages of each class, as far as their shares matter."""
+        return self._learned.messages
 
     @functools.cached_property
     def _host_trust(self) -> tuple[float, float]:
@@ -234,7 +240,7 @@ class EvidenceRule:
 
         A long run of one class teaches nothing more (`calibration.is_run`).
         """
-        messages = self._learned.messages
+        messages = self._class_sizes
         total = sum(messages) + 1  # with the message itself
         refined = []
         for k, both, found in zip(self._scored, calibrations, self._evidences(words), strict=True):

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from nbspam.bayes.token_weight import Row
-from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.classifier import Beneath, Classifier
 from nbspam.scoring.score import Score
 from nbspam.scoring.sum_rule import SumRule
 from nbspam.scoring.terms import Found, Terms
-from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import channel_of, is_host
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 from nbspam.tokens.traits import TRAITS
@@ -21,13 +20,22 @@ class Word(NamedTuple):
 
     token: str  # of a trait: `trait:NAME=VALUE`
     weight: float  # log-odds weight of its presence, for `of` against `against`, in nats
-    counts: Row  # messages of each class that contain it (or how often they do), or have the value
+    # Messages of each class that contain it (or how often they do), or have the value; with a base
+    # those of the model and then those of the base.
+    counts: Row
     share: float  # what it adds to the sum, in nats
 
     @property
     def is_trait(self) -> bool:
         """Whether it is a trait."""
         return self.token.startswith(TRAIT_PREFIX)
+
+
+class BasePart(NamedTuple):
+    """What of an explanation is from the base beneath a model."""
+
+    beneath: Beneath
+    nats: float  # of the words' and traits' shares
 
 
 class Explanation(NamedTuple):
@@ -40,7 +48,8 @@ class Explanation(NamedTuple):
     words: tuple[Word, ...]
     unknown: int  # tokens of the message that the model does not know
     bias: float  # of the textbook's sum, in nats
-    sum_log_odds: float  # the textbook's sum, for comparison
+    sum_log_odds: float  # the textbook's sum, for comparison; with a base of the model without it
+    base: BasePart | None = None
 
     @property
     def total(self) -> float:
@@ -79,9 +88,15 @@ def explain(
         rule.trait_weights(numbers.traits),
     )
     terms = rule.terms(in_model, score, of)
-    bias, textbook = _textbook_sum(metadata, in_model, numbers, of, against)
+    bias, textbook = _textbook_sum(classifier, in_model, numbers, of, against)
     if in_model.traits:
-        found += [_trait(metadata, i, numbers.traits[i]) for i in rule.traits]
+        found += [_trait(classifier, i, numbers.traits[i]) for i in rule.traits]
+    base = None
+    if classifier.beneath is not None:
+        from nbspam.scoring.base import nats_of_base
+
+        rows = [row for _, row in found]
+        base = BasePart(classifier.beneath, nats_of_base(classifier.beneath, rows, terms.shares))
     return Explanation(
         score=score,
         of=settings.classes[of],
@@ -91,13 +106,27 @@ def explain(
         unknown=len(tokens) - len(in_model.rows),
         bias=bias,
         sum_log_odds=textbook,
+        base=base,
     )
 
 
 def _textbook_sum(
-    metadata: Metadata, found: Found, numbers: Numbers, of: int, against: int
+    classifier: Classifier, found: Found, numbers: Numbers, of: int, against: int
 ) -> tuple[float, float]:
-    """Return the bias and the whole of the textbook's log-odds, whatever rule decides."""
+    """Return the bias and the whole of the textbook's log-odds, whatever rule decides.
+
+    Of a model with a base they are the model's own; 0 while it has seen one class alone.
+    """
+    metadata = classifier.metadata
+    if classifier.beneath is not None:
+        metadata = classifier.beneath.own
+        if metadata.is_one_sided:
+            return 0.0, 0.0
+        n = len(metadata.settings.classes)
+        known = [
+            (row[:n], t) for row, t in zip(found.rows, found.times, strict=True) if any(row[:n])
+        ]
+        found = found._replace(rows=[row for row, _ in known], times=[t for _, t in known])
     rule = SumRule(metadata)
     bias = metadata.bias[of] - metadata.bias[against]
     times = found.times if rule.heeds_times else [1] * len(found.times)
@@ -107,10 +136,15 @@ def _textbook_sum(
     return bias, bias + of_tokens + of_traits
 
 
-def _trait(metadata: Metadata, i: int, value: int) -> tuple[str, Row]:
+def _trait(classifier: Classifier, i: int, value: int) -> tuple[str, Row]:
     """Return a trait as a word is shown, and how many messages of each class have its value."""
-    trait = TRAITS[i]
-    counts = tuple(values.get(value, 0) for values in metadata.learned.trait_histograms[i])
+    trait, beneath = TRAITS[i], classifier.beneath
+    models = [classifier.metadata] if beneath is None else [beneath.own, beneath.base]
+    counts = tuple(
+        values.get(value, 0)
+        for metadata in models
+        for values in metadata.learned.trait_histograms[i]
+    )
     return f"{TRAIT_PREFIX}{trait.name}={trait.show(value)}", counts
 
 

@@ -5,13 +5,17 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from nbspam.errors import ModelError, NbspamError, Remedy
 from nbspam.filter import CutOffsOf, Filter
 from nbspam.scoring.classifier import Classifier
 from nbspam.store.index import IndexLayout, TokenIndex
 from nbspam.store.lookup import Lookup
+from nbspam.store.metadata import Metadata
+
+if TYPE_CHECKING:
+    from nbspam.scoring.open_base import OpenBase
 
 
 class Keeping(NamedTuple):
@@ -33,7 +37,7 @@ _numbers = itertools.count(1)
 
 
 class OpenModel:
-    """One version of the model file."""
+    """One version of the model file, and of the base beneath it."""
 
     def __init__(
         self,
@@ -41,25 +45,32 @@ class OpenModel:
         cut_offs: CutOffsOf,
         keeping: Keeping = _KEEPING,
         handle: int | None = None,
+        base: "OpenBase | None" = None,
     ) -> None:
         """Open it; raises NbspamError when it is not a model, or not one that can classify spam.
 
         handle: a descriptor of the file if it is open already, which will be closed.
+        base: the model beneath it, which it shares; then there need not be a file at `path`.
         """
         self.number = next(_numbers)  # differs between versions
         self.path = path
         self._keeping = keeping
-        self._lookup = Lookup(path, handle)
-        self.modified = os.fstat(self.fileno()).st_mtime  # seconds since 1970
+        is_missing = base is not None and handle is None and not path.exists()
+        self._lookup = None if is_missing else Lookup(path, handle)
+        self.base = None if base is None else base.share()
+        self.modified = os.fstat(self.handles[0]).st_mtime  # seconds since 1970
         self._users = 1  # the server itself, while this is the newest version
         try:
-            metadata = self._lookup.metadata
+            if self.base is not None and self._lookup is not None:
+                self.base.check(path, self._lookup)
+            metadata = self._metadata
             if metadata.settings.positive is None:
                 raise ModelError(
                     f"{path}: the model has no spam class, so it cannot answer spamc",
                     Remedy.NAME_SPAM_LABEL,
                 )
-            self._counts = TokenIndex(self._lookup, keeping.layout).counts
+            lookup = self._lookup
+            self._counts = TokenIndex(lookup, keeping.layout).counts if lookup else None
             self.cut_offs = cut_offs(metadata)
             self.filter = self.fresh_filter()
         except BaseException:
@@ -68,12 +79,32 @@ class OpenModel:
 
     def fresh_filter(self) -> Filter:
         """Return a filter that another thread can use: only the file is shared."""
-        classifier = Classifier(self._lookup.metadata, self._counts, self._keeping.words)
+        metadata, counts, words = self._metadata, self._counts, self._keeping.words
+        if self.base is not None:
+            classifier = self.base.classifier_of(metadata, counts, words)
+        else:
+            assert counts is not None
+            classifier = Classifier(metadata, counts, words)
         return Filter(classifier, self.cut_offs)
 
-    def fileno(self) -> int:
-        """Return the descriptor of the open file."""
-        return self._lookup.fileno()
+    @property
+    def _metadata(self) -> Metadata:
+        """The metadata of the model; of the base, if there is only that."""
+        if self._lookup is not None:
+            return self._lookup.metadata
+        assert self.base is not None
+        return self.base.base.metadata
+
+    @property
+    def handles(self) -> list[int]:
+        """The descriptors of the open files: of the model, if there is one, and of its base."""
+        return [part.fileno() for part in (self._lookup, self.base) if part is not None]
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The names of these files."""
+        named = {"path": self._lookup and str(self.path), "base": self.base and str(self.base.path)}
+        return {key: name for key, name in named.items() if name}
 
     def enter(self) -> None:
         """Add a user: the file stays open until it calls `leave`."""
@@ -83,7 +114,9 @@ class OpenModel:
         """Close the file if this was the last user."""
         self._users -= 1
         if not self._users:
-            self._lookup.close()
+            for part in (self._lookup, self.base):
+                if part is not None:
+                    part.close()
 
 
 class Models(Protocol):
@@ -116,31 +149,47 @@ class CurrentModel:
         say: Say,
         keeping: Keeping = _KEEPING,
         say_good: Say | None = None,
+        base: Path | None = None,
     ) -> None:
         """Open the model; raises NbspamError when it is missing or cannot be used.
 
         say: tells that a later version cannot be used.  say_good: that one can again; None for the
-        same.
+        same.  base: the file of the model beneath it, with which it may be missing.
         """
         self._path, self._cut_offs, self._say, self._keeping = path, cut_offs, say, keeping
         self._say_good = say_good or say
+        self._base = base
+        self._of_base: tuple[_Stamp, OpenBase] | None = None  # the one in use
         self.n_unusable = 0  # 1 while the file is missing or cannot be used
         self._seen = self._stamp()
-        self._model = OpenModel(path, cut_offs, keeping)
+        self._model = self._opened()
+
+    def _opened(self) -> OpenModel:
+        if self._base is None:
+            return OpenModel(self._path, self._cut_offs, self._keeping)
+        stamp = _stamp_of(self._base)
+        if self._of_base and self._of_base[0] == stamp:  # an index of it is made once
+            base = self._of_base[1]
+            return OpenModel(self._path, self._cut_offs, self._keeping, base=base)
+        from nbspam.scoring.open_base import OpenBase
+
+        with OpenBase(self._base, layout=self._keeping.layout) as base:  # which the model shares
+            opened = OpenModel(self._path, self._cut_offs, self._keeping, base=base)
+        self._of_base = stamp, base
+        return opened
+
+    @property
+    def base(self) -> "OpenBase | None":
+        """The base beneath the newest usable version, open as long as that is; None without one."""
+        self.refresh()
+        return self._model.base
 
     def _stamp(self) -> _Stamp:
-        """Return what changes when the file is replaced or written to; empty when it is missing.
+        """Return what changes when a file is replaced or written to; empty when it is missing.
 
         The inode number is not reused while the old version is open.
         """
-        try:
-            status = self._path.stat()
-        except OSError:
-            return ()
-        # The last changes with the mode too: a file that could not be read is tried again.
-        return (
-            status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-        )  # fmt: skip
+        return tuple(itertools.chain(*map(_stamp_of, (self._path, self._base))))
 
     def refresh(self) -> None:
         """Open the file if it has changed; keep the version in use if that fails."""
@@ -149,7 +198,7 @@ class CurrentModel:
             return
         self._seen = stamp  # a version that cannot be used is reported once
         try:
-            newer = OpenModel(self._path, self._cut_offs, self._keeping)
+            newer = self._opened()
         except NbspamError as error:
             self.n_unusable = 1
             self._say(f"{error}; the server keeps using the previous model")
@@ -174,3 +223,16 @@ class CurrentModel:
     def close(self) -> None:
         """Close the file once it is no longer used."""
         self._model.leave()
+
+
+def _stamp_of(path: Path | None) -> _Stamp:
+    try:
+        status = path.stat() if path is not None else None
+    except OSError:
+        status = None
+    if status is None:
+        return (0,)  # so that no file's stamp takes the place of another's
+    # The last changes with the mode too: a file that could not be read is tried again.
+    return (
+        status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    )  # fmt: skip

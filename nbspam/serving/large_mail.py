@@ -168,8 +168,8 @@ class _Process:
         fields = {**task, "compressed": request.compressed, "max_size": max_size}
         handles = []
         if model and model.number != self._model_number:
-            fields["model"] = {"path": str(model.path), "cut_offs": model.cut_offs}
-            handles.append(model.fileno())
+            fields["model"] = {**model.files, "cut_offs": model.cut_offs}
+            handles += model.handles
             self._model_number = model.number
         head = json.dumps(fields).encode()
         # The channel is empty, so these few bytes are sent whole.

@@ -9,7 +9,7 @@ import json
 import signal
 import socket
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbspam.errors import NbspamError
 from nbspam.filter import Filter
@@ -22,6 +22,9 @@ from nbspam.serving.spamd import TEMPORARY, RefusedError, Request
 from nbspam.store.index import IndexLayout, TokenIndex
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import Wanted, tokenize
+
+if TYPE_CHECKING:
+    from nbspam.scoring.open_base import OpenBase
 
 PREFIX = struct.Struct("!QQ")  # how long the JSON object is, and how many bytes follow it
 
@@ -38,17 +41,17 @@ class _Reader:
     """Does the tasks, with the model that came last."""
 
     def __init__(self) -> None:
-        self._lookup: Lookup | None = None
+        self._open_files: list[Lookup | OpenBase] = []
         self._filter: Filter | None = None
 
-    def reply(self, task: _Task, message: bytes, handle: int | None) -> _Reply:
+    def reply(self, task: _Task, message: bytes, handles: list[int]) -> _Reply:
         """Return the reply to a task, whatever happens.
 
-        handle: of a model that is to be used from now on.
+        handles: of a model that is to be used from now on, and of its base; [] for the last one.
         """
         try:
-            if handle is not None:
-                self._open(task["model"], handle)
+            if handles:
+                self._open(task["model"], handles)
             return self._done(task, message)
         except RefusedError as error:
             return {"refused": [error.code, str(error)]}, b""
@@ -59,14 +62,25 @@ class _Reader:
         except Exception as error:  # noqa: BLE001 (a message that fails must not end the process)
             return {"bug": f"{type(error).__name__}: {error}"}, b""
 
-    def _open(self, model: dict[str, Any], handle: int) -> None:
+    def _open(self, model: dict[str, Any], handles: list[int]) -> None:
         """Use another model; raises ModelError."""
         self._filter = None
-        if self._lookup:
-            self._lookup.close()
-        self._lookup = Lookup(model["path"], handle)
-        counts = TokenIndex(self._lookup, _LAYOUT).counts
-        classifier = Classifier(self._lookup.metadata, counts, _CACHED_TOKENS)
+        while self._open_files:
+            self._open_files.pop().close()
+        lookup = None
+        if "path" in model:
+            lookup = Lookup(model["path"], handles[0])
+            self._open_files.append(lookup)
+        if "base" in model:
+            from nbspam.scoring.open_base import OpenBase
+
+            base = OpenBase(model["base"], handle=handles[-1], layout=_LAYOUT)
+            self._open_files.append(base)
+            classifier = base.classifier(lookup, cached=_CACHED_TOKENS, layout=_LAYOUT)
+        else:
+            assert lookup is not None
+            counts = TokenIndex(lookup, _LAYOUT).counts
+            classifier = Classifier(lookup.metadata, counts, _CACHED_TOKENS)
         self._filter = Filter(classifier, CutOffs(*model["cut_offs"]))
 
     def _done(self, task: _Task, body: bytes) -> _Reply:
@@ -105,13 +119,13 @@ def read_large_mail(handle: int, memory: int) -> None:
 
 def _serve_one(reader: _Reader, channel: socket.socket) -> bool:
     """Do one task; return whether there was one."""
-    prefix, handles, _, _ = socket.recv_fds(channel, PREFIX.size, 1)
+    prefix, handles, _, _ = socket.recv_fds(channel, PREFIX.size, 2)  # of a model and its base
     if len(prefix) < PREFIX.size:
         return False
     head, size = PREFIX.unpack(prefix)
     task = json.loads(_receive(channel, head))
     message = _receive(channel, size)
-    reply, content = reader.reply(task, message, handles[0] if handles else None)
+    reply, content = reader.reply(task, message, list(handles))
     head = json.dumps(reply).encode()
     channel.sendall(PREFIX.pack(len(head), len(content)) + head)
     channel.sendall(content)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import LockedError, ModelError, Remedy
@@ -25,8 +25,11 @@ from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED
 from nbspam.serving.spamd import TEMPORARY, RefusedError
 from nbspam.store.lock import LockWait
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import ModelSettings
+from nbspam.store.metadata import Metadata, ModelSettings
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
+
+if TYPE_CHECKING:
+    from nbspam.scoring.base import Base
 
 # Returns a large message tokenized, with the numbers that the model counts; raises RefusedError.
 Tokenizer = Callable[[Wanted], TokenizedMessage]
@@ -49,17 +52,42 @@ class _TokenizedRequest(NamedTuple):
 
 
 def apply_requests(
-    path: Path, requests: list[LearnRequest], wait: LockWait, creates: bool = False
+    path: Path,
+    requests: list[LearnRequest],
+    wait: LockWait,
+    creates: bool = False,
+    base: Path | None = None,
 ) -> list[Result]:
     """Learn messages into the model at `path`, or forget them; in order, with few saves.
 
     wait: how long to wait for the model's lock.  creates: a model where there is none.
+    base: the file of the model beneath it, with which a missing model is made too.
     Returns what was done for each request: nothing when the message is known as that class or is
     empty, or was never learned and is to be forgotten; or that it was not applied because another
     program held the lock.
     Raises ModelError.
     """
-    wanted = _known(path, [], creates)[1].wanted
+    if base is not None:
+        from nbspam.scoring.open_base import OpenBase
+
+        with OpenBase(base, indexed=False) as opened:
+            return _applied(path, requests, wait, opened.base.metadata, opened.base)
+    new = empty_metadata((HAM, SPAM), SPAM, TrainingSettings()) if creates else None
+    return _applied(path, requests, wait, new, None)
+
+
+def _applied(
+    path: Path,
+    requests: list[LearnRequest],
+    wait: LockWait,
+    new: Metadata | None,
+    base: "Base | None",
+) -> list[Result]:
+    """Do what `apply_requests` does, with an open base.
+
+    new: has the settings of a model that is made where there is none; None if none is made.
+    """
+    wanted = _known(path, [], new)[1].wanted
     waiting = {
         number: _TokenizedRequest(request.is_spam, _tokenized(request.message, wanted))
         for number, request in enumerate(requests)
@@ -70,7 +98,7 @@ def apply_requests(
         # Several requests about one message are applied one after the other.
         first = {one.message.digest: number for number, one in reversed(waiting.items())}
         now = {number: waiting.pop(number) for number in sorted(first.values())}
-        for number, result in _apply_distinct(path, now, wanted, wait, creates):
+        for number, result in _apply_distinct(path, now, wanted, wait, new, base):
             results[number] = result
     return results
 
@@ -91,13 +119,14 @@ def _apply_distinct(
     requests: dict[int, _TokenizedRequest],
     wanted: Wanted,
     wait: LockWait,
-    creates: bool,
+    new: Metadata | None,
+    base: "Base | None",
 ) -> list[tuple[int, Result]]:
     """Apply requests about different messages; return what `apply_requests` does, by their numbers.
 
     wanted: the numbers that the messages were tokenized with.
     """
-    rows, settings = _known(path, [one.message.digest for one in requests.values()], creates)
+    rows, settings = _known(path, [one.message.digest for one in requests.values()], new)
     to_learn, to_forget = [], []
     learning: list[tuple[int, Result]] = []
     forgetting: list[tuple[int, Result]] = []
@@ -120,19 +149,21 @@ def _apply_distinct(
         if to_learn:
             pending = PendingMessages(wanted)
             pending.read(path, to_learn, remember=True)
-            learn(path, pending, TrainingSettings(), wait=wait)
+            learn(path, pending, TrainingSettings(base=base), wait=wait)
     except LockedError as error:
         learning = [(number, error) for number, _ in learning]
     return forgetting + learning
 
 
-def _known(path: Path, digests: list[str], creates: bool) -> tuple[dict[str, Row], ModelSettings]:
+def _known(
+    path: Path, digests: list[str], new: Metadata | None
+) -> tuple[dict[str, Row], ModelSettings]:
     """Return how often each class of a model has learned messages, and the model's settings.
 
-    creates: whether there may be no model yet.
+    new: has the settings of a model that is not there yet; None if there must be one.
     """
-    if creates and not path.exists():
-        return {}, empty_metadata((HAM, SPAM), SPAM, TrainingSettings()).settings
+    if new is not None and not path.exists():
+        return {}, new.settings
     with Lookup(path) as lookup:
         return lookup.learned(digests), lookup.metadata.settings
 

@@ -1,20 +1,26 @@
 """A model for each user, opened when his mail comes; some of them stay open.
 
-Who has no model of his own has the base model's verdict, and so has who has taught his only a few
-messages: it would block or miss more than the base.  A model that cannot be used is its user's
-trouble alone: his requests fail, and spamc hands on his mail as it was.
+Who has no model of his own has the common model's verdict, and so has who has taught his only a few
+messages: it would block or miss more than that.  A base, if there is one, lies beneath the common
+model and beneath each user's; its messages count too, so a user's model judges from its first
+message on.  A model that cannot be used is its user's trouble alone: his requests fail, and spamc
+hands on his mail as it was.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nbspam.filter import CutOffsOf
 from nbspam.serving.current import CurrentModel, Keeping, OpenModel
 from nbspam.serving.user_files import Stamp, UserFiles
 from nbspam.store.index import IndexLayout
 from nbspam.store.model_file import open_model_file
+
+if TYPE_CHECKING:
+    from nbspam.scoring.open_base import OpenBase
 
 # Of each: weights of 1,000 tokens, some 200 KB, and an index of the file.
 _KEEPING = Keeping(1_000, IndexLayout(entries=1 << 11, in_memory=0))
@@ -24,29 +30,31 @@ ENOUGH = 20
 OPEN_MODELS = 100  # users' models that stay open, of all workers
 
 
-def open_user_model(path: Path, cut_offs: CutOffsOf) -> OpenModel:
+def open_user_model(
+    path: Path, cut_offs: CutOffsOf, beneath: "OpenBase | None" = None
+) -> OpenModel:
     """Open a user's model; raises NbspamError.
 
-    Whatever a user's model is to stand on (a base model beneath it) comes in here, and nowhere
-    else.
+    beneath: the model that lies beneath it, which it shares.
     """
-    return OpenModel(path, cut_offs, _KEEPING, open_model_file(path, follows_links=False))
+    handle = open_model_file(path, follows_links=False)
+    return OpenModel(path, cut_offs, _KEEPING, handle, beneath)
 
 
 class UserModels:
-    """The newest versions of users' models above the base model; for use by one thread."""
+    """The newest versions of users' models beside the common one; for use by one thread."""
 
     def __init__(
-        self, base: CurrentModel, files: UserFiles, cut_offs: CutOffsOf, most: int = OPEN_MODELS
+        self, common: CurrentModel, files: UserFiles, cut_offs: CutOffsOf, most: int = OPEN_MODELS
     ) -> None:
         """most: how many of them stay open."""
-        self._base, self._files, self._cut_offs, self._most = base, files, cut_offs, most
+        self._common, self._files, self._cut_offs, self._most = common, files, cut_offs, most
         self._open: OrderedDict[Path, tuple[Stamp, OpenModel]] = OrderedDict()
 
     @property
     def n_unusable(self) -> int:
-        """Whether the base model's file cannot be used: 1 or 0."""
-        return self._base.n_unusable
+        """Whether the common model's file cannot be used: 1 or 0."""
+        return self._common.n_unusable
 
     @property
     def n_open(self) -> int:
@@ -55,14 +63,14 @@ class UserModels:
 
     @contextmanager
     def use(self, user: str = "") -> Iterator[OpenModel]:
-        """Give the newest version of a user's model, or the base; keeps it open while it is used.
+        """Give the newest version of a user's model, or the common one; it stays open meanwhile.
 
         Raises NbspamError: the user's model cannot be used.
         """
         own = self._own(user) if user else None
         if own is None or min(own.filter.metadata.learned.messages) < ENOUGH:
-            with self._base.use() as base:
-                yield base
+            with self._common.use() as common:
+                yield common
             return
         own.enter()
         try:
@@ -77,15 +85,16 @@ class UserModels:
         if path is None:
             return None
         stamp = self._files.stamp(path)
+        beneath = self._common.base
         if path in self._open:
             before, model = self._open[path]
-            if before == stamp:
+            if before == stamp and model.base is beneath:
                 self._open.move_to_end(path)
                 return model
             self._close(path)
         if not stamp:
             return None
-        model = open_user_model(path, self._cut_offs)
+        model = open_user_model(path, self._cut_offs, beneath)
         self._open[path] = stamp, model
         while len(self._open) > self._most:
             self._close(next(iter(self._open)))
@@ -96,11 +105,11 @@ class UserModels:
         model.leave()
 
     def refresh(self) -> None:
-        """Open the base model's newest version; a user's is opened with his next mail."""
-        self._base.refresh()
+        """Open the common model's newest version; a user's is opened with his next mail."""
+        self._common.refresh()
 
     def close(self) -> None:
         """Close all files once they are no longer used."""
         for path in list(self._open):
             self._close(path)
-        self._base.close()
+        self._common.close()

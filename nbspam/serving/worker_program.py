@@ -48,10 +48,11 @@ class WorkerSettings(NamedTuple):
     users: Path | None = None  # where their models are
     n_workers: int = 1
     open_models: int = 100  # of users, of all workers together
+    base: Path | None = None  # the model beneath `model` and beneath those of users
 
     def as_json(self) -> str:
         """Return the settings as JSON."""
-        paths = {"model": str(self.model), "users": self.users and str(self.users)}
+        paths = {name: str(path) for name, path in self._asdict().items() if isinstance(path, Path)}
         return json.dumps(self._asdict() | paths)
 
     @classmethod
@@ -59,8 +60,8 @@ class WorkerSettings(NamedTuple):
         """Return the settings that are JSON."""
         fields = json.loads(text)
         fields["limits"] = Limits(*fields["limits"])
-        fields["users"] = fields["users"] and Path(fields["users"])
-        return cls(**fields | {"model": Path(fields["model"])})
+        paths = {name: Path(fields[name]) for name in ("model", "users", "base") if fields[name]}
+        return cls(**fields | paths)
 
     def cut_offs_of(self, metadata: Metadata) -> CutOffs:
         """Return the cut-offs for a model; raises OptionError."""
@@ -80,11 +81,12 @@ class WorkerSettings(NamedTuple):
         layout = IndexLayout(in_memory=whole.layout.in_memory // n)
         # A worker's cache is of use for its own messages alone, so few workers have a whole one.
         words = min(whole.words, max(20_000, 4 * whole.words // n))
-        base = CurrentModel(self.model, cut_offs, say, Keeping(words, layout), say_good)
+        keeping = Keeping(words, layout)
+        shared = CurrentModel(self.model, cut_offs, say, keeping, say_good, self.base)
         if self.users is None:
-            return base
+            return shared
         files = UserFiles(self.users)
-        return UserModels(base, files, cut_offs, max(1, self.open_models // n))
+        return UserModels(shared, files, cut_offs, max(1, self.open_models // n))
 
 
 class _Worker:

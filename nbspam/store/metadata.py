@@ -98,6 +98,13 @@ class ModelSettings(NamedTuple):
         return Wanted(times=self.counts.repeats, traits=self.has_traits)
 
 
+class WithBase(NamedTuple):
+    """What a model has learned of itself with a base beneath it; without one it is not used."""
+
+    losses: tuple[float, ...]  # of past messages, by each strength of the base
+    calibrations: tuple[Calibrations, ...]  # for each scored class
+
+
 class LearnedState(NamedTuple):
     """What was learned, but for the tokens."""
 
@@ -107,6 +114,7 @@ class LearnedState(NamedTuple):
     calibrated_by: str = DEFAULT  # one of ORIGINS
     host_rows: HostRows = _NO_HOSTS  # of the hosts that took mails in
     trait_histograms: TraitHistograms = ()  # per trait and class; none in a model without traits
+    with_base: WithBase | None = None  # if it ever learned with one
 
 
 class Metadata(NamedTuple):

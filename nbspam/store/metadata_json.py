@@ -20,6 +20,7 @@ from nbspam.store.metadata import (
     LearnedState,
     Metadata,
     ModelSettings,
+    WithBase,
 )
 from nbspam.store.trait_histograms import dump_histograms, load_histograms
 from nbspam.tokens.tokenizer import NAME, RULES
@@ -64,20 +65,30 @@ def dump_metadata(metadata: Metadata) -> str:
         "prior": settings.prior,
         "positive": settings.positive,
         "scoring": settings.scoring,
-        "calibration": {
-            settings.classes[k]: {
-                name: calibration._asdict() for name, calibration in both._asdict().items()
-            }
-            for k, both in zip(settings.scored_classes, learned.calibrations, strict=True)
-        },
+        "calibration": _dumped(settings, learned.calibrations),
         "calibrated_by": learned.calibrated_by,
         "spam_cutoff": settings.spam_cutoff,
         "ham_cutoff": settings.ham_cutoff,
         "derived": derived_fields(metadata),
     }
+    if learned.with_base is not None:
+        fields["with_base"] = {
+            "losses": learned.with_base.losses,
+            "calibration": _dumped(settings, learned.with_base.calibrations),
+        }
     lines = [f'{{"format": "{FORMAT}", "version": {VERSION},']
     lines += [f'"{key}": {json.dumps(value, ensure_ascii=False)},' for key, value in fields.items()]
     return "\n".join(lines) + "\n"
+
+
+def _dumped(settings: ModelSettings, calibrations: tuple[Calibrations, ...]) -> dict[str, Any]:
+    """Return the calibrations by the name of their class."""
+    return {
+        settings.classes[k]: {
+            name: calibration._asdict() for name, calibration in both._asdict().items()
+        }
+        for k, both in zip(settings.scored_classes, calibrations, strict=True)
+    }
 
 
 class MetadataError(ValueError):
@@ -181,15 +192,32 @@ def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedSta
     return LearnedState(
         messages=tuple(messages),
         count_histograms=_load_derived(fields["derived"], messages, settings.counts.repeats),
-        calibrations=tuple(
-            _load_calibrations(settings.scales, calibrations[settings.classes[k]])
-            for k in settings.scored_classes
-        ),
+        calibrations=_load_of_classes(settings, calibrations),
         calibrated_by=fields["calibrated_by"],
         host_rows=_load_host_rows(fields["derived"], messages),
         trait_histograms=(
             load_histograms(histograms, settings.classes, messages) if settings.has_traits else ()
         ),
+        with_base=_load_with_base(fields["with_base"], settings) if "with_base" in fields else None,
+    )
+
+
+def _load_with_base(value: Any, settings: ModelSettings) -> WithBase:
+    _require(isinstance(value, dict) and "losses" in value, "nothing learned with a base")
+    losses = value["losses"]
+    _require(
+        isinstance(losses, list)
+        and all(_is_number(loss) and 0 <= loss <= _NATS_LIMIT for loss in losses),
+        "no losses by the strengths of a base",
+    )
+    _require(isinstance(value["calibration"], dict), "no calibration")
+    return WithBase(tuple(map(float, losses)), _load_of_classes(settings, value["calibration"]))
+
+
+def _load_of_classes(settings: ModelSettings, value: dict[str, Any]) -> tuple[Calibrations, ...]:
+    return tuple(
+        _load_calibrations(settings.scales, value[settings.classes[k]])
+        for k in settings.scored_classes
     )
 
 

@@ -39,6 +39,7 @@ def own_home(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("HOME", str(home))
     for name in (
         "NBSPAM_MODEL",
+        "NBSPAM_BASE",
         "NBSPAM_CONFIG",
         "XDG_DATA_HOME",
         "XDG_CONFIG_HOME",

@@ -367,12 +367,15 @@ def test_no_default_makes_a_right_command_fail(nbspam, config, tmp_path, table, 
     rows = "".join(f"{label}\t{text} {i}\n" for i in range(9) for label, text in texts)
     messages = tmp_path / "messages.tsv"
     messages.write_text(f"label\ttext\n{rows}")
+    base = tmp_path / "base.json"
+    base.write_bytes(make_model(messages, "--replace").read_bytes())
+    sensible = SENSIBLE | {"base": str(base)}
     for line in commands(messages, "MODEL", tmp_path / "x")[table]:
         for (owner, key), option in SETTABLE.items():
             if owner != table or key in APART or (key == "format" and table == "eval"):
                 continue
             model = make_model(messages, "--replace")
-            value = SENSIBLE.get(key, right(option))
+            value = sensible.get(key, right(option))
             path = config(f"[{table}]\n{key} = {toml(value)}\n")
             arguments = [model if each == "MODEL" else each for each in line]
             found = nbspam(*arguments, stdin=MAIL)

@@ -126,7 +126,7 @@ def test_nothing_is_taken_for_roff(monkeypatch):
 
 def test_every_variable_that_is_read_is_described():
     sources = [*(ROOT / "nbspam").rglob("*.py"), ROOT / "nbspam_main.py"]
-    read = re.compile(r"environ(?:\.get\(|\[)\s*\"(\w+)\"")
+    read = re.compile(r"(?:environ(?:\.get\(|\[)\s*|envvar=)\"(\w+)\"")
     names = {name for path in sources for name in read.findall(path.read_text(encoding="utf-8"))}
     assert names - set(ENVIRONMENT) == {"LISTEN_FDS", "LISTEN_PID", "NOTIFY_SOCKET"}
     assert set(ENVIRONMENT) <= names

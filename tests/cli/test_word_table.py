@@ -5,7 +5,7 @@ from small_models import with_learned, with_settings
 
 from nbspam.cli.word_table import table_lines
 from nbspam.display.cells import cell_width
-from nbspam.display.word_rows import WordRow
+from nbspam.display.word_rows import WordRow, class_heads
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "display"
@@ -41,7 +41,7 @@ def plain(lines):
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_golden_tables(width):
-    lines = plain(table_lines(rows(), SUMS, metadata(), width))
+    lines = plain(table_lines(rows(), SUMS, class_heads(metadata()), width))
     expected = (GOLDEN / f"words-{width}.txt").read_text(encoding="utf-8")
     assert "".join(f"{line.rstrip()}\n" for line in lines) == expected
 
@@ -50,17 +50,19 @@ def test_the_golden_tables(width):
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_no_line_is_wider_than_the_terminal(width, n):
     names = ("ham", "spam", "a-class-with-a-very-long-name", "免費送免費送免費送", "x")[:n]
-    lines = plain(table_lines(rows(n), SUMS, metadata(*names, messages=(2500,) * n), width))
+    lines = plain(
+        table_lines(rows(n), SUMS, class_heads(metadata(*names, messages=(2500,) * n)), width)
+    )
     assert max(map(cell_width, lines)) <= width
 
 
 def test_in_a_pipe_words_are_whole():
-    shown = "\n".join(table_lines(rows(), SUMS, metadata(), None))
+    shown = "\n".join(table_lines(rows(), SUMS, class_heads(metadata()), None))
     assert rows()[3].token in shown
     assert "…" not in shown
 
 
 def test_where_repeats_count_there_is_no_total_of_messages():
     made = with_settings(metadata(), event_model="multinomial")
-    assert " of " not in "\n".join(table_lines(rows(), [], made, 80))
-    assert " of 2,500" in "\n".join(table_lines(rows(), [], metadata(), 80))
+    assert " of " not in "\n".join(table_lines(rows(), [], class_heads(made), 80))
+    assert " of 2,500" in "\n".join(table_lines(rows(), [], class_heads(metadata()), 80))

@@ -109,11 +109,20 @@ def request(command, message=None, *headers, version="1.5", user="nobody"):
 
 @contextmanager
 def serving_in(
-    folder, model, apply=None, log=None, cut_offs=_CUT_OFFS, users=None, most=100, **limits
+    folder,
+    model,
+    apply=None,
+    log=None,
+    cut_offs=_CUT_OFFS,
+    users=None,
+    most=100,
+    base=None,
+    **limits,
 ):
     """Serve a model in a thread; yields what there is to know of the server.
 
     users: where their models are, which can be taught; most: of them that stay open.
+    base: the model beneath all of these.
     """
     said, started, kept = [], threading.Event(), []
     path = folder / "socket"
@@ -121,11 +130,11 @@ def serving_in(
     async def main():
         bounds = Limits(**limits)
         queue = LearnQueue(apply, bounds, said.append) if apply else None
-        current = CurrentModel(model, lambda metadata: cut_offs, said.append)
+        current = CurrentModel(model, lambda metadata: cut_offs, said.append, base=base)
         if users:
             files = UserFiles(users)
             current = UserModels(current, files, lambda metadata: cut_offs, most)
-            apply_to = partial(apply_requests, creates=True)
+            apply_to = partial(apply_requests, creates=True, base=base)
             queue = UserQueues(apply_to, files, bounds, said.append)
         server = Server(current, bounds, queue, said.append, log)
         with (
