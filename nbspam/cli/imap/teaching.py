@@ -9,7 +9,6 @@ import click
 
 from nbspam.cli.accounts import MailAccount
 from nbspam.cli.cut_off_options import Cutting
-from nbspam.cli.learning_options import Learning
 from nbspam.cli.notes import NoTrace, lock_wait
 from nbspam.cli.options import (
     make_default_folder,
@@ -30,7 +29,6 @@ from nbspam.tokens.tokenized import Wanted
 from nbspam.workers import executor, tokenized
 
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_DEFAULTS = Learning(*[None] * len(Learning._fields))
 _NEW = Writing(
     update=True,
     replace=False,
@@ -120,7 +118,7 @@ def learn_folders(
     if is_new and len(set(pending.corpus.labels)) > 1:
         output = Output(model, teacher.form, teacher.quiet, Skips(), NoTrace())
         cutting, wait = Cutting(None, None, None), lock_wait(teacher.quiet)
-        train_whole(pending.corpus, Training(_DEFAULTS, cutting, _NEW, None, output, wait))
+        train_whole(pending.corpus, Training(TrainingSettings(), cutting, _NEW, None, output, wait))
     else:
         change = Change()
         if pending.found:
