@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 base_option = click.option(
     "--base",
-    type=FileName(),
+    type=FileName(readable=False),
     envvar="NBSPAM_BASE",
     metavar="FILE",
     help="Put this shared model beneath the model: it counts as much as the model's own messages"

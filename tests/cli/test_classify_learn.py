@@ -291,13 +291,14 @@ def test_a_model_that_goes_meanwhile_is_not_begun_anew(nbspam, model, monkeypatc
 
 
 def test_learners_at_once_lose_nothing(model):
-    """Eight deliveries and a user who corrects, all at the same time."""
+    """Seven deliveries and a user who teaches, all at the same time."""
     command = [sys.executable, "-m", "nbspam"]
     processes = []
     for n in range(8):
         text = SPAM.replace(b"<1@a>", b"<%d@many>" % n)
         learn = ["classify", "-p", "--learn", "-m", str(model)]
-        if n == 7:
+        if n == 7:  # another text: of the same, the next verdicts would be less sure
+            text = HAM.replace(b"<2@b>", b"<new@b>")
             learn = ["train", "--update", "--ham", "-", "-m", str(model)]
         process = subprocess.Popen(
             [*command, *learn],
