@@ -81,6 +81,6 @@ class ConfiguredCommand(click.Command):
         except OptionError as error:
             if not ctx.default_map:
                 raise
-            from nbspam.cli.settings import with_origin
+            from nbspam.cli.setting_origin import with_origin
 
             raise with_origin(error, ctx) from error

@@ -12,7 +12,8 @@ from nbspam.cli.cut_off_options import Cutting
 from nbspam.cli.options import (
     default_model,
 )
-from nbspam.cli.settings import Settings, command_contexts, settings_of, with_origin
+from nbspam.cli.setting_origin import with_origin
+from nbspam.cli.settings import Settings, command_contexts, settings_of
 from nbspam.errors import ModelError, OptionError
 from nbspam.store.lookup import Lookup
 
@@ -34,7 +35,7 @@ WAYS: dict[str, tuple[tuple[str, ...], ...]] = {
     "model-import": (("-",),),  # the name of its FILE
 }
 # Tables of commands that judge with the saved model, if nothing is typed.
-_JUDGING = ("classify", "explain", "eval", "serve")
+_JUDGING = ("classify", "explain", "eval", "serve", "imap-filter", "imap-watch")
 
 
 def check_values(settings: Settings) -> None:

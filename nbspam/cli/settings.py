@@ -17,9 +17,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import click
-from click.core import ParameterSource
 
-from nbspam.cli.config_file import command_words, config_file, key_of, reason_to_type, table_of
+from nbspam.cli.config_file import command_words, key_of, reason_to_type, table_of
 from nbspam.cli.plain_toml import plain_document
 from nbspam.cli.program import nbspam
 from nbspam.errors import OptionError
@@ -379,25 +378,3 @@ def absolute_path(path: str, file: str) -> str:
     if path.startswith("~"):
         path = os.path.expanduser(path)  # noqa: PTH111
     return os.path.join(os.path.dirname(os.path.abspath(file)), path)  # noqa: PTH100, PTH118, PTH120
-
-
-def with_origin(error: OptionError, context: click.Context) -> OptionError:
-    """Return an error of a command with the lines of the file that it is of, if it is of one."""
-    path = config_file()
-    if path is None:
-        return error
-    settings, sentence = read_settings(path), _letters(error.problem)
-    places = [
-        f"{settings.where(setting.table, setting.key)}: {setting.key}"
-        for name, setting in settings_of(settings, context).items()
-        if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
-        and _letters(setting.key) in sentence
-    ]
-    if not places:
-        return error
-    return OptionError(f"{', '.join(places)}: {error.problem}", error.remedy, **error.values)
-
-
-def _letters(text: str) -> str:
-    """Return a text's letters: `spam cut-off` and `--spam-cutoff` are one."""
-    return re.sub("[^a-z]", "", text.lower())

@@ -48,6 +48,7 @@ def config(own_home, monkeypatch):
 
 
 VALUES = {
+    "trust-after": "7d",
     "socket-mode": "0640",
     "encoding": "utf-16",
     "max-ham-blocked": "1%",
@@ -550,6 +551,11 @@ def test_what_stops_classify_is_found_by_config(
         ("[serve]\nlisten = '0.0.0.0:783'", ":2: listen: "),
         ("[serve]\nmetrics = '[::]:783'", ":2: metrics: "),
         ("[serve]\nham-cost = 0", ":2: ham-cost: "),
+        ("[imap-filter]\nham-cost = 0", ":2: ham-cost: "),
+        ("[imap-filter]\nunsure-keyword = 'two words'", ":2: unsure-keyword: "),
+        ("[imap-filter]\ntrust-after = 'soon'", ":2: trust-after: "),
+        ("[imap-learn]\ntrust-after = 'soon'", ":2: trust-after: "),
+        ("[imap-watch]\nunsure-keyword = 'two words'", ":2: unsure-keyword: "),
     ],
 )
 def test_config_finds_what_other_commands_refuse(nbspam, config, assert_sentence, text, part):
@@ -567,6 +573,7 @@ def test_config_finds_what_other_commands_refuse(nbspam, config, assert_sentence
         "[eval]\nmax-ham-blocked = '0.1%'\nbatch = 100\nerrors = 10\nevent-model = 'multinomial'",
         "[classify]\nheader = 'X-Spam'\nevidence = 3\nlearn-from = 0.9\nlog = 'stderr'",
         "[model-prune]\nmin-count = 2",
+        "[imap-filter]\nunsure-keyword = 'Unsure'\ntrust-after = '7d'",
     ],
 )
 def test_what_commands_take_is_right(nbspam, config, model, text):

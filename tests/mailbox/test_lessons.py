@@ -185,3 +185,14 @@ def test_two_accounts_in_turn(home, dovecot, account):
     assert home.run("imap", "filter", "-q", "work") == (0, "", "")
     assert "did you mean work?" in home.run("imap", "filter", "wrk").err
     two.client.logout()
+
+
+def test_an_empty_message_teaches_nothing_and_is_not_read_again(home, mailbox):
+    mailbox.put(*many("ham", 1))
+    home.imap("filter")
+    mailbox.put(b"\r\n", *many("spam", 1), folder="Junk")
+    before = home.learned()
+    home.imap("learn")
+    assert home.learned() == (before[0], before[1] + 1)
+    home.imap("learn")
+    assert home.learned() == (before[0], before[1] + 1)

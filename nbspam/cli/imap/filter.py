@@ -5,12 +5,13 @@ from pathlib import Path
 import click
 
 from nbspam.cli.accounts import mail_accounts
-from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.cut_off_options import Cutting, cut_off_options
 from nbspam.cli.imap.each_account import for_each
 from nbspam.cli.imap.sorting import (
     Sorting,
     SortRequest,
+    check_sorting,
     positive_class,
     sort_once,
     sorting_options,
@@ -36,6 +37,7 @@ from nbspam.cli.options import (
 @format_option
 @quiet_option
 @jobs_option
+@checked(check_sorting)
 def command(
     accounts: tuple[str, ...],
     model: Path,
@@ -70,8 +72,6 @@ def command(
       nbspam imap filter home --spam-cutoff 0.99 --unsure-keyword Unsure
       nbspam imap filter --mark --format json
     """
-    cutting.check()
-    sorting.check()
     request = SortRequest(model, cutting, sorting, jobs, form, quiet, dry_run, judges_all)
     named = mail_accounts(accounts)
     if not sorting.learn or dry_run:

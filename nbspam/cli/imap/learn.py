@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from nbspam.cli.accounts import MailAccount, mail_accounts
-from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.imap.each_account import for_each
 from nbspam.cli.imap.teaching import (
     LearnOptions,
@@ -22,6 +22,11 @@ from nbspam.imap.connection import Connection
 from nbspam.mailbox.memory import opened_memory
 
 
+def _check(trust_after: str | None) -> None:
+    """Raise OptionError for a time that is none."""
+    seconds_of(trust_after)
+
+
 @click.command("learn", cls=ConfiguredCommand)
 @accounts_argument
 @model_option
@@ -30,6 +35,7 @@ from nbspam.mailbox.memory import opened_memory
 @format_option
 @quiet_option
 @jobs_option
+@checked(_check)
 def command(
     accounts: tuple[str, ...],
     model: Path,

@@ -64,6 +64,12 @@ class Sorting(NamedTuple):
         seconds_of(self.trust_after)
 
 
+def check_sorting(cutting: Cutting, sorting: Sorting) -> None:
+    """Raise OptionError for cut-offs and options that cannot be, whatever the account."""
+    cutting.check()
+    sorting.check()
+
+
 class SortRequest(NamedTuple):
     """What one run of a command was asked for."""
 

@@ -111,7 +111,7 @@ def learn_folders(
     lessons = Lessons(connection, memory, junk, ham, labels, teacher.trust_after)
     pending = PendingMessages(wanted)
     where = executor(teacher.jobs)
-    messages = tokenized(lessons.messages(), Skips(), where, digests=True, wanted=wanted)
+    messages = tokenized(lessons.messages(), Skips(), where, True, wanted, skips_empty=True)
     with progress(teacher.quiet, [SCHEME]) as shown:
         pending.read(model, shown(messages), remember=True)
     make_default_folder(model)

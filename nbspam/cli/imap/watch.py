@@ -5,11 +5,12 @@ from pathlib import Path
 import click
 
 from nbspam.cli.accounts import mail_accounts
-from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.cut_off_options import Cutting, cut_off_options
 from nbspam.cli.imap.sorting import (
     Sorting,
     SortRequest,
+    check_sorting,
     positive_class,
     sort_once,
     sorting_options,
@@ -41,6 +42,7 @@ from nbspam.mailbox.watch import stop_at_signals, watch
 @format_option
 @quiet_option
 @jobs_option
+@checked(check_sorting)
 def command(
     accounts: tuple[str, ...],
     model: Path,
@@ -62,8 +64,6 @@ def command(
       nbspam imap watch home
       nbspam imap watch home --learn --trust-after 7d
     """
-    cutting.check()
-    sorting.check()
     named = mail_accounts(accounts)
     if len(named) > 1:
         raise OptionError(
