@@ -229,11 +229,11 @@ def command(
         opened.callback(models.close)
         listeners = _sockets(listening, opened)
         metrics_listeners = _metrics_sockets(listening, opened)
-        _say_start(log, quiet, model, listeners, metrics_listeners)
         queue = _teacher(settings, say) if serving.tell else None
         workers = WorkerPool(settings, say) if n_workers > 1 else None
         server = Server(models, limits, queue, say, log, serving.x_spam, workers)
-        serve(server, listeners, metrics_listeners)
+        say_start = partial(_say_start, log, quiet, model, listeners, metrics_listeners)
+        serve(server, listeners, metrics_listeners, say_start)
         _say_good(log, quiet, f"stopped serving {model}")
 
 

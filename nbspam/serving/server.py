@@ -176,10 +176,12 @@ def serve(
     server: Server,
     listeners: list[socket.socket],
     metrics_listeners: Sequence[socket.socket] = (),
+    say_start: Callable[[], None] = lambda: None,
 ) -> None:
     """Run a server until SIGTERM or SIGINT; tell systemd, if it asked for it.
 
-    metrics_listeners: where the metrics are asked for.
+    metrics_listeners: where the metrics are asked for.  say_start: called once it accepts clients
+    and heeds signals: what is said earlier may bring a SIGHUP that ends it.
     SIGHUP reopens the model, as `systemctl reload` and log rotation expect of a server; by default
     it would end the server and leave its socket behind.
     """
@@ -191,10 +193,14 @@ def serve(
             notify("STOPPING=1")
             server.stop()
 
+        def ready() -> None:
+            say_start()
+            notify("READY=1")
+
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop)
         loop.add_signal_handler(signal.SIGHUP, server.reload)
-        await server.run(listeners, lambda: notify("READY=1"), metrics_listeners)
+        await server.run(listeners, ready, metrics_listeners)
 
     with asyncio.Runner(loop_factory=lambda: shared_loop(listeners, server.shares)) as runner:
         runner.run(run())

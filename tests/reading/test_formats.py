@@ -51,8 +51,13 @@ def stdin(monkeypatch):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stream))
         return opened[-1]
 
+    make.writers = []
     yield make
-    for file in opened:
+    for file in opened[::2]:
+        file.close()  # ends a writer that still waits
+    for writer in make.writers:
+        writer.join()  # or it would write into what a later test opens under the same number
+    for file in opened[1::2]:
         file.close()
 
 
@@ -65,7 +70,8 @@ def given(stdin, content):
             pipe.write(content)
             pipe.close()
 
-    threading.Thread(target=write, daemon=True).start()
+    stdin.writers.append(threading.Thread(target=write, daemon=True))
+    stdin.writers[-1].start()
 
 
 def read(input_format, reader=any_kind, skips=None, **table):
