@@ -11,24 +11,37 @@ _LINE_LIMIT = 4 << 20  # bytes of one line
 
 
 def decoded_lines(
-    name: str, opened: Opened, encoding: str | None, skips: Skips
+    name: str, opened: Opened, encoding: str | None, skips: Skips, first: int = 1
 ) -> Iterator[tuple[int, str]]:
     """Yield (line number, text with its line end) of a text, split at LF alone.
 
     name: the text's, in errors.  opened: called for its bytes when the first line is asked for.
     encoding: None is UTF-8, and Windows-1252 for a line that is not UTF-8.
+    first: the number of the first line, of a part of a text.
     Raises TableError for UTF-16 without its name.
     """
-    if encoding and encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32")):
-        return _wide_lines(opened, encoding)
-    return _byte_lines(name, opened, encoding, skips)
+    if is_wide(encoding):
+        return _wide_lines(opened, encoding or "")
+    return _byte_lines(name, opened, encoding, skips, first)
+
+
+def is_wide(encoding: str | None) -> bool:
+    """Return whether a line end is more than one byte."""
+    name = (encoding or "").lower().replace("_", "-")
+    return name.startswith(("utf-16", "utf-32", "utf16", "utf32"))
+
+
+def each_line(stream: io.BufferedReader) -> Iterator[bytes]:
+    """Yield the lines of a text as bytes, which is what is numbered; a long one is several."""
+    while line := stream.readline(_LINE_LIMIT):
+        yield line
 
 
 def read_lines(
-    name: str, opened: Opened, encoding: str | None, skips: Skips
+    name: str, opened: Opened, encoding: str | None, skips: Skips, first: int = 1
 ) -> Iterator[tuple[int, str]]:
     """Yield (line number, text without its line end) of a text, without blank lines."""
-    for number, line in decoded_lines(name, opened, encoding, skips):
+    for number, line in decoded_lines(name, opened, encoding, skips, first):
         if line.strip():
             yield number, line.rstrip("\r\n")
 
@@ -42,12 +55,10 @@ def _wide_lines(opened: Opened, encoding: str) -> Iterator[tuple[int, str]]:
 
 
 def _byte_lines(
-    name: str, opened: Opened, encoding: str | None, skips: Skips
+    name: str, opened: Opened, encoding: str | None, skips: Skips, first: int
 ) -> Iterator[tuple[int, str]]:
     with opened() as stream:
-        number = 0
-        while line := stream.readline(_LINE_LIMIT):
-            number += 1
+        for number, line in enumerate(each_line(stream), first):
             if number == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")
                 if line.startswith((b"\xff\xfe", b"\xfe\xff")) and not encoding:

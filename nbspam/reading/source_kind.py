@@ -88,7 +88,11 @@ class Source:
 
     @cached_property
     def path(self) -> "Path":
-        """The source as a path."""
+        """The source as a path; of a URL as what behaves like one."""
+        if "://" in self.name:
+            from nbspam.reading.remote import remote_path
+
+            return remote_path(self.name)
         from pathlib import Path
 
         return Path(self.name)
