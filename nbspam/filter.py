@@ -22,12 +22,13 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
 
     from nbspam.bayes.token_weight import Row
     from nbspam.learning.update import Change, PendingMessages
+    from nbspam.reading.piece import Piece
     from nbspam.reading.raw_message import RawMessage
-    from nbspam.reading.skips import Skips
+    from nbspam.reading.skips import Skipped, Skips
     from nbspam.scoring.bulk import BulkClassifier
     from nbspam.scoring.explanation import Explanation
     from nbspam.store.model_file import Model
-    from nbspam.workers import Executor, Skipped
+    from nbspam.workers import Batch, Executor
 
 AnyMessage = str | bytes | Message | TokenizedMessage  # str: plain text; bytes: a mail or a text
 LabelledMessage = tuple[str, AnyMessage]
@@ -393,7 +394,7 @@ class ClassifiedMessage(NamedTuple):
 
 
 def classified(
-    raws: "Iterable[RawMessage]",
+    raws: "Iterable[RawMessage | Piece]",
     skips: "Skips",
     where: "Executor",
     spam_filter: Filter,
@@ -412,12 +413,16 @@ def classified(
         yield from without_skipped(results, skips)
 
 
-def _judge_all(
-    spam_filter: Filter, raws: "list[RawMessage]"
-) -> "list[ClassifiedMessage | Skipped]":
-    from nbspam.workers import tokenize_raw
+def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage | Skipped]":
+    from nbspam.reading.raw_message import RawMessage
+    from nbspam.workers import read_batch, tokenize_raw
 
-    found = [tokenize_raw(raw, False, spam_filter.wanted, ordered=False) for raw in raws]
+    found = [
+        tokenize_raw(raw, False, spam_filter.wanted, ordered=False)
+        if isinstance(raw, RawMessage)
+        else raw
+        for raw in read_batch(batch)
+    ]
     messages = [message for message in found if isinstance(message, TokenizedMessage)]
     verdicts = iter(spam_filter.judge_all(messages))
     return [

@@ -9,16 +9,20 @@ import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from nbspam.errors import NbspamError, Remedy, SourceError
 from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.skips import Skipped, Skips
 from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted, tokenize
 
 if TYPE_CHECKING:  # classifying does without
     from nbspam.learning.corpus import Corpus
     from nbspam.learning.vocabulary import NumberedBatch, NumberedMessage, Numberer
+    from nbspam.reading.piece import Piece
+
+    # What one process tokenizes at a time: messages, or where it finds them.
+    Batch = list[RawMessage] | Piece
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -94,7 +98,7 @@ class Processes:
         )
         submitted: Iterator[Future[B]] = (pool.submit(_Worker.work, item) for item in items)
         try:
-            for future in _ahead(submitted, _WAITING * self._jobs, self._pauses):
+            for future in ahead(submitted, _WAITING * self._jobs, self._pauses):
                 yield future.result()
         except BrokenProcessPool:
             raise NbspamError(
@@ -105,7 +109,7 @@ class Processes:
             pool.shutdown(cancel_futures=True)
 
 
-def _ahead(
+def ahead(
     items: Iterator[A], length: int, pauses: Callable[[], bool] = never_pauses
 ) -> Iterator[A]:
     """Yield items while `length` of the next are taken already; a failure comes in its place.
@@ -171,15 +175,8 @@ def executor(jobs: int, pauses: Callable[[], bool] = never_pauses) -> Executor:
     return Serial() if jobs == 1 else Processes(jobs, pauses=pauses)
 
 
-class Skipped(NamedTuple):
-    """A message that could not be read."""
-
-    source: str
-    reason: str
-
-
 def tokenized(
-    raws: Iterable[RawMessage],
+    raws: "Iterable[RawMessage | Piece]",
     skips: Skips,
     where: Executor,
     digests: bool = False,
@@ -201,7 +198,7 @@ def tokenized(
 
 def gather(
     corpus: "Corpus",
-    raws: Iterable[RawMessage],
+    raws: "Iterable[RawMessage | Piece]",
     skips: Skips,
     where: Executor,
     shown: Callable[[Iterable[Any]], Iterable[Any]] = iter,
@@ -211,8 +208,9 @@ def gather(
 
     shown: what the messages pass through on their way, to show how far it is.
     """
-    # In one process, numbers would only be a second copy of the vocabulary.
-    if corpus.wanted.times or isinstance(where, Serial):
+    # In one process, numbers would only be a second copy of the vocabulary; and who does work once
+    # more elsewhere, where a machine fails, must know nothing of what was sent before.
+    if corpus.wanted.times or not isinstance(where, Processes):
         found = tokenized(raws, skips, where, digests=True, wanted=corpus.wanted, batch=batch)
         for message in shown(found):
             corpus.add(message)
@@ -222,7 +220,11 @@ def gather(
 
 
 def _numbered(
-    corpus: "Corpus", raws: Iterable[RawMessage], skips: Skips, where: Executor, batch: int
+    corpus: "Corpus",
+    raws: "Iterable[RawMessage | Piece]",
+    skips: Skips,
+    where: Executor,
+    batch: int,
 ) -> "Iterator[NumberedMessage]":
     """Yield each message tokenized, its tokens numbered as the corpus numbers them."""
     from nbspam.learning.vocabulary import Numberer, Renumberer
@@ -244,19 +246,24 @@ def without_skipped(results: Iterable[A | Skipped], skips: Skips) -> Iterator[A]
             yield result
 
 
-def _tokenize_all(
-    how: tuple[bool, Wanted], raws: list[RawMessage]
-) -> list[TokenizedMessage | Skipped]:
-    return [tokenize_raw(raw, *how) for raw in raws]
+def read_batch(batch: "Batch") -> "Iterator[RawMessage | Skipped]":
+    """Return the messages of a batch, and what cannot be read of it, in order."""
+    return iter(batch) if isinstance(batch, list) else batch.read()
+
+
+def _tokenize_all(how: tuple[bool, Wanted], batch: "Batch") -> list[TokenizedMessage | Skipped]:
+    return [
+        tokenize_raw(raw, *how) if isinstance(raw, RawMessage) else raw for raw in read_batch(batch)
+    ]
 
 
 def _number_all(
-    how: "tuple[Numberer, Wanted]", raws: list[RawMessage]
+    how: "tuple[Numberer, Wanted]", raws: "Batch"
 ) -> "tuple[NumberedBatch, dict[int, Skipped]]":
     """Return the messages that can be read, and those that cannot by their place."""
     numberer, wanted = how
     found = _tokenize_all((True, wanted), raws)
-    skipped = {i: item for i, item in enumerate(found) if isinstance(item, Skipped)}
+    skipped = {i: item for i, item in enumerate(found) if not isinstance(item, TokenizedMessage)}
     return numberer.numbered(m for m in found if isinstance(m, TokenizedMessage)), skipped
 
 
@@ -274,15 +281,21 @@ def tokenize_raw(
 
 
 def in_batches(
-    raws: Iterator[RawMessage],
+    raws: "Iterator[RawMessage | Piece]",
     most: int = _BATCH,
     pauses: Callable[[], bool] = never_pauses,
-) -> Iterator[list[RawMessage]]:
-    """Yield the messages in batches; what was read before a failure comes before it."""
+) -> "Iterator[Batch]":
+    """Yield the messages in batches, a piece by itself; before a failure what was read before."""
     batch: list[RawMessage] = []
     size = 0
     try:
         for raw in raws:
+            if not isinstance(raw, RawMessage):
+                if batch:
+                    yield batch
+                yield raw
+                batch, size = [], 0
+                continue
             batch.append(raw)
             size += len(raw.content) if isinstance(raw.content, bytes | str) else 0
             if len(batch) == most or size > _BATCH_BYTES or pauses():

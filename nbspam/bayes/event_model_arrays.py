@@ -7,10 +7,15 @@ from nbspam.bayes.bernoulli_arrays import BernoulliArrays
 from nbspam.bayes.matrix import Floats, Integers, Presence
 from nbspam.bayes.multinomial_arrays import ComplementArrays, MultinomialArrays
 from nbspam.bayes.no_tokens_arrays import NoTokensArrays
+from nbspam.bayes.token_weight import Size
 
 
 class EventModelArrays(Protocol):
-    """An event model of some counts, (n_classes, n_tokens), and messages, (n_classes,)."""
+    """An event model of some counts, (n_classes, n_tokens), and messages, (n_classes,).
+
+    It is made of these, of the smoothing, and of its size where the counts are of some of its
+    tokens only.
+    """
 
     def class_weights(self) -> Floats:
         """Return each token's weight per class, (n_classes, n_tokens), in nats."""
@@ -33,7 +38,9 @@ class EventModelArrays(Protocol):
         """
 
 
-EVENT_MODEL_ARRAYS: Mapping[str, Callable[[Integers, Integers, float], EventModelArrays]] = {
+EVENT_MODEL_ARRAYS: Mapping[
+    str, Callable[[Integers, Integers, float, Size | None], EventModelArrays]
+] = {
     "bernoulli": BernoulliArrays,
     "multinomial": MultinomialArrays,
     "binary-multinomial": MultinomialArrays,

@@ -75,7 +75,8 @@ def train_whole(corpus: Corpus, training: Training) -> None:
     with work(output.quiet) as at_work:
         at_work.stage(f"training on {counted(len(corpus), 'message')}")
         settings = learning.settings()
-        fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
+        taken = corpus.channels(), corpus.traits(), corpus.digest_bytes
+        fitted = fit(corpus, corpus.labels, settings, *taken)
         if limit is not None:
             at_work.stage("choosing the cut-off")
             cut_offs = cut_offs_within(limit, fitted, fitted.left_out_scores(corpus))

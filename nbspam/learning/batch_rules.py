@@ -1,6 +1,6 @@
 """The scoring rules on a matrix: what each has to learn, and many scores at once."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ from nbspam.bayes.event_model_arrays import EVENT_MODEL_ARRAYS, EventModelArrays
 from nbspam.bayes.evidence import trait_feature
 from nbspam.bayes.evidence_matrix import (
     EvidenceRows,
+    Inputs,
     evidence_of_rows,
     fit_calibration,
     inputs_of_rows,
@@ -21,7 +22,7 @@ from nbspam.scoring.evidence_rule import EvidenceRule
 from nbspam.scoring.rule import ScoringRule
 from nbspam.scoring.score import Score, score_of_log_scores
 from nbspam.scoring.sum_rule import SumRule
-from nbspam.store.metadata import EVIDENCE, SUM, Metadata
+from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
 from nbspam.tokens.kinds import TEXT
 
 _SCORED = 10_000  # messages whose scores are made at a time
@@ -34,8 +35,13 @@ class BatchRule(Protocol):
     traits: (n_messages, n_traits), or None.
     """
 
-    def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
-        """Return the calibrations of the model, fitted to its messages, each left out."""
+    def fit(
+        self, presence: Presence | Chunked, metadata: Metadata, sample: Booleans | None = None
+    ) -> tuple[Calibrations, ...]:
+        """Return the calibrations of the model, fitted to its messages, each left out.
+
+        sample: (n_messages,), those to fit to; None: all.
+        """
 
     def left_out_scores(
         self, presence: Presence | Chunked, metadata: Metadata, folds: int = 1
@@ -55,7 +61,7 @@ class BatchRule(Protocol):
 def _arrays(counts: Integers, metadata: Metadata) -> EventModelArrays:
     settings, learned = metadata
     make = EVENT_MODEL_ARRAYS[settings.event_model]
-    return make(counts, np.array(learned.messages), settings.alpha)
+    return make(counts, np.array(learned.messages), settings.alpha, metadata.size)
 
 
 def _trait_weights(
@@ -80,7 +86,9 @@ class BatchSum:
         self._counts, self._labels, self._traits = counts, labels, traits
         self._is_text: Booleans = np.asarray(channels == TEXT)
 
-    def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
+    def fit(
+        self, presence: Presence | Chunked, metadata: Metadata, sample: Booleans | None = None
+    ) -> tuple[Calibrations, ...]:
         """Return the calibrations as they are: the posterior is not calibrated."""
         return metadata.learned.calibrations
 
@@ -156,32 +164,34 @@ class BatchEvidence:
         # Per scored class, of the training messages, each left out: what the fit was made of.
         self._left_out: tuple[EvidenceRows, ...] = ()
 
-    def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
+    def fit(
+        self, presence: Presence | Chunked, metadata: Metadata, sample: Booleans | None = None
+    ) -> tuple[Calibrations, ...]:
         """Return the calibrations, fitted to the features of each message left out."""
-        self._left_out = self._evidence(presence, metadata, self._traits, left_out=True)
-        return self._calibrations(metadata, np.arange(len(self._labels)))
+        self._left_out = self.left_out_evidence(presence, metadata)
+        places = np.arange(len(self._labels)) if sample is None else np.flatnonzero(sample)
+        return self._calibrations(metadata, places)
+
+    def left_out_evidence(
+        self, presence: Presence | Chunked, metadata: Metadata
+    ) -> tuple[EvidenceRows, ...]:
+        """Return the evidence of each training message, itself left out, for each scored class."""
+        return self._evidence(presence, metadata, self._traits, left_out=True)
 
     def _calibrations(self, metadata: Metadata, places: Integers) -> tuple[Calibrations, ...]:
         """Return the calibrations fitted to some of the messages."""
-        settings = metadata.settings
-        return tuple(
-            Calibrations(
-                *(
-                    fit_calibration(
-                        scale, inputs_of_rows(scale, found)[places], self._labels[places] == k
-                    )
-                    for scale in settings.scales
-                )
-            )
-            for found, k in zip(self._left_out, settings.scored_classes, strict=True)
-        )
+        inputs = [
+            tuple(inputs_of_rows(scale, found)[places] for scale in metadata.settings.scales)
+            for found in self._left_out
+        ]
+        return fitted_calibrations(metadata.settings, inputs, self._labels[places])
 
     def left_out_scores(
         self, presence: Presence | Chunked, metadata: Metadata, folds: int = 1
     ) -> Iterator[Score]:
         """Yield each training message's score by the model that never saw it."""
         if folds < 2:
-            return self._scores_of(self._left_out, metadata)
+            return scores_of_rows(self._left_out, metadata)
         return self._cross_fitted(metadata, folds)
 
     def _cross_fitted(self, metadata: Metadata, folds: int) -> Iterator[Score]:
@@ -193,7 +203,7 @@ class BatchEvidence:
             own = np.flatnonzero(fold == part)
             of_part = Metadata(settings, learned._replace(calibrations=calibrations))
             found = tuple(rows.some(own) for rows in self._left_out)
-            scores.update(zip(own.tolist(), self._scores_of(found, of_part), strict=True))
+            scores.update(zip(own.tolist(), scores_of_rows(found, of_part), strict=True))
         yield from (scores[i] for i in range(len(fold)))
 
     def scores(
@@ -201,7 +211,7 @@ class BatchEvidence:
     ) -> Iterator[Score]:
         """Yield the score of each new message."""
         found = self._evidence(presence, metadata, traits, left_out=False)
-        return self._scores_of(found, metadata)
+        return scores_of_rows(found, metadata)
 
     def _evidence(
         self,
@@ -259,14 +269,33 @@ class BatchEvidence:
                 features[:, i] = [trait_feature(same) for same in zip(*weights, strict=True)]
         return tuple(features)
 
-    @staticmethod
-    def _scores_of(found: tuple[EvidenceRows, ...], metadata: Metadata) -> Iterator[Score]:
-        rule = EvidenceRule(metadata)
-        for first in range(0, len(found[0].text), _SCORED):
-            place = slice(first, first + _SCORED)
-            for by_class in zip(*(rows.messages(place) for rows in found), strict=True):
-                evidences, text_tokens = zip(*by_class, strict=True)
-                yield rule.score_of(evidences, text_tokens[0])
+
+def scores_of_rows(found: tuple[EvidenceRows, ...], metadata: Metadata) -> Iterator[Score]:
+    """Yield the score of each message; found: for each scored class, the evidence of all."""
+    rule = EvidenceRule(metadata)
+    for first in range(0, len(found[0].text), _SCORED):
+        place = slice(first, first + _SCORED)
+        for by_class in zip(*(rows.messages(place) for rows in found), strict=True):
+            evidences, text_tokens = zip(*by_class, strict=True)
+            yield rule.score_of(evidences, text_tokens[0])
+
+
+def fitted_calibrations(
+    settings: ModelSettings, inputs: Sequence[Sequence[Inputs]], labels: Integers
+) -> tuple[Calibrations, ...]:
+    """Return the calibrations fitted to some messages.
+
+    inputs: per scored class, of each of its two scales.  labels: (n,), the classes of the messages.
+    """
+    return tuple(
+        Calibrations(
+            *(
+                fit_calibration(scale, x, labels == k)
+                for scale, x in zip(settings.scales, both, strict=True)
+            )
+        )
+        for both, k in zip(inputs, settings.scored_classes, strict=True)
+    )
 
 
 BATCH_RULES: Mapping[str, Callable[[Integers, Integers, Integers, Integers | None], BatchRule]] = {

@@ -45,8 +45,8 @@ from nbspam.reading.tables import NAMED_TABLE, NAMELESS_PARQUET, NAMELESS_TSV, l
 
 # What a piece does to bytes before they are read: it counts what begins in each of some ranges.
 # The ranges may be counted on other machines.
-Count = Callable[[ByteRange], LinesFound | int]
-Survey = Callable[[Count, list[ByteRange]], Iterable[LinesFound | int]]
+RangeCount = Callable[[ByteRange], LinesFound | int]
+Survey = Callable[[RangeCount, list[ByteRange]], Iterable[LinesFound | int]]
 
 _FILES = 250  # of a list, at first; the next ones are longer, so that 10^8 files are few lists
 _FILES_LIMIT = 4_000
@@ -74,7 +74,7 @@ class Asked(NamedTuple):
         return NOT_ASKED_FOR if self.has_label else frozenset({Labels.ON_REQUEST})
 
 
-def local_survey(count: Count, parts: list[ByteRange]) -> Iterable[LinesFound | int]:
+def local_survey(count: RangeCount, parts: list[ByteRange]) -> Iterable[LinesFound | int]:
     """Count on this machine."""
     return map(count, parts)
 
@@ -141,7 +141,9 @@ class Cutter(NamedTuple):
         if not can_be_cut(source.path) or is_wide(encoding):
             return None
         if kind is MBOX or kind is format_kind(MBOX_FORMAT):
-            return self._ranges(source, messages_of, MboxReader(request.label, request.options.seen))
+            return self._ranges(
+                source, messages_of, MboxReader(request.label, request.options.seen)
+            )
         if kind is format_kind(LINES):
             return self._ranges(source, lines_of, TextReader(encoding, request.label))
         if kind is NAMELESS_TSV:
@@ -173,12 +175,12 @@ class Cutter(NamedTuple):
         return _range_pieces(counted, RowReader(plan, encoding, request.needs_labels))
 
     def _counted(
-        self, source: Source, count: Count
+        self, source: Source, count: RangeCount
     ) -> list[tuple[ByteRange, LinesFound | int]]:
         parts = list(ranges(str(source.path), source.path.stat().st_size, self.size))
         return list(zip(parts, self.survey(count, parts), strict=True))
 
-    def _ranges(self, source: Source, count: Count, reader: RangeReader) -> list[Piece]:
+    def _ranges(self, source: Source, count: RangeCount, reader: RangeReader) -> list[Piece]:
         return _range_pieces(self._counted(source, count), reader)
 
 

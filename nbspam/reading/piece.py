@@ -9,16 +9,9 @@ from typing import NamedTuple, Protocol
 
 from nbspam.errors import NbspamError
 from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.skips import Skipped, Skips
 from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source
 from nbspam.reading.sources import existing, recognised, source_error
-
-
-class Skipped(NamedTuple):
-    """A message that could not be read."""
-
-    source: str
-    reason: str
 
 
 class Piece(Protocol):

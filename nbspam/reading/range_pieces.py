@@ -7,9 +7,9 @@ from typing import NamedTuple, Protocol
 from nbspam.reading.byte_range import ByteRange, line_start, message_start
 from nbspam.reading.lines import decoded_lines, read_lines
 from nbspam.reading.mbox import mbox_messages
-from nbspam.reading.piece import Collected, Skipped, check_same, readable
+from nbspam.reading.piece import Collected, check_same, readable
 from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.skips import Skipped, Skips
 from nbspam.reading.source_kind import ReadingOptions, ReadingRequest
 from nbspam.reading.tables import TablePlan, row_messages
 

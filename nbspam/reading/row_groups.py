@@ -7,9 +7,10 @@ from nbspam.errors import TableError
 from nbspam.reading.columns import cell_text, first_rows
 from nbspam.reading.content import Content
 from nbspam.reading.data_frame import frame_rows
-from nbspam.reading.piece import Collected, Skipped, check_same, readable
+from nbspam.reading.piece import Collected, check_same, readable
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.rows import Rows, TableRow
+from nbspam.reading.skips import Skipped
 from nbspam.reading.source_kind import ReadingRequest, Source
 from nbspam.reading.tables import TablePlan, row_messages, table_plan
 
@@ -44,7 +45,7 @@ def row_groups(
     Raises TableError.
     """
     try:
-        import pyarrow  # noqa: F401
+        import pyarrow  # type: ignore[import-untyped]  # noqa: F401
     except ImportError:
         return None  # who reads it whole says what is missing
     try:
@@ -76,7 +77,7 @@ def row_groups(
 
 
 def _parquet(source: Source) -> Any:
-    from pyarrow.parquet import ParquetFile
+    from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
 
     return ParquetFile(source.path.open("rb"))
 
@@ -112,6 +113,5 @@ def _is_same_apart(column: tuple[Any, list[Any]]) -> bool:
     if types.is_string(kind) or types.is_large_string(kind) or types.is_floating(kind):
         return True
     return (types.is_integer(kind) or types.is_boolean(kind)) and all(
-        known is not None and known.has_null_count and known.null_count == 0
-        for known in statistics
+        known is not None and known.has_null_count and known.null_count == 0 for known in statistics
     )

@@ -1,11 +1,19 @@
 """Rows and files that could not be read: skipped, counted, and named at the end."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from nbspam.errors import Remedy, SourceError
 
 # Enough to see what is wrong; a log of a million bad rows helps nobody.
 NAMED_LIMIT = 10
+
+
+class Skipped(NamedTuple):
+    """A message that could not be read."""
+
+    source: str
+    reason: str
 
 
 class Skips:

@@ -23,7 +23,7 @@ import itertools
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from json.encoder import encode_basestring
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -80,6 +80,22 @@ def write_model(
     Whatever happens on the way, the old file stays whole until the new one is on the disk.
     Raises ModelError when it cannot be written, exists and must not be replaced, or is no model.
     """
+    put_model(
+        path,
+        lambda file: write_lines(file, metadata, counts, learned),
+        replace_old=replace_old,
+        wait=wait,
+    )
+
+
+def put_model(
+    path: "Path",
+    write: Callable[[IO[bytes]], None],
+    *,
+    replace_old: bool = True,
+    wait: "LockWait | None" = None,
+) -> None:
+    """Put what `write` writes in place of a model, as `write_model` does."""
     from nbspam.store.atomic_write import write_atomically  # reading needs none of it
     from nbspam.store.lock import DEFAULT_WAIT, locked
 
@@ -87,7 +103,7 @@ def write_model(
         if not replace_old and place.exists():
             raise already_exists(path)
         check_replaceable(place)
-        write_atomically(place, lambda file: write_lines(file, metadata, counts, learned))
+        write_atomically(place, write)
 
 
 _SAMPLE = 4 << 10  # bytes
@@ -136,29 +152,58 @@ def write_lines(
     learned: Iterable[tuple[str, Row]],
 ) -> None:
     """Write the lines of a model; its arguments are those of `write_model`."""
-    rows: dict[Row, str] = {}  # there are few different counts: each row is formatted once
-    lines = []
-    for token, row in counts:
-        shown = rows.get(row)
-        if shown is None:
-            shown = rows[row] = f": [{', '.join(map(str, row))}]"
-        lines.append(token_key(token) + shown)
+    suffix = _RowTexts()
+    lines = [token_key(token) + suffix[row] for token, row in counts]
     lines.sort()  # by code points, which is by the bytes of UTF-8
+    own = (learned_line(digest, row) for digest, row in learned)
+    write_blocks(file, metadata, _joined(iter(lines)), _joined(own))
+
+
+def write_blocks(
+    file: IO[bytes], metadata: Metadata, counts: Iterable[bytes], learned: Iterable[bytes]
+) -> None:
+    """Write a model of which the lines are there, in order: some in each block, as `lines_of_rows`.
+
+    An empty block has no line.
+    """
     file.write(dump_metadata(metadata).encode())
     file.write(TOKENS_LINE)
-    _join(file, iter(lines))
+    _write_section(file, counts)
     file.write(LEARNED_LINE)
-    _join(file, (learned_line(digest, row) for digest, row in learned))
+    _write_section(file, learned)
     file.write(END)
 
 
-def _join(file: IO[bytes], lines: Iterator[str]) -> None:
-    before = ""
-    while batch := list(itertools.islice(lines, _BATCH)):
-        file.write((before + ",\n".join(batch)).encode())
-        before = ",\n"
+def lines_of_rows(keys: Sequence[str], rows: Sequence[Sequence[int]]) -> bytes:
+    """Return lines of tokens or of the ledger, in their order, without the last line end.
+
+    keys: as the file has them.  rows: of each, its counts per class; one of zeros has no line.
+    """
+    suffix = _RowTexts()
+    lines = (key + suffix[tuple(row)] for key, row in zip(keys, rows, strict=True) if any(row))
+    return ",\n".join(lines).encode()
+
+
+class _RowTexts(dict[Row, str]):
+    """What follows a key, by its counts: there are few different ones, each formatted once."""
+
+    def __missing__(self, row: Row) -> str:
+        shown = self[row] = f": [{', '.join(map(str, row))}]"
+        return shown
+
+
+def _write_section(file: IO[bytes], blocks: Iterable[bytes]) -> None:
+    before = b""
+    for block in filter(None, blocks):
+        file.write(before + block)
+        before = b",\n"
     if before:
         file.write(b"\n")
+
+
+def _joined(lines: Iterator[str]) -> Iterator[bytes]:
+    while batch := list(itertools.islice(lines, _BATCH)):
+        yield ",\n".join(batch).encode()
 
 
 def token_line(token: str, row: Row) -> str:

@@ -1,0 +1,289 @@
+"""A connection to Dask's scheduler, which may be one of our own with workers on this machine.
+
+`local:N` starts both; an address (`tcp://HOST:8786`) is that of a scheduler that somebody started,
+as are its workers.  Whatever goes wrong there comes back as one sentence.
+"""
+
+import itertools
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from nbspam.cluster.identity import Identity, OtherVersionError, identity
+from nbspam.cluster.tasks import one_at_a_time
+from nbspam.errors import NbspamError, OptionError, counted, install_command
+from nbspam.reading.piece import ElsewhereError
+from nbspam.workers import ahead
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+A = TypeVar("A")
+B = TypeVar("B")
+S = TypeVar("S")
+_LOCAL = "local:"
+_CONNECTING = 10  # seconds in which a scheduler must answer
+_WAITING = 4  # tasks per thread of the workers, done or to be done: memory does not grow
+_DEATHS = 5  # of workers that had one task, until it is given up
+
+
+class ClusterError(NbspamError):
+    """The cluster cannot be reached, or does not do its work."""
+
+
+class Cluster:
+    """Dask's workers, as an executor of `workers.py`, and as where tasks depend on each other."""
+
+    def __init__(self, client: "Client", address: str) -> None:
+        """Use an open connection; address: as the user named it."""
+        self._client, self._address = client, address
+
+    @property
+    def dashboard(self) -> str:
+        """Where the scheduler shows what it does, if it does."""
+        return self._client.dashboard_link or ""
+
+    @property
+    def workers(self) -> list[str]:
+        """The addresses of the workers, in order."""
+        return sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+
+    def check(self) -> None:
+        """Raise ClusterError: there is no worker, or one has another version of the program."""
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        if not workers:
+            raise ClusterError(
+                f"{self._address}: the scheduler has no workers; start some with: dask worker"
+                f" {self._address} --nthreads 1"
+            )
+        with self._sentences():
+            expected = identity()
+            versions = self._client.get_versions(check=False, packages=["nbspam"])["workers"]
+            for worker, found in versions.items():
+                _check_version(worker, found, expected)
+            # `identity` is known to workers of the same version only.
+            for worker, here in self._client.run(identity).items():
+                if here != expected:
+                    raise _other_version(worker, f"has {here}", expected)
+
+    def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
+        """Yield function(shared, item) of each item, in order; raises NbspamError."""
+        with self._sentences():
+            place = self.submit(same, shared)
+            threads = sum(self._client.nthreads().values()) or 1
+            expected = identity()
+            submitted = (self.submit(applied, expected, function, place, item) for item in items)
+            yield from self.results(ahead(submitted, _WAITING * threads))
+
+    def submit(
+        self, function: Callable[..., Any], *args: Any, at: str | None = None, first: bool = False
+    ) -> "Future[Any]":
+        """Return what will be the function's value.
+
+        at: the worker that should make it.  first: before what was submitted earlier.
+        """
+        where: dict[str, Any] = {"priority": 10} if first else {}
+        if at is not None:
+            where |= {"workers": [at], "allow_other_workers": True}
+        return self._client.submit(function, *args, pure=False, **where)
+
+    def results(self, futures: Iterable["Future[Any]"]) -> Iterator[Any]:
+        """Yield values, in order, each forgotten by the workers; raises NbspamError."""
+        with self._sentences():
+            for future in futures:
+                value = future.result()
+                future.release()
+                yield value
+
+    def completed(self, futures: Iterable["Future[Any]"]) -> Iterator["Future[Any]"]:
+        """Yield futures as they are done."""
+        from distributed import as_completed
+
+        with self._sentences():
+            for future in as_completed(list(futures)):
+                if future.status == "error":
+                    future.result()  # raises
+                yield future
+
+    @contextmanager
+    def _sentences(self) -> Iterator[None]:
+        """Raise what goes wrong as one sentence."""
+        try:
+            yield
+        except NbspamError:
+            raise
+        except Exception as error:
+            known = self._described(error)
+            if known is None:
+                raise
+            raise known from error
+
+    def _described(self, error: Exception) -> NbspamError | None:
+        """Return what went wrong in words; None for an error of this program."""
+        from asyncio import CancelledError as AsyncCancelled
+        from concurrent.futures import CancelledError
+
+        from distributed import KilledWorker
+        from distributed.comm import CommClosedError
+
+        if isinstance(error, KilledWorker):
+            return ClusterError(
+                f"{self._address}: {counted(_DEATHS, 'worker')} died one after the other at the"
+                " same work, perhaps for lack of memory; give each worker more memory and run it"
+                " again"
+            )
+        lost = (CancelledError, AsyncCancelled, CommClosedError, TimeoutError, ConnectionError)
+        if isinstance(error, lost) or "cancelled" in type(error).__name__.lower():
+            return ClusterError(
+                f"{self._address}: the scheduler does not answer any more; start it and its workers"
+                " again, and run this again"
+            )
+        if isinstance(error, OSError):
+            return ClusterError(
+                f"{self._address}: a worker failed ({error.strerror or error}); fix that there and"
+                " run it again"
+            )
+        return None
+
+
+def _check_version(worker: str, found: dict[str, Any], expected: Identity) -> None:
+    """Raise ClusterError for a worker on which the program is another, or is not."""
+    host, packages = found.get("host", {}), found.get("packages", {})
+    python = ".".join(str(host.get("python", "")).split(".")[:2])
+    nbspam = packages.get("nbspam")
+    if not nbspam or nbspam == "N/A":
+        raise ClusterError(
+            f"the worker {worker} has no nbspam; install it there with pip install"
+            f" 'nbspam[dask]=={expected.nbspam}', and start the worker again"
+        )
+    if (nbspam, python) != (expected.nbspam, expected.python):
+        raise _other_version(worker, f"has nbspam {nbspam} on Python {python}", expected)
+
+
+def _other_version(worker: str, has: str, expected: Identity) -> ClusterError:
+    return ClusterError(
+        f"the worker {worker} {has}, and this machine has {expected}; install the same on all"
+        " machines, and start the worker again"
+    )
+
+
+def same(value: A) -> A:
+    """Return a value, which is then where tasks need it."""
+    return value
+
+
+def applied(expected: Identity, function: Callable[[S, A], B], shared: S, item: A) -> B:
+    """Return function(shared, item), on a worker of the same version; raises NbspamError."""
+    from nbspam.cluster.identity import check_identity
+
+    with at_home(), one_at_a_time:
+        check_identity(expected)
+        return function(shared, item)
+
+
+@contextmanager
+def at_home() -> Iterator[None]:
+    """Say in errors which worker they are of."""
+    from distributed import get_worker
+
+    try:
+        yield
+    except ElsewhereError as error:
+        raise ClusterError(
+            f"{error.problem} on the worker {get_worker().address}; put it where all machines find"
+            " it under this name, or name it by a URL"
+        ) from None
+    except OtherVersionError as error:
+        raise ClusterError(
+            f"the worker {get_worker().address} {error.problem}; install the same on all machines,"
+            " and start the worker again"
+        ) from None
+
+
+def check_address(address: str) -> None:
+    """Raise OptionError for what is neither an address nor local:N."""
+    if address.startswith(_LOCAL):
+        if re.fullmatch(r"local:[1-9]\d{0,3}", address):
+            return
+    elif re.fullmatch(r"(?:[a-z]+://)?[^\s/]+:\d+", address):
+        return
+    raise OptionError(
+        f"{address!r} is no scheduler of Dask; give its address, such as tcp://10.0.0.1:8786, or"
+        " local:4 for four workers on this machine"
+    )
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Cluster]:
+    """Connect to a scheduler, or start one; at the end, whatever happens, nothing of ours is left.
+
+    Raises OptionError, and ClusterError: Dask is not installed, nobody answers, no worker can work.
+    """
+    check_address(address)
+    try:
+        import dask
+        import distributed
+    except ImportError as error:
+        raise ClusterError(
+            f"{address}: Dask is not installed; install it with:"
+            f" {install_command(chr(39) + 'nbspam[dask]' + chr(39))}"
+        ) from error
+    logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)  # it is said in a sentence
+    settings = {
+        "distributed.comm.timeouts.connect": f"{_CONNECTING}s",
+        "distributed.scheduler.allowed-failures": _DEATHS - 1,
+        "distributed.logging": {"distributed": "critical"},
+    }
+    with dask.config.set(settings):
+        own = _local_cluster(address) if address.startswith(_LOCAL) else None
+        client = None
+        try:
+            try:
+                client = distributed.Client(own or address, timeout=_CONNECTING)
+            except (OSError, TimeoutError) as error:
+                raise ClusterError(
+                    f"{address}: no scheduler answers there; start one with: dask scheduler"
+                ) from error
+            cluster = Cluster(client, address)
+            cluster.check()
+            yield cluster
+        finally:
+            _close(client, own)
+
+
+def _local_cluster(address: str) -> Any:
+    from distributed import LocalCluster
+
+    n = int(address.removeprefix(_LOCAL))
+    return LocalCluster(
+        n_workers=n,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address="127.0.0.1:0" if _has_dashboard() else None,
+        silence_logs=logging.CRITICAL + 1,
+    )
+
+
+def _has_dashboard() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("bokeh") is not None
+
+
+def _close(client: "Client | None", own: Any) -> None:
+    """Cancel what is under way, and end what is ours."""
+    if client is not None:
+        with suppress(Exception):
+            client.close(timeout=2)  # the scheduler drops what only this client wanted
+    if own is not None:
+        with suppress(Exception):
+            own.close(timeout=10)
+
+
+def grouped(items: Iterable[A], n: int) -> Iterator[list[A]]:
+    """Yield items in groups of n."""
+    rest = iter(items)
+    while group := list(itertools.islice(rest, n)):
+        yield group
