@@ -19,6 +19,7 @@ from nbspam.cli.options import (
     Cutting,
     Reading,
     cut_off_options,
+    dask_option,
     gathered,
     ham_limit,
     jobs_option,
@@ -36,11 +37,13 @@ from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
 
 if TYPE_CHECKING:  # the help of this command loads no numpy
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from nbspam.cli.progress import Work
     from nbspam.evaluation.outcome import Evaluation
     from nbspam.evaluation.results import Results
+    from nbspam.reading.piece import Piece
+    from nbspam.reading.raw_message import RawMessage
     from nbspam.scoring.verdict import CutOffs
     from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
@@ -160,6 +163,7 @@ class Report(NamedTuple):
 )
 @quiet_option
 @jobs_option
+@dask_option
 def command(
     sources: Sources,
     model: Path,
@@ -171,6 +175,7 @@ def command(
     form: str,
     quiet: bool,
     jobs: int,
+    dask: str | None,
 ) -> None:
     """Measure how good the filter is on labelled messages.
 
@@ -202,7 +207,7 @@ def command(
     """
     limit = _check(protocol, learning, cutting, report, form, model)
     skips = Skips(reading.strict)
-    messages = _reader(sources, reading, skips, quiet, jobs)
+    messages = _reader(sources, reading, skips, quiet, (dask, jobs))
     if protocol.compare is not None:
         from nbspam.cli.comparing import compare_models
 
@@ -259,21 +264,31 @@ def _is_named(parameter: str) -> bool:
 
 
 def _reader(
-    sources: Sources, reading: Reading, skips: Skips, quiet: bool, jobs: int
+    sources: Sources, reading: Reading, skips: Skips, quiet: bool, at: tuple[str | None, int]
 ) -> "Callable[[Wanted], Iterator[TokenizedMessage]]":
     """Return what reads the messages, shows how far it is, and notes what it skipped.
 
     It is given the numbers that are wanted beside their tokens.
+    at: the scheduler's address if there is one, and the number of processes.
     """
     from nbspam.cli.class_sizes import class_sizes
     from nbspam.cli.progress import progress
-    from nbspam.workers import executor, tokenized
+    from nbspam.cli.work_place import work_place
+    from nbspam.workers import tokenized
 
-    raws = sources.messages(reading.options(quiet=quiet), skips)
+    options = reading.options(quiet=quiet)
+    raws = sources.messages(options, skips)  # raises if there are none
 
     def read(wanted: "Wanted") -> "Iterator[TokenizedMessage]":
-        with progress(quiet, sources.names()) as shown, class_sizes(quiet) as counted_by_class:
-            messages = tokenized(raws, skips, executor(jobs), digests=True, wanted=wanted)
+        with (
+            work_place(*at, quiet=quiet) as place,
+            progress(quiet, sources.names()) as shown,
+            class_sizes(quiet) as counted_by_class,
+        ):
+            found: Iterable[RawMessage | Piece] = raws
+            if place.cluster is not None:
+                found = sources.pieces(place.cutter(options, skips))
+            messages = tokenized(found, skips, place.where, digests=True, wanted=wanted)
             yield from counted_by_class(shown(messages))
         note_skips(skips)
 

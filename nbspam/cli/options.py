@@ -151,6 +151,11 @@ jobs_option = click.option(
     metavar="N",
     help="Use N processes where there are many messages.",
 )
+dask_option = click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Use the workers of the Dask scheduler at this address; local:N starts N of them here.",
+)
 output_option = click.option(
     "-o",
     "--output",

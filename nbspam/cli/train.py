@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -17,6 +17,7 @@ from nbspam.cli.options import (
     Cutting,
     Reading,
     cut_off_options,
+    dask_option,
     format_option,
     gathered,
     ham_limit,
@@ -42,6 +43,7 @@ from nbspam.cli.training import (
     train_whole,
     update_model,
 )
+from nbspam.cli.work_place import work_place
 from nbspam.errors import OptionError
 from nbspam.learning.on_error import SURE
 from nbspam.learning.update import PendingMessages
@@ -55,7 +57,10 @@ from nbspam.store.model_file import (
     check_replaceable,
 )
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
-from nbspam.workers import Executor, executor, gather, tokenized
+from nbspam.workers import Executor, gather, tokenized
+
+if TYPE_CHECKING:
+    from nbspam.reading.piece import Piece
 
 
 @click.command("train", cls=ConfiguredCommand)
@@ -97,6 +102,7 @@ from nbspam.workers import Executor, executor, gather, tokenized
 @format_option
 @quiet_option
 @jobs_option
+@dask_option
 @traced("learn")
 def command(
     sources: Sources,
@@ -108,6 +114,7 @@ def command(
     form: str,
     quiet: bool,
     jobs: int,
+    dask: str | None,
     trace: NoTrace,
 ) -> None:
     """Learn from labelled messages and write a model, or add to one.
@@ -141,6 +148,7 @@ def command(
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
       nbspam train --update --on-error --ham ~/Maildir --spam ~/Maildir/.Junk
       nbspam train --replace --label promo=promo.mbox --ham inbox.mbox --spam junk.mbox
+      nbspam train --dask tcp://10.0.0.1:8786 -m model.json /shared/messages.parquet
     """
     cutting, learning = _checked(model, writing, cutting, learning)
     limit = ham_limit(writing.max_ham_blocked)
@@ -149,18 +157,37 @@ def command(
     # As in a macro of a mail reader.
     silent = quiet or (writing.update and names == [STDIN] and reading.is_one_message)
     pending = PendingMessages(_wanted(model, writing, learning))
-    raws = trace.noted(sources.messages(options, skips))
-    with progress(silent, names) as shown, class_sizes(quiet) as counted_by_class:
-        reader = _Reader(raws, skips, executor(jobs), lambda m: counted_by_class(shown(m)))
-        _take_in(pending, reader, model, writing, trace)
-    note_skips(skips)
-    make_default_folder(model)
     output = Output(model, form, silent, skips, trace)
     training = Training(learning, cutting, writing, limit, output, lock_wait(quiet))
+    with work_place(dask, jobs, trace, quiet) as place:
+        raws: Iterable[RawMessage | Piece] | None  # None: the model is trained
+        if place.cluster is None:
+            raws = trace.noted(sources.messages(options, skips))
+        elif writing.update or writing.on_error:
+            raws = sources.pieces(place.cutter(options, skips))
+        else:
+            from nbspam.cli.cluster_training import trained_apart
+
+            whole = training._replace(output=output._replace(quiet=quiet))
+            raws = trained_apart(place, sources, options, skips, whole)
+        if raws is not None:
+            with progress(silent, names) as shown, class_sizes(quiet) as by_class:
+                reader = _Reader(raws, skips, place.where, lambda m: by_class(shown(m)))
+                _take_in(pending, reader, model, writing, trace)
+    note_skips(skips)
+    if raws is not None:
+        make_default_folder(model)
+        _learn(pending, training, quiet)
+
+
+def _learn(pending: PendingMessages, training: Training, quiet: bool) -> None:
+    """Learn what was read."""
+    writing, output = training.writing, training.output
     if writing.on_error and not writing.update:
         begin_on_error(pending, training)
         return
-    begins = not model.exists() and len(set(pending.corpus.labels)) > 1 and not writing.on_error
+    n_labels = len(set(pending.corpus.labels))
+    begins = not output.model.exists() and n_labels > 1 and not writing.on_error
     if begins or not writing.update:
         try:
             whole = training._replace(output=output._replace(quiet=quiet))
@@ -188,7 +215,7 @@ def _checked(
 class _Reader(NamedTuple):
     """How the messages to learn are read."""
 
-    raws: Iterable[RawMessage]
+    raws: "Iterable[RawMessage | Piece]"
     skips: Skips
     where: Executor
     shown: Callable[[Iterable[Any]], Iterable[Any]]  # what they pass through on their way

@@ -18,7 +18,7 @@ from nbspam.reading.piece import ElsewhereError
 from nbspam.workers import ahead
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Future
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -36,19 +36,20 @@ class ClusterError(NbspamError):
 class Cluster:
     """Dask's workers, as an executor of `workers.py`, and as where tasks depend on each other."""
 
-    def __init__(self, client: "Client", address: str) -> None:
+    def __init__(self, client: Any, address: str) -> None:
         """Use an open connection; address: as the user named it."""
         self._client, self._address = client, address
 
     @property
     def dashboard(self) -> str:
         """Where the scheduler shows what it does, if it does."""
-        return self._client.dashboard_link or ""
+        services = self._client.scheduler_info().get("services", {})
+        return str(self._client.dashboard_link) if "dashboard" in services else ""
 
     @property
     def workers(self) -> list[str]:
         """The addresses of the workers, in order."""
-        return sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+        return sorted(map(str, self._client.scheduler_info(n_workers=-1)["workers"]))
 
     def check(self) -> None:
         """Raise ClusterError: there is no worker, or one has another version of the program."""
@@ -87,22 +88,21 @@ class Cluster:
         where: dict[str, Any] = {"priority": 10} if first else {}
         if at is not None:
             where |= {"workers": [at], "allow_other_workers": True}
-        return self._client.submit(function, *args, pure=False, **where)
+        future: Future[Any] = self._client.submit(function, *args, pure=False, **where)
+        return future
 
     def results(self, futures: Iterable["Future[Any]"]) -> Iterator[Any]:
         """Yield values, in order, each forgotten by the workers; raises NbspamError."""
         with self._sentences():
             for future in futures:
                 value = future.result()
-                future.release()
+                future.release()  # type: ignore[no-untyped-call]
                 yield value
 
     def completed(self, futures: Iterable["Future[Any]"]) -> Iterator["Future[Any]"]:
         """Yield futures as they are done."""
-        from distributed import as_completed
-
         with self._sentences():
-            for future in as_completed(list(futures)):
+            for future in _distributed().as_completed(list(futures)):
                 if future.status == "error":
                     future.result()  # raises
                 yield future
@@ -126,7 +126,7 @@ class Cluster:
         from concurrent.futures import CancelledError
 
         from distributed import KilledWorker
-        from distributed.comm import CommClosedError
+        from distributed.comm.core import CommClosedError
 
         if isinstance(error, KilledWorker):
             return ClusterError(
@@ -202,6 +202,13 @@ def at_home() -> Iterator[None]:
         ) from None
 
 
+def _distributed() -> Any:
+    """Return Dask's package, which has few types; raises ImportError."""
+    import distributed
+
+    return distributed
+
+
 def check_address(address: str) -> None:
     """Raise OptionError for what is neither an address nor local:N."""
     if address.startswith(_LOCAL):
@@ -224,7 +231,8 @@ def connected(address: str) -> Iterator[Cluster]:
     check_address(address)
     try:
         import dask
-        import distributed
+
+        distributed = _distributed()
     except ImportError as error:
         raise ClusterError(
             f"{address}: Dask is not installed; install it with:"
@@ -234,7 +242,10 @@ def connected(address: str) -> Iterator[Cluster]:
     settings = {
         "distributed.comm.timeouts.connect": f"{_CONNECTING}s",
         "distributed.scheduler.allowed-failures": _DEATHS - 1,
-        "distributed.logging": {"distributed": "critical"},
+        # A thread that looks what each worker does every 10 ms, for the dashboard.
+        "distributed.worker.profile.enabled": False,
+        # Memory is given back at 64 KiB otherwise, and each array costs the system twice its time.
+        "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 64 << 20,
     }
     with dask.config.set(settings):
         own = _local_cluster(address) if address.startswith(_LOCAL) else None
@@ -254,10 +265,8 @@ def connected(address: str) -> Iterator[Cluster]:
 
 
 def _local_cluster(address: str) -> Any:
-    from distributed import LocalCluster
-
     n = int(address.removeprefix(_LOCAL))
-    return LocalCluster(
+    return _distributed().LocalCluster(
         n_workers=n,
         threads_per_worker=1,
         processes=True,
@@ -272,7 +281,7 @@ def _has_dashboard() -> bool:
     return find_spec("bokeh") is not None
 
 
-def _close(client: "Client | None", own: Any) -> None:
+def _close(client: Any, own: Any) -> None:
     """Cancel what is under way, and end what is ours."""
     if client is not None:
         with suppress(Exception):

@@ -1,6 +1,6 @@
 """The scoring rules on a matrix: what each has to learn, and many scores at once."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -34,6 +34,9 @@ class BatchRule(Protocol):
     counts: (n_classes, n_tokens); labels: (n_messages,); channels: (n_tokens,), of the columns;
     traits: (n_messages, n_traits), or None.
     """
+
+    # Whether it needs of the counts only those of a message's own tokens, to leave that out.
+    fits_apart: bool
 
     def fit(
         self, presence: Presence | Chunked, metadata: Metadata, sample: Booleans | None = None
@@ -79,6 +82,8 @@ def _trait_weights(
 
 class BatchSum:
     """The sum rule on a matrix."""
+
+    fits_apart = False  # the absence of every other token has a part in the score
 
     def __init__(
         self, counts: Integers, labels: Integers, channels: Integers, traits: Integers | None
@@ -155,6 +160,8 @@ def _add_traits(
 
 class BatchEvidence:
     """The evidence rule on a matrix."""
+
+    fits_apart = True
 
     def __init__(
         self, counts: Integers, labels: Integers, channels: Integers, traits: Integers | None
@@ -298,7 +305,7 @@ def fitted_calibrations(
     )
 
 
-BATCH_RULES: Mapping[str, Callable[[Integers, Integers, Integers, Integers | None], BatchRule]] = {
+BATCH_RULES: Mapping[str, type[BatchEvidence] | type[BatchSum]] = {
     EVIDENCE: BatchEvidence,
     SUM: BatchSum,
 }
