@@ -9,11 +9,12 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nbspam.cluster.identity import Identity, OtherVersionError, identity
 from nbspam.cluster.tasks import one_at_a_time
-from nbspam.errors import NbspamError, OptionError, counted, install_command
+from nbspam.errors import NbspamError, OptionError, install_command
 from nbspam.reading.piece import ElsewhereError
 from nbspam.workers import ahead
 
@@ -42,9 +43,10 @@ class Cluster:
 
     @property
     def dashboard(self) -> str:
-        """Where the scheduler shows what it does, if it does."""
+        """Where the scheduler shows what it does; "" where that is not installed."""
         services = self._client.scheduler_info().get("services", {})
-        return str(self._client.dashboard_link) if "dashboard" in services else ""
+        is_there = find_spec("bokeh") or not self._address.startswith(_LOCAL)
+        return str(self._client.dashboard_link) if is_there and "dashboard" in services else ""
 
     @property
     def workers(self) -> list[str]:
@@ -130,9 +132,8 @@ class Cluster:
 
         if isinstance(error, KilledWorker):
             return ClusterError(
-                f"{self._address}: {counted(_DEATHS, 'worker')} died one after the other at the"
-                " same work, perhaps for lack of memory; give each worker more memory and run it"
-                " again"
+                f"{self._address}: several workers died one after the other at the same work,"
+                " perhaps for lack of memory; give each worker more memory and run it again"
             )
         lost = (CancelledError, AsyncCancelled, CommClosedError, TimeoutError, ConnectionError)
         if isinstance(error, lost) or "cancelled" in type(error).__name__.lower():
@@ -238,7 +239,7 @@ def connected(address: str) -> Iterator[Cluster]:
             f"{address}: Dask is not installed; install it with:"
             f" {install_command(chr(39) + 'nbspam[dask]' + chr(39))}"
         ) from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)  # it is said in a sentence
+    _silence()
     settings = {
         "distributed.comm.timeouts.connect": f"{_CONNECTING}s",
         "distributed.scheduler.allowed-failures": _DEATHS - 1,
@@ -264,21 +265,22 @@ def connected(address: str) -> Iterator[Cluster]:
             _close(client, own)
 
 
+def _silence() -> None:
+    """Keep Dask from logging what goes wrong: it is said in a sentence."""
+    for name in ["distributed", *logging.root.manager.loggerDict]:
+        if name.split(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
 def _local_cluster(address: str) -> Any:
     n = int(address.removeprefix(_LOCAL))
     return _distributed().LocalCluster(
         n_workers=n,
         threads_per_worker=1,
         processes=True,
-        dashboard_address="127.0.0.1:0" if _has_dashboard() else None,
+        dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL + 1,
     )
-
-
-def _has_dashboard() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("bokeh") is not None
 
 
 def _close(client: Any, own: Any) -> None:

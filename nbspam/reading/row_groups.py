@@ -1,5 +1,6 @@
 """Row groups of a Parquet file: the parts that it is written in, each read without the others."""
 
+import io
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -30,9 +31,10 @@ class RowGroups(NamedTuple):
         """Yield their rows as messages."""
         source, skips = check_same(self.source, self.whole), Collected()
         name = str(source.path)
-        rows = _numbered(_cells(_parquet(source), self.groups), self.first)
-        raws = row_messages(name, rows, self.plan, self.needs_labels, skips)
-        yield from readable(source, skips.among(raws))
+        with source.path.open("rb") as stream:
+            rows = enumerate(_cells(_parquet(stream), self.groups), self.first)
+            raws = row_messages(name, rows, self.plan, self.needs_labels, skips)
+            yield from readable(source, skips.among(raws))
 
 
 def row_groups(
@@ -48,48 +50,47 @@ def row_groups(
         import pyarrow  # type: ignore[import-untyped]  # noqa: F401
     except ImportError:
         return None  # who reads it whole says what is missing
-    try:
-        file = _parquet(source)
-        metadata = file.metadata
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise TableError(f"{content.name}: not a Parquet file ({reason}); check it") from error
-    if metadata.num_row_groups < 2 or not all(map(_is_same_apart, _columns(file))):
-        return None
-    rows = _numbered(_cells(file, range(metadata.num_row_groups)), 1)
-    sample = list(first_rows(rows, lambda row: sum(map(len, row[1]))))
-    found = Rows(list(map(str, file.schema_arrow.names)), sample, iter(()))
-    plan = table_plan(content, found, request)
-    whole = source.path.stat().st_size
-    pieces, own, bytes_read, first, after = [], [], 0, 1, 1
-    for i in range(metadata.num_row_groups):
-        group = metadata.row_group(i)
+    with source.path.open("rb") as stream:
+        try:
+            file = _parquet(stream)
+        except Exception as error:
+            reason = " ".join(str(error).split())[:200]
+            raise TableError(f"{content.name}: not a Parquet file ({reason}); check it") from error
+        n = file.metadata.num_row_groups
+        if n < 2 or not all(map(_is_same_apart, _columns(file))):
+            return None
+        rows: Iterator[TableRow] = enumerate(_cells(file, range(n)), 1)
+        sample = list(first_rows(rows, lambda row: sum(map(len, row[1]))))
+        found = Rows(list(map(str, file.schema_arrow.names)), sample, iter(()))
+        plan = table_plan(content, found, request)
+        groups = [file.metadata.row_group(i) for i in range(n)]
+    sizes = [(group.total_byte_size, group.num_rows) for group in groups]
+    part = RowGroups(source.name, source.path.stat().st_size, 0, (), 1, plan, request.needs_labels)
+    return list(_joined(part, sizes, size))
+
+
+def _joined(part: RowGroups, groups: list[tuple[int, int]], size: int) -> Iterator[RowGroups]:
+    """Yield row groups joined to about so many bytes; groups: the bytes and rows of each."""
+    own: list[int] = []
+    read, first, after = 0, 1, 1
+    for i, (n_bytes, n_rows) in enumerate(groups):
         own.append(i)
-        bytes_read += group.total_byte_size
-        after += group.num_rows
-        if bytes_read >= size or i == metadata.num_row_groups - 1:
-            part = RowGroups(
-                source.name, whole, bytes_read, tuple(own), first, plan, request.needs_labels
-            )
-            pieces.append(part)
-            own, bytes_read, first = [], 0, after
-    return pieces
+        read, after = read + n_bytes, after + n_rows
+        if read >= size or i == len(groups) - 1:
+            yield part._replace(size=read, groups=tuple(own), first=first)
+            own, read, first = [], 0, after
 
 
-def _parquet(source: Source) -> Any:
+def _parquet(stream: io.BufferedReader) -> Any:
     from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
 
-    return ParquetFile(source.path.open("rb"))
+    return ParquetFile(stream)
 
 
 def _cells(file: Any, groups: Any) -> Iterator[list[str]]:
     for i in groups:
         for row in frame_rows(file.read_row_group(i).to_pandas()):
             yield [cell_text(value) for value in row]
-
-
-def _numbered(rows: Iterator[list[str]], first: int) -> Iterator[TableRow]:
-    return enumerate(rows, first)
 
 
 def _columns(file: Any) -> Iterator[tuple[Any, list[Any]]]:
