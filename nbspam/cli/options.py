@@ -55,6 +55,10 @@ class FilePath(click.Path):
 
     def coerce_path_result(self, value: str | os.PathLike[str]) -> "Path":
         """Return the parameter's value."""
+        if "://" in str(value):
+            from nbspam.reading.remote import remote_path
+
+            return remote_path(str(value))
         from pathlib import Path
 
         return Path(value)
@@ -66,6 +70,8 @@ class FileName(click.Path):
     def coerce_path_result(self, value: str | os.PathLike[str]) -> str:
         """Return the parameter's value."""
         name = os.fspath(value)
+        if "://" in name:
+            return name
         if "//" in name or "./" in name or name.endswith(("/", "/.")) or not name:
             from pathlib import Path
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from tempfile import NamedTemporaryFile
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from nbspam.errors import SourceError, install_command
 
@@ -29,6 +30,21 @@ def is_url(name: object) -> bool:
 def remote_path(url: str) -> Path:
     """Return what behaves like the path of a URL; raises SourceError without what opens it."""
     return cast("Path", RemotePath(url))
+
+
+def put_file(url: str, write: Callable[[IO[bytes]], None]) -> None:
+    """Put what `write` writes at a URL, in one step; raises OSError, what is there then stays."""
+    with NamedTemporaryFile(prefix="nbspam-") as file:
+        write(file)
+        file.flush()
+        with _failures(url):
+            system = _system(url)
+            if url.startswith("hdfs://"):
+                folder, _, name = url.rpartition("/")
+                system.put_file(file.name, f"{folder}/.{name}.new")
+                system.mv(f"{folder}/.{name}.new", url)
+            else:
+                system.put_file(file.name, url)
 
 
 class _Status(NamedTuple):

@@ -96,6 +96,12 @@ def put_model(
     wait: "LockWait | None" = None,
 ) -> None:
     """Put what `write` writes in place of a model, as `write_model` does."""
+    if "://" in str(path):
+        from nbspam.store.remote_model import put_remote
+
+        check_replaceable(path)
+        put_remote(str(path), write, replace_old)
+        return
     from nbspam.store.atomic_write import write_atomically  # reading needs none of it
     from nbspam.store.lock import DEFAULT_WAIT, locked
 
@@ -217,7 +223,14 @@ def learned_line(digest: str, row: Row) -> str:
 
 
 def open_model_file(path: "str | Path") -> int:
-    """Return a file descriptor of a model file, for reading; raises ModelError."""
+    """Return a file descriptor of a model file, for reading; raises ModelError.
+
+    Of a model at a URL it is that of a copy, which is gone when it is closed.
+    """
+    if "://" in str(path):
+        from nbspam.store.remote_model import fetched
+
+        return fetched(str(path))
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:

@@ -5,17 +5,17 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
-from cluster_training import ROWS, trained_alone, trained_on  # noqa: E402
+from cluster_training import ROWS, trained_alone, trained_on
 
-from nbspam.cluster.connection import ClusterError, connected  # noqa: E402
-from nbspam.cluster.training import Passes  # noqa: E402
-from nbspam.reading.cutting import Asked  # noqa: E402
-
+from nbspam.cluster.connection import ClusterError, connected
+from nbspam.cluster.training import Passes
+from nbspam.reading.cutting import Asked
 
 PASSES = ["reading", "counting", "scoring", "writing", "estimating"]
 
@@ -166,8 +166,7 @@ def test_a_worker_without_the_file(processes, tmp_path, monkeypatch):
 
 
 def children_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return file.read().split()
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
 def test_ctrl_c_leaves_nothing_running(tmp_path, table):
@@ -187,9 +186,9 @@ def test_ctrl_c_leaves_nothing_running(tmp_path, table):
     assert "Traceback" not in stderr
     assert stderr.count("\n") <= 1
     for pid in workers:
-        while os.path.exists(f"/proc/{pid}") and time.monotonic() < end:
+        while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
             time.sleep(0.05)
-        assert not os.path.exists(f"/proc/{pid}")
+        assert not Path(f"/proc/{pid}").exists()
     assert model.read_bytes() == before
 
 

@@ -6,16 +6,16 @@ import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
-from cluster_training import ROWS, trained_alone, trained_on  # noqa: E402
-from click.testing import CliRunner  # noqa: E402
+from click.testing import CliRunner
+from cluster_training import ROWS, trained_alone, trained_on
 
-from nbspam.cli.program import nbspam  # noqa: E402
-from nbspam.cluster.connection import connected  # noqa: E402
-from nbspam.errors import NbspamError  # noqa: E402
-from nbspam.learning import batch  # noqa: E402
-from nbspam.learning.settings import TrainingSettings  # noqa: E402
-from nbspam.reading.cutting import Asked  # noqa: E402
-from nbspam.reading.sources import ReadingOptions  # noqa: E402
+from nbspam.cli.program import nbspam
+from nbspam.cluster.connection import connected
+from nbspam.errors import NbspamError
+from nbspam.learning import batch
+from nbspam.learning.settings import TrainingSettings
+from nbspam.reading.cutting import Asked
+from nbspam.reading.sources import ReadingOptions
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
 
