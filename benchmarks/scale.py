@@ -35,8 +35,8 @@ class Measured(NamedTuple):
 def children_of(pid: int) -> list[int]:
     """Return a process's children and theirs."""
     try:
-        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-        own = [int(child) for child in text.split()]
+        threads = Path(f"/proc/{pid}/task").glob("*/children")
+        own = [int(child) for path in threads for child in path.read_text().split()]
     except OSError:
         return []
     return own + [each for child in own for each in children_of(child)]

@@ -206,6 +206,11 @@ def _checked(
 
     An existing model keeps what it was made with: a config file speaks of new models.
     """
+    if writing.update and "://" in str(model):
+        raise OptionError(
+            f"{model}: a model at a URL is written whole; leave out --update, or copy it to a file"
+            " and add to that"
+        )
     if writing.update and model.exists():
         cutting, learning = without_settings(cutting), without_settings(learning)
     _check_writing(model, writing, cutting, learning)
@@ -240,11 +245,6 @@ def _take_in(
 
 def _check_writing(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:
     """Raise OptionError or ModelError for options that cannot be together, or with this model."""
-    if writing.update and "://" in str(model):
-        raise OptionError(
-            f"{model}: a model at a URL is written whole; leave out --update, or copy it to a file"
-            " and add to that"
-        )
     if writing.update and writing.replace:
         raise OptionError("--update adds to the model and --replace overwrites it; give one")
     if writing.update and writing.max_ham_blocked is not None:

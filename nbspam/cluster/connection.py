@@ -7,6 +7,7 @@ as are its workers.  Whatever goes wrong there comes back as one sentence.
 import itertools
 import logging
 import re
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -249,7 +250,8 @@ def connected(address: str) -> Iterator[Cluster]:
         "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 64 << 20,
     }
     with dask.config.set(settings):
-        own = _local_cluster(address) if address.startswith(_LOCAL) else None
+        with _interrupts_held():
+            own = _local_cluster(address) if address.startswith(_LOCAL) else None
         client = None
         try:
             try:
@@ -270,6 +272,19 @@ def _silence() -> None:
     for name in ["distributed", *logging.root.manager.loggerDict]:
         if name.split(".")[0] == "distributed":
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Keep an interrupt until the end; threads and processes begun meanwhile never get one.
+
+    A terminal's Ctrl-C goes to all processes, and each worker would print where it was.
+    """
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
 def _local_cluster(address: str) -> Any:
