@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
 
     from nbspam.bayes.token_weight import Row
     from nbspam.learning.update import Change, PendingMessages
-    from nbspam.reading.piece import Piece
+    from nbspam.reading.piece import SourcePiece
     from nbspam.reading.raw_message import RawMessage
     from nbspam.reading.skips import Skipped, Skips
     from nbspam.scoring.bulk import BulkClassifier
@@ -394,7 +394,7 @@ class ClassifiedMessage(NamedTuple):
 
 
 def classified(
-    raws: "Iterable[RawMessage | Piece]",
+    raws: "Iterable[RawMessage | SourcePiece]",
     skips: "Skips",
     where: "Executor",
     spam_filter: Filter,

@@ -19,10 +19,10 @@ from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted, toke
 if TYPE_CHECKING:  # classifying does without
     from nbspam.learning.corpus import Corpus
     from nbspam.learning.vocabulary import NumberedBatch, NumberedMessage, Numberer
-    from nbspam.reading.piece import Piece
+    from nbspam.reading.piece import SourcePiece
 
     # What one process tokenizes at a time: messages, or where it finds them.
-    Batch = list[RawMessage] | Piece
+    Batch = list[RawMessage] | SourcePiece
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -176,7 +176,7 @@ def executor(jobs: int, pauses: Callable[[], bool] = never_pauses) -> Executor:
 
 
 def tokenized(
-    raws: "Iterable[RawMessage | Piece]",
+    raws: "Iterable[RawMessage | SourcePiece]",
     skips: Skips,
     where: Executor,
     digests: bool = False,
@@ -198,7 +198,7 @@ def tokenized(
 
 def gather(
     corpus: "Corpus",
-    raws: "Iterable[RawMessage | Piece]",
+    raws: "Iterable[RawMessage | SourcePiece]",
     skips: Skips,
     where: Executor,
     shown: Callable[[Iterable[Any]], Iterable[Any]] = iter,
@@ -221,7 +221,7 @@ def gather(
 
 def _numbered(
     corpus: "Corpus",
-    raws: "Iterable[RawMessage | Piece]",
+    raws: "Iterable[RawMessage | SourcePiece]",
     skips: Skips,
     where: Executor,
     batch: int,
@@ -281,7 +281,7 @@ def tokenize_raw(
 
 
 def in_batches(
-    raws: "Iterator[RawMessage | Piece]",
+    raws: "Iterator[RawMessage | SourcePiece]",
     most: int = _BATCH,
     pauses: Callable[[], bool] = never_pauses,
 ) -> "Iterator[Batch]":

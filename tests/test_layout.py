@@ -25,6 +25,7 @@ RANKS = [
     ["filter"],
     ["front_door"],
     ["evaluation", "serving"],
+    ["cluster"],
     ["cli"],
 ]
 BEFORE = {
@@ -145,6 +146,7 @@ def test_only_the_report_and_the_progress_draw_with_rich():
         "nbspam.evaluation.report",
         "nbspam.evaluation.comparison_report",
         "nbspam.cli.progress",
+        "nbspam.cli.cluster_progress",
     }
 
 
@@ -178,8 +180,9 @@ def calls_that_open(module: str) -> list[str]:
 
 
 # What they open is no message: eval's predictions and page, the output of export, the config file,
-# what the system says.
+# what the system says, what a worker keeps for a later pass.
 MAY_OPEN = {
+    "nbspam.cluster.stored": 3,
     "nbspam.cli.evaluation_page": 1,
     "nbspam.cli.settings": 1,
     "nbspam.evaluation.predictions": 1,

@@ -46,7 +46,7 @@ _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
 if TYPE_CHECKING:
     from nbspam.learning.self_training import SelfTraining
-    from nbspam.reading.piece import Piece
+    from nbspam.reading.piece import SourcePiece
     from nbspam_main import Passage
 
 
@@ -256,7 +256,7 @@ def _classify(
 @contextlib.contextmanager
 def _work(
     request: _Request, options: ReadingOptions, skips: Skips, flow: Flow, trace: NoTrace
-) -> "Iterator[tuple[Executor, Iterable[RawMessage | Piece]]]":
+) -> "Iterator[tuple[Executor, Iterable[RawMessage | SourcePiece]]]":
     """Yield where to classify, and what."""
     if request.dask is None:
         sources = request.sources
@@ -301,7 +301,7 @@ def _line(judged: Verdict, form: str) -> str:
 
 
 def _verdicts(
-    raws: "Iterable[RawMessage | Piece]",
+    raws: "Iterable[RawMessage | SourcePiece]",
     skips: Skips,
     where: Executor,
     spam_filter: Filter,

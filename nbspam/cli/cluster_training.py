@@ -15,7 +15,7 @@ from nbspam.cluster.training import ClusterTraining
 from nbspam.evaluation.metrics import left_out_rates
 from nbspam.evaluation.samples import count_verdicts
 from nbspam.learning.batch_rules import BATCH_RULES
-from nbspam.reading.piece import Piece
+from nbspam.reading.piece import SourcePiece
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.source_kind import ReadingOptions
@@ -30,7 +30,7 @@ _MOST = 20_000  # pieces
 
 def trained_apart(
     place: WorkPlace, sources: Sources, options: ReadingOptions, skips: Skips, training: Training
-) -> Iterable[RawMessage | Piece] | None:
+) -> Iterable[RawMessage | SourcePiece] | None:
     """Train a model on the cluster, write it and print what to expect of it; return None then.
 
     If that cannot be, return what is to be gathered here: where the rule fits all messages at once,
@@ -42,7 +42,7 @@ def trained_apart(
     found = sources.pieces(place.cutter(options, skips, size))
     if not BATCH_RULES[settings.scoring].fits_apart:
         return found
-    pieces: list[Piece] = []
+    pieces: list[SourcePiece] = []
     for piece in found:
         if isinstance(piece, RawMessage):
             return itertools.chain(pieces, [piece], found)
@@ -59,7 +59,7 @@ def _piece_size(sources: Sources, cluster: Cluster) -> int:
     return max(min(_PIECE, per_worker), _SMALLEST, total // _MOST)
 
 
-def _train(cluster: Cluster, pieces: list[Piece], skips: Skips, training: Training) -> None:
+def _train(cluster: Cluster, pieces: list[SourcePiece], skips: Skips, training: Training) -> None:
     learning, cutting, writing, limit, output, wait = training
     settings = learning.settings()
     with shown_passes(output.quiet) as passes:

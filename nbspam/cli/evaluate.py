@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # the help of this command loads no numpy
     from nbspam.cli.progress import Work
     from nbspam.evaluation.outcome import Evaluation
     from nbspam.evaluation.results import Results
-    from nbspam.reading.piece import Piece
+    from nbspam.reading.piece import SourcePiece
     from nbspam.reading.raw_message import RawMessage
     from nbspam.scoring.verdict import CutOffs
     from nbspam.tokens.tokenized import TokenizedMessage, Wanted
@@ -285,7 +285,7 @@ def _reader(
             progress(quiet, sources.names()) as shown,
             class_sizes(quiet) as counted_by_class,
         ):
-            found: Iterable[RawMessage | Piece] = raws
+            found: Iterable[RawMessage | SourcePiece] = raws
             if place.cluster is not None:
                 found = sources.pieces(place.cutter(options, skips))
             messages = tokenized(found, skips, place.where, digests=True, wanted=wanted)

@@ -15,7 +15,7 @@ from nbspam.reading.sources import ReadingOptions, any_kind, labelled, unlabelle
 
 if TYPE_CHECKING:
     from nbspam.reading.cutting import Cutter
-    from nbspam.reading.piece import Piece
+    from nbspam.reading.piece import SourcePiece
 
 
 class Sources(NamedTuple):
@@ -46,7 +46,9 @@ class Sources(NamedTuple):
             *(unlabelled(source, label, reading, skips) for label, source in named),
         )
 
-    def pieces(self, cutter: "Cutter", any_kind: bool = False) -> "Iterator[Piece | RawMessage]":
+    def pieces(
+        self, cutter: "Cutter", any_kind: bool = False
+    ) -> "Iterator[SourcePiece | RawMessage]":
         """Yield them cut into pieces, in the order of `messages`; raises OptionError.
 
         any_kind: the plain sources need no labels of their own.

@@ -60,7 +60,7 @@ from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import Executor, gather, tokenized
 
 if TYPE_CHECKING:
-    from nbspam.reading.piece import Piece
+    from nbspam.reading.piece import SourcePiece
 
 
 @click.command("train", cls=ConfiguredCommand)
@@ -160,7 +160,7 @@ def command(
     output = Output(model, form, silent, skips, trace)
     training = Training(learning, cutting, writing, limit, output, lock_wait(quiet))
     with work_place(dask, jobs, trace, quiet) as place:
-        raws: Iterable[RawMessage | Piece] | None  # None: the model is trained
+        raws: Iterable[RawMessage | SourcePiece] | None  # None: the model is trained
         if place.cluster is None:
             raws = trace.noted(sources.messages(options, skips))
         elif writing.update or writing.on_error:
@@ -220,7 +220,7 @@ def _checked(
 class _Reader(NamedTuple):
     """How the messages to learn are read."""
 
-    raws: "Iterable[RawMessage | Piece]"
+    raws: "Iterable[RawMessage | SourcePiece]"
     skips: Skips
     where: Executor
     shown: Callable[[Iterable[Any]], Iterable[Any]]  # what they pass through on their way

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nbspam.cluster.identity import Identity, OtherVersionError, identity
+from nbspam.cluster.identity import OtherVersionError, ProgramVersion, program_version
 from nbspam.cluster.tasks import one_at_a_time
 from nbspam.errors import NbspamError, OptionError, install_command
 from nbspam.reading.piece import ElsewhereError
@@ -60,15 +60,15 @@ class Cluster:
         if not workers:
             raise ClusterError(
                 f"{self._address}: the scheduler has no workers; start some with: dask worker"
-                f" {self._address} --nthreads 1"
+                f" {self._address}"
             )
         with self._sentences():
-            expected = identity()
+            expected = program_version()
             versions = self._client.get_versions(check=False, packages=["nbspam"])["workers"]
             for worker, found in versions.items():
                 _check_version(worker, found, expected)
-            # `identity` is known to workers of the same version only.
-            for worker, here in self._client.run(identity).items():
+            # `program_version` is known to workers of the same version only.
+            for worker, here in self._client.run(program_version).items():
                 if here != expected:
                     raise _other_version(worker, f"has {here}", expected)
 
@@ -77,7 +77,7 @@ class Cluster:
         with self._sentences():
             place = self.submit(same, shared)
             threads = sum(self._client.nthreads().values()) or 1
-            expected = identity()
+            expected = program_version()
             submitted = (self.submit(applied, expected, function, place, item) for item in items)
             yield from self.results(ahead(submitted, _WAITING * threads))
 
@@ -150,7 +150,7 @@ class Cluster:
         return None
 
 
-def _check_version(worker: str, found: dict[str, Any], expected: Identity) -> None:
+def _check_version(worker: str, found: dict[str, Any], expected: ProgramVersion) -> None:
     """Raise ClusterError for a worker on which the program is another, or is not."""
     host, packages = found.get("host", {}), found.get("packages", {})
     python = ".".join(str(host.get("python", "")).split(".")[:2])
@@ -164,7 +164,7 @@ def _check_version(worker: str, found: dict[str, Any], expected: Identity) -> No
         raise _other_version(worker, f"has nbspam {nbspam} on Python {python}", expected)
 
 
-def _other_version(worker: str, has: str, expected: Identity) -> ClusterError:
+def _other_version(worker: str, has: str, expected: ProgramVersion) -> ClusterError:
     return ClusterError(
         f"the worker {worker} {has}, and this machine has {expected}; install the same on all"
         " machines, and start the worker again"
@@ -176,7 +176,7 @@ def same(value: A) -> A:
     return value
 
 
-def applied(expected: Identity, function: Callable[[S, A], B], shared: S, item: A) -> B:
+def applied(expected: ProgramVersion, function: Callable[[S, A], B], shared: S, item: A) -> B:
     """Return function(shared, item), on a worker of the same version; raises NbspamError."""
     from nbspam.cluster.identity import check_identity
 

@@ -77,7 +77,7 @@ def merged(tables: Sequence[CountTable]) -> CountTable:
     return CountTable(keys, labels, counts)
 
 
-def bounds(sample: Iterable[str], n: int) -> list[tuple[str | None, str | None]]:
+def key_ranges(sample: Iterable[str], n: int) -> list[tuple[str | None, str | None]]:
     """Return n ranges that have about as many of the sample's keys each, and all keys together."""
     ordered = sorted(sample)
     cuts = sorted({ordered[len(ordered) * i // n] for i in range(1, n)}) if ordered else []

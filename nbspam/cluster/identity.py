@@ -8,7 +8,7 @@ from nbspam.errors import NbspamError
 from nbspam.tokens.tokenizer import RULES
 
 
-class Identity(NamedTuple):
+class ProgramVersion(NamedTuple):
     """A program, as far as tokens depend on it."""
 
     nbspam: str
@@ -19,16 +19,16 @@ class Identity(NamedTuple):
         return f"nbspam {self.nbspam} (rules {self.rules}) on Python {self.python}"
 
 
-def identity() -> Identity:
+def program_version() -> ProgramVersion:
     """Return this program's."""
-    return Identity(__version__, RULES, "{}.{}".format(*sys.version_info))
+    return ProgramVersion(__version__, RULES, "{}.{}".format(*sys.version_info))
 
 
 class OtherVersionError(NbspamError):
     """A worker has another version of the program."""
 
 
-def check_identity(expected: Identity) -> None:
+def check_identity(expected: ProgramVersion) -> None:
     """Raise OtherVersionError unless this program is the expected one."""
-    if (here := identity()) != expected:
+    if (here := program_version()) != expected:
         raise OtherVersionError(f"has {here}, and this machine has {expected}")

@@ -21,14 +21,14 @@ from nbspam.bayes.evidence_matrix import EvidenceRows, inputs_of_rows
 from nbspam.bayes.matrix import Floats, Integers, class_counts
 from nbspam.bayes.token_weight import Histogram
 from nbspam.cluster.count_table import CountTable, loaded, merged
-from nbspam.cluster.identity import Identity, check_identity
+from nbspam.cluster.identity import ProgramVersion, check_identity
 from nbspam.cluster.kept import Kept, Summary, Taken, keep
 from nbspam.cluster.stored import Stored
-from nbspam.learning.batch import histograms_of, host_rows_of
+from nbspam.learning.batch import host_rows_of, token_histograms
 from nbspam.learning.batch_rules import BatchEvidence, scores_of_rows
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.fit_sample import in_sample
-from nbspam.reading.piece import Piece
+from nbspam.reading.piece import SourcePiece
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skipped
 from nbspam.scoring.verdict import CutOffs, verdict_on
@@ -43,7 +43,7 @@ _DIGEST = 16  # bytes
 one_at_a_time = Lock()
 
 
-def read_piece(expected: Identity, piece: Piece, wanted: Wanted) -> Stored:
+def read_piece(expected: ProgramVersion, piece: SourcePiece, wanted: Wanted) -> Stored:
     """Return the messages of a piece, tokenized and kept; raises NbspamError."""
     with one_at_a_time:
         check_identity(expected)
@@ -87,7 +87,7 @@ def digests_of(kept: Stored) -> Stored:
     return CountTable(keys, labels, counts).stored()
 
 
-def merge(tables: Sequence[Stored]) -> Stored:
+def merge_tables(tables: Sequence[Stored]) -> Stored:
     """Return the sum of tables."""
     return merged([loaded(table) for table in tables]).stored()
 
@@ -114,7 +114,7 @@ def histograms(table: Stored, classes: tuple[str, ...]) -> tuple[tuple[Histogram
     """Return of a range how many tokens have each count per class, and the rows of its hosts."""
     whole = loaded(table)
     counts = whole.of_classes(classes)
-    return histograms_of(counts), host_rows_of(counts, _channels(whole.keys))
+    return token_histograms(counts), host_rows_of(counts, _channels(whole.keys))
 
 
 def _channels(keys: list[str]) -> Integers:
@@ -194,10 +194,12 @@ def inputs_of(kept: Stored, evidence: Stored, metadata: Metadata, end: int | Non
     )
 
 
-Pairs = Counter[tuple[str, str]]  # a label, and what a message of it is called -> messages
+CalledCounts = Counter[tuple[str, str]]  # a label, and what a message of it is called -> messages
 
 
-def verdict_counts(kept: Stored, evidence: Stored, metadata: Metadata) -> tuple[Pairs, Pairs]:
+def verdict_counts(
+    kept: Stored, evidence: Stored, metadata: Metadata
+) -> tuple[CalledCounts, CalledCounts]:
     """Return how often a message of each class was called what, at 0.5 and with the cut-offs."""
     from nbspam.evaluation.outcome import Outcome
 

@@ -21,12 +21,12 @@ import numpy as np
 from nbspam.bayes.matrix import Integers
 from nbspam.cluster import tasks
 from nbspam.cluster.connection import Cluster, at_home, grouped, same
-from nbspam.cluster.count_table import bounds
+from nbspam.cluster.count_table import key_ranges
 from nbspam.cluster.feature_file import FeatureFile
-from nbspam.cluster.identity import identity
+from nbspam.cluster.identity import program_version
 from nbspam.cluster.kept import Summary
 from nbspam.cluster.stored import Stored
-from nbspam.cluster.tasks import FitInputs, Pairs
+from nbspam.cluster.tasks import FitInputs, CalledCounts
 from nbspam.learning.batch import (
     blocked_within,
     check_cut_offs,
@@ -35,7 +35,7 @@ from nbspam.learning.batch import (
 from nbspam.learning.batch_rules import fitted_calibrations
 from nbspam.learning.fit_sample import FIT_LIMIT, sample_end
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
-from nbspam.reading.piece import Piece
+from nbspam.reading.piece import SourcePiece
 from nbspam.reading.skips import Skips
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import TRAINING, Metadata
@@ -93,9 +93,9 @@ class ClusterTraining:
             found.update(summary.messages)
         return found
 
-    def read(self, pieces: Iterable[Piece], skips: Skips) -> None:
+    def read(self, pieces: Iterable[SourcePiece], skips: Skips) -> None:
         """Have all pieces read; raises NbspamError, of the first piece that cannot be."""
-        expected, wanted = identity(), self._settings.wanted
+        expected, wanted = program_version(), self._settings.wanted
         futures = []
         for piece in pieces:
             kept = self._cluster.submit(read_at_home, expected, piece, wanted)
@@ -128,7 +128,7 @@ class ClusterTraining:
         """Return the ranges of the tokens."""
         keys = sum(summary.keys for summary in self.summaries)
         n = max(len(self._cluster.workers), keys // _RANGE_KEYS, 1)
-        return bounds((key for summary in self.summaries for key in summary.sample), n)
+        return key_ranges((key for summary in self.summaries for key in summary.sample), n)
 
     def _count(self, empty: Metadata, ranges: list[_Range]) -> list[list["Future[Any]"]]:
         """Have all tokens and digests counted; return each group's tables, by range."""
@@ -153,7 +153,7 @@ class ClusterTraining:
         submit = self._cluster.submit
         parts = []
         for group in grouped(self._kept, _GROUP):
-            table = submit(tasks.merge, [submit(count, kept) for kept in group])
+            table = submit(tasks.merge_tables, [submit(count, kept) for kept in group])
             parts.append([submit(tasks.part_of, table, low, high) for low, high in ranges])
         return parts
 
@@ -166,7 +166,7 @@ class ClusterTraining:
             level = list(of_range)
             while True:
                 groups = grouped(level, _GROUP)
-                level = [self._cluster.submit(tasks.merge, group, at=at) for group in groups]
+                level = [self._cluster.submit(tasks.merge_tables, group, at=at) for group in groups]
                 if len(level) == 1:
                     break
             found += level
@@ -259,7 +259,7 @@ class ClusterTraining:
             self._passes.done()
             yield block
 
-    def verdict_counts(self) -> tuple[Pairs, Pairs]:
+    def verdict_counts(self) -> tuple[CalledCounts, CalledCounts]:
         """Return how often messages of each class, left out, are called what: at 0.5, and cut."""
         called, verdicts = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
         for found in self._each("estimating", tasks.verdict_counts):

@@ -73,7 +73,7 @@ def fit(
     learned = empty.learned._replace(
         calibrated_by=TRAINING,
         messages=tuple(map(int, np.bincount(indices, minlength=len(classes)))),
-        count_histograms=histograms_of(counts),
+        count_histograms=token_histograms(counts),
         host_rows=host_rows_of(counts, channels),
     )
     if not empty.settings.has_traits:
@@ -90,7 +90,7 @@ def fit(
     return Fit(metadata, counts, indices, rule, traits)
 
 
-def histograms_of(counts: Integers) -> tuple[Histogram, ...]:
+def token_histograms(counts: Integers) -> tuple[Histogram, ...]:
     """Return per class how many tokens have each count, of those that some message has."""
     known = counts.any(axis=0)
     return tuple(

@@ -95,7 +95,7 @@ class LinesFound(NamedTuple):
     has_quoted_cells: bool  # of a TSV: one begins with a quote
 
 
-def lines_of(part: ByteRange) -> LinesFound:
+def count_lines(part: ByteRange) -> LinesFound:
     """Count the lines that begin in a range; raises ElsewhereError and OSError."""
     n, quotes, cells = 0, False, False
     with part.opened(line_start) as stream:
@@ -108,7 +108,7 @@ def lines_of(part: ByteRange) -> LinesFound:
     return LinesFound(n, quotes, cells)
 
 
-def messages_of(part: ByteRange) -> int:
+def count_messages(part: ByteRange) -> int:
     """Count the messages of an mbox that begin in a range; raises ElsewhereError and OSError."""
     n = int(part.start == 0)
     with check_same(part.name, part.whole).path.open("rb") as stream:

@@ -13,8 +13,8 @@ from nbspam.reading.byte_range import (
     ByteRange,
     LinesFound,
     can_be_cut,
-    lines_of,
-    messages_of,
+    count_lines,
+    count_messages,
     ranges,
 )
 from nbspam.reading.class_folders import CLASS_FOLDERS
@@ -24,7 +24,7 @@ from nbspam.reading.formats import format_kind
 from nbspam.reading.index import NAMED_INDEX, NAMELESS_INDEX
 from nbspam.reading.lines import is_wide
 from nbspam.reading.mbox import MBOX
-from nbspam.reading.piece import FileList, Piece, WholeSource
+from nbspam.reading.piece import FileList, SourcePiece, WholeSource
 from nbspam.reading.range_pieces import MboxReader, RangePiece, RangeReader, RowReader, TextReader
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.single_message import EMPTY_FILE, MAIL, NAMED_MAIL, TEXT
@@ -87,7 +87,7 @@ class Cutter(NamedTuple):
     size: int  # bytes of a piece, about
     survey: Survey = local_survey
 
-    def pieces(self, asked: Asked) -> Iterator[Piece | RawMessage]:
+    def pieces(self, asked: Asked) -> Iterator[SourcePiece | RawMessage]:
         """Yield a source in pieces, and as messages what only this machine can read.
 
         Raises SourceError as `sources.py` does.
@@ -103,7 +103,7 @@ class Cutter(NamedTuple):
 
     def _cut(
         self, asked: Asked, source: Source, request: ReadingRequest
-    ) -> Iterator[Piece | RawMessage]:
+    ) -> Iterator[SourcePiece | RawMessage]:
         kind = asked.kind(source, request)
         if any(kind is listing for listing in _LISTINGS):
             yield from self._lists(source, kind.read(source, request))
@@ -112,7 +112,7 @@ class Cutter(NamedTuple):
         else:
             yield from self._parts(source, kind, request) or [self._whole(asked, source)]
 
-    def _whole(self, asked: Asked, source: Source) -> Piece:
+    def _whole(self, asked: Asked, source: Source) -> SourcePiece:
         # Whoever reads it can say nothing to the user, and follows no stream.
         options = self.options._replace(tell=ReadingOptions().tell, flow=None)
         size = source.path.stat().st_size
@@ -120,7 +120,7 @@ class Cutter(NamedTuple):
             asked.name, size, asked.label, asked.needs_labels, asked.ignored, options
         )
 
-    def _lists(self, source: Source, raws: Iterator[RawMessage]) -> Iterator[Piece]:
+    def _lists(self, source: Source, raws: Iterator[RawMessage]) -> Iterator[SourcePiece]:
         """Yield the files of a folder or an index in lists."""
         own: list[RawMessage] = []
         lists = 0
@@ -134,7 +134,7 @@ class Cutter(NamedTuple):
 
     def _parts(
         self, source: Source, kind: SourceKind, request: ReadingRequest
-    ) -> list[Piece] | None:
+    ) -> list[SourcePiece] | None:
         """Return a file's parts; None if it is read whole."""
         encoding = request.options.table.encoding
         input_format = request.options.input_format
@@ -142,10 +142,10 @@ class Cutter(NamedTuple):
             return None
         if kind is MBOX or kind is format_kind(MBOX_FORMAT):
             return self._ranges(
-                source, messages_of, MboxReader(request.label, request.options.seen)
+                source, count_messages, MboxReader(request.label, request.options.seen)
             )
         if kind is format_kind(LINES):
-            return self._ranges(source, lines_of, TextReader(encoding, request.label))
+            return self._ranges(source, count_lines, TextReader(encoding, request.label))
         if kind is NAMELESS_TSV:
             return self._table(source, "tsv", request)
         if input_format in TABLE_FORMATS and kind is format_kind(input_format):
@@ -156,7 +156,7 @@ class Cutter(NamedTuple):
 
     def _table(
         self, source: Source, form: str | None, request: ReadingRequest
-    ) -> list[Piece] | None:
+    ) -> list[SourcePiece] | None:
         content = file_content(source.path, form)
         if content.form == "parquet":
             from nbspam.reading.row_groups import row_groups
@@ -164,7 +164,7 @@ class Cutter(NamedTuple):
             return list(row_groups(source, content, request, self.size) or ()) or None
         if content.form == "json":
             return None
-        counted = self._counted(source, lines_of)
+        counted = self._counted(source, count_lines)
         found = [n for _, n in counted if isinstance(n, LinesFound)]
         if content.form == "csv" and any(n.has_quotes for n in found):
             return None
@@ -180,7 +180,7 @@ class Cutter(NamedTuple):
         parts = list(ranges(str(source.path), source.path.stat().st_size, self.size))
         return list(zip(parts, self.survey(count, parts), strict=True))
 
-    def _ranges(self, source: Source, count: RangeCount, reader: RangeReader) -> list[Piece]:
+    def _ranges(self, source: Source, count: RangeCount, reader: RangeReader) -> list[SourcePiece]:
         return _range_pieces(self._counted(source, count), reader)
 
 
@@ -197,16 +197,16 @@ _LISTINGS = (
 )
 
 
-def _file_list(source: Source, raws: list[RawMessage]) -> Piece:
+def _file_list(source: Source, raws: list[RawMessage]) -> SourcePiece:
     names, labels, _ = zip(*raws, strict=True)
     return FileList(source.name, 0, names, labels)
 
 
 def _range_pieces(
     counted: list[tuple[ByteRange, LinesFound | int]], reader: RangeReader
-) -> list[Piece]:
+) -> list[SourcePiece]:
     """Return ranges with the numbers of what is first in each."""
-    pieces: list[Piece] = []
+    pieces: list[SourcePiece] = []
     first = 1
     for part, found in counted:
         pieces.append(RangePiece(part, first, reader))

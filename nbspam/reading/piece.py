@@ -14,7 +14,7 @@ from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, S
 from nbspam.reading.sources import existing, recognised, source_error
 
 
-class Piece(Protocol):
+class SourcePiece(Protocol):
     """A part of the sources."""
 
     @property

@@ -100,7 +100,9 @@ def put_model(
         from nbspam.store.remote_model import put_remote
 
         check_replaceable(path)
-        put_remote(str(path), write, replace_old)
+        if not replace_old and path.exists():
+            raise already_exists(path)
+        put_remote(str(path), write)
         return
     from nbspam.store.atomic_write import write_atomically  # reading needs none of it
     from nbspam.store.lock import DEFAULT_WAIT, locked

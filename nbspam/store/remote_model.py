@@ -43,13 +43,11 @@ def content_identity(handle: int) -> tuple[int, ...]:
     return place, total
 
 
-def put_remote(url: str, write: Callable[[IO[bytes]], None], replace_old: bool) -> None:
+def put_remote(url: str, write: Callable[[IO[bytes]], None]) -> None:
     """Put what `write` writes at a URL, in one step; raises ModelError.
 
     Whatever happens on the way, what was there stays whole.
     """
-    from nbspam.store.model_file import already_exists
-
     scheme = url.partition("://")[0]
     if scheme not in _WRITTEN:
         raise ModelError(
@@ -57,8 +55,6 @@ def put_remote(url: str, write: Callable[[IO[bytes]], None], replace_old: bool) 
             " or to a file"
         )
     try:
-        if not replace_old and remote_path(url).exists():
-            raise already_exists(remote_path(url))
         put_file(url, write)
     except OSError as error:
         raise ModelError(
