@@ -26,7 +26,7 @@ from nbspam.cluster.feature_file import FeatureFile
 from nbspam.cluster.identity import program_version
 from nbspam.cluster.kept import Summary
 from nbspam.cluster.stored import Stored
-from nbspam.cluster.tasks import FitInputs, CalledCounts
+from nbspam.cluster.tasks import CalledCounts, FitInputs
 from nbspam.learning.batch import (
     blocked_within,
     check_cut_offs,
