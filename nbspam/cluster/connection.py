@@ -8,6 +8,7 @@ import itertools
 import logging
 import re
 import signal
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -52,7 +53,8 @@ class Cluster:
     @property
     def workers(self) -> list[str]:
         """The addresses of the workers, in order."""
-        return sorted(map(str, self._client.scheduler_info(n_workers=-1)["workers"]))
+        with self._sentences():
+            return sorted(map(str, self._client.scheduler_info(n_workers=-1)["workers"]))
 
     def check(self) -> None:
         """Raise ClusterError: there is no worker, or one has another version of the program."""
@@ -91,7 +93,8 @@ class Cluster:
         where: dict[str, Any] = {"priority": 10} if first else {}
         if at is not None:
             where |= {"workers": [at], "allow_other_workers": True}
-        future: Future[Any] = self._client.submit(function, *args, pure=False, **where)
+        with self._sentences():
+            future: Future[Any] = self._client.submit(function, *args, pure=False, **where)
         return future
 
     def results(self, futures: Iterable["Future[Any]"]) -> Iterator[Any]:
@@ -137,7 +140,8 @@ class Cluster:
                 " perhaps for lack of memory; give each worker more memory and run it again"
             )
         lost = (CancelledError, AsyncCancelled, CommClosedError, TimeoutError, ConnectionError)
-        if isinstance(error, lost) or "cancelled" in type(error).__name__.lower():
+        name = type(error).__name__
+        if isinstance(error, lost) or name.startswith(("ClosedClient", "FutureCancelled")):
             return ClusterError(
                 f"{self._address}: the scheduler does not answer any more; start it and its workers"
                 " again, and run this again"
@@ -280,6 +284,15 @@ def _interrupts_held() -> Iterator[None]:
 
     A terminal's Ctrl-C goes to all processes, and each worker would print where it was.
     """
+    from multiprocessing import resource_tracker
+
+    # The process that cleans up after us, whatever happens, and would say that it did.  It is begun
+    # before, since its start lets interrupts in again.
+    sys.warnoptions.append("ignore:resource_tracker:UserWarning")
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        sys.warnoptions.pop()
     held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -124,7 +124,7 @@ def test_a_worker_of_another_version(processes, tmp_path, table):
     run = nbspam("train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json", table)
     said = sentence(run)
     assert said.startswith("nbspam: the worker tcp://127.0.0.1:")
-    assert "has nbspam 0.0.7 on Python" in said
+    assert "has nbspam 0.0.7" in said
     assert said.endswith("install the same on all machines, and start the worker again\n")
     assert not (tmp_path / "m.json").exists()
 
@@ -184,7 +184,7 @@ def test_ctrl_c_leaves_nothing_running(tmp_path, table):
     stderr = run.communicate(timeout=60)[1].decode()
     assert run.returncode == 130
     assert "Traceback" not in stderr
-    assert stderr.count("\n") <= 1
+    assert stderr.strip() == "nbspam: interrupted; run the command again"
     for pid in workers:
         while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
             time.sleep(0.05)
