@@ -23,7 +23,7 @@ from nbspam.store.model_file import put_model
 
 # Bytes that a worker reads, tokenizes and keeps at a time.  A worker's memory is that of a piece,
 # and each piece is some work for the scheduler.
-_PIECE, _SMALLEST = 4 << 20, 1 << 18
+_PIECE, _SMALLEST = 2 << 20, 1 << 18
 _ROUNDS = 8  # pieces for each worker, at least
 _MOST = 20_000  # pieces
 
