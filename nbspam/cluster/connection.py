@@ -250,6 +250,10 @@ def connected(address: str) -> Iterator[Cluster]:
         "distributed.scheduler.allowed-failures": _DEATHS - 1,
         # A thread that looks what each worker does every 10 ms, for the dashboard.
         "distributed.worker.profile.enabled": False,
+        # On a machine that is busy or was asleep, a worker that is only late is not started again:
+        # what it keeps would be lost.  One that ends is noticed by its connection.
+        "distributed.scheduler.worker-ttl": None,
+        "distributed.comm.timeouts.tcp": "300s",
         # Memory is given back at 64 KiB otherwise, and each array costs the system twice its time.
         "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 64 << 20,
     }
