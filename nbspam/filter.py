@@ -24,13 +24,14 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from nbspam.bayes.token_weight import Row
     from nbspam.homes import FileOfFilter, Home
     from nbspam.learning.update import Change, PendingMessages
+    from nbspam.reading.piece import SourcePiece
     from nbspam.reading.raw_message import RawMessage
-    from nbspam.reading.skips import Skips
+    from nbspam.reading.skips import Skipped, Skips
     from nbspam.scoring.bulk import BulkClassifier
     from nbspam.scoring.explanation import Explanation
     from nbspam.scoring.open_base import OpenBase
     from nbspam.store.model_file import Model
-    from nbspam.workers import Executor, Skipped
+    from nbspam.workers import Batch, Executor
 
 AnyMessage = str | bytes | Message | TokenizedMessage  # str: plain text; bytes: a mail or a text
 LabelledMessage = tuple[str, AnyMessage]
@@ -358,7 +359,7 @@ class ClassifiedMessage(NamedTuple):
 
 
 def classified(
-    raws: "Iterable[RawMessage]",
+    raws: "Iterable[RawMessage | SourcePiece]",
     skips: "Skips",
     where: "Executor",
     spam_filter: Filter,
@@ -377,13 +378,10 @@ def classified(
         yield from without_skipped(results, skips)
 
 
-def _judge_all(
-    spam_filter: Filter, raws: "list[RawMessage]"
-) -> "list[ClassifiedMessage | Skipped]":
-    from nbspam.workers import Tokenizing, tokenize_raw
+def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage | Skipped]":
+    from nbspam.workers import Tokenizing, tokenize_batch
 
-    how = Tokenizing(wanted=spam_filter.wanted, ordered=False)
-    found = [tokenize_raw(raw, how) for raw in raws]
+    found = list(tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted, ordered=False)))
     messages = [message for message in found if isinstance(message, TokenizedMessage)]
     verdicts = iter(spam_filter.judge_all(messages))
     return [

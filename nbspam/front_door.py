@@ -78,7 +78,8 @@ def train(
 
     from nbspam.learning.batch import fit, token_counts
 
-    fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
+    taken = corpus.channels(), corpus.traits(), corpus.digest_bytes
+    fitted = fit(corpus, corpus.labels, settings, *taken)
     counts = dict(token_counts(corpus.vocabulary, fitted.counts))
     learned = dict(corpus.learned(fitted.metadata.settings.classes))
     home = InMemory(Model(fitted.metadata, counts, learned))

@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from nbspam.errors import NbspamError, Remedy, SourceError
 from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.skips import Skipped, Skips
 from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted, tokenize
 
 if TYPE_CHECKING:  # classifying does without
     from nbspam.learning.corpus import Corpus
     from nbspam.learning.vocabulary import NumberedBatch, NumberedMessage, Numberer
+    from nbspam.reading.piece import SourcePiece
+
+    # What one process tokenizes at a time: messages, or where it finds them.
+    Batch = list[RawMessage] | SourcePiece
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -105,7 +109,7 @@ class Processes:
         )
         submitted: Iterator[Future[B]] = (pool.submit(_Worker.work, item) for item in items)
         try:
-            for future in _ahead(submitted, _WAITING * self._jobs, self._pauses):
+            for future in ahead(submitted, _WAITING * self._jobs, self._pauses):
                 yield future.result()
         except BrokenProcessPool:
             raise NbspamError(
@@ -116,7 +120,7 @@ class Processes:
             pool.shutdown(cancel_futures=True)
 
 
-def _ahead(
+def ahead(
     items: Iterator[A], length: int, pauses: Callable[[], bool] = never_pauses
 ) -> Iterator[A]:
     """Yield items while `length` of the next are taken already; a failure comes in its place.
@@ -197,14 +201,6 @@ def executor(jobs: int, pauses: Callable[[], bool] = never_pauses) -> Executor:
     return Serial() if jobs == 1 else Processes(jobs, pauses=pauses)
 
 
-class Skipped(NamedTuple):
-    """A message that could not be read, or has nothing in it."""
-
-    source: str
-    reason: str
-    is_error: bool = True  # under `strict`
-
-
 class Tokenizing(NamedTuple):
     """How messages are tokenized: as `tokenize` takes it."""
 
@@ -215,7 +211,7 @@ class Tokenizing(NamedTuple):
 
 
 def tokenized(
-    raws: Iterable[RawMessage],
+    raws: "Iterable[RawMessage | SourcePiece]",
     skips: Skips,
     where: Executor,
     digests: bool = False,
@@ -240,7 +236,7 @@ def tokenized(
 
 def gather(
     corpus: "Corpus",
-    raws: Iterable[RawMessage],
+    raws: "Iterable[RawMessage | SourcePiece]",
     skips: Skips,
     where: Executor,
     shown: Callable[[Iterable[Any]], Iterable[Any]] = iter,
@@ -251,8 +247,9 @@ def gather(
     An empty mail is skipped, as it is not to be learned.
     shown: what the messages pass through on their way, to show how far it is.
     """
-    # In one process, numbers would only be a second copy of the vocabulary.
-    if corpus.wanted.times or isinstance(where, Serial):
+    # In one process, numbers would only be a second copy of the vocabulary; and who does work once
+    # more elsewhere, where a machine fails, must know nothing of what was sent before.
+    if corpus.wanted.times or not isinstance(where, Processes):
         found = tokenized(raws, skips, where, True, corpus.wanted, batch, skips_empty=True)
         for message in shown(found):
             corpus.add(message)
@@ -262,7 +259,11 @@ def gather(
 
 
 def _numbered(
-    corpus: "Corpus", raws: Iterable[RawMessage], skips: Skips, where: Executor, batch: int
+    corpus: "Corpus",
+    raws: "Iterable[RawMessage | SourcePiece]",
+    skips: Skips,
+    where: Executor,
+    batch: int,
 ) -> "Iterator[NumberedMessage]":
     """Yield each message tokenized, its tokens numbered as the corpus numbers them."""
     from nbspam.learning.vocabulary import Numberer, Renumberer
@@ -279,18 +280,23 @@ def without_skipped(results: Iterable[A | Skipped], skips: Skips) -> Iterator[A]
     """Yield results, and tell what was skipped."""
     for result in results:
         if isinstance(result, Skipped):
-            skip = skips if result.is_error else skips.note
-            skip(result.source, result.reason)
+            skips.take(result)
         else:
             yield result
 
 
-def _tokenize_all(how: Tokenizing, raws: list[RawMessage]) -> list[TokenizedMessage | Skipped]:
-    return [tokenize_raw(raw, how) for raw in raws]
+def tokenize_batch(batch: "Batch", how: Tokenizing) -> Iterator[TokenizedMessage | Skipped]:
+    """Yield the messages of a batch tokenized, and in their place what is skipped."""
+    for raw in batch if isinstance(batch, list) else batch.read():
+        yield tokenize_raw(raw, how) if isinstance(raw, RawMessage) else raw
+
+
+def _tokenize_all(how: Tokenizing, batch: "Batch") -> list[TokenizedMessage | Skipped]:
+    return list(tokenize_batch(batch, how))
 
 
 def _number_all(
-    how: "tuple[Numberer, Tokenizing]", raws: list[RawMessage]
+    how: "tuple[Numberer, Tokenizing]", batch: "Batch"
 ) -> "tuple[NumberedBatch, dict[int, Skipped]]":
     """Return the messages that can be read, and those that cannot by their place."""
     numberer, tokenizing = how
@@ -298,8 +304,7 @@ def _number_all(
 
     def messages() -> Iterator[TokenizedMessage]:
         # One by one: strings that are used up while they are in the processor's cache.
-        for i, raw in enumerate(raws):
-            found = tokenize_raw(raw, tokenizing)
+        for i, found in enumerate(tokenize_batch(batch, tokenizing)):
             if isinstance(found, Skipped):
                 skipped[i] = found
             else:
@@ -329,15 +334,21 @@ def tokenize_raw(raw: RawMessage, how: Tokenizing) -> TokenizedMessage | Skipped
 
 
 def in_batches(
-    raws: Iterator[RawMessage],
+    raws: "Iterator[RawMessage | SourcePiece]",
     most: int = _BATCH,
     pauses: Callable[[], bool] = never_pauses,
-) -> Iterator[list[RawMessage]]:
-    """Yield the messages in batches; what was read before a failure comes before it."""
+) -> "Iterator[Batch]":
+    """Yield the messages in batches, a piece by itself; before a failure what was read before."""
     batch: list[RawMessage] = []
     size = 0
     try:
         for raw in raws:
+            if not isinstance(raw, RawMessage):
+                if batch:
+                    yield batch
+                yield raw
+                batch, size = [], 0
+                continue
             batch.append(raw)
             size += len(raw.content) if isinstance(raw.content, bytes | str) else 0
             if len(batch) == most or size > _BATCH_BYTES or pauses():

@@ -26,6 +26,7 @@ RANKS = [
     ["filter"],
     ["front_door"],
     ["evaluation", "mailbox", "serving"],
+    ["cluster"],
     ["cli"],
 ]
 BEFORE = {
@@ -146,6 +147,7 @@ def test_only_the_report_and_the_progress_draw_with_rich():
         "nbspam.evaluation.report",
         "nbspam.evaluation.comparison_report",
         "nbspam.cli.progress",
+        "nbspam.cli.cluster_progress",
     }
 
 
@@ -199,8 +201,9 @@ def calls_that_open(module: str) -> list[str]:
 
 
 # What they open is no message: eval's predictions and page, the output of export, the config file,
-# what the system says, a password, what is remembered of an account.
+# what the system says, a password, what is remembered of an account, what a worker keeps.
 MAY_OPEN = {
+    "nbspam.cluster.stored": 3,
     "nbspam.cli.evaluation_page": 1,
     "nbspam.cli.settings": 1,
     "nbspam.evaluation.predictions": 1,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SAMPLE = Path(__file__).parents[1] / "sample_data"
-HEAVY = {"numpy", "scipy", "pandas", "rich", "sklearn", "pyarrow"}
+HEAVY = {"numpy", "scipy", "pandas", "rich", "sklearn", "pyarrow", "dask", "distributed", "fsspec"}
 
 
 def run(*arguments, flags=(), message=b"win a free prize", config=""):

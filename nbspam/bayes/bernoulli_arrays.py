@@ -4,7 +4,7 @@ import numpy as np
 
 from nbspam.bayes.leave_one_out import left_out_joints
 from nbspam.bayes.matrix import Floats, Integers, Presence
-from nbspam.bayes.token_weight import class_alphas, pair_weight
+from nbspam.bayes.token_weight import Size, class_alphas, pair_weight
 
 
 def weights(counts: Integers, messages: Integers, alpha: float) -> Floats:
@@ -49,7 +49,9 @@ def one_against_rest(
 class BernoulliArrays:
     """The event model on arrays, as `event_model_arrays.EventModelArrays` describes it."""
 
-    def __init__(self, counts: Integers, messages: Integers, alpha: float) -> None:
+    def __init__(
+        self, counts: Integers, messages: Integers, alpha: float, size: Size | None = None
+    ) -> None:
         """Keep the counts, (n_classes, n_tokens), and messages, (n_classes,)."""
         self._counts, self._messages, self._alpha = counts, messages, alpha
         self._left_out: tuple[int, Floats] | None = None  # a class, and its weights left out

@@ -7,6 +7,7 @@ from nbspam.bayes.bernoulli_arrays import BernoulliArrays
 from nbspam.bayes.matrix import Floats, Integers, Presence
 from nbspam.bayes.multinomial_arrays import ComplementArrays, MultinomialArrays
 from nbspam.bayes.no_tokens_arrays import NoTokensArrays
+from nbspam.bayes.token_weight import Size
 
 
 class Contrasts(Protocol):
@@ -37,7 +38,9 @@ class EventModelArrays(Contrasts, Protocol):
         """
 
 
-EVENT_MODEL_ARRAYS: Mapping[str, Callable[[Integers, Integers, float], EventModelArrays]] = {
+EVENT_MODEL_ARRAYS: Mapping[
+    str, Callable[[Integers, Integers, float, Size | None], EventModelArrays]
+] = {
     "bernoulli": BernoulliArrays,
     "multinomial": MultinomialArrays,
     "binary-multinomial": MultinomialArrays,

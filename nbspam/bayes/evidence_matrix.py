@@ -5,11 +5,11 @@ of each of its entries (nnz,), rows ascending; `groups` says which group of word
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from nbspam.bayes.calibration import FEWEST, Calibration, Scale, untrained
+from nbspam.bayes.calibration import FEWEST, Calibration, Range, Scale, untrained
 from nbspam.bayes.calibration import TEXT as OF_TEXT
 from nbspam.bayes.evidence import (
     HEADERS,
@@ -25,6 +25,7 @@ from nbspam.bayes.matrix import Booleans, Floats, Integers
 
 TEXT, FIELDS, HEADER = 0, 1, 2  # the groups of words; others are of none
 _STEPS = 100
+BLOCK = 1 << 16  # messages whose inputs are in memory together while a calibration is fitted
 
 
 class EvidenceRows(NamedTuple):
@@ -137,27 +138,38 @@ def inputs_of_rows(scale: Scale, evidence: EvidenceRows) -> Floats:
     return np.column_stack(columns)
 
 
-def fit_calibration(scale: Scale, x: Floats, is_spam: Booleans) -> Calibration:
+class Inputs(Protocol):
+    """The x of many messages for a calibration, in memory or not, (n, scale.size)."""
+
+    def __len__(self) -> int:
+        """Return n."""
+
+    def __getitem__(self, place: slice) -> Floats:
+        """Return the x of some messages."""
+
+
+def fit_calibration(scale: Scale, x: Inputs, is_spam: Booleans) -> Calibration:
     """Return the calibration fitted to leave-one-out inputs: the mode of b, and the precision.
 
     x: (n, scale.size); is_spam: (n,).
-    Newton's method with halved steps; the objective is strictly convex because of the prior.
+    Newton's method with halved steps; the objective is strictly convex because of the prior.  Sums
+    over the messages are sums of blocks, so that only one of them need be in memory.
     """
-    y = is_spam.astype(float)
     n_spam = int(is_spam.sum())
-    if min(n_spam, len(y) - n_spam) < FEWEST:
+    if min(n_spam, len(is_spam) - n_spam) < FEWEST:
         return untrained(scale)
     mean, precision = np.array(scale.mean), np.array(scale.precision)
+    data = _Blocks(x, is_spam)
 
     def objective(b: Floats) -> float:
-        z = x @ b
-        return float((np.logaddexp(0, z) - y * z).sum() + 0.5 * (precision * (b - mean) ** 2).sum())
+        return data.loss(b) + float(0.5 * (precision * (b - mean) ** 2).sum())
 
     b = mean.copy()
     value = objective(b)
     for _ in range(_STEPS):
-        gradient, hessian = _derivatives(x, y, b, mean, precision)
-        step = np.linalg.solve(hessian, gradient)
+        gradient, hessian = data.derivatives(b)
+        gradient += precision * (b - mean)
+        step = np.linalg.solve(hessian + np.diag(precision), gradient)
         size = 1.0
         while size > 1e-8 and objective(b - size * step) > value:
             size /= 2
@@ -165,15 +177,41 @@ def fit_calibration(scale: Scale, x: Floats, is_spam: Booleans) -> Calibration:
         previous, value = value, objective(b)
         if previous - value < 1e-12 * max(1.0, abs(value)):
             break
-    _, hessian = _derivatives(x, y, b, mean, precision)
-    ranges = zip(x[:, 1:].min(axis=0).tolist(), x[:, 1:].max(axis=0).tolist(), strict=True)
-    return Calibration(tuple(b.tolist()), tuple(map(tuple, hessian.tolist())), tuple(ranges))
+    hessian = data.derivatives(b)[1] + np.diag(precision)
+    return Calibration(tuple(b.tolist()), tuple(map(tuple, hessian.tolist())), data.ranges())
 
 
-def _derivatives(
-    x: Floats, y: Floats, b: Floats, mean: Floats, precision: Floats
-) -> tuple[Floats, Floats]:
-    p = 1 / (1 + np.exp(-np.clip(x @ b, -700, 700)))
-    gradient = x.T @ (p - y) + precision * (b - mean)
-    hessian = (x * (p * (1 - p))[:, None]).T @ x + np.diag(precision)
-    return gradient, hessian
+class _Blocks:
+    """Messages to fit to, a block at a time."""
+
+    def __init__(self, x: Inputs, is_spam: Booleans) -> None:
+        self._x, self._is_spam = x, is_spam
+
+    def _each(self) -> Iterator[tuple[Floats, Floats]]:
+        """Yield the x of each block, and 1 for spam and 0 for others."""
+        for first in range(0, len(self._is_spam), BLOCK):
+            place = slice(first, first + BLOCK)
+            yield np.ascontiguousarray(self._x[place]), self._is_spam[place].astype(float)
+
+    def loss(self, b: Floats) -> float:
+        """Return the negative log-likelihood, nats."""
+        total = 0.0
+        for x, y in self._each():
+            z = x @ b
+            total += float((np.logaddexp(0, z) - y * z).sum())
+        return total
+
+    def derivatives(self, b: Floats) -> tuple[Floats, Floats]:
+        """Return the gradient and the Hessian of the loss."""
+        gradient, hessian = np.zeros(len(b)), np.zeros((len(b), len(b)))
+        for x, y in self._each():
+            p = 1 / (1 + np.exp(-np.clip(x @ b, -700, 700)))
+            gradient += x.T @ (p - y)
+            hessian += (x * (p * (1 - p))[:, None]).T @ x
+        return gradient, hessian
+
+    def ranges(self) -> tuple[Range, ...]:
+        """Return the lowest and highest value of each feature, but for the constant."""
+        low = np.min([x[:, 1:].min(axis=0) for x, _ in self._each()], axis=0)
+        high = np.max([x[:, 1:].max(axis=0) for x, _ in self._each()], axis=0)
+        return tuple(zip(low.tolist(), high.tolist(), strict=True))

@@ -12,7 +12,7 @@ import numpy as np
 
 from nbspam.bayes.leave_one_out import left_out_log_prior
 from nbspam.bayes.matrix import Booleans, Floats, Integers, Presence
-from nbspam.bayes.token_weight import class_alphas
+from nbspam.bayes.token_weight import Size, class_alphas
 
 
 class _LeftOut:
@@ -38,12 +38,19 @@ class MultinomialArrays:
     complement = False
     _sign = 1.0
 
-    def __init__(self, counts: Integers, messages: Integers, alpha: float) -> None:
-        """Keep the counts, (n_classes, n_tokens), and messages, (n_classes,)."""
+    def __init__(
+        self, counts: Integers, messages: Integers, alpha: float, size: Size | None = None
+    ) -> None:
+        """Keep the counts, (n_classes, n_tokens), and messages, (n_classes,).
+
+        size: of the model, where the counts are those of some of its tokens.
+        """
         self._counts, self._messages, self._alpha = counts, messages, alpha
         self._totals = counts.sum(axis=0)
-        self._trials = counts.sum(axis=1)
+        self._trials = counts.sum(axis=1) if size is None else np.array(size.trials)
         self._vocabulary = max(1, int((self._totals > 0).sum()))
+        if size is not None:
+            self._vocabulary = size.outcomes
 
     def class_weights(self) -> Floats:
         """Return each token's weight per class."""

@@ -4,12 +4,15 @@ import numpy as np
 
 from nbspam.bayes.leave_one_out import left_out_log_prior
 from nbspam.bayes.matrix import Floats, Integers, Presence
+from nbspam.bayes.token_weight import Size
 
 
 class NoTokensArrays:
     """The event model on arrays, as `event_model_arrays.EventModelArrays` describes it."""
 
-    def __init__(self, counts: Integers, messages: Integers, alpha: float) -> None:
+    def __init__(
+        self, counts: Integers, messages: Integers, alpha: float, size: Size | None = None
+    ) -> None:
         """Keep the shape of the counts, (n_classes, n_tokens), and messages, (n_classes,)."""
         self._shape, self._messages = counts.shape, messages
 

@@ -1,6 +1,6 @@
 """How many messages each class has, so that a label typed wrongly does not pass unseen."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from nbspam.cli.notes import note
@@ -35,6 +35,13 @@ class ClassSizes:
                 if n <= FEW:
                     self._first.setdefault(message.label, []).append(message.source)
             yield message
+
+    def add(self, sizes: Mapping[str, int], first: Mapping[str, list[str]]) -> None:
+        """Count messages that others have counted; first: where the first of each class are."""
+        for name, n in sizes.items():
+            self._sizes[name] = self._sizes.get(name, 0) + n
+            own = self._first.setdefault(name, [])
+            own += first[name][: FEW - len(own)]
 
     def note_small(self) -> None:
         """Say which classes are of a few messages beside two large ones, and where these are."""

@@ -15,6 +15,7 @@ from nbspam.cli.notes import NoTrace, note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
     PROBABILITY,
     Reading,
+    dask_option,
     format_option,
     gathered,
     jobs_option,
@@ -35,7 +36,7 @@ from nbspam.filter import Filter, classified, open_filter
 from nbspam.reading.marks import EVIDENCE, MARK
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import Flow
+from nbspam.reading.source_kind import Flow, ReadingOptions
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
@@ -46,6 +47,7 @@ _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
 if TYPE_CHECKING:
     from nbspam.learning.self_training import SelfTraining
+    from nbspam.reading.piece import SourcePiece
     from nbspam_main import Passage
 
 
@@ -86,6 +88,7 @@ def _check(
 @reading_options
 @format_option
 @jobs_option
+@dask_option
 @traced("classify")
 @click.option(
     "--exit-code",
@@ -153,6 +156,7 @@ def command(
     reading: Reading,
     form: str,
     jobs: int,
+    dask: str | None,
     exit_code: bool,
     terse: bool,
     learning: SelfLearning,
@@ -217,7 +221,7 @@ def command(
         from nbspam.cli.passing import pass_on  # only a passthrough needs it
 
         return pass_on(passage, model, base, cutting, exit_code, marking, learning, trace)
-    request = _Request(sources or (STDIN,), model, base, cutting, reading, jobs)
+    request = _Request(sources or (STDIN,), model, base, cutting, reading, jobs, dask)
     return _classify(request, form, exit_code, terse, learning, trace)
 
 
@@ -230,12 +234,15 @@ class _Request(NamedTuple):
     cutting: Cutting
     reading: Reading
     jobs: int
+    dask: str | None
 
     @property
     def is_small(self) -> bool:
         """Whether there are few messages, for which an index of the tokens does not pay."""
-        return self.reading.is_one_message and all(
-            source == STDIN or _is_small(source) for source in self.sources
+        return (
+            self.dask is None
+            and self.reading.is_one_message
+            and all(source == STDIN or _is_small(source) for source in self.sources)
         )
 
 
@@ -248,7 +255,7 @@ def _classify(
     trace: NoTrace,
 ) -> int:
     """Print the verdict on each message; return the exit code."""
-    sources, model, base, cutting, reading, jobs = request
+    sources, model, base, cutting, reading, _, _ = request
     flow = Flow()
     options, skips = reading.options(flow=flow), Skips(reading.strict)
     last: int = VerdictCode.ERROR
@@ -263,10 +270,10 @@ def _classify(
             check_positive(spam_filter.metadata)
         training = learning.training(model, spam_filter.own_metadata)
         form = _check_terse(spam_filter.metadata) if terse else form
-        raws = (raw for source in sources for raw in any_kind(source, options, skips))
-        with _progress(sources, few) as shown:
-            seen = trace.noted(raws)
-            where = executor(jobs, flow.pauses)
+        with (
+            _progress(sources, few) as shown,
+            _work(request, options, skips, flow, trace) as (where, seen),
+        ):
             for judged in _verdicts(seen, skips, where, spam_filter, training, shown, flow.pauses):
                 click.echo(_line(judged, form))
                 trace.judged(judged)
@@ -276,6 +283,24 @@ def _classify(
     if exit_code:
         return _status(last, skips, sources)
     return ExitCode.ERROR if skips.count and last == VerdictCode.ERROR else ExitCode.DONE
+
+
+@contextlib.contextmanager
+def _work(
+    request: _Request, options: ReadingOptions, skips: Skips, flow: Flow, trace: NoTrace
+) -> "Iterator[tuple[Executor, Iterable[RawMessage | SourcePiece]]]":
+    """Yield where to classify, and what."""
+    if request.dask is None:
+        sources = request.sources
+        raws = (raw for source in sources for raw in any_kind(source, options, skips))
+        yield executor(request.jobs, flow.pauses), trace.noted(raws)
+        return
+    from nbspam.cli.work_place import work_place
+    from nbspam.reading.cutting import Asked
+
+    with work_place(request.dask, request.jobs, trace) as place:
+        cutter = place.cutter(options, skips)
+        yield place.where, (p for name in request.sources for p in cutter.pieces(Asked(name)))
 
 
 def _status(last: int, skips: Skips, sources: tuple[str, ...]) -> int:
@@ -306,7 +331,7 @@ def _line(judged: Verdict, form: str) -> str:
 
 
 def _verdicts(
-    raws: Iterable[RawMessage],
+    raws: "Iterable[RawMessage | SourcePiece]",
     skips: Skips,
     where: Executor,
     spam_filter: Filter,

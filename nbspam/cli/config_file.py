@@ -39,6 +39,7 @@ TYPED = {
     "train-first": _DECIDES,
     "online": _DECIDES,
     "compare": _DECIDES,
+    "dask": _DECIDES,
     "no-ledger": _DECIDES,
     "model-set.spam-cutoff": _DECIDES,
     "model-set.ham-cutoff": _DECIDES,

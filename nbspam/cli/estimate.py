@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from nbspam.errors import counted
 from nbspam.learning.corpus import Corpus
+from nbspam.store.metadata import Metadata
 
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.evaluation.metrics import Figures
@@ -40,9 +41,9 @@ def estimate_sentence(rates: "Figures", n_classes: int) -> str:
     return f"{sentence}{accuracy}; verdicts: {verdicts}"
 
 
-def cut_off_sentence(fitted: "Fit", limit: float) -> str:
+def cut_off_sentence(metadata: Metadata, limit: float) -> str:
     """Return where the cut-off is, and how well it can be known."""
-    settings, learned = fitted.metadata
+    settings, learned = metadata
     sentence = (
         f"cut-off for at most {100 * limit:g} % of ham blocked: spam is above"
         f" {settings.spam_cutoff:.6g}, stored in the model; the verdicts above are with it"

@@ -22,6 +22,7 @@ from nbspam.cli.learning_options import (
 from nbspam.cli.notes import note_skips
 from nbspam.cli.options import (
     Reading,
+    dask_option,
     gathered,
     jobs_option,
     model_option,
@@ -40,10 +41,12 @@ from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
 
 if TYPE_CHECKING:  # the help of this command loads no numpy
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from nbspam.cli.progress import Work
     from nbspam.evaluation.results import Results
+    from nbspam.reading.piece import SourcePiece
+    from nbspam.reading.raw_message import RawMessage
     from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
 
@@ -198,6 +201,7 @@ def _check(
 )
 @quiet_option
 @jobs_option
+@dask_option
 @checked(_check)
 def command(
     sources: Sources,
@@ -211,6 +215,7 @@ def command(
     form: str,
     quiet: bool,
     jobs: int,
+    dask: str | None,
 ) -> None:
     """Measure how good the filter is on labelled messages.
 
@@ -246,7 +251,7 @@ def command(
     files = report.files()
     files.check(sources.names(), None if protocol.trains else model)
     skips = Skips(reading.strict)
-    messages = _reader(sources, files, reading, skips, quiet, jobs)
+    messages = _reader(sources, files, reading, skips, quiet, (dask, jobs))
     if protocol.compare is not None:
         from nbspam.cli.comparing import compare_models
 
@@ -269,23 +274,32 @@ def command(
 
 
 def _reader(
-    sources: Sources, files: OutputFiles, reading: Reading, skips: Skips, quiet: bool, jobs: int
+    sources: Sources,
+    files: OutputFiles,
+    reading: Reading,
+    skips: Skips,
+    quiet: bool,
+    at: tuple[str | None, int],
 ) -> "Callable[[Wanted], Iterator[TokenizedMessage]]":
     """Return what reads the messages, shows how far it is, and notes what it skipped.
 
     It is given the numbers that are wanted beside their tokens.
     files: that will be written, so must not be read.
+    at: the scheduler's address if there is one, and the number of processes.
     """
     from nbspam.cli.progress import progress
-    from nbspam.workers import executor, tokenized
+    from nbspam.cli.work_place import work_place
+    from nbspam.workers import tokenized
 
     options = reading.options(quiet=quiet, needs_content=True)
-    raws = files.guarded(sources.messages(options, skips))
+    raws = files.guarded(sources.messages(options, skips))  # raises if there are none
 
     def read(wanted: "Wanted") -> "Iterator[TokenizedMessage]":
-        with progress(quiet, sources.names()) as shown:
-            where = executor(jobs)
-            yield from shown(tokenized(raws, skips, where, True, wanted, skips_empty=True))
+        with work_place(*at, quiet=quiet) as place, progress(quiet, sources.names()) as shown:
+            found: Iterable[RawMessage | SourcePiece] = raws
+            if place.cluster is not None:
+                found = files.guarded(sources.pieces(place.cutter(options, skips)))
+            yield from shown(tokenized(found, skips, place.where, True, wanted, skips_empty=True))
         note_skips(skips)
 
     return read

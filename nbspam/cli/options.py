@@ -68,6 +68,10 @@ class FilePath(click.Path):
 
     def coerce_path_result(self, value: str | os.PathLike[str]) -> "Path":
         """Return the parameter's value."""
+        if "://" in str(value):
+            from nbspam.reading.remote import remote_path
+
+            return remote_path(str(value))
         from pathlib import Path
 
         return Path(value)
@@ -79,6 +83,8 @@ class FileName(click.Path):
     def coerce_path_result(self, value: str | os.PathLike[str]) -> str:
         """Return the parameter's value."""
         name = os.fspath(value)
+        if "://" in name:
+            return name
         if "//" in name or "./" in name or name.endswith(("/", "/.")) or not name:
             from pathlib import Path
 
@@ -164,6 +170,11 @@ jobs_option = click.option(
     show_default="all cores",
     metavar="N",
     help="Use N processes where there are many messages.",
+)
+dask_option = click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Use the workers of the Dask scheduler at this address; local:N starts N of them here.",
 )
 output_option = click.option(
     "-o",

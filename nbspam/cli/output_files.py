@@ -4,13 +4,17 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from nbspam.errors import SourceError
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.sources import STDIN
 from nbspam.store.model_file import is_model_like
 
+if TYPE_CHECKING:
+    from nbspam.reading.piece import SourcePiece
+
+A = TypeVar("A", bound="RawMessage | SourcePiece")
 _Identity = tuple[int, int]  # device and inode: a file's, whatever the path or link to it
 
 
@@ -57,8 +61,8 @@ class OutputFiles:
             if is_model_like(path):
                 raise _lost(option, path, "a model")
 
-    def guarded(self, raws: Iterable[RawMessage]) -> Iterator[RawMessage]:
-        """Yield messages; raises SourceError at one that is in a file to write.
+    def guarded(self, raws: "Iterable[A]") -> "Iterator[A]":
+        """Yield messages or pieces; raises SourceError at one that is in a file to write.
 
         So what a folder, an index or a list of files names is guarded too.
         """
@@ -67,17 +71,24 @@ class OutputFiles:
             return
         last = ""
         for raw in raws:
-            name = raw.source
-            if isinstance(raw.content, str | bytes):  # `path:line` or `path:number`
-                name = name.rpartition(":")[0] or name
-            if name != last:
-                self._check_identity(_identity(name), "a source")
-                last = name
+            for name in _files_of(raw):
+                if name != last:
+                    self._check_identity(_identity(name), "a source")
+                    last = name
             yield raw
 
     def _check_identity(self, identity: _Identity | None, what: str) -> None:
         if identity is not None and identity in self._existing:
             raise _lost(*self._existing[identity], what)
+
+
+def _files_of(raw: "RawMessage | SourcePiece") -> tuple[str, ...]:
+    if not isinstance(raw, RawMessage):
+        return raw.files
+    name = raw.source
+    if isinstance(raw.content, str | bytes):  # `path:line` or `path:number`
+        name = name.rpartition(":")[0] or name
+    return (name,)
 
 
 def _lost(option: str, path: Path, what: str) -> SourceError:

@@ -43,8 +43,18 @@ def progress(
 
     Also the rate, and the time left if the size of the sources is known.
     """
+    with drawn_bar(quiet) as bar:
+        yield Progress(bar, None if bar is None else size_of(sources), redrawn)
+
+
+@contextmanager
+def drawn_bar(quiet: bool) -> Iterator["Bar | None"]:
+    """Yield a bar on standard error; None if that is no terminal.
+
+    Its tasks have fields `done` and `rate`, texts.
+    """
     if quiet or not sys.stderr or not sys.stderr.isatty() or not find_spec("rich"):
-        yield Progress(None, None, redrawn)
+        yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
@@ -59,7 +69,7 @@ def progress(
     )
     # No thread of its own that redraws: processes are forked meanwhile.
     with Bar(*columns, console=Console(file=sys.stderr), transient=True, auto_refresh=False) as bar:
-        yield Progress(bar, size_of(sources), redrawn)
+        yield bar
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -12,6 +12,10 @@ from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, any_kind, labelled, unlabelled
+
+if TYPE_CHECKING:
+    from nbspam.reading.cutting import Cutter
+    from nbspam.reading.piece import SourcePiece
 
 
 class Sources(NamedTuple):
@@ -40,13 +44,27 @@ class Sources(NamedTuple):
         """
         named = self._named()
         if not self.sources and not named:
-            raise OptionError(
-                "there is nothing to read; name a table or a folder, or use --spam and --ham"
-            )
+            raise _nothing_to_read()
         return itertools.chain(
             *(labelled(source, reading, skips) for source in self.sources),
             *(unlabelled(source, label, reading, skips) for label, source in named),
         )
+
+    def pieces(
+        self, cutter: "Cutter", any_kind: bool = False
+    ) -> "Iterator[SourcePiece | RawMessage]":
+        """Yield them cut into pieces, in the order of `messages`; raises OptionError.
+
+        any_kind: the plain sources need no labels of their own.
+        """
+        from nbspam.reading.cutting import Asked
+
+        named = self._named()
+        if not self.sources and not named:
+            raise _nothing_to_read()
+        own = [Asked(source, needs_labels=not any_kind) for source in self.sources]
+        for asked in [*own, *(Asked(source, label, True) for label, source in named)]:
+            yield from cutter.pieces(asked)
 
     def messages_of_any_kind(self, reading: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
         """Return the messages; those of the plain sources have a label only if they carry one."""
@@ -67,6 +85,12 @@ class Sources(NamedTuple):
                 )
             named.append((normal_label(name), source))
         return named
+
+
+def _nothing_to_read() -> OptionError:
+    return OptionError(
+        "there is nothing to read; name a table or a folder, or use --spam and --ham"
+    )
 
 
 labelled_sources: Decorator[Any] = gathered(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -18,6 +18,7 @@ from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import (
     PROBABILITY,
     Reading,
+    dask_option,
     format_option,
     gathered,
     jobs_option,
@@ -41,13 +42,14 @@ from nbspam.cli.training import (
     train_whole,
     update_model,
 )
+from nbspam.cli.work_place import WorkPlace, work_place
 from nbspam.errors import OptionError
 from nbspam.learning.on_error import SURE
 from nbspam.learning.settings import empty_metadata
 from nbspam.learning.update import PendingMessages
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import FILE_LISTS, MBOX_FORMAT
+from nbspam.reading.source_kind import FILE_LISTS, MBOX_FORMAT, ReadingOptions, is_url
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import (
@@ -56,7 +58,10 @@ from nbspam.store.model_file import (
     check_replaceable,
 )
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
-from nbspam.workers import Executor, executor, gather, rare_collections, tokenized
+from nbspam.workers import Executor, gather, rare_collections, tokenized
+
+if TYPE_CHECKING:
+    from nbspam.reading.piece import SourcePiece
 
 
 def _check(
@@ -71,6 +76,11 @@ def _check(
     cutting, learning = _of_new(model, writing, cutting, learning)
     if writing.update and writing.replace:
         raise OptionError("--update adds to the model and --replace overwrites it; give one")
+    if writing.update and is_url(model):
+        raise OptionError(
+            f"{model}: a model at a URL is written whole; leave out --update, or copy it to a file"
+            " and add to that"
+        )
     if writing.update and writing.max_ham_blocked is not None:
         raise OptionError(
             "--max-ham-blocked needs all messages at once; give it with --replace, or leave it out"
@@ -159,6 +169,7 @@ def _of_new(
 @format_option
 @quiet_option
 @jobs_option
+@dask_option
 @traced("learn")
 @rare_collections()
 @checked(_check)
@@ -173,6 +184,7 @@ def command(
     form: str,
     quiet: bool,
     jobs: int,
+    dask: str | None,
     trace: NoTrace,
 ) -> None:
     """Learn from labelled messages and write a model, or add to one.
@@ -206,6 +218,7 @@ def command(
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
       nbspam train --update --on-error --ham ~/Maildir --spam ~/Maildir/.Junk
       nbspam train --replace --label promo=ads.mbox --ham in.mbox --spam junk.mbox
+      nbspam train --dask tcp://10.0.0.1:8786 -m model.json /shared/messages.parquet
     """
     cutting, learning = _of_new(model, writing, cutting, learning)
     _check_model(model, writing, cutting, learning)
@@ -216,31 +229,48 @@ def command(
     # As in a macro of a mail reader.
     silent = quiet or (writing.update and names == [STDIN] and reading.is_one_message)
     pending = PendingMessages(_wanted(model, writing, learning))
-    with progress(silent, names) as shown, class_sizes(quiet) as counted_by_class:
-        reader = _Reader(
-            trace.noted(sources.messages(options, skips)),
-            skips,
-            executor(jobs),
-            lambda messages: counted_by_class(shown(messages)),
-        )
-        _take_in(pending, reader, model, writing, trace)
-    note_skips(skips)
-    make_default_folder(model)
     output = Output(model, form, silent, skips, trace)
-    with opened_base(base, indexed=False) as beneath:
+    with (
+        opened_base(base, indexed=False) as beneath,
+        work_place(dask, jobs, trace, quiet) as place,
+    ):
         settings = learning.settings()._replace(base=base_of(beneath))
         training = Training(settings, cutting, writing, limit, output, lock_wait(quiet))
+        whole = training._replace(output=output._replace(quiet=quiet))
+        raws = _to_gather(place, sources, options, whole)
+        if raws is not None:
+            with progress(silent, names) as shown, class_sizes(quiet) as by_class:
+                reader = _Reader(raws, skips, place.where, lambda m: by_class(shown(m)))
+                _take_in(pending, reader, model, writing, trace)
+        note_skips(skips)
+        if raws is None:
+            return
+        make_default_folder(model)
         _learn(pending, training, quiet)
+
+
+def _to_gather(
+    place: WorkPlace, sources: Sources, options: ReadingOptions, training: Training
+) -> "Iterable[RawMessage | SourcePiece] | None":
+    """Return what is to be read and learned here; None if a cluster has trained the model."""
+    skips, writing = training.output.skips, training.writing
+    if place.cluster is None:
+        return training.output.trace.noted(sources.messages(options, skips))
+    if writing.update or writing.on_error:
+        return sources.pieces(place.cutter(options, skips))
+    from nbspam.cli.cluster_training import trained_apart
+
+    return trained_apart(place, sources, options, skips, training)
 
 
 def _learn(pending: PendingMessages, training: Training, quiet: bool) -> None:
     """Learn the messages that were read, and say what changed."""
     writing, output = training.writing, training.output
-    model = output.model
     if writing.on_error and not writing.update:
         begin_on_error(pending, training)
         return
-    begins = not model.exists() and len(set(pending.corpus.labels)) > 1 and not writing.on_error
+    n_labels = len(set(pending.corpus.labels))
+    begins = not output.model.exists() and n_labels > 1 and not writing.on_error
     if begins or not writing.update:
         try:
             whole = training._replace(output=output._replace(quiet=quiet))
@@ -255,7 +285,7 @@ def _learn(pending: PendingMessages, training: Training, quiet: bool) -> None:
 class _Reader(NamedTuple):
     """How the messages to learn are read."""
 
-    raws: Iterable[RawMessage]
+    raws: "Iterable[RawMessage | SourcePiece]"
     skips: Skips
     where: Executor
     shown: Callable[[Iterable[Any]], Iterable[Any]]  # what they pass through on their way

@@ -25,11 +25,11 @@ from nbspam.learning.update import (
 )
 from nbspam.reading.skips import Skips
 from nbspam.store.lookup import Lookup
+from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import write_model
 
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.evaluation.metrics import Figures
-    from nbspam.learning.batch import Fit
     from nbspam.store.lock import LockWait
 
 
@@ -73,7 +73,8 @@ def train_whole(corpus: Corpus, training: Training) -> None:
     settings, cutting, writing, limit, output, wait = training
     with work(output.quiet) as at_work:
         at_work.stage(f"training on {counted(len(corpus), 'message')}")
-        fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
+        taken = corpus.channels(), corpus.traits(), corpus.digest_bytes
+        fitted = fit(corpus, corpus.labels, settings, *taken)
         if settings.base is not None:
             from nbspam.learning.based_batch import counts_in_base, with_base
 
@@ -99,7 +100,7 @@ def train_whole(corpus: Corpus, training: Training) -> None:
             return
         at_work.stage("estimating the accuracy, each message left out")
         rates = left_out_rates_of(corpus, fitted)
-    _print_training(corpus, fitted, rates, limit, output)
+    print_training(Trained(len(corpus), fitted.metadata, rates), limit, output)
 
 
 def update_model(pending: PendingMessages, training: Training) -> None:
@@ -163,19 +164,26 @@ def _print_change(change: Change, writing: Writing, output: Output) -> None:
             echo_sentence(sentence)
 
 
-def _print_training(
-    corpus: Corpus, fitted: "Fit", rates: "Figures", limit: float | None, output: Output
-) -> None:
+class Trained(NamedTuple):
+    """A new model, as far as it is told of."""
+
+    n: int  # messages
+    metadata: Metadata
+    rates: "Figures"  # of the messages, each left out
+
+
+def print_training(trained: Trained, limit: float | None, output: Output) -> None:
     """Print what was learned, and what to expect of the model."""
     from nbspam.cli.terminal import echo_sentence, unbroken
 
-    classes = fitted.metadata.settings.classes
-    learned = dict(zip(classes, fitted.metadata.learned.messages, strict=True))
+    n, metadata, rates = trained
+    classes = metadata.settings.classes
+    learned = dict(zip(classes, metadata.learned.messages, strict=True))
     if output.form == "json":
         fields = {
             "model": str(output.model),
             "messages": learned,
-            "tokens": fitted.metadata.n_tokens,
+            "tokens": metadata.n_tokens,
             "skipped": output.skips.count,
             "leave_one_out": rates.as_json(),
         }
@@ -183,11 +191,11 @@ def _print_training(
         return
     per_class = ", ".join(f"{name}: {n:,}" for name, n in learned.items())
     echo_sentence(
-        f"{unbroken(output.model)}: learned {counted(len(corpus), 'message')} ({per_class}),"
-        f" {counted(fitted.metadata.n_tokens, 'token')}"
+        f"{unbroken(output.model)}: learned {counted(n, 'message')} ({per_class}),"
+        f" {counted(metadata.n_tokens, 'token')}"
     )
     echo_sentence(estimate_sentence(rates, len(classes)))
     if limit is not None:
-        echo_sentence(cut_off_sentence(fitted, limit))
-    if sentence := young_sentence(fitted.metadata):
+        echo_sentence(cut_off_sentence(metadata, limit))
+    if sentence := young_sentence(metadata):
         echo_sentence(sentence)

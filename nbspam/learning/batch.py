@@ -14,11 +14,12 @@ from nbspam.bayes.posterior import logit, sigmoid
 from nbspam.bayes.token_weight import Histogram, Row
 from nbspam.errors import Remedy, TrainingError
 from nbspam.learning.batch_rules import BATCH_RULES, BatchRule
+from nbspam.learning.fit_sample import in_sample, sample_end
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
 from nbspam.scoring.classifier import Classifier, CountsOf
 from nbspam.scoring.score import Score
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.metadata import HAM_CUTOFF, TRAINING, HostRows, Metadata
+from nbspam.store.metadata import HAM_CUTOFF, TRAINING, HostRows, Metadata, ModelSettings
 from nbspam.store.trait_histograms import TraitHistograms
 from nbspam.tokens.kinds import HOST, TEXT
 
@@ -57,11 +58,13 @@ def fit(
     settings: TrainingSettings,
     channels: Integers | None = None,
     traits: Integers | None = None,
+    digests: bytes = b"",
 ) -> Fit:
     """Return the model of a corpus; raises TrainingError when it has fewer than two classes.
 
     channels: (n_tokens,), the channel of each column (`tokens/kinds.py`); None: all are text.
     traits: (n_messages, n_traits), if they were taken; -1 of a message without them.
+    digests: of the messages, one after the other; by them very many are sampled (`fit_sample.py`).
     """
     classes, positive = class_names(labels, settings.positive)
     number = {name: k for k, name in enumerate(classes)}
@@ -71,28 +74,29 @@ def fit(
         counts = matrix.class_counts(presence, indices, len(classes))
     else:
         counts = np.zeros((len(classes), presence.shape[1]), dtype=np.int64)
-    messages = np.bincount(indices, minlength=len(classes))
     if channels is None:
         channels = np.full(presence.shape[1], TEXT)
     learned = empty.learned._replace(
         calibrated_by=TRAINING,
-        messages=tuple(map(int, messages)),
-        count_histograms=_histograms(counts),
-        host_rows=_host_rows(counts, channels),
+        messages=tuple(map(int, np.bincount(indices, minlength=len(classes)))),
+        count_histograms=token_histograms(counts),
+        host_rows=host_rows_of(counts, channels),
     )
     if not empty.settings.has_traits:
         traits = None
     if traits is not None:
-        histograms = _trait_histograms(traits, indices, len(classes))
+        histograms = trait_histograms_of(traits, indices, len(classes))
         learned = learned._replace(trait_histograms=histograms)
     rule = BATCH_RULES[settings.scoring](counts, indices, channels, traits)
     uncalibrated = empty._replace(learned=learned)
-    calibrations = rule.fit(presence, uncalibrated)
+    end = sample_end(len(indices)) if digests else None
+    sample = None if end is None else in_sample(digests, end)
+    calibrations = rule.fit(presence, uncalibrated, sample)
     metadata = uncalibrated._replace(learned=learned._replace(calibrations=calibrations))
     return Fit(metadata, counts, indices, rule, traits)
 
 
-def _histograms(counts: Integers) -> tuple[Histogram, ...]:
+def token_histograms(counts: Integers) -> tuple[Histogram, ...]:
     """Return per class how many tokens have each count, of those that some message has."""
     known = counts.any(axis=0)
     return tuple(
@@ -101,7 +105,7 @@ def _histograms(counts: Integers) -> tuple[Histogram, ...]:
     )
 
 
-def _trait_histograms(traits: Integers, labels: Integers, n_classes: int) -> TraitHistograms:
+def trait_histograms_of(traits: Integers, labels: Integers, n_classes: int) -> TraitHistograms:
     """Return per trait and class how many messages have each value."""
     known = traits[:, 0] >= 0
     return tuple(
@@ -115,10 +119,11 @@ def _values(column: Integers) -> dict[int, int]:
     return dict(zip(values.tolist(), n.tolist(), strict=True))
 
 
-def _host_rows(counts: Integers, channels: Integers) -> HostRows:
+def host_rows_of(counts: Integers, channels: Integers) -> HostRows:
     """Return of the hosts that took mails in: mails per class -> how many hosts have them."""
     rows = counts[:, channels == HOST].T.tolist()
-    return Counter(tuple(row) for row in rows if any(row))
+    # In the order of the model file: how far hosts are trusted is a sum of them.
+    return Counter(sorted(tuple(row) for row in rows if any(row)))
 
 
 def cut_offs_within(limit: float, fitted: Fit, scores: Iterable[Score]) -> CutOffs:
@@ -128,18 +133,32 @@ def cut_offs_within(limit: float, fitted: Fit, scores: Iterable[Score]) -> CutOf
     Raises TrainingError for more than two classes, whose verdict no cut-off decides.
     """
     settings = fitted.metadata.settings
+    check_cut_offs(settings)
+    ham = sorted(
+        score.log_odds
+        for score, k in zip(scores, fitted.labels, strict=True)
+        if k != settings.positive_index
+    )
+    return cut_offs_above(ham[-(blocked_within(limit, len(ham)) + 1)])
+
+
+def check_cut_offs(settings: ModelSettings) -> None:
+    """Raise TrainingError for a model that has no cut-offs to find."""
     if len(settings.classes) > 2:
         raise TrainingError(
             "a limit on blocked ham needs two classes; with more, the verdict is the most probable"
             " class",
             Remedy.LEAVE_OUT_LIMIT,
         )
-    ham = sorted(
-        score.log_odds
-        for score, k in zip(scores, fitted.labels, strict=True)
-        if k != settings.positive_index
-    )
-    highest_delivered = ham[-(int(len(ham) * limit) + 1)]
+
+
+def blocked_within(limit: float, n_ham: int) -> int:
+    """Return how many of so many ham messages may be blocked; limit: their share."""
+    return int(n_ham * limit)
+
+
+def cut_offs_above(highest_delivered: float) -> CutOffs:
+    """Return the lowest cut-offs from 0.5 that deliver ham of these log-odds."""
     cut_off = max(0.5, sigmoid(highest_delivered))
     while logit(cut_off) < highest_delivered:  # a rounded cut-off would block that ham
         cut_off = math.nextafter(cut_off, 1)

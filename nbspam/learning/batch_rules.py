@@ -1,6 +1,6 @@
 """The scoring rules on a matrix: what each has to learn, and many scores at once."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ from nbspam.bayes.event_model_arrays import EVENT_MODEL_ARRAYS, Contrasts, Event
 from nbspam.bayes.evidence import trait_feature
 from nbspam.bayes.evidence_matrix import (
     EvidenceRows,
+    Inputs,
     evidence_of_rows,
     fit_calibration,
     inputs_of_rows,
@@ -35,8 +36,16 @@ class BatchRule(Protocol):
     traits: (n_messages, n_traits), or None.
     """
 
-    def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
-        """Return the calibrations of the model, fitted to its messages, each left out."""
+    # Whether it needs of the counts only those of a message's own tokens, to leave that out.
+    fits_apart: bool
+
+    def fit(
+        self, presence: Presence | Chunked, metadata: Metadata, sample: Booleans | None = None
+    ) -> tuple[Calibrations, ...]:
+        """Return the calibrations of the model, fitted to its messages, each left out.
+
+        sample: (n_messages,), those to fit to; None: all.
+        """
 
     def left_out_scores(
         self, presence: Presence | Chunked, metadata: Metadata, folds: int = 1
@@ -59,7 +68,7 @@ class BatchRule(Protocol):
 def _arrays(counts: Integers, metadata: Metadata) -> EventModelArrays:
     settings, learned = metadata
     make = EVENT_MODEL_ARRAYS[settings.event_model]
-    return make(counts, np.array(learned.messages), settings.alpha)
+    return make(counts, np.array(learned.messages), settings.alpha, metadata.size)
 
 
 def _trait_weights(
@@ -86,13 +95,17 @@ class _Plain:
 class BatchSum(_Plain):
     """The sum rule on a matrix."""
 
+    fits_apart = False  # the absence of every other token has a part in the score
+
     def __init__(
         self, counts: Integers, labels: Integers, channels: Integers, traits: Integers | None
     ) -> None:
         self._counts, self._labels, self._traits = counts, labels, traits
         self._is_text: Booleans = np.asarray(channels == TEXT)
 
-    def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
+    def fit(
+        self, presence: Presence | Chunked, metadata: Metadata, sample: Booleans | None = None
+    ) -> tuple[Calibrations, ...]:
         """Return the calibrations as they are: the posterior is not calibrated."""
         return metadata.learned.calibrations
 
@@ -160,6 +173,8 @@ def _add_traits(
 class BatchEvidence(_Plain):
     """The evidence rule on a matrix."""
 
+    fits_apart = True
+
     def __init__(
         self, counts: Integers, labels: Integers, channels: Integers, traits: Integers | None
     ) -> None:
@@ -168,27 +183,28 @@ class BatchEvidence(_Plain):
         # Per scored class, of the training messages, each left out: what the fit was made of.
         self._left_out: tuple[EvidenceRows, ...] = ()
 
-    def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
+    def fit(
+        self, presence: Presence | Chunked, metadata: Metadata, sample: Booleans | None = None
+    ) -> tuple[Calibrations, ...]:
         """Return the calibrations, fitted to the features of each message left out."""
-        self._left_out = self._evidence(presence, metadata, self._traits, left_out=True)
-        return self._calibrations(metadata, np.arange(len(self._labels)))
+        self._left_out = self.left_out_evidence(presence, metadata)
+        places = np.arange(len(self._labels)) if sample is None else np.flatnonzero(sample)
+        return self._calibrations(metadata, places)
+
+    def left_out_evidence(
+        self, presence: Presence | Chunked, metadata: Metadata
+    ) -> tuple[EvidenceRows, ...]:
+        """Return the evidence of each training message, itself left out, for each scored class."""
+        return self._evidence(presence, metadata, self._traits, left_out=True)
 
     def _calibrations(self, metadata: Metadata, places: Integers) -> tuple[Calibrations, ...]:
         """Return the calibrations fitted to some of the messages."""
-        settings = metadata.settings
-        return tuple(
-            Calibrations(
-                *(
-                    fit_calibration(
-                        scale, inputs_of_rows(scale, found)[places], self._labels[places] == k
-                    )
-                    for scale in scales
-                )
-            )
-            for found, k, scales in zip(
-                self._left_out, settings.scored_classes, self._scales(metadata), strict=True
-            )
-        )
+        inputs = [
+            tuple(inputs_of_rows(scale, found)[places] for scale in scales)
+            for found, scales in zip(self._left_out, self._scales(metadata), strict=True)
+        ]
+        classes = metadata.settings.scored_classes
+        return fitted_calibrations(classes, self._scales(metadata), inputs, self._labels[places])
 
     def _scales(self, metadata: Metadata) -> Sequence[Sequence[Scale]]:
         """Return the scales of the calibrations of each scored class."""
@@ -281,10 +297,6 @@ class BatchEvidence(_Plain):
                 features[:, i] = [trait_feature(same) for same in zip(*weights, strict=True)]
         return tuple(features)
 
-    def _rule(self, metadata: Metadata) -> EvidenceRule:
-        """Return the rule that scores the evidence."""
-        return EvidenceRule(metadata)
-
     def _contrasts(self, metadata: Metadata) -> Contrasts:
         """Return the weights of the tokens."""
         return _arrays(self._counts, metadata)
@@ -293,16 +305,45 @@ class BatchEvidence(_Plain):
         """Return which columns are in the vocabulary."""
         return np.asarray(self._counts.any(axis=0))
 
+    def _rule(self, metadata: Metadata) -> EvidenceRule:
+        """Return the rule that scores the evidence."""
+        return EvidenceRule(metadata)
+
     def _scores_of(self, found: tuple[EvidenceRows, ...], metadata: Metadata) -> Iterator[Score]:
-        rule = self._rule(metadata)
-        for first in range(0, len(found[0].text), _SCORED):
-            place = slice(first, first + _SCORED)
-            for by_class in zip(*(rows.messages(place) for rows in found), strict=True):
-                evidences, text_tokens = zip(*by_class, strict=True)
-                yield rule.score_of(evidences, text_tokens[0])
+        return scores_of_rows(found, self._rule(metadata))
 
 
-BATCH_RULES: Mapping[str, Callable[[Integers, Integers, Integers, Integers | None], BatchRule]] = {
+def scores_of_rows(found: tuple[EvidenceRows, ...], rule: EvidenceRule) -> Iterator[Score]:
+    """Yield the score of each message; found: for each scored class, the evidence of all."""
+    for first in range(0, len(found[0].text), _SCORED):
+        place = slice(first, first + _SCORED)
+        for by_class in zip(*(rows.messages(place) for rows in found), strict=True):
+            evidences, text_tokens = zip(*by_class, strict=True)
+            yield rule.score_of(evidences, text_tokens[0])
+
+
+def fitted_calibrations(
+    classes: Sequence[int],
+    scales: Sequence[Sequence[Scale]],
+    inputs: Sequence[Sequence[Inputs]],
+    labels: Integers,
+) -> tuple[Calibrations, ...]:
+    """Return the calibrations fitted to some messages, of each scored class.
+
+    scales, inputs: per scored class, of each of its calibrations.
+    labels: (n,), the classes of the messages.
+    """
+    return tuple(
+        Calibrations(*(fit_calibration(scale, x, labels == k) for scale, x in both))
+        for k, both in zip(classes, map(_pairs, scales, inputs), strict=True)
+    )
+
+
+def _pairs(scales: Sequence[Scale], inputs: Sequence[Inputs]) -> list[tuple[Scale, Inputs]]:
+    return list(zip(scales, inputs, strict=True))
+
+
+BATCH_RULES: Mapping[str, type[BatchEvidence] | type[BatchSum]] = {
     EVIDENCE: BatchEvidence,
     SUM: BatchSum,
 }

@@ -112,6 +112,11 @@ class Corpus:
         """The digest of each message, in the order of the matrix's rows; [] without digests."""
         return [bytes(self._digest(i)) for i in range(len(self))] if self._digests else []
 
+    @property
+    def digest_bytes(self) -> bytes:
+        """The digests of all messages, one after the other."""
+        return bytes(self._digests)
+
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield the messages, in the order of digests and labels.
 

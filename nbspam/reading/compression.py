@@ -68,6 +68,11 @@ def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
     return io.BufferedReader(_Archive(stream, inner, damage), 1 << 16)
 
 
+def is_archive(magic: bytes) -> bool:
+    """Return whether a file that begins so is decompressed; magic: its first 6 bytes."""
+    return magic.startswith((b"\x1f\x8b\x08", b"BZh", b"\xfd7zXZ\x00"))
+
+
 def bare_suffix(path: "Path") -> str:
     """Return the suffix that shows the format, in lower case: ".csv" of `mail.CSV.gz`."""
     suffixes = [suffix.lower() for suffix in path.suffixes]

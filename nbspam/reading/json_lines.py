@@ -26,6 +26,14 @@ def json_rows(content: Content, encoding: str | None, skips: Skips) -> Rows:
     return Rows(names, list(first_rows(iter(sample), lambda row: sum(map(len, row[1])))), rows)
 
 
+def rows_of_json(
+    table: str, lines: Iterator[tuple[int, str]], names: list[str], skips: Skips
+) -> Iterator[TableRow]:
+    """Yield the rows of some lines of a table; names: of its columns."""
+    texts = ((number, line.rstrip("\r\n")) for number, line in lines if line.strip())
+    return _cells(_objects(table, texts, skips), names)
+
+
 def are_json_lines(lines: list[str]) -> bool:
     """Return whether each line is a JSON object, so that they are no document together."""
     try:

@@ -13,24 +13,37 @@ _MARKS = b"\n\r\t,;|"  # what a table, and nearly every text, has
 
 
 def decoded_lines(
-    name: str, opened: Opened, encoding: str | None, skips: Skips
+    name: str, opened: Opened, encoding: str | None, skips: Skips, first: int = 1
 ) -> Iterator[tuple[int, str]]:
     """Yield (line number, text with its line end) of a text, split at LF alone.
 
     name: the text's, in errors.  opened: called for its bytes when the first line is asked for.
     encoding: None is UTF-8, and Windows-1252 for a line that is not UTF-8.
+    first: the number of the first line, of a part of a text.
     Raises TableError for UTF-16 and UTF-32 without their names.
     """
-    if encoding and encoding.lower().replace("_", "-").startswith(("utf-16", "utf-32")):
-        return _wide_lines(opened, encoding)
-    return _byte_lines(name, opened, encoding, skips)
+    if is_wide(encoding):
+        return _wide_lines(opened, encoding or "")
+    return _byte_lines(name, opened, encoding, skips, first)
+
+
+def is_wide(encoding: str | None) -> bool:
+    """Return whether a line end is more than one byte."""
+    name = (encoding or "").lower().replace("_", "-")
+    return name.startswith(("utf-16", "utf-32", "utf16", "utf32"))
+
+
+def each_line(stream: io.BufferedReader) -> Iterator[bytes]:
+    """Yield the lines of a text as bytes, which is what is numbered; a long one is several."""
+    while line := stream.readline(_LINE_LIMIT):
+        yield line
 
 
 def read_lines(
-    name: str, opened: Opened, encoding: str | None, skips: Skips
+    name: str, opened: Opened, encoding: str | None, skips: Skips, first: int = 1
 ) -> Iterator[tuple[int, str]]:
     """Yield (line number, text without its line end) of a text, without blank lines."""
-    for number, line in decoded_lines(name, opened, encoding, skips):
+    for number, line in decoded_lines(name, opened, encoding, skips, first):
         if line.strip():
             yield number, line.rstrip("\r\n")
 
@@ -67,16 +80,14 @@ def _wide_lines(opened: Opened, encoding: str) -> Iterator[tuple[int, str]]:
 
 
 def _byte_lines(
-    name: str, opened: Opened, encoding: str | None, skips: Skips
+    name: str, opened: Opened, encoding: str | None, skips: Skips, first: int
 ) -> Iterator[tuple[int, str]]:
     with opened() as stream:
-        number = 0
-        first = stream.peek(1)[:_SAMPLE] if isinstance(stream, io.BufferedReader) else b""
-        if not encoding and (wide := wide_encoding(first)):
+        sample = stream.peek(1)[:_SAMPLE] if isinstance(stream, io.BufferedReader) else b""
+        if first == 1 and not encoding and (wide := wide_encoding(sample)):
             kind = wide.upper()[: len("utf-16")]
             raise TableError(f"{name}: the file is {kind}", Remedy.NAME_UTF, encoding=wide)
-        while line := stream.readline(_LINE_LIMIT):
-            number += 1
+        for number, line in enumerate(each_line(stream), first):
             if number == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")
             try:

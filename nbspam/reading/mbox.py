@@ -39,6 +39,24 @@ def count_separators(sample: bytes) -> int:
     return len(_SEPARATOR.findall(sample))
 
 
+def message_starts(stream: IO[bytes], at: int) -> Iterator[int]:
+    """Yield where messages begin from `at` on, above 0: at the blank line before a From_ line.
+
+    The line end before it belongs to neither message.
+    """
+    stream.seek(at - 1)
+    place, buffer = at - 1, b""  # where the buffer begins, and bytes not searched to their end
+    while chunk := stream.read(_CHUNK):
+        buffer += chunk
+        searched = 0
+        for found in _SEPARATOR.finditer(buffer):
+            yield place + found.end()
+            searched = found.end()
+        # One across two chunks is found once it is whole.
+        kept = max(searched, len(buffer) - _BORDER)
+        place, buffer = place + kept, buffer[kept:]
+
+
 def is_read(message: bytes) -> bool:
     """Return whether a message's Status lines say that its owner has read and not deleted it.
 
@@ -81,11 +99,14 @@ def _has_from_line(source: Source, _: ReadingOptions) -> bool:
 
 
 def mbox_messages(
-    name: str, opened: Callable[[], IO[bytes]], request: ReadingRequest
+    name: str, opened: Callable[[], IO[bytes]], request: ReadingRequest, first: int = 1
 ) -> Iterator[RawMessage]:
-    """Yield the messages of an mbox called `name`; opened: called for its bytes."""
+    """Yield the messages of an mbox called `name`; opened: called for its bytes.
+
+    first: the number of the first message, of a part of an mbox.
+    """
     with opened() as stream:
-        for number, raw in enumerate(messages(stream, BYTES_LIMIT), 1):
+        for number, raw in enumerate(messages(stream, BYTES_LIMIT), first):
             if not request.options.seen or is_read(raw):
                 yield RawMessage(f"{name}:{number}", request.label, raw)
 

@@ -1,11 +1,20 @@
 """Rows and files that could not be read: skipped, counted, and named at the end."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from nbspam.errors import Remedy, SourceError
 
 # Enough to see what is wrong; a log of a million bad rows helps nobody.
 NAMED_LIMIT = 10
+
+
+class Skipped(NamedTuple):
+    """A message that could not be read, or has nothing in it."""
+
+    source: str
+    reason: str
+    is_error: bool = True  # under `strict`
 
 
 class Skips:
@@ -27,6 +36,11 @@ class Skips:
         self.count += 1
         if len(self._first) < NAMED_LIMIT:
             self._first.append(SourceError(f"{source}: {reason}", remedy))
+
+    def take(self, skipped: Skipped) -> None:
+        """Note what another reader skipped; raises SourceError for an error under `strict`."""
+        skip = self if skipped.is_error else self.note
+        skip(skipped.source, skipped.reason)
 
     def merge(self, other: "Skips") -> None:
         """Add what another reader skipped after this one."""

@@ -29,6 +29,11 @@ INPUT_FORMATS = (*TABLE_FORMATS, LINES, MBOX_FORMAT, *FILE_LISTS, MESSAGE)
 SAMPLE_BYTES = 1 << 16  # in which a source's kind is recognised
 
 
+def is_url(name: object) -> bool:
+    """Return whether a file is named by a URL; one at a mail server is, too."""
+    return "://" in str(name)
+
+
 class TableOptions(NamedTuple):
     """What the user says about a table; what is None, the program finds out."""
 
@@ -101,7 +106,11 @@ class Source:
 
     @cached_property
     def path(self) -> "Path":
-        """The source as a path."""
+        """The source as a path; of a URL as what behaves like one."""
+        if is_url(self.name):
+            from nbspam.reading.remote import remote_path
+
+            return remote_path(self.name)
         from pathlib import Path
 
         return Path(self.name)

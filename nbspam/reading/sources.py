@@ -74,9 +74,7 @@ def unlabelled(
 
     Raises SourceError when it cannot be read, or has labels of its own.
     """
-    request = ReadingRequest(options, skips, label)
-    ignored = frozenset({Labels.ALLOWED, Labels.ON_REQUEST})
-    return _messages(source, request, ignored, refused=Labels.ALWAYS)
+    return _messages(source, ReadingRequest(options, skips, label), NOT_ASKED_FOR, Labels.ALWAYS)
 
 
 def any_kind(source: str, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
@@ -88,6 +86,10 @@ def any_kind(source: str, options: ReadingOptions, skips: Skips) -> Iterator[Raw
     return _messages(source, request, ignored=frozenset({Labels.ON_REQUEST}))
 
 
+# Kinds that are not recognised in a source whose label the user gives.
+NOT_ASKED_FOR = frozenset({Labels.ALLOWED, Labels.ON_REQUEST})
+
+
 def _messages(
     name: str,
     request: ReadingRequest,
@@ -96,25 +98,45 @@ def _messages(
 ) -> Iterator[RawMessage]:
     """Yield the messages of a source, read as the first kind that recognises it.
 
+    ignored, refused: as `recognised` takes them.
+    """
+    source = existing(name)
+    try:
+        yield from recognised(source, request, ignored, refused).read(source, request)
+    except (OSError, UnicodeError, LookupError) as error:
+        if (known := source_error(source, error)) is None:
+            raise
+        raise known from error
+
+
+def recognised(
+    source: Source,
+    request: ReadingRequest,
+    ignored: frozenset[Labels] = frozenset(),
+    refused: Labels | None = None,
+) -> SourceKind:
+    """Return the first kind that recognises a source; raises SourceError.
+
     ignored: kinds with such labels are not asked.  refused: kinds with such labels are an error.
     """
-    source = _existing(name)
-    try:
-        _check_format(source, request.options)
-        kind = _kind_of(source, request, ignored)
-        if kind.labels is refused:
-            raise SourceError(f"{source.name}: {kind.refusal}", kind.remedy)
-        yield from kind.read(source, request)
-    except OSError as error:
-        raise _unreadable(source, error) from error
-    except UnicodeError as error:
-        raise SourceError(
+    _check_format(source, request.options)
+    kind = _kind_of(source, request, ignored)
+    if kind.labels is refused:
+        raise SourceError(f"{source.name}: {kind.refusal}", kind.remedy)
+    return kind
+
+
+def source_error(source: Source, error: Exception) -> SourceError | None:
+    """Return what a failure to read a source is to the user; None if it is not the source's."""
+    if isinstance(error, OSError):
+        return _unreadable(source, error)
+    if isinstance(error, UnicodeError):
+        return SourceError(
             f"{source.path}: is not in that encoding ({error})", Remedy.NAME_ENCODING
-        ) from error
-    except LookupError as error:
-        if "encoding" not in str(error):
-            raise
-        raise SourceError(f"{source.path}: {error}", Remedy.NAME_ENCODING) from error
+        )
+    if "encoding" in str(error):
+        return SourceError(f"{source.path}: {error}", Remedy.NAME_ENCODING)
+    return None
 
 
 def _check_format(source: Source, options: ReadingOptions) -> None:
@@ -211,7 +233,7 @@ def _unreadable(source: Source, error: OSError) -> SourceError:
     )
 
 
-def _existing(name: str) -> Source:
+def existing(name: str) -> Source:
     """Return the source of that name; raises SourceError when there is no such file."""
     source = Source(name)
     if name == STDIN or source.is_at_server:

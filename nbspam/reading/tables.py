@@ -5,6 +5,7 @@ UTF-8 is Windows-1252 (as files from Excel and Kaggle often are).
 """
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import Remedy, SourceError, TableError
 from nbspam.labels import HAM, SPAM
@@ -29,11 +30,34 @@ from nbspam.reading.source_kind import (
     TableOptions,
 )
 
+if TYPE_CHECKING:
+    from nbspam.reading.delimited import Layout
+
 __all__ = ["NAMED_TABLE", "NAMELESS_PARQUET", "NAMELESS_TSV", "TableOptions", "read_table"]
 
 TABLE_SUFFIXES = frozenset({".tsv", ".tab", ".csv", ".json", ".jsonl", ".ndjson", ".parquet"})
 _SAME_TEXTS = 10  # rows, at least, of which one text is told
 _PARQUET = b"PAR1"  # the first bytes of every Parquet file
+
+
+class TablePlan(NamedTuple):
+    """How the rows of a table of lines become messages, whichever of them are read."""
+
+    form: str  # "jsonl", or any other for TSV and CSV
+    columns: Columns
+    header_line: int | None  # the row on it names the columns
+    names: tuple[str, ...] = ()  # of the columns of JSON lines
+    layout: "Layout | None" = None  # of TSV and CSV
+
+    def rows(self, name: str, lines: Iterator[tuple[int, str]], skips: Skips) -> Iterator[TableRow]:
+        """Yield the rows of some lines of the table called `name`."""
+        if self.layout is None:
+            from nbspam.reading.json_lines import rows_of_json
+
+            return rows_of_json(name, lines, list(self.names), skips)
+        from nbspam.reading.delimited import delimited_rows
+
+        return delimited_rows(name, lines, self.layout, skips)
 
 
 def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage]:
@@ -44,30 +68,49 @@ def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage
     Raises TableError when the columns cannot be found, OSError when the file cannot be read.
     """
     options, skips = request.options.table, request.skips
-    header, sample, rows = _rows(content, options, skips)
+    found = _rows(content, options, skips)
+    plan = table_plan(content, found, request)
+    yield from row_messages(content.name, found.rows, plan, request.needs_labels, skips)
+
+
+def table_plan(content: Content, found: Rows, request: ReadingRequest) -> TablePlan:
+    """Return how a table's rows become messages; raises TableError.  Its layout is left open."""
+    header, sample, _ = found
     if not sample:
         raise TableError(
             f"{content.name}: the table is empty; give one with a label and a text in each row"
         )
+    header_line = None
     if header is None and _has_header_row(content, sample, request.options):
-        next(rows)
+        header_line = sample[0][0]
         header = [name.strip() for name in sample[0][1]]
         sample = sample[1:]
         while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
             header.pop()
     cells = [row for _, row in sample]
+    options, needs_labels = request.options.table, request.needs_labels
     first = sample[0][1] if sample and header is None else ()
-    columns = find_columns(content.name, header, cells, options, request.needs_labels, first)
+    columns = find_columns(content.name, header, cells, options, needs_labels, first)
     _tell_same_texts(content.name, header, columns, cells, request.options)
+    return TablePlan(content.form, columns, header_line, tuple(header or ()))
+
+
+def row_messages(
+    name: str, rows: Iterator[TableRow], plan: TablePlan, needs_labels: bool, skips: Skips
+) -> Iterator[RawMessage]:
+    """Yield rows of the table called `name` as messages."""
+    columns = plan.columns
     for line, row in rows:
-        source = f"{content.name}:{line}"
+        if line == plan.header_line:
+            continue
+        source = f"{name}:{line}"
         text = columns.text_of(row)
         # A row to classify is answered, also an empty one; there is nothing to learn of it.
-        if text is None or (request.needs_labels and not text.strip()):
+        if text is None or (needs_labels and not text.strip()):
             skips(source, "the row has no text")
             continue
         label = columns.label_of(row)
-        if request.needs_labels and not label:
+        if needs_labels and not label:
             skips(source, "the row has no label")
             continue
         yield RawMessage(source, label, text)
@@ -122,16 +165,37 @@ def _rows(content: Content, options: TableOptions, skips: Skips) -> Rows:
     return _delimited(content, options.encoding, skips)
 
 
-def _delimited(content: Content, encoding: str | None, skips: Skips) -> Rows:
+def _delimited(
+    content: Content, encoding: str | None, skips: Skips, layout: "Layout | None" = None
+) -> Rows:
     from nbspam.reading.delimited import delimited_rows, layout_of
     from nbspam.reading.lines import decoded_lines
 
-    layout, name = layout_of(content, encoding), content.name
+    layout, name = layout or layout_of(content, encoding), content.name
     beginning = decoded_lines(name, content.beginning, encoding, Skips())
     lines = decoded_lines(name, content.whole, encoding, skips)
     first = delimited_rows(name, beginning, layout, Skips())
     sample = list(first_rows(first, lambda row: sum(map(len, row[1]))))
     return Rows(None, sample, delimited_rows(name, lines, layout, skips))
+
+
+def line_plan(content: Content, request: ReadingRequest, has_quoted_cells: bool) -> TablePlan:
+    """Return the plan of a TSV, a CSV or JSON lines whose every row is one line; raises TableError.
+
+    has_quoted_cells: whether a cell of a TSV begins with a quote; they are its texts' own.
+    """
+    encoding = request.options.table.encoding
+    if content.form == "jsonl":
+        from nbspam.reading.json_lines import json_rows
+
+        return table_plan(content, json_rows(content, encoding, Skips()), request)
+    from nbspam.reading.delimited import Layout, layout_of
+
+    layout = Layout("\t", is_quoted=False)
+    if content.form == "csv" or has_quoted_cells:
+        layout = layout_of(content, encoding)
+    plan = table_plan(content, _delimited(content, encoding, Skips(), layout), request)
+    return plan._replace(layout=layout)
 
 
 def _has_table_suffix(source: Source, _: ReadingOptions) -> bool:

@@ -63,6 +63,11 @@ def locked(path: Path, wait: LockWait = DEFAULT_WAIT) -> Iterator[Path]:
     Waits for the lock's holder; readers need no lock.  Raises ModelError when it cannot be locked,
     LockedError when another holds it for too long.
     """
+    if "://" in str(path):
+        raise ModelError(
+            f"{path}: a model at a URL is written whole, and cannot be changed; copy it to a file,"
+            " change that, and copy it back"
+        )
     try:
         path = Path(os.path.realpath(path))  # a link keeps pointing at the model
         mode = path.stat().st_mode

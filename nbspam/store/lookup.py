@@ -98,6 +98,10 @@ class Lookup:
 
     def identity(self) -> tuple[int, ...]:
         """Return what tells the file from any other, and from what it may become."""
+        if "://" in str(self._path):
+            from nbspam.store.remote_model import content_identity
+
+            return content_identity(self._handle)
         status = os.fstat(self._handle)
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 

@@ -23,7 +23,7 @@ import itertools
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from json.encoder import encode_basestring
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -80,6 +80,30 @@ def write_model(
     Whatever happens on the way, the old file stays whole until the new one is on the disk.
     Raises ModelError when it cannot be written, exists and must not be replaced, or is no model.
     """
+    put_model(
+        path,
+        lambda file: write_lines(file, metadata, counts, learned),
+        replace_old=replace_old,
+        wait=wait,
+    )
+
+
+def put_model(
+    path: "Path",
+    write: Callable[[IO[bytes]], None],
+    *,
+    replace_old: bool = True,
+    wait: "LockWait | None" = None,
+) -> None:
+    """Put what `write` writes in place of a model, as `write_model` does."""
+    if "://" in str(path):
+        from nbspam.store.remote_model import put_remote
+
+        check_replaceable(path)
+        if not replace_old and path.exists():
+            raise already_exists(path)
+        put_remote(str(path), write)
+        return
     from nbspam.store.atomic_write import write_atomically  # reading needs none of it
     from nbspam.store.lock import DEFAULT_WAIT, locked
 
@@ -87,7 +111,7 @@ def write_model(
         if not replace_old and place.exists():
             raise already_exists(path)
         check_replaceable(place)
-        write_atomically(place, lambda file: write_lines(file, metadata, counts, learned))
+        write_atomically(place, write)
 
 
 _SAMPLE = 4 << 10  # bytes
@@ -148,35 +172,62 @@ def write_lines(
     learned: Iterable[tuple[str, Row]],
 ) -> None:
     """Write the lines of a model; its arguments are those of `write_model`."""
-    rows, pairs = _ShownRows(), iter(counts)
+    pairs = iter(counts)
+    suffix = _RowTexts()
     lines: list[str] = []
     while batch := list(itertools.islice(pairs, _BATCH)):
         tokens, found = zip(*batch, strict=True)
-        lines += map(str.__add__, map(token_key, tokens), map(rows.__getitem__, found))
+        lines += map(str.__add__, map(token_key, tokens), map(suffix.__getitem__, found))
     lines.sort()  # by code points, which is by the bytes of UTF-8
+    own = (learned_line(digest, row) for digest, row in learned)
+    write_blocks(file, metadata, _joined(iter(lines)), _joined(own))
+
+
+def write_blocks(
+    file: IO[bytes], metadata: Metadata, counts: Iterable[bytes], learned: Iterable[bytes]
+) -> None:
+    """Write a model of which the lines are there, in order: some in each block, as `lines_of_rows`.
+
+    An empty block has no line.
+    """
     file.write(dump_metadata(metadata).encode())
     file.write(TOKENS_LINE)
-    _join(file, iter(lines))
+    _write_section(file, counts)
     file.write(LEARNED_LINE)
-    _join(file, (learned_line(digest, row) for digest, row in learned))
+    _write_section(file, learned)
     file.write(END)
 
 
-class _ShownRows(dict[Row, str]):
-    """Counts as a token's line has them; few differ, and each is formatted once."""
+def lines_of_rows(keys: Sequence[str], rows: Sequence[Sequence[int]]) -> bytes:
+    """Return lines of tokens or of the ledger, in their order, without the last line end.
+
+    keys: as the file has them.  rows: of each, its counts per class; one of zeros has no line.
+    """
+    suffix = _RowTexts()
+    lines = (key + suffix[tuple(row)] for key, row in zip(keys, rows, strict=True) if any(row))
+    return ",\n".join(lines).encode()
+
+
+class _RowTexts(dict[Row, str]):
+    """What follows a key, by its counts; few differ, and each is formatted once."""
 
     def __missing__(self, row: Row) -> str:
         shown = self[row] = f": [{', '.join(map(str, row))}]"
         return shown
 
 
-def _join(file: IO[bytes], lines: Iterator[str]) -> None:
-    before = ""
-    while batch := list(itertools.islice(lines, _BATCH)):
-        file.write((before + ",\n".join(batch)).encode())
-        before = ",\n"
+def _write_section(file: IO[bytes], blocks: Iterable[bytes]) -> None:
+    before = b""
+    for block in filter(None, blocks):
+        file.write(before + block)
+        before = b",\n"
     if before:
         file.write(b"\n")
+
+
+def _joined(lines: Iterator[str]) -> Iterator[bytes]:
+    while batch := list(itertools.islice(lines, _BATCH)):
+        yield ",\n".join(batch).encode()
 
 
 def token_line(token: str, row: Row) -> str:
@@ -192,8 +243,13 @@ def learned_line(digest: str, row: Row) -> str:
 def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
     """Return a file descriptor of a model file, for reading; raises ModelError.
 
+    Of a model at a URL it is that of a copy, which is gone when it is closed.
     follows_links: False refuses a path that is a link itself.
     """
+    if "://" in str(path):
+        from nbspam.store.remote_model import fetched
+
+        return fetched(str(path))
     try:
         no_link = 0 if follows_links else os.O_NOFOLLOW
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | no_link)

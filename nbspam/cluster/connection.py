@@ -1,0 +1,332 @@
+"""A connection to Dask's scheduler, which may be one of our own with workers on this machine.
+
+`local:N` starts both; an address (`tcp://HOST:8786`) is that of a scheduler that somebody started,
+as are its workers.  Whatever goes wrong there comes back as one sentence.
+"""
+
+import itertools
+import logging
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from nbspam.cluster.identity import OtherVersionError, ProgramVersion, program_version
+from nbspam.cluster.tasks import one_at_a_time
+from nbspam.errors import NbspamError, OptionError, install_command
+from nbspam.reading.piece import ElsewhereError
+from nbspam.workers import ahead
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+A = TypeVar("A")
+B = TypeVar("B")
+S = TypeVar("S")
+_LOCAL = "local:"
+_CONNECTING = 10  # seconds in which a scheduler must answer
+_WAITING = 4  # tasks per thread of the workers, done or to be done: memory does not grow
+_DEATHS = 5  # of workers that had one task, until it is given up
+
+
+class ClusterError(NbspamError):
+    """The cluster cannot be reached, or does not do its work."""
+
+
+class Cluster:
+    """Dask's workers, as an executor of `workers.py`, and as where tasks depend on each other."""
+
+    def __init__(self, client: Any, address: str) -> None:
+        """Use an open connection; address: as the user named it."""
+        self._client, self._address = client, address
+
+    @property
+    def dashboard(self) -> str:
+        """Where the scheduler shows what it does; "" where that is not installed."""
+        services = self._client.scheduler_info().get("services", {})
+        is_there = find_spec("bokeh") or not self._address.startswith(_LOCAL)
+        return str(self._client.dashboard_link) if is_there and "dashboard" in services else ""
+
+    @property
+    def workers(self) -> list[str]:
+        """The addresses of the workers, in order."""
+        with self._sentences():
+            return sorted(map(str, self._client.scheduler_info(n_workers=-1)["workers"]))
+
+    def check(self) -> None:
+        """Raise ClusterError: there is no worker, or one has another version of the program."""
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        if not workers:
+            raise ClusterError(
+                f"{self._address}: the scheduler has no workers; start some with: dask worker"
+                f" {self._address}"
+            )
+        with self._sentences():
+            expected = program_version()
+            versions = self._client.get_versions(check=False, packages=["nbspam"])["workers"]
+            for worker, found in versions.items():
+                _check_version(worker, found, expected)
+            # `program_version` is known to workers of the same version only.
+            for worker, here in self._client.run(program_version).items():
+                if here != expected:
+                    raise _other_version(worker, f"has {here}", expected)
+
+    def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
+        """Yield function(shared, item) of each item, in order; raises NbspamError."""
+        with self._sentences():
+            place = self.submit(same, shared)
+            threads = sum(self._client.nthreads().values()) or 1
+            expected = program_version()
+            submitted = (self.submit(applied, expected, function, place, item) for item in items)
+            yield from self.results(ahead(submitted, _WAITING * threads))
+
+    def submit(
+        self, function: Callable[..., Any], *args: Any, at: str | None = None, first: bool = False
+    ) -> "Future[Any]":
+        """Return what will be the function's value.
+
+        at: the worker that should make it.  first: before what was submitted earlier.
+        """
+        where: dict[str, Any] = {"priority": 10} if first else {}
+        if at is not None:
+            where |= {"workers": [at], "allow_other_workers": True}
+        with self._sentences():
+            future: Future[Any] = self._client.submit(function, *args, pure=False, **where)
+        return future
+
+    def results(self, futures: Iterable["Future[Any]"]) -> Iterator[Any]:
+        """Yield values, in order, each forgotten by the workers; raises NbspamError."""
+        with self._sentences():
+            for future in futures:
+                value = future.result()
+                future.release()  # type: ignore[no-untyped-call]
+                yield value
+
+    def completed(self, futures: Iterable["Future[Any]"]) -> Iterator["Future[Any]"]:
+        """Yield futures as they are done."""
+        with self._sentences():
+            for future in _distributed().as_completed(list(futures)):
+                if future.status == "error":
+                    future.result()  # raises
+                yield future
+
+    @contextmanager
+    def _sentences(self) -> Iterator[None]:
+        """Raise what goes wrong as one sentence."""
+        try:
+            yield
+        except NbspamError:
+            raise
+        except Exception as error:
+            known = self._described(error)
+            if known is None:
+                raise
+            raise known from error
+
+    def _described(self, error: Exception) -> NbspamError | None:
+        """Return what went wrong in words; None for an error of this program."""
+        from asyncio import CancelledError as AsyncCancelled
+        from concurrent.futures import CancelledError
+
+        from distributed import KilledWorker
+        from distributed.comm.core import CommClosedError
+
+        if isinstance(error, KilledWorker):
+            return ClusterError(
+                f"{self._address}: several workers died one after the other at the same work,"
+                " perhaps for lack of memory; give each worker more memory and run it again"
+            )
+        lost = (CancelledError, AsyncCancelled, CommClosedError, TimeoutError, ConnectionError)
+        name = type(error).__name__
+        if isinstance(error, lost) or name.startswith(("ClosedClient", "FutureCancelled")):
+            return ClusterError(
+                f"{self._address}: the scheduler does not answer any more; start it and its workers"
+                " again, and run this again"
+            )
+        if isinstance(error, OSError):
+            return ClusterError(
+                f"{self._address}: a worker failed ({error.strerror or error}); fix that there and"
+                " run it again"
+            )
+        return None
+
+
+def _check_version(worker: str, found: dict[str, Any], expected: ProgramVersion) -> None:
+    """Raise ClusterError for a worker on which the program is another, or is not."""
+    host, packages = found.get("host", {}), found.get("packages", {})
+    python = ".".join(str(host.get("python", "")).split(".")[:2])
+    nbspam = packages.get("nbspam")
+    if not nbspam or nbspam == "N/A":
+        raise ClusterError(
+            f"the worker {worker} has no nbspam; install it there with pip install"
+            f" 'nbspam[dask]=={expected.nbspam}', and start the worker again"
+        )
+    if (nbspam, python) != (expected.nbspam, expected.python):
+        raise _other_version(worker, f"has nbspam {nbspam} on Python {python}", expected)
+
+
+def _other_version(worker: str, has: str, expected: ProgramVersion) -> ClusterError:
+    return ClusterError(
+        f"the worker {worker} {has}, and this machine has {expected}; install the same on all"
+        " machines, and start the worker again"
+    )
+
+
+def same(value: A) -> A:
+    """Return a value, which is then where tasks need it."""
+    return value
+
+
+def applied(expected: ProgramVersion, function: Callable[[S, A], B], shared: S, item: A) -> B:
+    """Return function(shared, item), on a worker of the same version; raises NbspamError."""
+    from nbspam.cluster.identity import check_identity
+
+    with at_home(), one_at_a_time:
+        check_identity(expected)
+        return function(shared, item)
+
+
+@contextmanager
+def at_home() -> Iterator[None]:
+    """Say in errors which worker they are of."""
+    from distributed import get_worker
+
+    try:
+        yield
+    except ElsewhereError as error:
+        raise ClusterError(
+            f"{error.problem} on the worker {get_worker().address}; put it where all machines find"
+            " it under this name, or name it by a URL"
+        ) from None
+    except OtherVersionError as error:
+        raise ClusterError(
+            f"the worker {get_worker().address} {error.problem}; install the same on all machines,"
+            " and start the worker again"
+        ) from None
+
+
+def _distributed() -> Any:
+    """Return Dask's package, which has few types; raises ImportError."""
+    import distributed
+
+    return distributed
+
+
+def check_address(address: str) -> None:
+    """Raise OptionError for what is neither an address nor local:N."""
+    if address.startswith(_LOCAL):
+        if re.fullmatch(r"local:[1-9]\d{0,3}", address):
+            return
+    elif re.fullmatch(r"(?:[a-z]+://)?[^\s/]+:\d+", address):
+        return
+    raise OptionError(
+        f"{address!r} is no scheduler of Dask; give its address, such as tcp://10.0.0.1:8786, or"
+        " local:4 for four workers on this machine"
+    )
+
+
+@contextmanager
+def cluster_at(address: str) -> Iterator[Cluster]:
+    """Connect to a scheduler, or start one; at the end, whatever happens, nothing of ours is left.
+
+    Raises OptionError, and ClusterError: Dask is not installed, nobody answers, no worker can work.
+    """
+    check_address(address)
+    try:
+        import dask
+
+        distributed = _distributed()
+    except ImportError as error:
+        raise ClusterError(
+            f"{address}: Dask is not installed; install it with:"
+            f" {install_command(chr(39) + 'nbspam[dask]' + chr(39))}"
+        ) from error
+    _silence()
+    settings = {
+        "distributed.comm.timeouts.connect": f"{_CONNECTING}s",
+        "distributed.scheduler.allowed-failures": _DEATHS - 1,
+        # A thread that looks what each worker does every 10 ms, for the dashboard.
+        "distributed.worker.profile.enabled": False,
+        # On a machine that is busy or was asleep, a worker that is only late is not started again:
+        # what it keeps would be lost.  One that ends is noticed by its connection.
+        "distributed.scheduler.worker-ttl": None,
+        "distributed.comm.timeouts.tcp": "300s",
+        # Memory is given back at 64 KiB otherwise, and each array costs the system twice its time.
+        "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 64 << 20,
+    }
+    with dask.config.set(settings):
+        with _interrupts_held():
+            own = _local_cluster(address) if address.startswith(_LOCAL) else None
+        client = None
+        try:
+            try:
+                client = distributed.Client(own or address, timeout=_CONNECTING)
+            except (OSError, TimeoutError) as error:
+                raise ClusterError(
+                    f"{address}: no scheduler answers there; start one with: dask scheduler"
+                ) from error
+            cluster = Cluster(client, address)
+            cluster.check()
+            yield cluster
+        finally:
+            _close(client, own)
+
+
+def _silence() -> None:
+    """Keep Dask from logging what goes wrong: it is said in a sentence."""
+    for name in ["distributed", *logging.root.manager.loggerDict]:
+        if name.split(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Keep an interrupt until the end; threads and processes begun meanwhile never get one.
+
+    A terminal's Ctrl-C goes to all processes, and each worker would print where it was.
+    """
+    from multiprocessing import resource_tracker
+
+    # The process that cleans up after us, whatever happens, and would say that it did.  It is begun
+    # before, since its start lets interrupts in again.
+    sys.warnoptions.append("ignore:resource_tracker:UserWarning")
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        sys.warnoptions.pop()
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+
+def _local_cluster(address: str) -> Any:
+    n = int(address.removeprefix(_LOCAL))
+    return _distributed().LocalCluster(
+        n_workers=n,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address="127.0.0.1:0",
+        silence_logs=logging.CRITICAL + 1,
+    )
+
+
+def _close(client: Any, own: Any) -> None:
+    """Cancel what is under way, and end what is ours."""
+    if client is not None:
+        with suppress(Exception):
+            client.close(timeout=2)  # the scheduler drops what only this client wanted
+    if own is not None:
+        with suppress(Exception):
+            own.close(timeout=10)
+
+
+def grouped(items: Iterable[A], n: int) -> Iterator[list[A]]:
+    """Yield items in groups of n."""
+    rest = iter(items)
+    while group := list(itertools.islice(rest, n)):
+        yield group

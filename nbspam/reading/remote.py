@@ -1,0 +1,224 @@
+"""Files at URLs (`s3://`, `gs://`, `hdfs://`, `https://`), as far as sources are read from them.
+
+fsspec opens them.  A `RemotePath` behaves as `pathlib.Path` does, so that every kind of source can
+be at a URL; what fails is an OSError, as with files.
+"""
+
+import io
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path, PurePosixPath
+from tempfile import NamedTemporaryFile
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+
+from nbspam.errors import SourceError, install_command
+from nbspam.reading.source_kind import is_url
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer  # collections.abc has it from Python 3.12 on
+
+_CHUNK = 1 << 20
+_FILE, _FOLDER = stat.S_IFREG | 0o444, stat.S_IFDIR | 0o555
+
+
+def remote_path(url: str) -> Path:
+    """Return what behaves like the path of a URL; raises SourceError without what opens it."""
+    return cast("Path", RemotePath(url))
+
+
+def put_file(url: str, write: Callable[[IO[bytes]], None]) -> None:
+    """Put what `write` writes at a URL, in one step; raises OSError, what is there then stays."""
+    with NamedTemporaryFile(prefix="nbspam-") as file:
+        write(file)
+        file.flush()
+        with _failures(url):
+            system = _system(url)
+            if url.startswith("hdfs://"):
+                folder, _, name = url.rpartition("/")
+                system.put_file(file.name, f"{folder}/.{name}.new")
+                system.mv(f"{folder}/.{name}.new", url)
+            else:
+                system.put_file(file.name, url)
+
+
+class _Status(NamedTuple):
+    st_mode: int
+    st_size: int
+
+
+class RemotePath:
+    """A file or folder at a URL."""
+
+    def __init__(self, url: str, found: dict[str, Any] | None = None) -> None:
+        """Name it; found: what a listing says of it."""
+        self._url, self._found = url, found
+
+    def __str__(self) -> str:
+        return self._url
+
+    def __repr__(self) -> str:
+        return f"RemotePath({self._url!r})"
+
+    def __fspath__(self) -> str:
+        return self._url
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemotePath) and other._url == self._url
+
+    def __hash__(self) -> int:
+        return hash(self._url)
+
+    def __lt__(self, other: "RemotePath") -> bool:
+        return self._url < other._url
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return RemotePath, (self._url,)
+
+    def __truediv__(self, name: str) -> "RemotePath":
+        return RemotePath(f"{self._url.rstrip('/')}/{name}")
+
+    @property
+    def _path(self) -> PurePosixPath:
+        return PurePosixPath(self._url.partition("://")[2])
+
+    @property
+    def name(self) -> str:
+        """The last part."""
+        return self._path.name
+
+    @property
+    def suffixes(self) -> list[str]:
+        """The suffixes of the name."""
+        return self._path.suffixes
+
+    @property
+    def parent(self) -> "RemotePath":
+        """The folder that it is in."""
+        scheme, _, _ = self._url.partition("://")
+        return RemotePath(f"{scheme}://{self._path.parent}")
+
+    def resolve(self) -> "RemotePath":
+        """Return it as it is: there are no links."""
+        return self
+
+    def is_symlink(self) -> bool:
+        """Return False: there are no links."""
+        return False
+
+    def stat(self) -> _Status:
+        """Return its type and size; raises OSError."""
+        if self._found is None:
+            with _failures(self._url):
+                self._found = _system(self._url).info(self._url)
+        if self._found["type"] == "directory":
+            return _Status(_FOLDER, 0)
+        return _Status(_FILE, int(self._found.get("size") or 0))
+
+    def exists(self) -> bool:
+        """Return whether there is such a file or folder."""
+        try:
+            self.stat()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def is_dir(self) -> bool:
+        """Return whether it is a folder."""
+        return self.exists() and stat.S_ISDIR(self.stat().st_mode)
+
+    def is_file(self) -> bool:
+        """Return whether it is a file."""
+        return self.exists() and stat.S_ISREG(self.stat().st_mode)
+
+    def iterdir(self) -> Iterator["RemotePath"]:
+        """Yield what is in a folder; raises OSError."""
+        scheme = self._url.partition("://")[0]
+        with _failures(self._url):
+            entries = _system(self._url).ls(self._url, detail=True)
+        for found in entries:
+            name = str(found["name"])
+            url = name if is_url(name) else f"{scheme}://{name}"
+            if url.rstrip("/") != self._url.rstrip("/"):
+                yield RemotePath(url.rstrip("/"), found)
+
+    def open(self, mode: str = "rb") -> io.BufferedReader:
+        """Open its bytes for reading; raises OSError, as reading does."""
+        with _failures(self._url):
+            file = _system(self._url).open(self._url, mode, block_size=_CHUNK)
+        return io.BufferedReader(_Remote(self._url, file), 1 << 16)
+
+
+class _Remote(io.RawIOBase):
+    """An open file at a URL whose failures are all OSErrors."""
+
+    def __init__(self, url: str, file: Any) -> None:
+        self._url, self._file = url, file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return bool(self._file.seekable())
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        with _failures(self._url):
+            return int(self._file.seek(place, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def readinto(self, buffer: "Buffer") -> int:
+        view = memoryview(buffer)
+        with _failures(self._url):
+            data = self._file.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+
+@contextmanager
+def _failures(url: str) -> Iterator[None]:
+    """Raise what goes wrong at a URL as an OSError that names it."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
+        raise type(error)(error.errno or 5, reason, url) from error
+    except (ValueError, SourceError):
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise OSError(5, reason, url) from error
+
+
+@cache
+def _opener() -> Callable[..., Any]:
+    from fsspec.core import url_to_fs  # type: ignore[import-untyped]
+
+    return cast("Callable[..., Any]", url_to_fs)
+
+
+_PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hdfs": "pyarrow"}
+
+
+def _system(url: str) -> Any:
+    """Return fsspec's file system of a URL; raises SourceError if a package is missing."""
+    scheme = url.partition("://")[0]
+    try:
+        return _opener()(url)[0]
+    except ImportError as error:
+        package = _PACKAGES.get(scheme, "aiohttp" if scheme.startswith("http") else "")
+        raise SourceError(
+            f"{url}: reading it needs fsspec and {package or 'what opens such URLs'}; install them"
+            f" with: {install_command(f'fsspec {package}'.strip())}"
+        ) from error
+    except ValueError as error:
+        raise SourceError(
+            f"{url}: {scheme}:// cannot be read; use s3://, gs://, hdfs:// or"
+            " https://, or copy it to a file"
+        ) from error

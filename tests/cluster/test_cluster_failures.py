@@ -1,0 +1,201 @@
+"""What goes wrong on a cluster changes nothing in the result, or is one sentence."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("distributed", reason="Dask is not installed")
+
+from cluster_training import ROWS, trained_alone, trained_on
+
+from nbspam.cluster.connection import ClusterError, cluster_at
+from nbspam.cluster.training import Passes
+from nbspam.reading.cutting import Asked
+
+PASSES = ["reading", "counting", "scoring", "writing", "estimating"]
+
+
+class Killing(Passes):
+    """Kills a worker in each pass, and starts another for the next."""
+
+    def __init__(self, processes):
+        self.processes, self.doomed = processes, processes.add_worker()
+        self.killed = []
+
+    def begin(self, what, parts):
+        self.current = what
+
+    def done(self, messages=0, size=0):
+        if self.current not in self.killed:
+            self.killed.append(self.current)
+            self.doomed.send_signal(signal.SIGKILL)
+            assert self.doomed.wait() == -signal.SIGKILL
+            if self.current != PASSES[-1]:
+                self.doomed = self.processes.add_worker()
+
+
+def test_a_worker_killed_in_each_pass_changes_nothing(tmp_path, processes):
+    table = tmp_path / "rows.tsv"
+    table.write_text(ROWS + "no label here\n" + ROWS)
+    asked = [Asked(str(table), needs_labels=True)]
+    alone = trained_alone(asked, tmp_path / "alone.json")
+    assert alone[0] == 1  # a bad row counts once, though its task ran twice
+    processes.add_worker()
+    killing = Killing(processes)
+    with cluster_at(processes.address) as cluster:
+        found = trained_on(cluster, asked, tmp_path / "far.json", size=2_000, passes=killing)
+    assert killing.killed == PASSES
+    assert found == alone
+    assert (tmp_path / "far.json").read_bytes() == (tmp_path / "alone.json").read_bytes()
+
+
+def nbspam(*arguments, **options):
+    command = [sys.executable, "-m", "nbspam", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def sentence(process):
+    """Return what a failed program says, in one line."""
+    stderr = process.communicate(timeout=120)[1].decode()
+    assert process.returncode == 1, stderr
+    assert stderr.count("\n") == 1, stderr
+    return stderr
+
+
+def old_model(tmp_path, table):
+    model = tmp_path / "model.json"
+    trained_alone([Asked(str(table), needs_labels=True)], model)
+    return model, model.read_bytes()
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "rows.tsv"
+    path.write_text(ROWS)
+    return path
+
+
+def test_nobody_answers(tmp_path, table):
+    model, before = old_model(tmp_path, table)
+    said = sentence(
+        nbspam("train", "-q", "--replace", "--dask", "tcp://127.0.0.1:9", "-m", model, table)
+    )
+    assert said == (
+        "nbspam: tcp://127.0.0.1:9: no scheduler answers there; start one with: dask scheduler\n"
+    )
+    assert model.read_bytes() == before
+
+
+def test_no_worker(processes, tmp_path, table):
+    address = processes.address
+    said = sentence(nbspam("train", "-q", "--dask", address, "-m", tmp_path / "m.json", table))
+    assert said == (
+        f"nbspam: {address}: the scheduler has no workers; start some with: dask worker {address}\n"
+    )
+
+
+def test_a_scheduler_that_dies(processes, tmp_path, table):
+    table.write_text(ROWS * 30)
+    model, before = old_model(tmp_path, table)
+    processes.add_worker()
+    run = nbspam("train", "-q", "--replace", "--dask", processes.address, "-m", model, table)
+    scheduler = next(iter(processes.running))
+    log = processes.running[scheduler]
+    while "Receive client connection" not in log.read_text():
+        time.sleep(0.05)
+    time.sleep(0.3)
+    scheduler.send_signal(signal.SIGKILL)
+    said = sentence(run)
+    assert said.startswith(f"nbspam: {processes.address}: the scheduler does not answer any more;")
+    assert model.read_bytes() == before
+
+
+def test_a_worker_of_another_version(processes, tmp_path, table):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "sitecustomize.py").write_text("import nbspam; nbspam.__version__ = '0.0.7'\n")
+    path = os.pathsep.join([str(other), processes.env["PYTHONPATH"]])
+    processes.add_worker(env={"PYTHONPATH": path})
+    run = nbspam("train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json", table)
+    said = sentence(run)
+    assert said.startswith("nbspam: the worker tcp://127.0.0.1:")
+    assert "has nbspam 0.0.7" in said
+    assert said.endswith("install the same on all machines, and start the worker again\n")
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_a_worker_with_other_token_rules(processes, tmp_path, table):
+    other = tmp_path / "other"
+    other.mkdir()
+    line = "import nbspam.tokens.tokenizer as t; t.RULES = 999\n"
+    (other / "sitecustomize.py").write_text(line)
+    path = os.pathsep.join([str(other), processes.env["PYTHONPATH"]])
+    processes.add_worker(env={"PYTHONPATH": path})
+    run = nbspam("train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json", table)
+    assert "(rules 999)" in sentence(run)
+
+
+def test_a_worker_without_the_file(processes, tmp_path, monkeypatch):
+    """A relative name is another file where the worker runs: the workers are in `tmp_path`."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "here.tsv").write_text(ROWS)
+    processes.add_worker()
+    run = nbspam(
+        *("train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json", "here.tsv"),
+        cwd=elsewhere,
+        env=processes.env,
+    )
+    said = sentence(run)
+    assert said.startswith("nbspam: here.tsv: is not there")
+    assert "on the worker tcp://127.0.0.1:" in said
+    assert "put it where all machines find it under this name, or name it by a URL" in said
+    (tmp_path / "here.tsv").write_text("another file\n")
+    run = nbspam(
+        *("train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json", "here.tsv"),
+        cwd=elsewhere,
+        env=processes.env,
+    )
+    assert "here.tsv: is another file (13 bytes and not" in sentence(run)
+
+
+def children_of(pid):
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    return [child for path in threads for child in path.read_text().split()]
+
+
+def test_ctrl_c_leaves_nothing_running(tmp_path, table):
+    table.write_text(ROWS * 100)
+    model, before = old_model(tmp_path, table)
+    run = nbspam(
+        *("train", "-q", "--replace", "--dask", "local:2", "-m", model, table),
+        start_new_session=True,
+    )
+    end = time.monotonic() + 60
+    while len(workers := children_of(run.pid)) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(1)
+    os.killpg(run.pid, signal.SIGINT)  # as a terminal does, to all of them
+    stderr = run.communicate(timeout=60)[1].decode()
+    assert run.returncode == 130
+    assert "Traceback" not in stderr
+    assert stderr.strip() == "nbspam: interrupted; run the command again"
+    for pid in workers:
+        while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not Path(f"/proc/{pid}").exists()
+    assert model.read_bytes() == before
+
+
+def test_a_task_that_kills_every_worker_is_given_up(monkeypatch):
+    with pytest.raises(ClusterError, match="died one after the other"), cluster_at("local:1") as c:
+        list(c.map(_die, None, [1]))
+
+
+def _die(_, __):
+    os._exit(1)

@@ -1,0 +1,54 @@
+"""Models trained here and on a cluster, to compare."""
+
+from nbspam.cluster.training import ClusterTraining
+from nbspam.learning.batch import fit, token_counts
+from nbspam.learning.corpus import Corpus
+from nbspam.learning.settings import TrainingSettings
+from nbspam.reading.cutting import Cutter
+from nbspam.reading.skips import Skips
+from nbspam.reading.sources import ReadingOptions, any_kind, labelled, unlabelled
+from nbspam.store.model_file import put_model, write_model
+from nbspam.workers import Serial, gather
+
+ROWS = "".join(
+    f"{'spam' if i % 3 == 0 else 'ham'}\t{'win a prize' if i % 3 == 0 else 'see you at'}"
+    f" {i % 17} {'now' * (i % 5)} call {i % 101}\n"
+    for i in range(400)
+)
+
+
+def messages(asked, options, skips):
+    if asked.needs_labels:
+        return labelled(asked.name, options, skips)
+    if asked.has_label:
+        return unlabelled(asked.name, asked.label, options, skips)
+    return any_kind(asked.name, options, skips)
+
+
+def trained_alone(asked, path, settings=None, options=None, ledger=True):
+    """Train in this process, write the model, and return what was skipped."""
+    settings, options, skips = settings or TrainingSettings(), options or ReadingOptions(), Skips()
+    corpus = Corpus(settings.wanted)
+    for each in asked:
+        gather(corpus, messages(each, options, skips), skips, Serial())
+    taken = corpus.channels(), corpus.traits(), corpus.digest_bytes
+    fitted = fit(corpus, corpus.labels, settings, *taken)
+    learned = corpus.learned(fitted.metadata.settings.classes) if ledger else ()
+    counts = token_counts(corpus.vocabulary, fitted.counts)
+    write_model(path, fitted.metadata, counts, learned)
+    return skips.count, skips.named
+
+
+def trained_on(
+    cluster, asked, path, settings=None, options=None, size=4_000, passes=None, ledger=True, **more
+):
+    """Train on a cluster, write the model, and return what was skipped."""
+    settings, skips = settings or TrainingSettings(), Skips()
+    cutter = Cutter(options or ReadingOptions(), skips, size)
+    run = ClusterTraining(cluster, settings, ledger, passes, **more)
+    run.read((piece for each in asked for piece in cutter.pieces(each)), skips)
+    run.fit()
+    put_model(path, run.write)
+    called, _ = run.verdict_counts()
+    assert called.total() == sum(run.labels.values())
+    return skips.count, skips.named

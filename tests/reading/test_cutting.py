@@ -1,0 +1,113 @@
+"""However a source is cut, its pieces have the messages of the whole, with the same names."""
+
+from pathlib import Path
+
+import pytest
+from cluster_training import messages
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.reading.cutting import Asked, Cutter
+from nbspam.reading.piece import ElsewhereError, WholeSource
+from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.skips import Skipped, Skips
+from nbspam.reading.sources import ReadingOptions, TableOptions
+
+FROM = b"From a@b.example Thu Jan  1 00:00:00 2026\n"
+MAIL_LINES = st.sampled_from([b"text", b"", b"From me to you", b">From here", FROM[:-1], b"a: b"])
+MAILS = st.lists(st.lists(MAIL_LINES, max_size=6).map(b"\n".join), min_size=1, max_size=8)
+LINES = st.sampled_from(["ham\ttext", "spam\tfree", "", "no label", 'ham\t"quoted', "ham\t\xe9"])
+
+
+def check(asked, size, options=None):
+    """Compare the pieces with the whole; return the pieces."""
+    options, skips, other = options or ReadingOptions(), Skips(), Skips()
+    pieces = list(Cutter(options, other, size).pieces(asked))
+    found = []
+    for piece in pieces:
+        for raw in [piece] if isinstance(piece, RawMessage) else piece.read():
+            if isinstance(raw, Skipped):
+                other.take(raw)
+            else:
+                found.append(raw)
+    assert found == list(messages(asked, options, skips))
+    assert (other.count, other.named) == (skips.count, skips.named)
+    return pieces
+
+
+@given(MAILS, st.integers(1, 200))
+def test_an_mbox(tmp_path_factory, mails, size):
+    path = tmp_path_factory.mktemp("mbox") / "a.mbox"
+    path.write_bytes(b"".join(FROM + b"Subject: x\n\n" + mail + b"\n\n" for mail in mails))
+    check(Asked(str(path), "ham", True), size)
+
+
+@given(st.lists(LINES, max_size=12), st.integers(1, 60), st.booleans())
+def test_a_table(tmp_path_factory, lines, size, ends):
+    path = tmp_path_factory.mktemp("table") / "a.tsv"
+    path.write_text("\n".join([*["ham\tone", "spam\ttwo"] * 9, *lines]) + "\n" * ends, "latin-1")
+    check(Asked(str(path), needs_labels=True), size)
+
+
+def test_a_table_is_cut_but_not_one_with_quoted_line_ends(tmp_path):
+    plain, quoted = tmp_path / "a.csv", tmp_path / "b.csv"
+    plain.write_text("label,text\n" + "ham,see you\nspam,win,now\n" * 50)
+    quoted.write_text("label,text\n" + 'ham,"see\nyou"\nspam,win\n' * 50)
+    assert len(check(Asked(str(plain), needs_labels=True), 100)) > 5
+    (only,) = check(Asked(str(quoted), needs_labels=True), 100)
+    assert isinstance(only, WholeSource)
+
+
+@pytest.mark.parametrize("name", ["a.tsv.gz", "a.json", "utf16.tsv"])
+def test_what_cannot_be_cut_is_whole(tmp_path, name):
+    import gzip
+    import json
+
+    path, options = tmp_path / name, ReadingOptions()
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(b"ham\tone\nspam\ttwo\n" * 50))
+    elif name.endswith(".json"):
+        path.write_text(json.dumps([{"label": "ham", "text": "x"}, {"label": "spam", "text": "y"}]))
+    else:
+        path.write_text("ham\tone\nspam\ttwo\n" * 50, "utf-16")
+        options = ReadingOptions(TableOptions(encoding="utf-16"))
+    (only,) = check(Asked(str(path), needs_labels=True), 100, options)
+    assert isinstance(only, WholeSource)
+
+
+def test_lines_are_cut(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("".join(f"line {i}\n\n" for i in range(99)))
+    options = ReadingOptions(input_format="lines")
+    assert len(check(Asked(str(path), "ham", True), 100, options)) > 5
+
+
+def test_files_are_listed(tmp_path):
+    for i in range(600):
+        (tmp_path / f"{i}.eml").write_text(f"Subject: {i}\n\nx\n")
+    assert len(check(Asked(str(tmp_path), "ham", True), 1)) == 3
+
+
+def test_a_machine_without_the_file_says_so(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("ham\tone\nspam\ttwo\n" * 50)
+    pieces = list(Cutter(ReadingOptions(), Skips(), 100).pieces(Asked(str(path))))
+    path.write_text("ham\tone\n")
+    with pytest.raises(ElsewhereError, match="is another file"):
+        list(pieces[0].read())
+    path.unlink()
+    with pytest.raises(ElsewhereError, match="is not there"):
+        list(pieces[-1].read())
+
+
+@pytest.mark.parametrize("null", [False, True])
+def test_row_groups(tmp_path, null):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    labels = [i % 2 for i in range(100)]
+    frame = pandas.DataFrame({"text": [f"text {i}" for i in range(100)], "spam": labels})
+    if null:  # pandas reads such a column as 1.0, and its first groups as 1
+        frame["spam"] = frame["spam"].astype("Int64").where(frame.index != 99)
+    path: Path = tmp_path / "a.parquet"
+    frame.to_parquet(path, row_group_size=10)
+    assert len(check(Asked(str(path), needs_labels=True), 1)) == (1 if null else 10)
