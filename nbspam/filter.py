@@ -16,6 +16,7 @@ from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
+from nbspam.urls import is_url
 
 if TYPE_CHECKING:  # one message is classified without what learning and explaining need
     from collections.abc import Mapping
@@ -206,6 +207,11 @@ def _path(name: "str | Path") -> "Path":
     return Path(name)
 
 
+def _anywhere(path: "str | Path") -> str:
+    """Return a path that is of the same file in another folder."""
+    return str(path) if is_url(path) else os.path.abspath(path)  # noqa: PTH100 (no pathlib)
+
+
 class InFile:
     """A model file, as the home of a filter."""
 
@@ -255,7 +261,8 @@ class InFile:
 
         files = self._lookup, self._base
         state = tuple(None if one is None else one.identity() for one in files)
-        return FileOfFilter(self._path, None if self._base is None else self._base.path, state)
+        base = None if self._base is None else _anywhere(self._base.path)
+        return FileOfFilter(_anywhere(self._path), base, state)
 
     def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
         """Return what classifies many messages by a table of the tokens; raises ModelError.

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "nbspam"
 
 # A room may import itself and those before it; rooms of one rank do not know each other.
 RANKS = [
-    ["errors", "labels", "patterns"],
+    ["urls", "errors", "labels", "patterns"],
     ["imap"],
     ["reading"],
     ["tokens"],

@@ -17,6 +17,7 @@ from nbspam.cli.notes import NoTrace, note_reading
 from nbspam.errors import OptionError
 from nbspam.reading.source_kind import INPUT_FORMATS, LINES, MESSAGE, Flow
 from nbspam.reading.sources import STDIN, ReadingOptions, TableOptions
+from nbspam.urls import is_url
 from nbspam.workers import all_cores
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
@@ -68,7 +69,7 @@ class FilePath(click.Path):
 
     def coerce_path_result(self, value: str | os.PathLike[str]) -> "Path":
         """Return the parameter's value."""
-        if "://" in str(value):
+        if is_url(value):
             from nbspam.reading.remote import remote_path
 
             return remote_path(str(value))
@@ -83,7 +84,7 @@ class FileName(click.Path):
     def coerce_path_result(self, value: str | os.PathLike[str]) -> str:
         """Return the parameter's value."""
         name = os.fspath(value)
-        if "://" in name:
+        if is_url(name):
             return name
         if "//" in name or "./" in name or name.endswith(("/", "/.")) or not name:
             from pathlib import Path

@@ -49,7 +49,7 @@ from nbspam.learning.settings import empty_metadata
 from nbspam.learning.update import PendingMessages
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import FILE_LISTS, MBOX_FORMAT, ReadingOptions, is_url
+from nbspam.reading.source_kind import FILE_LISTS, MBOX_FORMAT, ReadingOptions
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import (
@@ -58,6 +58,7 @@ from nbspam.store.model_file import (
     check_replaceable,
 )
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
+from nbspam.urls import is_url
 from nbspam.workers import Executor, gather, rare_collections, tokenized
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ def command(
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
       nbspam train --update --on-error --ham ~/Maildir --spam ~/Maildir/.Junk
       nbspam train --replace --label promo=ads.mbox --ham in.mbox --spam junk.mbox
-      nbspam train --dask tcp://10.0.0.1:8786 -m model.json /shared/messages.parquet
+      nbspam train --dask tcp://10.0.0.1:8786 /shared/mail.parquet
     """
     cutting, learning = _of_new(model, writing, cutting, learning)
     _check_model(model, writing, cutting, learning)

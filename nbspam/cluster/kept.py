@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from nbspam.bayes.matrix import ENTRIES, Integers, Presence
+from nbspam.bayes.matrix import Integers, Presence
 from nbspam.cluster.count_table import packed, unpacked
 from nbspam.cluster.stored import Arrays, Stored
 from nbspam.learning.corpus import Corpus
 from nbspam.reading.skips import NAMED_LIMIT, Skipped
 from nbspam.store.model_file import token_key
 
+# Of the matrix, in one part.  Features of 500,000 entries at once took 216 MiB, and take as long.
+_ENTRIES = 1 << 17
 _FIRST = 5  # messages of each class whose source is kept
 _SAMPLE = 64  # keys of each piece by which ranges are chosen
 
@@ -87,7 +89,7 @@ def keep(corpus: Corpus, taken: Taken, size: int) -> Stored:
         yield "digests", np.frombuffer(corpus.digest_bytes, dtype=np.uint8)
         if traits is not None:
             yield "traits", traits
-        for i, part in enumerate(corpus.chunks(ENTRIES)):
+        for i, part in enumerate(corpus.chunks(_ENTRIES)):
             yield f"columns{i}", order[part.indices]
             yield f"ends{i}", part.indptr
             if corpus.wanted.times:

@@ -50,7 +50,10 @@ T = TypeVar("T")
 K = TypeVar("K", int, tuple[int, ...])
 _Range = tuple[str | None, str | None]
 _GROUP = 8  # tables merged at a time, and pieces whose tokens are looked up together
-_RANGE_KEYS = 4_000_000  # keys of a range, at most, if each piece had other tokens
+# Keys of a range, if each piece had other ones: a range is in memory at once, on a worker as text,
+# here as lines.  Each is two tasks for each group of pieces.
+_RANGE_KEYS, _RANGE_DIGESTS = 500_000, 125_000
+_RANGES = 256  # at most
 _IN_FLIGHT = 16  # rows of features on their way
 
 
@@ -129,9 +132,12 @@ class ClusterTraining:
 
     def _ranges(self) -> list[_Range]:
         """Return the ranges of the tokens."""
-        keys = sum(summary.keys for summary in self.summaries)
-        n = max(len(self._cluster.workers), keys // _RANGE_KEYS, 1)
+        n = self._n_ranges(sum(summary.keys for summary in self.summaries), _RANGE_KEYS)
         return key_ranges((key for summary in self.summaries for key in summary.sample), n)
+
+    def _n_ranges(self, n: int, most: int) -> int:
+        """Return into how many ranges so many keys are cut; most: in each."""
+        return max(len(self._cluster.workers), min(n // most, _RANGES), 1)
 
     def _count(self, empty: Metadata, ranges: list[_Range]) -> list[list["Future[Any]"]]:
         """Have all tokens and digests counted; return each group's tables, by range."""
@@ -140,7 +146,7 @@ class ClusterTraining:
             parts = self._parts(tasks.counts_of, ranges)
             self._tokens = self._merged_ranges(parts)
         if self._ledger:
-            n = len(ranges)
+            n = self._n_ranges(sum(self.labels.values()), _RANGE_DIGESTS)
             cuts = [None, *(f"{(i << 32) // n:08x}" for i in range(1, n)), None]
             digests = self._parts(tasks.digests_of, list(itertools.pairwise(cuts)))
             self._digests = self._merged_ranges(digests)
@@ -207,10 +213,11 @@ class ClusterTraining:
         submit, metadata = self._cluster.submit, self._cluster.submit(same, self.metadata)
         self._evidence = []
         for i, group in enumerate(grouped(self._kept, _GROUP)):
-            known = [
-                submit(tasks.sums_for, part, table)
-                for part, table in zip(parts[i] if parts else [], self._tokens, strict=True)
-            ]
+            known = None
+            if parts:
+                pairs = zip(parts[i], self._tokens, strict=True)
+                sums = [submit(tasks.sums_for, part, table) for part, table in pairs]
+                known = submit(tasks.joined, sums, self.metadata.settings.classes)
             self._evidence += [submit(tasks.evidence_of, kept, known, metadata) for kept in group]
         self._passes.begin("scoring", len(self._kept))
         settings = self.metadata.settings

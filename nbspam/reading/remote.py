@@ -14,6 +14,7 @@ from tempfile import NamedTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from nbspam.errors import SourceError, install_command
+from nbspam.urls import is_url
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer  # collections.abc has it from Python 3.12 on
@@ -138,7 +139,7 @@ class RemotePath:
             entries = _system(self._url).ls(self._url, detail=True)
         for found in entries:
             name = str(found["name"])
-            url = name if "://" in name else f"{scheme}://{name}"
+            url = name if is_url(name) else f"{scheme}://{name}"
             if url.rstrip("/") != self._url.rstrip("/"):
                 yield RemotePath(url.rstrip("/"), found)
 

@@ -10,6 +10,7 @@ from nbspam.errors import Remedy, SourceError
 from nbspam.reading.compression import bare_suffix, open_bytes
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
+from nbspam.urls import is_url
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from io import BufferedReader
@@ -27,11 +28,6 @@ TABLE_FORMATS = ("tsv", "csv", "jsonl", "json", "parquet")
 FILE_LISTS = {"files": b"\n", "files0": b"\0"}  # what ends each name
 INPUT_FORMATS = (*TABLE_FORMATS, LINES, MBOX_FORMAT, *FILE_LISTS, MESSAGE)
 SAMPLE_BYTES = 1 << 16  # in which a source's kind is recognised
-
-
-def is_url(name: object) -> bool:
-    """Return whether a file is named by a URL; one at a mail server is, too."""
-    return "://" in str(name)
 
 
 class TableOptions(NamedTuple):

@@ -76,7 +76,7 @@ class OpenBase:
         return self._lookup.fileno()
 
     def identity(self) -> tuple[int, ...]:
-        """Return what tells the file from any other, and from what it may become."""
+        """Return what tells the file's bytes from any others, on any machine."""
         return self._lookup.identity()
 
     @property

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from nbspam.errors import LockedError, ModelError, Remedy
 from nbspam.store.atomic_write import give_to_owner, unwritable
+from nbspam.urls import is_url
 
 # Seconds between two attempts.  A server that is taught without a pause leaves the lock free for
 # 3 ms between two saves, so another writer gets it within a few of them.
@@ -63,7 +64,7 @@ def locked(path: Path, wait: LockWait = DEFAULT_WAIT) -> Iterator[Path]:
     Waits for the lock's holder; readers need no lock.  Raises ModelError when it cannot be locked,
     LockedError when another holds it for too long.
     """
-    if "://" in str(path):
+    if is_url(path):
         raise ModelError(
             f"{path}: a model at a URL is written whole, and cannot be changed; copy it to a file,"
             " change that, and copy it back"

@@ -32,6 +32,7 @@ from nbspam.errors import ModelError, Remedy
 from nbspam.patterns import lazy_pattern
 from nbspam.store.metadata import Metadata
 from nbspam.store.metadata_json import FORMAT, MetadataError, dump_metadata, load_metadata, shown
+from nbspam.urls import is_url
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
@@ -96,7 +97,7 @@ def put_model(
     wait: "LockWait | None" = None,
 ) -> None:
     """Put what `write` writes in place of a model, as `write_model` does."""
-    if "://" in str(path):
+    if is_url(path):
         from nbspam.store.remote_model import put_remote
 
         check_replaceable(path)
@@ -246,7 +247,7 @@ def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
     Of a model at a URL it is that of a copy, which is gone when it is closed.
     follows_links: False refuses a path that is a link itself.
     """
-    if "://" in str(path):
+    if is_url(path):
         from nbspam.store.remote_model import fetched
 
         return fetched(str(path))

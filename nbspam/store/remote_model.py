@@ -5,7 +5,6 @@ has the old one or the new one; HDFS renames.  There is no lock: the last to wri
 """
 
 import os
-import zlib
 from collections.abc import Callable
 from tempfile import TemporaryFile
 from typing import IO
@@ -33,14 +32,6 @@ def fetched(url: str) -> int:
         ) from error
     except NbspamError as error:
         raise ModelError(error.problem, error.remedy, **error.values) from None
-
-
-def content_identity(handle: int) -> tuple[int, ...]:
-    """Return what tells a copy of a model from that of another: its size and check sum."""
-    place = total = 0
-    while piece := os.pread(handle, _CHUNK, place):
-        place, total = place + len(piece), zlib.crc32(piece, total)
-    return place, total
 
 
 def put_remote(url: str, write: Callable[[IO[bytes]], None]) -> None:

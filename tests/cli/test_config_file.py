@@ -369,13 +369,15 @@ def test_no_default_makes_a_right_command_fail(nbspam, config, tmp_path, table, 
     messages = tmp_path / "messages.tsv"
     messages.write_text(f"label\ttext\n{rows}")
     base = tmp_path / "base.json"
-    base.write_bytes(make_model(messages, "--replace").read_bytes())
+    model = make_model(messages, "--replace")
+    learned = model.read_bytes()
+    base.write_bytes(learned)
     sensible = SENSIBLE | {"base": str(base)}
     for line in commands(messages, "MODEL", tmp_path / "x")[table]:
         for (owner, key), option in SETTABLE.items():
             if owner != table or key in APART or (key == "format" and table == "eval"):
                 continue
-            model = make_model(messages, "--replace")
+            model.write_bytes(learned)
             value = sensible.get(key, right(option))
             path = config(f"[{table}]\n{key} = {toml(value)}\n")
             arguments = [model if each == "MODEL" else each for each in line]

@@ -11,8 +11,11 @@ import pytest
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
+from click.testing import CliRunner
 from cluster_training import ROWS, trained_alone, trained_on
 
+from nbspam.cli import program
+from nbspam.cluster import connection
 from nbspam.cluster.connection import ClusterError, cluster_at
 from nbspam.cluster.training import Passes
 from nbspam.reading.cutting import Asked
@@ -80,13 +83,13 @@ def table(tmp_path):
     return path
 
 
-def test_nobody_answers(tmp_path, table):
+def test_nobody_answers(tmp_path, table, monkeypatch):
+    monkeypatch.setattr(connection, "_CONNECTING", 1)
     model, before = old_model(tmp_path, table)
-    said = sentence(
-        nbspam("train", "-q", "--replace", "--dask", "tcp://127.0.0.1:9", "-m", model, table)
-    )
-    assert said == (
-        "nbspam: tcp://127.0.0.1:9: no scheduler answers there; start one with: dask scheduler\n"
+    command = ["train", "-q", "--replace", "--dask", "tcp://127.0.0.1:9", "-m", model, table]
+    done = CliRunner().invoke(program.nbspam, list(map(str, command)))
+    assert str(done.exception).startswith(
+        "tcp://127.0.0.1:9: no scheduler answers there; start one with: dask scheduler"
     )
     assert model.read_bytes() == before
 

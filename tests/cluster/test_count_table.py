@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("distributed", reason="Dask is not installed")
 
-from nbspam.cluster.count_table import CountTable, key_ranges, loaded, merged
+from nbspam.cluster.count_table import CountTable, between, key_ranges, loaded, merged
 from nbspam.cluster.feature_file import FeatureFile
 
 COUNTS = st.dictionaries(
@@ -38,7 +38,7 @@ def test_ranges_merge_to_the_whole(parts, n):
     assert as_counter(whole) == sum(map(as_counter, tables), Counter())
     assert whole.keys == sorted(whole.keys)
     ranges = key_ranges(whole.keys, n)
-    cut = [merged([each.between(*place) for each in tables]) for place in ranges]
+    cut = [merged([loaded(between(each.stored(), *place)) for each in tables]) for place in ranges]
     assert [key for part in cut for key in part.keys] == whole.keys
     assert sum(map(as_counter, cut), Counter()) == as_counter(whole)
 
