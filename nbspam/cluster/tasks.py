@@ -11,7 +11,6 @@ inputs_of        features → what calibrations are fitted to
 verdict_counts, highest_ham                             features, a model → how good it is
 """
 
-import gc
 from collections import Counter
 from collections.abc import Sequence
 from threading import Lock
@@ -58,12 +57,7 @@ def read_piece(expected: ProgramVersion, piece: SourcePiece, wanted: Wanted) -> 
                 corpus.add(done)
                 taken.add(done.label or "", done.source)
                 size += done.size
-        kept = keep(corpus, taken, piece.size or size)
-        # What is in cycles would wait for a collection that Python makes ever more rarely: a worker
-        # grew by 1.5 MiB a piece of 2 MiB, and by 0.1 with this.
-        del corpus, taken
-        gc.collect()
-        return kept
+        return keep(corpus, taken, piece.size or size)
 
 
 def summary_of(kept: Stored) -> Summary:
