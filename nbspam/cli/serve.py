@@ -31,6 +31,7 @@ from nbspam.serving.user_files import UserFiles
 from nbspam.serving.user_tell import UserQueues
 from nbspam.serving.worker_pool import CAN_SHARE, WorkerPool
 from nbspam.serving.worker_program import WorkerSettings
+from nbspam.urls import is_url
 
 _DEFAULTS = Limits()
 
@@ -72,9 +73,14 @@ class Serving(NamedTuple):
     workers: int | None
 
 
-def _check(cutting: Cutting, listening: Listening) -> None:
-    """Raise OptionError for wrong cut-offs and places; names of hosts are not looked up."""
+def _check(cutting: Cutting, listening: Listening, model: Path, base: str | None) -> None:
+    """Raise OptionError for wrong cut-offs, models and places; names of hosts are not looked up."""
     cutting.check()
+    for name in filter(is_url, (model, base)):
+        raise OptionError(
+            f"{name}: the server opens its model again when it changes, which no URL tells; copy it"
+            " to a file, and copy newer ones there"
+        )
     for option, place in (("--listen", listening.listen), ("--metrics", listening.metrics)):
         if place is None or (option == "--metrics" and _is_path(place)):
             continue

@@ -6,17 +6,19 @@ as are its workers.  Whatever goes wrong there comes back as one sentence.
 
 import itertools
 import logging
+import pickle
 import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nbspam.cluster.identity import OtherVersionError, ProgramVersion, program_version
 from nbspam.cluster.tasks import one_at_a_time
-from nbspam.errors import NbspamError, OptionError, install_command
+from nbspam.errors import ModelError, NbspamError, OptionError, install_command
 from nbspam.reading.piece import ElsewhereError
 from nbspam.workers import ahead
 
@@ -77,7 +79,7 @@ class Cluster:
     def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; raises NbspamError."""
         with self._sentences():
-            place = self.submit(same, shared)
+            place = self.submit(same, Packed(pickle.dumps(shared)))
             threads = sum(self._client.nthreads().values()) or 1
             expected = program_version()
             submitted = (self.submit(applied, expected, function, place, item) for item in items)
@@ -180,13 +182,39 @@ def same(value: A) -> A:
     return value
 
 
-def applied(expected: ProgramVersion, function: Callable[[S, A], B], shared: S, item: A) -> B:
+class Packed:
+    """What all tasks share, as bytes until one needs it: a model may be missing on a worker.
+
+    Dask would make it of the bytes while it talks to the worker, which ends if that fails.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        """Take a pickle."""
+        self._content = content
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Go to another machine as bytes."""
+        return Packed, (self._content,)
+
+    @cached_property
+    def value(self) -> Any:
+        """What was packed; raises NbspamError."""
+        return pickle.loads(self._content)
+
+
+def applied(
+    expected: ProgramVersion, function: Callable[[Any, A], B], shared: Packed, item: A
+) -> B:
     """Return function(shared, item), on a worker of the same version; raises NbspamError."""
     from nbspam.cluster.identity import check_identity
 
     with at_home(), one_at_a_time:
         check_identity(expected)
-        return function(shared, item)
+        try:
+            value = shared.value
+        except ModelError as error:
+            raise ElsewhereError(error.problem) from error
+        return function(value, item)
 
 
 @contextmanager

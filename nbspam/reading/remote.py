@@ -4,6 +4,7 @@ fsspec opens them.  A `RemotePath` behaves as `pathlib.Path` does, so that every
 be at a URL; what fails is an OSError, as with files.
 """
 
+import errno
 import io
 import stat
 from collections.abc import Callable, Iterator
@@ -187,6 +188,8 @@ def _failures(url: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and (reason := _unreached(error.__cause__)):
+            raise ConnectionError(errno.EHOSTUNREACH, reason, url) from error
         reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
         raise type(error)(error.errno or 5, reason, url) from error
     except (ValueError, SourceError):
@@ -194,6 +197,16 @@ def _failures(url: str) -> Iterator[None]:
     except Exception as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise OSError(5, reason, url) from error
+
+
+def _unreached(cause: BaseException | None) -> str:
+    """Return why a web server was not asked at all; "" if it was.
+
+    To fsspec a file is not there, too, when its server is not.
+    """
+    if not type(cause).__module__.startswith("aiohttp") or hasattr(cause, "status"):
+        return ""
+    return " ".join(str(cause).split())
 
 
 @cache

@@ -66,8 +66,8 @@ def locked(path: Path, wait: LockWait = DEFAULT_WAIT) -> Iterator[Path]:
     """
     if is_url(path):
         raise ModelError(
-            f"{path}: a model at a URL is written whole, and cannot be changed; copy it to a file,"
-            " change that, and copy it back"
+            f"{path}: a model at a URL cannot be locked while it is changed; work on a file, and"
+            " copy it there"
         )
     try:
         path = Path(os.path.realpath(path))  # a link keeps pointing at the model

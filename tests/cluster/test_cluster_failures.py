@@ -18,6 +18,7 @@ from nbspam.cli import program
 from nbspam.cluster import connection
 from nbspam.cluster.connection import ClusterError, cluster_at
 from nbspam.cluster.training import Passes
+from nbspam.errors import ModelError
 from nbspam.reading.cutting import Asked
 
 PASSES = ["reading", "counting", "scoring", "writing", "estimating"]
@@ -165,6 +166,37 @@ def test_a_worker_without_the_file(processes, tmp_path, monkeypatch):
         env=processes.env,
     )
     assert "here.tsv: is another file (13 bytes and not" in sentence(run)
+
+
+def test_a_model_is_known_elsewhere_by_its_bytes(processes, tmp_path, table):
+    """The worker is in another folder; and where it has another file, or none, it stays."""
+    here = tmp_path / "here"
+    here.mkdir()
+    old_model(here, table)
+    processes.add_worker()
+    command = "classify", "--dask", processes.address, "-m", "model.json", table
+    found = nbspam(*command, cwd=here, env=processes.env).communicate(timeout=120)[0]
+    alone = nbspam("classify", "-j1", "-m", "model.json", table, cwd=here, env=processes.env)
+    assert found == alone.communicate(timeout=120)[0] != b""
+
+
+def _open_gone():
+    raise ModelError("m.json: there is no such model")
+
+
+class Gone:
+    """A filter whose model is not on the worker."""
+
+    def __reduce__(self):
+        return _open_gone, ()
+
+
+def test_a_worker_without_the_model_says_so_and_stays():
+    with cluster_at("local:1") as cluster:
+        told = r"no such model on the worker tcp://.*; put it where all machines find it"
+        for _ in range(2):
+            with pytest.raises(ClusterError, match=told):
+                list(cluster.map(_die, Gone(), [1]))
 
 
 def children_of(pid):

@@ -1,8 +1,13 @@
 """Sources and models in an object store: a real S3 server on loopback, moto's."""
 
 import os
+import re
+import socket
 import subprocess
 import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -109,3 +114,72 @@ def test_what_cannot_be_read_is_one_sentence(store):
     assert "odd://" in said
     said = run(env, "classify", "s3://mail/rows.tsv", "-m", "s3://mail/no.json", code=1)
     assert "s3://mail/no.json: there is no such model" in said
+
+
+@pytest.mark.parametrize(
+    "command", ["model set --ham-cost 9", "model prune --min-count 2", "forget", "serve --socket s"]
+)
+def test_what_changes_a_model_needs_a_file(store, command):
+    env, client = store
+    run(env, "train", "-q", "--replace", "-j1", "s3://mail/rows.tsv", "-m", "s3://mail/fixed.json")
+    before = body(client, "fixed.json")
+    code = 2 if command.startswith("serve") else 1
+    said = run(env, *command.split(), "-m", "s3://mail/fixed.json", code=code)
+    assert said.count("\n") == 1
+    assert said.startswith("nbspam: s3://mail/fixed.json: ")
+    assert re.search("work on a file, and copy it there|copy it to a file", said)
+    assert body(client, "fixed.json") == before
+
+
+def test_models_at_urls_merge_into_a_file(store, tmp_path):
+    env, _ = store
+    run(env, "train", "-q", "--replace", "-j1", "s3://mail/rows.tsv", "-m", "s3://mail/one.json")
+    run(env, "train", "-q", "-j1", SAMPLE / "sms.tsv", "-m", tmp_path / "two.json")
+    both = "s3://mail/one.json", tmp_path / "two.json"
+    assert "spam: " in run(env, "model", "merge", *both, "-o", tmp_path / "both.json")
+    said = run(env, "model", "merge", *both, "-o", "s3://mail/both.json", code=1)
+    assert "s3://mail/both.json: a model at a URL cannot be locked" in said
+
+
+# A web server, which has no bytes from the middle of a file
+
+
+@pytest.fixture(scope="module")
+def web():
+    """Return the address of a server of the sample data."""
+    pytest.importorskip("aiohttp", reason="aiohttp is not installed")
+    served = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(SAMPLE)))
+    thread = threading.Thread(target=served.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{served.server_address[1]}"
+    served.shutdown()
+    thread.join()
+    served.server_close()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Says nothing."""
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_table_and_an_mbox_on_the_web(web, tmp_path):
+    env = os.environ
+    run(env, "train", "-q", "-j1", SAMPLE / "sms.tsv", "-m", tmp_path / "here.json")
+    run(env, "train", "-q", "-j1", f"{web}/sms.tsv", "-m", tmp_path / "far.json")
+    assert (tmp_path / "far.json").read_bytes() == (tmp_path / "here.json").read_bytes()
+    model = ["-m", tmp_path / "here.json"]
+    far = run(env, "classify", *model, f"{web}/mail/spam.mbox")
+    assert far.replace(web, str(SAMPLE)) == run(env, "classify", *model, SAMPLE / "mail/spam.mbox")
+    assert "no such file" in run(env, "classify", *model, f"{web}/none.tsv", code=1)
+
+
+def test_a_web_server_that_is_away(tmp_path):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/m.json"
+        said = run(os.environ, "classify", "-m", url, code=1)
+        assert f"{url}: the model cannot be read (Cannot connect to host 127.0.0.1" in said
+        said = run(os.environ, "train", "-q", "-m", tmp_path / "m.json", url, code=1)
+        assert f"{url}: cannot be read (Cannot connect to host 127.0.0.1" in said

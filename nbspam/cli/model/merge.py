@@ -7,7 +7,7 @@ import click
 
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import note
-from nbspam.cli.options import format_option, replace_output_option
+from nbspam.cli.options import FilePath, format_option, replace_output_option
 from nbspam.cli.terminal import echo_sentence, unbroken
 from nbspam.errors import counted
 from nbspam.learning.merge import merge_files
@@ -20,14 +20,14 @@ from nbspam.store.metadata import DEFAULT
     nargs=-1,
     required=True,
     metavar="MODEL MODEL...",
-    type=click.Path(path_type=Path, readable=False),
+    type=FilePath(readable=False),
 )
 @click.option(
     "-o",
     "--output",
     required=True,
     metavar="FILE",
-    type=click.Path(path_type=Path, readable=False),
+    type=FilePath(readable=False),
     help="Write this model; with --replace it may be one of those merged.",
 )
 @replace_output_option
