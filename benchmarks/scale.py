@@ -3,7 +3,7 @@
 
 Usage:  python benchmarks/scale.py [--rows 250000 --rows 1000000] [--pairs 2] [--workers 2]
                                    [--vocabulary 500] [--work DIR]
-        python benchmarks/scale.py --same SOURCE... [--work DIR]
+        python benchmarks/scale.py --same [--work DIR] SOURCE... | --ham=SRC --spam=SRC
         python benchmarks/scale.py --costs [--rows 64000] [--vocabulary 50000]
 
 The rows are those of growth.py.  Each pair is `train -j N` and `train --dask local:N`, one after
@@ -243,16 +243,16 @@ def print_digests(sources: list[str], work: Path | None) -> None:
 def main() -> None:
     """Print a row for each command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--same", nargs="+", metavar="SOURCE")
+    parser.add_argument("--same", action="store_true")
     parser.add_argument("--costs", action="store_true")
     parser.add_argument("--rows", type=int, action="append")
     parser.add_argument("--pairs", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--vocabulary", type=int, default=500)
     parser.add_argument("--work", type=Path)
-    chosen = parser.parse_args()
+    chosen, sources = parser.parse_known_args()
     if chosen.same:
-        print_digests(chosen.same, chosen.work)
+        print_digests(sources, chosen.work)
         return
     n = chosen.workers
     if chosen.costs:

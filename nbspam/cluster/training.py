@@ -53,7 +53,7 @@ _GROUP = 8  # tables merged at a time, and pieces whose tokens are looked up tog
 # Keys of a range, if each piece had other ones: a range is in memory at once, on a worker as text,
 # here as lines.  Each is two tasks for each group of pieces.
 _RANGE_KEYS, _RANGE_DIGESTS = 250_000, 50_000
-_RANGES = 256  # at most
+_RANGES = 64  # at most, or one for each worker
 _IN_FLIGHT = 16  # rows of features on their way
 
 
