@@ -8,6 +8,7 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 
 from click.testing import CliRunner
 from cluster_training import ROWS, trained_alone, trained_on
+from dask_processes import DaskProcesses
 
 from nbspam.cli.program import nbspam
 from nbspam.cluster.connection import cluster_at
@@ -176,11 +177,22 @@ def run(*arguments, code=0, **options):
     return done
 
 
-def test_the_commands_say_the_same(tmp_path):
-    """All on one cluster would be faster; this is what people type."""
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """Return the address of a scheduler with two workers, as people start them."""
+    started = DaskProcesses(tmp_path_factory.mktemp("dask"))
+    try:
+        started.add_worker()
+        started.add_worker()
+        yield started.address
+    finally:
+        started.end()
+
+
+def test_the_commands_say_the_same(tmp_path, address):
     here, far = tmp_path / "here.json", tmp_path / "far.json"
     sources = ["--spam", SAMPLE / "mail" / "spam.mbox", "--ham", SAMPLE / "mail" / "ham"]
-    dask = ["--dask", "local:2"]
+    dask = ["--dask", address]
     alone = run("train", "-j1", "--max-ham-blocked", "10%", *sources, "-m", here).stdout
     cluster = run("train", "--max-ham-blocked", "10%", *dask, *sources, "-m", far).stdout
     assert cluster == alone.replace("here.json", "far.json")
@@ -192,19 +204,19 @@ def test_the_commands_say_the_same(tmp_path):
     assert run("eval", "-q", *dask, *sources, "--leave-one-out").stdout == figures
 
 
-def test_what_is_read_here_is_gathered_here(tmp_path):
+def test_what_is_read_here_is_gathered_here(tmp_path, address):
     here, far = tmp_path / "here.json", tmp_path / "far.json"
     rows = {"input": ROWS.encode()}
     for more in ([], ["--scoring", "sum"]):
         stdin = ["--replace", *more, "--input-format", "tsv", "-"]
         run("train", "-j1", *stdin, "-m", here, **rows)
-        run("train", "--dask", "local:1", *stdin, "-m", far, **rows)
+        run("train", "--dask", address, *stdin, "-m", far, **rows)
         assert far.read_bytes() == here.read_bytes()
 
 
-def test_update_on_a_cluster(tmp_path):
+def test_update_on_a_cluster(tmp_path, address):
     here, far = tmp_path / "here.json", tmp_path / "far.json"
-    for model, where in ((here, ["-j1"]), (far, ["--dask", "local:1"])):
+    for model, where in ((here, ["-j1"]), (far, ["--dask", address])):
         run("train", "-j1", SAMPLE / "sms.tsv", "-m", model)
         run("train", "--update", *where, "--spam", SAMPLE / "mail" / "spam.mbox", "-m", model)
     assert far.read_bytes() == here.read_bytes()
