@@ -112,7 +112,7 @@ def check(cluster, asked, tmp_path, **options):
     assert far.read_bytes() == alone.read_bytes()
 
 
-@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.long), 4])
 def test_the_number_of_workers_changes_nothing(tmp_path, workers):
     with cluster_at(f"local:{workers}") as cluster:
         check(cluster, two_kinds(tmp_path), tmp_path, size=3_000)

@@ -106,7 +106,7 @@ def test_constants_and_shares_of_mails_add_up_to_the_score(scoring, prior, class
     if hosts is not None:
         classifier = with_hosts(learned, HOST_ROWS[hosts], len(classes))
     trust = []
-    for _, tokens in [*many_mails(20, 4, classes), *many_mails(20, 5, classes)]:
+    for _, tokens in [*many_mails(10, 4, classes), *many_mails(10, 5, classes)]:
         more = {f"received:w{i}" for i in range(150)}
         for message in (tokens, tokens | more, tokens - more, more):
             found = explain(classifier, message)

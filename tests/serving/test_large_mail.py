@@ -251,8 +251,10 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("command", ["CHECK", "PROCESS", "TELL"])
-@pytest.mark.parametrize("shape", HOSTILE)
+@pytest.mark.parametrize(
+    ("shape", "command"),
+    [*((shape, "PROCESS") for shape in HOSTILE), ("tags", "CHECK"), ("tags", "TELL")],
+)
 def test_small_messages_do_not_wait_for_two_hostile_clients(serving, model, command, shape):
     headers = ["Set: local", "Message-class: spam"] if command == "TELL" else []
     asked = request(command, HOSTILE[shape], *headers)

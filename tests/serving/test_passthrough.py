@@ -171,8 +171,14 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("first", [b"", b"Subject: a\nX-Nbspam-Tag: b\n"], ids=["", "tagged"])
+TAGGED = b"Subject: a\nX-Nbspam-Tag: b\n"
+
+
+@pytest.mark.parametrize(
+    ("shape", "first"),
+    [(shape, b"") for shape in SHAPES]
+    + [(shape, TAGGED) for shape in SHAPES if shape.startswith(("our own", "tags", "Subj"))],
+)
 def test_marking_takes_no_time_whatever_the_header(shape, first):
     """16 MiB of fields took 4 s of each; it is now 0.3 s at most, and grows with the size."""
     marks = Marks("X-Nbspam", VERDICT, "[SPAM]")
