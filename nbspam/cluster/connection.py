@@ -16,7 +16,12 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nbspam.cluster.identity import OtherVersionError, ProgramVersion, program_version
+from nbspam.cluster.identity import (
+    OtherVersionError,
+    ProgramVersion,
+    check_identity,
+    program_version,
+)
 from nbspam.cluster.tasks import one_at_a_time
 from nbspam.errors import ModelError, NbspamError, OptionError, install_command
 from nbspam.reading.piece import ElsewhereError
@@ -163,8 +168,8 @@ def _check_version(worker: str, found: dict[str, Any], expected: ProgramVersion)
     nbspam = packages.get("nbspam")
     if not nbspam or nbspam == "N/A":
         raise ClusterError(
-            f"the worker {worker} has no nbspam; install it there with pip install"
-            f" 'nbspam[dask]=={expected.nbspam}', and start the worker again"
+            f"the worker {worker} has no nbspam; install {expected} there, as on this machine, and"
+            " start the worker again"
         )
     if (nbspam, python) != (expected.nbspam, expected.python):
         raise _other_version(worker, f"has nbspam {nbspam} on Python {python}", expected)
@@ -206,8 +211,6 @@ def applied(
     expected: ProgramVersion, function: Callable[[Any, A], B], shared: Packed, item: A
 ) -> B:
     """Return function(shared, item), on a worker of the same version; raises NbspamError."""
-    from nbspam.cluster.identity import check_identity
-
     with at_home(), one_at_a_time:
         check_identity(expected)
         try:
@@ -270,7 +273,7 @@ def cluster_at(address: str) -> Iterator[Cluster]:
     except ImportError as error:
         raise ClusterError(
             f"{address}: Dask is not installed; install it with:"
-            f" {install_command(chr(39) + 'nbspam[dask]' + chr(39))}"
+            f" {install_command('dask distributed')}"
         ) from error
     _silence()
     settings = {

@@ -17,6 +17,7 @@ from cluster_training import ROWS, trained_alone, trained_on
 from nbspam.cli import program
 from nbspam.cluster import connection
 from nbspam.cluster.connection import ClusterError, cluster_at
+from nbspam.cluster.identity import ProgramVersion
 from nbspam.cluster.training import Passes
 from nbspam.errors import ModelError
 from nbspam.reading.cutting import Asked
@@ -131,6 +132,25 @@ def test_a_worker_of_another_version(processes, tmp_path, table):
     assert "has nbspam 0.0.7" in said
     assert said.endswith("install the same on all machines, and start the worker again\n")
     assert not (tmp_path / "m.json").exists()
+
+
+def test_a_worker_without_nbspam():
+    found = {"host": {"python": "3.11.2.final.0"}, "packages": {"nbspam": None}}
+    expected = ProgramVersion("1.2", 3, "3.11")
+    with pytest.raises(ClusterError) as raised:
+        connection._check_version("tcp://10.0.0.2:4", found, expected)
+    assert str(raised.value) == (
+        "the worker tcp://10.0.0.2:4 has no nbspam; install nbspam 1.2 (rules 3) on Python 3.11"
+        " there, as on this machine, and start the worker again"
+    )
+
+
+def test_no_dask(tmp_path, table, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    command = ["train", "--dask", "local:1", "-m", tmp_path / "m.json", table]
+    done = CliRunner().invoke(program.nbspam, list(map(str, command)))
+    assert str(done.exception).startswith("local:1: Dask is not installed; install it with: ")
+    assert str(done.exception).endswith(" -m pip install dask distributed")
 
 
 def test_a_worker_with_other_token_rules(processes, tmp_path, table):

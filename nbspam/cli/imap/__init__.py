@@ -28,5 +28,5 @@ def command() -> None:
       junk = "Spam"                          # if the server marks none as \\Junk
       tls = "starttls"                       # if port 993 is not there
 
-    Needs imapclient: pip install 'nbspam[imap]'.  docs/imap.md has recipes for cron and systemd.
+    Needs imapclient: pip install imapclient.  docs/imap.md has recipes for cron and systemd.
     """
