@@ -104,6 +104,7 @@ def _metadata(parts: Sequence[Metadata], messages: Row) -> Metadata:
         settings._replace(
             spam_cutoff=max(part.settings.spam_cutoff for part in parts),
             ham_cutoff=max(part.settings.ham_cutoff for part in parts),
+            rules=min(part.settings.rules for part in parts),
         ),
         learned._replace(
             messages=messages,

@@ -23,6 +23,7 @@ from nbspam.bayes.trust import HostRow, unconfoundedness
 from nbspam.bayes.variances import Variances
 from nbspam.store.trait_histograms import TraitHistograms
 from nbspam.tokens.tokenized import Wanted
+from nbspam.tokens.tokenizer import RULES
 
 if TYPE_CHECKING:
     from nbspam.bayes.event_model import EventModel
@@ -64,6 +65,7 @@ class ModelSettings(NamedTuple):
     # A message is spam above the one and ham up to the other, unless the user says otherwise.
     spam_cutoff: float = SPAM_CUTOFF
     ham_cutoff: float = HAM_CUTOFF
+    rules: int = RULES  # of the tokenizer, when the model was made; never newer than the program's
 
     @property
     def positive_index(self) -> int | None:

@@ -24,7 +24,6 @@ from nbspam.store.metadata import (
 )
 from nbspam.store.trait_histograms import dump_histograms, load_histograms
 from nbspam.tokens.tokenizer import NAME, RULES
-from nbspam.tokens.traits import NAMES as TRAIT_NAMES
 
 FORMAT = "nbspam-model"
 VERSION = 1
@@ -50,7 +49,7 @@ def dump_metadata(metadata: Metadata) -> str:
     """Return the lines of the file that come before its tokens."""
     settings, learned = metadata
     fields = {
-        "tokenizer": {"name": NAME, "rules": RULES},
+        "tokenizer": {"name": NAME, "rules": settings.rules},
         "event_model": settings.event_model,
         "traits": {
             "model": settings.traits,
@@ -96,7 +95,56 @@ class MetadataError(ValueError):
 
 
 def load_metadata(fields: Any) -> Metadata:
-    """Return the metadata in a model file's parsed JSON; raises MetadataError, trusts nothing."""
+    """Return the metadata in a model file's parsed JSON; raises MetadataError, trusts nothing.
+
+    Counts of older tokenizer rules are good enough to go on with: most tokens are the same.
+    """
+    _check_format(fields)
+    tokenizer = fields.get("tokenizer")
+    named = tokenizer if isinstance(tokenizer, dict) else {}
+    rules = named.get("rules")
+    if named.get("name") != NAME or type(rules) is not int or rules < 1:
+        raise MetadataError(
+            f"was made with the tokenizer {shown(tokenizer)}, and this program has"
+            f" {NAME!r} with rules {RULES}; train again, or take its counts with nbspam model"
+            " export"
+        )
+    if rules > RULES:
+        raise MetadataError(
+            f"was made with tokenizer rules {shown(rules)}, newer than this program's {RULES};"
+            " update nbspam"
+        )
+    try:
+        settings = _load_settings(fields)._replace(rules=rules)
+        return Metadata(settings, _load_learned(fields, settings))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise _damage(error) from None
+
+
+def load_counted(fields: Any) -> Metadata:
+    """Return what the counts in a model file's parsed JSON are of; raises MetadataError.
+
+    Enough to export them, whatever tokenizer, traits and calibration the model has.
+    """
+    _check_format(fields)
+    try:
+        messages, event_model = fields["messages"], fields["event_model"]
+        classes = _load_classes(fields["classes"])
+        _require(_are_counts(messages, len(classes)), "no message count per class")
+        _require(event_model in EVENT_MODELS, f"an unknown event model {shown(event_model)}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damage(error) from None
+    settings = ModelSettings(classes, classes[-1], ALPHA_LIMIT, event_model=event_model)
+    return Metadata(settings, LearnedState(tuple(messages), (), ()))
+
+
+def _damage(error: Exception) -> MetadataError:
+    reason = f"no {shown(error.args[0])}" if isinstance(error, KeyError) else str(error)
+    return MetadataError(f"is damaged: it has {reason}; restore it from a copy or train again")
+
+
+def _check_format(fields: Any) -> None:
+    """Raise MetadataError unless it is a model of a version that this program can read."""
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise MetadataError("is not an nbspam model; name a file that nbspam train wrote")
     version = fields.get("version")
@@ -106,29 +154,9 @@ def load_metadata(fields: Any) -> Metadata:
         raise MetadataError(
             f"has version {shown(version)}, newer than this program's {VERSION}; update nbspam"
         )
-    tokenizer = fields.get("tokenizer")
-    named = tokenizer if isinstance(tokenizer, dict) else {}
-    if (named.get("name"), named.get("rules")) != (NAME, RULES):
-        raise MetadataError(
-            f"was made with the tokenizer {shown(tokenizer)}, and this program has"
-            f" {NAME!r} with rules {RULES}; train again"
-        )
-    traits = fields.get("traits")
-    histograms = traits.get("histograms") if isinstance(traits, dict) else None
-    if isinstance(histograms, dict) and histograms and tuple(histograms) != TRAIT_NAMES:
-        raise MetadataError("was made with other traits than this program's; train again")
-    try:
-        settings = _load_settings(fields)
-        return Metadata(settings, _load_learned(fields, settings))
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        reason = f"no {shown(error.args[0])}" if isinstance(error, KeyError) else str(error)
-        raise MetadataError(
-            f"is damaged: it has {reason}; restore it from a copy or train again"
-        ) from None
 
 
-def _load_settings(fields: dict[str, Any]) -> ModelSettings:
-    classes = fields["classes"]
+def _load_classes(classes: Any) -> tuple[str, ...]:
     _require(
         isinstance(classes, list)
         and 2 <= len(set(map(str, classes))) == len(classes)
@@ -137,6 +165,11 @@ def _load_settings(fields: dict[str, Any]) -> ModelSettings:
         "no list of two or more class names, each a printable line",
     )
     _require(UNSURE not in classes, f"a class named {UNSURE!r}, which is a verdict")
+    return tuple(classes)
+
+
+def _load_settings(fields: dict[str, Any]) -> ModelSettings:
+    classes = _load_classes(fields["classes"])
     alpha, prior, positive = fields["alpha"], fields["prior"], fields["positive"]
     _require(_is_number(alpha) and ALPHA_MIN <= alpha <= ALPHA_LIMIT, "an alpha out of bounds")
     _require(prior is None or (_is_number(prior) and 0 < prior < 1), "a prior not between 0 and 1")
@@ -154,7 +187,7 @@ def _load_settings(fields: dict[str, Any]) -> ModelSettings:
         _require(_is_number(cutoff) and 0 <= cutoff <= 1, f"a {name} cut-off not between 0 and 1")
     _require(ham_cutoff <= spam_cutoff, "a ham cut-off above the spam cut-off")
     return ModelSettings(
-        classes=tuple(classes),
+        classes=classes,
         positive=positive,
         alpha=float(alpha),
         prior=prior,
@@ -196,7 +229,9 @@ def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedSta
         calibrated_by=fields["calibrated_by"],
         host_rows=_load_host_rows(fields["derived"], messages),
         trait_histograms=(
-            load_histograms(histograms, settings.classes, messages) if settings.has_traits else ()
+            load_histograms(histograms, settings.classes, messages, settings.rules < RULES)
+            if settings.has_traits
+            else ()
         ),
         with_base=_load_with_base(fields["with_base"], settings) if "with_base" in fields else None,
     )

@@ -287,16 +287,19 @@ def _unreadable(path: "str | Path") -> ModelError:
     )
 
 
-def read_model(path: "str | Path") -> Model:
+def read_model(path: "str | Path", load: Callable[[Any], Metadata] = load_metadata) -> Model:
     """Return the model in a file, every line of it validated.
 
+    load: reads the metadata; `load_counted` what is needed of them to export the counts.
     Raises ModelError: no such file, not a model, damaged, newer than this program.
     """
     with os.fdopen(open_model_file(path), "rb") as file:
-        return parse_model(path, file.read())
+        return parse_model(path, file.read(), load)
 
 
-def parse_model(path: "str | Path", raw: bytes) -> Model:
+def parse_model(
+    path: "str | Path", raw: bytes, load: Callable[[Any], Metadata] = load_metadata
+) -> Model:
     """Return the model that the bytes of a file hold; raises ModelError as `read_model` does."""
     try:
         fields = json.loads(raw, object_pairs_hook=without_duplicates, parse_constant=_refuse)
@@ -311,7 +314,7 @@ def parse_model(path: "str | Path", raw: bytes) -> Model:
             f"{path}: {what} ({error}); restore it from a copy or train again"
         ) from None
     try:
-        metadata = load_metadata(fields)
+        metadata = load(fields)
     except MetadataError as error:
         raise ModelError(f"{path}: {error}") from None
     is_row = metadata.settings.counts.is_row

@@ -39,15 +39,21 @@ def _dumped(values: Values) -> dict[str, object]:
 
 
 def load_histograms(
-    fields: Any, classes: Sequence[str], messages: Sequence[int]
+    fields: Any, classes: Sequence[str], messages: Sequence[int], is_older: bool = False
 ) -> TraitHistograms:
-    """Return the histograms in a file's parsed JSON; raises ValueError, trusts nothing."""
-    if not isinstance(fields, dict) or tuple(fields) != NAMES:
+    """Return the histograms in a file's parsed JSON; raises ValueError, trusts nothing.
+
+    is_older: whether the model may have other traits; one that it lacks is of no message.
+    """
+    if not isinstance(fields, dict) or (tuple(fields) != NAMES and not is_older):
         raise ValueError("other traits than this program's")
-    if not all(isinstance(row, dict) and set(row) == set(classes) for row in fields.values()):
+    known = [fields[name] for name in NAMES if name in fields]
+    if not all(isinstance(row, dict) and set(row) == set(classes) for row in known):
         raise ValueError("no histogram of a trait for each class")
     return tuple(
         tuple(_loaded(fields[name][k], n) for k, n in zip(classes, messages, strict=True))
+        if name in fields
+        else ({},) * len(classes)
         for name in NAMES
     )
 

@@ -249,7 +249,7 @@ def spoiled(base, tmp_path, old, new):
     [
         ("missing", "there is no such model"),
         ("other program", "is not an nbspam model"),
-        ("rules", "train again"),
+        ("rules", "update nbspam"),
         ("cut", "cut short"),
         ("scoring", "has the scoring sum, and a base must have evidence"),
     ],

@@ -18,7 +18,8 @@ from small_models import (
 from nbspam.bayes.calibration import Calibration, Calibrations, scales
 from nbspam.bayes.trait_model import TRAIT_MODELS
 from nbspam.bayes.trust import unconfoundedness
-from nbspam.store.metadata_json import MetadataError, dump_metadata, load_metadata
+from nbspam.store.metadata_json import MetadataError, dump_metadata, load_counted, load_metadata
+from nbspam.tokens.tokenizer import NAME, RULES
 
 
 def loaded_again(metadata):
@@ -113,17 +114,65 @@ def test_a_model_of_text_has_no_hosts_and_no_trust():
     assert (metadata.learned.host_rows, metadata.host_trust) == ({}, (0, 0))
 
 
-@pytest.mark.parametrize("rules", [1, 0, 3, 5, None, "2"])
-def test_counts_of_other_rules_are_refused(rules):
+def of_tokenizer(name, rules):
+    """Return the parsed metadata of a model that was made by this tokenizer."""
     fields = json.loads(dump_metadata(learn().fit.metadata).rstrip().rstrip(",") + "}")
-    assert fields["tokenizer"] == {"name": "nbspam", "rules": 4}
-    fields["tokenizer"]["rules"] = rules
+    assert fields["tokenizer"] == {"name": NAME, "rules": RULES}
+    return fields | {"tokenizer": {"name": name, "rules": rules}}
+
+
+@pytest.mark.parametrize("rules", [1, RULES - 1])
+def test_counts_of_older_rules_are_used_and_stay_older(rules):
+    metadata = load_metadata(of_tokenizer(NAME, rules))
+    assert metadata == with_settings(learn().fit.metadata, rules=rules)
+    assert loaded_again(metadata) == metadata
+
+
+def test_counts_of_newer_rules_are_refused():
     with pytest.raises(MetadataError) as error:
-        load_metadata(fields)
+        load_metadata(of_tokenizer(NAME, RULES + 1))
     assert str(error.value) == (
-        f"was made with the tokenizer {{'name': 'nbspam', 'rules': {rules!r}}}, and this program"
-        " has 'nbspam' with rules 4; train again"
+        f"was made with tokenizer rules {RULES + 1}, newer than this program's {RULES}; update"
+        " nbspam"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [("other", 1), ("other", RULES), *((NAME, rules) for rules in (0, -1, True, 1.0, None, "2"))],
+)
+def test_counts_of_another_tokenizer_are_refused(name, rules):
+    with pytest.raises(MetadataError) as error:
+        load_metadata(of_tokenizer(name, rules))
+    assert str(error.value) == (
+        f"was made with the tokenizer {{'name': {name!r}, 'rules': {rules!r}}}, and this program"
+        f" has 'nbspam' with rules {RULES}; train again, or take its counts with nbspam model"
+        " export"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("version", 2, "update nbspam"),
+        ("format", "other", "is not an nbspam model"),
+        ("classes", ["ham"], "is damaged: it has no list of two or more class names"),
+        ("messages", [1], "is damaged: it has no message count per class"),
+        ("event_model", "other", "is damaged: it has an unknown event model"),
+        ("event_model", [], "is damaged: "),
+    ],
+)
+def test_what_counts_are_of_is_needed_to_export_them(key, value, why):
+    metadata = learn().fit.metadata
+    fields = of_tokenizer("other", 17)
+    found = load_counted(fields)
+    assert found.settings.classes == metadata.settings.classes
+    assert found.settings.event_model == metadata.settings.event_model
+    assert found.learned.messages == metadata.learned.messages
+    with pytest.raises(MetadataError, match=why):
+        load_counted(fields | {key: value})
+    with pytest.raises(MetadataError):
+        load_counted({name: kept for name, kept in fields.items() if name != key})
 
 
 def test_a_class_without_messages_has_an_impossible_bias_that_survives_too():

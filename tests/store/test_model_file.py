@@ -24,6 +24,7 @@ from nbspam.bayes.calibration import FULL, SCALES, TEXT
 from nbspam.errors import ModelError
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import read_model, write_model
+from nbspam.tokens.tokenizer import RULES
 
 
 @pytest.fixture
@@ -453,13 +454,15 @@ def test_a_damaged_model_is_refused_in_one_sentence(model, damage):
     assert_one_sentence(error, model)
 
 
-def test_a_model_of_the_rules_before_asks_for_training_again(model):
-    """Its counts are of other tokens, and its calibration of other features."""
-    model.write_bytes(model.read_bytes().replace(b'"rules": 4', b'"rules": 1'))
-    for opened in (read_model, Lookup):
-        with pytest.raises(ModelError) as error:
-            opened(model)
-        assert_one_sentence(error, model, "rules 4; train again")
+def test_a_model_of_older_rules_is_read_and_written_as_it_is(model):
+    old = b'"rules": %d}' % (RULES - 1)
+    model.write_bytes(model.read_bytes().replace(b'"rules": %d}' % RULES, old))
+    raw, found = model.read_bytes(), read_model(model)
+    assert raw.count(old) == 1
+    with Lookup(model) as lookup:
+        assert lookup.metadata == found.metadata
+    write_model(model, found.metadata, found.counts.items(), found.learned.items())
+    assert model.read_bytes() == raw
 
 
 def test_a_key_that_stands_twice_is_refused(model):

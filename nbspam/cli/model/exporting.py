@@ -13,6 +13,7 @@ from nbspam.cli.options import model_option, output_option, replace_output_optio
 from nbspam.errors import OptionError, Remedy, counted
 from nbspam.learning.word_list import BEGINNINGS, FORMS
 from nbspam.store.atomic_write import write_atomically
+from nbspam.store.metadata_json import load_counted
 from nbspam.store.model_file import already_exists, check_replaceable, read_model
 
 
@@ -34,6 +35,8 @@ def command(model: Path, form: str, output: Path | None, replace: bool) -> None:
     has those of a model of two classes.  bogofilter distinguishes capitals from small letters and
     nbspam does not, so it will miss words that are written in capitals.
 
+    It also writes the counts of a model that another tokenizer made, which no other command uses.
+
     \b
     Examples:
       nbspam model export | bogoutil -l ~/.bogofilter/wordlist.db
@@ -42,7 +45,7 @@ def command(model: Path, form: str, output: Path | None, replace: bool) -> None:
     if output is not None and output.exists() and not replace:
         raise already_exists(output, Remedy.REPLACE_OUTPUT)
     try:
-        text, left_out = FORMS[form](read_model(model))
+        text, left_out = FORMS[form](read_model(model, load_counted))
     except OptionError as error:
         raise OptionError(f"{model}: {error.problem}", error.remedy) from None
     if left_out:
