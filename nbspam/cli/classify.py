@@ -11,7 +11,14 @@ import click
 from nbspam.cli.base import base_option, opened_base
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.cut_off_options import Cutting, cut_off_options
-from nbspam.cli.notes import NoTrace, note_one_sided, note_skips, note_young
+from nbspam.cli.notes import (
+    NoTrace,
+    has_reader,
+    note_older,
+    note_one_sided,
+    note_skips,
+    note_young,
+)
 from nbspam.cli.options import (
     PROBABILITY,
     Reading,
@@ -259,6 +266,7 @@ def _classify(
     flow = Flow()
     options, skips = reading.options(flow=flow), Skips(reading.strict)
     last: int = VerdictCode.ERROR
+    n = 0
     few = request.is_small
     with (
         opened_base(base, indexed=not few) as beneath,
@@ -275,9 +283,12 @@ def _classify(
             _work(request, options, skips, flow, trace) as (where, seen),
         ):
             for judged in _verdicts(seen, skips, where, spam_filter, training, shown, flow.pauses):
+                n += 1
                 click.echo(_line(judged, form))
                 trace.judged(judged)
                 last = verdict_code(spam_filter, judged)
+        if n > 1 or has_reader():  # else a mail program may run it for every mail
+            note_older(model, spam_filter.metadata, beneath)
     note_skips(skips)
     learn_collected(training, model, exit_code, trace)
     if exit_code:

@@ -6,6 +6,7 @@ from pathlib import Path
 from nbspam.cli.base import base_of, opened_base
 from nbspam.cli.cut_off_options import Cutting, ham_limit
 from nbspam.cli.learning_options import Learning
+from nbspam.cli.notes import note_older
 from nbspam.cli.progress import work
 from nbspam.cli.protocol_options import Protocol
 from nbspam.evaluation import protocols
@@ -33,6 +34,8 @@ def evaluated(
     with opened_base(base) as beneath:
         if not protocol.trains:
             opened = open_filter(model, cutting.of, base=beneath)
+            if not quiet:
+                note_older(model, opened.metadata, beneath)
             label = learning.spam_label
             return _saved(messages, opened, excerpt, protocol.including_learned, label)
         settings = learning.settings()._replace(base=base_of(beneath))

@@ -12,7 +12,7 @@ import click
 from nbspam.cli.base import base_option, opened_base
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.cut_off_options import Cutting, cut_off_options
-from nbspam.cli.notes import note, note_one_sided, note_skips
+from nbspam.cli.notes import has_reader, note, note_older, note_one_sided, note_skips
 from nbspam.cli.options import (
     Reading,
     model_option,
@@ -117,6 +117,8 @@ def command(
         open_filter(model, cutting.of, indexed=False, base=beneath) as spam_filter,
     ):
         note_one_sided(model, spam_filter.metadata)
+        if has_reader():
+            note_older(model, spam_filter.metadata, beneath)
         raw = _one(source, options, skips)
         note_skips(skips)
         explained = _explained(spam_filter, raw, _HTML_LIMIT if form == _HTML else _LIMIT)

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from nbspam.cli.configured import ConfiguredCommand, checked
-from nbspam.cli.notes import NoTrace, lock_wait, note_skips
+from nbspam.cli.notes import NoTrace, lock_wait, note_older, note_skips
 from nbspam.cli.options import (
     Reading,
     format_option,
@@ -84,8 +84,12 @@ def command(
         )
     options, skips = reading.options(quiet=quiet), Skips(reading.strict)
     raws = sources.messages_of_any_kind(options, skips)
+    # As in a macro of a mail reader.
+    silent = quiet or (names == [STDIN] and reading.is_one_message)
     with Lookup(model) as lookup:
         wanted = lookup.metadata.settings.wanted
+        if not silent:
+            note_older(model, lookup.metadata, learns=True)
     noted = trace.noted(raws)
     messages = tokenized(noted, skips, executor(jobs), digests=True, wanted=wanted)
     with trace.changes(model, remember=not no_ledger):
@@ -101,7 +105,7 @@ def command(
             "skipped": skips.count,
         }
         click.echo(json.dumps(fields))
-    elif not quiet and not (names == [STDIN] and reading.is_one_message):
+    elif not silent:
         from nbspam.cli.terminal import (  # one message is forgotten silently
             echo_sentence,
             unbroken,

@@ -8,13 +8,15 @@ import click
 
 from nbspam.reading.skips import Skips
 from nbspam.store.metadata import YOUNG, Metadata
+from nbspam.tokens.tokenizer import RULES
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from nbspam.errors import SourceError
     from nbspam.reading.raw_message import RawMessage
+    from nbspam.scoring.open_base import OpenBase
     from nbspam.scoring.verdict import Verdict
     from nbspam.store.lock import LockWait
     from nbspam.tokens.tokenized import TokenizedMessage
@@ -88,6 +90,38 @@ def young_sentence(metadata: Metadata) -> str:
         f"the model is young: verdicts stay careful until it has learned {YOUNG} messages of each"
         f" class, {' and '.join(more)}"
     )
+
+
+def older_sentences(
+    model: "str | Path", metadata: Metadata, base: "OpenBase | None" = None, learns: bool = False
+) -> "Iterator[str]":
+    """Yield what newer rules of the tokenizer cost a model, and the base beneath it, if they do.
+
+    metadata: the base's, if there is no model yet.  learns: whether the model is changed.
+    """
+    models = {base.path: base.base.metadata} if base else {}
+    if not any(metadata is of_base for of_base in models.values()):
+        models = {model: metadata} | models
+    costs = "words that are now read differently are not recognised; for full accuracy"
+    if learns:
+        costs = (
+            "a message that is now read differently counts as new, though it was learned before,"
+            " and cannot be forgotten;"
+        )
+    for name, (settings, _) in models.items():
+        if settings.rules < RULES:
+            yield (
+                f"{name}: was made with tokenizer rules {settings.rules}, and this program has"
+                f" {RULES}: {costs} train again with nbspam train --replace"
+            )
+
+
+def note_older(
+    model: "str | Path", metadata: Metadata, base: "OpenBase | None" = None, learns: bool = False
+) -> None:
+    """Say what `older_sentences` yields."""
+    for sentence in older_sentences(model, metadata, base, learns):
+        note(sentence)
 
 
 def has_reader() -> bool:

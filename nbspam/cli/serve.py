@@ -12,7 +12,7 @@ import click
 from nbspam.cli.base import base_option
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.cut_off_options import Cutting, cut_off_options
-from nbspam.cli.notes import note, note_one_sided
+from nbspam.cli.notes import note, note_one_sided, older_sentences
 from nbspam.cli.options import (
     LOGS,
     gathered,
@@ -230,7 +230,10 @@ def command(
     )
     models = settings.models(say, cutting.of, log.say_good if log else None)
     with models.use() as opened_model:
-        note_one_sided(model, opened_model.filter.metadata)
+        of_model = opened_model.filter.metadata
+        note_one_sided(model, of_model)
+        for sentence in older_sentences(model, of_model, opened_model.base):
+            _say_good(log, quiet, sentence)
     with ExitStack() as opened:
         opened.callback(models.close)
         listeners = _sockets(listening, opened)

@@ -14,7 +14,7 @@ from nbspam.cli.learning_options import (
     Learning,
     learning_options,
 )
-from nbspam.cli.notes import NoTrace, lock_wait, note_skips
+from nbspam.cli.notes import NoTrace, lock_wait, note_older, note_skips
 from nbspam.cli.options import (
     PROBABILITY,
     Reading,
@@ -52,6 +52,7 @@ from nbspam.reading.skips import Skips
 from nbspam.reading.source_kind import FILE_LISTS, MBOX_FORMAT, ReadingOptions
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
+from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import (
     ModelExistsError,
     already_exists,
@@ -229,7 +230,10 @@ def command(
     names = sources.names()
     # As in a macro of a mail reader.
     silent = quiet or (writing.update and names == [STDIN] and reading.is_one_message)
-    pending = PendingMessages(_wanted(model, writing, learning))
+    before = _updated(model, writing)
+    if before is not None and not silent:
+        note_older(model, before, learns=True)
+    pending = PendingMessages((learning.settings() if before is None else before.settings).wanted)
     output = Output(model, form, silent, skips, trace)
     with (
         opened_base(base, indexed=False) as beneath,
@@ -352,9 +356,9 @@ def _check_model(model: Path, writing: Writing, cutting: Cutting, learning: Lear
             )
 
 
-def _wanted(model: Path, writing: Writing, learning: Learning) -> Wanted:
-    """Return the numbers that the model counts, or will count."""
+def _updated(model: Path, writing: Writing) -> Metadata | None:
+    """Return the metadata of the model that is added to; None for a new one."""
     if not (writing.update and model.exists()):
-        return learning.settings().wanted
+        return None
     with Lookup(model) as lookup:
-        return lookup.metadata.settings.wanted
+        return lookup.metadata

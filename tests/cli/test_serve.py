@@ -23,6 +23,8 @@ from pathlib import Path
 
 import pytest
 
+from nbspam.tokens.tokenizer import RULES
+
 ROOT = Path(__file__).parents[2]
 SPAMC = shutil.which("spamc")
 spamc = pytest.mark.skipif(not SPAMC, reason="needs spamc (Debian package spamc)")
@@ -667,6 +669,22 @@ def test_tcp(serve, mail_model):
         command = [SPAMC, "-d", "127.0.0.1", "-p", str(port), "-c"]
         assert subprocess.run(command, input=SPAM, capture_output=True).returncode == 1
         assert served.spamc("-c")[0] == 1
+
+
+@spamc
+@pytest.mark.parametrize("options", [(), ("-q",), ("--log", "stderr")])
+def test_a_model_of_older_rules_is_served_and_told_of_once(serve, own_model, options):
+    raw = own_model.read_bytes()
+    own_model.write_bytes(raw.replace(b'"rules": %d}' % RULES, b'"rules": %d}' % (RULES - 1)))
+    with serve(own_model, "--tell", *options, answers=False) as served:
+        served.wait(served.path.exists)
+        assert served.spamc("-c")[0] == 1
+        assert served.spamc("-L", "ham") == (0, b"Message successfully un/learned\n")
+        served.process.send_signal(signal.SIGHUP)
+        assert served.spamc("-c", message=HAM)[0] == 0
+    says = f"{own_model}: was made with tokenizer rules {RULES - 1}, and this program has {RULES}: "
+    told = [says in line for line in served.said]
+    assert told == [True, *[False] * (len(told) - 1)] if options != ("-q",) else not any(told)
 
 
 @spamc

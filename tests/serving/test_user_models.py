@@ -18,6 +18,7 @@ from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.user_files import UserFiles
 from nbspam.serving.user_models import ENOUGH, open_user_model
 from nbspam.store.lookup import Lookup
+from nbspam.tokens.tokenizer import RULES
 
 OK = b"SPAMD/1.1 0 EX_OK\r\n"
 LEARNED = OK + b"DidSet: local\r\n\r\n\r\n"
@@ -78,6 +79,19 @@ def test_each_user_is_judged_by_his_own_model_and_others_by_the_base(serving, mo
             assert verdict(served, "nobody", SPAM) == b"NBSPAM_SPAM"
             assert verdict(served, "hal", SPAM) != b"NBSPAM_SPAM"
     assert served.said == []
+
+
+def test_a_users_model_of_older_rules_goes_on(serving, model, users):
+    own = users / "hal.json"
+    train(own, "xyzzy")
+    old = b'"rules": %d}' % (RULES - 1)
+    own.write_bytes(own.read_bytes().replace(b'"rules": %d}' % RULES, old))
+    with serving(model, users=users) as served:
+        assert verdict(served, "hal", mail(b"xyzzy")) == b"NBSPAM_SPAM"
+        assert tell(served, "hal", HAM, *AS_SPAM) == LEARNED
+        assert verdict(served, "hal", mail(b"xyzzy")) == b"NBSPAM_SPAM"
+    assert served.said == []
+    assert old in own.read_bytes()
 
 
 @pytest.mark.parametrize("size", [40_000, 200_000], ids=["in a thread", "in a process"])

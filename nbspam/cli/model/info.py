@@ -11,7 +11,7 @@ from nbspam.bayes.token_weight import Row
 from nbspam.bayes.trust import trust
 from nbspam.bayes.variances import Variances
 from nbspam.cli.configured import ConfiguredCommand
-from nbspam.cli.notes import young_sentence
+from nbspam.cli.notes import note_older, young_sentence
 from nbspam.cli.options import format_option, model_option
 from nbspam.cli.self_training import too_few_sentence
 from nbspam.cli.terminal import echo_paragraph, unbroken
@@ -20,6 +20,7 @@ from nbspam.scoring.rule import rule_of
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import DEFAULT, MERGING, TRAINING, Metadata, ModelSettings
 from nbspam.tokens.kinds import COLLECTED_BY
+from nbspam.tokens.tokenizer import RULES
 
 _SHOWN, _LISTED = 5, 100  # hosts in the text, and in the JSON: those with the most mails
 _MANY = 100  # known words of a header, as of most mails
@@ -51,6 +52,7 @@ def command(model: Path, form: str) -> None:
             json.dumps({"model": str(model), "bytes": size} | _fields(metadata, remembered, hosts))
         )
         return
+    note_older(model, metadata)
     settings, learned = metadata
     prior = "as learned" if settings.prior is None else f"{settings.prior:g} (fixed)"
     calibrated = "none: the plain posterior"
@@ -62,6 +64,7 @@ def command(model: Path, form: str) -> None:
         "learned": ", ".join(f"{name}: {n:,}" for name, n in messages),
         "ledger": f"remembers {counted(remembered, 'message')}",
         "tokens": f"{metadata.n_tokens:,}",
+        "tokenizer": f"rules {settings.rules}",
         "scoring": f"{settings.scoring}, prior {prior}",
         "event model": f"{settings.event_model} with alpha {settings.alpha:g}",
         "traits": _traits(metadata),
@@ -138,6 +141,8 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
         "classes": settings.classes,
         "messages": dict(zip(settings.classes, learned.messages, strict=True)),
         "tokens": metadata.n_tokens,
+        "rules": settings.rules,
+        "program_rules": RULES,
         "event_model": settings.event_model,
         "traits": settings.traits,
         "variance_smoothing": settings.variances.smoothing,

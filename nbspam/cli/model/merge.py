@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from nbspam.cli.configured import ConfiguredCommand
-from nbspam.cli.notes import note
+from nbspam.cli.notes import note, note_older
 from nbspam.cli.options import FilePath, format_option, replace_output_option
 from nbspam.cli.terminal import echo_sentence, unbroken
 from nbspam.errors import counted
@@ -66,6 +66,7 @@ def command(
             f"{output}: none of the models was calibrated, so the calibration is the default; a few"
             " hundred new messages, learned with nbspam train --update, refine it"
         )
+    note_older(output, metadata, learns=True)
     settings, state = metadata
     learned = dict(zip(settings.classes, state.messages, strict=True))
     if form == "json":
