@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from nbspam.cli.class_sizes import ClassSizes
 from nbspam.cli.cut_off_options import Cutting
 from nbspam.cli.estimate import cut_off_sentence, estimate_sentence, left_out_rates_of
 from nbspam.cli.notes import NoTrace, young_sentence
@@ -53,6 +54,11 @@ class Output(NamedTuple):
     quiet: bool  # print no text but errors
     skips: Skips
     trace: NoTrace
+    sizes: ClassSizes  # of what was read
+
+    def read(self) -> dict[str, int | None]:
+        """Return what is said of the reading, as JSON has it."""
+        return {"skipped": self.skips.count, "in_two_classes": self.sizes.n_shared}
 
 
 class Training(NamedTuple):
@@ -142,7 +148,7 @@ def _teaching(training: Training) -> Teaching:
 
 def _print_change(change: Change, writing: Writing, output: Output) -> None:
     if output.form == "json":
-        fields = {"model": str(output.model), **change._asdict(), "skipped": output.skips.count}
+        fields = {"model": str(output.model), **change._asdict(), **output.read()}
         del fields["forgotten"]
         if not writing.on_error:
             del fields["judged_right"]
@@ -184,7 +190,7 @@ def print_training(trained: Trained, limit: float | None, output: Output) -> Non
             "model": str(output.model),
             "messages": learned,
             "tokens": metadata.n_tokens,
-            "skipped": output.skips.count,
+            **output.read(),
             "leave_one_out": rates.as_json(),
         }
         click.echo(json.dumps(fields))

@@ -221,6 +221,7 @@ def test_as_json_it_says_all_it_did(nbspam, table, model):
         "moved": 0,
         "unchanged": 30,
         "skipped": 1,
+        "in_two_classes": 0,
     }
     assert "only one cell" not in found.out
     assert f"{table}:31" in found.err
