@@ -9,7 +9,7 @@ import click
 from nbspam.cli.class_sizes import ClassSizes
 from nbspam.cli.cut_off_options import Cutting
 from nbspam.cli.estimate import cut_off_sentence, estimate_sentence, left_out_rates_of
-from nbspam.cli.notes import NoTrace, young_sentence
+from nbspam.cli.notes import NoTrace, note, young_sentence
 from nbspam.cli.progress import work
 from nbspam.errors import counted
 from nbspam.learning.corpus import Corpus
@@ -112,12 +112,30 @@ def train_whole(corpus: Corpus, training: Training) -> None:
 def update_model(pending: PendingMessages, training: Training) -> None:
     """Add to the model, or create it, and print what changed."""
     settings, cutting, writing, _, output, wait = training
+    if writing.ledger and len(pending.corpus) and not output.quiet:
+        _note_unnamed(output.model)
     with work(output.quiet) as at_work, output.trace.changes(output.model, writing.ledger):
         at_work.stage(f"adding messages to {output.model}")
         change = learn(output.model, pending, settings, writing.ledger, wait, _teaching(training))
         if cutting.is_given:  # the model was not there before
             set_cut_offs(output.model, cutting.of)
     _print_change(change, writing, output)
+
+
+def _note_unnamed(model: Path) -> None:
+    """Say, before more is learned, that the ledger cannot tell what of it is counted already."""
+    if not model.exists():
+        return
+    with Lookup(model) as lookup:
+        learned = sum(lookup.metadata.learned.messages)
+        # To add up a ledger of a million takes 2 s; mostly its lines are as many as the messages.
+        unnamed = 0 if lookup.remembered() == learned else sum(lookup.unnamed())
+    if unnamed:
+        note(
+            f"{model}: has learned {counted(unnamed, 'message')} that its ledger does not name"
+            " (imported, or learned with --no-ledger); one that is given again is counted twice, so"
+            " give only newer mail"
+        )
 
 
 def begin_on_error(pending: PendingMessages, training: Training) -> None:
