@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterable
 
-from nbspam.cli.class_sizes import ClassSizes
 from nbspam.cli.cluster_progress import shown_passes
 from nbspam.cli.options import make_default_folder
 from nbspam.cli.progress import size_of
@@ -65,11 +64,11 @@ def _train(cluster: Cluster, pieces: list[SourcePiece], skips: Skips, training: 
         run = ClusterTraining(cluster, settings, writing.ledger, passes)
         run.read(pieces, skips)
         if not output.quiet:
-            sizes = ClassSizes()
             for summary in run.summaries:
-                sizes.add(summary.messages, summary.first)
-            sizes.note_small()
+                output.sizes.add(summary.messages, summary.first)
+            output.sizes.note_small()
         run.fit()
+        output.sizes.report_shared(run.in_two_classes(), (), output.quiet, skips.strict)
         if limit is not None:
             run.choose_cut_offs(limit)
         elif cutting.is_given:

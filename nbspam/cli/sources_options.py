@@ -1,6 +1,7 @@
 """Options that name sources with labels, for commands that learn or evaluate."""
 
 import itertools
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +12,7 @@ from nbspam.errors import OptionError
 from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
-from nbspam.reading.sources import ReadingOptions, any_kind, labelled, unlabelled
+from nbspam.reading.sources import STDIN, ReadingOptions, any_kind, labelled, unlabelled
 
 if TYPE_CHECKING:
     from nbspam.reading.cutting import Cutter
@@ -45,6 +46,7 @@ class Sources(NamedTuple):
         named = self._named()
         if not self.sources and not named:
             raise _nothing_to_read()
+        reading = self._each_as_itself(reading)
         return itertools.chain(
             *(labelled(source, reading, skips) for source in self.sources),
             *(unlabelled(source, label, reading, skips) for label, source in named),
@@ -62,17 +64,27 @@ class Sources(NamedTuple):
         named = self._named()
         if not self.sources and not named:
             raise _nothing_to_read()
+        cutter = cutter._replace(options=self._each_as_itself(cutter.options))
         own = [Asked(source, needs_labels=not any_kind) for source in self.sources]
         for asked in [*own, *(Asked(source, label, True) for label, source in named)]:
             yield from cutter.pieces(asked)
 
     def messages_of_any_kind(self, reading: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
         """Return the messages; those of the plain sources have a label only if they carry one."""
-        named = self._replace(sources=())
+        named, reading = self._replace(sources=()), self._each_as_itself(reading)
         return itertools.chain(
             *(any_kind(source, reading, skips) for source in self.sources),
             named.messages(reading, skips) if named != Sources((), (), (), ()) else (),
         )
+
+    def _each_as_itself(self, reading: ReadingOptions) -> ReadingOptions:
+        """Return options by which a source that is inside another one is read only once."""
+        labels = [(source, "") for source in self.sources]
+        labels += [(source, label) for label, source in self._named()]
+        if len(labels) < 2:
+            return reading
+        given = {os.path.realpath(source): label for source, label in labels if source != STDIN}
+        return reading._replace(given={**reading.given, **given})
 
     def _named(self) -> list[tuple[str, str]]:
         """Return (label, source) of --spam, --ham and --label."""

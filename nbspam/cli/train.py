@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from nbspam.cli.base import base_of, base_option, opened_base
-from nbspam.cli.class_sizes import class_sizes
+from nbspam.cli.class_sizes import ClassSizes
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.cut_off_options import Cutting, cut_off_options, ham_limit, max_ham_blocked_option
 from nbspam.cli.learning_options import (
@@ -204,6 +204,9 @@ def command(
     class is moved.  So the same command can run every night.  A single message from standard input
     is learned without output; an empty one is an error, and the model stays as it is.
 
+    A message that is in two classes is learned in both, and a note names it; with --strict it is an
+    error, and nothing is learned.
+
     --on-error judges each message first and learns it only if the verdict is wrong, unsure or not
     sure enough; the classes come in turns, each in the order of its sources.  It works with
     --update, and for a new model from its first message on.
@@ -234,7 +237,7 @@ def command(
     if before is not None and not silent:
         note_older(model, before, learns=True)
     pending = PendingMessages((learning.settings() if before is None else before.settings).wanted)
-    output = Output(model, form, silent, skips, trace)
+    output = Output(model, form, silent, skips, trace, ClassSizes())
     with (
         opened_base(base, indexed=False) as beneath,
         work_place(dask, jobs, trace, quiet) as place,
@@ -244,9 +247,10 @@ def command(
         whole = training._replace(output=output._replace(quiet=quiet))
         raws = _to_gather(place, sources, options, whole)
         if raws is not None:
-            with progress(silent, names) as shown, class_sizes(quiet) as by_class:
-                reader = _Reader(raws, skips, place.where, lambda m: by_class(shown(m)))
+            with progress(silent, names) as shown:
+                reader = _Reader(raws, skips, place.where, lambda m: output.sizes(shown(m)))
                 _take_in(pending, reader, model, writing, trace)
+            output.sizes.report(quiet, skips.strict)
         note_skips(skips)
         if raws is None:
             return

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from nbspam.cli.class_sizes import ClassSizes
 from nbspam.cli.cut_off_options import Cutting
 from nbspam.cli.estimate import cut_off_sentence, estimate_sentence, left_out_rates_of
-from nbspam.cli.notes import NoTrace, young_sentence
+from nbspam.cli.notes import NoTrace, note, young_sentence
 from nbspam.cli.progress import work
 from nbspam.errors import counted
 from nbspam.learning.corpus import Corpus
@@ -53,6 +54,11 @@ class Output(NamedTuple):
     quiet: bool  # print no text but errors
     skips: Skips
     trace: NoTrace
+    sizes: ClassSizes  # of what was read
+
+    def read(self) -> dict[str, int | None]:
+        """Return what is said of the reading, as JSON has it."""
+        return {"skipped": self.skips.count, "in_two_classes": self.sizes.n_shared}
 
 
 class Training(NamedTuple):
@@ -106,12 +112,30 @@ def train_whole(corpus: Corpus, training: Training) -> None:
 def update_model(pending: PendingMessages, training: Training) -> None:
     """Add to the model, or create it, and print what changed."""
     settings, cutting, writing, _, output, wait = training
+    if writing.ledger and len(pending.corpus) and not output.quiet:
+        _note_unnamed(output.model)
     with work(output.quiet) as at_work, output.trace.changes(output.model, writing.ledger):
         at_work.stage(f"adding messages to {output.model}")
         change = learn(output.model, pending, settings, writing.ledger, wait, _teaching(training))
         if cutting.is_given:  # the model was not there before
             set_cut_offs(output.model, cutting.of)
     _print_change(change, writing, output)
+
+
+def _note_unnamed(model: Path) -> None:
+    """Say, before more is learned, that the ledger cannot tell what of it is counted already."""
+    if not model.exists():
+        return
+    with Lookup(model) as lookup:
+        learned = sum(lookup.metadata.learned.messages)
+        # To add up a ledger of a million takes 2 s; mostly its lines are as many as the messages.
+        unnamed = 0 if lookup.remembered() == learned else sum(lookup.unnamed())
+    if unnamed:
+        note(
+            f"{model}: has learned {counted(unnamed, 'message')} that its ledger does not name"
+            " (imported, or learned with --no-ledger); one that is given again is counted twice, so"
+            " give only newer mail"
+        )
 
 
 def begin_on_error(pending: PendingMessages, training: Training) -> None:
@@ -142,7 +166,7 @@ def _teaching(training: Training) -> Teaching:
 
 def _print_change(change: Change, writing: Writing, output: Output) -> None:
     if output.form == "json":
-        fields = {"model": str(output.model), **change._asdict(), "skipped": output.skips.count}
+        fields = {"model": str(output.model), **change._asdict(), **output.read()}
         del fields["forgotten"]
         if not writing.on_error:
             del fields["judged_right"]
@@ -184,7 +208,7 @@ def print_training(trained: Trained, limit: float | None, output: Output) -> Non
             "model": str(output.model),
             "messages": learned,
             "tokens": metadata.n_tokens,
-            "skipped": output.skips.count,
+            **output.read(),
             "leave_one_out": rates.as_json(),
         }
         click.echo(json.dumps(fields))

@@ -4,6 +4,7 @@ read_piece       a piece of the sources → its messages, kept
 counts_of        messages → their tokens' counts        digests_of   → their ledger
 merge            tables → their sum                     part_of      → a range of a table
 lines_of_tokens, lines_of_ledger, histograms            a range → what the model file has of it
+in_two_classes   a range of the ledger → how many messages are in two classes or more
 sums_for         a table, a range → the range's counts of the table's tokens
 joined           such counts of all ranges → the counts of all tokens of the table
 evidence_of      messages, the counts of their tokens → features, each message left out
@@ -108,6 +109,11 @@ def lines_of_ledger(table: Stored, classes: tuple[str, ...]) -> bytes:
     whole = loaded(table)
     keys = [f' "{digest}"' for digest in whole.keys]
     return lines_of_rows(keys, whole.of_classes(classes).T.tolist())
+
+
+def in_two_classes(table: Stored) -> int:
+    """Return how many messages of a range of the ledger two or more labels have."""
+    return int(((table.load("counts") > 0).sum(axis=0) > 1).sum())
 
 
 def histograms(table: Stored, classes: tuple[str, ...]) -> tuple[tuple[Histogram, ...], HostRows]:

@@ -239,6 +239,13 @@ class ClusterTraining:
                     file.append(rows)
         return _Inputs(features, np.concatenate(labels).astype(np.int64))
 
+    def in_two_classes(self) -> int | None:
+        """Return how many messages are in two or more classes; None without a ledger."""
+        if not self._ledger:
+            return None
+        asked = (self._cluster.submit(tasks.in_two_classes, table) for table in self._digests)
+        return sum(map(int, self._cluster.results(ahead(asked, _IN_FLIGHT))))
+
     def choose_cut_offs(self, limit: float) -> None:
         """Store the lowest cut-offs that block at most this share of the ham; as `batch.py`."""
         settings, learned = self.metadata

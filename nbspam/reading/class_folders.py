@@ -5,7 +5,7 @@ from pathlib import Path
 
 from nbspam.errors import Remedy
 from nbspam.labels import normal_label
-from nbspam.reading.folder import folder_messages, is_maildir
+from nbspam.reading.folder import folder_messages, is_given_itself, is_maildir
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source, SourceKind
 
@@ -20,11 +20,14 @@ def _folders(path: Path) -> list[Path]:
 
 def _read_class_folders(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     for entry in sorted(source.path.iterdir()):
-        if entry.is_file() and not entry.name.startswith("."):
+        is_message = entry.is_file() and not entry.name.startswith(".")
+        if is_message and not is_given_itself(entry, request):
             request.skips.note(
                 str(entry), "the file is in no folder of a class", Remedy.GIVE_OUTSIDE_LABEL
             )
     for folder in _folders(source.path):
+        if is_given_itself(folder, request):
+            continue
         if label := normal_label(folder.name):
             yield from folder_messages(folder, request._replace(label=label))
         else:

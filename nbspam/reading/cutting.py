@@ -120,7 +120,7 @@ class Cutter(NamedTuple):
 
     def _whole(self, asked: Asked, source: Source) -> SourcePiece:
         # Whoever reads it can say nothing to the user, and follows no stream.
-        options = self.options._replace(tell=ReadingOptions().tell, flow=None)
+        options = self.options._replace(tell=ReadingOptions().tell, flow=None, given={})
         size = source.path.stat().st_size
         return WholeSource(
             asked.name, size, asked.label, asked.needs_labels, asked.ignored, options

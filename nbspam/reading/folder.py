@@ -1,8 +1,10 @@
 """A folder of messages, one per file, or a Maildir."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from nbspam.errors import SourceError
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source, SourceKind
 
@@ -27,6 +29,19 @@ def is_maildir(path: Path) -> bool:
     return (path / "cur").is_dir() and (path / "new").is_dir()
 
 
+def is_given_itself(path: Path, request: ReadingRequest) -> bool:
+    """Return whether what is in a folder is also given as a source of its own; says so then."""
+    label = request.options.given.get(os.path.realpath(path))
+    if label is None:
+        return False
+    request.options.tell(
+        SourceError(
+            f"{path}: is given as a source of its own and is read only as {label or 'that'}"
+        )
+    )
+    return True
+
+
 def _inside(
     path: Path, request: ReadingRequest, visited: set[Path], depth: int
 ) -> Iterator[RawMessage]:
@@ -42,8 +57,13 @@ def _inside(
         request.skips(str(path), f"the folder is more than {_DEPTH_LIMIT} folders deep")
         return
     visited.add(real)
+    # To resolve the path of each file would take as long as to list them.
+    names = {given.rpartition(os.sep)[2] for given in request.options.given}
     for entry in _entries(path, request.options.seen):
-        if entry.is_dir():
+        is_folder = entry.is_dir()
+        if (entry.name in names or (is_folder and names)) and is_given_itself(entry, request):
+            continue
+        if is_folder:
             try:
                 yield from _inside(entry, request, visited, depth + 1)
             except PermissionError as error:

@@ -1,7 +1,7 @@
 """What a kind of source is: how it is recognised, whether it has labels, how it is read."""
 
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -76,6 +76,9 @@ class ReadingOptions(NamedTuple):
     outside: bool = False  # an index may name any file
     tell: Callable[[SourceError], None] = _say_nothing  # called with what is no error, to be said
     flow: Flow | None = None  # of messages that are to be answered as they come
+    # Real paths of the sources that are given -> their labels ("": their own): what is inside a
+    # folder that is given too is read as itself, and not as a part of the folder.
+    given: Mapping[str, str] = {}
     # Returns the account that has a folder at a server; raises AccountError.
     account: Callable[["FolderAddress"], "Account"] | None = None
 

@@ -1,8 +1,14 @@
-"""A class of one or a few messages beside large ones is told, with the place of its messages."""
+"""Suspicious labels are told with the places of their messages.
+
+A class of one or a few messages beside large ones, and a message in two classes.
+"""
+
+import json
 
 import pytest
 
 from nbspam.cli.class_sizes import ClassSizes
+from nbspam.errors import TrainingError
 from nbspam.tokens.tokenized import TokenizedMessage
 
 HMA = [*[("ham", "see you at noon")] * 40, *[("spam", "win a free prize")] * 30, ("hma", "bye")]
@@ -84,3 +90,91 @@ def test_which_classes_are_small(sizes, small):
     ]
     assert list(counted(messages)) == messages
     assert counted.small() == small
+
+
+# Messages in two classes
+
+TWICE = [("ham", "see you at noon"), ("spam", "win a free prize"), ("ham", "ok")]
+
+
+def rows(path, pairs):
+    path.write_text("".join(f"{label}\t{text}\n" for label, text in pairs))
+    return path
+
+
+@pytest.fixture
+def given(tmp_path):
+    """Return how to train on rows: the class and the text of each."""
+    path = tmp_path / "a.tsv"
+    return lambda *pairs: ("train", rows(path, pairs), "-m", tmp_path / "m.json")
+
+
+@pytest.mark.parametrize("options", [(), ("--update",), ("-j", "2"), ("--on-error",)])
+def test_a_message_in_two_classes_is_named_with_both_sources(nbspam, given, tmp_path, options):
+    found = nbspam(*given(*TWICE, ("spam", "ok"), ("spam", "ok")), *options)
+    assert (found.code, found.err) == (
+        0,
+        f"nbspam: 1 message is in two or more classes ({tmp_path}/a.tsv:3 as ham and"
+        f" {tmp_path}/a.tsv:4 as spam); correct the labels if that is a mistake\n",
+    )
+
+
+def test_the_first_three_are_named_and_all_are_counted(nbspam, given, tmp_path):
+    mixed = [
+        (label, f"word{'xyzuv'[i]} ok") for label in ("spam", "ham", "promo") for i in range(5)
+    ]
+    command = given(*mixed, *TWICE)
+    found = nbspam(*command, "--format", "json")
+    assert json.loads(found.out)["in_two_classes"] == 5
+    name = f"{tmp_path}/a.tsv"
+    first = "; ".join(
+        f"{name}:{i} as spam and {name}:{i + 5} as ham and {name}:{i + 10} as promo"
+        for i in (1, 2, 3)
+    )
+    assert f"5 messages are in two or more classes ({first}; and 2 more); correct" in found.err
+    found = nbspam(*command, "--update", "--format", "json")  # all are known by now
+    assert json.loads(found.out)["in_two_classes"] == 5
+    assert f"({first}; and 2 more)" in found.err
+
+
+def test_quietly_it_is_not_said_and_json_has_the_number(nbspam, given):
+    found = nbspam(*given(*TWICE, ("spam", "ok")), "-q", "--format", "json")
+    assert (json.loads(found.out)["in_two_classes"], found.err) == (1, "")
+    found = nbspam(*given(*TWICE), "--replace", "--format", "json")
+    assert (json.loads(found.out)["in_two_classes"], found.err) == (0, "")
+
+
+@pytest.mark.parametrize("options", [("--replace",), ("--update",)])
+def test_strict_refuses_it_and_leaves_the_model(nbspam, given, tmp_path, assert_sentence, options):
+    assert nbspam(*given(*TWICE, ("ham", "ok"))).err == ""  # twice in the same class
+    before = (tmp_path / "m.json").read_bytes()
+    found = nbspam(*given(*TWICE, ("spam", "ok"), ("spam", "new")), *options, "--strict", "-q")
+    assert_sentence(found, "1 message is in", "labels, or leave out --strict\n")
+    assert (tmp_path / "m.json").read_bytes() == before
+
+
+def test_the_message_id_tells_messages_apart(nbspam, tmp_path):
+    for label, number in (("ham", 1), ("spam", 2), ("spam", 1)):
+        path = tmp_path / label / f"{number}.eml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"Message-ID: <{number}@a>\nSubject: x\n\nthe same text\n")
+    folders = "--ham", tmp_path / "ham", "--spam", tmp_path / "spam"
+    found = nbspam("train", *folders, "-m", tmp_path / "m.json")
+    where = f"({tmp_path}/spam/1.eml as spam and {tmp_path}/ham/1.eml as ham)"
+    assert f"1 message is in two or more classes {where}" in found.err
+
+
+def test_sources_of_many_messages_are_kept():
+    sizes = ClassSizes()
+    messages = [
+        TokenizedMessage(
+            f"t\udcff/{i}", "ham" if i < 2_500 else "spam", [], f"{i % 2_500:016x}{0:016x}"
+        )
+        for i in range(2_503)
+    ]
+    assert list(sizes(messages)) == messages
+    with pytest.raises(TrainingError, match=r"^3 messages are in two") as error:
+        sizes.report(quiet=True, strict=True)
+    named = "; ".join(f"t\udcff/{i} as ham and t\udcff/{i + 2_500} as spam" for i in range(3))
+    assert f"({named})" in str(error.value)
+    assert sizes.n_shared == 3

@@ -253,7 +253,7 @@ def test_a_scoring_that_is_none_is_a_usage_error(nbspam, table, tmp_path):
 @pytest.fixture
 def mixed(tmp_path):
     """Return a table of 40 ham and 20 spam, of which two ham look like spam."""
-    ham = ["claim the free cash prize a", "claim the free cash prize b"]
+    ham = ["claim the free cash prize x", "claim the free cash prize y"]
     ham += [f"lunch at noon, see you {'abcdefgh'[i % 8]}" for i in range(38)]
     spam = [f"claim the free cash prize {'abcdefgh'[i % 8]}" for i in range(20)]
     path = tmp_path / "mixed.tsv"

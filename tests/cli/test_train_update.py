@@ -221,6 +221,7 @@ def test_as_json_it_says_all_it_did(nbspam, table, model):
         "moved": 0,
         "unchanged": 30,
         "skipped": 1,
+        "in_two_classes": 0,
     }
     assert "only one cell" not in found.out
     assert f"{table}:31" in found.err
@@ -539,3 +540,42 @@ def test_a_folder_that_is_read_only_is_told(nbspam, model, command, assert_sente
     finally:
         model.parent.chmod(0o700)
     assert before == model.read_bytes()
+
+
+# Messages that the ledger does not name
+
+UNNAMED = (
+    "nbspam: {}: has learned {} that its ledger does not name (imported, or learned with"
+    " --no-ledger); one that is given again is counted twice, so give only newer mail\n"
+)
+
+
+@pytest.fixture
+def imported(nbspam, tmp_path):
+    """Return a model of 7 messages that were imported."""
+    counts = b"token,ham,spam\n(messages),4,3\nfree,0,3\nlunch,3,0\n"
+    assert nbspam("model", "import", "-", "-m", tmp_path / "i.json", stdin=counts).code == 0
+    return tmp_path / "i.json"
+
+
+def test_before_messages_are_counted_twice_that_is_said(nbspam, imported, tmp_path):
+    (tmp_path / "a.eml").write_bytes(mail("spam", 1))
+    update = "train", "--update", "-m", imported, "--spam"
+    assert nbspam(*update, tmp_path / "a.eml").err == UNNAMED.format(imported, "7 messages")
+    assert counts(imported) == {"ham": 4, "spam": 4}
+    assert nbspam(*update, tmp_path / "a.eml").err == ""  # which it knows by now
+    (tmp_path / "b.eml").write_bytes(mail("spam", 2))
+    for source in (("-",), (tmp_path / "b.eml", "-q"), (tmp_path / "b.eml", "--no-ledger")):
+        assert nbspam(*update, *source, stdin=mail("spam", 3)).err == ""
+    assert counts(imported) == {"ham": 4, "spam": 7}
+
+
+def test_a_model_with_a_ledger_has_no_such_note(nbspam, table, model, tmp_path):
+    table.write_text("spam\tfree prize\nspam\tfree prize\nham\tsee you\n")  # one of them twice
+    assert nbspam("train", "--update", table, "-m", model).err == ""
+    table.write_text("spam\tprize for you\n")
+    assert nbspam("train", "--update", table, "-m", model).err == ""
+    assert nbspam("train", "--update", "--no-ledger", table, "-m", model).err == ""
+    table.write_text("spam\tprize for me\n")
+    found = nbspam("train", "--update", table, "-m", model)
+    assert found.err == UNNAMED.format(model, "1 message")

@@ -1,5 +1,6 @@
 """A model trained on a cluster has the bytes of one trained here."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -220,6 +221,21 @@ def test_update_on_a_cluster(tmp_path, address):
         run("train", "-j1", SAMPLE / "sms.tsv", "-m", model)
         run("train", "--update", *where, "--spam", SAMPLE / "mail" / "spam.mbox", "-m", model)
     assert far.read_bytes() == here.read_bytes()
+
+
+def test_messages_in_two_classes_are_counted(tmp_path, address):
+    path, model = tmp_path / "rows.tsv", tmp_path / "m.json"
+    path.write_text("ham\tnoon\nspam\tprize\nham\tok\n" + ROWS + "spam\tok\nspam\tnoon\n")
+    command = "train", "--dask", address, path, "-m", model, "--format", "json"
+    done = run(*command, "--strict", code=1)
+    assert "2 messages are in two or more classes; correct the labels, or" in str(done.exception)
+    assert not model.exists()
+    done = run(*command)
+    assert json.loads(done.stdout)["in_two_classes"] == 2
+    note = "nbspam: 2 messages are in two or more classes; correct the labels if that is a mistake"
+    assert note in done.stderr
+    done = run(*command, "-q", "--replace", "--no-ledger")
+    assert (json.loads(done.stdout)["in_two_classes"], done.stderr) == (None, "")
 
 
 @pytest.mark.parametrize("address", ["local:0", "local:", "local:x", "here", "tcp://", "8786"])

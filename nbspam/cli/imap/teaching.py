@@ -8,6 +8,7 @@ from typing import NamedTuple
 import click
 
 from nbspam.cli.accounts import MailAccount
+from nbspam.cli.class_sizes import ClassSizes
 from nbspam.cli.cut_off_options import Cutting
 from nbspam.cli.notes import NoTrace, lock_wait
 from nbspam.cli.options import (
@@ -112,11 +113,13 @@ def learn_folders(
     pending = PendingMessages(wanted)
     where = executor(teacher.jobs)
     messages = tokenized(lessons.messages(), Skips(), where, True, wanted, skips_empty=True)
+    sizes = ClassSizes()
     with progress(teacher.quiet, [SCHEME]) as shown:
-        pending.read(model, shown(messages), remember=True)
+        pending.read(model, sizes(shown(messages)), remember=True)
+    sizes.report(teacher.quiet, strict=False)
     make_default_folder(model)
     if is_new and len(set(pending.corpus.labels)) > 1:
-        output = Output(model, teacher.form, teacher.quiet, Skips(), NoTrace())
+        output = Output(model, teacher.form, teacher.quiet, Skips(), NoTrace(), sizes)
         cutting, wait = Cutting(None, None, None), lock_wait(teacher.quiet)
         train_whole(pending.corpus, Training(TrainingSettings(), cutting, _NEW, None, output, wait))
     else:

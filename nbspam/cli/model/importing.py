@@ -48,13 +48,17 @@ def command(
 ) -> None:
     """Create a model from the counts of another program.
 
+    If you still have the mail, train on it instead: on the same 2,000 mails an imported model
+    missed 10.7 % of spam, and a trained one 1.0 %.
+
     FILE is bogofilter's word list as text (`bogoutil -d`) or a table as `model export --form csv`
     writes it; the first line tells which.  - is standard input.  bogofilter's words become the
     tokens that nbspam takes from the same messages.
 
     The model has the default calibration, which is good on mail and poor on short texts; a few
-    hundred new messages, learned with train --update, make it better than it was.  It remembers no
-    message, so do not train it on those that are already counted.
+    hundred new messages, learned with train --update, make it better than it was.  Its ledger
+    cannot name the messages that were counted, so give train --update only newer mail: it would
+    count the others twice.
 
     \b
     Examples:
@@ -125,3 +129,7 @@ def _print(model: Path, found: Imported, skips: Skips, form: str) -> None:
             "the calibration is the default; a few hundred new messages, learned with train"
             " --update, refine it"
         )
+    echo_sentence(
+        "the ledger cannot name the messages that were counted, so train --update would count them"
+        " twice: give it only newer mail, or train a new model on all the mail, which is better"
+    )

@@ -76,6 +76,10 @@ def test_what_was_imported_is_told(nbspam, tmp_path):
     assert "7 messages (ham: 4, spam: 3), 4 tokens" in found.sentences
     assert "read 5 words; 1 of them" in found.sentences
     assert "calibration is the default" in found.sentences
+    assert found.sentences.splitlines()[-1] == (
+        "the ledger cannot name the messages that were counted, so train --update would count them"
+        " twice: give it only newer mail, or train a new model on all the mail, which is better"
+    )
     found = nbspam("classify", "-m", model, "--spam-cutoff", "0.5", stdin=b"prize")
     assert found.out.startswith("spam\t")
 
