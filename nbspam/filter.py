@@ -28,9 +28,9 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from nbspam.reading.piece import SourcePiece
     from nbspam.reading.raw_message import RawMessage
     from nbspam.reading.skips import Skipped, Skips
+    from nbspam.scoring.base import Base
     from nbspam.scoring.bulk import BulkClassifier
     from nbspam.scoring.explanation import Explanation
-    from nbspam.scoring.open_base import OpenBase
     from nbspam.store.model_file import Model
     from nbspam.workers import Batch, Executor
 
@@ -146,7 +146,7 @@ class Filter:
     def forget(self, messages: Iterable[LabelledMessage | AnyMessage]) -> "Change":
         """Take messages out again, with or without their labels; those never learned are ignored.
 
-        The counts become what they were; the calibration keeps what it learned.
+        The counts become what they were; the calibration, too, of what was learned lately.
         Raises ModelError as `learn` does.
         """
         known = []
@@ -215,7 +215,7 @@ def _anywhere(path: "str | Path") -> str:
 class InFile:
     """A model file, as the home of a filter."""
 
-    def __init__(self, path: "str | Path", indexed: bool, base: "OpenBase | None" = None) -> None:
+    def __init__(self, path: "str | Path", indexed: bool, base: "Base | None" = None) -> None:
         """Open it; raises ModelError.
 
         indexed: make an index of the tokens, which pays from the second message on.
@@ -230,7 +230,7 @@ class InFile:
         lookup = Lookup(self._path)
         if self._base is not None:
             try:
-                self._base.check(self._path, lookup)
+                self._base.check(self._path, lookup.metadata.settings)
             except BaseException:
                 lookup.close()
                 raise
@@ -240,7 +240,11 @@ class InFile:
         """Return a classifier of the file as it was opened; without one, of the base."""
         lookup = self._lookup
         if self._base is not None:
-            return self._base.classifier(lookup, self._indexed)
+            from nbspam.scoring.base import counts_in
+
+            if lookup is None:
+                return self._base.classifier(None, None)
+            return self._base.classifier(lookup.metadata, counts_in(lookup, self._indexed))
         assert lookup is not None
         if not self._indexed:
             return Classifier(lookup.metadata, lookup.counts)
@@ -253,13 +257,13 @@ class InFile:
         if self._lookup is not None:
             return self._lookup.metadata
         assert self._base is not None
-        return self._base.without_messages
+        return self._base.first()
 
     def named(self) -> "FileOfFilter":
         """Return the file and that of its base."""
         from nbspam.homes import FileOfFilter
 
-        files = self._lookup, self._base
+        files = self._lookup, None if self._base is None else self._base.file
         state = tuple(None if one is None else one.identity() for one in files)
         base = None if self._base is None else _anywhere(self._base.path)
         return FileOfFilter(_anywhere(self._path), base, state)
@@ -292,14 +296,14 @@ class InFile:
         from nbspam.learning.settings import TrainingSettings
         from nbspam.learning.update import learn
 
-        settings = TrainingSettings(base=self._base.base if self._base else None)
+        settings = TrainingSettings(base=self._base)
         return self._reopened(learn(_path(self._path), pending, settings))
 
     def forget(self, messages: list[TokenizedMessage]) -> "Change":
         """Take messages out of the file again, and open it again."""
         from nbspam.learning.update import forget
 
-        return self._reopened(forget(_path(self._path), messages))
+        return self._reopened(forget(_path(self._path), messages, base=self._base))
 
     def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
         """Return how often each class has learned those messages that the ledger knows."""
@@ -325,12 +329,12 @@ def open_filter(
     path: "str | Path",
     cut_offs: CutOffsOf = model_cut_offs,
     indexed: bool = True,
-    base: "OpenBase | None" = None,
+    base: "Base | None" = None,
 ) -> Filter:
     """Return the filter of a model file; raises ModelError, and OptionError for its cut-offs.
 
     indexed: False for one message, which is looked up fastest without an index.
-    base: the model beneath it (`scoring/open_base.py`), which the caller closes after the filter.
+    base: the model beneath it (`scoring/base.py`), which the caller closes after the filter.
     Without a file at `path` the filter is the base's, and the file is made when it learns.
     """
     home = InFile(path, indexed, base)
@@ -345,9 +349,9 @@ def open_filter(
 def _opened_again(named: "FileOfFilter", cut_offs: CutOffs) -> Filter:
     path, base = named.path, None
     if named.base is not None:
-        from nbspam.scoring.open_base import OpenBase
+        from nbspam.scoring.base import Base
 
-        base = OpenBase(named.base)  # as long as the process
+        base = Base.open(named.base)  # as long as the process
     home = InFile(path, indexed=True, base=base)
     if home.named() != named:
         home.close()

@@ -44,7 +44,7 @@ class ClassDensity:
         n, total, squares = self.n, self._total, self._squares
         if left_out is not None:
             n, total, squares = n - 1, total - left_out, squares - left_out * left_out
-        spread = math.sqrt((n * squares - total * total) / (n * n))
+        spread = math.sqrt(max(0.0, n * squares - total * total)) / n
         middle = self._quantile(0.75 * n, left_out) - self._quantile(0.25 * n, left_out)
         if middle:
             spread = min(spread, middle / 1.34)

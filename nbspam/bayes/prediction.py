@@ -18,7 +18,7 @@ Starting from the prior log-odds p of the class, the calibration moves them to
 import math
 from collections.abc import Sequence
 from operator import mul
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from nbspam.bayes.calibration import (
     LENGTH,
@@ -31,25 +31,6 @@ from nbspam.bayes.calibration import (
     solve,
 )
 from nbspam.bayes.evidence import WORD_FEATURES, Group
-
-if TYPE_CHECKING:
-    from typing import Protocol
-
-    class Standing(Protocol):
-        """What a class's log-odds stand on, as `Experience` has it."""
-
-        @property
-        def fewest(self) -> float:
-            """Messages on the side that has fewer."""
-
-        @property
-        def prior(self) -> float:
-            """The prior log-odds of the class, in nats."""
-
-        @property
-        def margin(self) -> float:
-            """The caution for the other classes, in nats."""
-
 
 CALIBRATION_DOUBT, COUNT_DOUBT = 0.1, 0.3
 HAM_ENOUGH = 200.0
@@ -92,7 +73,7 @@ def predict(
     covariance: Sequence[Vector],
     x: Vector,
     groups: Sequence[Group],
-    experience: "Standing",
+    experience: Experience,
 ) -> Prediction:
     """Return the prediction for a message.
 
@@ -143,7 +124,7 @@ def parts_of(
     calibration: Calibration,
     found: Prediction,
     x: Vector,
-    experience: "Standing",
+    experience: Experience,
 ) -> Parts:
     """Return what a prediction consists of; x: the message's inputs, before they were held."""
     b, gain = calibration.coefficients, found.gain

@@ -51,21 +51,12 @@ def trait_model(name: str, histograms: Histograms, variances: Variances) -> "Tra
 
 def against_rest(histograms: Histograms, classes: "Sequence[int]") -> list[Histograms]:
     """Return for each of these classes the histograms of all others together, and of it."""
-    totals: list[Values] = [_sum(row) for row in histograms]
-    return [
-        [[_less(total, row[k]), row[k]] for row, total in zip(histograms, totals, strict=True)]
-        for k in classes
-    ]
+    return [[[_sum([*row[:k], *row[k + 1 :]]), row[k]] for row in histograms] for k in classes]
 
 
-def _sum(row: "Sequence[Values]") -> Values:
+def _sum(rows: "Sequence[Values]") -> Values:
     total: dict[int, int] = {}
-    for values in row:
+    for values in rows:
         for value, n in values.items():
             total[value] = total.get(value, 0) + n
     return total
-
-
-def _less(total: Values, values: Values) -> Values:
-    rest = ((value, n - values.get(value, 0)) for value, n in total.items())
-    return {value: n for value, n in rest if n}

@@ -51,7 +51,7 @@ def unconfoundedness(rows: Iterable[HostRow], messages: Sequence[int]) -> tuple[
         return 0.0, 0.0
     shares = [(total - 0.5) / n for total in totals]
     given_host = math.fsum(
-        -hosts * row[k] * math.log((row[k] - 1 + shares[k]) / sum(row))
+        -hosts * row[k] * math.log((max(row[k] - 1, 0) + shares[k]) / sum(row))
         for row, hosts in rows
         for k in classes
         if row[k]

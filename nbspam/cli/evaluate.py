@@ -146,8 +146,11 @@ def _check(
         learning.settings()
     if protocol.compare is not None and cutting.is_given:
         raise OptionError("--compare counts errors at 0.5; leave the cut-offs out")
-    if protocol.compare is not None and is_typed("base"):
-        raise OptionError("--compare is of models by themselves; leave out --base")
+    if protocol.trains and not protocol.online and is_typed("base"):
+        raise OptionError(
+            "--base goes with --online or a saved model, since with a base messages are learned one"
+            " by one; add --online, or leave --base out"
+        )
     report.check(form, protocol.compare is not None)
 
 

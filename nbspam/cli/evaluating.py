@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from nbspam.cli.base import base_of, opened_base
+from nbspam.cli.base import opened_base
 from nbspam.cli.cut_off_options import Cutting, ham_limit
 from nbspam.cli.learning_options import Learning
 from nbspam.cli.notes import note_older
@@ -31,6 +31,8 @@ def evaluated(
 
     excerpt: characters of each message to keep.
     """
+    if protocol.trains and not protocol.online:
+        base = None  # of the config file
     with opened_base(base) as beneath:
         if not protocol.trains:
             opened = open_filter(model, cutting.of, base=beneath)
@@ -38,7 +40,7 @@ def evaluated(
                 note_older(model, opened.metadata, beneath)
             label = learning.spam_label
             return _saved(messages, opened, excerpt, protocol.including_learned, label)
-        settings = learning.settings()._replace(base=base_of(beneath))
+        settings = learning.settings()._replace(base=beneath)
         limit = ham_limit(protocol.max_ham_blocked)
         found, cut_offs = _trained(messages, protocol, settings, cutting, limit, excerpt, quiet)
     if base is not None:

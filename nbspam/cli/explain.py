@@ -22,7 +22,7 @@ from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_wid
 from nbspam.cli.why import CONSTANTS, legend, sentences
 from nbspam.cli.word_table import table_lines
 from nbspam.display.excerpt_lines import excerpt_lines
-from nbspam.display.word_rows import WordRow, class_heads, heads_with_base
+from nbspam.display.word_rows import WordRow, class_heads
 from nbspam.errors import OptionError, SourceError, counted
 from nbspam.filter import Filter, open_filter
 from nbspam.reading.raw_message import RawMessage
@@ -179,7 +179,7 @@ def _print(explained: _Explained, top: int, fragments: bool) -> None:
     if lines:
         click.echo()
     words, sums = word_sums(found, top, fragments)
-    _echo_table([WordRow(*word) for word in words], sums, _heads(explained))
+    _echo_table([WordRow(*word) for word in words], sums, class_heads(explained.metadata))
     for sentence in sentences(judged, found, metadata):
         click.echo()
         echo_paragraph(sentence, breaks_words=True)
@@ -199,7 +199,7 @@ def _print_page(explained: _Explained, top: int, fragments: bool) -> None:
         excerpt,
         words,
         sums,
-        _heads(explained),
+        class_heads(explained.metadata),
         list(sentences(judged, found, metadata)),
         list(legend([word.token for word in words], found.of)),
     )
@@ -226,14 +226,6 @@ def word_sums(
             named = counted(len(several), what) + (f" ({how} shows them)" if is_told else "")
             sums.insert(0, (named, sum(word.share for word in several)))
     return words[:top], [*sums, (_SUM, found.total)]
-
-
-def _heads(explained: _Explained) -> list[tuple[str, str]]:
-    """Return the heads of the columns of counts."""
-    base = explained.found.base
-    if base is None:
-        return class_heads(explained.metadata)
-    return heads_with_base(base.beneath.own, base.beneath.base)
 
 
 def _echo_table(
@@ -267,26 +259,13 @@ def _as_json(explained: _Explained) -> dict[str, Any]:
     fields["trust"] = found.score.trust
     fields["message"] = excerpt_json(explained.excerpt)
     classes = tuple(judged.probabilities)
-    fields["words"] = [word._asdict() | _counts_json(word, classes) for word in found.words]
+    fields["words"] = [
+        word._asdict() | {"counts": dict(zip(classes, word.counts, strict=True))}
+        for word in found.words
+    ]
     if found.base is not None:
-        path, base, own, strength, _ = found.base.beneath
-        fields["base"] = {
-            "model": str(path),
-            "strength": strength,
-            "messages": dict(zip(classes, base.learned.messages, strict=True)),
-            "own_messages": dict(zip(classes, own.learned.messages, strict=True)),
-            "share": found.base.nats,
-        }
+        fields["base"] = str(found.base)
     return fields
-
-
-def _counts_json(word: Word, classes: tuple[str, ...]) -> dict[str, dict[str, int]]:
-    """Return a word's counts in each class; those in the base, if there is one, besides."""
-    own, of_base = word.counts[: len(classes)], word.counts[len(classes) :]
-    counts = {"counts": dict(zip(classes, own, strict=True))}
-    if of_base:
-        counts["base_counts"] = dict(zip(classes, of_base, strict=True))
-    return counts
 
 
 def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:

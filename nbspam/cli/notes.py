@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does w
 
     from nbspam.errors import SourceError
     from nbspam.reading.raw_message import RawMessage
-    from nbspam.scoring.open_base import OpenBase
+    from nbspam.scoring.base import Base
     from nbspam.scoring.verdict import Verdict
     from nbspam.store.lock import LockWait
     from nbspam.tokens.tokenized import TokenizedMessage
@@ -93,13 +93,13 @@ def young_sentence(metadata: Metadata) -> str:
 
 
 def older_sentences(
-    model: "str | Path", metadata: Metadata, base: "OpenBase | None" = None, learns: bool = False
+    model: "str | Path", metadata: Metadata, base: "Base | None" = None, learns: bool = False
 ) -> "Iterator[str]":
     """Yield what newer rules of the tokenizer cost a model, and the base beneath it, if they do.
 
     metadata: the base's, if there is no model yet.  learns: whether the model is changed.
     """
-    models = {base.path: base.base.metadata} if base else {}
+    models = {base.path: base.metadata} if base else {}
     if not any(metadata is of_base for of_base in models.values()):
         models = {model: metadata} | models
     costs = "words that are now read differently are not recognised; for full accuracy"
@@ -117,7 +117,7 @@ def older_sentences(
 
 
 def note_older(
-    model: "str | Path", metadata: Metadata, base: "OpenBase | None" = None, learns: bool = False
+    model: "str | Path", metadata: Metadata, base: "Base | None" = None, learns: bool = False
 ) -> None:
     """Say what `older_sentences` yields."""
     for sentence in older_sentences(model, metadata, base, learns):

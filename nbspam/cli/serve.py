@@ -256,7 +256,7 @@ def _teacher(settings: WorkerSettings, say: Say) -> Teacher:
     if settings.users is None:
         apply = partial(apply_requests, settings.model, base=settings.base)
         return LearnQueue(apply, settings.limits, say)
-    apply = partial(apply_requests, creates=True, base=settings.base)
+    apply = partial(apply_requests, base=settings.model)
     return UserQueues(apply, UserFiles(settings.users), settings.limits, say)
 
 

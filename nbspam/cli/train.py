@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.base import base_of, base_option, opened_base
+from nbspam.cli.base import base_option, opened_base
 from nbspam.cli.class_sizes import ClassSizes
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.cut_off_options import Cutting, cut_off_options, ham_limit, max_ham_blocked_option
@@ -38,14 +38,14 @@ from nbspam.cli.training import (
     Output,
     Training,
     Writing,
-    begin_on_error,
+    begin_one_by_one,
     train_whole,
     update_model,
 )
 from nbspam.cli.work_place import WorkPlace, work_place
 from nbspam.errors import OptionError
 from nbspam.learning.on_error import SURE
-from nbspam.learning.settings import empty_metadata
+from nbspam.learning.settings import first_metadata
 from nbspam.learning.update import PendingMessages
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
@@ -229,6 +229,11 @@ def command(
     _check_model(model, writing, cutting, learning)
     _check_base(model, base, writing, learning)
     limit = ham_limit(writing.max_ham_blocked)
+    if base is not None and limit is not None:
+        raise OptionError(
+            "--max-ham-blocked needs all messages at once, and with a base messages are learned one"
+            " by one; leave one of the two out"
+        )
     options, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
     names = sources.names()
     # As in a macro of a mail reader.
@@ -242,7 +247,7 @@ def command(
         opened_base(base, indexed=False) as beneath,
         work_place(dask, jobs, trace, quiet) as place,
     ):
-        settings = learning.settings()._replace(base=base_of(beneath))
+        settings = learning.settings()._replace(base=beneath)
         training = Training(settings, cutting, writing, limit, output, lock_wait(quiet))
         whole = training._replace(output=output._replace(quiet=quiet))
         raws = _to_gather(place, sources, options, whole)
@@ -275,11 +280,12 @@ def _to_gather(
 def _learn(pending: PendingMessages, training: Training, quiet: bool) -> None:
     """Learn the messages that were read, and say what changed."""
     writing, output = training.writing, training.output
-    if writing.on_error and not writing.update:
-        begin_on_error(pending, training)
+    one_by_one = writing.on_error or training.settings.base is not None
+    if one_by_one and not writing.update:
+        begin_one_by_one(pending, training)
         return
     n_labels = len(set(pending.corpus.labels))
-    begins = not output.model.exists() and n_labels > 1 and not writing.on_error
+    begins = not output.model.exists() and n_labels > 1 and not one_by_one
     if begins or not writing.update:
         try:
             whole = training._replace(output=output._replace(quiet=quiet))
@@ -310,16 +316,13 @@ def _check_base(model: Path, base: str | None, writing: Writing, learning: Learn
     with opened_base(base, indexed=False) as beneath:
         if beneath is None:
             return
-        beneath.check_place(model)
+        beneath.check(model)
         if writing.update and model.exists():
             with Lookup(model) as lookup:
-                beneath.check(model, lookup)
+                beneath.check(model, lookup.metadata.settings)
         else:
-            of_base = beneath.base.metadata.settings
-            settings = learning.settings()
-            positive = settings.positive or of_base.positive
-            new = empty_metadata(of_base.classes, positive, settings)
-            beneath.base.check(model, new.settings)
+            settings = learning.settings()._replace(base=beneath)
+            beneath.check(model, first_metadata((), settings).settings)
 
 
 def _take_in(

@@ -81,11 +81,6 @@ def train_whole(corpus: Corpus, training: Training) -> None:
         at_work.stage(f"training on {counted(len(corpus), 'message')}")
         taken = corpus.channels(), corpus.traits(), corpus.digest_bytes
         fitted = fit(corpus, corpus.labels, settings, *taken)
-        if settings.base is not None:
-            from nbspam.learning.based_batch import counts_in_base, with_base
-
-            in_base = counts_in_base(settings.base, corpus.vocabulary)
-            fitted = with_base(fitted, corpus, settings.base, in_base, output.model)
         if limit is not None:
             at_work.stage("choosing the cut-off")
             cut_offs = cut_offs_within(limit, fitted, fitted.left_out_scores(corpus))
@@ -138,11 +133,12 @@ def _note_unnamed(model: Path) -> None:
         )
 
 
-def begin_on_error(pending: PendingMessages, training: Training) -> None:
-    """Write a new model of what it was not sure of as it grew, and print what was left out."""
+def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
+    """Write a new model that learned one message after another, and print what it learned."""
     settings, cutting, writing, _, output, wait = training
     teach = _teaching(training)
-    class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
+    if settings.base is None:
+        class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
     change, made = learn_in_memory(output.model, None, pending, settings, writing.ledger, teach)
     write_model(
         output.model,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from nbspam.errors import counted
 from nbspam.labels import UNSURE
-from nbspam.scoring.explanation import TRAIT_PREFIX, BasePart, Explanation
+from nbspam.scoring.explanation import TRAIT_PREFIX, Explanation
 from nbspam.scoring.rule import rule_of
 from nbspam.scoring.terms import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
 from nbspam.scoring.verdict import Verdict, knows_enough
@@ -57,23 +57,8 @@ def sentences(judged: Verdict, found: Explanation, metadata: Metadata) -> Iterat
     if trust := _trust(found, metadata):
         yield trust
     if found.base is not None:
-        yield _base(found.base, found)
+        yield f"the counts include those of the base {found.base}"
     yield _decisive(judged, found)
-
-
-def _base(part: BasePart, found: Explanation) -> str:
-    """Return how much the base counts, and how much of the words' shares is from it."""
-    beneath = part.beneath
-    own = " and ".join(
-        f"{n:,} {name}"
-        for name, n in zip(beneath.own.settings.classes, beneath.own.learned.messages, strict=True)
-    )
-    words = sum(word.share for word in found.words)
-    return (
-        f"the base {beneath.path} counts as {counted(round(beneath.strength), 'message')} of each"
-        f" class beside the model's own {own}: {part.nats:+.2f} of the words' {words:+.2f} nats are"
-        " from it"
-    )
 
 
 def _unknown(judged: Verdict, found: Explanation, metadata: Metadata) -> str:
@@ -97,7 +82,7 @@ def _trust(found: Explanation, metadata: Metadata) -> str:
     words = sum(channel_of(word.token) == HEADER for word in found.words)
     if not words or not rule_of(metadata).is_calibrated:
         return ""
-    rho, mails = found.base.beneath.host_trust if found.base else metadata.host_trust
+    rho, mails = metadata.host_trust
     if not mails:
         return (
             "headers are not trusted: no mails of two classes were learned with the host that took"

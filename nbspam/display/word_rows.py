@@ -16,18 +16,13 @@ class WordRow(NamedTuple):
     share: float | None = None  # None of a model's words, which have their weights' bars
 
 
-def heads_with_base(own: Metadata, base: Metadata) -> list[tuple[str, str]]:
-    """Return the two lines above the counts of each class in a model and then in its base."""
-    return [*class_heads(own), *((f"base {name[3:]}", of) for name, of in class_heads(base))]
-
-
 def class_heads(metadata: Metadata) -> list[tuple[str, str]]:
     """Return the two lines above the counts of each class: its name, and of how many they are.
 
     Where tokens count as often as they occur, they are not of the number of messages.
     """
     settings, learned = metadata
-    totals = [f"of {n:,}" for n in learned.messages]
+    totals = [f"of {round(n):,}" for n in learned.messages]
     if settings.counts.repeats:
         totals = [""] * len(totals)
     return [(f"in {name}", of) for name, of in zip(settings.classes, totals, strict=True)]

@@ -14,11 +14,10 @@ from nbspam.evaluation.outcome import Evaluation, Outcome
 from nbspam.evaluation.overlap import LedgerCheck
 from nbspam.evaluation.stratified import stratified_folds
 from nbspam.filter import Filter
-from nbspam.learning.based_batch import counts_in_base, with_base
 from nbspam.learning.batch import Fit, cut_offs_within, fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
-from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
+from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata, first_metadata
 from nbspam.scoring.explanation import Explanation, explain
 from nbspam.scoring.highlights import highlighted_message, without_highlights
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
@@ -154,7 +153,7 @@ def left_out(
     if telling and any(outcome.is_mistake for outcome in outcomes):
         rows = _Rows(read)
         counts = dict(token_counts(rows.vocabulary, fitted.counts))
-        learner = OnlineLearner(metadata, counts, settings.base)
+        learner = OnlineLearner(metadata, counts)
         for i, outcome in enumerate(outcomes):
             if outcome.is_mistake:
                 message = rows.message(i)
@@ -319,11 +318,14 @@ def _first_batch(
     """Return a learner of the first messages; the classes are those of all."""
     labels = read.corpus.labels
     classes, positive = class_names(labels, settings.positive)
-    if set(labels[:batch]) == set(classes):
+    if settings.base is None and set(labels[:batch]) == set(classes):
         fitted = _trained(read, np.arange(batch), settings)
         counts = dict(token_counts(read.corpus.vocabulary, fitted.counts))
-        return OnlineLearner(fitted.metadata, counts, settings.base)
-    learner = OnlineLearner(empty_metadata(classes, positive, settings), {}, settings.base)
+        return OnlineLearner(fitted.metadata, counts)
+    if settings.base is None:
+        learner = OnlineLearner(empty_metadata(classes, positive, settings), {})
+    else:
+        learner = OnlineLearner(first_metadata(classes, settings), {}, settings.base)
     for i in range(batch):
         message = rows.message(i)
         learner.learn(labels[i], message.tokens, message.numbers)
@@ -339,12 +341,7 @@ def _trained(read: LabelledCorpus, train: Integers | None, settings: TrainingSet
         traits = None if traits is None else traits[train]
         labels = [labels[i] for i in train]
         presence = corpus.presence()[train]
-    fitted = fit(presence, labels, settings, channels, traits)
-    if settings.base is None:
-        return fitted
-    return with_base(
-        fitted, presence, settings.base, counts_in_base(settings.base, corpus.vocabulary)
-    )
+    return fit(presence, labels, settings, channels, traits)
 
 
 def _tested(

@@ -111,7 +111,6 @@ def _metadata(parts: Sequence[Metadata], messages: Row) -> Metadata:
             calibrations=calibrations,
             calibrated_by=DEFAULT if set(calibrations) == {_untrained(settings)} else MERGING,
             trait_histograms=_trait_histograms(parts),
-            with_base=None,  # learned by each for itself
         ),
     )
 

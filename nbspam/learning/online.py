@@ -1,18 +1,24 @@
 """A model in memory that scores and learns in turn, with the standard library alone."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.token_weight import Row
-from nbspam.scoring.classifier import Classifier, Counts
+from nbspam.scoring.classifier import Classifier, Counts, CountsOf
 from nbspam.scoring.rule import rule_of
-from nbspam.store.metadata import Metadata
+from nbspam.store.metadata import BASE, Metadata
 from nbspam.tokens.kinds import is_host
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
 if TYPE_CHECKING:
-    from nbspam.scoring.base import Base, BasedLeftOut
+    from nbspam.scoring.base import Base
+
+
+# Messages whose lessons to the calibration can be taken back: a digest each, 40 bytes of metadata,
+# which each message reads.  A slip is noticed within days; a folder taught by mistake refines the
+# calibration some 20 times (`calibration.RUN`).
+RECENT = 50
 
 
 class OnlineLearner:
@@ -32,12 +38,11 @@ class OnlineLearner:
         """Go on from a model; `counts` becomes the learner's own.
 
         counts: of all those tokens of the model that are in the messages to come.
-        base: the model beneath it.  What is learned of it is kept besides (`LearnedState`); all
-        else that is learned is the same as without it.
+        base: the model that it is read through; its counts are none of the learner's.
         """
         self._counts = counts  # without what is in _added
-        self._base = base and base.remembering()
-        self._settings, learned = metadata
+        self._base = base
+        self._settings, learned = metadata if base is None else base.begun(metadata)
         # Token -> what was learned of it since its row was written, per class: of 1,400 mails'
         # 720,000 tokens 180,000 differ, and counting them one by one took six times as long.
         self._added: list[Counter[str]] = [Counter() for _ in self._settings.classes]
@@ -51,7 +56,6 @@ class OnlineLearner:
             [Counter(values) for values in of_trait] for of_trait in learned.trait_histograms
         ]
         self._left_out: dict[int, Classifier] = {}  # per class, of which a message is left out
-        self._based_left_out: dict[int, BasedLeftOut] = {}  # the same with the base
 
     @property
     def counts(self) -> dict[str, Row]:
@@ -113,11 +117,12 @@ class OnlineLearner:
 
     def classifier(self) -> Classifier:
         """Return a classifier of the model as it now is, to be used before more is learned."""
-        if self._base is None:
-            return Classifier(self.metadata, self._known)
-        from nbspam.scoring.base import based_classifier
+        return self._classifier_of(self.metadata, self._known)
 
-        return based_classifier(self.metadata, self._known, self._base)
+    def _classifier_of(self, metadata: Metadata, counts_of: CountsOf) -> Classifier:
+        if self._base is None:
+            return Classifier(metadata, counts_of)
+        return self._base.classifier(metadata, counts_of)
 
     def _known(self, tokens: Iterable[str]) -> Counts:
         counts = self.counts
@@ -128,7 +133,6 @@ class OnlineLearner:
         k = self._settings.classes.index(label)
         self._messages[k] += 1
         self._left_out.clear()
-        self._based_left_out.clear()
         added = self._added[k]
         if self._event_model.has_tokens and self._event_model.repeats and numbers.times:
             for token in tokens:
@@ -137,39 +141,32 @@ class OnlineLearner:
             added.update(tokens)
         self._count_traits(k, numbers, 1)
 
-    def refine(self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS) -> None:
+    def refine(
+        self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS, digest: str = ""
+    ) -> None:
         """Let the calibration learn from a message that was learned, scored with itself left out.
 
-        One class alone teaches it nothing.
+        One class alone teaches it nothing.  digest: by which `unlearn` will know the message, to
+        take this back.
         """
         k = self._settings.classes.index(label)
-        if self._base is not None:
-            tokens = list(tokens)
-            self._refine_with_base(k, tokens, numbers)
-        if not self._is_calibrated or sum(map(bool, self._without(k))) < 2:
+        if not self._is_calibrated or (self._base is None and sum(map(bool, self._without(k))) < 2):
             return
         if self._event_model.size_is_messages:
             classifier = self._without_one(k)
             known = classifier.known_words(tokens, numbers, left_out=k)
         else:  # what is left without the message depends on the message
             tokens = list(tokens)
-            self.unlearn(label, tokens, numbers)
+            self._take_out(k, tokens, numbers)
             classifier = self.classifier()
             known = classifier.known_words(tokens, numbers)
             self.learn(label, tokens, numbers)
-        refined = classifier.rule.refined(self._learned.calibrations, known, k)
-        self._learned = self._learned._replace(calibrations=refined)
-
-    def _refine_with_base(self, k: int, tokens: Iterable[str], numbers: Numbers) -> None:
-        """Let what is learned with the base learn from a message of class k, itself left out."""
-        from nbspam.scoring.base import BasedLeftOut
-
-        assert self._base is not None
-        if k not in self._based_left_out:
-            self._based_left_out[k] = BasedLeftOut(*self._left_out_model(k), self._base)
-        state = self._learned.with_base
-        refined = self._based_left_out[k].refined(state, tokens, numbers, k)
-        self._learned = self._learned._replace(with_base=refined)
+        before = self._learned.calibrations
+        refined = classifier.rule.refined(before, known, k)
+        recent = self._learned.recent
+        if digest and refined != before:
+            recent = (*recent, digest)[-RECENT:]
+        self._learned = self._learned._replace(calibrations=refined, recent=recent)
 
     def _without(self, k: int) -> list[int]:
         """Return the messages per class without one of class k."""
@@ -182,10 +179,10 @@ class OnlineLearner:
         """
         if k in self._left_out:
             return self._left_out[k]
-        self._left_out[k] = Classifier(*self._left_out_model(k))
+        self._left_out[k] = self._classifier_of(*self._left_out_model(k))
         return self._left_out[k]
 
-    def _left_out_model(self, k: int) -> tuple[Metadata, Callable[[Iterable[str]], Counts]]:
+    def _left_out_model(self, k: int) -> tuple[Metadata, CountsOf]:
         """Return metadata and counts without one message of class k; the traits have it."""
         # The count histograms stay as they were: the features do not depend on them.
         learned = self.metadata.learned._replace(messages=tuple(self._without(k)))
@@ -200,15 +197,32 @@ class OnlineLearner:
         less: dict[Row, Row] = {}
         return Metadata(self._settings, learned), counts_of
 
-    def unlearn(self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS) -> None:
-        """Take a message out of the counts again; the calibration stays as it is.
+    def unlearn(
+        self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS, digest: str = ""
+    ) -> None:
+        """Take a message out of the counts again, and what it taught the calibration lately.
 
         A token that was pruned since, or that no message of the class has, is skipped.
+        digest: as `refine` was given it.  What is long ago, or was fitted, stays in the
+        calibration.
         """
-        k = self._settings.classes.index(label)
+        k, tokens = self._settings.classes.index(label), list(tokens)
+        self._take_out(k, tokens, numbers)
+        learned = self._learned
+        # Without its base the features of a message are others than those that were learned from.
+        if digest not in learned.recent or (learned.calibrated_by == BASE and not self._base):
+            return
+        classifier = self.classifier()
+        known = classifier.known_words(tokens, numbers)
+        last = max(i for i, recent in enumerate(learned.recent) if recent == digest)
+        self._learned = learned._replace(
+            calibrations=classifier.rule.refined(learned.calibrations, known, k, undo=True),
+            recent=(*learned.recent[:last], *learned.recent[last + 1 :]),
+        )
+
+    def _take_out(self, k: int, tokens: Iterable[str], numbers: Numbers) -> None:
         self._messages[k] -= 1
         self._left_out.clear()
-        self._based_left_out.clear()
         times = numbers.times if self._event_model.repeats else NO_NUMBERS.times
         counts = self.counts
         if self._event_model.has_tokens:

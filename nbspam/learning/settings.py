@@ -202,8 +202,17 @@ def first_metadata(labels: Iterable[str], settings: TrainingSettings) -> Metadat
     base = settings.base
     if base is None:
         return empty_metadata(*first_classes(labels, settings), settings)
-    of_base = base.metadata.settings
-    settings = settings._replace(traits=settings.traits or of_base.traits)
-    empty = empty_metadata(of_base.classes, settings.positive or of_base.positive, settings)
-    chosen = empty.settings._replace(spam_cutoff=of_base.spam_cutoff, ham_cutoff=of_base.ham_cutoff)
-    return empty._replace(settings=chosen)
+    # The base's settings, but for what was chosen; `Base.check` says what it cannot be beneath.
+    chosen = base.first()
+    own = empty_metadata(
+        chosen.settings.classes, settings.positive or chosen.settings.positive, settings
+    ).settings
+    changed = chosen.settings._replace(
+        positive=own.positive,
+        alpha=own.alpha,
+        prior=own.prior,
+        scoring=own.scoring,
+        event_model=own.event_model,
+        traits=own.traits if settings.traits else chosen.settings.traits,
+    )
+    return chosen._replace(settings=changed)

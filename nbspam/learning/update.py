@@ -8,7 +8,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import ModelError, Remedy
@@ -23,7 +23,10 @@ from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import Model
 from nbspam.store.splice import splice
-from nbspam.tokens.tokenized import TOKENS_ALONE, Numbers, TokenizedMessage, Wanted
+from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
+
+if TYPE_CHECKING:
+    from nbspam.scoring.base import Base
 
 _BATCH = 500  # messages looked up in the ledger at a time
 
@@ -105,7 +108,7 @@ class LearningRun:
         self.classes = learner.metadata.settings.classes
         self.learned: dict[str, Row] = {}  # the ledger's new rows
         self.judged_right = 0
-        self._path, self._found, self._known, self._remember = path, pending.found, known, remember
+        self._path, self._found, self._known, self.remembers = path, pending.found, known, remember
         self._new = self._moved = 0
 
     def row(self, digest: str) -> Row:
@@ -115,7 +118,7 @@ class LearningRun:
 
     def steps(self, message: TokenizedMessage) -> list[tuple[int | None, int]]:
         """Return the steps (`ledger.moves`) that bring a message up to how often it was found."""
-        if not self._remember:
+        if not self.remembers:
             return [(None, self.classes.index(message.label or ""))]
         # All occurrences of a digest are learned at once.
         found = [self._found[message.digest, name] for name in self.classes]
@@ -128,12 +131,12 @@ class LearningRun:
             if source is not None:
                 row[source] -= 1
                 name = self.classes[source]
-                _unlearn(self._path, self.learner, name, message.tokens, message.numbers)
+                _unlearn(self._path, self.learner, name, message)
             self.learner.learn(self.classes[target], message.tokens, message.numbers)
             row[target] += 1
             self._new += source is None
             self._moved += source is not None
-            if self._remember:
+            if self.remembers:
                 self.learned[message.digest] = tuple(row)
 
     def change(self) -> Change:
@@ -159,7 +162,8 @@ def every_message(run: LearningRun, is_wanted: Callable[[str], bool] = _any) -> 
         taught.append([target for _, target in steps])
     for message, targets in zip(run.corpus.messages(), taught, strict=True):
         for target in targets:
-            run.learner.refine(run.classes[target], message.tokens, message.numbers)
+            digest = message.digest if run.remembers else ""
+            run.learner.refine(run.classes[target], message.tokens, message.numbers, digest)
 
 
 Teaching = Callable[[LearningRun], None]  # which of the messages are learned, as `every_message`
@@ -236,21 +240,25 @@ def forget(
     remember: bool = True,
     batch: int = _BATCH,
     wait: LockWait = DEFAULT_WAIT,
+    base: "Base | None" = None,
 ) -> Change:
     """Take messages out of the model at `path`: each as often as it comes, if it was learned.
 
-    Counts and ledger become what they were; the calibration keeps what it learned.
+    Counts and ledger become what they were, and the calibration what it would be without those that
+    were learned lately (`OnlineLearner.unlearn`).
     messages: with digests; a label of None stands for the class that the ledger names.
     remember: False takes out labelled messages that the ledger does not name, if the counts may
     have them and more messages were learned than it names.
-    wait: how long to wait for the model's lock.
+    wait: how long to wait for the model's lock.  base: as it was learned with.
     Raises ModelError: there is no model, it is damaged or has other classes, is locked or cannot be
     written.
     """
     asked, corpus = _to_forget(path, messages, remember, batch)
     with locked(path, wait) as place, Lookup(place) as old:
         before = old.counts(corpus.vocabulary)
-        learner = OnlineLearner(old.metadata, dict(before))
+        if base is not None:
+            base.check(path, old.metadata.settings)
+        learner = OnlineLearner(old.metadata, dict(before), base)
         learned = old.learned({message.digest for message in corpus.messages()})
         unnamed = [0] * len(old.metadata.settings.classes) if remember else old.unnamed()
         forgotten = _forget(path, learner, corpus, learned, unnamed)
@@ -297,7 +305,7 @@ def _forget(
         row = list(learned.get(message.digest, ()))
         k = next((k for k, n in enumerate(row) if n and message.label in ("", classes[k])), None)
         if k is not None:
-            _unlearn(path, learner, classes[k], message.tokens, message.numbers)
+            _unlearn(path, learner, classes[k], message)
             row[k] -= 1
             learned[message.digest] = tuple(row)
             forgotten += 1
@@ -330,16 +338,14 @@ def _to_forget(
     return asked, corpus
 
 
-def _unlearn(
-    path: Path, learner: OnlineLearner, label: str, tokens: list[str], numbers: Numbers
-) -> None:
+def _unlearn(path: Path, learner: OnlineLearner, label: str, message: TokenizedMessage) -> None:
     """Take a message out that the ledger names; raises ModelError when the counts lack it."""
-    if not learner.has(label, tokens, numbers, pruned=True):
+    if not learner.has(label, message.tokens, message.numbers, pruned=True):
         raise ModelError(
             f"{path}: the model is damaged: a message of its ledger is not in its counts; restore"
             " it from a copy or train again"
         )
-    learner.unlearn(label, tokens, numbers)
+    learner.unlearn(label, message.tokens, message.numbers, message.digest)
 
 
 def set_cut_offs(path: Path, cut_offs_of: Callable[[Metadata], CutOffs]) -> CutOffs:

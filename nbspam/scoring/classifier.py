@@ -1,7 +1,7 @@
 """From the tokens of a message to its score, with the standard library alone."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from nbspam.bayes.token_weight import Row
 from nbspam.scoring.rule import ScoringRule, rule_of
@@ -19,16 +19,6 @@ CountsOf = Callable[[Iterable[str]], Counts]  # of those tokens that a model kno
 _BATCH_MESSAGES, _BATCH_TOKENS = 500, 200_000
 CACHED_TOKENS = 1_000_000
 _UNKNOWN: tuple[tuple[int, Weights | None], ...] = tuple((c, None) for c in range(HOST + 1))
-
-
-class Beneath(NamedTuple):
-    """What lies beneath a model, as far as explanations tell of it."""
-
-    path: "str | Path"
-    base: Metadata
-    own: Metadata  # of the model itself
-    strength: float  # messages of each class that the base counts as
-    host_trust: tuple[float, float]  # as `Metadata.host_trust`, of both
 
 
 class HasTokens(Protocol):
@@ -50,18 +40,16 @@ class Classifier:
         metadata: Metadata,
         counts_of: CountsOf,
         cached: int = CACHED_TOKENS,
-        rule: ScoringRule | None = None,
-        beneath: Beneath | None = None,
+        base: "str | Path | None" = None,
     ) -> None:
         """Score with a model; `counts_of` gives the counts of those tokens that it knows.
 
         cached: how many tokens' weights to keep for the messages to come, about.
-        rule: None for the one that the model was made with.  beneath: the model's base, which that
-        rule scores with.
+        base: the name of the model that this one is read through (`base.py`), for explanations.
         """
         self.metadata = metadata
-        self.rule = rule_of(metadata) if rule is None else rule
-        self.beneath = beneath
+        self.rule: ScoringRule = rule_of(metadata)
+        self.base = base
         self.counts = counts_of
         self._cached = cached
         # Token -> its channel, and its weights if it is known.

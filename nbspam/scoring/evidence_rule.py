@@ -7,7 +7,7 @@ with tau from the collecting hosts (`bayes/trust.py`), and each z from its calib
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.calibration import (
@@ -16,6 +16,7 @@ from nbspam.bayes.calibration import (
     groups,
     inputs,
     is_run,
+    undone,
     update,
 )
 from nbspam.bayes.evidence import TRAIT_SCALE, Evidence, Group, evidence, trait_weight
@@ -30,7 +31,6 @@ from nbspam.store.metadata import Metadata
 from nbspam.tokens.traits import IN_EVIDENCE
 
 if TYPE_CHECKING:  # only an explanation needs them
-    from nbspam.bayes.prediction import Standing
     from nbspam.bayes.trait_model import TraitModel
     from nbspam.scoring.terms import Found, Terms
 
@@ -50,23 +50,13 @@ class EvidenceRule:
         self.traits = IN_EVIDENCE if every and settings.counts.has_tokens else every
         self._scored = settings.scored_classes
         total = sum(learned.messages)
-        self._experience: list[Standing] = [
+        self._experience: list[Experience] = [
             Experience(learned.messages[k], total - learned.messages[k]) for k in self._scored
         ]
         self._offsets = [
             prior_offset(learned.messages, settings.prior, settings.positive_index, k)
             for k in self._scored
         ]
-
-    @property
-    def _sides(self) -> Iterator[tuple["Standing", float]]:
-        """The experience with each scored class, and what a fixed prior adds to its log-odds."""
-        return zip(self._experience, self._offsets, strict=True)
-
-    @property
-    def _class_sizes(self) -> Sequence[float]:
-        """The messages of each class, as far as their shares matter."""
-        return self._learned.messages
 
     @functools.cached_property
     def _host_trust(self) -> tuple[float, float]:
@@ -156,7 +146,9 @@ class EvidenceRule:
             # 0.166 against 0.129 in a trial with three classes.)
             log_scores = [
                 log_sigmoid(own.prior + offset) + (v - own.prior) / 2
-                for v, (own, offset) in zip(z, self._sides, strict=True)
+                for v, (own, offset) in zip(
+                    z, zip(self._experience, self._offsets, strict=True), strict=True
+                )
             ]
             score = score_of_log_scores(self._settings, log_scores)
         known = evidences[0].text.n
@@ -234,29 +226,31 @@ class EvidenceRule:
         return Terms(THE_REST, constants, weights, shares)
 
     def refined(
-        self, calibrations: tuple[Calibrations, ...], words: KnownWords, label: int
+        self,
+        calibrations: tuple[Calibrations, ...],
+        words: KnownWords,
+        label: int,
+        undo: bool = False,
     ) -> tuple[Calibrations, ...]:
         """Return the calibrations after a message that was scored as if it had not been learned.
 
         A long run of one class teaches nothing more (`calibration.is_run`).
+        undo: without the message, from which they have learned.
         """
-        messages = self._class_sizes
+        messages = self._metadata.learned.messages
         total = sum(messages) + 1  # with the message itself
         refined = []
         for k, both, found in zip(self._scored, calibrations, self._evidences(words), strict=True):
             is_own = label == k
             n = messages[k] + 1 if is_own else total - messages[k]
             share = (n + 1) / (total + 2)
-            refined.append(
-                Calibrations(
-                    *(
-                        before
-                        if is_run(before, is_own, share)
-                        else update(scale, before, x, is_own)
-                        for scale, before, x in zip(
-                            self._settings.scales, both, inputs(found), strict=True
-                        )
-                    )
-                )
-            )
+            pairs = []
+            for scale, before, x in zip(self._settings.scales, both, inputs(found), strict=True):
+                if undo:
+                    pairs.append(undone(before, x, is_own))
+                elif is_run(before, is_own, share):
+                    pairs.append(before)
+                else:
+                    pairs.append(update(scale, before, x, is_own))
+            refined.append(Calibrations(*pairs))
         return tuple(refined)

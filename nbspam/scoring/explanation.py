@@ -1,16 +1,19 @@
 """Why a message got its score: what each of its words contributed, in nats, to the last digit."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from nbspam.bayes.token_weight import Row
-from nbspam.scoring.classifier import Beneath, Classifier
+from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.score import Score
 from nbspam.scoring.sum_rule import SumRule
 from nbspam.scoring.terms import Found, Terms
 from nbspam.tokens.kinds import channel_of, is_host
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 from nbspam.tokens.traits import TRAITS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TRAIT_PREFIX = "trait:"
 
@@ -21,7 +24,7 @@ class Word(NamedTuple):
     token: str  # of a trait: `trait:NAME=VALUE`
     weight: float  # log-odds weight of its presence, for `of` against `against`, in nats
     # Messages of each class that contain it (or how often they do), or have the value; with a base
-    # those of the model and then those of the base.
+    # those of both, so that they may be fractions.
     counts: Row
     share: float  # what it adds to the sum, in nats
 
@@ -29,13 +32,6 @@ class Word(NamedTuple):
     def is_trait(self) -> bool:
         """Whether it is a trait."""
         return self.token.startswith(TRAIT_PREFIX)
-
-
-class BasePart(NamedTuple):
-    """What of an explanation is from the base beneath a model."""
-
-    beneath: Beneath
-    nats: float  # of the words' and traits' shares
 
 
 class Explanation(NamedTuple):
@@ -47,9 +43,9 @@ class Explanation(NamedTuple):
     constants: Mapping[str, float]  # key of `terms` -> nats: the terms that belong to no word
     words: tuple[Word, ...]
     unknown: int  # tokens of the message that the model does not know
-    bias: float  # of the textbook's sum, in nats
-    sum_log_odds: float  # the textbook's sum, for comparison; with a base of the model without it
-    base: BasePart | None = None
+    bias: float | None  # of the textbook's sum, in nats; None with a base, as the sum itself
+    sum_log_odds: float | None  # the textbook's sum, for comparison
+    base: "str | Path | None" = None  # the model that this one is read through
 
     @property
     def total(self) -> float:
@@ -91,12 +87,6 @@ def explain(
     bias, textbook = _textbook_sum(classifier, in_model, numbers, of, against)
     if in_model.traits:
         found += [_trait(classifier, i, numbers.traits[i]) for i in rule.traits]
-    base = None
-    if classifier.beneath is not None:
-        from nbspam.scoring.base import nats_of_base
-
-        rows = [row for _, row in found]
-        base = BasePart(classifier.beneath, nats_of_base(classifier.beneath, rows, terms.shares))
     return Explanation(
         score=score,
         of=settings.classes[of],
@@ -106,27 +96,20 @@ def explain(
         unknown=len(tokens) - len(in_model.rows),
         bias=bias,
         sum_log_odds=textbook,
-        base=base,
+        base=classifier.base,
     )
 
 
 def _textbook_sum(
     classifier: Classifier, found: Found, numbers: Numbers, of: int, against: int
-) -> tuple[float, float]:
+) -> tuple[float | None, float | None]:
     """Return the bias and the whole of the textbook's log-odds, whatever rule decides.
 
-    Of a model with a base they are the model's own; 0 while it has seen one class alone.
+    None with a base: the absence of tokens is told by one model's tokens.
     """
     metadata = classifier.metadata
-    if classifier.beneath is not None:
-        metadata = classifier.beneath.own
-        if metadata.is_one_sided:
-            return 0.0, 0.0
-        n = len(metadata.settings.classes)
-        known = [
-            (row[:n], t) for row, t in zip(found.rows, found.times, strict=True) if any(row[:n])
-        ]
-        found = found._replace(rows=[row for row, _ in known], times=[t for _, t in known])
+    if classifier.base is not None:
+        return None, None
     rule = SumRule(metadata)
     bias = metadata.bias[of] - metadata.bias[against]
     times = found.times if rule.heeds_times else [1] * len(found.times)
@@ -138,21 +121,21 @@ def _textbook_sum(
 
 def _trait(classifier: Classifier, i: int, value: int) -> tuple[str, Row]:
     """Return a trait as a word is shown, and how many messages of each class have its value."""
-    trait, beneath = TRAITS[i], classifier.beneath
-    models = [classifier.metadata] if beneath is None else [beneath.own, beneath.base]
-    counts = tuple(
-        values.get(value, 0)
-        for metadata in models
-        for values in metadata.learned.trait_histograms[i]
-    )
+    trait, histograms = TRAITS[i], classifier.metadata.learned.trait_histograms
+    counts = tuple(values.get(value, 0) for values in histograms[i])
     return f"{TRAIT_PREFIX}{trait.name}={trait.show(value)}", counts
 
 
 def _words(found: list[tuple[str, Row]], terms: Terms) -> tuple[Word, ...]:
     words = [
-        Word(token, weight, row, share)
+        Word(token, weight, tuple(map(_shown, row)), share)
         for (token, row), weight, share in zip(found, terms.weights, terms.shares, strict=True)
         if share or not is_host(token)  # which is evidence for the sum rule alone
     ]
     words.sort(key=lambda word: (-abs(word.share), -abs(word.weight), word.token))
     return tuple(words)
+
+
+def _shown(count: float) -> int:
+    """Return a count as it is shown: a fraction has one decimal."""
+    return int(count) if count == int(count) else cast(int, round(count, 1))

@@ -54,11 +54,16 @@ class ScoringRule(Protocol):
         """Return the terms of the log-odds of class k, which is the positive or most probable."""
 
     def refined(
-        self, calibrations: tuple[Calibrations, ...], words: KnownWords, label: int
+        self,
+        calibrations: tuple[Calibrations, ...],
+        words: KnownWords,
+        label: int,
+        undo: bool = False,
     ) -> tuple[Calibrations, ...]:
         """Return the calibrations after one more message of the class `label`.
 
         words: of the message, as a model knows them that has not learned it.
+        undo: without that message, of which they have learned.
         """
 
 

@@ -85,7 +85,11 @@ class SumRule:
         return Terms(name, constants, of_tokens + of_traits, shares + of_traits)
 
     def refined(
-        self, calibrations: tuple[Calibrations, ...], words: KnownWords, label: int
+        self,
+        calibrations: tuple[Calibrations, ...],
+        words: KnownWords,
+        label: int,
+        undo: bool = False,
     ) -> tuple[Calibrations, ...]:
         """Return the calibrations as they are: the posterior is not calibrated."""
         return calibrations

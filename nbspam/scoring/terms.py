@@ -1,18 +1,15 @@
 """The terms that a score is the sum of."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from nbspam.bayes.calibration import TEXT as OF_TEXT
 from nbspam.bayes.calibration import Calibration, Scale, Vector
 from nbspam.bayes.evidence import HEADERS, STRONGEST, TRAIT_SCALE, group_shares
-from nbspam.bayes.prediction import Prediction, parts_of
+from nbspam.bayes.prediction import Experience, Prediction, parts_of
 from nbspam.bayes.token_weight import Row
 from nbspam.scoring.words import Weights
 from nbspam.tokens.kinds import FIELDS, HEADER, TEXT
-
-if TYPE_CHECKING:
-    from nbspam.bayes.prediction import Standing
 
 # What a constant term is, by its key in the JSON of `explain`.
 BIAS = "bias"  # the sum rule: the absence of every token, and the prior
@@ -51,7 +48,7 @@ def evidence_terms(
     channels: Sequence[int],
     traits: Sequence[float],
     predictions: Iterable[WeightedPrediction],
-    experience: "Standing",
+    experience: Experience,
 ) -> tuple[dict[str, float], list[float]]:
     """Return the constants of a blend of predictions, and the share of each token and trait.
 

@@ -136,8 +136,6 @@ def report(spam_filter: Filter, message: TokenizedMessage, judged: Judged) -> st
     found = spam_filter.explain(message)
     readable = [word for word in found.words if not is_fragment(word.token)]
     shown = readable[:_REPORTED]
-    classes = spam_filter.classes
-    counted = [*classes, *(f"base {name}" for name in classes)]  # the last of a base, if any
     lines = [
         f"nbspam {__version__}: {judged.verdict.verdict},"
         f" probability {judged.verdict.probability:.4f},"
@@ -145,7 +143,9 @@ def report(spam_filter: Filter, message: TokenizedMessage, judged: Judged) -> st
         f"strongest words, in nats, {found.of} against {found.against}:",
     ]
     for word in shown:
-        seen = ", ".join(f"{name} {n}" for name, n in zip(counted, word.counts, strict=False))
+        seen = ", ".join(
+            f"{name} {n}" for name, n in zip(spam_filter.classes, word.counts, strict=True)
+        )
         lines.append(f"{word.share:+8.3f}  {one_line(word.token)}  ({seen})")
     rest = found.total - sum(word.share for word in shown)
     lines.append(f"{rest:+8.3f}  all else")

@@ -15,7 +15,7 @@ from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 
 if TYPE_CHECKING:
-    from nbspam.scoring.open_base import OpenBase
+    from nbspam.scoring.base import Base
 
 
 class Keeping(NamedTuple):
@@ -41,28 +41,30 @@ class OpenModel:
 
     def __init__(
         self,
-        path: Path,
+        path: Path | None,
         cut_offs: CutOffsOf,
         keeping: Keeping = _KEEPING,
         handle: int | None = None,
-        base: "OpenBase | None" = None,
+        base: "Base | None" = None,
     ) -> None:
         """Open it; raises NbspamError when it is not a model, or not one that can classify spam.
 
         handle: a descriptor of the file if it is open already, which will be closed.
+        path: None for the base alone.
         base: the model beneath it, which it shares; then there need not be a file at `path`.
         """
         self.number = next(_numbers)  # differs between versions
         self.path = path
         self._keeping = keeping
-        is_missing = base is not None and handle is None and not path.exists()
-        self._lookup = None if is_missing else Lookup(path, handle)
+        self._lookup = None
+        if path is not None and (base is None or handle is not None or path.exists()):
+            self._lookup = Lookup(path, handle)
         self.base = None if base is None else base.share()
         self.modified = os.fstat(self.handles[0]).st_mtime  # seconds since 1970
         self._users = 1  # the server itself, while this is the newest version
         try:
-            if self.base is not None and self._lookup is not None:
-                self.base.check(path, self._lookup)
+            if self.base is not None and self._lookup is not None and path is not None:
+                self.base.check(path, self._lookup.metadata.settings)
             metadata = self._metadata
             if metadata.settings.positive is None:
                 raise ModelError(
@@ -81,7 +83,7 @@ class OpenModel:
         """Return a filter that another thread can use: only the file is shared."""
         metadata, counts, words = self._metadata, self._counts, self._keeping.words
         if self.base is not None:
-            classifier = self.base.classifier_of(metadata, counts, words)
+            classifier = self.base.classifier(metadata, counts, words)
         else:
             assert counts is not None
             classifier = Classifier(metadata, counts, words)
@@ -93,12 +95,13 @@ class OpenModel:
         if self._lookup is not None:
             return self._lookup.metadata
         assert self.base is not None
-        return self.base.base.metadata
+        return self.base.metadata
 
     @property
     def handles(self) -> list[int]:
         """The descriptors of the open files: of the model, if there is one, and of its base."""
-        return [part.fileno() for part in (self._lookup, self.base) if part is not None]
+        files = (self._lookup, None if self.base is None else self.base.file)
+        return [file.fileno() for file in files if file is not None]
 
     @property
     def files(self) -> dict[str, str]:
@@ -144,7 +147,7 @@ class CurrentModel:
 
     def __init__(
         self,
-        path: Path,
+        path: Path | None,
         cut_offs: CutOffsOf,
         say: Say,
         keeping: Keeping = _KEEPING,
@@ -154,12 +157,13 @@ class CurrentModel:
         """Open the model; raises NbspamError when it is missing or cannot be used.
 
         say: tells that a later version cannot be used.  say_good: that one can again; None for the
-        same.  base: the file of the model beneath it, with which it may be missing.
+        same.  base: the file of the model beneath it, with which it may be missing; path: None for
+        the base alone.
         """
         self._path, self._cut_offs, self._say, self._keeping = path, cut_offs, say, keeping
         self._say_good = say_good or say
         self._base = base
-        self._of_base: tuple[_Stamp, OpenBase] | None = None  # the one in use
+        self._of_base: tuple[_Stamp, Base] | None = None  # the one in use
         self.n_unusable = 0  # 1 while the file is missing or cannot be used
         self._seen = self._stamp()
         self._model = self._opened()
@@ -171,15 +175,15 @@ class CurrentModel:
         if self._of_base and self._of_base[0] == stamp:  # an index of it is made once
             base = self._of_base[1]
             return OpenModel(self._path, self._cut_offs, self._keeping, base=base)
-        from nbspam.scoring.open_base import OpenBase
+        from nbspam.scoring.base import Base
 
-        with OpenBase(self._base, layout=self._keeping.layout) as base:  # which the model shares
+        with Base.open(self._base, layout=self._keeping.layout) as base:  # which the model shares
             opened = OpenModel(self._path, self._cut_offs, self._keeping, base=base)
         self._of_base = stamp, base
         return opened
 
     @property
-    def base(self) -> "OpenBase | None":
+    def base(self) -> "Base | None":
         """The base beneath the newest usable version, open as long as that is; None without one."""
         self.refresh()
         return self._model.base
@@ -205,7 +209,9 @@ class CurrentModel:
             return
         if self.n_unusable:
             self.n_unusable = 0
-            self._say_good(f"{self._path}: the model can be used again, and was opened")
+            self._say_good(
+                f"{self._path or self._base}: the model can be used again, and was opened"
+            )
         self._model.leave()
         self._model = newer
 

@@ -24,7 +24,7 @@ from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import Wanted, tokenize
 
 if TYPE_CHECKING:
-    from nbspam.scoring.open_base import OpenBase
+    from nbspam.scoring.base import Base
 
 PREFIX = struct.Struct("!QQ")  # how long the JSON object is, and how many bytes follow it
 
@@ -41,7 +41,7 @@ class _Reader:
     """Does the tasks, with the model that came last."""
 
     def __init__(self) -> None:
-        self._open_files: list[Lookup | OpenBase] = []
+        self._open_files: list[Lookup | Base] = []
         self._filter: Filter | None = None
 
     def reply(self, task: _Task, message: bytes, handles: list[int]) -> _Reply:
@@ -72,11 +72,13 @@ class _Reader:
             lookup = Lookup(model["path"], handles[0])
             self._open_files.append(lookup)
         if "base" in model:
-            from nbspam.scoring.open_base import OpenBase
+            from nbspam.scoring.base import Base
 
-            base = OpenBase(model["base"], handle=handles[-1], layout=_LAYOUT)
+            base = Base.open(model["base"], handle=handles[-1], layout=_LAYOUT)
             self._open_files.append(base)
-            classifier = base.classifier(lookup, cached=_CACHED_TOKENS, layout=_LAYOUT)
+            counts = TokenIndex(lookup, _LAYOUT).counts if lookup else None
+            metadata = lookup.metadata if lookup else None
+            classifier = base.classifier(metadata, counts, _CACHED_TOKENS)
         else:
             assert lookup is not None
             counts = TokenIndex(lookup, _LAYOUT).counts

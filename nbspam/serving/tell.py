@@ -68,10 +68,10 @@ def apply_requests(
     Raises ModelError.
     """
     if base is not None:
-        from nbspam.scoring.open_base import OpenBase
+        from nbspam.scoring.base import Base
 
-        with OpenBase(base, indexed=False) as opened:
-            return _applied(path, requests, wait, opened.base.metadata, opened.base)
+        with Base.open(base, indexed=False) as opened:
+            return _applied(path, requests, wait, opened.metadata, opened)
     new = empty_metadata((HAM, SPAM), SPAM, TrainingSettings()) if creates else None
     return _applied(path, requests, wait, new, None)
 
@@ -142,7 +142,7 @@ def _apply_distinct(
             to_learn.append(message._replace(label=label))
     try:
         if to_forget:
-            forget(path, to_forget, wait=wait)
+            forget(path, to_forget, wait=wait, base=base)
     except LockedError as error:
         forgetting = [(number, error) for number, _ in forgetting]
     try:

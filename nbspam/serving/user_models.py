@@ -1,10 +1,8 @@
-"""A model for each user, opened when his mail comes; some of them stay open.
+"""A model for each user, opened when their mail comes; some of them stay open.
 
-Who has no model of his own has the common model's verdict, and so has who has taught his only a few
-messages: it would block or miss more than that.  A base, if there is one, lies beneath the common
-model and beneath each user's; its messages count too, so a user's model judges from its first
-message on.  A model that cannot be used is its user's trouble alone: his requests fail, and spamc
-hands on his mail as it was.
+A user's model is read through the common one (`scoring/base.py`), from its first message on; users
+without a model get the common model's verdict.  A model that cannot be used is its user's trouble
+alone: their requests fail, and spamc hands on their mail as it was.
 """
 
 from collections import OrderedDict
@@ -20,19 +18,14 @@ from nbspam.store.index import IndexLayout
 from nbspam.store.model_file import open_model_file
 
 if TYPE_CHECKING:
-    from nbspam.scoring.open_base import OpenBase
+    from nbspam.scoring.base import Base
 
 # Of each: weights of 1,000 tokens, some 200 KB, and an index of the file.
 _KEEPING = Keeping(1_000, IndexLayout(entries=1 << 11, in_memory=0))
-# Messages of each class from which on a user's own model judges.  P7's errors of 3,023 (docs/
-# benchmarks.md): 1337 with one of each, 432 with five, 419 with ten, 181 with 20, 93 with 50.
-ENOUGH = 20
 OPEN_MODELS = 100  # users' models that stay open, of all workers
 
 
-def open_user_model(
-    path: Path, cut_offs: CutOffsOf, beneath: "OpenBase | None" = None
-) -> OpenModel:
+def open_user_model(path: Path, cut_offs: CutOffsOf, beneath: "Base | None" = None) -> OpenModel:
     """Open a user's model; raises NbspamError.
 
     beneath: the model that lies beneath it, which it shares.
@@ -47,7 +40,7 @@ class UserModels:
     def __init__(
         self, common: CurrentModel, files: UserFiles, cut_offs: CutOffsOf, most: int = OPEN_MODELS
     ) -> None:
-        """most: how many of them stay open."""
+        """common: has nothing but its base, the common model.  most: how many of them stay open."""
         self._common, self._files, self._cut_offs, self._most = common, files, cut_offs, most
         self._open: OrderedDict[Path, tuple[Stamp, OpenModel]] = OrderedDict()
 
@@ -68,7 +61,7 @@ class UserModels:
         Raises NbspamError: the user's model cannot be used.
         """
         own = self._own(user) if user else None
-        if own is None or min(own.filter.metadata.learned.messages) < ENOUGH:
+        if own is None:
             with self._common.use() as common:
                 yield common
             return
@@ -105,7 +98,7 @@ class UserModels:
         model.leave()
 
     def refresh(self) -> None:
-        """Open the common model's newest version; a user's is opened with his next mail."""
+        """Open the common model's newest version; a user's is opened with their next mail."""
         self._common.refresh()
 
     def close(self) -> None:

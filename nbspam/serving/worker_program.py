@@ -48,7 +48,7 @@ class WorkerSettings(NamedTuple):
     users: Path | None = None  # where their models are
     n_workers: int = 1
     open_models: int = 100  # of users, of all workers together
-    base: Path | None = None  # the model beneath `model` and beneath those of users
+    base: Path | None = None  # the model beneath `model`, which is itself beneath those of users
 
     def as_json(self) -> str:
         """Return the settings as JSON."""
@@ -82,11 +82,10 @@ class WorkerSettings(NamedTuple):
         # A worker's cache is of use for its own messages alone, so few workers have a whole one.
         words = min(whole.words, max(20_000, 4 * whole.words // n))
         keeping = Keeping(words, layout)
-        shared = CurrentModel(self.model, cut_offs, say, keeping, say_good, self.base)
         if self.users is None:
-            return shared
-        files = UserFiles(self.users)
-        return UserModels(shared, files, cut_offs, max(1, self.open_models // n))
+            return CurrentModel(self.model, cut_offs, say, keeping, say_good, self.base)
+        common = CurrentModel(None, cut_offs, say, keeping, say_good, self.model)
+        return UserModels(common, UserFiles(self.users), cut_offs, max(1, self.open_models // n))
 
 
 class _Worker:

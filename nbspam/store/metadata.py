@@ -35,7 +35,8 @@ SCORINGS = (EVIDENCE, SUM)
 TRAINING = "training"  # fitted to every training message, each left out
 MERGING = "merging"  # combined from the calibrations of the models that were merged
 DEFAULT = "default"  # not fitted: the prior
-ORIGINS = (TRAINING, MERGING, DEFAULT)
+BASE = "base"  # begun as that of the model beneath it
+ORIGINS = (TRAINING, MERGING, DEFAULT, BASE)
 # Above the limit every weight is 0; below the minimum logarithms run out of digits.
 ALPHA_MIN, ALPHA_LIMIT = 1e-300, 1e6
 MESSAGES_LIMIT = 2**53  # counts are exact in floating point up to here
@@ -100,13 +101,6 @@ class ModelSettings(NamedTuple):
         return Wanted(times=self.counts.repeats, traits=self.has_traits)
 
 
-class WithBase(NamedTuple):
-    """What a model has learned of itself with a base beneath it; without one it is not used."""
-
-    losses: tuple[float, ...]  # of past messages, by each strength of the base
-    calibrations: tuple[Calibrations, ...]  # for each scored class
-
-
 class LearnedState(NamedTuple):
     """What was learned, but for the tokens."""
 
@@ -116,7 +110,7 @@ class LearnedState(NamedTuple):
     calibrated_by: str = DEFAULT  # one of ORIGINS
     host_rows: HostRows = _NO_HOSTS  # of the hosts that took mails in
     trait_histograms: TraitHistograms = ()  # per trait and class; none in a model without traits
-    with_base: WithBase | None = None  # if it ever learned with one
+    recent: tuple[str, ...] = ()  # digests of the last messages that refined the calibrations
 
 
 class Metadata(NamedTuple):

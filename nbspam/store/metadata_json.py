@@ -20,7 +20,6 @@ from nbspam.store.metadata import (
     LearnedState,
     Metadata,
     ModelSettings,
-    WithBase,
 )
 from nbspam.store.trait_histograms import dump_histograms, load_histograms
 from nbspam.tokens.tokenizer import NAME, RULES
@@ -66,15 +65,11 @@ def dump_metadata(metadata: Metadata) -> str:
         "scoring": settings.scoring,
         "calibration": _dumped(settings, learned.calibrations),
         "calibrated_by": learned.calibrated_by,
+        "recent": learned.recent,
         "spam_cutoff": settings.spam_cutoff,
         "ham_cutoff": settings.ham_cutoff,
         "derived": derived_fields(metadata),
     }
-    if learned.with_base is not None:
-        fields["with_base"] = {
-            "losses": learned.with_base.losses,
-            "calibration": _dumped(settings, learned.with_base.calibrations),
-        }
     lines = [f'{{"format": "{FORMAT}", "version": {VERSION},']
     lines += [f'"{key}": {json.dumps(value, ensure_ascii=False)},' for key, value in fields.items()]
     return "\n".join(lines) + "\n"
@@ -221,7 +216,11 @@ def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedSta
     _require(_are_counts(messages, n_classes), "no message count per class")
     _require(fields["calibrated_by"] in ORIGINS, "a calibration of unknown origin")
     _require(isinstance(calibrations, dict), "no calibration")
-    histograms = fields["traits"]["histograms"]
+    histograms, recent = fields["traits"]["histograms"], fields.get("recent", [])
+    _require(
+        isinstance(recent, list) and all(isinstance(digest, str) for digest in recent),
+        "no list of recent messages",
+    )
     return LearnedState(
         messages=tuple(messages),
         count_histograms=_load_derived(fields["derived"], messages, settings.counts.repeats),
@@ -233,20 +232,8 @@ def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedSta
             if settings.has_traits
             else ()
         ),
-        with_base=_load_with_base(fields["with_base"], settings) if "with_base" in fields else None,
+        recent=tuple(recent),
     )
-
-
-def _load_with_base(value: Any, settings: ModelSettings) -> WithBase:
-    _require(isinstance(value, dict) and "losses" in value, "nothing learned with a base")
-    losses = value["losses"]
-    _require(
-        isinstance(losses, list)
-        and all(_is_number(loss) and 0 <= loss <= _NATS_LIMIT for loss in losses),
-        "no losses by the strengths of a base",
-    )
-    _require(isinstance(value["calibration"], dict), "no calibration")
-    return WithBase(tuple(map(float, losses)), _load_of_classes(settings, value["calibration"]))
 
 
 def _load_of_classes(settings: ModelSettings, value: dict[str, Any]) -> tuple[Calibrations, ...]:
@@ -320,12 +307,14 @@ def _load_calibration(scale: Scale, value: Any) -> Calibration:
         "no precision",
     )
     _require(_is_precision(rows), "a precision matrix that is not positive definite")
-    run = value["run"]
+    run, noise = value["run"], value.get("noise", 0.0)  # models of before it have none
+    _require(_is_number(noise) and 0 <= noise < 1, "a label noise that is not from 0 to below 1")
     _require(type(run) is int and abs(run) <= MESSAGES_LIMIT, "an invalid run length")
     return Calibration(
         tuple(map(float, coefficients)),
         tuple(tuple(map(float, row)) for row in rows),
         tuple((float(low), float(high)) for low, high in ranges),
+        float(noise),
         run,
     )
 
