@@ -303,7 +303,7 @@ def test_a_model_of_one_class_is_unsure_and_says_so(nbspam, tmp_path, label):
         nbspam("train", "--update", f"--{label}", "-", "-m", model, stdin=mail(label, 1)).code == 0
     )
     found = nbspam("classify", "-m", model, stdin=mail(label, 2))
-    assert found.out == "unsure\t0.5000\t-\n"
+    assert found.out == "unsure\t0.5000\t-\ttoo few learned classes\n"
     assert found.err.startswith(f"nbspam: {model}: has learned only {label} so far")
     assert "train --update" in found.err
     found = nbspam("classify", "--exit-code", "-m", model, stdin=mail(label, 2))
