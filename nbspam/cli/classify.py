@@ -179,6 +179,10 @@ def command(
     unsure, and the source last unless it is standard input.  With --input-format standard input is
     a table, lines, an mbox or a list of files; each message is answered as it comes.
 
+    A message is unsure whatever its probability if fewer than 1 in 10 tokens of its text are known
+    (for spam: none), or one class alone was learned.  Without --terse the line then ends with the
+    reason, `too few known words` or `too few learned classes`.
+
     --learn adds to the model: after the last verdict, the sure ones are learned as they are, if the
     model has learned 500 messages of each class (until then a note on a terminal says that it
     learns nothing, and so does `model info`).  What the ledger has stays as it was taught.  Use
@@ -337,7 +341,7 @@ def _line(judged: Verdict, form: str) -> str:
         line = f"{letters.get(judged.verdict, 'U')} {judged.probability:.6f}"
         return line if judged.source == STDIN else f"{line} {one_line(judged.source)}"
     if form == "text":
-        return f"{judged.verdict}\t{judged.probability:.4f}\t{one_line(judged.source)}"
+        return judged.as_line()
     return json.dumps(judged.as_json())
 
 

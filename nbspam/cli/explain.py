@@ -172,7 +172,8 @@ def _print(explained: _Explained, top: int, fragments: bool) -> None:
     if metadata.settings.positive is not None:
         colour = "red" if judged.verdict == metadata.settings.positive else "green"
     shown = click.style(judged.verdict, fg=colour, bold=True)
-    click.echo(f"{printable(judged.source)}: {shown}, probability {judged.probability:.4f}\n")
+    probability = f"{judged.remark}, probability {judged.probability:.4f}"
+    click.echo(f"{printable(judged.source)}: {shown}{probability}\n")
     lines = excerpt_lines(explained.excerpt, page_width(), _LINES, signs=not has_colours())
     for line in lines:
         echo_line(line)
@@ -257,6 +258,7 @@ def _as_json(explained: _Explained) -> dict[str, Any]:
     fields["unknown"] = found.unknown
     fields["known"], fields["text"] = found.score.known, found.score.text
     fields["trust"] = found.score.trust
+    fields["sentences"] = list(sentences(judged, found, explained.metadata))
     fields["message"] = excerpt_json(explained.excerpt)
     classes = tuple(judged.probabilities)
     fields["words"] = [

@@ -62,7 +62,7 @@ def pass_on(
     code = verdict_code(spam_filter, judged)
     marks = passthrough.Marks(
         name=name,
-        verdict=passthrough.verdict_value(judged.verdict, judged.probability),
+        verdict=passthrough.verdict_value(judged.verdict, judged.probability, judged.reason),
         tag=tag if code == VerdictCode.SPAM else "",
         evidence=evidence,
     )

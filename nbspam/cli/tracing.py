@@ -91,7 +91,8 @@ class Trace(NoTrace):
 
     def judged(self, verdict: Verdict) -> None:
         """Log the verdict on a message."""
-        self._add(verdict.source, verdict=verdict.verdict, probability=verdict.probability)
+        probability, reason = verdict.probability, verdict.reason
+        self._add(verdict.source, verdict=verdict.verdict, probability=probability, reason=reason)
 
     def digested(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
         """Yield messages to learn or to forget, and take down their digests, for `changes`."""

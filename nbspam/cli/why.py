@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from nbspam.errors import counted
-from nbspam.labels import UNSURE
 from nbspam.scoring.explanation import TRAIT_PREFIX, Explanation
 from nbspam.scoring.rule import rule_of
 from nbspam.scoring.terms import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
-from nbspam.scoring.verdict import Verdict, knows_enough
+from nbspam.scoring.verdict import TOO_FEW_WORDS, Verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HEADER, channel_of, is_fragment, kind_of
 
@@ -52,8 +51,8 @@ def sentences(judged: Verdict, found: Explanation, metadata: Metadata) -> Iterat
     if metadata.is_one_sided:
         yield f"{judged.verdict}: the model has learned no messages of two classes yet."
         return
-    if found.unknown:
-        yield _unknown(judged, found, metadata)
+    if unknown := "; ".join(_unknown(judged, found)):
+        yield unknown
     if trust := _trust(found, metadata):
         yield trust
     if found.base is not None:
@@ -61,20 +60,19 @@ def sentences(judged: Verdict, found: Explanation, metadata: Metadata) -> Iterat
     yield _decisive(judged, found)
 
 
-def _unknown(judged: Verdict, found: Explanation, metadata: Metadata) -> str:
-    """Return how many tokens are unknown, and what that means where they are most of them."""
-    of = found.unknown + sum(not word.is_trait for word in found.words)
-    verb = "is" if found.unknown == 1 else "are"
-    sentence = (
-        f"{found.unknown:,} of {counted(of, 'token')} {verb} unknown to the model, and ignored"
-    )
-    score = found.score
-    is_ham_otherwise = judged.verdict == UNSURE and score.log_odds <= 0
-    if is_ham_otherwise and score.text and not knows_enough(metadata, score):
-        sentence += (
-            f"; it knows {score.known:,} of {score.text:,} in the text, too few to call it ham"
-        )
-    return sentence
+def _unknown(judged: Verdict, found: Explanation) -> Iterator[str]:
+    """Yield how many tokens are unknown, and that too few are known where that decided."""
+    if found.unknown:
+        of = counted(found.unknown + sum(not word.is_trait for word in found.words), "token")
+        verb = "is" if found.unknown == 1 else "are"
+        yield f"{found.unknown:,} of {of} {verb} unknown to the model, and ignored"
+    if judged.reason == TOO_FEW_WORDS:
+        known, text = found.score.known, found.score.text
+        model = "it" if found.unknown else "the model"
+        knows = f"{model} knows {known:,} of {text:,} in the text" if text else "the text has none"
+        # One known token is enough for the other class.
+        called = found.against if known else f"{found.against} or {found.of}"
+        yield f"{knows}, too few to call it {called}"
 
 
 def _trust(found: Explanation, metadata: Metadata) -> str:
@@ -98,18 +96,30 @@ def _trust(found: Explanation, metadata: Metadata) -> str:
 def _decisive(judged: Verdict, found: Explanation) -> str:
     """Return one sentence that says what decided."""
     side = 1 if found.total > 0 else -1
-    toward = found.of if side > 0 else found.against
+    toward, other = (found.of, found.against)[::side]
     words = sum(word.share for word in found.words)
     largest = max(found.constants, key=lambda key: found.constants[key] * side, default=PRIOR)
-    if not words:
-        reason = "which is the prior: the model knows none of its words"
-        if largest != PRIOR:
-            reason = f"which is {CONSTANTS[largest]}: the model knows none of its words"
-    elif words * side <= 0:
-        reason = f"by {CONSTANTS[largest]}: its words point the other way, too weakly"
-    else:
+    constant = CONSTANTS[largest].replace("calibration: ", "the calibration of ")
+    if words * side > 0:
         reason = _strongest(found, side)
-    return f"{judged.verdict}: the sum leans to {toward} by {abs(found.total):.2f} nats, {reason}."
+    elif words:
+        reason = f"because of {constant}: its words lean to {other}, too weakly"
+    else:
+        reason = f"which is {constant}: {_unmoved(found)}"
+    lean = f"the sum leans to {toward} by {abs(found.total):.2f} nats"
+    return f"{judged.verdict}{judged.remark}: {lean}, {reason}."
+
+
+def _unmoved(found: Explanation) -> str:
+    """Return why no word has a share: none is known, or `hold` (bayes/prediction.py) left none."""
+    known = [word for word in found.words if not word.is_trait]
+    if not known:
+        return "the model knows none of its words"
+    count = [w for w in known if found.score.trust or channel_of(w.token) != HEADER]
+    sides = {found.of if word.weight > 0 else found.against for word in count if word.weight}
+    if len(sides) != 1:
+        return "its known words do not move it"
+    return f"its known words lean to {sides.pop()}, too weakly to move it"
 
 
 def _strongest(found: Explanation, side: int) -> str:

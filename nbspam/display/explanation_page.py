@@ -40,7 +40,7 @@ def explanation_page(view: ExplanationView, version: str) -> str:
         colour = "bad" if judged.verdict == view.positive else "good"
     body = [
         f'<p class="dim">{escaped(judged.source)}</p>',
-        f'<h1><span class="{colour}">{escaped(judged.verdict)}</span>, probability'
+        f'<h1><span class="{colour}">{escaped(judged.verdict)}</span>{judged.remark}, probability'
         f" {judged.probability:.4f}</h1>",
         *(f"<p>{escaped(sentence)}</p>" for sentence in reversed(view.sentences)),
         "<h2>The message</h2>",

@@ -61,6 +61,7 @@ def _flat(row: Record) -> dict[str, object]:
     The probability of class x is `probability_x`; of the message its Subject, From and text.
     """
     flat = {key: value for key, value in row.items() if not isinstance(value, Mapping)}
+    flat.setdefault("reason", "")  # a table has it in every row
     probabilities, message = row.get("probabilities"), row.get("message")
     if isinstance(probabilities, Mapping):
         flat |= {f"probability_{name}": p for name, p in probabilities.items()}

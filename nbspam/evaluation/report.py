@@ -179,6 +179,8 @@ def _mistake_lines(mistakes: list[Outcome], out: Console) -> Iterator[Text]:
         # In a pipe the name of a message is whole.
         for line in folded_text(f"  {said}", width, indent=4) if out.is_terminal else [f"  {said}"]:
             yield Text(line)
+        if judged.reason:
+            yield Text(f"    unsure for {judged.reason}")
         if outcome.message is not None:
             for pieces in excerpt_lines(
                 outcome.message, width, _EXCERPT_LINES, signs=signs, indent="    "

@@ -193,7 +193,8 @@ def _mistake(outcome: Outcome) -> Iterator[str]:
         f"<h3>{escaped(outcome.label)} called {escaped(outcome.called)},"
         f" probability {judged.probability:.4f}</h3>"
     )
-    yield f'<p class="dim">{escaped(judged.source)}, verdict {escaped(outcome.verdict)}</p>'
+    verdict = escaped(outcome.verdict) + judged.remark
+    yield f'<p class="dim">{escaped(judged.source)}, verdict {verdict}</p>'
     if outcome.message is not None:
         yield message_html(outcome.message, highlights_alone=True)
     if outcome.words:

@@ -45,8 +45,8 @@ _FIELD = rb"(?:^|(?<=\r)|(?<=\A\xef\xbb\xbf))([!-9;-~]+)[ \t]*:"  # many read a 
 _SUBJECT = rb"subject[ \t]*:[ \t]*"
 _SIGN = b", probability="  # in every verdict of nbspam, and seldom elsewhere
 _VERDICT = (
-    rb"\n([!-9;-~]{1,%d}):[ \t][^\n,]{1,999}, probability=[01]\.\d{6}, version=[^\s,]{1,40}\r*$"
-    % NAME_LIMIT
+    rb"\n([!-9;-~]{1,%d}):[ \t][^\n,]{1,999}, probability=[01]\.\d{6}(?:, reason=[a-z-]{1,40})?"
+    rb", version=[^\s,]{1,40}\r*$" % NAME_LIMIT
 )
 
 

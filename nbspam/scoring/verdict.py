@@ -1,11 +1,11 @@
-"""From a score to a verdict: the cut-offs."""
+"""From a score to a verdict: the cut-offs, and the rules that overrule the number."""
 
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nbspam.bayes.posterior import logit
-from nbspam.errors import OptionError
+from nbspam.errors import OptionError, one_line
 from nbspam.labels import UNSURE
 from nbspam.scoring.score import Score
 from nbspam.store.metadata import HAM_CUTOFF, SPAM_CUTOFF, Metadata
@@ -16,6 +16,9 @@ from nbspam.store.metadata import HAM_CUTOFF, SPAM_CUTOFF, Metadata
 # would pass for one ham of 44 that are blocked (33,094 verdicts of spam in training messages), and
 # 1,000 random words below a spam would make every second one unsure.  docs/ideas-tried.md has more.
 KNOWN_SHARE = 0.1
+# Why a message is unsure whose probability is beyond a cut-off, as every output says it.
+TOO_FEW_WORDS = "too few known words"
+TOO_FEW_CLASSES = "too few learned classes"
 
 
 class CutOffs(NamedTuple):
@@ -111,6 +114,17 @@ class Verdict(NamedTuple):
     source: str  # "-", a path, `path:line`
     label: str | None  # the class that its source gives, if any
     score: Score
+    reason: str | None = None  # why it is unsure, where not the probability decided
+
+    @property
+    def remark(self) -> str:
+        """The reason as it stands after the verdict in a sentence; empty where there is none."""
+        return f" ({self.reason})" if self.reason else ""
+
+    def as_line(self) -> str:
+        """Return the line that commands print of the message, its fields separated by tabs."""
+        fields = [self.verdict, f"{self.probability:.4f}", one_line(self.source)]
+        return "\t".join([*fields, self.reason] if self.reason else fields)
 
     def as_json(self) -> dict[str, Any]:
         """Return what every JSON output says of the message."""
@@ -120,6 +134,8 @@ class Verdict(NamedTuple):
             "probability": self.probability,
             "log_odds": self.log_odds,
         }
+        if self.reason:
+            fields["reason"] = self.reason
         if len(self.probabilities) > 2:
             fields["probabilities"] = dict(self.probabilities)
         return fields
@@ -134,5 +150,10 @@ def verdict_on(
 ) -> Verdict:
     """Return the verdict on a scored message."""
     probabilities = dict(zip(metadata.settings.classes, score.probabilities, strict=True))
-    verdict = verdict_of(metadata, score, cut_offs)
-    return Verdict(verdict, score.probability, score.log_odds, probabilities, source, label, score)
+    verdict, reason = verdict_of(metadata, score, cut_offs), None
+    if metadata.is_one_sided:
+        reason = TOO_FEW_CLASSES
+    elif verdict == UNSURE and not logit(cut_offs.ham) < score.log_odds <= logit(cut_offs.spam):
+        reason = TOO_FEW_WORDS
+    numbers = score.probability, score.log_odds, probabilities
+    return Verdict(verdict, *numbers, source, label, score, reason)

@@ -126,8 +126,10 @@ def answer(
 def symbols(judged: Judged) -> list[str]:
     """Return the names of the tests that match a message, as SpamAssassin lists them."""
     kind = "SPAM" if judged.spam else "UNSURE" if judged.verdict.verdict == UNSURE else "HAM"
-    probability = judged.verdict.probability
+    probability, reason = judged.verdict.probability, judged.verdict.reason
     names = [f"NBSPAM_{kind}", f"BAYES_{_BAYES[bisect_right(_ENDS, probability)]}"]
+    if reason:
+        names.insert(1, f"NBSPAM_{reason.upper().replace(' ', '_')}")
     return [*names, "BAYES_999"] if probability >= _VERY_SURE else names
 
 
@@ -137,7 +139,7 @@ def report(spam_filter: Filter, message: TokenizedMessage, judged: Judged) -> st
     readable = [word for word in found.words if not is_fragment(word.token)]
     shown = readable[:_REPORTED]
     lines = [
-        f"nbspam {__version__}: {judged.verdict.verdict},"
+        f"nbspam {__version__}: {judged.verdict.verdict}{judged.verdict.remark},"
         f" probability {judged.verdict.probability:.4f},"
         f" score {judged.tenths / 10:.1f}, spam from {THRESHOLD:.1f}",
         f"strongest words, in nats, {found.of} against {found.against}:",
@@ -162,7 +164,8 @@ def rewritten(message: bytes, judged: Judged, x_spam: bool = False) -> bytes:
             message = cleaned(message, name)
             if value:
                 message = marked(message, Marks(name, value))
-    value = verdict_value(judged.verdict.verdict, judged.verdict.probability)
+    verdict = judged.verdict
+    value = verdict_value(verdict.verdict, verdict.probability, verdict.reason)
     return marked(cleaned(message, MARK), Marks(MARK, value))
 
 

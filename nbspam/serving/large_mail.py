@@ -45,8 +45,8 @@ class LargeMail:
         self._process: _Process | None = None
         self._is_closed = False
 
-    async def judge(self, request: Request) -> tuple[bytearray, str, float]:
-        """Return the reply to a request about a message, the verdict and the probability of spam.
+    async def judge(self, request: Request) -> tuple[bytearray, str, float, str | None]:
+        """Return the reply to a request about a message, and its verdict, P(spam) and reason.
 
         The body of the request is freed as soon as the process has it.
         Raises RefusedError, NbspamError when the model is damaged.
@@ -57,7 +57,7 @@ class LargeMail:
             "x_spam": self._x_spam,
         }
         reply, content = await self._ask(task, request)
-        return content, reply["verdict"], reply["probability"]
+        return content, reply["verdict"], reply["probability"], reply["reason"]
 
     async def tokenize(self, request: Request, wanted: Wanted) -> TokenizedMessage:
         """Return the message of a request, tokenized to be learned or forgotten.

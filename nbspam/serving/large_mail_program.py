@@ -100,7 +100,8 @@ class _Reader:
         request = request._replace(version=tuple(task["version"]))
         reply, judged = answer(request, message, self._filter, task["x_spam"])
         verdict = judged.verdict
-        return {"verdict": verdict.verdict, "probability": verdict.probability}, reply
+        fields = {name: getattr(verdict, name) for name in ("verdict", "probability", "reason")}
+        return fields, reply
 
 
 def read_large_mail(handle: int, memory: int) -> None:

@@ -54,6 +54,7 @@ class Entry(NamedTuple):
     user: str = ""
     verdict: str = ""  # spam, ham, unsure or the name of another class
     probability: float | None = None  # of spam
+    reason: str | None = None  # why it is unsure, where not the probability decided
     label: str = ""  # the class to learn
     result: str = ""  # learned, moved, forgotten or unchanged
     size: int | None = None  # bytes of the message
@@ -70,6 +71,7 @@ class Entry(NamedTuple):
             ("user", self.user),
             ("verdict", self.verdict),
             ("probability", "" if self.probability is None else f"{self.probability:.6f}"),
+            ("reason", self.reason),
             ("class", self.label),
             ("result", self.result),
             ("bytes", "" if self.size is None else str(self.size)),

@@ -1,6 +1,7 @@
 """The verdict written into a message's header; every other byte stays as it was.
 
     X-Nbspam: spam, probability=0.998712, version=0.1.0
+    X-Nbspam: unsure, probability=0.000632, reason=too-few-known-words, version=0.1.0
 
 is the last line of the header: it follows the last well-formed header line, before the empty line
 or the first malformed one.  A text without a header gets the empty line too.  Added lines have the
@@ -41,14 +42,18 @@ class Marks(NamedTuple):
     evidence: str | None = None
 
 
-def verdict_value(called: str, probability: float) -> str:
-    """Return the verdict's header value; what is not plain ASCII in the class name becomes %XX."""
+def verdict_value(called: str, probability: float, reason: str | None = None) -> str:
+    """Return the verdict's header value; what is not plain ASCII in the class name becomes %XX.
+
+    reason: why it is unsure, where not the probability decided.
+    """
     # A comma would end the name, and a line end the header.  UTF-8 is escaped as in a URL.
     name = "".join(
         chr(byte) if 0x20 <= byte < 0x7F and byte not in b"%," else f"%{byte:02X}"
         for byte in called.encode("utf-8", "replace")
     )[:_CLASS_COLUMNS].strip()
-    return f"{name or '%20'}, probability={probability:.6f}, version={__version__}"
+    why = f", reason={reason.replace(' ', '-')}" if reason else ""
+    return f"{name or '%20'}, probability={probability:.6f}{why}, version={__version__}"
 
 
 def evidence_value(name: str, words: Iterable[tuple[str, float]]) -> str:

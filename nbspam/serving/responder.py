@@ -39,7 +39,8 @@ SMALL = 32 << 10  # bytes; longer messages are classified in a thread
 _THREADS = 2  # for those; they share one interpreter, so more would only slow each other down
 
 Parked = Callable[[], AbstractContextManager[None]]
-_Judged = tuple[bytes | bytearray, str, float]  # the reply, the verdict, the probability of spam
+# The reply, the verdict, the probability of spam, and why it is unsure if that did not decide.
+_Judged = tuple[bytes | bytearray, str, float, str | None]
 
 
 class Response(NamedTuple):
@@ -123,8 +124,9 @@ class Responder:
         if request.command == TELL:
             reply, result = await self._tell(request, parked)
             return Response(reply, entry._replace(result=result))
-        judged, verdict, probability = await self._classify(request, parked)
-        return Response(judged, entry._replace(verdict=verdict, probability=probability))
+        judged, verdict, probability, reason = await self._classify(request, parked)
+        entry = entry._replace(verdict=verdict, probability=probability, reason=reason)
+        return Response(judged, entry)
 
     def respond_at_once(self, request: Request, is_logged: bool) -> Response:
         """Return the response to a request about a message of at most SMALL bytes.
@@ -135,7 +137,7 @@ class Responder:
         name = message_id(request.beginning(HEAD)) if is_logged else ""
         try:
             with self._model.use(request.user) as model:
-                reply, verdict, probability = self._answer(request, model)
+                reply, verdict, probability, reason = self._answer(request, model)
         except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)
             response = self.refuse(error, entry_of(request, is_logged))
             release(error)
@@ -144,7 +146,7 @@ class Responder:
         # Made at once: each `_replace` of a tuple takes as long as a hundredth of the verdict.
         label = result = ""
         seconds = time.perf_counter() - started
-        done = (verdict, probability, label, result, size, seconds)
+        done = (verdict, probability, reason, label, result, size, seconds)
         return Response(reply, Entry("classify", request.command, name, request.user, *done))
 
     def refuse(self, error: Exception, entry: Entry) -> Response:
@@ -181,7 +183,7 @@ class Responder:
         await self._large.close()
 
     async def _classify(self, request: Request, parked: Parked) -> _Judged:
-        """Return the reply to a request about a message, the verdict and the probability."""
+        """Return the reply to a request about a message, and what is logged of its verdict."""
         if request.is_large:
             with parked():
                 return await self._large.judge(request)
@@ -194,7 +196,8 @@ class Responder:
     def _answer(self, request: Request, model: OpenModel, in_thread: bool = False) -> _Judged:
         spam_filter = model.fresh_filter() if in_thread else model.filter
         reply, judged = answer(request, bytes(request.body), spam_filter, self._x_spam)
-        return reply, judged.verdict.verdict, judged.verdict.probability
+        verdict = judged.verdict
+        return reply, verdict.verdict, verdict.probability, verdict.reason
 
     async def _tell(self, request: Request, parked: Parked) -> tuple[bytes, str]:
         """Learn or forget a message; return the reply, and what was done for the log."""

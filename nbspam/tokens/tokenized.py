@@ -95,7 +95,9 @@ def tokenize(
     if digest:
         from nbspam.tokens.digest import digest_of  # hashlib takes 3 ms to import
 
-        known = digest_of(tokens, message.headers, *numbers)
+        known = digest_of(
+            tokens, message.headers, *numbers, texts=(part.text for part in message.parts)
+        )
     return TokenizedMessage(source, label, tokens, known, numbers=numbers, excerpt=excerpt)
 
 

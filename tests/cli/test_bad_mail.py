@@ -152,7 +152,7 @@ def plain(sms_model):
 def test_every_mail_gets_a_verdict_in_bounded_time_and_memory(mail, sms_model, plain):
     usual, program = plain
     out, cost = classified(mail(), sms_model)
-    verdict, probability, source = out.rstrip("\n").split("\t")
+    verdict, probability, source, *_ = out.rstrip("\n").split("\t")
     assert (verdict in ("spam", "ham", "unsure"), source) == (True, "-")
     assert 0 <= float(probability) <= 1
     assert cost.seconds <= MOST_TIMES * usual.seconds
@@ -218,4 +218,4 @@ def test_every_mail_of_a_folder_of_malformed_mail_gets_a_verdict(nbspam, sms_mod
         assert time.process_time() - start < 1, path
         assert (found.code, found.err) == (0, ""), path
         assert found.out.split("\t")[0] in ("spam", "ham", "unsure"), path
-        assert found.out.endswith("\t-\n"), path
+        assert found.out.rstrip("\n").split("\t")[2] == "-", path

@@ -57,7 +57,7 @@ def test_a_user_without_a_model_has_the_bases_verdict(nbspam, base, me):
 
 def test_a_model_of_one_message_has_verdicts(nbspam, base, me):
     teach(nbspam, me, base, HAM)
-    assert verdict(nbspam, me) == "unsure\t0.5000\t-\n"
+    assert verdict(nbspam, me) == "unsure\t0.5000\t-\ttoo few learned classes\n"
     found = nbspam("classify", "-m", me, "--base", base, stdin=HAM)
     assert (found.out.split()[0], found.err) == ("ham", "")
 
@@ -68,7 +68,7 @@ def test_the_environment_names_the_base(nbspam, base, me, monkeypatch):
     monkeypatch.setenv("NBSPAM_BASE", str(base))
     assert verdict(nbspam, me) == expected
     monkeypatch.setenv("NBSPAM_BASE", "")
-    assert verdict(nbspam, me) == "unsure\t0.5000\t-\n"
+    assert verdict(nbspam, me) == "unsure\t0.5000\t-\ttoo few learned classes\n"
 
 
 def test_the_config_file_names_the_base(nbspam, base, me, tmp_path, monkeypatch):

@@ -62,8 +62,8 @@ def test_every_odd_mail_gets_a_verdict(nbspam, sample, sms_model):
     assert (found.code, found.err) == (0, "")
     names = sorted(path.name for path in (sample / "odd").iterdir())
     lines = [line.split("\t") for line in found.out.splitlines()]
-    assert names == [source.rsplit("/", 1)[1] for _, _, source in lines]
-    assert {verdict for verdict, _, _ in lines} <= {"ham", "spam", "unsure"}
+    assert names == [source.rsplit("/", 1)[1] for _, _, source, *_ in lines]
+    assert {verdict for verdict, *_ in lines} <= {"ham", "spam", "unsure"}
 
 
 def test_json_has_the_promised_fields(nbspam, model):
@@ -210,9 +210,48 @@ def test_a_name_that_is_not_unicode_is_printed_all_the_same(program, model, tmp_
 def test_an_empty_message_has_a_verdict(nbspam, model):
     found = nbspam("classify", "-m", model, stdin=b"")
     assert (found.code, found.err) == (0, "")
-    verdict, probability, _ = found.out.split("\t")
-    assert verdict == "unsure"  # the model knows nothing of it
-    assert 0 < float(probability) < 1
+    verdict, probability, *why = found.out.split("\t")
+    assert (verdict, why) == ("unsure", ["-", "too few known words\n"])
+    assert 0 < float(probability) < 0.5
+
+
+GEORGIAN = "დილით ქარი ზღვიდან ბერავდა და ნავები ნაპირთან იდგა"
+
+
+def test_an_sms_in_a_script_that_was_not_learned_is_unsure_for_a_reason(nbspam, sms_model):
+    found = nbspam("classify", "-m", sms_model, stdin=GEORGIAN.encode())
+    verdict, probability, source, reason = found.out.rstrip("\n").split("\t")
+    assert (verdict, source, reason) == ("unsure", "-", "too few known words")
+    assert float(probability) < 0.5
+    found = nbspam("classify", "-m", sms_model, "--format", "json", stdin=GEORGIAN.encode())
+    assert json.loads(found.out)["reason"] == "too few known words"
+    terse = nbspam("classify", "-m", sms_model, "--terse", stdin=GEORGIAN.encode())
+    assert terse.out.startswith("U 0.")
+
+
+@pytest.mark.parametrize(
+    ("sender", "line"),
+    [
+        ("Ann <ann@home.example>", r"unsure\t0\.00\d\d\t-\ttoo few known words\n"),
+        ("Win <win@shop.example>", r"spam\t0\.9\d{3}\t-\n"),
+    ],
+)
+def test_a_mail_in_a_script_that_was_not_learned_is_spam_by_its_header_or_unsure(
+    nbspam, tmp_path, sender, line
+):
+    mail = "From: {}\nSubject: {}\nContent-Type: text/plain; charset=utf-8\n\n{}\n".format
+    for i in range(200):
+        for name, of in (("ham", "Ann <ann@home.example>"), ("spam", "Win <win@shop.example>")):
+            path = tmp_path / name / str(i)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(
+                mail(of, "a letter", f"{'lunch at noon' if name == 'ham' else 'a prize'} {i}")
+            )
+    sources = ("--ham", tmp_path / "ham", "--spam", tmp_path / "spam")
+    assert nbspam("train", *sources, "-m", tmp_path / "m.json").code == 0
+    raw = mail(sender, GEORGIAN, GEORGIAN).encode()
+    found = nbspam("classify", "-m", tmp_path / "m.json", stdin=raw)
+    assert re.fullmatch(line, found.out)
 
 
 def test_lines_are_messages(nbspam, model, tmp_path):

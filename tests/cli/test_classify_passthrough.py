@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 SPAM = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
 HAM = b"From: b@example.org\nSubject: lunch\n\nlunch at noon, see you at the meeting\n"
 HEADER = re.compile(
-    rb"^X-Nbspam: (spam|ham|unsure), probability=([01]\.\d{6}), version=\S+\n", re.M
+    rb"^X-Nbspam: (spam|ham|unsure), probability=([01]\.\d{6}),(?: reason=\S+,)? version=\S+\n",
+    re.M,
 )
 TEMPFAIL = 75
 
@@ -62,6 +63,20 @@ def test_the_message_passes_with_its_verdict(passed, model):
         assert (code, err) == (0, "")
         assert HEADER.search(out)[1] == verdict
         assert message == HEADER.sub(b"", out)
+
+
+def test_the_header_has_the_reason_where_the_probability_did_not_decide(nbspam, passed, model):
+    raw = "Subject: зима\n\nвсё о погоде и о море\n".encode()
+    _, once, _ = passed(raw, "-p", "-m", model)
+    pattern = rb"^X-Nbspam: unsure, probability=0\.[0-4]\d{5}, reason=too-few-known-words, version="
+    assert re.search(pattern, once, re.MULTILINE)
+    _, twice, _ = passed(once, "-p", "-m", model)
+    assert once == twice
+    _, other, _ = passed(raw, "-p", "-m", model, "--header", "X-Mine")
+    for marked in (once, other):  # whatever it is called, it is a mark and no word
+        assert nbspam("classify", "-m", model, stdin=raw) == nbspam(
+            "classify", "-m", model, stdin=marked
+        )
 
 
 def test_the_probability_is_the_one_that_classify_prints(nbspam, model):

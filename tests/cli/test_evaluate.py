@@ -528,7 +528,7 @@ def test_predictions_are_written_as_their_file_ends(nbspam, table, tmp_path, ass
     assert nbspam("eval", "--folds", "3", table, "--predictions", path).code == 0
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    head = "source label verdict probability log_odds subject from text"
+    head = "source label verdict probability log_odds reason subject from text"
     assert list(rows[0]) == head.split()
     assert len(rows) == 30
     assert all(row["text"] for row in rows)

@@ -259,8 +259,68 @@ def test_a_text_in_a_script_the_model_has_not_seen_is_unsure_and_explain_says_wh
         f"{found['unknown']} of {found['unknown'] + len(words)} tokens are unknown to the"
         f" model, and ignored; it knows {known} of {of} in the text, too few to call it ham "
     ) in printed
+    assert "-: unsure (too few known words), probability 0." in printed
+    assert " unsure (too few known words): the sum leans to ham by " in printed
+    assert found["reason"] == "too few known words"
+    page = nbspam("explain", "-m", model, "--format", "html", stdin=text.encode()).out
+    assert "unsure</span> (too few known words), probability 0." in page
     plain = nbspam("explain", "-m", model, stdin=b"see you at the meeting").out
     assert "too few" not in plain
+
+
+@pytest.mark.parametrize(
+    ("text", "known"), [("", "the text has none"), ("зима", "it knows 0 of 5 in the text")]
+)
+def test_of_what_nothing_is_known_of_explain_says_so(nbspam, sms_model, text, known):
+    found = explained(nbspam, "-m", sms_model, stdin=text.encode())
+    assert found["verdict"] == "unsure"
+    assert found["sentences"][0].endswith(f"{known}, too few to call it ham or spam")
+    assert found["sentences"][-1].endswith("which is the prior: the model knows none of its words.")
+
+
+@pytest.mark.parametrize(
+    ("ham", "spam", "others", "verdict", "why"),
+    [
+        (
+            6,
+            28,
+            14,
+            "unsure",
+            "to spam by 0.33 nats, which is the prior: its known words lean to spam,"
+            " too weakly to move it.",
+        ),
+        (
+            12,
+            8,
+            3,
+            "ham",
+            "to ham by 0.60 nats, which is the prior: its known words lean to spam,"
+            " too weakly to move it.",
+        ),
+        (
+            12,
+            8,
+            14,
+            "ham",
+            "to ham by 0.29 nats, because of caution for ham: its words lean to spam, too weakly.",
+        ),
+    ],
+)
+def test_a_word_of_spam_that_a_young_model_does_not_call_spam_has_its_reason(
+    nbspam, tmp_path, make_model, ham, spam, others, verdict, why
+):
+    rows = [f"ham\tthe offer of lunch {i} noon meeting\n" for i in range(ham)]
+    rows += [f"spam\toffer win prize now {i}\n" for i in range(spam)]
+    rows += [f"ham\tsee you at noon {i}\n" for i in range(others)]
+    (tmp_path / "t.tsv").write_text("".join(rows))
+    path = make_model(tmp_path / "t.tsv")
+    found = explained(nbspam, "-m", path, stdin=b"offer")
+    words = [word for word in found["words"] if not word["token"].startswith("trait:")]
+    assert min(word["weight"] for word in words) > 0
+    assert (found["verdict"], "reason" in found) == (verdict, False)  # the number decided
+    assert found["sentences"] == [f"{verdict}: the sum leans {why}"]
+    printed = " ".join(nbspam("explain", "-m", path, stdin=b"offer").out.split())
+    assert found["sentences"][0] in printed
 
 
 # The message, with the words highlighted that decided

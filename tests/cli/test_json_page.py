@@ -8,7 +8,7 @@ import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.M | re.S))
-SOMETIMES = {"probabilities", "of", "against", "errors", "base"}
+SOMETIMES = {"probabilities", "of", "against", "errors", "base", "reason"}
 
 
 def documented(section):
@@ -72,7 +72,7 @@ def test_the_keys_of_three_classes(nbspam, make_model, three_classes, places):
     model = make_model(three_classes, name="three.json")
     for section in ("classify", "explain"):
         keys = printed(nbspam(section, "-m", model, "--format", "json", places["mail"]))
-        assert keys == documented(section) - {"base"}
+        assert keys == documented(section) - {"base", "reason"}
     found = nbspam("explain", "-m", model, "--format", "json", places["mail"])
     for key in json.loads(found.out)["constants"]:
         assert f"`{key}`" in SECTIONS["explain"]

@@ -64,6 +64,14 @@ def test_the_line_has_the_probability_and_the_time(nbspam, model, syslog):
     assert 0 < float(entry["milliseconds"]) < 60_000
 
 
+@pytest.mark.parametrize("how", [[], ["-p"]])
+def test_the_line_has_the_reason_where_the_probability_did_not_decide(nbspam, model, syslog, how):
+    found = nbspam("classify", *how, "--log", "syslog", "-m", model, stdin="зима на море".encode())
+    assert found.code == 0
+    [entry] = syslog.entries()
+    assert (entry["verdict"], entry["reason"]) == ("unsure", "too few known words")
+
+
 def test_nothing_else_of_the_mail_is_logged(nbspam, model, syslog):
     for command in (["classify", "-p"], ["train", "--update", "--spam", "-"], ["forget"]):
         nbspam(*command, "--log", "syslog", "-m", model, stdin=MAIL)

@@ -8,6 +8,8 @@ import stat
 
 import pytest
 
+from nbspam.filter import open_filter
+
 WORDS = {
     "spam": ("free prize", "win cash now", "click to claim"),
     "ham": ("lunch at noon", "meeting notes", "see you there"),
@@ -180,6 +182,33 @@ def test_what_has_passed_through_is_the_same_message(nbspam, program, model, tmp
     assert json.loads(nbspam(*learn, "--ham", tmp_path / "box").out)["moved"] == 1
 
 
+LONG = "our offer of today is a fine one, " * 20  # so that no trigram has the number
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("form", ["Subject: an offer\n\nnumber {}\n", LONG + "number {}"])
+def test_texts_that_differ_in_a_number_are_learned_each(nbspam, tmp_path, form, jobs):
+    model, table = tmp_path / "model.json", tmp_path / "t.jsonl"
+    texts = [form.format(i) for i in range(1, 7)]
+    learn = ("train", "--update", "-m", model, "-j", jobs, "--format", "json")
+    for text in texts:  # one by one, as a user teaches them
+        assert json.loads(nbspam(*learn, "--spam", "-", stdin=text.encode()).out)["learned"] == 1
+    assert counts(model) == {"ham": 0, "spam": 6}
+    (tmp_path / "copies").mkdir()
+    for i, text in enumerate(texts):
+        (tmp_path / "copies" / str(i)).write_bytes(text.encode().replace(b"\n", b"\r\n"))
+    found = json.loads(nbspam(*learn, "--spam", tmp_path / "copies").out)
+    assert (found["learned"], found["unchanged"]) == (0, 6)
+    if "\n" not in form:
+        (tmp_path / "lines").write_text("\n".join(texts))
+        table.write_text("".join(json.dumps({"label": "spam", "text": t}) + "\n" for t in texts))
+        for source in (["--lines", "--spam", tmp_path / "lines"], [table]):
+            assert json.loads(nbspam(*learn, *source).out)["unchanged"] == 6
+    with open_filter(model) as spam_filter:
+        assert spam_filter.learn(("spam", text.encode()) for text in texts).unchanged == 6
+        assert spam_filter.forget(texts[0].encode() for _ in range(2)).forgotten == 1
+
+
 # What it says
 
 
@@ -275,7 +304,7 @@ def test_a_model_of_one_class_is_unsure_and_says_so(nbspam, tmp_path, label):
         nbspam("train", "--update", f"--{label}", "-", "-m", model, stdin=mail(label, 1)).code == 0
     )
     found = nbspam("classify", "-m", model, stdin=mail(label, 2))
-    assert found.out == "unsure\t0.5000\t-\n"
+    assert found.out == "unsure\t0.5000\t-\ttoo few learned classes\n"
     assert found.err.startswith(f"nbspam: {model}: has learned only {label} so far")
     assert "train --update" in found.err
     found = nbspam("classify", "--exit-code", "-m", model, stdin=mail(label, 2))

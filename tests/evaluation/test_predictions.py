@@ -21,7 +21,8 @@ def written(tmp_path, name, evaluation=TWO):
 def test_a_table_has_a_head_and_a_line_for_each_message(tmp_path, name, delimiter):
     with written(tmp_path, name).open(newline="") as file:
         rows = list(csv.DictReader(file, delimiter=delimiter))
-    assert rows == [{key: str(value) for key, value in row.items()} for row in EXPECTED]
+    expected = [row | {"reason": row.get("reason", "")} for row in EXPECTED]
+    assert rows == [{key: str(value) for key, value in row.items()} for row in expected]
 
 
 def test_json_lines_are_an_object_each(tmp_path):
@@ -37,7 +38,30 @@ def test_parquet_is_what_pandas_reads(tmp_path):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     frame = pandas.read_parquet(written(tmp_path, "a.parquet"))
-    assert frame.to_dict("records") == EXPECTED
+    assert frame.to_dict("records") == [row | {"reason": row.get("reason", "")} for row in EXPECTED]
+
+
+@pytest.mark.parametrize("at", [0, 2])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_reason_is_written_whichever_message_has_it(tmp_path, ending, at):
+    outcomes = list(TWO.outcomes)
+    outcomes[at] = outcomes[at]._replace(
+        judged=outcomes[at].judged._replace(reason="too few known words")
+    )
+    path = written(tmp_path, f"a{ending}", TWO._replace(outcomes=outcomes))
+    if ending == ".parquet":
+        rows = pytest.importorskip("pandas").read_parquet(path).to_dict("records")
+    elif ending in (".csv", ".tsv"):
+        delimiter = "," if ending == ".csv" else "\t"
+        rows = list(csv.DictReader(path.read_text().splitlines(), delimiter=delimiter))
+    else:
+        rows = [prediction(outcome) for outcome in outcomes]
+        text = path.read_text()
+        assert rows == (
+            json.loads(text) if ending == ".json" else [*map(json.loads, text.split("\n")[:-1])]
+        )
+    reasons = [row.get("reason") or "" for row in rows]
+    assert reasons == ["too few known words" if i == at else "" for i in range(len(rows))]
 
 
 def test_the_probabilities_of_three_classes_are_columns(tmp_path):

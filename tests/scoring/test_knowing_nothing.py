@@ -13,7 +13,7 @@ from nbspam.bayes.calibration import Calibration, Calibrations
 from nbspam.bayes.posterior import logit
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
-from nbspam.scoring.verdict import KNOWN_SHARE, CutOffs, verdict_of
+from nbspam.scoring.verdict import KNOWN_SHARE, CutOffs, verdict_of, verdict_on
 from nbspam.tokens.kinds import HOST, TEXT, channel_of
 
 TWO = ("ham", "spam")
@@ -210,7 +210,9 @@ def test_what_the_model_cannot_read_is_never_ham(messages, new, unknown, cut_off
         known = sum(token in learned.counts for token in text)
         score = learned.classifier.score(message)
         assert (score.known, score.text) == (known, len(text))
-        verdict = verdict_of(learned.fit.metadata, score, cut_offs)
+        verdict, *_, reason = verdict_on(learned.fit.metadata, score, cut_offs)
+        is_between = logit(cut_offs.ham) < score.log_odds <= logit(cut_offs.spam)
+        assert (reason is None) == (verdict != "unsure" or is_between)
         if known == 0:
             assert verdict == "unsure"
         if known < KNOWN_SHARE * len(text):

@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from small_models import learn, with_settings
+from whole_models import taught
 
 from nbspam.bayes.posterior import logit
 from nbspam.errors import OptionError
-from nbspam.scoring.verdict import CutOffs, verdict_of, verdict_on
+from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.verdict import TOO_FEW_WORDS, CutOffs, verdict_of, verdict_on
 from nbspam.store.metadata import HAM_CUTOFF, SPAM_CUTOFF
 
 
@@ -96,6 +98,54 @@ def test_one_in_ten_is_counted_exactly(known):
 
 
 ONE_IN_TEN = learn().fit.metadata, learn().classifier.score({"meeting", "tomorrow"})
+
+
+# Where not the number decides
+
+
+@pytest.mark.parametrize(
+    ("known", "text", "of_spam", "of_ham"),
+    [
+        (0, 0, TOO_FEW_WORDS, TOO_FEW_WORDS),
+        (0, 9, TOO_FEW_WORDS, TOO_FEW_WORDS),
+        (1, 10, None, None),
+        (1, 11, None, TOO_FEW_WORDS),
+    ],
+)
+def test_a_verdict_that_is_not_the_numbers_has_a_reason(known, text, of_spam, of_ham):
+    learned = learn()
+    metadata, score = learned.fit.metadata, learned.classifier.score
+    for tokens, reason in (({"prize", "winner"}, of_spam), ({"meeting", "tomorrow"}, of_ham)):
+        found = score(tokens)._replace(known=known, text=text)
+        judged = verdict_on(metadata, found, CutOffs(), "a\tb")
+        assert judged.reason == reason
+        assert (judged.verdict == "unsure") == (reason is not None)
+        assert judged.as_json().get("reason") == reason
+        fields = judged.as_line().split("\t")
+        assert fields[:2] == [judged.verdict, f"{judged.probability:.4f}"]
+        assert fields[3:] == ([reason] if reason else [])
+        assert judged.remark == (f" ({reason})" if reason else "")
+        assert judged.log_odds == score(tokens).log_odds  # the number stays
+
+
+def test_between_the_cut_offs_the_number_is_the_reason():
+    learned = learn()
+    score = learned.classifier.score({"prize"})._replace(known=0)
+    p = score.probability
+    for cut_offs, reason in (
+        (CutOffs(p + 1e-6, p - 1e-6), None),
+        (CutOffs(p - 1e-6, p - 2e-6), TOO_FEW_WORDS),
+        (CutOffs(p + 2e-6, p + 1e-6), TOO_FEW_WORDS),
+    ):
+        judged = verdict_on(learned.fit.metadata, score, cut_offs)
+        assert (judged.verdict, judged.reason) == ("unsure", reason)
+
+
+def test_a_model_of_one_class_gives_that_as_the_reason():
+    model = taught([("spam", {"prize"}, 1)] * 9, ("ham", "spam"))
+    classifier = Classifier(model.metadata, lambda _: model.counts)
+    judged = verdict_on(model.metadata, classifier.score({"prize"}), CutOffs())
+    assert judged.as_line() == "unsure\t0.5000\t-\ttoo few learned classes"
 
 
 def test_of_three_classes_the_most_probable_one_is_the_verdict():

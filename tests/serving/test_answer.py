@@ -149,7 +149,11 @@ def test_symbols(probability, names):
     for called, spam, symbol in (("spam", True, "SPAM"), ("ham", False, "HAM")):
         found = ",".join(symbols(judged(called, spam)))
         assert found == f"NBSPAM_{symbol},{names}"
-    assert symbols(judged("unsure", False))[0] == "NBSPAM_UNSURE"
+    unsure = judged("unsure", False)
+    assert symbols(unsure)[0] == "NBSPAM_UNSURE"
+    reasoned = unsure._replace(verdict=unsure.verdict._replace(reason="too few known words"))
+    why = "NBSPAM_UNSURE,NBSPAM_TOO_FEW_KNOWN_WORDS"
+    assert ",".join(symbols(reasoned)) == f"{why},{names}"
     # A class of the user's own: its name might hold a comma.
     assert symbols(judged("a,b", False))[0] == "NBSPAM_HAM"
 

@@ -20,6 +20,7 @@ WHOLE = Entry(
     user="hal",
     verdict="spam",
     probability=0.9987123,
+    reason="too few known words",
     label="ham",
     result="learned",
     size=4312,
@@ -38,8 +39,8 @@ def daemon(tmp_path):
 def test_a_line_has_each_value_that_there_is():
     assert WHOLE.line() == (
         "action=classify command=CHECK message-id=<1@example.org> user=hal verdict=spam"
-        " probability=0.998712 class=ham result=learned bytes=4312 milliseconds=2.3"
-        ' note="it began" error="it failed"'
+        ' probability=0.998712 reason="too few known words" class=ham result=learned bytes=4312'
+        ' milliseconds=2.3 note="it began" error="it failed"'
     )
     assert Entry("classify").line() == "action=classify"
     assert Entry("classify", size=0, seconds=0.0, probability=0.0).line() == (
@@ -110,6 +111,7 @@ def test_the_journal_gets_fields(daemon):
         "NBSPAM_USER": "hal",
         "NBSPAM_VERDICT": "spam",
         "NBSPAM_PROBABILITY": "0.998712",
+        "NBSPAM_REASON": "too few known words",
         "NBSPAM_CLASS": "ham",
         "NBSPAM_RESULT": "learned",
         "NBSPAM_BYTES": "4312",

@@ -169,9 +169,8 @@ def test_a_session_is_counted_and_logged(serving, model):
     check = Entry("classify", "CHECK", user="nobody", verdict="spam", size=len(SPAM))
     assert entries[:3] == [check] * 3
     mid = {"message_id": "<1@example.org>", "user": "nobody"}
-    assert entries[4]._replace(verdict="") == Entry(
-        "classify", "SYMBOLS", **mid, size=len(NEW) + 200_000
-    )
+    symbols = Entry("classify", "SYMBOLS", **mid, size=len(NEW) + 200_000)
+    assert entries[4] == symbols._replace(verdict="unsure", reason="too few known words")
     learn = Entry("learn", "TELL", **mid, label="spam", size=len(NEW))
     assert entries[5:9] == [
         learn._replace(result="learned"),

@@ -362,9 +362,12 @@ def test_another_filters_header_stays():
 # What the tokenizer makes of marks
 
 
-def test_a_verdict_is_known_by_its_value_under_any_name():
+@pytest.mark.parametrize(
+    "verdict", [VERDICT, verdict_value("unsure", 0.0006, "too few known words")]
+)
+def test_a_verdict_is_known_by_its_value_under_any_name(verdict):
     plain = b"To: a@example.org\nSubject: win\n\nb\n"
-    out = passed(plain, Marks("X-Mine", VERDICT, "[S]", EVIDENCE))
+    out = passed(plain, Marks("X-Mine", verdict, "[S]", EVIDENCE))
     assert plain == unmarked(out)
     assert tokens(plain) == tokens(out)
 
@@ -406,6 +409,11 @@ def test_a_message_with_line_ends_changed_later_is_the_same():
 )
 def test_any_class_makes_a_valid_header(name, wanted):
     assert verdict_value(name, 0.5).startswith(f"{wanted}, probability=0.500000, version=")
+
+
+def test_a_reason_stands_before_the_version():
+    found = verdict_value("unsure", 0.0006, "too few known words")
+    assert found.startswith("unsure, probability=0.000600, reason=too-few-known-words, version=")
 
 
 def test_a_long_class_makes_a_line_of_bounded_length():

@@ -49,7 +49,7 @@ def passed(judged):
 
     def mark(message):
         found = judged(message)
-        value = verdict_value(found.verdict, found.probability)
+        value = verdict_value(found.verdict, found.probability, found.reason)
         return marked(cleaned(message, MARK), Marks(MARK, value))
 
     return mark
@@ -236,6 +236,20 @@ def test_zlib(serving, model, spam_lines, passed):
             assert reply == OK + spam_lines[SPAM] + b"\r\n"
         reply = served.ask(request("PROCESS", packed, "Compress: zlib"))
         assert reply.endswith(b"\r\n\r\n" + passed(SPAM))
+
+
+def test_what_cannot_be_read_has_its_reason_in_every_reply(serving, model, passed):
+    raw = "Subject: зима\n\nвсё о погоде и о море, о ветре с востока\n".encode()
+    with serving(model) as served:
+        assert b"\r\n\r\nNBSPAM_UNSURE,NBSPAM_TOO_FEW_KNOWN_WORDS,BAYES_" in served.ask(
+            request("SYMBOLS", raw)
+        )
+        assert b": unsure (too few known words), probability 0." in served.ask(
+            request("REPORT", raw)
+        )
+        reply = served.ask(request("PROCESS", raw))
+        assert reply.endswith(b"\r\n\r\n" + passed(raw))
+        assert b", reason=too-few-known-words, version=" in reply
 
 
 def test_an_empty_message_has_an_answer(serving, model, passed):

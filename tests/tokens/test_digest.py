@@ -1,11 +1,13 @@
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.reading import mbox
-from nbspam.reading.message import parse
+from nbspam.reading.message import parse, parse_text
 from nbspam.tokens.digest import digest_of
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.tokenized import tokenize
 
 MAIL = b"""\
 From: Ann <ann@example.org>
@@ -19,9 +21,11 @@ shall we meet at noon?
 """
 
 
+WITHOUT_ID = MAIL.replace(b"Message-ID: <one@example.org>\n", b"")
+
+
 def digest(raw: bytes) -> str:
-    message = parse(raw)
-    return digest_of(message_tokens(message), message.headers)
+    return tokenize(parse(raw), digest=True).digest
 
 
 @given(st.sets(st.text()), st.randoms())
@@ -37,12 +41,13 @@ def test_a_digest_is_32_hexadecimal_digits():
     assert bytes.fromhex(found).hex() == found
 
 
-def after_the_header(line: bytes) -> bytes:
-    return MAIL.replace(b"\n\n", b"\n" + line + b"\n\n", 1)
+def after_the_header(line: bytes) -> Callable[[bytes], bytes]:
+    return lambda mail: mail.replace(b"\n\n", b"\n" + line + b"\n\n", 1)
 
 
+@pytest.mark.parametrize("mail", [MAIL, WITHOUT_ID], ids=["Message-ID", "none"])
 @pytest.mark.parametrize(
-    "same",
+    "on_the_way",
     [
         after_the_header(b"X-Nbspam: spam, probability=0.998712, version=1.0"),
         after_the_header(b"X-Nbspam-Evidence: meeting noon"),
@@ -53,27 +58,32 @@ def after_the_header(line: bytes) -> bytes:
         ),
         after_the_header(b"X-Bogosity: Ham, tests=bogofilter"),
         after_the_header(b"X-Spam-Status: No, score=0.1"),
-        b"From ann@example.org Fri Mar  1 10:00:00 2024\n" + MAIL,
-        MAIL.replace(b"\n", b"\r\n"),
-        b"From ann@example.org Fri Mar  1 10:00:00 2024\r\n" + MAIL.replace(b"\n", b"\r\n"),
-        MAIL + b"\n",
+        lambda mail: b"From ann@example.org Fri Mar  1 10:00:00 2024\n" + mail,
+        lambda mail: mail.replace(b"\n", b"\r\n"),
+        lambda mail: (b"From a@b.org Fri Mar  1 10:00:00 2024\n" + mail).replace(b"\n", b"\r\n"),
+        lambda mail: mail + b"\n",
+        lambda mail: mail.rstrip(b"\n"),
+        lambda mail: mail.replace(b"Hello", b"Hello ").replace(b"noon?", b"noon?\t\n\n"),
     ],
-    ids="verdict evidence status x-status mutt bogofilter spamassassin From CRLF both end".split(),
+    ids="verdict evidence status x-status mutt bogofilter spamassassin From CRLF both end none"
+    " blanks".split(),
 )
-def test_what_software_adds_on_the_way_is_no_part_of_a_message(same):
-    assert same != MAIL
-    assert digest(MAIL) == digest(same)
+def test_what_software_adds_on_the_way_is_no_part_of_a_message(mail, on_the_way):
+    assert on_the_way(mail) != mail
+    assert digest(mail) == digest(on_the_way(mail))
 
 
-def test_a_message_out_of_an_mbox_is_the_one_that_was_put_in(tmp_path):
-    body = MAIL + b"From here on it is another line.\n"
+@pytest.mark.parametrize("mail", [MAIL, WITHOUT_ID], ids=["Message-ID", "none"])
+def test_a_message_out_of_an_mbox_is_the_one_that_was_put_in(tmp_path, mail):
+    body = mail + b"From here on it is another line.\n"
     quoted = body.replace(b"\nFrom here", b"\n>From here")
     box = tmp_path / "box"
     line = b"From ann@example.org Fri Mar  1 10:00:00 2024\n"
-    box.write_bytes(line + quoted + b"\n" + line + MAIL + b"\n")
+    box.write_bytes(line + quoted + b"\n" + line + mail + b"\n")
     with box.open("rb") as stream:
         found = [digest(raw) for raw in mbox.messages(stream, 1 << 20)]
-    assert [digest(body), digest(MAIL)] == found
+    assert [digest(body), digest(mail)] == found
+    assert digest(quoted) == digest(body)  # a copy whose quotes nobody took away
 
 
 @pytest.mark.parametrize(
@@ -88,6 +98,55 @@ def test_a_message_out_of_an_mbox_is_the_one_that_was_put_in(tmp_path):
 )
 def test_another_message_has_another_digest(other):
     assert digest(MAIL) != digest(other)
+
+
+NUMBERED = (
+    "Subject: offer number {}\n\nhello",
+    "Subject: offer\n\nnumber {} of our offers",
+    "Subject: offer\nContent-Type: text/html\n\n<html><body>number <b>{}</b> of our offers</body>",
+    f"{'our offer of today is a fine one, ' * 20} number {{}}",
+)
+
+
+@pytest.mark.parametrize("form", NUMBERED, ids="subject mail page text".split())
+def test_texts_that_differ_in_a_number_are_several_messages(form):
+    raws = [form.format(i).encode() for i in range(1, 7)]
+    assert len({tuple(tokenize(parse(raw), ordered=True).tokens) for raw in raws}) == 1
+    assert len(set(map(digest, raws))) == 6
+
+
+def test_the_text_of_a_mail_with_a_message_id_is_known_by_its_tokens():
+    numbered = [MAIL.replace(b"noon?", b"%d?" % i) for i in range(1, 7)]
+    assert len(set(map(digest, numbered))) == 1  # a Message-ID says which message it is
+
+
+@pytest.mark.parametrize("line", [b"Message-ID:", b"Message-ID: <>", b"Message-ID: < >"])
+def test_an_empty_message_id_is_none(line):
+    mail = MAIL.replace(b"Message-ID: <one@example.org>", line)
+    assert digest(mail) != digest(mail.replace(b"Friday", b"friday"))
+    full = mail.replace(line, line + b"\nMessage-ID: <one@example.org>")
+    assert digest(full) == digest(full.replace(b"Friday", b"friday"))
+
+
+def test_a_text_is_the_same_message_wherever_it_stands():
+    text = "WINNER!  Claim your £ 1,000 prize,\u00a0now: http://prize.example/win"
+    raw = text.encode()
+    marked = b"X-Nbspam: spam, probability=0.998712, version=1.0\n\n" + raw
+    found = tokenize(parse_text(text), digest=True).digest
+    for same in (raw, raw + b"\n", raw + b"\r\n", b"\n" + raw, marked):
+        assert digest(same) == found
+
+
+def test_a_text_is_known_however_it_is_encoded():
+    head = b"Subject: %s\nContent-Type: text/plain; charset=%s\nContent-Transfer-Encoding: %s\n\n"
+    eight = head % ("caf\u00e9 1".encode(), b"utf-8", b"8bit") + "caf\u00e9 at 1".encode()
+    quoted = (
+        head % (b"=?utf-8?q?caf=C3=A9_1?=", b"utf-8", b"quoted-printable") + b"caf=C3=A9 at=\n 1"
+    )
+    texts = [part.text for part in parse(quoted).parts]
+    assert texts == [part.text for part in parse(eight).parts]
+    one, other = (digest_of((), parse(raw).headers, texts=texts) for raw in (eight, quoted))
+    assert one == other
 
 
 def test_the_message_id_is_not_mistaken_for_a_token():

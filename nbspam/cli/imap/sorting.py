@@ -187,9 +187,7 @@ def _print_outcomes(
             if request.form == "json":
                 click.echo(json.dumps(_as_json(account, outcome, plan)))
             elif request.is_dry_run:
-                judged = outcome.verdict
-                source = one_line(judged.source)
-                click.echo(f"{judged.verdict}\t{judged.probability:.4f}\t{source}")
+                click.echo(outcome.verdict.as_line())
     finally:  # of a run that fails, too: what was done is done
         if request.form != "json" and not request.quiet:
             for folder in plan.folders:
