@@ -111,13 +111,15 @@ def edge_of(ordered: Sequence[float], most: int) -> float:
 def _above(ordered: Sequence[float], edge: float) -> tuple[float, float]:
     """Return the sum of the weights above a soft edge, and their number; each counts in part."""
     outer, inner = edge + SOFT / 2, edge - SOFT / 2
+    if outer < 0:
+        return math.fsum(ordered), float(len(ordered))
     first, last = bisect_right(ordered, -outer), bisect_left(ordered, outer)
-    whole = [*ordered[:first], *ordered[last:]]
-    some = [
-        *ordered[first : bisect_left(ordered, -inner)],
-        *ordered[bisect_right(ordered, inner) : last],
-    ]
+    some = ordered[first:last]
+    if inner > 0:
+        some = [*ordered[first : bisect_left(ordered, -inner)]]
+        some += ordered[bisect_right(ordered, inner) : last]
     parts = [part(abs(w), edge) for w in some]
+    whole = [*ordered[:first], *ordered[last:]]
     return math.fsum([*whole, *map(mul, parts, some)]), len(whole) + math.fsum(parts)
 
 
