@@ -185,6 +185,22 @@ def fit_calibration(scale: Scale, x: Inputs, is_spam: Booleans) -> Calibration:
     return Calibration(tuple(b.tolist()), tuple(map(tuple, hessian.tolist())), data.ranges(), noise)
 
 
+def label_noise(odds: Floats) -> float:
+    """Return e, the share of the labels that are wrong, given log-odds that do not depend on it.
+
+    odds: (n,), of the class that each message is labelled as, in nats.  0 where that is as likely.
+    """
+    right, wrong = _sigmoid(odds), _sigmoid(-odds)
+    noise = _FIRST_NOISE
+    for _ in range(_STEPS):
+        doubted = float((noise * wrong / ((1 - noise) * right + noise * wrong)).sum())
+        before, noise = noise, (doubted + _PRIOR_WRONG) / (len(odds) + _PRIOR_MESSAGES)
+        if abs(noise - before) < 1e-4 * noise:
+            break
+    gain = np.log((1 - noise) * right + noise * wrong) - np.log(right)
+    return noise if float(gain.sum()) >= _LEAST_GAIN else 0.0
+
+
 class _Blocks:
     """Messages to fit to, a block at a time, each with the probability that its label is right."""
 

@@ -66,6 +66,10 @@ class ClassSizes:
                     self._sources.append(message.source)
             yield message
 
+    def source(self, i: int) -> str:
+        """Return where the i-th message with a label is."""
+        return self._sources[i]
+
     def report(self, quiet: bool, strict: bool) -> None:
         """Say, unless quiet, which classes are small and which messages are in two or more.
 

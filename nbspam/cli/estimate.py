@@ -1,32 +1,39 @@
 """What to expect of a new model, as `train` says it."""
 
+from array import array
 from typing import TYPE_CHECKING
 
 from nbspam.errors import counted
 from nbspam.learning.corpus import Corpus
+from nbspam.scoring.rule import rule_of
 from nbspam.store.metadata import Metadata
 
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.evaluation.metrics import Figures
+    from nbspam.evaluation.mislabelled import DoubtedLabels
     from nbspam.learning.batch import Fit
 
 
-def left_out_rates_of(corpus: Corpus, fitted: "Fit") -> "Figures":
-    """Return the rates of the model on the training messages, each left out."""
+def left_out_rates_of(corpus: Corpus, fitted: "Fit") -> "tuple[Figures, DoubtedLabels]":
+    """Return the rates of the model on the training messages, each left out, and wrong labels."""
     from nbspam.evaluation.metrics import left_out_rates
+    from nbspam.evaluation.mislabelled import DoubtedLabels, doubted_labels, odds_of_label
     from nbspam.evaluation.outcome import Outcome
     from nbspam.evaluation.samples import count_verdicts
     from nbspam.scoring.verdict import CutOffs, verdict_on
 
     metadata = fitted.metadata
     cut_offs = CutOffs.of_model(metadata)
-    called, verdicts = [], []
+    called, verdicts, odds = [], [], array("d")
     for label, score in zip(corpus.labels, fitted.left_out_scores(corpus), strict=True):
         outcome = Outcome(verdict_on(metadata, score, cut_offs, label=label))
+        odds.append(odds_of_label(outcome.judged, label))
         called.append((label, outcome.called))
         verdicts.append((label, outcome.verdict))
     positive = metadata.settings.positive
-    return left_out_rates(count_verdicts(called, positive), count_verdicts(verdicts, positive))
+    rates = left_out_rates(count_verdicts(called, positive), count_verdicts(verdicts, positive))
+    is_calibrated = rule_of(metadata).is_calibrated
+    return rates, doubted_labels(odds) if is_calibrated else DoubtedLabels()
 
 
 def estimate_sentence(rates: "Figures", n_classes: int) -> str:

@@ -273,7 +273,13 @@ def command(
         at_work.stage("computing the figures and their intervals")
         computed = compute(found, cut_offs, protocol.bootstrap_seed)
         _write_files(computed, report, skips, None if protocol.trains else model, at_work)
-    _print(computed, report, form, skips, evaluation_notes(found, model), quiet)
+    notes = evaluation_notes(found, model)
+    outcomes = found.outcomes
+    if wrong := computed.doubted.sentence(
+        lambda i: outcomes[i].judged.source, [o.label for o in outcomes]
+    ):
+        notes.append(f"{wrong}; --errors N shows them")
+    _print(computed, report, form, skips, notes, quiet)
 
 
 def _reader(

@@ -100,8 +100,10 @@ def train_whole(corpus: Corpus, training: Training) -> None:
         if output.quiet and output.form == "text":
             return
         at_work.stage("estimating the accuracy, each message left out")
-        rates = left_out_rates_of(corpus, fitted)
-    print_training(Trained(len(corpus), fitted.metadata, rates), limit, output)
+        rates, doubted = left_out_rates_of(corpus, fitted)
+    where = output.sizes.source, corpus.labels
+    wrong = doubted.as_json(*where), doubted.sentence(*where)
+    print_training(Trained(len(corpus), fitted.metadata, rates, *wrong), limit, output)
 
 
 def update_model(pending: PendingMessages, training: Training) -> None:
@@ -190,13 +192,15 @@ class Trained(NamedTuple):
     n: int  # messages
     metadata: Metadata
     rates: "Figures"  # of the messages, each left out
+    doubted: list[dict[str, str]] | None = None  # labels that look wrong; None: not known
+    wrong: str = ""  # what to say of them
 
 
 def print_training(trained: Trained, limit: float | None, output: Output) -> None:
     """Print what was learned, and what to expect of the model."""
     from nbspam.cli.terminal import echo_sentence, unbroken
 
-    n, metadata, rates = trained
+    n, metadata, rates, doubted, wrong = trained
     classes = metadata.settings.classes
     learned = dict(zip(classes, metadata.learned.messages, strict=True))
     if output.form == "json":
@@ -205,6 +209,8 @@ def print_training(trained: Trained, limit: float | None, output: Output) -> Non
             "messages": learned,
             "tokens": metadata.n_tokens,
             **output.read(),
+            "label_noise": metadata.label_noise,
+            "doubted_labels": doubted,
             "leave_one_out": rates.as_json(),
         }
         click.echo(json.dumps(fields))
@@ -215,6 +221,8 @@ def print_training(trained: Trained, limit: float | None, output: Output) -> Non
         f" {counted(metadata.n_tokens, 'token')}"
     )
     echo_sentence(estimate_sentence(rates, len(classes)))
+    if wrong:
+        echo_sentence(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
     if limit is not None:
         echo_sentence(cut_off_sentence(metadata, limit))
     if sentence := young_sentence(metadata):

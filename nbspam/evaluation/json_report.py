@@ -24,6 +24,10 @@ def as_json(results: Results, skipped: int, errors: int) -> str:
         "confusion": _confusion_json(results.confusion),
         "verdicts": _confusion_json(results.verdicts),
     }
+    outcomes = evaluation.outcomes
+    report["doubted_labels"] = results.doubted.as_json(
+        lambda i: outcomes[i].judged.source, [o.label for o in outcomes]
+    )
     if errors:
         report["errors"] = [
             prediction(o) | {"words": [w._asdict() for w in o.words]}
@@ -48,6 +52,7 @@ def numbers(results: Results, skipped: int) -> dict[str, object]:
         "unsure": sum(o.verdict == UNSURE for o in evaluation.outcomes),
         "skipped": skipped,
         "mislabelled": evaluation.mislabelled.messages,
+        "label_noise": results.doubted.share,
         "learned": before and before.learned,
         "learned_left_out": before and before.left_out,
         "not_in_ledger": before and before.unnamed,

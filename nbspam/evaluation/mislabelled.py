@@ -1,20 +1,27 @@
-"""Messages that are left out of a test, since their labels are probably typing mistakes.
+"""Labels that are probably mistakes.
 
-One `hma` among a thousand `ham` and `spam` is no class to test: a model trained on the others does
-not have it, and none of it is left to train on when it is tested.
+Typing mistakes are left out of a test: one `hma` among a thousand `ham` and `spam` is no class, and
+a model trained on the others does not have it.  Of the other labels some look wrong to a model that
+has not seen the message; those are named, and count for little when a model is fitted.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nbspam.errors import OptionError, Remedy, SourceError
+import numpy as np
+
+from nbspam.bayes.evidence_matrix import label_noise
+from nbspam.bayes.posterior import odds_of_class
+from nbspam.errors import OptionError, Remedy, SourceError, one_line
 from nbspam.labels import FEW, HAM, SPAM, TIMES_LARGER, rare_classes
+from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import ModelSettings
 from nbspam.tokens.tokenized import TokenizedMessage
 
 _SHOWN = 20  # labels in an error
+_NAMED, _LISTED = 3, 100  # messages whose labels look wrong: in the text, in JSON
 
 
 class Mislabelled(NamedTuple):
@@ -133,3 +140,54 @@ class LabelCheck:
             f" {', '.join(classes)}",
             Remedy.NAME_SPAM_OR_COLUMN if is_two else Remedy.NAME_LABEL_COLUMN,
         )
+
+
+class DoubtedLabels(NamedTuple):
+    """What labels of messages look wrong to a model that has not seen the messages."""
+
+    share: float = 0.0  # of the labels that look wrong, 0 to 1; 0: no more than chance explains
+    messages: tuple[int, ...] = ()  # which are more likely wrong than right, the worst first
+
+    def sentence(self, sources: Callable[[int], str], labels: Sequence[str]) -> str:
+        """Return what to say of them; empty if there is nothing.
+
+        sources: of message i.  labels: of all.
+        """
+        if not self.messages:
+            return ""
+        named = [f"{one_line(sources(i))} ({labels[i]})" for i in self.messages[:_NAMED]]
+        more = len(self.messages) - len(named)
+        if more:
+            named.append(f"and {more:,} more")
+        return (
+            f"about {100 * self.share:.2g} % of the labels look wrong, and count for little:"
+            f" {', '.join(named)}"
+        )
+
+    def as_json(self, sources: Callable[[int], str], labels: Sequence[str]) -> list[dict[str, str]]:
+        """Return where the worst of them are."""
+        return [{"source": sources(i), "label": labels[i]} for i in self.messages[:_LISTED]]
+
+
+def doubted_labels(odds: Sequence[float]) -> DoubtedLabels:
+    """Return what labels look wrong, by EM for their share alone (`bayes/calibration.py`).
+
+    odds: of each message, the calibrated log-odds of the class that it is labelled as, in nats, of
+    a model that has not seen it.
+    """
+    z = np.asarray(odds, dtype=float)
+    share = label_noise(z)
+    if not share:
+        return DoubtedLabels()
+    order = np.argsort(z, kind="stable")
+    n = int(np.count_nonzero(z < np.log(share / (1 - share))))  # there w is below 1/2
+    # One may be a hard message: of sample_data's 304, the hardest would be named.
+    return DoubtedLabels(share, tuple(order[:n].tolist())) if n > 1 else DoubtedLabels()
+
+
+def odds_of_label(judged: Verdict, label: str) -> float:
+    """Return the log-odds of the class that a message is labelled as, in nats."""
+    classes = tuple(judged.probabilities)
+    if len(classes) == 2:
+        return judged.log_odds if label == classes[1] else -judged.log_odds
+    return odds_of_class(judged.score.log_scores, classes.index(label))

@@ -9,6 +9,7 @@ import numpy as np
 from nbspam.errors import counted
 from nbspam.evaluation.bins import CalibrationBin, calibration_bins
 from nbspam.evaluation.metrics import Figures, figures
+from nbspam.evaluation.mislabelled import DoubtedLabels, doubted_labels, odds_of_label
 from nbspam.evaluation.outcome import Evaluation
 from nbspam.evaluation.samples import SEED, ScoredMessages, count_verdicts
 from nbspam.scoring.verdict import CutOffs
@@ -44,6 +45,14 @@ class Results(NamedTuple):
         counts = Counter(outcome.label for outcome in outcomes)
         by_class = ", ".join(f"{name}: {counts[name]:,}" for name in self.evaluation.classes)
         return f"{self.evaluation.protocol}: {counted(len(outcomes), 'message')} ({by_class})"
+
+    @property
+    def doubted(self) -> DoubtedLabels:
+        """The labels that look wrong; none where the model may be, a saved or uncalibrated one."""
+        outcomes = self.evaluation.outcomes
+        if self.evaluation.learned_before or not all(o.judged.score.evidences for o in outcomes):
+            return DoubtedLabels()
+        return doubted_labels([odds_of_label(o.judged, o.label) for o in outcomes])
 
     @property
     def of_many_classes(self) -> str:

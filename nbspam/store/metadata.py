@@ -136,6 +136,12 @@ class Metadata(NamedTuple):
         return {name: YOUNG - n for name, n in learned if n < YOUNG}
 
     @property
+    def label_noise(self) -> float:
+        """The share of the labels that looked wrong when the calibrations were fitted."""
+        both = (pair for pairs in self.learned.calibrations for pair in pairs)
+        return max((calibration.noise for calibration in both), default=0.0)
+
+    @property
     def host_trust(self) -> tuple[float, float]:
         """How far the collecting hosts let headers be trusted, and the mails that this is from."""
         rows: list[HostRow] = list(self.learned.host_rows.items())

@@ -69,11 +69,14 @@ def command(model: Path, form: str) -> None:
         "event model": f"{settings.event_model} with alpha {settings.alpha:g}",
         "traits": _traits(metadata),
         "calibration": calibrated,
+        "labels": _labels(metadata),
         "cut-offs": _cut_offs(settings),
         "headers": _headers(metadata),
         "hosts": _hosts(metadata, hosts),
         "spam is": settings.positive or "no class: the verdict is the most probable one",
     }
+    if learned.calibrated_by != TRAINING or not rule_of(metadata).is_calibrated:
+        del rows["labels"]  # which were not looked at
     if sentence := young_sentence(metadata):
         rows["young"] = sentence
     if sentence := too_few_sentence(metadata):
@@ -86,6 +89,14 @@ def _largest(found: Iterator[tuple[str, Row]]) -> dict[str, Row]:
     """Return the hosts with the most mails."""
     top = heapq.nlargest(_LISTED, found, key=lambda item: sum(item[1]))
     return {token.removeprefix(COLLECTED_BY.prefix): row for token, row in top}
+
+
+def _labels(metadata: Metadata) -> str:
+    if not metadata.label_noise:
+        return "none look wrong beyond chance"
+    return (
+        f"about {100 * metadata.label_noise:.2g} % looked wrong in training, and count for little"
+    )
 
 
 def _cut_offs(settings: ModelSettings) -> str:
@@ -153,6 +164,7 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
         "positive": settings.positive,
         "scoring": settings.scoring,
         "calibrated_by": learned.calibrated_by if is_calibrated else None,
+        "label_noise": metadata.label_noise if is_calibrated else None,
         "remembered": remembered,
         "spam_cutoff": settings.spam_cutoff,
         "ham_cutoff": settings.ham_cutoff,
