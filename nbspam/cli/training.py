@@ -221,6 +221,8 @@ def print_training(trained: Trained, limit: float | None, output: Output) -> Non
         f" {counted(metadata.n_tokens, 'token')}"
     )
     echo_sentence(estimate_sentence(rates, len(classes)))
+    if doubted is None and metadata.label_noise:  # a cluster's
+        echo_sentence(f"about {100 * metadata.label_noise:.2g} % of the labels look wrong")
     if wrong:
         echo_sentence(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
     if limit is not None:
