@@ -1,0 +1,144 @@
+"""Golden verdicts: what each kind of model says of 29 messages of our own, every term of it.
+
+    python tests/examples/golden_verdicts.py          writes them anew, and shows what changed
+
+The messages and what the models are trained on are files in tests/golden/verdicts.
+"""
+
+import json
+import mailbox
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbspam
+from nbspam.filter import Filter, open_filter
+from nbspam.scoring.base import Base
+
+FOLDER = Path(__file__).parent.parent / "golden" / "verdicts"
+Labelled = list[tuple[str, str | bytes]]
+# Models whose explanations are kept whole; of the others the log-odds are.
+EXPLAINED = ("default", "sum", "gaussian", "three-classes", "base")
+
+
+def messages() -> dict[str, str | bytes]:
+    """Return the messages by name: texts as str, mails as bytes."""
+    return {
+        path.name: path.read_text() if path.suffix == ".txt" else path.read_bytes()
+        for path in sorted((FOLDER / "messages").iterdir())
+    }
+
+
+def texts(*classes: str) -> Labelled:
+    """Return the labelled texts of some classes."""
+    rows = (line.split("\t", 1) for line in (FOLDER / "texts.tsv").read_text().splitlines())
+    return [(label, text) for label, text in rows if label in classes]
+
+
+def mails(label: str) -> Labelled:
+    """Return the mails of a class."""
+    box = mailbox.mbox(FOLDER / f"{label}.mbox", create=False)
+    found: Labelled = [(label, box.get_bytes(key)) for key in box.keys()]
+    box.close()
+    return found
+
+
+def training() -> Labelled:
+    """Return what the default model is trained on."""
+    return [*texts("ham", "spam"), *mails("ham"), *mails("spam")]
+
+
+def models(folder: Path) -> Iterator[tuple[str, Filter]]:
+    """Yield each kind of model by its name; folder: for files."""
+    every = training()
+    yield "default", nbspam.train(every)
+    yield "no-traits", nbspam.train(every, traits="none")
+    yield "gaussian", nbspam.train(every, traits="gaussian", variance_prior=2.0)
+    for name in ("multinomial", "binary-multinomial", "complement", "none"):
+        yield name, nbspam.train(every, event_model=name)
+    yield "sum", nbspam.train(every, scoring="sum")
+    yield "sum-multinomial", nbspam.train(every, scoring="sum", event_model="multinomial")
+    yield "prior", nbspam.train(every, prior=0.2, alpha=0.3)
+    yield "three-classes", nbspam.train(texts("ham", "spam", "promo"))
+    yield "young", nbspam.train([*texts("ham")[:4], *texts("spam")[:3]])
+    other = {"ham": "spam", "spam": "ham"}
+    wrong = [(other[label] if i % 12 == 5 else label, m) for i, (label, m) in enumerate(every * 3)]
+    yield "noise", nbspam.train(wrong)
+    later: Labelled = [("ham", "Soup on Sunday? Bring the scarf"), ("spam", "Pay the toll now!")]
+    updated = nbspam.train(every[:-4])
+    updated.learn([*every[-4:], *later])
+    yield "updated", updated
+    moved = nbspam.train(every)
+    moved.learn([("spam", later[0][1])])
+    moved.learn(later)
+    yield "moved", moved
+    forgotten = nbspam.train(every)
+    forgotten.learn([("spam", later[0][1]), later[1]])
+    forgotten.forget([later[0][1], later[1][1], every[0][1]])
+    yield "forgotten", forgotten
+    nbspam.train(every).save(folder / "base.json")
+    with (
+        Base.open(folder / "base.json") as base,
+        open_filter(folder / "own.json", base=base) as own,
+    ):
+        own.learn([*later, ("spam", messages()["text-promo.txt"])])
+        yield "base", own
+
+
+def said(spam_filter: Filter, message: str | bytes, explained: bool) -> dict[str, object]:
+    """Return what a model says of a message."""
+    judged = spam_filter.classify(message)
+    fields: dict[str, object] = {"verdict": judged.verdict, "log_odds": _number(judged.log_odds)}
+    if judged.reason:
+        fields["reason"] = judged.reason
+    if explained:
+        found = spam_filter.explain(message)
+        fields |= {key: _number(value) for key, value in found.constants.items()}
+        if found.sum_log_odds is not None:
+            fields["sum"] = _number(found.sum_log_odds)
+        fields["words"] = {
+            word.token: [_number(word.weight, 10), _number(word.share, 10)]
+            for word in sorted(found.words, key=lambda word: word.token)
+        }
+    return fields
+
+
+def _number(value: float, digits: int = 13) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+def path_of(name: str) -> Path:
+    """Return the file of a model's verdicts."""
+    return FOLDER / f"{name}.json"
+
+
+def every_verdict(folder: Path) -> Iterator[tuple[str, dict[str, dict[str, object]]]]:
+    """Yield what each model says of each message."""
+    for name, spam_filter in models(folder):
+        explained = name in EXPLAINED
+        yield name, {m: said(spam_filter, text, explained) for m, text in messages().items()}
+
+
+def main() -> None:
+    """Write the golden verdicts, and show what changed."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, found in every_verdict(Path(folder)):
+            path = path_of(name)
+            old = json.loads(path.read_text()) if path.exists() else {}
+            for message, fields in found.items():
+                before = old.get(message, {})
+                if {k: v for k, v in fields.items() if k != "words"} != {
+                    k: v for k, v in before.items() if k != "words"
+                }:
+                    print(
+                        f"{name} {message}: {before.get('verdict')} {before.get('log_odds')}"
+                        f" -> {fields['verdict']} {fields['log_odds']}"
+                    )
+                elif fields != before:
+                    print(f"{name} {message}: its words")
+            lines = (f"{json.dumps(m)}: {json.dumps(f)}" for m, f in found.items())
+            path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()
