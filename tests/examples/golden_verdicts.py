@@ -38,7 +38,7 @@ def texts(*classes: str) -> Labelled:
 def mails(label: str) -> Labelled:
     """Return the mails of a class."""
     box = mailbox.mbox(FOLDER / f"{label}.mbox", create=False)
-    found: Labelled = [(label, box.get_bytes(key)) for key in box.keys()]
+    found: Labelled = [(label, box.get_bytes(key)) for key in box.iterkeys()]
     box.close()
     return found
 
