@@ -27,8 +27,8 @@ from nbspam.errors import OptionError
 # would load all commands for one message; a test holds it to them.
 SHARED = frozenset(
     "alpha base encoding event-model format ham-cost ham-cutoff jobs junk label-column lines log"
-    " max-ham-blocked model outside prior quiet scoring shared-variance spam-cutoff spam-label"
-    " strict text-column traits trust-after unsure-keyword variance-prior"
+    " max-ham-blocked model move-taught outside prior quiet scoring shared-variance spam-cutoff"
+    " spam-label strict text-column traits trust-after unsure-keyword variance-prior"
     " variance-smoothing".split()
 )
 

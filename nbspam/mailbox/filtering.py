@@ -3,7 +3,7 @@
 Whose UID is above the last one judged has come since.  At the first run, and after the server has
 given new UIDs (another UIDVALIDITY), there is no such mark: then the unread mail is judged, but for
 what is known to have been judged before.  A message that was in the junk folder and is not there
-any more was moved out by the user, and stays.
+any more was moved out by the user, and stays; so does one that was taught as ham (`taught.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,6 +15,7 @@ from nbspam.imap.connection import Connection, FetchedMessage, SelectedFolder
 from nbspam.labels import UNSURE
 from nbspam.mailbox.memory import JudgedFolder, Memory, identity_of
 from nbspam.mailbox.moves import KnownMessage, Mover
+from nbspam.mailbox.taught import TAUGHT_AS_HAM
 from nbspam.reading.message import BYTES_LIMIT
 from nbspam.reading.raw_message import RawMessage
 from nbspam.scoring.verdict import Verdict
@@ -37,6 +38,10 @@ class FilterPlan(NamedTuple):
     is_marked: bool = False  # set a keyword and move nothing
     unsure_keyword: str | None = None
     judges_all: bool = False  # old mail too
+
+    def takes(self, judged: Verdict) -> bool:
+        """Return whether a message is to be moved, or marked, as spam."""
+        return judged.verdict == self.positive and judged.reason != TAUGHT_AS_HAM
 
 
 class SortedMessage(NamedTuple):
@@ -167,7 +172,7 @@ class MailFilter:
         if not batch:
             return
         plan, connection = self._plan, self._connection
-        spam = [message for message, judged in batch if judged.verdict == plan.positive]
+        spam = [message for message, judged in batch if plan.takes(judged)]
         unsure = [message.uid for message, judged in batch if judged.verdict == UNSURE]
         if not plan.is_dry_run:
             if unsure and plan.unsure_keyword:
@@ -184,7 +189,7 @@ class MailFilter:
     def _action(self, judged: Verdict) -> str:
         if judged.verdict == UNSURE and self._plan.unsure_keyword:
             return "marked"
-        if judged.verdict != self._plan.positive:
+        if not self._plan.takes(judged):
             return "kept"
         if self._plan.is_marked:
             return "marked"

@@ -56,7 +56,8 @@ def command(
 
     Ham and unsure messages stay untouched.  No message becomes read.  The first run judges the
     unread mail of a folder; every other run what has come since.  What you move back from the junk
-    folder stays where you put it.
+    folder stays where you put it, and so does what the model has learned as ham, whatever its
+    verdict; --move-taught moves that, too.
 
     A message is in exactly one folder whatever happens.  It is moved by MOVE; where the server does
     not have that, by COPY, and removed by its UID (UIDPLUS); where it has neither, the message

@@ -32,6 +32,7 @@ from nbspam.imap.connection import Connection
 from nbspam.labels import UNSURE
 from nbspam.mailbox.filtering import FilterPlan, Judge, MailFilter, SortedMessage
 from nbspam.mailbox.memory import Memory, opened_memory
+from nbspam.mailbox.taught import TAUGHT_AS_HAM, classified_with_ledger
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.scoring.verdict import Verdict
@@ -51,6 +52,7 @@ class Sorting(NamedTuple):
     unsure_keyword: str | None
     learn: bool
     trust_after: str | None
+    move_taught: bool
 
     def check(self) -> None:
         """Raise OptionError for what cannot be, whatever the account."""
@@ -97,6 +99,7 @@ sorting_options: Decorator[Any] = gathered(
         "--learn", is_flag=True, help="Learn first, as nbspam imap learn does, then filter."
     ),
     trust_after_option,
+    click.option("--move-taught", is_flag=True, help="Move messages that were taught as ham, too."),
 )
 
 
@@ -124,7 +127,11 @@ def judge_with(request: SortRequest) -> Judge:
         with open_filter(model, cutting.of, indexed=is_many) as spam_filter:
             where = executor(request.jobs if is_many else 1)
             with progress(request.quiet or not is_many, [SCHEME]) as shown:
-                for message in shown(classified(raws, Skips(), where, spam_filter)):
+                if request.sorting.move_taught:
+                    found = classified(raws, Skips(), where, spam_filter)
+                else:
+                    found = classified_with_ledger(raws, where, spam_filter)
+                for message in shown(found):
                     yield message.verdict
 
     return judge
@@ -183,6 +190,7 @@ def _print_outcomes(
         for outcome in mail_filter.run():
             kind = outcome.verdict.verdict
             kind = kind if kind in (plan.positive, UNSURE) else "other"
+            kind = TAUGHT_AS_HAM if outcome.verdict.reason == TAUGHT_AS_HAM else kind
             numbers[outcome.folder, kind] += 1
             if request.form == "json":
                 click.echo(json.dumps(_as_json(account, outcome, plan)))
@@ -216,7 +224,9 @@ def _summary(
     else:
         what = f"{would}moved to {one_line(plan.junk)}"
     spam, unsure = numbers[folder, plan.positive], numbers[folder, UNSURE]
-    return f"judged {counted(total, 'message')}, {spam:,} {what}, {unsure:,} unsure"
+    taught = numbers[folder, TAUGHT_AS_HAM]
+    kept = f", {taught:,} {would}kept ({TAUGHT_AS_HAM})" if taught else ""
+    return f"judged {counted(total, 'message')}, {spam:,} {what}, {unsure:,} unsure{kept}"
 
 
 def _as_json(account: MailAccount, outcome: SortedMessage, plan: FilterPlan) -> dict[str, Any]:
