@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nbspam.errors import ModelError, OptionError
 from nbspam.labels import normal_label
 from nbspam.reading.message import Message, parse, parse_text
-from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.classifier import Classifier, counts_in
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
@@ -83,7 +83,7 @@ class Filter:
 
     @property
     def own_metadata(self) -> Metadata:
-        """The same, without what lies beneath the model; nothing learned if there is only that."""
+        """The same of the model itself, without its base."""
         return self.metadata if self._home is None else self._home.own_metadata()
 
     @property
@@ -219,38 +219,20 @@ class InFile:
         """Open it; raises ModelError.
 
         indexed: make an index of the tokens, which pays from the second message on.
-        base: the model beneath it, which stays open; with one there need not be a file yet.
+        base: what it is read through, which stays open; with one there need not be a file yet.
         """
         self._path, self._indexed, self._base = path, indexed, base
         self._lookup: Lookup | None = None
         if base is None or os.path.exists(path):  # noqa: PTH110 (no pathlib for one message)
-            self._lookup = self._opened()
-
-    def _opened(self) -> Lookup:
-        lookup = Lookup(self._path)
-        if self._base is not None:
-            try:
-                self._base.check(self._path, lookup.metadata.settings)
-            except BaseException:
-                lookup.close()
-                raise
-        return lookup
+            self._lookup = Lookup(path)
 
     def classifier(self) -> Classifier:
-        """Return a classifier of the file as it was opened; without one, of the base."""
-        lookup = self._lookup
-        if self._base is not None:
-            from nbspam.scoring.base import counts_in
-
-            if lookup is None:
-                return self._base.classifier(None, None)
-            return self._base.classifier(lookup.metadata, counts_in(lookup, self._indexed))
-        assert lookup is not None
-        if not self._indexed:
-            return Classifier(lookup.metadata, lookup.counts)
-        from nbspam.store.index import TokenIndex
-
-        return Classifier(lookup.metadata, TokenIndex(lookup).counts)
+        """Return a classifier of the file as it was opened; raises ModelError for another base."""
+        own, counts = self.own_metadata(), counts_in(self._lookup, self._indexed)
+        if self._base is None:
+            return Classifier(own, counts)
+        self._base.check(self._path, own.settings)
+        return self._base.classifier(own, counts)
 
     def own_metadata(self) -> Metadata:
         """Return the metadata of the file; of a model without messages if there is none yet."""
@@ -260,10 +242,10 @@ class InFile:
         return self._base.first()
 
     def named(self) -> "FileOfFilter":
-        """Return the file and that of its base."""
+        """Return the file, and that of its base."""
         from nbspam.homes import FileOfFilter
 
-        files = self._lookup, None if self._base is None else self._base.file
+        files = self._lookup, None if self._base is None else self._base.lookup
         state = tuple(None if one is None else one.identity() for one in files)
         base = None if self._base is None else _anywhere(self._base.path)
         return FileOfFilter(_anywhere(self._path), base, state)
@@ -314,7 +296,7 @@ class InFile:
         return self._lookup.unnamed() if self._lookup else []
 
     def _reopened(self, change: "Change") -> "Change":
-        newer = self._opened()
+        newer = Lookup(self._path)
         self.close()
         self._lookup = newer
         return change
@@ -334,8 +316,8 @@ def open_filter(
     """Return the filter of a model file; raises ModelError, and OptionError for its cut-offs.
 
     indexed: False for one message, which is looked up fastest without an index.
-    base: the model beneath it (`scoring/base.py`), which the caller closes after the filter.
-    Without a file at `path` the filter is the base's, and the file is made when it learns.
+    base: the model that it is read through (`scoring/base.py`), which the caller closes after the
+    filter.  Without a file at `path` the filter is the base's; the file is made when it learns.
     """
     home = InFile(path, indexed, base)
     try:
@@ -351,7 +333,8 @@ def _opened_again(named: "FileOfFilter", cut_offs: CutOffs) -> Filter:
     if named.base is not None:
         from nbspam.scoring.base import Base
 
-        base = Base.open(named.base)  # as long as the process
+        lookup = Lookup(named.base)  # open as long as the process
+        base = Base(named.base, lookup.metadata, counts_in(lookup, indexed=True), lookup)
     home = InFile(path, indexed=True, base=base)
     if home.named() != named:
         home.close()

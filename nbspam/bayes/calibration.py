@@ -31,8 +31,9 @@ logistic regression and its applications"):
 
 w is the probability that a label is right.  The fit finds e by EM: it fits b to the messages, each
 weighted by w, and e is the mean of 1 - w.  (What is left out, that with 1 - w a message is of the
-other class, only multiplies the log-likelihood by (1 - e) / (1 - 2e) where EM ends.)  An update
-takes e from the fit, LEAST_NOISE at least, and w from the old b.  P(spam) stays sigmoid(b . x): what a message is, not what it would be called.
+other class, only multiplies the likelihood of b by (1 - e) / (1 - 2e) where EM ends.)  An update
+takes e from the fit, LEAST_NOISE at least, and w from the old b.  P(spam) stays sigmoid(b . x):
+what a message is, not what it would be called.
 Without w, one slip costs a filter that was sure of 600 easy messages its ranking: where all are
 easy, L is near the prior's, and b is thrown far off (P9; docs/how-it-decides.md).
 
@@ -313,17 +314,28 @@ def is_run(before: Calibration, is_spam: bool, share: float) -> bool:
     return run * (1 - share) >= RUN
 
 
+def pooled_pair(
+    scales: Sequence[Scale], parts: Sequence[tuple[Calibrations, float]]
+) -> Calibrations:
+    """Return both calibrations of all messages together; scales, parts: as of `pooled`."""
+    return Calibrations(
+        *(pooled(scale, [(both[i], few) for both, few in parts]) for i, scale in enumerate(scales))
+    )
+
+
 def pooled(scale: Scale, parts: Sequence[tuple[Calibration, float]]) -> Calibration:
     """Return the calibration of all messages together, from calibrations that learned from parts.
 
     parts: each calibration, with the number of messages in the smaller class of its part.
+    One stays as it is, but for its run, which is of those messages.
     """
-    total = sum(max(1, few) for _, few in parts)
+    if len(parts) == 1:
+        return parts[0][0]._replace(run=0)
+    weights = [max(1, few) for _, few in parts]
     coefficients = tuple(
-        math.fsum(max(1, few) * part.coefficients[i] for part, few in parts) / total
-        for i in range(scale.size)
+        _mean([part.coefficients[i] for part, _ in parts], weights) for i in range(scale.size)
     )
-    noise = math.fsum(max(1, few) * part.noise for part, few in parts) / total
+    noise = _mean([part.noise for part, _ in parts], weights)
     rows = [list(row) for row in parts[0][0].precision]
     for part, _ in parts[1:]:
         for i, row in enumerate(part.precision):
@@ -337,6 +349,10 @@ def pooled(scale: Scale, parts: Sequence[tuple[Calibration, float]]) -> Calibrat
         for same in zip(*(part.ranges for part, _ in parts), strict=True)
     )
     return Calibration(coefficients, tuple(map(tuple, rows)), ranges, noise)
+
+
+def _mean(values: Sequence[float], weights: Sequence[float]) -> float:
+    return math.fsum(w * v for w, v in zip(weights, values, strict=True)) / math.fsum(weights)
 
 
 def is_positive_definite(matrix: Sequence[Sequence[float]]) -> bool:

@@ -294,7 +294,7 @@ def _classify(
         if n > 1 or has_reader():  # else a mail program may run it for every mail
             note_older(model, spam_filter.metadata, beneath)
     note_skips(skips)
-    learn_collected(training, model, exit_code, trace)
+    learn_collected(training, model, base, exit_code, trace)
     if exit_code:
         return _status(last, skips, sources)
     return ExitCode.ERROR if skips.count and last == VerdictCode.ERROR else ExitCode.DONE

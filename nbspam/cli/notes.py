@@ -95,13 +95,11 @@ def young_sentence(metadata: Metadata) -> str:
 def older_sentences(
     model: "str | Path", metadata: Metadata, base: "Base | None" = None, learns: bool = False
 ) -> "Iterator[str]":
-    """Yield what newer rules of the tokenizer cost a model, and the base beneath it, if they do.
+    """Yield what newer rules of the tokenizer cost a model, and its base, if they do.
 
-    metadata: the base's, if there is no model yet.  learns: whether the model is changed.
+    learns: whether the model is changed.
     """
-    models = {base.path: base.metadata} if base else {}
-    if not any(metadata is of_base for of_base in models.values()):
-        models = {model: metadata} | models
+    models = {model: metadata} | ({base.path: base.metadata} if base else {})
     costs = "words that are now read differently are not recognised; for full accuracy"
     if learns:
         costs = (

@@ -108,7 +108,7 @@ class LearningRun:
         self.classes = learner.metadata.settings.classes
         self.learned: dict[str, Row] = {}  # the ledger's new rows
         self.judged_right = 0
-        self._path, self._found, self._known, self.remembers = path, pending.found, known, remember
+        self._path, self._found, self._known, self._remembers = path, pending.found, known, remember
         self._new = self._moved = 0
 
     def row(self, digest: str) -> Row:
@@ -117,7 +117,7 @@ class LearningRun:
 
     def steps(self, message: TokenizedMessage) -> list[tuple[int | None, int]]:
         """Return the steps (`ledger.moves`) that bring a message up to how often it was found."""
-        if not self.remembers:
+        if not self._remembers:
             return [(None, self.classes.index(message.label or ""))]
         # All occurrences of a digest are learned at once.
         found = [self._found[message.digest, name] for name in self.classes]
@@ -135,12 +135,12 @@ class LearningRun:
             row[target] += 1
             self._new += source is None
             self._moved += source is not None
-            if self.remembers:
+            if self._remembers:
                 self.learned[message.digest] = tuple(row)
 
     def refine(self, message: TokenizedMessage, k: int) -> None:
-        """Let the calibration learn from a message that class k has learned."""
-        digest = message.digest if self.remembers else ""
+        """Let a message that was taken into class k refine the calibration."""
+        digest = message.digest if self._remembers else ""
         self.learner.refine(self.classes[k], message.tokens, message.numbers, digest)
 
     def change(self) -> Change:
@@ -185,7 +185,7 @@ def learn(
     Each message is brought up to the number of times it was found, never above, and moved from the
     class that it was learned in before.  It is scored as if it had not been learned, and the score
     refines the calibration.
-    settings: for a new model; but for their base, which is beneath an old one too.
+    settings: for a new model; an old one is read through their base, too.
     remember: False learns all as new, and does not use the ledger.
     wait: how long to wait for the model's lock.  teach: learns some of the messages alone.
     Raises ModelError: the model is damaged, has other classes, is locked or cannot be written.

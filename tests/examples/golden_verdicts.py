@@ -13,7 +13,7 @@ from pathlib import Path
 
 import nbspam
 from nbspam.filter import Filter, open_filter
-from nbspam.scoring.base import Base
+from nbspam.scoring.base import open_base
 
 FOLDER = Path(__file__).parent.parent / "golden" / "verdicts"
 Labelled = list[tuple[str, str | bytes]]
@@ -78,7 +78,7 @@ def models(folder: Path) -> Iterator[tuple[str, Filter]]:
     yield "forgotten", forgotten
     nbspam.train(every).save(folder / "base.json")
     with (
-        Base.open(folder / "base.json") as base,
+        open_base(folder / "base.json") as base,
         open_filter(folder / "own.json", base=base) as own,
     ):
         own.learn([*later, ("spam", messages()["text-promo.txt"])])
