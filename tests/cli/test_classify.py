@@ -8,6 +8,7 @@ import sys
 from contextlib import contextmanager
 
 import pytest
+from many_cases import in_turn
 
 MAIL = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
 
@@ -169,8 +170,8 @@ def test_ham_cost_sets_the_cut_off(nbspam, model):
     assert verdict_of(nbspam, model, text, "--ham-cost", cost * 1.01) == "ham"
 
 
-@pytest.mark.parametrize(
-    ("options", "wrong"),
+@in_turn(
+    "options, wrong",
     [
         ("--spam-cutoff 1.5", "the spam cut-off must be between 0 and 1, not 1.5"),
         ("--spam-cutoff nan", "the spam cut-off must be between 0 and 1, not nan"),

@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from many_cases import in_turn
 
 import nbspam.cli.classify as classify_module
 from nbspam.cli import self_training
@@ -140,7 +141,7 @@ def test_the_bound(nbspam, model):
     assert messages(model) == {"ham": N + 1, "spam": N}
 
 
-@pytest.mark.parametrize("bound", ["0.4", "1.1", "nan", "much"])
+@in_turn("bound", ["0.4", "1.1", "nan", "much"])
 def test_senseless_bounds(nbspam, model, bound):
     before = model.read_bytes()
     found = nbspam("classify", "--learn", "--learn-from", bound, "-m", model, stdin=HAM)
@@ -252,8 +253,8 @@ def test_the_message_is_out_before_the_lock_is_asked_for(model):
     assert messages(model) == {"ham": N, "spam": N + 1}
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left"), MemoryError, KeyboardInterrupt])
-@pytest.mark.parametrize("options", [("-p",), ("-p", "--exit-code"), ("--exit-code",)])
+@in_turn("error", [OSError(28, "No space left"), MemoryError, KeyboardInterrupt])
+@in_turn("options", [("-p",), ("-p", "--exit-code"), ("--exit-code",)])
 def test_whatever_fails_the_verdict_stands(nbspam, model, monkeypatch, error, options):
     def fail(*_, **__):
         raise error

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from many_cases import in_turn, rest_long
 
 import nbspam.cli.classify as classify_module
 
@@ -205,7 +206,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@in_turn("case", BAD)
 def test_whatever_fails_the_message_passes_unchanged(nbspam, model, tmp_path, case):
     damaged = tmp_path / "damaged.json"
     damaged.write_bytes(model.read_bytes()[:300])
@@ -217,13 +218,13 @@ def test_whatever_fails_the_message_passes_unchanged(nbspam, model, tmp_path, ca
     assert_unchanged((found.code, found.out.encode(), found.err), SPAM, code=wanted)
 
 
-@pytest.mark.parametrize("option", ["-h", "--help", "-V", "--version"])
+@in_turn("option", ["-h", "--help", "-V", "--version"])
 def test_help_of_the_program_does_not_take_the_place_of_the_message(nbspam, model, option):
     found = nbspam(option, "classify", "-p", "-m", model, stdin=SPAM)
     assert_unchanged((found.code, found.out.encode(), found.err), SPAM, f"nbspam: {option} prints")
 
 
-@pytest.mark.parametrize("shell", ["{} < /dev/null", "{} <&-"])
+@rest_long("shell", ["{} < /dev/null", "{} <&-"])
 def test_help_where_there_is_no_message_to_read(program, shell):
     found = program("classify", "-p", "-h", shell=shell)
     assert (found.code, found.out) == (TEMPFAIL, "")
@@ -252,9 +253,7 @@ def test_it_passes_unchanged_whatever_the_bytes(passed):
     assert_unchanged(passed(raw, "-pm", "nowhere.json"), raw, "nowhere.json")
 
 
-@pytest.mark.parametrize(
-    "error", [TypeError, MemoryError, RecursionError, KeyboardInterrupt, ImportError, OSError]
-)
+@in_turn("error", [TypeError, MemoryError, RecursionError, KeyboardInterrupt, ImportError, OSError])
 def test_whatever_is_raised_the_message_passes_unchanged(nbspam, model, monkeypatch, error):
     def fails(*_):
         raise error("no\nluck")
@@ -275,7 +274,7 @@ def test_an_error_of_our_own_is_one_sentence(nbspam, model, monkeypatch, assert_
     assert (found.code, "Traceback" in found.err, found.out) == (1, True, "")
 
 
-@pytest.mark.parametrize(
+@rest_long(
     "name", ["click", "nbspam.cli.classify", "nbspam.cli.passing", "nbspam.serving.passthrough"]
 )
 def test_the_message_passes_where_a_package_is_missing(passed, model, name):
@@ -302,17 +301,18 @@ def test_the_script_is_the_function_that_needs_no_click():
 SHELL = '{} classify -p -m "$MODEL" '
 
 
-@pytest.mark.parametrize(
-    ("shell", "said"),
+@rest_long(
+    "shell, said",
     [
         (">&-", "standard output is closed"),
+        ("--on-error deliver --bogus > /dev/full", "No space left"),
+        ("<&-", "standard input is closed"),
         ("> /dev/full", "No space left"),
         ("--bogus > /dev/full", "No space left"),
-        ("--on-error deliver --bogus > /dev/full", "No space left"),
         (">&- 2>&-", ""),
         ("--bogus > /dev/full 2> /dev/full", ""),
-        ("<&-", "standard input is closed"),
     ],
+    first=3,
 )
 def test_streams_that_are_closed_or_full(program, model, shell, said):
     found = program(
@@ -385,7 +385,7 @@ def test_a_user_without_a_home_is_told_to_name_the_model(nbspam, monkeypatch):
     assert_unchanged((found.code, found.out.encode(), found.err), SPAM, "--model")
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "option",
     [("--header", "X-A"), ("--subject-tag", "x"), ("--evidence", 3), ("--on-error", "deliver")],
 )
@@ -440,7 +440,19 @@ def test_with_several_messages_the_last_one_counts(nbspam, model, tmp_path):
     assert nbspam("classify", "--exit-code", "-m", model, b, a).code == 0
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def places(tmp_path):
+    """Return an empty folder, a message, and a folder with a link that leads nowhere."""
+    found = {name: tmp_path / name for name in ("empty", "good", "dangling")}
+    found["empty"].mkdir()
+    found["good"].write_bytes(SPAM)
+    found["dangling"].mkdir()
+    (found["dangling"] / "a").write_bytes(SPAM)
+    (found["dangling"] / "b").symlink_to("nowhere")
+    return found
+
+
+@in_turn(
     "arguments",
     [
         ("-m", "nowhere.json"),
@@ -451,22 +463,15 @@ def test_with_several_messages_the_last_one_counts(nbspam, model, tmp_path):
         ("{empty}",),
         ("{good}", "{dangling}"),
     ],
-    ids=" ".join,
 )
-def test_any_error_is_3(nbspam, model, tmp_path, arguments):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "good").write_bytes(SPAM)
-    (tmp_path / "dangling").mkdir()
-    (tmp_path / "dangling" / "a").write_bytes(SPAM)
-    (tmp_path / "dangling" / "b").symlink_to("nowhere")
-    names = {name: tmp_path / name for name in ("empty", "good", "dangling")}
-    arguments = [argument.format(**names) for argument in arguments]
+def test_any_error_is_3(nbspam, model, places, arguments):
+    arguments = [argument.format(**places) for argument in arguments]
     found = nbspam("classify", "--exit-code", "-m", model, *arguments, stdin=SPAM)
     assert found.code == 3
     assert found.err
 
 
-@pytest.mark.parametrize("error", [TypeError, MemoryError, KeyboardInterrupt, EOFError])
+@in_turn("error", [TypeError, MemoryError, KeyboardInterrupt, EOFError])
 def test_what_is_raised_is_3(nbspam, model, monkeypatch, error):
     def fails(*_):
         raise error
@@ -475,7 +480,7 @@ def test_what_is_raised_is_3(nbspam, model, monkeypatch, error):
     assert nbspam("classify", "--exit-code", "-m", model, stdin=SPAM).code == 3
 
 
-@pytest.mark.parametrize("shell", [">&-", "> /dev/full", "--bogus 2>&-", "--bogus 2> /dev/full"])
+@rest_long("shell", [">&-", "> /dev/full", "--bogus 2>&-", "--bogus 2> /dev/full"])
 def test_streams_that_are_closed_or_full_are_3(program, model, shell):
     found = program(
         shell='{} classify --exit-code -m "$MODEL" ' + shell, env={"MODEL": str(model)}, input=SPAM
@@ -530,7 +535,7 @@ BESIDE = [
 
 
 @pytest.mark.skipif(BOGOFILTER is None, reason="bogofilter is not installed")
-@pytest.mark.parametrize("message", BESIDE, ids=range(len(BESIDE)))
+@rest_long("message", BESIDE, ids=range(len(BESIDE)))
 def test_the_bytes_are_where_bogofilter_has_them(nbspam, passed, model, tmp_path, message):
     """The same bytes at the same places, but for what bogofilter does otherwise.
 

@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from many_cases import in_turn
 
 
 def compared(nbspam, *arguments):
@@ -124,8 +125,8 @@ def test_a_plot_that_cannot_be_drawn_is_told_before_the_work_or_after_the_table(
     assert "there is no such folder; create it first" in found.err
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
+@in_turn(
+    "options, said",
     [
         (("--compare", "magic"), "'magic' is no kind of naive Bayes"),
         (("--compare", "bernoulli:sum"), "name two or more"),
@@ -201,8 +202,8 @@ def test_help_has_the_comparison(nbspam):
 # Training with the options of the family.
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
+@in_turn(
+    "options, said",
     [
         (("--event-model", "none", "--traits", "none"), "nothing to learn from"),
         (("--event-model", "none", "--scoring", "sum"), "nothing to learn from"),
@@ -287,14 +288,14 @@ def test_counts_of_occurrences_go_out_as_csv_and_come_back(nbspam, table, tmp_pa
     assert "counts occurrences; export it with --form csv" in refused.err
 
 
-@pytest.mark.parametrize("scoring", ["evidence", "sum"])
-@pytest.mark.parametrize("smoothing", ["0", "5e-324", "1e-310", "1e-90"])
+@in_turn("scoring", ["evidence", "sum"])
+@in_turn("smoothing", ["0", "5e-324", "1e-310", "1e-90"])
 def test_a_tiny_variance_gives_finite_verdicts(nbspam, tmp_path, scoring, smoothing):
     rows = tmp_path / "same.tsv"
     rows.write_text("label\ttext\n" + "spam\tAAAA 77\nham\tbbb\n" * 5)
     model = tmp_path / "x.json"
     options = ("--traits", "gaussian", "--scoring", scoring, "--variance-smoothing", smoothing)
-    assert nbspam("train", "-q", "-m", model, *options, rows).code == 0
+    assert nbspam("train", "-q", "--replace", "-m", model, *options, rows).code == 0
     for command in ("classify", "explain"):
         found = nbspam(command, "-m", model, "--format", "json", stdin=b"win a prize 12 Ab")
         assert found.code == 0, found.err

@@ -1,5 +1,6 @@
 """Many processes at one model, and writers that are stopped in the middle."""
 
+import itertools
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import learners
 import pytest
+from many_cases import rest_long
 
 from nbspam.store.model_file import read_model
 
@@ -212,8 +214,15 @@ def stopped(model, signal_name, step):
     return process.returncode, err.decode()
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"])
+SIGNALS = ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"]
+PAIRS = list(zip([*SIGNALS, "SIGKILL"], STEPS, strict=True))  # each signal and each step once
+
+
+@rest_long(
+    "name, step",
+    [*PAIRS, *(pair for pair in itertools.product(SIGNALS, STEPS) if pair not in PAIRS)],
+    first=len(PAIRS),
+)
 def test_a_writer_stopped_at_any_step_leaves_the_old_model_or_the_new(nbspam, begun, name, step):
     before = begun.read_bytes()
     code, err = stopped(begun, name, step)

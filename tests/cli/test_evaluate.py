@@ -5,6 +5,7 @@ import re
 import sys
 
 import pytest
+from many_cases import in_turn
 
 PROMISED = (
     "messages spam ham threshold accuracy mcc sc_pct bh_pct sm_pct hm_pct lam_pct"
@@ -54,7 +55,7 @@ def test_text_names_the_protocol_and_the_figures(nbspam, table):
     assert "\x1b" not in found.out
 
 
-@pytest.mark.parametrize(("first", "tested"), [("20", 10), ("50%", 15), ("33.4%", 20)])
+@in_turn("first, tested", [("20", 10), ("50%", 15), ("33.4%", 20)])
 def test_train_first_tests_the_rest(nbspam, table, first, tested):
     found = evaluated(nbspam, "--train-first", first, table)
     assert tested == found["messages"]
@@ -223,8 +224,8 @@ def test_a_limit_on_blocked_ham_chooses_the_cut_off_that_train_would(nbspam, tab
     assert "spam_cutoff" in trained
 
 
-@pytest.mark.parametrize(
-    ("options", "parts", "code"),
+@in_turn(
+    "options, parts, code",
     [
         (("--max-ham-blocked", "1%"), ("--max-ham-blocked", "--train-first"), 2),
         (("--folds", "3", "--max-ham-blocked", "1%"), ("--max-ham-blocked", "--train-first"), 2),
@@ -253,8 +254,8 @@ def test_three_classes_have_no_cut_offs(nbspam, three_classes, make_model, asser
     assert found["verdicts"] == found["confusion"]
 
 
-@pytest.mark.parametrize(
-    ("options", "part"),
+@in_turn(
+    "options, part",
     [
         (("--spam-cutoff", "2"), "between 0 and 1, not 2"),
         (("--ham-cutoff", "0.95"), "above the spam cut-off"),
@@ -285,7 +286,7 @@ def test_a_label_that_the_model_does_not_know_is_an_error(
     assert_sentence(found, f"{three_classes}:2", "'promo'", "--spam-label", "--label-column")
 
 
-@pytest.mark.parametrize("option", [("--alpha", "1"), ("--prior", "0.5")])
+@in_turn("option", [("--alpha", "1"), ("--prior", "0.5")])
 def test_options_of_training_need_a_protocol(nbspam, table, model, assert_sentence, option):
     found = nbspam("eval", "-m", model, table, *option)
     assert_sentence(found, option[0], code=2)
@@ -365,13 +366,13 @@ def test_batch_without_online_is_a_usage_error(nbspam, table, assert_sentence):
         assert_sentence(found, "--batch", "--online", code=2)
 
 
-@pytest.mark.parametrize("batch", ["0", "-1", "30", "1000"])
+@in_turn("batch", ["0", "-1", "30", "1000"])
 def test_a_batch_that_leaves_nothing_to_count_is_an_error(nbspam, table, assert_sentence, batch):
     found = nbspam("eval", table, "--online", f"--batch={batch}")
     assert_sentence(found, f"a batch of {batch} is ", "at least 1", code=2)
 
 
-@pytest.mark.parametrize("other", [("--folds", "2"), ("--train-first", "5")])
+@in_turn("other", [("--folds", "2"), ("--train-first", "5")])
 def test_online_and_another_protocol_are_a_usage_error(nbspam, table, assert_sentence, other):
     found = nbspam("eval", table, "--online", *other)
     assert_sentence(found, "--online", other[0], code=2)
@@ -492,7 +493,7 @@ def test_a_ledger_of_some_messages_knows_those(nbspam, make_model, table, later,
     assert "does not remember 30 messages that it learned; whether some are among these" in text
 
 
-@pytest.mark.parametrize("way", [("--folds", "3"), ("--online",), ("--compare", "bernoulli")])
+@in_turn("way", [("--folds", "3"), ("--online",), ("--compare", "bernoulli")])
 def test_a_model_beside_a_test_that_trains_is_refused(
     nbspam, table, model, assert_sentence, way, monkeypatch
 ):
@@ -517,7 +518,7 @@ def test_predictions_go_to_standard_output_and_the_report_beside_it(nbspam, tabl
     assert not (tmp_path / "-").exists()
 
 
-@pytest.mark.parametrize("form", ["json", "csv"])
+@in_turn("form", ["json", "csv"])
 def test_two_results_on_standard_output_are_refused(nbspam, table, assert_sentence, form):
     found = nbspam("eval", "--folds", "3", table, "--predictions", "-", "--format", form)
     assert_sentence(found, "--predictions -", f"--format {form}", "name a file", code=2)

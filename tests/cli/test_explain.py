@@ -4,6 +4,7 @@ import re
 
 import pytest
 from harmless_pages import assert_harmless
+from many_cases import in_turn, rest_long
 from terminals import on_a_terminal
 
 from nbspam.display.cells import cell_width
@@ -37,7 +38,7 @@ def test_json_lists_all_words_whatever_is_shown(nbspam, model):
     )
 
 
-@pytest.mark.parametrize("text", [b"win a free prize", b"meeting notes", b"", b"lunch prize"])
+@in_turn("text", [b"win a free prize", b"meeting notes", b"", b"lunch prize"])
 def test_the_score_is_that_of_classify(nbspam, model, text):
     found = explained(nbspam, "-m", model, stdin=text)
     classified = json.loads(nbspam("classify", "-m", model, "--format", "json", stdin=text).out)
@@ -221,7 +222,7 @@ def test_a_message_cannot_command_the_terminal(nbspam, tmp_path, make_model):
     assert "\x1b" not in printed
 
 
-@pytest.mark.parametrize("options", [(), ("--words",)])
+@rest_long("options", [(), ("--words",)])
 def test_output_in_a_pipe_has_no_escape_codes(program, model, options):
     found = program("explain", "-m", model, *options, input=b"free prize")
     assert found.code == 0
@@ -268,9 +269,7 @@ def test_a_text_in_a_script_the_model_has_not_seen_is_unsure_and_explain_says_wh
     assert "too few" not in plain
 
 
-@pytest.mark.parametrize(
-    ("text", "known"), [("", "the text has none"), ("зима", "it knows 0 of 5 in the text")]
-)
+@in_turn("text, known", [("", "the text has none"), ("зима", "it knows 0 of 5 in the text")])
 def test_of_what_nothing_is_known_of_explain_says_so(nbspam, sms_model, text, known):
     found = explained(nbspam, "-m", sms_model, stdin=text.encode())
     assert found["verdict"] == "unsure"
@@ -366,7 +365,7 @@ def test_colours_are_of_a_terminal_alone(model, tmp_path):
     assert "prize+]" in plain
 
 
-@pytest.mark.parametrize("form", ["text", "html", "json"])
+@in_turn("form", ["text", "html", "json"])
 def test_a_hostile_mail_commands_nothing(nbspam, model, form):
     shown = nbspam("explain", "-m", model, "--format", form, stdin=HOSTILE).out
     assert all(line.isprintable() for line in shown.splitlines())
@@ -375,7 +374,7 @@ def test_a_hostile_mail_commands_nothing(nbspam, model, form):
         assert "<script src=//evil.example/x.js>" in parsed.text
 
 
-@pytest.mark.parametrize("columns", [40, 80, 120])
+@rest_long("columns", [40, 80, 120])
 def test_nothing_is_wider_than_the_terminal(sample, sms_model, tmp_path, columns):
     (tmp_path / "免費-m.eml").write_bytes(HOSTILE + b"x" * 300 + " 免費送".encode() * 50)
     for arguments in (

@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from many_cases import in_turn
 
 TABLE = "ham\tsee you at noon\nspam\twin a free prize\nham\tlunch at the meeting\n"
 MAIL = b"Subject: hello\n\nlunch at noon\n"
@@ -56,8 +57,8 @@ def test_a_list_of_which_nothing_can_be_read_is_a_failure(nbspam, model, tmp_pat
     assert nbspam(*command, stdin=b"") == (0, "", "")  # there is nothing to classify
 
 
-@pytest.mark.parametrize("command", [("classify", "-p"), ("classify", "-p", "--exit-code")])
-@pytest.mark.parametrize("content", [TABLE.encode(), b'{"text": "a"}\n{"text": "b"}\n'])
+@in_turn("command", [("classify", "-p"), ("classify", "-p", "--exit-code")])
+@in_turn("content", [TABLE.encode(), b'{"text": "a"}\n{"text": "b"}\n'])
 def test_a_passage_says_nothing_of_it(nbspam, model, command, content):
     found = nbspam(*command, "-m", model, stdin=content)
     assert found.err == ""
@@ -169,10 +170,8 @@ UNUSED = {
 }
 
 
-@pytest.mark.parametrize("options", UNUSED)
-@pytest.mark.parametrize(
-    "command", ["classify", "classify -", "explain", "forget", "train --update --ham -"]
-)
+@in_turn("options", UNUSED)
+@in_turn("command", ["classify", "classify -", "explain", "forget", "train --update --ham -"])
 def test_an_option_without_a_use_is_refused(nbspam, model, assert_sentence, command, options):
     before = model.read_bytes()
     arguments = (*command.split(), "-m", model, *options.split())
@@ -181,7 +180,7 @@ def test_an_option_without_a_use_is_refused(nbspam, model, assert_sentence, comm
     assert model.read_bytes() == before
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "options",
     [
         ("--input-format", "tsv", "--text-column", "2", "--header-row", "no"),
@@ -314,16 +313,16 @@ def test_the_1_of_a_column_called_is_spam_may_be_the_spam_label(nbspam, tmp_path
     assert "(ham: 9, spam: 9)" in found.sentences
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "answers",
     [("0", "1"), ("0.0", "1.0"), ("N", "Y"), ("no", "Yes"), ("FALSE", "True"), ("f", "t")],
 )
-@pytest.mark.parametrize("name", ["spam", "is_spam"])
+@in_turn("name", ["spam", "is_spam"])
 def test_a_column_called_spam_answers_yes_or_no(nbspam, tmp_path, answers, name):
     no, yes = answers
     path = tmp_path / "a.csv"
     path.write_text(f"text,{name}\n" + f"see you at noon,{no}\nwin a free prize,{yes}\n" * 9)
-    found = nbspam("train", path, "-m", tmp_path / "m.json")
+    found = nbspam("train", "--replace", path, "-m", tmp_path / "m.json")
     assert found.code == 0, found.err
     assert "(ham: 9, spam: 9)" in found.out
 

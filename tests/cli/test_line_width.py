@@ -7,6 +7,7 @@ import re
 import shutil
 
 import pytest
+from many_cases import in_turn
 
 from nbspam.cli.settings import command_contexts
 
@@ -93,7 +94,7 @@ def test_a_long_path_stays_whole(nbspam, folder):
         assert str(path) in nbspam(*command, "-m", path).out
 
 
-@pytest.mark.parametrize("name", ["", *COMMANDS, "model"])
+@in_turn("name", ["", *COMMANDS, "model"])
 def test_every_help_fits(nbspam, name):
     found = nbspam(*name.split(), "--help")
     assert found.code == 0

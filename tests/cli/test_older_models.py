@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from many_cases import in_turn
 
 import nbspam.tokens.tokenized as tokenized_module
 from nbspam.store.lookup import Lookup
@@ -86,7 +87,7 @@ def test_mail_passes_unchanged_by_a_model_of_newer_rules(nbspam, model):
     )
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "command", [("classify",), ("classify", "--exit-code"), ("explain",), ("classify", "--learn")]
 )
 def test_a_condition_of_a_recipe_is_silent(nbspam, model, old, command):
@@ -158,7 +159,7 @@ def test_a_base_beneath_is_named(nbspam, make_model, model, table, tmp_path):
 # What changes a model keeps its rules
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "command",
     [
         ("model", "check"),
@@ -230,7 +231,7 @@ def test_merged_models_have_the_oldest_rules(nbspam, old, make_model, tmp_path, 
 # Counts can be exported, whatever the model
 
 
-@pytest.mark.parametrize("form", ["csv", "bogofilter"])
+@in_turn("form", ["csv", "bogofilter"])
 def test_counts_are_exported(nbspam, model, form):
     expected = nbspam("model", "export", "--form", form, "-m", model)
     assert (expected.code, expected.err) == (0, "")

@@ -22,6 +22,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import pytest
+from many_cases import in_turn
 
 from nbspam.tokens.tokenizer import RULES
 
@@ -138,7 +139,7 @@ def test_check(common):
 
 
 @spamc
-@pytest.mark.parametrize("options", [(), ("-x",), ("-E",), ("-x", "-E"), ("--headers",)])
+@in_turn("options", [(), ("-x",), ("-E",), ("-x", "-E"), ("--headers",)])
 def test_filter(common, options):
     for message, spam in ((SPAM, True), (HAM, False)):
         code, out = common.spamc(*options, message=message)
@@ -629,8 +630,8 @@ def test_nowhere_to_listen(program, mail_model, assert_sentence):
     assert_sentence(found, "no socket to listen on", "--socket", "--listen", code=2)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
+@in_turn(
+    "options, said",
     [
         (["--listen", "0.0.0.0:0"], "--allow-any-address"),
         (["--listen", "nonsense"], "127.0.0.1:783"),

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from many_cases import in_turn
 
 
 def content(model):
@@ -155,7 +156,7 @@ def test_one_class_is_no_new_model(nbspam, tmp_path, assert_sentence):
     assert not (tmp_path / "model.json").exists()
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "options",
     [
         ("--sure-from", "0.9"),
