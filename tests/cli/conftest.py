@@ -50,7 +50,8 @@ def own_home(tmp_path_factory, monkeypatch):
     return home
 
 
-def _run(arguments, stdin=b""):
+def _run_raw(arguments, stdin=b""):
+    """Run nbspam; return its exit code, and what it wrote as bytes."""
     kept = sys.argv, sys.stdin, sys.stdout, sys.stderr
     with contextlib.ExitStack() as stack:
         # Files, because a message passes from file to file.
@@ -65,8 +66,13 @@ def _run(arguments, stdin=b""):
             for stream in streams[1:]:
                 stream.flush()
             sys.argv, sys.stdin, sys.stdout, sys.stderr = kept
-        out, err = (os.pread(s.fileno(), 1 << 28, 0).decode() for s in streams[1:])
-    return Result(int(code), out, err)
+            out, err = (os.pread(s.fileno(), 1 << 28, 0) for s in streams[1:])
+    return int(code), out, err
+
+
+def _run(arguments, stdin=b""):
+    code, out, err = _run_raw(arguments, stdin)
+    return Result(code, out.decode(), err.decode())
 
 
 @pytest.fixture
@@ -75,6 +81,17 @@ def nbspam():
 
     def run(*arguments, stdin=b""):
         return _run(arguments, stdin)
+
+    return run
+
+
+@pytest.fixture
+def passed():
+    """Return a function that runs nbspam on a message: its code, bytes and talk."""
+
+    def run(message, *arguments):
+        code, out, err = _run_raw(arguments, message)
+        return code, out, err.decode()
 
     return run
 

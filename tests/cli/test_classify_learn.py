@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from many_cases import in_turn
+from many_cases import in_turn, rest_long
 
 import nbspam.cli.classify as classify_module
 from nbspam.cli import self_training
@@ -291,14 +291,15 @@ def test_a_model_that_goes_meanwhile_is_not_begun_anew(nbspam, model, monkeypatc
     assert not model.exists()
 
 
-def test_learners_at_once_lose_nothing(model):
-    """Seven deliveries and a user who teaches, all at the same time."""
+@rest_long("deliveries", [2, 7])
+def test_learners_at_once_lose_nothing(model, deliveries):
+    """Deliveries and a user who teaches, all at the same time."""
     command = [sys.executable, "-m", "nbspam"]
     processes = []
-    for n in range(8):
+    for n in range(deliveries + 1):
         text = SPAM.replace(b"<1@a>", b"<%d@many>" % n)
         learn = ["classify", "-p", "--learn", "-m", str(model)]
-        if n == 7:  # another text: of the same, the next verdicts would be less sure
+        if n == deliveries:  # another text: of the same, the next verdicts would be less sure
             text = HAM.replace(b"<2@b>", b"<new@b>")
             learn = ["train", "--update", "--ham", "-", "-m", str(model)]
         process = subprocess.Popen(
@@ -314,7 +315,7 @@ def test_learners_at_once_lose_nothing(model):
         assert process.wait(120) == 0
         assert process.stderr.read() == b""
         process.stderr.close()
-    assert messages(model) == {"ham": N + 1, "spam": N + 7}
+    assert messages(model) == {"ham": N + 1, "spam": N + deliveries}
 
 
 # Short lines

@@ -25,23 +25,17 @@ HEADER = re.compile(
 TEMPFAIL = 75
 
 
-@pytest.fixture
-def passed(program):
-    """Return a function that runs the program with -p on a message: its code, bytes and talk."""
-
-    def run(message, *arguments, program=("-m", "nbspam"), **options):
-        done = subprocess.run(
-            [sys.executable, *program, "classify", *map(str, arguments)],
-            input=message,
-            capture_output=True,
-            timeout=60,
-            check=False,
-            env=os.environ | {"PYTHONWARNINGS": "error"} | options.pop("env", {}),
-            **options,
-        )
-        return done.returncode, done.stdout, done.stderr.decode()
-
-    return run
+def by_program(message, *arguments, program=("-m", "nbspam")):
+    """Return the same as the fixture `passed`, of a program of its own."""
+    done = subprocess.run(
+        [sys.executable, *program, *map(str, arguments)],
+        input=message,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {"PYTHONWARNINGS": "error"},
+    )
+    return done.returncode, done.stdout, done.stderr.decode()
 
 
 def assert_unchanged(found, message, *parts, code=TEMPFAIL):
@@ -58,9 +52,9 @@ def assert_unchanged(found, message, *parts, code=TEMPFAIL):
 # What goes well
 
 
-def test_the_message_passes_with_its_verdict(passed, model):
+def test_the_message_passes_with_its_verdict(model):
     for message, verdict in ((SPAM, b"spam"), (HAM, b"ham")):
-        code, out, err = passed(message, "-p", "-m", model)
+        code, out, err = by_program(message, "classify", "-p", "-m", model)
         assert (code, err) == (0, "")
         assert HEADER.search(out)[1] == verdict
         assert message == HEADER.sub(b"", out)
@@ -68,12 +62,12 @@ def test_the_message_passes_with_its_verdict(passed, model):
 
 def test_the_header_has_the_reason_where_the_probability_did_not_decide(nbspam, passed, model):
     raw = "Subject: зима\n\nвсё о погоде и о море\n".encode()
-    _, once, _ = passed(raw, "-p", "-m", model)
+    _, once, _ = passed(raw, "classify", "-p", "-m", model)
     pattern = rb"^X-Nbspam: unsure, probability=0\.[0-4]\d{5}, reason=too-few-known-words, version="
     assert re.search(pattern, once, re.MULTILINE)
-    _, twice, _ = passed(once, "-p", "-m", model)
+    _, twice, _ = passed(once, "classify", "-p", "-m", model)
     assert once == twice
-    _, other, _ = passed(raw, "-p", "-m", model, "--header", "X-Mine")
+    _, other, _ = passed(raw, "classify", "-p", "-m", model, "--header", "X-Mine")
     for marked in (once, other):  # whatever it is called, it is a mark and no word
         assert nbspam("classify", "-m", model, stdin=raw) == nbspam(
             "classify", "-m", model, stdin=marked
@@ -86,16 +80,12 @@ def test_the_probability_is_the_one_that_classify_prints(nbspam, model):
     assert plain[:2] == [HEADER.search(out)[1].decode(), f"{float(HEADER.search(out)[2]):.4f}"]
 
 
-def test_every_odd_mail_passes(nbspam, sample, sms_model):
+def test_every_odd_mail_passes(passed, sample, sms_model):
     for path in sorted((sample / "odd").iterdir()):
         raw = path.read_bytes()
-        done = subprocess.run(
-            [sys.executable, "-m", "nbspam", "classify", "-p", "-m", str(sms_model)],
-            input=raw,
-            capture_output=True,
-            check=True,
-        )
-        rest = re.sub(rb"X-Nbspam: [^\r\n]*(\r\n|\n|\r)", b"", done.stdout)
+        code, out, _ = passed(raw, "classify", "-p", "-m", sms_model)
+        assert code == 0, path.name
+        rest = re.sub(rb"X-Nbspam: [^\r\n]*(\r\n|\n|\r)", b"", out)
         assert rest in (raw, b"\n" + raw, raw + b"\n", b"\r\n" + raw), path.name
 
 
@@ -130,7 +120,7 @@ def test_evidence_has_as_many_words_as_asked(nbspam, model):
 
 def test_an_archive_passes_as_it_is(passed, model):
     raw = b"\x1f\x8b\x08\x00not really\n"
-    _, out, _ = passed(raw, "-p", "-m", model)
+    _, out, _ = passed(raw, "classify", "-p", "-m", model)
     assert HEADER.sub(b"", out) == b"\n" + raw
 
 
@@ -250,7 +240,7 @@ def test_whoever_types_gets_help(nbspam, model):
 
 def test_it_passes_unchanged_whatever_the_bytes(passed):
     raw = b"From x\r\nSubject: a\r\n\r\n\0\r\xff no end"
-    assert_unchanged(passed(raw, "-pm", "nowhere.json"), raw, "nowhere.json")
+    assert_unchanged(passed(raw, "classify", "-pm", "nowhere.json"), raw, "nowhere.json")
 
 
 @in_turn("error", [TypeError, MemoryError, RecursionError, KeyboardInterrupt, ImportError, OSError])
@@ -277,17 +267,18 @@ def test_an_error_of_our_own_is_one_sentence(nbspam, model, monkeypatch, assert_
 @rest_long(
     "name", ["click", "nbspam.cli.classify", "nbspam.cli.passing", "nbspam.serving.passthrough"]
 )
-def test_the_message_passes_where_a_package_is_missing(passed, model, name):
+def test_the_message_passes_where_a_package_is_missing(model, name):
     code = (
         f"import runpy, sys; sys.modules[{name!r}] = None;"
         "runpy.run_module('nbspam', run_name='__main__')"
     )
-    found = passed(SPAM, "-p", "-m", model, program=("-c", code))
+    command = ("classify", "-m", model)
+    found = by_program(SPAM, *command, "-p", program=("-c", code))
     assert_unchanged(found, SPAM, "missing", "reinstall nbspam")
     if name == "click":
-        found = passed(SPAM, "--exit-code", "-m", model, program=("-c", code))
+        found = by_program(SPAM, *command, "--exit-code", program=("-c", code))
         assert (found[0], found[1]) == (3, b"")
-        found = passed(SPAM, "-m", model, program=("-c", code))
+        found = by_program(SPAM, *command, program=("-c", code))
         assert (found[0], found[1]) == (1, b"")
 
 
@@ -535,7 +526,7 @@ BESIDE = [
 
 
 @pytest.mark.skipif(BOGOFILTER is None, reason="bogofilter is not installed")
-@rest_long("message", BESIDE, ids=range(len(BESIDE)))
+@in_turn("message", BESIDE)
 def test_the_bytes_are_where_bogofilter_has_them(nbspam, passed, model, tmp_path, message):
     """The same bytes at the same places, but for what bogofilter does otherwise.
 
@@ -551,7 +542,7 @@ def test_the_bytes_are_where_bogofilter_has_them(nbspam, passed, model, tmp_path
         capture_output=True,
         check=True,
     ).stdout
-    _, ours, _ = passed(message.replace(b"MARK", b"X-Nbspam"), "-p", "-m", model)
+    _, ours, _ = passed(message.replace(b"MARK", b"X-Nbspam"), "classify", "-p", "-m", model)
     if message and not message.endswith(b"\n"):
         theirs = theirs.removesuffix(b"\n")
     wanted = re.sub(rb"X-Bogosity:[^\r\n]*", b"M", theirs)

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from many_cases import in_turn
+from many_cases import in_turn, rest_long
 
 
 def compared(nbspam, *arguments):
@@ -105,6 +105,7 @@ def test_the_advised_command_keeps_what_was_given(nbspam, table):
     assert "--alpha 2.0" in found["advice"]
 
 
+@pytest.mark.long
 def test_plot(nbspam, table, tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "roc.png"
@@ -161,9 +162,10 @@ def test_no_message_to_compare_on(nbspam, tmp_path):
     assert found.err.count("\n") == 1
 
 
-def test_three_classes(nbspam, three_classes):
-    found = compared(nbspam, "all", three_classes)
-    assert len(found["models"]) == 25
+@rest_long("kinds, number", [("complement,gaussian:sum,bernoulli+kernel", 4), ("all", 25)])
+def test_three_classes(nbspam, three_classes, kinds, number):
+    found = compared(nbspam, kinds, three_classes)
+    assert len(found["models"]) == number
     best, *others = found["models"]
     assert best["one_minus_roca_pct_less_best"] is None
     assert all(m["one_minus_roca_pct_less_best"] is not None for m in others)  # of spam

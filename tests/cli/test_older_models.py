@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from many_cases import in_turn
+from many_cases import in_turn, rest_long
 
 import nbspam.tokens.tokenized as tokenized_module
 from nbspam.store.lookup import Lookup
@@ -65,7 +65,7 @@ def other_tokens(monkeypatch):
 # The mail path: a verdict, and nothing else
 
 
-@pytest.mark.parametrize("rules", {1, OLDER})
+@rest_long("rules", {1, OLDER})
 def test_mail_passes_with_the_verdict(model, rules):
     old = with_rules(model, rules)
     command = [sys.executable, "-m", "nbspam", "classify", "-p", "-m"]
@@ -247,7 +247,7 @@ def test_counts_are_exported(nbspam, model, form):
 # Other traits
 
 
-@pytest.mark.parametrize("options", [(), ("--traits", "gaussian", "--scoring", "sum")])
+@rest_long("options", [(), ("--traits", "gaussian", "--scoring", "sum")])
 def test_traits_that_are_not_known_are_left_out(nbspam, make_model, sample, tmp_path, options):
     """Classified alone, or as many that a table of the tokens pays for."""
     table = sample / "sms.tsv"

@@ -117,7 +117,7 @@ def test_merging_names_the_model(shared, model):
     assert b"Usage" not in done.stderr
 
 
-@pytest.mark.parametrize("named", [True, False])
+@rest_long("named", [True, False])
 def test_a_message_passes_unchanged(shared, named):
     options = ("-m", shared) if named else ()
     done = run_closed(shared, "classify", "-p", *options, NBSPAM_MODEL=str(shared))
@@ -125,7 +125,7 @@ def test_a_message_passes_unchanged(shared, named):
     assert (done.returncode, done.stdout) == (75, MAIL)
 
 
-@pytest.mark.parametrize("command", [("classify",), ("train", "--update", "--spam", "-")])
+@rest_long("command", [("classify",), ("train", "--update", "--spam", "-")])
 def test_a_closed_folder_is_told(shared, command):
     done = run_closed(shared.parent, *command, "-m", shared)
     assert (done.returncode, done.stdout) == (1, b"")
