@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -124,14 +125,18 @@ def write_table(path: Path, *rows, delimiter="\t"):
     return path
 
 
-@pytest.fixture
-def table(tmp_path):
-    """Return a table of 12 spam and 18 ham, in turns."""
+def write_messages(folder: Path):
     rows = []
     for i in range(12):
         rows += [("spam", f"{SPAM[i % 3]} {i}"), ("ham", f"{HAM[i % 3]} {i}")]
     rows += [("ham", f"{HAM[i % 3]} again") for i in range(6)]
-    return write_table(tmp_path / "messages.tsv", *rows)
+    return write_table(folder / "messages.tsv", *rows)
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Return a table of 12 spam and 18 ham, in turns."""
+    return write_messages(tmp_path)
 
 
 @pytest.fixture
@@ -156,10 +161,21 @@ def make_model(tmp_path):
     return make
 
 
+@pytest.fixture(scope="session")
+def trained_once(tmp_path_factory):
+    """Return a folder with a model of the table of spam and ham; not to be changed."""
+    folder = tmp_path_factory.mktemp("trained")
+    found = _run(["train", write_messages(folder), "-m", folder / "model.json"])
+    assert (found.code, found.err) == (0, "")
+    return folder
+
+
 @pytest.fixture
-def model(table, make_model):
-    """Return a model of the table of spam and ham."""
-    return make_model(table)
+def model(trained_once, table):
+    """Return a model of the table of spam and ham: with its mode, and the lock beside it."""
+    for name in ("model.json", ".model.json.lock"):
+        shutil.copy(trained_once / name, table.with_name(name))
+    return table.with_name("model.json")
 
 
 @pytest.fixture(scope="session")

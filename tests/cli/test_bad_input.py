@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from many_cases import in_turn, rest_long
@@ -35,28 +36,76 @@ def test_version(nbspam):
     assert nbspam("--version") == (0, f"nbspam {__version__}\n", "")
 
 
+# What is named in {braces} is there; the command writes no new.json.
+NAMED = {
+    **{f"{command} -m {{model}} none.tsv": "none.tsv|no such file"
+       for command in ("train --replace", "classify", "eval", "explain")},
+    **{f"train -m new.json empty.{end}": f"empty.{end}|empty"
+       for end in ("tsv", "csv", "jsonl", "txt", "mbox", "eml")},
+    "classify -m {model} empty.csv": "empty.csv|empty",
+    "train -m new.json mail.eml": "mail.eml|--spam",
+    "train -m new.json folder": "folder",
+    "train -m new.json {table} --spam-label junk": "'junk'|'ham'|'spam'",
+    "classify -m {model} a\0b": "",
+    f"classify -m {{model}} {'a' * 5_000}": "",
+    "eval {table} -m none.json": "none.json|nbspam train",
+    "train {table} -m none/model.json": "none/model.json",
+    "train {table} -m folder": "folder",
+}  # fmt: skip
+SENSELESS = {
+    **{f"train -m new.json --label={name}={{table}}": "--label|NAME=SOURCE"
+       for name in ("", "\x01")},
+    "train -m new.json --label promo": "'promo'",
+    **{f"train -m new.json {{table}} --encoding {name}": f"--encoding{more}"
+       for name, more in {"klingon": "|klingon", "base64": "", "rot13": "", "hex": "", "zip": "",
+                          "a" * 500: ""}.items()},
+    **{f"{command} {{table}} --alpha={alpha}": "alpha must be above 0"
+       for command in ("train -m new.json", "eval --folds 2")
+       for alpha in ("0", "-1", "nan", "inf", "-inf")},
+    **{f"train {{table}} -m new.json --prior={prior}": "the prior must be between 0 and 1"
+       for prior in ("0", "1", "-0.5", "1.5", "nan", "inf")},
+    **{f"eval {{table}} --folds={n}": f"cannot make {int(n):,} fold|give 2 to 12 folds"
+       for n in ("1", "0", "-3", "1000")},
+    **{f"eval {{table}} --train-first={first}": "--train-first"
+       for first in ("nonsense", "", "%", "nan%", "inf%", "1e400%", "1.5", "ten%")},
+    **{f"eval {{table}} --train-first={n}":
+       "cannot train on the first |give a number from 1 to 29"
+       for n in ("0", "-1", "30", "1000", "0%", "100%", "-5%", "200%")},
+}  # fmt: skip
+
+
+@pytest.fixture
+def places(tmp_path, model, table, monkeypatch):
+    """Return what is in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "mail.eml").write_bytes(b"Subject: x\r\n\r\ny\r\n")
+    for end in ("tsv", "csv", "jsonl", "txt", "mbox", "eml"):
+        (tmp_path / f"empty.{end}").touch()
+    return {"model": model, "table": table}
+
+
+@in_turn("code, refused", [(1, NAMED), (2, SENSELESS)])
+def test_what_cannot_be_is_one_sentence(nbspam, places, assert_sentence, code, refused):
+    for command, parts in refused.items():
+        found = nbspam(*(word.format(**places) for word in command.split(" ")))
+        assert found.code == code, (command, found)
+        assert_sentence(found, *parts.split("|"), code=code)
+    assert not Path("new.json").exists()
+
+
+@in_turn("name", [" ", "\xa0\t"])
+def test_a_label_of_blanks(nbspam, table, tmp_path, assert_sentence, name):
+    found = nbspam("train", "--label", f"{name}={table}", "-m", tmp_path / "m.json")
+    assert_sentence(found, "--label", "NAME=SOURCE", code=2)
+
+
+def test_an_encoding_of_host_names_leaves_no_traceback(nbspam, table, tmp_path):
+    found = nbspam("train", table, "--encoding", "idna", "-m", tmp_path / "m.json")
+    assert "Traceback" not in found.err
+
+
 # Sources
-
-
-@in_turn("command", ["train", "classify", "eval", "explain"])
-def test_no_such_file(nbspam, model, tmp_path, assert_sentence, command):
-    path = tmp_path / "none.tsv"
-    options = ("--replace",) if command == "train" else ()
-    found = nbspam(command, path, "-m", model, *options)
-    assert_sentence(found, path, "no such file")
-
-
-@in_turn("suffix", ["tsv", "csv", "jsonl", "txt", "mbox", "eml"])
-def test_an_empty_file_is_nothing_to_learn_from(nbspam, tmp_path, assert_sentence, suffix):
-    path = tmp_path / f"empty.{suffix}"
-    path.touch()
-    assert_sentence(nbspam("train", path, "-m", tmp_path / "m.json"), path, "empty")
-
-
-def test_an_empty_table_is_nothing_to_classify(nbspam, model, tmp_path, assert_sentence):
-    path = tmp_path / "empty.csv"
-    path.touch()
-    assert_sentence(nbspam("classify", path, "-m", model), path, "empty")
 
 
 @in_turn("content", ["text\nhello\nfree prize\n", "hello, you\nfree, prize\nx, y\n"])
@@ -100,28 +149,6 @@ def test_standard_input_has_no_labels(nbspam, tmp_path, assert_sentence):
     )
 
 
-def test_one_mail_has_no_label(nbspam, sample, tmp_path, assert_sentence):
-    path = sample / "odd" / "crlf-line-ends.eml"
-    assert_sentence(nbspam("train", path, "-m", tmp_path / "m.json"), path, "--spam")
-
-
-@in_turn("name", ["", " ", "\x01", "\xa0\t"])
-def test_a_label_of_nothing_to_show(nbspam, table, tmp_path, assert_sentence, name):
-    found = nbspam("train", "--label", f"{name}={table}", "-m", tmp_path / "m.json")
-    assert_sentence(found, "--label", "NAME=SOURCE", code=2)
-
-
-def test_a_label_without_a_source(nbspam, tmp_path, assert_sentence):
-    found = nbspam("train", "--label", "promo", "-m", tmp_path / "m.json")
-    assert_sentence(found, "'promo'", code=2)
-
-
-def test_a_folder_without_class_folders(nbspam, tmp_path, assert_sentence):
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    assert_sentence(nbspam("train", folder, "-m", tmp_path / "m.json"), folder)
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 @pytest.mark.parametrize("command", ["train", "classify"])
 def test_a_folder_that_may_not_be_read(nbspam, model, tmp_path, assert_sentence, command):
@@ -131,74 +158,13 @@ def test_a_folder_that_may_not_be_read(nbspam, model, tmp_path, assert_sentence,
     assert_sentence(nbspam(command, folder, "-m", model, *options), folder, "permissions")
 
 
-def test_an_encoding_that_nobody_knows(nbspam, table, tmp_path, assert_sentence):
-    found = nbspam("train", table, "--encoding", "klingon", "-m", tmp_path / "m.json")
-    assert_sentence(found, "klingon", "--encoding", code=2)
-
-
-@in_turn("name", ["base64", "rot13", "hex", "zip", "idna", "a" * 500])
-def test_an_encoding_that_is_no_text_encoding(nbspam, table, tmp_path, assert_sentence, name):
-    found = nbspam("train", table, "--encoding", name, "-m", tmp_path / "m.json")
-    if name == "idna":  # it is one, of host names
-        assert "Traceback" not in found.err
-    else:
-        assert_sentence(found, "--encoding", code=2)
-
-
-def test_a_name_with_a_nul(nbspam, model, assert_sentence):
-    assert_sentence(nbspam("classify", "a\0b", "-m", model))
-
-
-def test_a_name_that_is_too_long(nbspam, model, assert_sentence):
-    assert_sentence(nbspam("classify", "a" * 5_000, "-m", model))
-
-
 # Options
-
-
-@in_turn("alpha", ["0", "-1", "nan", "inf", "-inf"])
-@in_turn("command", [("train",), ("eval", "--folds", "2")])
-def test_alpha_that_makes_no_sense(
-    nbspam, table, tmp_path, assert_sentence, command, alpha, monkeypatch
-):
-    monkeypatch.setenv("NBSPAM_MODEL", str(tmp_path / "m.json"))
-    found = nbspam(*command, table, "--alpha", alpha)
-    assert_sentence(found, "alpha must be above 0", code=2)
-    assert not (tmp_path / "m.json").exists()
-
-
-@in_turn("prior", ["0", "1", "-0.5", "1.5", "nan", "inf"])
-def test_prior_that_makes_no_sense(nbspam, table, tmp_path, assert_sentence, prior):
-    found = nbspam("train", table, "-m", tmp_path / "m.json", "--prior", prior)
-    assert_sentence(found, "the prior must be between 0 and 1", code=2)
-
-
-@in_turn("folds", ["1", "0", "-3", "1000"])
-def test_folds_that_cannot_be(nbspam, table, assert_sentence, folds):
-    found = nbspam("eval", table, "--folds", folds)
-    assert_sentence(found, f"cannot make {int(folds):,} fold", "give 2 to 12 folds", code=2)
-
-
-@in_turn("first", ["nonsense", "", "%", "nan%", "inf%", "1e400%", "1.5", "ten%"])
-def test_train_first_that_is_no_number(nbspam, table, assert_sentence, first):
-    assert_sentence(nbspam("eval", table, "--train-first", first), "--train-first", code=2)
-
-
-@in_turn("first", ["0", "-1", "30", "1000", "0%", "100%", "-5%", "200%"])
-def test_train_first_that_leaves_nothing(nbspam, table, assert_sentence, first):
-    found = nbspam("eval", table, "--train-first", first)
-    assert_sentence(found, "cannot train on the first ", "give a number from 1 to 29", code=2)
 
 
 def test_train_first_of_one_class(nbspam, tmp_path, assert_sentence):
     path = tmp_path / "table.tsv"
     path.write_text("ham\tlunch\n" * 10 + "spam\tprize\n" * 10)
     assert_sentence(nbspam("eval", path, "--train-first", "5"), "first 5")
-
-
-def test_a_spam_label_that_nobody_has(nbspam, table, tmp_path, assert_sentence):
-    found = nbspam("train", table, "-m", tmp_path / "m.json", "--spam-label", "junk")
-    assert_sentence(found, "'junk'", "'ham'", "'spam'")
 
 
 @in_turn(
@@ -252,17 +218,6 @@ def test_a_model_that_cannot_be_read(nbspam, model, tmp_path, assert_sentence, c
         assert_refused(path)
     path.write_bytes(whole.replace(b'"version": 1', b'"version": 2'))
     assert_refused(path, "version 2", "update nbspam")
-
-
-def test_a_model_that_cannot_be_written(nbspam, table, tmp_path, assert_sentence):
-    path = tmp_path / "none" / "model.json"
-    assert_sentence(nbspam("train", table, "-m", path), path)
-    assert_sentence(nbspam("train", table, "-m", tmp_path), tmp_path, "folder")
-
-
-def test_evaluating_with_a_missing_model(nbspam, table, tmp_path, assert_sentence):
-    found = nbspam("eval", table, "-m", tmp_path / "none.json")
-    assert_sentence(found, tmp_path / "none.json", "nbspam train")
 
 
 # The program's own streams
