@@ -23,14 +23,15 @@ def test_all_kinds_by_leave_one_out(nbspam, table):
     assert found["advice"].startswith("Take ")
 
 
-@pytest.mark.parametrize(
-    ("protocol", "named", "tested"),
+@rest_long(
+    "protocol, named, tested",
     [
         (("--folds", "3"), "3 folds", 30),
         (("--train-first", "20"), "trained on the first 20", 10),
         (("--online", "--batch", "10"), "online, 10 at a time", 20),
         (("--leave-one-out",), "leave-one-out", 30),
     ],
+    first=2,
 )
 def test_each_protocol_compares_what_it_finds_of_each_model_alone(
     nbspam, table, protocol, named, tested

@@ -172,7 +172,7 @@ def test_the_text_has_the_calibrations_constants(nbspam, model):
         assert float(line.split()[-1]) == pytest.approx(nats, abs=0.0006)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "options",
     [
         (),
@@ -181,9 +181,9 @@ def test_the_text_has_the_calibrations_constants(nbspam, model):
         ("--scoring", "sum", "--prior", ".9"),
     ],
 )
-@pytest.mark.parametrize("text", [b"win a free prize now for lunch", b"xylophone", b""])
+@in_turn("text", [b"win a free prize now for lunch", b"xylophone", b""])
 def test_the_sum_printed_is_the_log_odds(nbspam, table, make_model, options, text):
-    path = make_model(table, *options)
+    path = make_model(table, "--replace", *options)
     found = explained(nbspam, "-m", path, stdin=text)
     total, added = sum_shown(nbspam("explain", "-m", path, "--top", "1000", stdin=text).out)
     assert total == pytest.approx(found["log_odds"], abs=0.0006)

@@ -121,7 +121,7 @@ def test_a_classification_of_many(nbspam, model, old, table):
     assert (found.code, found.out) == (0, nbspam("classify", "-m", model, table).out)
 
 
-@pytest.mark.parametrize("options", [(), ("-q",)])
+@rest_long("options", [(), ("-q",)])
 def test_an_evaluation(nbspam, old, sample, options):
     found = nbspam("eval", "-m", old, sample / "sms.tsv", *options)
     assert found.code == 0
@@ -264,7 +264,7 @@ def test_traits_that_are_not_known_are_left_out(nbspam, make_model, sample, tmp_
     assert once != full
     assert many == pytest.approx(4 * once, abs=1e-9)
     texts = [line.partition("\t")[2].encode() for line in table.read_text().splitlines()]
-    for text, among_others in list(zip(texts, once, strict=True))[:10]:
+    for text, among_others in list(zip(texts, once, strict=True))[:3]:
         assert probabilities(stdin=text) == pytest.approx([among_others], abs=1e-9)
     assert nbspam("explain", "-m", old, stdin=SPAM).code == 0
     new = tmp_path / "new.tsv"
