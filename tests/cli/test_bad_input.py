@@ -59,9 +59,9 @@ SENSELESS = {
     **{f"train -m new.json {{table}} --encoding {name}": f"--encoding{more}"
        for name, more in {"klingon": "|klingon", "base64": "", "rot13": "", "hex": "", "zip": "",
                           "a" * 500: ""}.items()},
-    **{f"{command} {{table}} --alpha={alpha}": "alpha must be above 0"
+    **{f"{command} {{table}} --alpha={alpha}": "alpha must be above 0 and at most 1e+06"
        for command in ("train -m new.json", "eval --folds 2")
-       for alpha in ("0", "-1", "nan", "inf", "-inf")},
+       for alpha in ("0", "-1", "nan", "inf", "-inf", "1000001", "1e10", "1e308")},
     **{f"train {{table}} -m new.json --prior={prior}": "the prior must be between 0 and 1"
        for prior in ("0", "1", "-0.5", "1.5", "nan", "inf")},
     **{f"eval {{table}} --folds={n}": f"cannot make {int(n):,} fold|give 2 to 12 folds"

@@ -7,11 +7,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from many_cases import in_turn, rest_long
+from waiting import unread, wait_until
 
 import nbspam.cli.classify as classify_module
 
@@ -332,8 +332,8 @@ def test_a_writer_that_is_slow_and_does_not_block(model):
     )
     os.close(reading)
     for piece in (SPAM[:30], SPAM[30:]):
-        time.sleep(0.3)
         os.write(writing, piece)
+        wait_until(lambda: not unread(writing))
     os.close(writing)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
@@ -349,9 +349,8 @@ def test_an_interrupt_while_the_message_comes_in(model):
     )
     process.stdin.write(SPAM[:30])
     process.stdin.flush()
-    time.sleep(0.7)  # it has loaded and waits for more
+    wait_until(lambda: not unread(process.stdin))  # it has loaded and waits for more
     process.send_signal(signal.SIGINT)
-    time.sleep(0.2)
     out, err = process.communicate(SPAM[30:], timeout=60)
     assert_unchanged((process.returncode, out, err.decode()), SPAM, "interrupted")
 

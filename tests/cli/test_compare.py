@@ -198,10 +198,6 @@ def test_nothing_is_shown_where_nobody_looks(monkeypatch):
     assert stream.getvalue() == ""
 
 
-def test_help_has_the_comparison(nbspam):
-    assert "nbspam eval --compare all" in nbspam("eval", "--help").out
-
-
 # Training with the options of the family.
 
 

@@ -130,13 +130,6 @@ def test_words_are_the_models_strongest(nbspam, model):
     assert words["ham"][0]["counts"]["spam"] == 0
 
 
-def test_words_as_text(nbspam, model):
-    found = nbspam("explain", "--words", "--top", "5", "-m", model)
-    assert (found.code, found.err) == (0, "")
-    assert "spam" in found.out
-    assert len(found.out.splitlines()) >= 10
-
-
 def test_words_of_three_classes(nbspam, three_classes, make_model):
     path = make_model(three_classes)
     words = json.loads(nbspam("explain", "--words", "-m", path, "--format", "json").out)
@@ -214,14 +207,6 @@ def test_the_sum_of_three_classes_is_the_log_odds_of_the_most_probable(
         assert total == pytest.approx(math.log(p) - math.log1p(-p), abs=0.001)
 
 
-def test_a_message_cannot_command_the_terminal(nbspam, tmp_path, make_model):
-    text = "http://a\x1bc.example/ free prize"
-    (tmp_path / "t.tsv").write_text(f"spam\t{text}\nham\tlunch at noon\n")
-    path = make_model(tmp_path / "t.tsv")
-    printed = nbspam("explain", "-m", path, "--top", "1000", stdin=text.encode()).out
-    assert "\x1b" not in printed
-
-
 @rest_long("options", [(), ("--words",)])
 def test_output_in_a_pipe_has_no_escape_codes(program, model, options):
     found = program("explain", "-m", model, *options, input=b"free prize")
@@ -232,12 +217,6 @@ def test_output_in_a_pipe_has_no_escape_codes(program, model, options):
 def test_no_color_on_a_terminal_is_heeded(model):
     assert "\x1b" in on_a_terminal("explain", "-m", model, "--words")
     assert "\x1b" not in on_a_terminal("explain", "-m", model, "--words", NO_COLOR="1")
-
-
-def test_a_message_without_known_words_is_explained(nbspam, model):
-    found = nbspam("explain", "-m", model, stdin=b"")
-    assert found.code == 0
-    assert "Traceback" not in found.err
 
 
 def test_words_with_a_message_is_wrong_usage(nbspam, model):

@@ -10,6 +10,7 @@ import time
 from contextlib import contextmanager
 
 from many_cases import rest_long
+from waiting import unread, wait_until
 
 RAW, BUFFERED = {"PYTHONUNBUFFERED": "1"}, {"PYTHONUNBUFFERED": ""}
 MAIL = b"Subject: lunch\n\n" + b"see you at noon in the meeting room\n" * 6_000  # 216 KB
@@ -66,7 +67,7 @@ def passing(model, **options):
 
 def test_the_whole_message_comes_through_a_slow_pipe(model):
     with passing(model) as (process, read):
-        time.sleep(0.3)
+        wait_until(lambda: unread(read) >= 1 << 16)  # it is full
         for _ in range(5):  # a signal in the middle of a write makes it a short one
             process.send_signal(signal.SIGSTOP)
             process.send_signal(signal.SIGCONT)
