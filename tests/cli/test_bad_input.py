@@ -277,12 +277,14 @@ def test_a_reader_that_has_gone(model, table, command):
     assert [line for line in errors.splitlines() if "holds several" not in line] == []
 
 
+@pytest.mark.long
 def test_a_reader_that_stops_early(program, model, table):
     found = program("classify", "-m", model, *[table] * 200, shell="{} | head -1")
     assert found.err == ""
     assert found.out.count("\n") == 1
 
 
+@pytest.mark.long
 def test_a_source_skipped_before_a_failure_leaves_no_traceback(program, tmp_path, table):
     path = tmp_path / "model.json"
     found = program("train", table, tmp_path / "none", "-m", path)

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from many_cases import in_turn, rest_long
+from many_cases import in_turn
 
 import nbspam.cli.classify as classify_module
 from nbspam.cli import self_training
@@ -291,7 +291,8 @@ def test_a_model_that_goes_meanwhile_is_not_begun_anew(nbspam, model, monkeypatc
     assert not model.exists()
 
 
-@rest_long("deliveries", [2, 7])
+@pytest.mark.long
+@pytest.mark.parametrize("deliveries", [2, 7])
 def test_learners_at_once_lose_nothing(model, deliveries):
     """Deliveries and a user who teaches, all at the same time."""
     command = [sys.executable, "-m", "nbspam"]

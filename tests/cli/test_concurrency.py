@@ -109,6 +109,7 @@ def test_writers_at_once_lose_nothing_and_count_nothing_twice(
     assert left == {f".{model.name}.lock"}
 
 
+@pytest.mark.long
 @SHORT_AND_LONG
 def test_learning_and_forgetting_at_once_lose_nothing(
     nbspam, begun, trained, writers, each, classifiers

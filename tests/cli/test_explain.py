@@ -214,6 +214,7 @@ def test_output_in_a_pipe_has_no_escape_codes(program, model, options):
     assert "\x1b" not in found.out
 
 
+@pytest.mark.long
 def test_no_color_on_a_terminal_is_heeded(model):
     assert "\x1b" in on_a_terminal("explain", "-m", model, "--words")
     assert "\x1b" not in on_a_terminal("explain", "-m", model, "--words", NO_COLOR="1")
@@ -353,7 +354,8 @@ def test_a_hostile_mail_commands_nothing(nbspam, model, form):
         assert "<script src=//evil.example/x.js>" in parsed.text
 
 
-@rest_long("columns", [40, 80, 120])
+@pytest.mark.parametrize("columns", [40, 80, 120])
+@pytest.mark.long
 def test_nothing_is_wider_than_the_terminal(sample, sms_model, tmp_path, columns):
     (tmp_path / "免費-m.eml").write_bytes(HOSTILE + b"x" * 300 + " 免費送".encode() * 50)
     for arguments in (

@@ -65,16 +65,13 @@ def other_tokens(monkeypatch):
 # The mail path: a verdict, and nothing else
 
 
-@rest_long("rules", {1, OLDER})
-def test_mail_passes_with_the_verdict(model, rules):
+@in_turn("rules", {1, OLDER})
+def test_mail_passes_with_the_verdict(nbspam, model, rules):
     old = with_rules(model, rules)
-    command = [sys.executable, "-m", "nbspam", "classify", "-p", "-m"]
-    new, found = (
-        subprocess.run([*command, str(m)], input=SPAM, capture_output=True) for m in (model, old)
-    )
-    assert (found.returncode, found.stderr) == (0, b"")
-    assert found.stdout.count(b"\nX-Nbspam: spam, probability=") == 1
-    assert found.stdout == new.stdout
+    new, found = (nbspam("classify", "-p", "-m", m, stdin=SPAM) for m in (model, old))
+    assert (found.code, found.err) == (0, "")
+    assert found.out.count("\nX-Nbspam: spam, probability=") == 1
+    assert found == new
 
 
 def test_mail_passes_unchanged_by_a_model_of_newer_rules(nbspam, model):
@@ -96,6 +93,7 @@ def test_a_condition_of_a_recipe_is_silent(nbspam, model, old, command):
     assert found == nbspam(*command, "-m", model, stdin=SPAM)
 
 
+@pytest.mark.long
 def test_a_reader_of_one_message_is_told(old):
     pty = pytest.importorskip("pty")
     for command in ("classify", "explain"):
