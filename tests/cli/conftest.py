@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,7 +51,8 @@ def own_home(tmp_path_factory, monkeypatch):
     return home
 
 
-def _run(arguments, stdin=b""):
+def _run_raw(arguments, stdin=b""):
+    """Run nbspam; return its exit code, and what it wrote as bytes."""
     kept = sys.argv, sys.stdin, sys.stdout, sys.stderr
     with contextlib.ExitStack() as stack:
         # Files, because a message passes from file to file.
@@ -65,8 +67,13 @@ def _run(arguments, stdin=b""):
             for stream in streams[1:]:
                 stream.flush()
             sys.argv, sys.stdin, sys.stdout, sys.stderr = kept
-        out, err = (os.pread(s.fileno(), 1 << 28, 0).decode() for s in streams[1:])
-    return Result(int(code), out, err)
+            out, err = (os.pread(s.fileno(), 1 << 28, 0) for s in streams[1:])
+    return int(code), out, err
+
+
+def _run(arguments, stdin=b""):
+    code, out, err = _run_raw(arguments, stdin)
+    return Result(code, out.decode(), err.decode())
 
 
 @pytest.fixture
@@ -75,6 +82,17 @@ def nbspam():
 
     def run(*arguments, stdin=b""):
         return _run(arguments, stdin)
+
+    return run
+
+
+@pytest.fixture
+def passed():
+    """Return a function that runs nbspam on a message: its code, bytes and talk."""
+
+    def run(message, *arguments):
+        code, out, err = _run_raw(arguments, message)
+        return code, out, err.decode()
 
     return run
 
@@ -107,14 +125,18 @@ def write_table(path: Path, *rows, delimiter="\t"):
     return path
 
 
-@pytest.fixture
-def table(tmp_path):
-    """Return a table of 12 spam and 18 ham, in turns."""
+def write_messages(folder: Path):
     rows = []
     for i in range(12):
         rows += [("spam", f"{SPAM[i % 3]} {i}"), ("ham", f"{HAM[i % 3]} {i}")]
     rows += [("ham", f"{HAM[i % 3]} again") for i in range(6)]
-    return write_table(tmp_path / "messages.tsv", *rows)
+    return write_table(folder / "messages.tsv", *rows)
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Return a table of 12 spam and 18 ham, in turns."""
+    return write_messages(tmp_path)
 
 
 @pytest.fixture
@@ -139,10 +161,21 @@ def make_model(tmp_path):
     return make
 
 
+@pytest.fixture(scope="session")
+def trained_once(tmp_path_factory):
+    """Return a folder with a model of the table of spam and ham; not to be changed."""
+    folder = tmp_path_factory.mktemp("trained")
+    found = _run(["train", write_messages(folder), "-m", folder / "model.json"])
+    assert (found.code, found.err) == (0, "")
+    return folder
+
+
 @pytest.fixture
-def model(table, make_model):
-    """Return a model of the table of spam and ham."""
-    return make_model(table)
+def model(trained_once, table):
+    """Return a model of the table of spam and ham: with its mode, and the lock beside it."""
+    for name in ("model.json", ".model.json.lock"):
+        shutil.copy(trained_once / name, table.with_name(name))
+    return table.with_name("model.json")
 
 
 @pytest.fixture(scope="session")

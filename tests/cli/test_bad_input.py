@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from many_cases import in_turn, rest_long
 
 COMMANDS = [
     ("--help",),
@@ -18,7 +20,7 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@in_turn("command", COMMANDS)
 def test_help_has_an_example(nbspam, command):
     found = nbspam(*command)
     assert (found.code, found.err) == (0, "")
@@ -34,33 +36,79 @@ def test_version(nbspam):
     assert nbspam("--version") == (0, f"nbspam {__version__}\n", "")
 
 
+# What is named in {braces} is there; the command writes no new.json.
+NAMED = {
+    **{f"{command} -m {{model}} none.tsv": "none.tsv|no such file"
+       for command in ("train --replace", "classify", "eval", "explain")},
+    **{f"train -m new.json empty.{end}": f"empty.{end}|empty"
+       for end in ("tsv", "csv", "jsonl", "txt", "mbox", "eml")},
+    "classify -m {model} empty.csv": "empty.csv|empty",
+    "train -m new.json mail.eml": "mail.eml|--spam",
+    "train -m new.json folder": "folder",
+    "train -m new.json {table} --spam-label junk": "'junk'|'ham'|'spam'",
+    "classify -m {model} a\0b": "",
+    f"classify -m {{model}} {'a' * 5_000}": "",
+    "eval {table} -m none.json": "none.json|nbspam train",
+    "train {table} -m none/model.json": "none/model.json",
+    "train {table} -m folder": "folder",
+}  # fmt: skip
+SENSELESS = {
+    **{f"train -m new.json --label={name}={{table}}": "--label|NAME=SOURCE"
+       for name in ("", "\x01")},
+    "train -m new.json --label promo": "'promo'",
+    **{f"train -m new.json {{table}} --encoding {name}": f"--encoding{more}"
+       for name, more in {"klingon": "|klingon", "base64": "", "rot13": "", "hex": "", "zip": "",
+                          "a" * 500: ""}.items()},
+    **{f"{command} {{table}} --alpha={alpha}": "alpha must be above 0 and at most 1e+06"
+       for command in ("train -m new.json", "eval --folds 2")
+       for alpha in ("0", "-1", "nan", "inf", "-inf", "1000001", "1e10", "1e308")},
+    **{f"train {{table}} -m new.json --prior={prior}": "the prior must be between 0 and 1"
+       for prior in ("0", "1", "-0.5", "1.5", "nan", "inf")},
+    **{f"eval {{table}} --folds={n}": f"cannot make {int(n):,} fold|give 2 to 12 folds"
+       for n in ("1", "0", "-3", "1000")},
+    **{f"eval {{table}} --train-first={first}": "--train-first"
+       for first in ("nonsense", "", "%", "nan%", "inf%", "1e400%", "1.5", "ten%")},
+    **{f"eval {{table}} --train-first={n}":
+       "cannot train on the first |give a number from 1 to 29"
+       for n in ("0", "-1", "30", "1000", "0%", "100%", "-5%", "200%")},
+}  # fmt: skip
+
+
+@pytest.fixture
+def places(tmp_path, model, table, monkeypatch):
+    """Return what is in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "mail.eml").write_bytes(b"Subject: x\r\n\r\ny\r\n")
+    for end in ("tsv", "csv", "jsonl", "txt", "mbox", "eml"):
+        (tmp_path / f"empty.{end}").touch()
+    return {"model": model, "table": table}
+
+
+@in_turn("code, refused", [(1, NAMED), (2, SENSELESS)])
+def test_what_cannot_be_is_one_sentence(nbspam, places, assert_sentence, code, refused):
+    for command, parts in refused.items():
+        found = nbspam(*(word.format(**places) for word in command.split(" ")))
+        assert found.code == code, (command, found)
+        assert_sentence(found, *parts.split("|"), code=code)
+    assert not Path("new.json").exists()
+
+
+@in_turn("name", [" ", "\xa0\t"])
+def test_a_label_of_blanks(nbspam, table, tmp_path, assert_sentence, name):
+    found = nbspam("train", "--label", f"{name}={table}", "-m", tmp_path / "m.json")
+    assert_sentence(found, "--label", "NAME=SOURCE", code=2)
+
+
+def test_an_encoding_of_host_names_leaves_no_traceback(nbspam, table, tmp_path):
+    found = nbspam("train", table, "--encoding", "idna", "-m", tmp_path / "m.json")
+    assert "Traceback" not in found.err
+
+
 # Sources
 
 
-@pytest.mark.parametrize("command", ["train", "classify", "eval", "explain"])
-def test_no_such_file(nbspam, model, tmp_path, assert_sentence, command):
-    path = tmp_path / "none.tsv"
-    options = ("--replace",) if command == "train" else ()
-    found = nbspam(command, path, "-m", model, *options)
-    assert_sentence(found, path, "no such file")
-
-
-@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl", "txt", "mbox", "eml"])
-def test_an_empty_file_is_nothing_to_learn_from(nbspam, tmp_path, assert_sentence, suffix):
-    path = tmp_path / f"empty.{suffix}"
-    path.touch()
-    assert_sentence(nbspam("train", path, "-m", tmp_path / "m.json"), path, "empty")
-
-
-def test_an_empty_table_is_nothing_to_classify(nbspam, model, tmp_path, assert_sentence):
-    path = tmp_path / "empty.csv"
-    path.touch()
-    assert_sentence(nbspam("classify", path, "-m", model), path, "empty")
-
-
-@pytest.mark.parametrize(
-    "content", ["text\nhello\nfree prize\n", "hello, you\nfree, prize\nx, y\n"]
-)
+@in_turn("content", ["text\nhello\nfree prize\n", "hello, you\nfree, prize\nx, y\n"])
 def test_a_table_without_a_label_column(nbspam, tmp_path, assert_sentence, content):
     path = tmp_path / "table.csv"
     path.write_text(content)
@@ -69,7 +117,7 @@ def test_a_table_without_a_label_column(nbspam, tmp_path, assert_sentence, conte
     assert not (tmp_path / "m.json").exists()
 
 
-@pytest.mark.parametrize("option", ["--label-column", "--text-column"])
+@in_turn("option", ["--label-column", "--text-column"])
 def test_an_unknown_column(nbspam, tmp_path, assert_sentence, option):
     path = tmp_path / "table.csv"
     path.write_text("label,text\nspam,free prize\nham,lunch\n")
@@ -77,7 +125,7 @@ def test_an_unknown_column(nbspam, tmp_path, assert_sentence, option):
     assert_sentence(found, path, "'colour'", option, "'label'", "'text'")
 
 
-@pytest.mark.parametrize("command", [("train",), ("eval", "--folds", "2")])
+@in_turn("command", [("train",), ("eval", "--folds", "2")])
 def test_one_class_only(nbspam, tmp_path, assert_sentence, command, monkeypatch):
     monkeypatch.setenv("NBSPAM_MODEL", str(tmp_path / "m.json"))
     path = tmp_path / "table.tsv"
@@ -86,7 +134,7 @@ def test_one_class_only(nbspam, tmp_path, assert_sentence, command, monkeypatch)
     assert_sentence(found, "'ham'", "two classes")
 
 
-@pytest.mark.parametrize("command", [("train",), ("eval",), ("eval", "--folds", "2")])
+@in_turn("command", [("train",), ("eval",), ("eval", "--folds", "2")])
 def test_nothing_to_read(nbspam, model, assert_sentence, command, monkeypatch):
     monkeypatch.setenv("NBSPAM_MODEL", str(model))
     options = ("--replace",) if command == ("train",) else ()
@@ -101,28 +149,6 @@ def test_standard_input_has_no_labels(nbspam, tmp_path, assert_sentence):
     )
 
 
-def test_one_mail_has_no_label(nbspam, sample, tmp_path, assert_sentence):
-    path = sample / "odd" / "crlf-line-ends.eml"
-    assert_sentence(nbspam("train", path, "-m", tmp_path / "m.json"), path, "--spam")
-
-
-@pytest.mark.parametrize("name", ["", " ", "\x01", "\xa0\t"])
-def test_a_label_of_nothing_to_show(nbspam, table, tmp_path, assert_sentence, name):
-    found = nbspam("train", "--label", f"{name}={table}", "-m", tmp_path / "m.json")
-    assert_sentence(found, "--label", "NAME=SOURCE", code=2)
-
-
-def test_a_label_without_a_source(nbspam, tmp_path, assert_sentence):
-    found = nbspam("train", "--label", "promo", "-m", tmp_path / "m.json")
-    assert_sentence(found, "'promo'", code=2)
-
-
-def test_a_folder_without_class_folders(nbspam, tmp_path, assert_sentence):
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    assert_sentence(nbspam("train", folder, "-m", tmp_path / "m.json"), folder)
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 @pytest.mark.parametrize("command", ["train", "classify"])
 def test_a_folder_that_may_not_be_read(nbspam, model, tmp_path, assert_sentence, command):
@@ -132,63 +158,7 @@ def test_a_folder_that_may_not_be_read(nbspam, model, tmp_path, assert_sentence,
     assert_sentence(nbspam(command, folder, "-m", model, *options), folder, "permissions")
 
 
-def test_an_encoding_that_nobody_knows(nbspam, table, tmp_path, assert_sentence):
-    found = nbspam("train", table, "--encoding", "klingon", "-m", tmp_path / "m.json")
-    assert_sentence(found, "klingon", "--encoding", code=2)
-
-
-@pytest.mark.parametrize("name", ["base64", "rot13", "hex", "zip", "idna", "a" * 500])
-def test_an_encoding_that_is_no_text_encoding(nbspam, table, tmp_path, assert_sentence, name):
-    found = nbspam("train", table, "--encoding", name, "-m", tmp_path / "m.json")
-    if name == "idna":  # it is one, of host names
-        assert "Traceback" not in found.err
-    else:
-        assert_sentence(found, "--encoding", code=2)
-
-
-def test_a_name_with_a_nul(nbspam, model, assert_sentence):
-    assert_sentence(nbspam("classify", "a\0b", "-m", model))
-
-
-def test_a_name_that_is_too_long(nbspam, model, assert_sentence):
-    assert_sentence(nbspam("classify", "a" * 5_000, "-m", model))
-
-
 # Options
-
-
-@pytest.mark.parametrize("alpha", ["0", "-1", "nan", "inf", "-inf"])
-@pytest.mark.parametrize("command", [("train",), ("eval", "--folds", "2")])
-def test_alpha_that_makes_no_sense(
-    nbspam, table, tmp_path, assert_sentence, command, alpha, monkeypatch
-):
-    monkeypatch.setenv("NBSPAM_MODEL", str(tmp_path / "m.json"))
-    found = nbspam(*command, table, "--alpha", alpha)
-    assert_sentence(found, "alpha must be above 0", code=2)
-    assert not (tmp_path / "m.json").exists()
-
-
-@pytest.mark.parametrize("prior", ["0", "1", "-0.5", "1.5", "nan", "inf"])
-def test_prior_that_makes_no_sense(nbspam, table, tmp_path, assert_sentence, prior):
-    found = nbspam("train", table, "-m", tmp_path / "m.json", "--prior", prior)
-    assert_sentence(found, "the prior must be between 0 and 1", code=2)
-
-
-@pytest.mark.parametrize("folds", ["1", "0", "-3", "1000"])
-def test_folds_that_cannot_be(nbspam, table, assert_sentence, folds):
-    found = nbspam("eval", table, "--folds", folds)
-    assert_sentence(found, f"cannot make {int(folds):,} fold", "give 2 to 12 folds", code=2)
-
-
-@pytest.mark.parametrize("first", ["nonsense", "", "%", "nan%", "inf%", "1e400%", "1.5", "ten%"])
-def test_train_first_that_is_no_number(nbspam, table, assert_sentence, first):
-    assert_sentence(nbspam("eval", table, "--train-first", first), "--train-first", code=2)
-
-
-@pytest.mark.parametrize("first", ["0", "-1", "30", "1000", "0%", "100%", "-5%", "200%"])
-def test_train_first_that_leaves_nothing(nbspam, table, assert_sentence, first):
-    found = nbspam("eval", table, "--train-first", first)
-    assert_sentence(found, "cannot train on the first ", "give a number from 1 to 29", code=2)
 
 
 def test_train_first_of_one_class(nbspam, tmp_path, assert_sentence):
@@ -197,12 +167,7 @@ def test_train_first_of_one_class(nbspam, tmp_path, assert_sentence):
     assert_sentence(nbspam("eval", path, "--train-first", "5"), "first 5")
 
 
-def test_a_spam_label_that_nobody_has(nbspam, table, tmp_path, assert_sentence):
-    found = nbspam("train", table, "-m", tmp_path / "m.json", "--spam-label", "junk")
-    assert_sentence(found, "'junk'", "'ham'", "'spam'")
-
-
-@pytest.mark.parametrize(
+@in_turn(
     "arguments",
     [
         ("nonsense",),
@@ -215,7 +180,6 @@ def test_a_spam_label_that_nobody_has(nbspam, table, tmp_path, assert_sentence):
         ("eval", "--errors", "-1"),
         ("model", "nonsense"),
     ],
-    ids=" ".join,
 )
 def test_usage_errors(nbspam, arguments):
     found = nbspam(*arguments)
@@ -236,66 +200,36 @@ READERS = [
 ]
 
 
-@pytest.fixture(params=READERS, ids=" ".join)
-def read(request, nbspam):
-    """Return a function that runs each command that reads a model."""
+@in_turn("command", READERS)
+def test_a_model_that_cannot_be_read(nbspam, model, tmp_path, assert_sentence, command):
+    whole, path = model.read_bytes(), tmp_path / "other.json"
 
-    def run(path):
-        return nbspam(*request.param, "-m", path, stdin=b"free prize lunch")
+    def assert_refused(path, *parts):
+        found = nbspam(*command, "-m", path, stdin=b"free prize lunch")
+        assert_sentence(found, path, *parts)
 
-    return run
-
-
-def test_a_missing_model(read, tmp_path, assert_sentence):
-    assert_sentence(read(tmp_path / "none.json"), tmp_path / "none.json", "nbspam train")
-
-
-def test_a_folder_for_a_model(read, tmp_path, assert_sentence):
-    assert_sentence(read(tmp_path), tmp_path)
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"hello\n", b"{}", b"[]", b"null", b"\xff\xfe\0", b"\0" * 9_999]
-)
-def test_a_file_that_is_no_model(read, tmp_path, assert_sentence, content):
-    path = tmp_path / "other.json"
-    path.write_bytes(content)
-    assert_sentence(read(path), path)
-
-
-@pytest.mark.parametrize("part", [0.1, 0.5, 0.9, 0.99])
-def test_a_model_cut_short(read, model, assert_sentence, part):
-    whole = model.read_bytes()
-    model.write_bytes(whole[: int(len(whole) * part)])
-    assert_sentence(read(model), model)
-
-
-def test_a_newer_model(read, model, assert_sentence):
-    model.write_bytes(model.read_bytes().replace(b'"version": 1', b'"version": 2'))
-    assert_sentence(read(model), model, "version 2", "update nbspam")
-
-
-def test_a_model_that_cannot_be_written(nbspam, table, tmp_path, assert_sentence):
-    path = tmp_path / "none" / "model.json"
-    assert_sentence(nbspam("train", table, "-m", path), path)
-    assert_sentence(nbspam("train", table, "-m", tmp_path), tmp_path, "folder")
-
-
-def test_evaluating_with_a_missing_model(nbspam, table, tmp_path, assert_sentence):
-    found = nbspam("eval", table, "-m", tmp_path / "none.json")
-    assert_sentence(found, tmp_path / "none.json", "nbspam train")
+    assert_refused(tmp_path / "none.json", "nbspam train")
+    assert_refused(tmp_path)
+    for content in (b"", b"hello\n", b"{}", b"[]", b"null", b"\xff\xfe\0", b"\0" * 9_999):
+        path.write_bytes(content)
+        assert_refused(path)
+    for part in (0.1, 0.5, 0.9, 0.99):
+        path.write_bytes(whole[: int(len(whole) * part)])
+        assert_refused(path)
+    path.write_bytes(whole.replace(b'"version": 1', b'"version": 2'))
+    assert_refused(path, "version 2", "update nbspam")
 
 
 # The program's own streams
 
 
-@pytest.mark.parametrize("command", ["classify", "explain"])
+@rest_long("command", ["classify", "explain"])
 def test_standard_input_closed(program, model, assert_sentence, command):
     found = program(command, "-m", model, shell="{} <&-")
     assert_sentence(found, "standard input is closed")
 
 
-@pytest.mark.parametrize("command", ["classify", "explain", "--help"])
+@rest_long("command", ["classify", "explain", "--help"])
 def test_standard_output_closed(program, model, assert_sentence, command):
     options = () if command == "--help" else ("-m", model)
     assert_sentence(program(command, *options, shell="{} >&-"), "standard output is closed")
@@ -310,7 +244,7 @@ def test_standard_error_closed(program, model, table):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")  # noqa: PTH110
-@pytest.mark.parametrize("command", [("classify",), ("explain",), ("eval", "--folds", "2")])
+@rest_long("command", [("classify",), ("explain",), ("eval", "--folds", "2")])
 def test_standard_output_on_a_full_disk(program, model, table, assert_sentence, command):
     env = {"NBSPAM_MODEL": str(model)}
     found = program(*command, table, shell="{} >/dev/full", env=env)
@@ -321,7 +255,7 @@ def test_standard_output_on_a_full_disk(program, model, table, assert_sentence, 
     assert found.code == 1
 
 
-@pytest.mark.parametrize(
+@rest_long(
     "command",
     [("classify",), ("explain",), ("eval", "--folds", "2"), ("model", "info"), ("--help",)],
 )
@@ -343,12 +277,14 @@ def test_a_reader_that_has_gone(model, table, command):
     assert [line for line in errors.splitlines() if "holds several" not in line] == []
 
 
+@pytest.mark.long
 def test_a_reader_that_stops_early(program, model, table):
     found = program("classify", "-m", model, *[table] * 200, shell="{} | head -1")
     assert found.err == ""
     assert found.out.count("\n") == 1
 
 
+@pytest.mark.long
 def test_a_source_skipped_before_a_failure_leaves_no_traceback(program, tmp_path, table):
     path = tmp_path / "model.json"
     found = program("train", table, tmp_path / "none", "-m", path)
@@ -357,14 +293,14 @@ def test_a_source_skipped_before_a_failure_leaves_no_traceback(program, tmp_path
     assert not path.exists()
 
 
-@pytest.mark.parametrize("command", ["classify", "train", "eval", "explain"])
+@in_turn("command", ["classify", "train", "eval", "explain"])
 def test_a_name_that_would_break_the_line_does_not(nbspam, assert_sentence, tmp_path, command):
     name = str(tmp_path / "no\nsuch\x1b[31mfile\x85")
     assert_sentence(nbspam(command, name, "-m", tmp_path / "model.json"), "such")
     assert_sentence(nbspam("classify", "-", "-m", name), "such")
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "arguments",
     [
         ("train", "--update", "--ham", "-", "--spam", "-"),
@@ -382,7 +318,7 @@ def test_standard_input_is_named_once(nbspam, assert_sentence, model, arguments)
 WORKBOOK = b"PK\x03\x04" + bytes(26) + b"xl/workbook.xml"
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "command",
     [
         ("train", "-m", "new.json"),

@@ -6,6 +6,7 @@ A class of one or a few messages beside large ones, and a message in two classes
 import json
 
 import pytest
+from many_cases import in_turn
 
 from nbspam.cli.class_sizes import ClassSizes
 from nbspam.errors import TrainingError
@@ -71,8 +72,8 @@ def test_refused_cut_offs_name_the_classes(nbspam, mistaken, tmp_path):
     assert f"({mistaken}:71)" in found.err
 
 
-@pytest.mark.parametrize(
-    ("sizes", "small"),
+@in_turn(
+    "sizes, small",
     [
         ({"ham": 4_000, "spam": 700, "hma": 1}, ["hma"]),
         ({"ham": 4_000, "spam": 700, "hma": 5, "spma": 2}, ["hma", "spma"]),

@@ -8,6 +8,7 @@ import sys
 from contextlib import contextmanager
 
 import pytest
+from many_cases import in_turn
 
 MAIL = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
 
@@ -75,13 +76,6 @@ def test_json_has_the_promised_fields(nbspam, model):
     assert 0.5 < found["probability"] <= 1
 
 
-def test_json_is_one_object_a_line(nbspam, table, model):
-    found = nbspam("classify", "-m", model, "--format", "json", table)
-    assert [json.loads(line)["source"] for line in found.out.splitlines()] == [
-        f"{table}:{n}" for n in range(1, 31)
-    ]
-
-
 def test_three_classes_have_a_probability_each(nbspam, three_classes, make_model):
     path = make_model(three_classes)
     for text, verdict in (
@@ -113,11 +107,6 @@ def test_between_the_cut_offs_the_verdict_is_unsure(nbspam, model):
     assert verdict_of(nbspam, model, text, *options) == "unsure"
     assert verdict_of(nbspam, model, text, "--ham-cutoff", 0, "--spam-cutoff", low) == "spam"
     assert verdict_of(nbspam, model, text, "--ham-cutoff", high, "--spam-cutoff", 1) == "ham"
-
-
-def test_cut_offs_of_0_and_1_leave_everything_unsure(nbspam, table, model):
-    found = nbspam("classify", "-m", model, table, "--ham-cutoff", 0, "--spam-cutoff", 1)
-    assert {line.split("\t")[0] for line in found.out.splitlines()} == {"unsure"}
 
 
 @pytest.fixture
@@ -169,8 +158,8 @@ def test_ham_cost_sets_the_cut_off(nbspam, model):
     assert verdict_of(nbspam, model, text, "--ham-cost", cost * 1.01) == "ham"
 
 
-@pytest.mark.parametrize(
-    ("options", "wrong"),
+@in_turn(
+    "options, wrong",
     [
         ("--spam-cutoff 1.5", "the spam cut-off must be between 0 and 1, not 1.5"),
         ("--spam-cutoff nan", "the spam cut-off must be between 0 and 1, not nan"),
@@ -261,12 +250,6 @@ def test_lines_are_messages(nbspam, model, tmp_path):
     assert sources == [f"{tmp_path / 'lines.txt'}:{n}" for n in (1, 3)]
 
 
-def test_output_in_a_pipe_has_no_escape_codes(program, model, table):
-    found = program("classify", "-m", model, table)
-    assert found.code == 0
-    assert "\x1b" not in found.out
-
-
 def test_a_model_of_one_class_is_an_error_or_unsure(nbspam, model, assert_sentence):
     fields = json.loads(model.read_text())
     lines = model.read_text().split('"tokens": {\n')[0].splitlines()
@@ -286,15 +269,6 @@ def test_a_model_of_one_class_is_an_error_or_unsure(nbspam, model, assert_senten
         assert_sentence(found, model)
     else:
         assert found.out.startswith("unsure\t0.5000\t")
-
-
-def test_cut_offs_make_no_sense_for_three_classes(nbspam, tmp_path):
-    table = tmp_path / "three.tsv"
-    table.write_text("".join(f"{c}\ttext {c} number {i}\n" for i in range(4) for c in "abc"))
-    model = tmp_path / "three.json"
-    nbspam("train", "-q", "-m", model, table)
-    result = nbspam("classify", "-m", model, "--spam-cutoff", "0.9", table)
-    assert (result.code, "leave out the cut-offs" in result.err) == (2, True)
 
 
 def test_a_compressed_message_on_standard_input_is_read_as_it_is(model):

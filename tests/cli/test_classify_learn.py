@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from many_cases import in_turn
 
 import nbspam.cli.classify as classify_module
 from nbspam.cli import self_training
@@ -140,7 +141,7 @@ def test_the_bound(nbspam, model):
     assert messages(model) == {"ham": N + 1, "spam": N}
 
 
-@pytest.mark.parametrize("bound", ["0.4", "1.1", "nan", "much"])
+@in_turn("bound", ["0.4", "1.1", "nan", "much"])
 def test_senseless_bounds(nbspam, model, bound):
     before = model.read_bytes()
     found = nbspam("classify", "--learn", "--learn-from", bound, "-m", model, stdin=HAM)
@@ -252,8 +253,8 @@ def test_the_message_is_out_before_the_lock_is_asked_for(model):
     assert messages(model) == {"ham": N, "spam": N + 1}
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left"), MemoryError, KeyboardInterrupt])
-@pytest.mark.parametrize("options", [("-p",), ("-p", "--exit-code"), ("--exit-code",)])
+@in_turn("error", [OSError(28, "No space left"), MemoryError, KeyboardInterrupt])
+@in_turn("options", [("-p",), ("-p", "--exit-code"), ("--exit-code",)])
 def test_whatever_fails_the_verdict_stands(nbspam, model, monkeypatch, error, options):
     def fail(*_, **__):
         raise error
@@ -290,14 +291,16 @@ def test_a_model_that_goes_meanwhile_is_not_begun_anew(nbspam, model, monkeypatc
     assert not model.exists()
 
 
-def test_learners_at_once_lose_nothing(model):
-    """Seven deliveries and a user who teaches, all at the same time."""
+@pytest.mark.long
+@pytest.mark.parametrize("deliveries", [2, 7])
+def test_learners_at_once_lose_nothing(model, deliveries):
+    """Deliveries and a user who teaches, all at the same time."""
     command = [sys.executable, "-m", "nbspam"]
     processes = []
-    for n in range(8):
+    for n in range(deliveries + 1):
         text = SPAM.replace(b"<1@a>", b"<%d@many>" % n)
         learn = ["classify", "-p", "--learn", "-m", str(model)]
-        if n == 7:  # another text: of the same, the next verdicts would be less sure
+        if n == deliveries:  # another text: of the same, the next verdicts would be less sure
             text = HAM.replace(b"<2@b>", b"<new@b>")
             learn = ["train", "--update", "--ham", "-", "-m", str(model)]
         process = subprocess.Popen(
@@ -313,7 +316,7 @@ def test_learners_at_once_lose_nothing(model):
         assert process.wait(120) == 0
         assert process.stderr.read() == b""
         process.stderr.close()
-    assert messages(model) == {"ham": N + 1, "spam": N + 7}
+    assert messages(model) == {"ham": N + 1, "spam": N + deliveries}
 
 
 # Short lines

@@ -7,10 +7,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from many_cases import in_turn, rest_long
+from waiting import unread, wait_until
 
 import nbspam.cli.classify as classify_module
 
@@ -24,23 +25,17 @@ HEADER = re.compile(
 TEMPFAIL = 75
 
 
-@pytest.fixture
-def passed(program):
-    """Return a function that runs the program with -p on a message: its code, bytes and talk."""
-
-    def run(message, *arguments, program=("-m", "nbspam"), **options):
-        done = subprocess.run(
-            [sys.executable, *program, "classify", *map(str, arguments)],
-            input=message,
-            capture_output=True,
-            timeout=60,
-            check=False,
-            env=os.environ | {"PYTHONWARNINGS": "error"} | options.pop("env", {}),
-            **options,
-        )
-        return done.returncode, done.stdout, done.stderr.decode()
-
-    return run
+def by_program(message, *arguments, program=("-m", "nbspam")):
+    """Return the same as the fixture `passed`, of a program of its own."""
+    done = subprocess.run(
+        [sys.executable, *program, *map(str, arguments)],
+        input=message,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env=os.environ | {"PYTHONWARNINGS": "error"},
+    )
+    return done.returncode, done.stdout, done.stderr.decode()
 
 
 def assert_unchanged(found, message, *parts, code=TEMPFAIL):
@@ -57,9 +52,9 @@ def assert_unchanged(found, message, *parts, code=TEMPFAIL):
 # What goes well
 
 
-def test_the_message_passes_with_its_verdict(passed, model):
+def test_the_message_passes_with_its_verdict(model):
     for message, verdict in ((SPAM, b"spam"), (HAM, b"ham")):
-        code, out, err = passed(message, "-p", "-m", model)
+        code, out, err = by_program(message, "classify", "-p", "-m", model)
         assert (code, err) == (0, "")
         assert HEADER.search(out)[1] == verdict
         assert message == HEADER.sub(b"", out)
@@ -67,12 +62,12 @@ def test_the_message_passes_with_its_verdict(passed, model):
 
 def test_the_header_has_the_reason_where_the_probability_did_not_decide(nbspam, passed, model):
     raw = "Subject: зима\n\nвсё о погоде и о море\n".encode()
-    _, once, _ = passed(raw, "-p", "-m", model)
+    _, once, _ = passed(raw, "classify", "-p", "-m", model)
     pattern = rb"^X-Nbspam: unsure, probability=0\.[0-4]\d{5}, reason=too-few-known-words, version="
     assert re.search(pattern, once, re.MULTILINE)
-    _, twice, _ = passed(once, "-p", "-m", model)
+    _, twice, _ = passed(once, "classify", "-p", "-m", model)
     assert once == twice
-    _, other, _ = passed(raw, "-p", "-m", model, "--header", "X-Mine")
+    _, other, _ = passed(raw, "classify", "-p", "-m", model, "--header", "X-Mine")
     for marked in (once, other):  # whatever it is called, it is a mark and no word
         assert nbspam("classify", "-m", model, stdin=raw) == nbspam(
             "classify", "-m", model, stdin=marked
@@ -85,16 +80,12 @@ def test_the_probability_is_the_one_that_classify_prints(nbspam, model):
     assert plain[:2] == [HEADER.search(out)[1].decode(), f"{float(HEADER.search(out)[2]):.4f}"]
 
 
-def test_every_odd_mail_passes(nbspam, sample, sms_model):
+def test_every_odd_mail_passes(passed, sample, sms_model):
     for path in sorted((sample / "odd").iterdir()):
         raw = path.read_bytes()
-        done = subprocess.run(
-            [sys.executable, "-m", "nbspam", "classify", "-p", "-m", str(sms_model)],
-            input=raw,
-            capture_output=True,
-            check=True,
-        )
-        rest = re.sub(rb"X-Nbspam: [^\r\n]*(\r\n|\n|\r)", b"", done.stdout)
+        code, out, _ = passed(raw, "classify", "-p", "-m", sms_model)
+        assert code == 0, path.name
+        rest = re.sub(rb"X-Nbspam: [^\r\n]*(\r\n|\n|\r)", b"", out)
         assert rest in (raw, b"\n" + raw, raw + b"\n", b"\r\n" + raw), path.name
 
 
@@ -129,7 +120,7 @@ def test_evidence_has_as_many_words_as_asked(nbspam, model):
 
 def test_an_archive_passes_as_it_is(passed, model):
     raw = b"\x1f\x8b\x08\x00not really\n"
-    _, out, _ = passed(raw, "-p", "-m", model)
+    _, out, _ = passed(raw, "classify", "-p", "-m", model)
     assert HEADER.sub(b"", out) == b"\n" + raw
 
 
@@ -205,7 +196,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@in_turn("case", BAD)
 def test_whatever_fails_the_message_passes_unchanged(nbspam, model, tmp_path, case):
     damaged = tmp_path / "damaged.json"
     damaged.write_bytes(model.read_bytes()[:300])
@@ -217,13 +208,13 @@ def test_whatever_fails_the_message_passes_unchanged(nbspam, model, tmp_path, ca
     assert_unchanged((found.code, found.out.encode(), found.err), SPAM, code=wanted)
 
 
-@pytest.mark.parametrize("option", ["-h", "--help", "-V", "--version"])
+@in_turn("option", ["-h", "--help", "-V", "--version"])
 def test_help_of_the_program_does_not_take_the_place_of_the_message(nbspam, model, option):
     found = nbspam(option, "classify", "-p", "-m", model, stdin=SPAM)
     assert_unchanged((found.code, found.out.encode(), found.err), SPAM, f"nbspam: {option} prints")
 
 
-@pytest.mark.parametrize("shell", ["{} < /dev/null", "{} <&-"])
+@rest_long("shell", ["{} < /dev/null", "{} <&-"])
 def test_help_where_there_is_no_message_to_read(program, shell):
     found = program("classify", "-p", "-h", shell=shell)
     assert (found.code, found.out) == (TEMPFAIL, "")
@@ -249,12 +240,10 @@ def test_whoever_types_gets_help(nbspam, model):
 
 def test_it_passes_unchanged_whatever_the_bytes(passed):
     raw = b"From x\r\nSubject: a\r\n\r\n\0\r\xff no end"
-    assert_unchanged(passed(raw, "-pm", "nowhere.json"), raw, "nowhere.json")
+    assert_unchanged(passed(raw, "classify", "-pm", "nowhere.json"), raw, "nowhere.json")
 
 
-@pytest.mark.parametrize(
-    "error", [TypeError, MemoryError, RecursionError, KeyboardInterrupt, ImportError, OSError]
-)
+@in_turn("error", [TypeError, MemoryError, RecursionError, KeyboardInterrupt, ImportError, OSError])
 def test_whatever_is_raised_the_message_passes_unchanged(nbspam, model, monkeypatch, error):
     def fails(*_):
         raise error("no\nluck")
@@ -275,20 +264,21 @@ def test_an_error_of_our_own_is_one_sentence(nbspam, model, monkeypatch, assert_
     assert (found.code, "Traceback" in found.err, found.out) == (1, True, "")
 
 
-@pytest.mark.parametrize(
+@rest_long(
     "name", ["click", "nbspam.cli.classify", "nbspam.cli.passing", "nbspam.serving.passthrough"]
 )
-def test_the_message_passes_where_a_package_is_missing(passed, model, name):
+def test_the_message_passes_where_a_package_is_missing(model, name):
     code = (
         f"import runpy, sys; sys.modules[{name!r}] = None;"
         "runpy.run_module('nbspam', run_name='__main__')"
     )
-    found = passed(SPAM, "-p", "-m", model, program=("-c", code))
+    command = ("classify", "-m", model)
+    found = by_program(SPAM, *command, "-p", program=("-c", code))
     assert_unchanged(found, SPAM, "missing", "reinstall nbspam")
     if name == "click":
-        found = passed(SPAM, "--exit-code", "-m", model, program=("-c", code))
+        found = by_program(SPAM, *command, "--exit-code", program=("-c", code))
         assert (found[0], found[1]) == (3, b"")
-        found = passed(SPAM, "-m", model, program=("-c", code))
+        found = by_program(SPAM, *command, program=("-c", code))
         assert (found[0], found[1]) == (1, b"")
 
 
@@ -302,17 +292,18 @@ def test_the_script_is_the_function_that_needs_no_click():
 SHELL = '{} classify -p -m "$MODEL" '
 
 
-@pytest.mark.parametrize(
-    ("shell", "said"),
+@rest_long(
+    "shell, said",
     [
         (">&-", "standard output is closed"),
+        ("--on-error deliver --bogus > /dev/full", "No space left"),
+        ("<&-", "standard input is closed"),
         ("> /dev/full", "No space left"),
         ("--bogus > /dev/full", "No space left"),
-        ("--on-error deliver --bogus > /dev/full", "No space left"),
         (">&- 2>&-", ""),
         ("--bogus > /dev/full 2> /dev/full", ""),
-        ("<&-", "standard input is closed"),
     ],
+    first=3,
 )
 def test_streams_that_are_closed_or_full(program, model, shell, said):
     found = program(
@@ -341,8 +332,8 @@ def test_a_writer_that_is_slow_and_does_not_block(model):
     )
     os.close(reading)
     for piece in (SPAM[:30], SPAM[30:]):
-        time.sleep(0.3)
         os.write(writing, piece)
+        wait_until(lambda: not unread(writing))
     os.close(writing)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
@@ -358,9 +349,8 @@ def test_an_interrupt_while_the_message_comes_in(model):
     )
     process.stdin.write(SPAM[:30])
     process.stdin.flush()
-    time.sleep(0.7)  # it has loaded and waits for more
+    wait_until(lambda: not unread(process.stdin))  # it has loaded and waits for more
     process.send_signal(signal.SIGINT)
-    time.sleep(0.2)
     out, err = process.communicate(SPAM[30:], timeout=60)
     assert_unchanged((process.returncode, out, err.decode()), SPAM, "interrupted")
 
@@ -385,7 +375,7 @@ def test_a_user_without_a_home_is_told_to_name_the_model(nbspam, monkeypatch):
     assert_unchanged((found.code, found.out.encode(), found.err), SPAM, "--model")
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "option",
     [("--header", "X-A"), ("--subject-tag", "x"), ("--evidence", 3), ("--on-error", "deliver")],
 )
@@ -440,7 +430,19 @@ def test_with_several_messages_the_last_one_counts(nbspam, model, tmp_path):
     assert nbspam("classify", "--exit-code", "-m", model, b, a).code == 0
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def places(tmp_path):
+    """Return an empty folder, a message, and a folder with a link that leads nowhere."""
+    found = {name: tmp_path / name for name in ("empty", "good", "dangling")}
+    found["empty"].mkdir()
+    found["good"].write_bytes(SPAM)
+    found["dangling"].mkdir()
+    (found["dangling"] / "a").write_bytes(SPAM)
+    (found["dangling"] / "b").symlink_to("nowhere")
+    return found
+
+
+@in_turn(
     "arguments",
     [
         ("-m", "nowhere.json"),
@@ -451,22 +453,15 @@ def test_with_several_messages_the_last_one_counts(nbspam, model, tmp_path):
         ("{empty}",),
         ("{good}", "{dangling}"),
     ],
-    ids=" ".join,
 )
-def test_any_error_is_3(nbspam, model, tmp_path, arguments):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "good").write_bytes(SPAM)
-    (tmp_path / "dangling").mkdir()
-    (tmp_path / "dangling" / "a").write_bytes(SPAM)
-    (tmp_path / "dangling" / "b").symlink_to("nowhere")
-    names = {name: tmp_path / name for name in ("empty", "good", "dangling")}
-    arguments = [argument.format(**names) for argument in arguments]
+def test_any_error_is_3(nbspam, model, places, arguments):
+    arguments = [argument.format(**places) for argument in arguments]
     found = nbspam("classify", "--exit-code", "-m", model, *arguments, stdin=SPAM)
     assert found.code == 3
     assert found.err
 
 
-@pytest.mark.parametrize("error", [TypeError, MemoryError, KeyboardInterrupt, EOFError])
+@in_turn("error", [TypeError, MemoryError, KeyboardInterrupt, EOFError])
 def test_what_is_raised_is_3(nbspam, model, monkeypatch, error):
     def fails(*_):
         raise error
@@ -475,7 +470,7 @@ def test_what_is_raised_is_3(nbspam, model, monkeypatch, error):
     assert nbspam("classify", "--exit-code", "-m", model, stdin=SPAM).code == 3
 
 
-@pytest.mark.parametrize("shell", [">&-", "> /dev/full", "--bogus 2>&-", "--bogus 2> /dev/full"])
+@rest_long("shell", [">&-", "> /dev/full", "--bogus 2>&-", "--bogus 2> /dev/full"])
 def test_streams_that_are_closed_or_full_are_3(program, model, shell):
     found = program(
         shell='{} classify --exit-code -m "$MODEL" ' + shell, env={"MODEL": str(model)}, input=SPAM
@@ -530,7 +525,7 @@ BESIDE = [
 
 
 @pytest.mark.skipif(BOGOFILTER is None, reason="bogofilter is not installed")
-@pytest.mark.parametrize("message", BESIDE, ids=range(len(BESIDE)))
+@in_turn("message", BESIDE)
 def test_the_bytes_are_where_bogofilter_has_them(nbspam, passed, model, tmp_path, message):
     """The same bytes at the same places, but for what bogofilter does otherwise.
 
@@ -546,7 +541,7 @@ def test_the_bytes_are_where_bogofilter_has_them(nbspam, passed, model, tmp_path
         capture_output=True,
         check=True,
     ).stdout
-    _, ours, _ = passed(message.replace(b"MARK", b"X-Nbspam"), "-p", "-m", model)
+    _, ours, _ = passed(message.replace(b"MARK", b"X-Nbspam"), "classify", "-p", "-m", model)
     if message and not message.endswith(b"\n"):
         theirs = theirs.removesuffix(b"\n")
     wanted = re.sub(rb"X-Bogosity:[^\r\n]*", b"M", theirs)

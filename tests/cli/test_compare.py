@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from many_cases import in_turn, rest_long
 
 
 def compared(nbspam, *arguments):
@@ -22,14 +23,15 @@ def test_all_kinds_by_leave_one_out(nbspam, table):
     assert found["advice"].startswith("Take ")
 
 
-@pytest.mark.parametrize(
-    ("protocol", "named", "tested"),
+@rest_long(
+    "protocol, named, tested",
     [
         (("--folds", "3"), "3 folds", 30),
         (("--train-first", "20"), "trained on the first 20", 10),
         (("--online", "--batch", "10"), "online, 10 at a time", 20),
         (("--leave-one-out",), "leave-one-out", 30),
     ],
+    first=2,
 )
 def test_each_protocol_compares_what_it_finds_of_each_model_alone(
     nbspam, table, protocol, named, tested
@@ -104,6 +106,7 @@ def test_the_advised_command_keeps_what_was_given(nbspam, table):
     assert "--alpha 2.0" in found["advice"]
 
 
+@pytest.mark.long
 def test_plot(nbspam, table, tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "roc.png"
@@ -124,8 +127,8 @@ def test_a_plot_that_cannot_be_drawn_is_told_before_the_work_or_after_the_table(
     assert "there is no such folder; create it first" in found.err
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
+@in_turn(
+    "options, said",
     [
         (("--compare", "magic"), "'magic' is no kind of naive Bayes"),
         (("--compare", "bernoulli:sum"), "name two or more"),
@@ -160,9 +163,10 @@ def test_no_message_to_compare_on(nbspam, tmp_path):
     assert found.err.count("\n") == 1
 
 
-def test_three_classes(nbspam, three_classes):
-    found = compared(nbspam, "all", three_classes)
-    assert len(found["models"]) == 25
+@rest_long("kinds, number", [("complement,gaussian:sum,bernoulli+kernel", 4), ("all", 25)])
+def test_three_classes(nbspam, three_classes, kinds, number):
+    found = compared(nbspam, kinds, three_classes)
+    assert len(found["models"]) == number
     best, *others = found["models"]
     assert best["one_minus_roca_pct_less_best"] is None
     assert all(m["one_minus_roca_pct_less_best"] is not None for m in others)  # of spam
@@ -194,15 +198,11 @@ def test_nothing_is_shown_where_nobody_looks(monkeypatch):
     assert stream.getvalue() == ""
 
 
-def test_help_has_the_comparison(nbspam):
-    assert "nbspam eval --compare all" in nbspam("eval", "--help").out
-
-
 # Training with the options of the family.
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
+@in_turn(
+    "options, said",
     [
         (("--event-model", "none", "--traits", "none"), "nothing to learn from"),
         (("--event-model", "none", "--scoring", "sum"), "nothing to learn from"),
@@ -287,14 +287,14 @@ def test_counts_of_occurrences_go_out_as_csv_and_come_back(nbspam, table, tmp_pa
     assert "counts occurrences; export it with --form csv" in refused.err
 
 
-@pytest.mark.parametrize("scoring", ["evidence", "sum"])
-@pytest.mark.parametrize("smoothing", ["0", "5e-324", "1e-310", "1e-90"])
+@in_turn("scoring", ["evidence", "sum"])
+@in_turn("smoothing", ["0", "5e-324", "1e-310", "1e-90"])
 def test_a_tiny_variance_gives_finite_verdicts(nbspam, tmp_path, scoring, smoothing):
     rows = tmp_path / "same.tsv"
     rows.write_text("label\ttext\n" + "spam\tAAAA 77\nham\tbbb\n" * 5)
     model = tmp_path / "x.json"
     options = ("--traits", "gaussian", "--scoring", scoring, "--variance-smoothing", smoothing)
-    assert nbspam("train", "-q", "-m", model, *options, rows).code == 0
+    assert nbspam("train", "-q", "--replace", "-m", model, *options, rows).code == 0
     for command in ("classify", "explain"):
         found = nbspam(command, "-m", model, "--format", "json", stdin=b"win a prize 12 Ab")
         assert found.code == 0, found.err

@@ -9,6 +9,7 @@ import time
 
 import click
 import pytest
+from many_cases import in_turn, rest_long
 
 from nbspam.cli.completion import completion_script
 from nbspam.cli.groups import each_command
@@ -80,8 +81,8 @@ VALUES = ("bernoulli", "binary-multinomial", "complement", "multinomial", "none"
 
 
 @needs("bash")
-@pytest.mark.parametrize(
-    ("line", "offered"),
+@in_turn(
+    "line, offered",
     [
         ("nbspam tr", ["train"]),
         ("nbspam model p", ["prune"]),
@@ -107,14 +108,14 @@ def test_bash(scripts, line, offered):
 
 
 @needs("bash")
-@pytest.mark.parametrize(("name", "command"), COMMANDS)
+@in_turn("name, command", COMMANDS)
 def test_bash_knows_every_option(scripts, name, command):
     assert sorted(bash(scripts, f"{name} -")) == options_of(command)
 
 
 @needs("fish")
-@pytest.mark.parametrize(
-    ("line", "offered"),
+@in_turn(
+    "line, offered",
     [
         ("nbspam tr", ["train"]),
         ("nbspam model p", ["prune"]),
@@ -135,7 +136,7 @@ def test_fish(scripts, line, offered):
 
 
 @needs("fish")
-@pytest.mark.parametrize(("name", "command"), [COMMANDS[0], COMMANDS[1], COMMANDS[-1]])
+@rest_long("name, command", [COMMANDS[0], COMMANDS[1], COMMANDS[-1]])
 def test_fish_knows_every_option(scripts, name, command):
     assert set(options_of(command)) <= {*fish(scripts, f"{name} -"), *fish(scripts, f"{name} --")}
 
@@ -184,8 +185,8 @@ def zsh(scripts):
 
 
 @needs("zsh")
-@pytest.mark.parametrize(
-    ("typed", "completed"),
+@in_turn(
+    "typed, completed",
     [
         ("nbspam tra\t", "nbspam train"),
         ("nbspam model pru\t", "nbspam model prune"),
@@ -204,8 +205,8 @@ def test_zsh(zsh, typed, completed):
 
 
 @needs("zsh")
-@pytest.mark.parametrize(
-    ("typed", "listed"),
+@in_turn(
+    "typed, listed",
     [
         ("nbspam \t", "-- Serve SpamAssassin\u2019s spamc and other spamd clients"),
         ("nbspam model \t", "-- Merge models into one"),
@@ -218,10 +219,10 @@ def test_zsh(zsh, typed, completed):
     ],
 )
 def test_zsh_says_what_each_does(zsh, typed, listed):
-    zsh.shown(f"stty cols 200\n{typed}", listed)
+    zsh.shown(f"\x15stty cols 200\n{typed}", listed)  # ^U takes away what stands there
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@in_turn("shell", SHELLS)
 def test_no_script_starts_the_program(shell):
     script = completion_script(shell, group)
     assert "_NBSPAM_COMPLETE" not in script
@@ -229,7 +230,7 @@ def test_no_script_starts_the_program(shell):
     assert "`" not in script
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@rest_long("shell", SHELLS)
 def test_the_program_prints_the_script(program, shell):
     done = program(env={"_NBSPAM_COMPLETE": f"{shell}_source"})
     assert (done.code, done.err) == (0, "")

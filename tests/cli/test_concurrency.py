@@ -1,5 +1,6 @@
 """Many processes at one model, and writers that are stopped in the middle."""
 
+import itertools
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import learners
 import pytest
+from many_cases import rest_long
 
 from nbspam.store.model_file import read_model
 
@@ -27,7 +29,8 @@ def start(*arguments, **options):
 
 def finish(process, message=None):
     out, err = process.communicate(message, timeout=300)
-    assert (process.returncode, err.decode()) == (0, "")
+    said = [line for line in err.decode().splitlines() if "waiting for its lock" not in line]
+    assert (process.returncode, said) == (0, [])  # on a busy machine some wait for long
     return out.decode()
 
 
@@ -78,13 +81,13 @@ def begun(nbspam, tmp_path):
 
 SHORT_AND_LONG = pytest.mark.parametrize(
     ("writers", "each", "classifiers"),
-    [(4, 6, 2), pytest.param(8, 50, 4, marks=pytest.mark.long)],
+    [(3, 4, 1), pytest.param(8, 50, 4, marks=pytest.mark.long)],
     ids=["short", "long"],
 )
 
 
 @SHORT_AND_LONG
-@pytest.mark.parametrize("there", [True, False], ids=["added", "made"])
+@rest_long("there", [True, False], ids=["added", "made"])
 def test_writers_at_once_lose_nothing_and_count_nothing_twice(
     nbspam, tmp_path, begun, trained, writers, each, classifiers, there
 ):
@@ -106,6 +109,7 @@ def test_writers_at_once_lose_nothing_and_count_nothing_twice(
     assert left == {f".{model.name}.lock"}
 
 
+@pytest.mark.long
 @SHORT_AND_LONG
 def test_learning_and_forgetting_at_once_lose_nothing(
     nbspam, begun, trained, writers, each, classifiers
@@ -123,7 +127,7 @@ def test_learning_and_forgetting_at_once_lose_nothing(
 
 
 @pytest.mark.parametrize(
-    "writers", [4, pytest.param(8, marks=pytest.mark.long)], ids=["short", "long"]
+    "writers", [2, pytest.param(8, marks=pytest.mark.long)], ids=["short", "long"]
 )
 def test_programs_at_once_make_one_model(nbspam, tmp_path, trained, writers):
     """As a mail reader's macro does it: a process a message, and no model yet."""
@@ -143,7 +147,8 @@ def test_programs_at_once_make_one_model(nbspam, tmp_path, trained, writers):
     assert nbspam("model", "check", "-m", model).code == 0
 
 
-@pytest.mark.parametrize("sources", [2, pytest.param(8, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("sources", [2, 8])
 def test_whole_trainings_at_once_make_one_model(nbspam, tmp_path, trained, sources):
     """Of those that find no model one makes it, and the others add to it."""
     model = tmp_path / "model.json"
@@ -212,8 +217,15 @@ def stopped(model, signal_name, step):
     return process.returncode, err.decode()
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"])
+SIGNALS = ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"]
+PAIRS = list(zip([*SIGNALS, "SIGKILL"], STEPS, strict=True))  # each signal and each step once
+
+
+@rest_long(
+    "name, step",
+    [*PAIRS, *(pair for pair in itertools.product(SIGNALS, STEPS) if pair not in PAIRS)],
+    first=len(PAIRS),
+)
 def test_a_writer_stopped_at_any_step_leaves_the_old_model_or_the_new(nbspam, begun, name, step):
     before = begun.read_bytes()
     code, err = stopped(begun, name, step)
@@ -238,7 +250,7 @@ def test_a_writer_stopped_at_any_step_leaves_the_old_model_or_the_new(nbspam, be
 # No room, no permission
 
 
-@pytest.mark.parametrize("command", ["train", "forget"])
+@rest_long("command", ["train", "forget"])
 def test_a_file_that_may_not_grow_leaves_the_old_model(program, begun, assert_sentence, command):
     learn = ("train", "--update", "--spam", "-") if command == "train" else ("forget",)
     # A block of ulimit is 512 bytes or 1,024; the model has more than either.

@@ -2,11 +2,14 @@
 
 import json
 import os
+import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import click
 import pytest
+from many_cases import in_turn, rest_long
 
 from nbspam.cli.config_file import (
     TYPED,
@@ -29,6 +32,7 @@ OPTIONS = {
     if isinstance(option, click.Option)
 }
 SETTABLE = {pair: o for pair, o in OPTIONS.items() if reason_to_type(*pair) is None}
+KEYS = {table: [key for own, key in SETTABLE if own == table] for table in CONTEXTS}
 
 
 @pytest.fixture
@@ -115,38 +119,50 @@ def test_what_must_be_typed_is_an_option():
     assert TYPED.keys() - names == set()
 
 
-@pytest.mark.parametrize(("table", "key"), SETTABLE, ids="{0[0]}.{0[1]}".format)
+@in_turn("table, key", SETTABLE)
 def test_every_option_is_taken_from_a_file(nbspam, config, table, key):
     value = right(SETTABLE[table, key])
     needed = 'traits = "gaussian"\n' if "variance" in key else ""
     config(f"[{table}]\n{key} = {toml(value)}\n{needed}")
     found = nbspam("config", *command_of(table), "--format", "json")
     assert found.err == ""
-    (row,) = [row for row in json.loads(found.out)["settings"] if row["option"] == key]
-    assert (row["from"], row["line"]) == ("file", 2)
+    rows = {row["option"]: row for row in json.loads(found.out)["settings"]}
+    assert rows.keys() == set(KEYS[table])
+    assert (rows[key]["from"], rows[key]["line"]) == ("file", 2)
     path = isinstance(SETTABLE[table, key].type, click.Path)
-    assert row["value"] == (value if not path else str(config_file_folder() / value))
+    assert rows[key]["value"] == (value if not path else str(config_file_folder() / value))
 
 
 def config_file_folder():
     return Path(config_place()).parent
 
 
-@pytest.mark.parametrize(("table", "key"), SETTABLE, ids="{0[0]}.{0[1]}".format)
-def test_a_wrong_value_is_refused_by_file_line_and_key(nbspam, config, assert_sentence, table, key):
-    for value in wrong(SETTABLE[table, key]):
-        path = config(f"# settings\n[{table}]\n{key} = {toml(value)}\n")
-        found = nbspam("config")
-        assert_sentence(found, f"{path}:3: {key}: ", code=2)
-        assert nbspam(*command_of(table)).code == 2
-        if key in SHARED:
-            config(f"{key} = {toml(value)}\n")
-            assert_sentence(nbspam("config"), f"{path}", key, code=2)
+def kind(option):
+    """Return what decides which values an option refuses: those of a kind are read alike."""
+    return option.type.__class__, option.is_flag, option.multiple, hasattr(option.type, "min")
 
 
-@pytest.mark.parametrize(
-    ("table", "key"), sorted(OPTIONS.keys() - SETTABLE.keys()), ids="{0[0]}.{0[1]}".format
-)
+@rest_long("every", [False, True])
+def test_a_wrong_value_is_refused_by_file_line_and_key(nbspam, config, assert_sentence, every):
+    """Each option with one value, and each kind of options with all; or each with all."""
+    seen = Counter(kind(option) for option in SETTABLE.values() if every)
+    for (table, key), option in SETTABLE.items():
+        values = wrong(option)
+        tried = values if every else [values[seen[kind(option)] % len(values)]]
+        if not every and seen[kind(option)] == 0:
+            tried = values
+        seen[kind(option)] += 1
+        for value in tried:
+            path = config(f"# settings\n[{table}]\n{key} = {toml(value)}\n")
+            found = nbspam("config")
+            assert_sentence(found, f"{path}:3: {key}: ", code=2)
+            assert nbspam(*command_of(table)).code == 2, (table, key, value)
+            if key in SHARED:
+                config(f"{key} = {toml(value)}\n")
+                assert_sentence(nbspam("config"), f"{path}", key, code=2)
+
+
+@in_turn("table, key", sorted(OPTIONS.keys() - SETTABLE.keys()))
 def test_what_one_run_does_is_not_set_in_a_file(nbspam, config, assert_sentence, table, key):
     path = config(f"[{table}]\n{key} = true\n")
     found = nbspam("config")
@@ -154,8 +170,8 @@ def test_what_one_run_does_is_not_set_in_a_file(nbspam, config, assert_sentence,
     assert found.err.endswith("; give it on the command line\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "parts"),
+@in_turn(
+    "text, parts",
     [
         ("spam_cutoff = 0.9", [":1: ", "share (did you mean spam-cutoff?); put it in the table"]),
         ("jobz = 2", [":1: ", "did you mean jobs?"]),
@@ -202,8 +218,8 @@ def test_a_file_that_is_no_utf_8_is_refused(nbspam, config, assert_sentence):
 # What a command says of its values
 
 
-@pytest.mark.parametrize(
-    ("line", "arguments"),
+@in_turn(
+    "line, arguments",
     [
         ("spam-cutoff = 1.5", ["classify"]),
         ("ham-cost = -1", ["classify"]),
@@ -215,16 +231,12 @@ def test_a_file_that_is_no_utf_8_is_refused(nbspam, config, assert_sentence):
     ],
 )
 def test_a_value_that_the_command_refuses_is_named_by_its_line(
-    program, config, model, line, arguments
+    nbspam, config, model, line, arguments
 ):
     path = config(line)
     number = line.count("\n") + 1
     key = line.rpartition("\n")[2].partition(" ")[0]
-    found = (
-        program(*arguments, "-m", model, input=MAIL.decode(), text=True)
-        if False
-        else program(*arguments, "-m", model, input=MAIL)
-    )
+    found = nbspam(*arguments, "-m", model, stdin=MAIL)
     assert found.code == (75 if "-p" in arguments else 2)
     assert found.err.startswith(f"nbspam: {path}:{number}: {key}: ")
     assert found.err.count("\n") == 1
@@ -267,7 +279,7 @@ def test_a_path_is_of_the_user_s_home_or_beside_the_file(nbspam, config, own_hom
     assert f"{path.parent}/b.json" in nbspam("classify").err
 
 
-@pytest.mark.parametrize(("typed", "form"), [((), "json"), (("--format", "text"), "text")])
+@in_turn("typed, form", [((), "json"), (("--format", "text"), "text")])
 def test_an_option_goes_before_a_setting(nbspam, config, model, typed, form):
     config("format = 'json'\n")
     found = nbspam("classify", "-m", model, *typed, stdin=MAIL)
@@ -292,7 +304,7 @@ def test_a_source_of_its_own_takes_no_lines_of_a_file(nbspam, config, table, mod
     assert json.loads(found.out)["messages"] == 2
 
 
-@pytest.mark.parametrize("flag", ["--no-passthrough", "--no-exit-code"])
+@in_turn("flag", ["--no-passthrough", "--no-exit-code"])
 def test_what_must_be_typed_has_no_opposite(nbspam, flag):
     assert "No such option" in nbspam("classify", flag).err
 
@@ -363,7 +375,9 @@ APART = {"text-column", "label-column", "variance-smoothing", "variance-prior", 
 
 
 @pytest.mark.parametrize("table", list(commands("t", "m", Path("x"))))
-def test_no_default_makes_a_right_command_fail(nbspam, config, tmp_path, table, make_model):
+@rest_long("every", [False, True])
+def test_no_default_makes_a_right_command_fail(nbspam, config, tmp_path, table, make_model, every):
+    """Each option beside each command line; of `eval`, which takes its time, beside one of them."""
     texts = ("spam", "win a free prize now"), ("ham", "see you at the meeting")
     rows = "".join(f"{label}\t{text} {i}\n" for i in range(9) for label, text in texts)
     messages = tmp_path / "messages.tsv"
@@ -373,12 +387,14 @@ def test_no_default_makes_a_right_command_fail(nbspam, config, tmp_path, table, 
     learned = model.read_bytes()
     base.write_bytes(learned)
     sensible = SENSIBLE | {"base": str(base)}
-    for line in commands(messages, "MODEL", tmp_path / "x")[table]:
-        for (owner, key), option in SETTABLE.items():
-            if owner != table or key in APART or (key == "format" and table == "eval"):
-                continue
+    lines = commands(messages, "MODEL", tmp_path / "x")[table]
+    for number, key in enumerate(KEYS[table]):
+        if key in APART or (key == "format" and table == "eval"):
+            continue
+        beside = lines if every or table != "eval" else [lines[number % len(lines)]]
+        for line in beside:
             model.write_bytes(learned)
-            value = sensible.get(key, right(option))
+            value = sensible.get(key, right(SETTABLE[table, key]))
             path = config(f"[{table}]\n{key} = {toml(value)}\n")
             arguments = [model if each == "MODEL" else each for each in line]
             found = nbspam(*arguments, stdin=MAIL)
@@ -417,25 +433,24 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("kind", BROKEN)
-def test_a_mail_passes_unchanged_beside_a_broken_file(program, config, model, kind):
-    config("").write_bytes(BROKEN[kind])
-    found = program("classify", "-p", "-m", model, input=MAIL)
+@in_turn("what", BROKEN)
+def test_a_mail_passes_unchanged_beside_a_broken_file(nbspam, config, model, what):
+    config("").write_bytes(BROKEN[what])
+    found = nbspam("classify", "-p", "-m", model, stdin=MAIL)
     assert (found.code, found.out.encode()) == (75, MAIL)
     assert found.err.startswith("nbspam: ")
     assert found.err.count("\n") == 1
-    found = program("classify", "-p", "--on-error", "deliver", "-m", model, input=MAIL)
+    found = nbspam("classify", "-p", "--on-error", "deliver", "-m", model, stdin=MAIL)
     assert (found.code, found.out.encode()) == (0, MAIL)
-    found = program("classify", "--exit-code", "-m", model, input=MAIL)
-    assert found.code == 3
+    assert nbspam("classify", "--exit-code", "-m", model, stdin=MAIL).code == 3
 
 
-def test_a_mail_passes_unchanged_if_the_named_file_is_missing(program, model):
-    for path in ("/nonexistent/config.toml", "/"):
-        environment = {"NBSPAM_CONFIG": path}
-        found = program("classify", "-p", "-m", model, input=MAIL, env=environment)
-        assert (found.code, found.out.encode()) == (75, MAIL)
-        assert path in found.err
+@in_turn("path", ["/nonexistent/config.toml", "/"])
+def test_a_mail_passes_unchanged_if_the_named_file_is_missing(nbspam, model, monkeypatch, path):
+    monkeypatch.setenv("NBSPAM_CONFIG", path)
+    found = nbspam("classify", "-p", "-m", model, stdin=MAIL)
+    assert (found.code, found.out.encode()) == (75, MAIL)
+    assert path in found.err
 
 
 def test_the_marks_of_a_file_are_written(nbspam, config, model):
@@ -494,7 +509,7 @@ def test_a_file_of_another_user_must_be_named(nbspam, config, monkeypatch, asser
 # nbspam config
 
 
-@pytest.mark.parametrize(("table", "key"), SETTABLE, ids="{0[0]}.{0[1]}".format)
+@in_turn("table, key", SETTABLE)
 def test_every_value_holds_in_a_way_that_is_checked(table, key):
     parser = CONTEXTS[table].command.make_parser(CONTEXTS[table])
     parsed = [parser.parse_args(args=list(way))[0] for way in WAYS.get(table, ((),))]
@@ -515,7 +530,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@in_turn("case", REFUSED)
 def test_what_stops_classify_is_found_by_config(
     nbspam, config, model, monkeypatch, assert_sentence, case
 ):
@@ -530,8 +545,8 @@ def test_what_stops_classify_is_found_by_config(
     assert stopped.err == found.err
 
 
-@pytest.mark.parametrize(
-    ("text", "part"),
+@in_turn(
+    "text, part",
     [
         ("[train]\nalpha = -1", ":2: alpha: "),
         ("[train]\nprior = 1.5", ":2: prior: "),
@@ -565,7 +580,7 @@ def test_config_finds_what_other_commands_refuse(nbspam, config, assert_sentence
     assert_sentence(nbspam("config"), path, part, code=2)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "text",
     [
         "[serve]\nlisten = '0.0.0.0:783'\nallow-any-address = true",
@@ -634,11 +649,12 @@ def test_config_without_a_file(nbspam, own_home):
     )
 
 
-@pytest.mark.parametrize("table", CONTEXTS)
+@in_turn("table", CONTEXTS)
 def test_config_prints_every_option_of_a_command(nbspam, table):
-    rows = json.loads(nbspam("config", *command_of(table), "--format", "json").out)["settings"]
-    assert {row["option"] for row in rows} == {key for own, key in SETTABLE if own == table}
-    assert nbspam("config", *command_of(table)).code == 0
+    found = nbspam("config", *command_of(table))
+    assert found.code == 0
+    for key in KEYS[table]:
+        assert re.search(rf"^{key}\s", found.out, re.MULTILINE), key
 
 
 def test_config_prints_the_name_even_of_a_broken_file(nbspam, config):

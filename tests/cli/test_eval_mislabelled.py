@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from many_cases import in_turn
 
 ROWS = [
     *((label, f"{text} {i}") for i in range(40) for label, text in
@@ -40,7 +41,7 @@ def run(nbspam, tmp_path, make_model):
     return evaluated
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@in_turn("protocol", PROTOCOLS)
 def test_every_test_goes_on_without_it(run, mistaken, tmp_path, protocol):
     found = run(protocol, "--format", "json", mistaken)
     assert found.code == 0, found.err
@@ -57,14 +58,14 @@ def test_every_test_goes_on_without_it(run, mistaken, tmp_path, protocol):
     assert figures == right
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@in_turn("protocol", PROTOCOLS)
 def test_quiet_says_nothing_and_strict_stops(run, mistaken, assert_sentence, protocol):
     assert run(protocol, "-q", mistaken).err == ""
     found = run(protocol, "--strict", mistaken)
     assert_sentence(found, f"{mistaken}:81: is labelled 'hma'", "leave out --strict to skip it")
 
 
-@pytest.mark.parametrize("protocol", ["saved model", "folds"])
+@in_turn("protocol", ["saved model", "folds"])
 def test_several_and_a_header(run, tmp_path, protocol):
     path = write(tmp_path / "a.tsv", [("kind", "what it says"), *ROWS])
     found = run(protocol, path)

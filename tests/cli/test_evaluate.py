@@ -5,6 +5,7 @@ import re
 import sys
 
 import pytest
+from many_cases import in_turn, rest_long
 
 PROMISED = (
     "messages spam ham threshold accuracy mcc sc_pct bh_pct sm_pct hm_pct lam_pct"
@@ -41,10 +42,6 @@ def test_evaluate_is_eval(nbspam, table):
     assert short.code == 0
 
 
-def test_the_report_is_the_same_every_time(nbspam, table):
-    assert evaluated(nbspam, "--folds", "4", table) == evaluated(nbspam, "--folds", "4", table)
-
-
 def test_text_names_the_protocol_and_the_figures(nbspam, table):
     found = nbspam("eval", "--folds", "3", table)
     assert found.code == 0
@@ -54,7 +51,7 @@ def test_text_names_the_protocol_and_the_figures(nbspam, table):
     assert "\x1b" not in found.out
 
 
-@pytest.mark.parametrize(("first", "tested"), [("20", 10), ("50%", 15), ("33.4%", 20)])
+@in_turn("first, tested", [("20", 10), ("50%", 15), ("33.4%", 20)])
 def test_train_first_tests_the_rest(nbspam, table, first, tested):
     found = evaluated(nbspam, "--train-first", first, table)
     assert tested == found["messages"]
@@ -120,10 +117,14 @@ def test_predictions_of_a_saved_model_are_what_classify_prints(nbspam, table, mo
     assert labels[:4] == ["spam", "ham", "spam", "ham"]
 
 
-def test_predictions_into_a_missing_folder_are_an_error(nbspam, table, tmp_path, assert_sentence):
-    path = tmp_path / "none" / "predictions.jsonl"
-    found = nbspam("eval", "--folds", "3", table, "--predictions", path)
-    assert_sentence(found, path)
+@in_turn(
+    "option, name", [("--predictions", "a.jsonl"), ("--plot", "a.png"), ("--report", "a.html")]
+)
+def test_a_file_in_a_missing_folder_is_an_error(
+    nbspam, table, tmp_path, assert_sentence, option, name
+):
+    path = tmp_path / "none" / name
+    assert_sentence(nbspam("eval", "--folds", "3", table, option, path), path.parent)
 
 
 def test_three_classes(nbspam, three_classes, tmp_path):
@@ -135,6 +136,8 @@ def test_three_classes(nbspam, three_classes, tmp_path):
     row = json.loads(path.read_text().splitlines()[0])
     assert row["probabilities"].keys() == {"ham", "promo", "spam"}
     assert nbspam("eval", "--folds", "4", three_classes).code == 0
+    found = evaluated(nbspam, "--online", "--batch", "6", three_classes)
+    assert (found["messages"], found["classes"]) == (18, ["ham", "promo", "spam"])
 
 
 def test_three_classes_of_which_none_is_spam(nbspam, three_classes):
@@ -223,24 +226,53 @@ def test_a_limit_on_blocked_ham_chooses_the_cut_off_that_train_would(nbspam, tab
     assert "spam_cutoff" in trained
 
 
-@pytest.mark.parametrize(
-    ("options", "parts", "code"),
-    [
-        (("--max-ham-blocked", "1%"), ("--max-ham-blocked", "--train-first"), 2),
-        (("--folds", "3", "--max-ham-blocked", "1%"), ("--max-ham-blocked", "--train-first"), 2),
-        (("--online", "--max-ham-blocked", "1%"), ("--max-ham-blocked", "--train-first"), 2),
-        (("--train-first", "50%", "--max-ham-blocked", "x"), ("--max-ham-blocked", "0.1%"), 2),
-        (
-            ("--train-first", "50%", "--max-ham-blocked", "1%", "--ham-cost", "9"),
-            ("--max-ham-blocked", "leave out"),
-            2,
-        ),
-    ],
-)
-def test_a_limit_on_blocked_ham_that_makes_no_sense(
-    nbspam, table, assert_sentence, options, parts, code
+# What makes no sense, typed with words between blanks, and parts of the sentence between bars.
+SENSELESS = {
+    "--max-ham-blocked 1%": "--max-ham-blocked|--train-first",
+    "--folds 3 --max-ham-blocked 1%": "--max-ham-blocked|--train-first",
+    "--online --max-ham-blocked 1%": "--max-ham-blocked|--train-first",
+    "--train-first 50% --max-ham-blocked x": "--max-ham-blocked|0.1%",
+    "--train-first 50% --max-ham-blocked 1% --ham-cost 9": "--max-ham-blocked|leave out",
+    "--folds 3 --spam-cutoff 2": "between 0 and 1, not 2",
+    "--folds 3 --ham-cutoff 0.95": "above the spam cut-off",
+    "--folds 3 --ham-cost -1": "the ham cost must be above 0",
+    "-m model.json --spam-cutoff 2": "between 0 and 1, not 2",
+    "-m model.json --ham-cutoff 0.95": "above the spam cut-off",
+    "-m model.json --ham-cost -1": "the ham cost must be above 0",
+    "-m model.json --alpha 1": "--alpha",
+    "-m model.json --prior 0.5": "--prior",
+    "-m model.json --scoring sum": "--scoring|--online",
+    "--folds 2 --train-first 5": "--folds|--train-first",
+    "--online --folds 2": "--online|--folds",
+    "--online --train-first 5": "--online|--train-first",
+    "--batch 5": "--batch|--online",
+    "--folds 2 --batch 5": "--batch|--online",
+    "--online --batch=0": "a batch of 0 is |at least 1",
+    "--online --batch=-1": "a batch of -1 is |at least 1",
+    "--online --batch=30": "a batch of 30 is |at least 1",
+    "--online --batch=1000": "a batch of 1000 is |at least 1",
+    "--folds 3 -m model.json": "--folds trains models of its own|model.json|leave out --model",
+    "--online -m model.json": "--online trains models of its own|model.json|leave out --model",
+    "--compare bernoulli -m model.json": "--compare trains models of its own|leave out --model",
+    "--folds 3 --including-learned": "--including-learned|--folds",
+    "--online --including-learned": "--including-learned|--online",
+    "--compare bernoulli --including-learned": "--including-learned|--compare",
+    "--folds 3 --predictions - --format json": "--predictions -|--format json|name a file",
+    "--folds 3 --predictions - --format csv": "--predictions -|--format csv|name a file",
+    "--folds 3 --predictions p.txt": "p.txt|name a file that ends in .csv",
+    "--folds 3 --plot a.pdf": "a.pdf|a plot is a PNG|.png or .svg",
+}
+
+
+@in_turn("options, parts", SENSELESS.items())
+def test_what_makes_no_sense_is_refused(
+    nbspam, table, model, assert_sentence, monkeypatch, options, parts
 ):
-    assert_sentence(nbspam("eval", table, *options), *parts, code=code)
+    monkeypatch.chdir(model.parent)
+    found = nbspam("eval", *options.split(), table)
+    assert_sentence(found, *parts.split("|"), code=2)
+    if any(name in options for name in ("--plot", "p.txt")):  # before anything is read
+        assert_sentence(nbspam("eval", *options.split(), "none.tsv"), *parts.split("|"), code=2)
 
 
 def test_three_classes_have_no_cut_offs(nbspam, three_classes, make_model, assert_sentence):
@@ -251,19 +283,6 @@ def test_three_classes_have_no_cut_offs(nbspam, three_classes, make_model, asser
     found = evaluated(nbspam, "--folds", "4", three_classes)
     assert (found["spam_cutoff"], found["ham_cutoff"]) == (None, None)
     assert found["verdicts"] == found["confusion"]
-
-
-@pytest.mark.parametrize(
-    ("options", "part"),
-    [
-        (("--spam-cutoff", "2"), "between 0 and 1, not 2"),
-        (("--ham-cutoff", "0.95"), "above the spam cut-off"),
-        (("--ham-cost", "-1"), "the ham cost must be above 0"),
-    ],
-)
-def test_cut_offs_that_make_no_sense(nbspam, table, model, assert_sentence, options, part):
-    for how in (("--folds", "3"), ("-m", model)):
-        assert_sentence(nbspam("eval", *how, table, *options), part, code=2)
 
 
 def test_the_worst_mistakes_are_shown_with_their_words(nbspam, table):
@@ -283,17 +302,6 @@ def test_a_label_that_the_model_does_not_know_is_an_error(
 ):
     found = nbspam("eval", "-m", model, three_classes)
     assert_sentence(found, f"{three_classes}:2", "'promo'", "--spam-label", "--label-column")
-
-
-@pytest.mark.parametrize("option", [("--alpha", "1"), ("--prior", "0.5")])
-def test_options_of_training_need_a_protocol(nbspam, table, model, assert_sentence, option):
-    found = nbspam("eval", "-m", model, table, *option)
-    assert_sentence(found, option[0], code=2)
-
-
-def test_two_protocols_are_a_usage_error(nbspam, table, assert_sentence):
-    found = nbspam("eval", table, "--folds", "2", "--train-first", "5")
-    assert_sentence(found, "--folds", "--train-first", code=2)
 
 
 def test_spam_alone_has_the_figures_of_spam(nbspam, model, tmp_path):
@@ -322,11 +330,6 @@ def test_scorings_are_evaluated(nbspam, table):
     assert one != evaluated(nbspam, "--folds", "3", table, "--scoring", "sum")
 
 
-def test_scoring_needs_a_protocol(nbspam, table, model, assert_sentence):
-    found = nbspam("eval", "-m", model, table, "--scoring", "sum")
-    assert_sentence(found, "--scoring", "--online", code=2)
-
-
 # Online
 
 
@@ -346,35 +349,11 @@ def test_online_in_batches(nbspam, table, tmp_path):
     assert found["accuracy"] > 0.8
 
 
-def test_online_of_three_classes(nbspam, three_classes):
-    found = evaluated(nbspam, "--online", "--batch", "6", three_classes)
-    assert found["messages"] == 18
-    assert found["classes"] == ["ham", "promo", "spam"]
-
-
 def test_online_writes_no_model(nbspam, table, tmp_path, monkeypatch):
     path = tmp_path / "none.json"
     monkeypatch.setenv("NBSPAM_MODEL", str(path))
     assert nbspam("eval", "--online", table).code == 0
     assert not path.exists()
-
-
-def test_batch_without_online_is_a_usage_error(nbspam, table, assert_sentence):
-    for options in ((), ("--folds", "2")):
-        found = nbspam("eval", table, "--batch", "5", *options)
-        assert_sentence(found, "--batch", "--online", code=2)
-
-
-@pytest.mark.parametrize("batch", ["0", "-1", "30", "1000"])
-def test_a_batch_that_leaves_nothing_to_count_is_an_error(nbspam, table, assert_sentence, batch):
-    found = nbspam("eval", table, "--online", f"--batch={batch}")
-    assert_sentence(found, f"a batch of {batch} is ", "at least 1", code=2)
-
-
-@pytest.mark.parametrize("other", [("--folds", "2"), ("--train-first", "5")])
-def test_online_and_another_protocol_are_a_usage_error(nbspam, table, assert_sentence, other):
-    found = nbspam("eval", table, "--online", *other)
-    assert_sentence(found, "--online", other[0], code=2)
 
 
 # Calibration and pictures
@@ -392,17 +371,12 @@ def test_the_text_has_the_calibration_and_how_the_scores_lie(nbspam, table):
     assert "log-odds" in found.out
 
 
-@pytest.mark.parametrize(("name", "magic"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")])
+@rest_long("name, magic", [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")])
 def test_plot_draws_a_picture(nbspam, table, tmp_path, name, magic):
     found = nbspam("eval", "--folds", "3", table, "--plot", tmp_path / name)
     assert (found.code, found.err) == (0, "")
     assert (tmp_path / name).read_bytes().startswith(magic)
     assert found.out == nbspam("eval", "--folds", "3", table).out
-
-
-def test_plot_of_another_kind_is_refused_before_anything_is_read(nbspam, tmp_path, assert_sentence):
-    found = nbspam("eval", "--folds", "3", tmp_path / "none.tsv", "--plot", tmp_path / "a.pdf")
-    assert_sentence(found, tmp_path / "a.pdf", "a plot is a PNG", ".png or .svg", code=2)
 
 
 def test_plot_without_matplotlib_says_how_to_get_it(
@@ -420,11 +394,6 @@ def test_plot_of_classes_without_spam_is_refused(nbspam, three_classes, tmp_path
     found = nbspam("eval", "--folds", "2", three_classes, "--plot", tmp_path / "a.png")
     assert_sentence(found, tmp_path / "a.png", "a plot needs", "--spam-label", code=2)
     assert not (tmp_path / "a.png").exists()
-
-
-def test_plot_where_no_file_can_be_is_one_sentence(nbspam, table, tmp_path, assert_sentence):
-    found = nbspam("eval", "--folds", "3", table, "--plot", tmp_path / "no" / "a.png")
-    assert_sentence(found, tmp_path / "no")
 
 
 # What the model has learned
@@ -492,14 +461,10 @@ def test_a_ledger_of_some_messages_knows_those(nbspam, make_model, table, later,
     assert "does not remember 30 messages that it learned; whether some are among these" in text
 
 
-@pytest.mark.parametrize("way", [("--folds", "3"), ("--online",), ("--compare", "bernoulli")])
-def test_a_model_beside_a_test_that_trains_is_refused(
-    nbspam, table, model, assert_sentence, way, monkeypatch
+@in_turn("way", [("--folds", "3"), ("--online",), ("--compare", "bernoulli")])
+def test_a_model_of_the_environment_is_no_hindrance_to_a_test_that_trains(
+    nbspam, table, model, monkeypatch, way
 ):
-    found = nbspam("eval", *way, "-m", model, table)
-    assert_sentence(found, f"{way[0]} trains models of its own", model, "leave out --model", code=2)
-    found = nbspam("eval", *way, "--including-learned", table)
-    assert_sentence(found, "--including-learned", way[0], code=2)
     monkeypatch.setenv("NBSPAM_MODEL", str(model))
     assert nbspam("eval", *way, table).code == 0
 
@@ -517,13 +482,7 @@ def test_predictions_go_to_standard_output_and_the_report_beside_it(nbspam, tabl
     assert not (tmp_path / "-").exists()
 
 
-@pytest.mark.parametrize("form", ["json", "csv"])
-def test_two_results_on_standard_output_are_refused(nbspam, table, assert_sentence, form):
-    found = nbspam("eval", "--folds", "3", table, "--predictions", "-", "--format", form)
-    assert_sentence(found, "--predictions -", f"--format {form}", "name a file", code=2)
-
-
-def test_predictions_are_written_as_their_file_ends(nbspam, table, tmp_path, assert_sentence):
+def test_predictions_are_written_as_their_file_ends(nbspam, table, tmp_path):
     path = tmp_path / "predictions.csv"
     assert nbspam("eval", "--folds", "3", table, "--predictions", path).code == 0
     with path.open(encoding="utf-8", newline="") as file:
@@ -532,9 +491,6 @@ def test_predictions_are_written_as_their_file_ends(nbspam, table, tmp_path, ass
     assert list(rows[0]) == head.split()
     assert len(rows) == 30
     assert all(row["text"] for row in rows)
-    other = tmp_path / "predictions.txt"
-    found = nbspam("eval", "--folds", "3", tmp_path / "none.tsv", "--predictions", other)
-    assert_sentence(found, other, "name a file that ends in .csv", code=2)
 
 
 def test_csv_has_the_numbers_of_json(nbspam, table):

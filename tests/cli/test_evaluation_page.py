@@ -59,11 +59,6 @@ def test_the_page_of_three_classes_with_spam_says_what_its_figures_are_of(
     assert "P(spam) = 0.5" not in parsed.text
 
 
-def test_a_page_into_a_missing_folder_is_an_error(nbspam, table, tmp_path, assert_sentence):
-    path = tmp_path / "none" / "report.html"
-    assert_sentence(nbspam("eval", "--folds", "3", table, "--report", path), path)
-
-
 def test_a_page_of_a_comparison_is_wrong_usage(nbspam, table, tmp_path):
     path = tmp_path / "report.html"
     found = nbspam("eval", "--compare", "all", table, "--report", path)

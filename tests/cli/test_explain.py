@@ -4,6 +4,7 @@ import re
 
 import pytest
 from harmless_pages import assert_harmless
+from many_cases import in_turn, rest_long
 from terminals import on_a_terminal
 
 from nbspam.display.cells import cell_width
@@ -37,7 +38,7 @@ def test_json_lists_all_words_whatever_is_shown(nbspam, model):
     )
 
 
-@pytest.mark.parametrize("text", [b"win a free prize", b"meeting notes", b"", b"lunch prize"])
+@in_turn("text", [b"win a free prize", b"meeting notes", b"", b"lunch prize"])
 def test_the_score_is_that_of_classify(nbspam, model, text):
     found = explained(nbspam, "-m", model, stdin=text)
     classified = json.loads(nbspam("classify", "-m", model, "--format", "json", stdin=text).out)
@@ -129,13 +130,6 @@ def test_words_are_the_models_strongest(nbspam, model):
     assert words["ham"][0]["counts"]["spam"] == 0
 
 
-def test_words_as_text(nbspam, model):
-    found = nbspam("explain", "--words", "--top", "5", "-m", model)
-    assert (found.code, found.err) == (0, "")
-    assert "spam" in found.out
-    assert len(found.out.splitlines()) >= 10
-
-
 def test_words_of_three_classes(nbspam, three_classes, make_model):
     path = make_model(three_classes)
     words = json.loads(nbspam("explain", "--words", "-m", path, "--format", "json").out)
@@ -171,7 +165,7 @@ def test_the_text_has_the_calibrations_constants(nbspam, model):
         assert float(line.split()[-1]) == pytest.approx(nats, abs=0.0006)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "options",
     [
         (),
@@ -180,9 +174,9 @@ def test_the_text_has_the_calibrations_constants(nbspam, model):
         ("--scoring", "sum", "--prior", ".9"),
     ],
 )
-@pytest.mark.parametrize("text", [b"win a free prize now for lunch", b"xylophone", b""])
+@in_turn("text", [b"win a free prize now for lunch", b"xylophone", b""])
 def test_the_sum_printed_is_the_log_odds(nbspam, table, make_model, options, text):
-    path = make_model(table, *options)
+    path = make_model(table, "--replace", *options)
     found = explained(nbspam, "-m", path, stdin=text)
     total, added = sum_shown(nbspam("explain", "-m", path, "--top", "1000", stdin=text).out)
     assert total == pytest.approx(found["log_odds"], abs=0.0006)
@@ -213,30 +207,17 @@ def test_the_sum_of_three_classes_is_the_log_odds_of_the_most_probable(
         assert total == pytest.approx(math.log(p) - math.log1p(-p), abs=0.001)
 
 
-def test_a_message_cannot_command_the_terminal(nbspam, tmp_path, make_model):
-    text = "http://a\x1bc.example/ free prize"
-    (tmp_path / "t.tsv").write_text(f"spam\t{text}\nham\tlunch at noon\n")
-    path = make_model(tmp_path / "t.tsv")
-    printed = nbspam("explain", "-m", path, "--top", "1000", stdin=text.encode()).out
-    assert "\x1b" not in printed
-
-
-@pytest.mark.parametrize("options", [(), ("--words",)])
+@rest_long("options", [(), ("--words",)])
 def test_output_in_a_pipe_has_no_escape_codes(program, model, options):
     found = program("explain", "-m", model, *options, input=b"free prize")
     assert found.code == 0
     assert "\x1b" not in found.out
 
 
+@pytest.mark.long
 def test_no_color_on_a_terminal_is_heeded(model):
     assert "\x1b" in on_a_terminal("explain", "-m", model, "--words")
     assert "\x1b" not in on_a_terminal("explain", "-m", model, "--words", NO_COLOR="1")
-
-
-def test_a_message_without_known_words_is_explained(nbspam, model):
-    found = nbspam("explain", "-m", model, stdin=b"")
-    assert found.code == 0
-    assert "Traceback" not in found.err
 
 
 def test_words_with_a_message_is_wrong_usage(nbspam, model):
@@ -268,9 +249,7 @@ def test_a_text_in_a_script_the_model_has_not_seen_is_unsure_and_explain_says_wh
     assert "too few" not in plain
 
 
-@pytest.mark.parametrize(
-    ("text", "known"), [("", "the text has none"), ("зима", "it knows 0 of 5 in the text")]
-)
+@in_turn("text, known", [("", "the text has none"), ("зима", "it knows 0 of 5 in the text")])
 def test_of_what_nothing_is_known_of_explain_says_so(nbspam, sms_model, text, known):
     found = explained(nbspam, "-m", sms_model, stdin=text.encode())
     assert found["verdict"] == "unsure"
@@ -366,7 +345,7 @@ def test_colours_are_of_a_terminal_alone(model, tmp_path):
     assert "prize+]" in plain
 
 
-@pytest.mark.parametrize("form", ["text", "html", "json"])
+@in_turn("form", ["text", "html", "json"])
 def test_a_hostile_mail_commands_nothing(nbspam, model, form):
     shown = nbspam("explain", "-m", model, "--format", form, stdin=HOSTILE).out
     assert all(line.isprintable() for line in shown.splitlines())
@@ -376,6 +355,7 @@ def test_a_hostile_mail_commands_nothing(nbspam, model, form):
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
+@pytest.mark.long
 def test_nothing_is_wider_than_the_terminal(sample, sms_model, tmp_path, columns):
     (tmp_path / "免費-m.eml").write_bytes(HOSTILE + b"x" * 300 + " 免費送".encode() * 50)
     for arguments in (

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from many_cases import in_turn
 
 MAIL = b"From: ann@example.org\nMessage-ID: <1@example.org>\nSubject: a prize\n\nclaim it free\n"
 
@@ -123,7 +124,7 @@ def test_what_the_ledger_has_not_is_forgotten_by_its_counts(nbspam, model):
     assert json.loads(again.out)["forgotten"] == 0
 
 
-@pytest.mark.parametrize("sources", [(), ("-",)])
+@in_turn("sources", [(), ("-",)])
 def test_without_the_ledger_the_class_must_be_named(nbspam, taught, sources, assert_sentence):
     model, _ = taught
     before = model.read_bytes()

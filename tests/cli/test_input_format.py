@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from many_cases import in_turn, rest_long
 
 TABLE = "ham\tsee you at noon\nspam\twin a free prize\nham\tlunch at the meeting\n"
 MAIL = b"Subject: hello\n\nlunch at noon\n"
@@ -56,8 +57,8 @@ def test_a_list_of_which_nothing_can_be_read_is_a_failure(nbspam, model, tmp_pat
     assert nbspam(*command, stdin=b"") == (0, "", "")  # there is nothing to classify
 
 
-@pytest.mark.parametrize("command", [("classify", "-p"), ("classify", "-p", "--exit-code")])
-@pytest.mark.parametrize("content", [TABLE.encode(), b'{"text": "a"}\n{"text": "b"}\n'])
+@in_turn("command", [("classify", "-p"), ("classify", "-p", "--exit-code")])
+@in_turn("content", [TABLE.encode(), b'{"text": "a"}\n{"text": "b"}\n'])
 def test_a_passage_says_nothing_of_it(nbspam, model, command, content):
     found = nbspam(*command, "-m", model, stdin=content)
     assert found.err == ""
@@ -169,10 +170,8 @@ UNUSED = {
 }
 
 
-@pytest.mark.parametrize("options", UNUSED)
-@pytest.mark.parametrize(
-    "command", ["classify", "classify -", "explain", "forget", "train --update --ham -"]
-)
+@in_turn("options", UNUSED)
+@in_turn("command", ["classify", "classify -", "explain", "forget", "train --update --ham -"])
 def test_an_option_without_a_use_is_refused(nbspam, model, assert_sentence, command, options):
     before = model.read_bytes()
     arguments = (*command.split(), "-m", model, *options.split())
@@ -181,7 +180,7 @@ def test_an_option_without_a_use_is_refused(nbspam, model, assert_sentence, comm
     assert model.read_bytes() == before
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "options",
     [
         ("--input-format", "tsv", "--text-column", "2", "--header-row", "no"),
@@ -268,20 +267,19 @@ def test_lines_is_short_for_a_format(nbspam, model, assert_sentence):
     assert_sentence(found, "--lines is short for --input-format lines", code=2)
 
 
-def test_a_table_of_many_rows_is_the_same_through_a_pipe(program, sms_model, sample):
+@rest_long("times", [2, 10])
+def test_a_table_of_many_rows_is_the_same_through_a_pipe(program, sms_model, sample, times):
     """Several processes, whose messages a pause must not hold back or put out of order."""
-    rows = (sample / "sms.tsv").read_text() * 10
+    rows = (sample / "sms.tsv").read_text() * times
     found = program(
         "classify", "-m", sms_model, "--input-format", "tsv", "-j", "2", input=rows.encode()
     )
     sources = [source for _, source in verdicts(found)]
     assert sources == [f"-:{n}" for n in range(1, len(sources) + 1)]
-    assert len(sources) == 3_040
+    assert len(sources) == 304 * times
 
 
-@pytest.mark.parametrize(
-    ("option", "line"), [("lines", "win a prize"), ("tsv", "ham\twin a prize")]
-)
+@rest_long("option, line", [("lines", "win a prize"), ("tsv", "ham\twin a prize")])
 def test_each_line_is_answered_at_once(sms_model, option, line):
     """As of `tail -f`: more lines than are done before processes are started, too."""
     command = [sys.executable, "-m", "nbspam", "classify", "-m", str(sms_model), "-j", "2"]
@@ -314,16 +312,16 @@ def test_the_1_of_a_column_called_is_spam_may_be_the_spam_label(nbspam, tmp_path
     assert "(ham: 9, spam: 9)" in found.sentences
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "answers",
     [("0", "1"), ("0.0", "1.0"), ("N", "Y"), ("no", "Yes"), ("FALSE", "True"), ("f", "t")],
 )
-@pytest.mark.parametrize("name", ["spam", "is_spam"])
+@in_turn("name", ["spam", "is_spam"])
 def test_a_column_called_spam_answers_yes_or_no(nbspam, tmp_path, answers, name):
     no, yes = answers
     path = tmp_path / "a.csv"
     path.write_text(f"text,{name}\n" + f"see you at noon,{no}\nwin a free prize,{yes}\n" * 9)
-    found = nbspam("train", path, "-m", tmp_path / "m.json")
+    found = nbspam("train", "--replace", path, "-m", tmp_path / "m.json")
     assert found.code == 0, found.err
     assert "(ham: 9, spam: 9)" in found.out
 

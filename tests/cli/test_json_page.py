@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from many_cases import in_turn
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.M | re.S))
@@ -60,8 +61,10 @@ def test_every_section_is_tried():
     assert set(COMMANDS) | with_a_server == set(SECTIONS)
 
 
-@pytest.mark.parametrize("section", COMMANDS)
+@in_turn("section", COMMANDS)
 def test_the_keys_are_those_documented(nbspam, places, section):
+    places["model"].write_bytes(places["copy"].read_bytes())
+    places["new"].unlink(missing_ok=True)
     arguments = [argument.format(**places) for argument in COMMANDS[section]]
     keys = printed(nbspam(*arguments, "--format", "json"))
     assert documented(section) - SOMETIMES == keys - SOMETIMES

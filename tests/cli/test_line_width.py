@@ -4,9 +4,9 @@ Notes and errors are a sentence in a line each, on standard error: logs are read
 """
 
 import re
-import shutil
 
 import pytest
+from many_cases import in_turn
 
 from nbspam.cli.settings import command_contexts
 
@@ -14,11 +14,12 @@ COLUMNS = 80
 COMMANDS = {context.command_path.removeprefix("nbspam "): context for context in command_contexts()}
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch, sample):
+@pytest.fixture(params=[120, pytest.param(None, marks=pytest.mark.long)], ids=["some", "all"])
+def folder(request, tmp_path, monkeypatch, sample):
     """Return a folder with short names: the sample data, and models of it."""
     (tmp_path / "sample_data").symlink_to(sample)
-    shutil.copy(sample / "sms.tsv", tmp_path / "sms.tsv")
+    rows = (sample / "sms.tsv").read_text().splitlines(keepends=True)
+    (tmp_path / "sms.tsv").write_text("".join(rows[: request.param]))
     (tmp_path / "mail.txt").write_text("WINNER! Claim your FREE prize: http://prize.example/win\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NBSPAM_MODEL", "model.json")
@@ -93,7 +94,7 @@ def test_a_long_path_stays_whole(nbspam, folder):
         assert str(path) in nbspam(*command, "-m", path).out
 
 
-@pytest.mark.parametrize("name", ["", *COMMANDS, "model"])
+@in_turn("name", ["", *COMMANDS, "model"])
 def test_every_help_fits(nbspam, name):
     found = nbspam(*name.split(), "--help")
     assert found.code == 0

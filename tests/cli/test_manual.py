@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
+from many_cases import in_turn
 
 from nbspam.cli import manual
 from nbspam.cli.groups import each_command
@@ -40,7 +41,7 @@ def test_every_command_has_a_page():
     assert {"nbspam.1", "nbspam-train.1", "nbspam-model-prune.1"} <= set(PAGES)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@in_turn("name", COMMANDS)
 def test_a_page_has_its_sections_and_every_option(name):
     page, command = PAGES[f"{name}.1"], COMMANDS[name]
     headings = re.findall(r"^\.SH (.*)$", page, re.MULTILINE)
@@ -56,7 +57,7 @@ def test_a_page_has_its_sections_and_every_option(name):
             assert f"\\fB{option}\\fR".replace("-", "\\-") in page
 
 
-@pytest.mark.parametrize("name", PAGES)
+@in_turn("name", PAGES)
 def test_a_page_is_plain_roff(name):
     lines = PAGES[name].splitlines()
     assert PAGES[name].isascii()
@@ -76,10 +77,9 @@ def test_mandoc_has_nothing_to_say(tmp_path):
 
 
 @needs("groff", "groff-base")
-@pytest.mark.parametrize("name", PAGES)
-def test_groff_warns_of_nothing(name):
-    text = shown(PAGES[name], "groff", "-man", "-ww", "-Tutf8")
-    assert "EXIT STATUS" in text
+def test_groff_warns_of_nothing():
+    text = shown("".join(PAGES.values()), "groff", "-man", "-ww", "-Tutf8")
+    assert text.count("EXIT STATUS") >= len(PAGES)
 
 
 @needs("mandoc", "mandoc")

@@ -73,6 +73,7 @@ def test_figures_are_the_same_with_mistakes_and_without(nbspam, with_mistakes):
     assert found == plain
 
 
+@pytest.mark.long
 def test_mistakes_fit_a_terminal(with_mistakes):
     arguments = ("eval", "--folds", "3", with_mistakes, "--errors", "9", "--quiet")
     coloured = on_a_terminal(*arguments, COLUMNS="80")

@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from many_cases import in_turn
 
 from nbspam.cli.options import FileName, default_model
 
@@ -16,8 +16,8 @@ def test_a_file_s_name_is_written_as_pathlib_writes_it(name):
     assert FileName().coerce_path_result(name) == str(Path(name))
 
 
-@pytest.mark.parametrize("home", ["/home/me", "/", "/home/me/"])
-@pytest.mark.parametrize("data", ["", "/data", "/"])
+@in_turn("home", ["/home/me", "/", "/home/me/"])
+@in_turn("data", ["", "/data", "/"])
 def test_the_default_model_is_in_the_folder_of_data(monkeypatch, home, data):
     monkeypatch.setattr("sys.platform", "linux")
     for name, value in (("HOME", home), ("XDG_DATA_HOME", data), ("NBSPAM_MODEL", "")):
@@ -37,13 +37,13 @@ def test_without_a_home_folder_the_model_must_be_named(program):
     assert found.err == ("nbspam: there is no home folder for the model; name it with --model\n")
 
 
-@pytest.mark.parametrize("given_as", ["-m {}", "-m{}", "--model {}", "--model={}", "-j 1 -m {}"])
+@in_turn("given_as", ["-m {}", "-m{}", "--model {}", "--model={}", "-j 1 -m {}"])
 def test_a_model_is_named_in_any_way(nbspam, tmp_path, given_as):
     found = nbspam("classify", *given_as.format(tmp_path / "none.json").split())
     assert found.err.startswith(f"nbspam: {tmp_path / 'none.json'}: there is no such model")
 
 
-@pytest.mark.parametrize("arguments", [["-m"], ["-j", "1", "-m"]])
+@in_turn("arguments", [["-m"], ["-j", "1", "-m"]])
 def test_a_short_option_without_its_value_is_named_as_it_was_given(nbspam, arguments):
     found = nbspam("classify", *arguments)
     assert found.code == 2
@@ -58,9 +58,7 @@ def test_a_short_option_without_its_value_is_named_as_it_was_given(nbspam, argum
     assert found.err == "nbspam: Option '-m' requires an argument; see nbspam classify --help\n"
 
 
-@pytest.mark.parametrize(
-    "command", [("train", "--spam"), ("model", "words", "-m"), ("serve", "-m")]
-)
+@in_turn("command", [("train", "--spam"), ("model", "words", "-m"), ("serve", "-m")])
 def test_a_value_that_is_missing_is_told_with_the_usage(nbspam, command):
     found = nbspam(*command)
     assert (found.code, found.out) == (2, "")
@@ -73,8 +71,8 @@ def test_a_value_that_looks_like_an_option_is_a_value(nbspam):
     assert "-j: there is no such model" in found.err
 
 
-@pytest.mark.parametrize(
-    ("command", "option"),
+@in_turn(
+    "command, option",
     [
         ("classify", "--learn-from"),
         ("classify", "--spam-cutoff"),
@@ -83,7 +81,7 @@ def test_a_value_that_looks_like_an_option_is_a_value(nbspam):
         ("train", "--prior"),
     ],
 )
-@pytest.mark.parametrize(("percentage", "share"), [("99%", "0.99"), ("99.5 %", "0.995")])
+@in_turn("percentage, share", [("99%", "0.99"), ("99.5 %", "0.995")])
 def test_a_percentage_is_told_as_a_probability(nbspam, command, option, percentage, share):
     found = nbspam(command, option, percentage)
     assert found.code == 2

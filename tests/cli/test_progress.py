@@ -2,7 +2,7 @@ import gzip
 import io
 import re
 
-import pytest
+from many_cases import in_turn
 
 from nbspam.cli.progress import progress, size_of, work
 from nbspam.tokens.tokenized import TokenizedMessage
@@ -24,7 +24,7 @@ def test_no_standard_error_is_needed(monkeypatch):
         assert list(shown(MESSAGES)) == MESSAGES
 
 
-@pytest.mark.parametrize("quiet", [True, False])
+@in_turn("quiet", [True, False])
 def test_everything_passes_through(quiet):
     with progress(quiet, []) as shown:
         assert list(shown(iter(MESSAGES))) == MESSAGES
@@ -57,7 +57,7 @@ def test_the_size_is_that_of_all_files(tmp_path):
     assert size_of([str(tmp_path / "folder"), str(tmp_path / "c")]) == 10
 
 
-@pytest.mark.parametrize("name", ["-", "none", "x.gz"])
+@in_turn("name", ["-", "none", "x.gz"])
 def test_the_size_of_what_cannot_be_known_is_none(tmp_path, name):
     (tmp_path / "x.gz").write_bytes(gzip.compress(b"x"))
     source = name if name == "-" else str(tmp_path / name)

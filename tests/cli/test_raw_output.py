@@ -9,7 +9,8 @@ import sys
 import time
 from contextlib import contextmanager
 
-import pytest
+from many_cases import rest_long
+from waiting import unread, wait_until
 
 RAW, BUFFERED = {"PYTHONUNBUFFERED": "1"}, {"PYTHONUNBUFFERED": ""}
 MAIL = b"Subject: lunch\n\n" + b"see you at noon in the meeting room\n" * 6_000  # 216 KB
@@ -35,8 +36,8 @@ def run(arguments, stdout, env=RAW, **options):
     )
 
 
-@pytest.mark.parametrize("env", [BUFFERED, RAW], ids=["buffered", "raw"])
-@pytest.mark.parametrize("options", [(), ("--bogus",)])
+@rest_long("env", [BUFFERED, RAW], ids=["buffered", "raw"])
+@rest_long("options", [(), ("--bogus",)])
 def test_a_message_cut_off_by_a_full_file_is_told(model, tmp_path, env, options):
     with (tmp_path / "out").open("wb") as out:
         done = run(
@@ -66,7 +67,7 @@ def passing(model, **options):
 
 def test_the_whole_message_comes_through_a_slow_pipe(model):
     with passing(model) as (process, read):
-        time.sleep(0.3)
+        wait_until(lambda: unread(read) >= 1 << 16)  # it is full
         for _ in range(5):  # a signal in the middle of a write makes it a short one
             process.send_signal(signal.SIGSTOP)
             process.send_signal(signal.SIGCONT)
@@ -88,8 +89,8 @@ def test_a_reader_that_leaves_is_told(model):
         assert process.wait(60) == 75
 
 
-@pytest.mark.parametrize("env", [BUFFERED, RAW], ids=["buffered", "raw"])
-@pytest.mark.parametrize("form", ["csv", "bogofilter"])
+@rest_long("env", [BUFFERED, RAW], ids=["buffered", "raw"])
+@rest_long("form", ["csv", "bogofilter"])
 def test_an_export_cut_off_is_told(sms_model, tmp_path, env, form):
     with (tmp_path / "out").open("wb") as out:
         done = run(
@@ -102,7 +103,7 @@ def test_an_export_cut_off_is_told(sms_model, tmp_path, env, form):
     assert len(whole.stdout) > LIMIT
 
 
-@pytest.mark.parametrize("env", [BUFFERED, RAW], ids=["buffered", "raw"])
+@rest_long("env", [BUFFERED, RAW], ids=["buffered", "raw"])
 def test_verdicts_cut_off_are_told(model, tmp_path, env):
     table = tmp_path / "many.txt"
     table.write_text("free prize\n" * 3_000)

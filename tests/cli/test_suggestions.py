@@ -3,7 +3,7 @@
 import shlex
 
 import click
-import pytest
+from many_cases import in_turn
 
 from nbspam.cli.groups import each_command
 from nbspam.cli.program import nbspam as group
@@ -17,8 +17,8 @@ def options_of(command: click.Command) -> set[str]:
     return own | {"--help"}
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant"),
+@in_turn(
+    "typed, meant",
     [
         ("learn", "'nbspam train'?"),
         ("LEARN", "'nbspam train'?"),
@@ -51,8 +51,8 @@ def test_a_word_like_no_other_has_no_suggestion(nbspam):
     assert nbspam("zzz").err.endswith("\nError: No such command 'zzz'.\n")
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
+@in_turn(
+    "typed, said",
     [
         ("classify --threshold 0.3", "No such option '--threshold'; did you mean '--spam-cutoff'?"),
         ("classify --json", "No such option '--json'; did you mean '--format json'?"),
@@ -73,9 +73,7 @@ def test_an_option_that_does_not_exist(nbspam, typed, said):
     assert (done.code, done.out) == (2, "")
 
 
-@pytest.mark.parametrize(
-    "word", ["-p -m model.json", "--passthrough -m model.json", "-p --exit-code"]
-)
+@in_turn("word", ["-p -m model.json", "--passthrough -m model.json", "-p --exit-code"])
 def test_options_in_quotes_are_told(nbspam, word):
     done = nbspam("classify", word, stdin=b"hello\n")
     assert (done.code, done.out) == (75, "hello\n")
@@ -101,7 +99,7 @@ def test_the_message_passes_beside_a_suggestion(nbspam):
     )
 
 
-@pytest.mark.parametrize(("before", "table"), [("", OF_PROGRAM), ("model ", OF_MODEL)])
+@in_turn("before, table", [("", OF_PROGRAM), ("model ", OF_MODEL)])
 def test_every_suggestion_can_be_run(before, table):
     for word, suggested in table.items():
         assert f"nbspam {before}{word}" not in COMMANDS, f"{word} is a command now: remove it"

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from many_cases import in_turn, rest_long
 
 import nbspam_main
 from nbspam.serving import log
@@ -64,7 +65,7 @@ def test_the_line_has_the_probability_and_the_time(nbspam, model, syslog):
     assert 0 < float(entry["milliseconds"]) < 60_000
 
 
-@pytest.mark.parametrize("how", [[], ["-p"]])
+@in_turn("how", [[], ["-p"]])
 def test_the_line_has_the_reason_where_the_probability_did_not_decide(nbspam, model, syslog, how):
     found = nbspam("classify", *how, "--log", "syslog", "-m", model, stdin="зима на море".encode())
     assert found.code == 0
@@ -81,7 +82,7 @@ def test_nothing_else_of_the_mail_is_logged(nbspam, model, syslog):
         assert part not in packets
 
 
-@pytest.mark.parametrize("passthrough", [["-p"], []], ids=["-p", "alone"])
+@in_turn("passthrough", [["-p"], []])
 def test_why_there_is_no_verdict_is_logged(nbspam, tmp_path, entries, passthrough):
     path = tmp_path / "none.json"
     found = nbspam("classify", *passthrough, "--log", "syslog", "-m", path, stdin=MAIL)
@@ -306,7 +307,7 @@ def test_to_standard_error(nbspam, model):
     assert fields(line)["message-id"] == "<1@example.org>"
 
 
-@pytest.mark.parametrize("kind", ["syslog", "journal"])
+@rest_long("kind", ["syslog", "journal"])
 def test_a_line_costs_no_slow_module(model, kind):
     command = [sys.executable, "-X", "importtime", "-m", "nbspam", "classify", "-p", "-m", model]
 

@@ -7,6 +7,7 @@ import os
 import stat
 
 import pytest
+from many_cases import in_turn
 
 from nbspam.filter import open_filter
 
@@ -91,50 +92,36 @@ def test_new_mail_is_learned(nightly, maildir, tmp_path):
     assert counts(tmp_path / "model.json") == {"ham": 11, "spam": 10}
 
 
-@pytest.mark.parametrize(
-    ("place", "learned"),
-    [
-        ("cur/1.host:2,S", 1),
-        ("cur/1.host:2,FRS", 1),
-        ("cur/1.host,S=123,W=130:2,Sab", 1),
-        ("cur/1.host:2,", 0),
-        ("cur/1.host:2,F", 0),
-        ("cur/1.host:2,ST", 0),
-        ("cur/1.host:2,T", 0),
-        ("cur/1.host", 0),
-        ("cur/1.S.host", 0),
-        ("new/1.host", 0),
-        ("new/1.host:2,S", 0),
-        ("tmp/1.host:2,S", 0),
-    ],
-)
-def test_of_a_maildir_only_what_was_read_and_not_deleted_is_seen(nightly, maildir, place, learned):
+SEEN = "cur/1.host:2,S cur/2.host:2,FRS cur/3.host,S=123,W=130:2,Sab".split()
+UNSEEN = (
+    "cur/4.host:2, cur/5.host:2,F cur/6.host:2,ST cur/7.host:2,T cur/8.host cur/9.S.host"
+    " new/1.host new/2.host:2,S tmp/1.host:2,S"
+).split()
+
+
+def test_of_a_maildir_only_what_was_read_and_not_deleted_is_seen(nightly, maildir):
     nightly()
-    (maildir / place).write_bytes(mail("ham", 50))
-    assert nightly()["learned"] == learned
+    for number, place in enumerate((*SEEN, *UNSEEN), 50):
+        (maildir / place).write_bytes(mail("ham", number))
+        assert nightly()["learned"] == (place in SEEN), place
 
 
-@pytest.mark.parametrize(
-    ("lines", "learned"),
-    [
-        (b"Status: RO\n", 1),
-        (b"Status: R\nX-Status: AF\n", 1),
-        (b"Status: ROA\r\n", 1),
-        (b"Status: O\n", 0),
-        (b"", 0),
-        (b"Status: RO\nX-Status: D\n", 0),
-        (b"X-Status: R\n", 0),
-        (b"X-Old-Status: R\n", 0),
-    ],
+SEEN_LINES = b"Status: RO\n", b"Status: R\nX-Status: AF\n", b"Status: ROA\r\n"
+UNSEEN_LINES = (
+    *(b"Status: O\n", b"", b"Status: RO\nX-Status: D\n", b"X-Status: R\n"),
+    b"X-Old-Status: R\n",
 )
-def test_of_an_mbox_only_what_was_read_and_not_deleted_is_seen(nightly, tmp_path, lines, learned):
+
+
+def test_of_an_mbox_only_what_was_read_and_not_deleted_is_seen(nightly, tmp_path):
     nightly()
     box = tmp_path / "box"
     line = b"From sender@example.org Fri Mar  1 10:00:00 2024\n"
-    read = mail("ham", 51, b"Status: RO\n")
     body = b"not a header:\nStatus: RO\n"  # in the body it says nothing
-    box.write_bytes(line + read + b"\n" + line + mail("ham", 52, lines) + body + b"\n")
-    assert nightly("--ham", box)["learned"] == 1 + learned
+    for number, lines in enumerate((*SEEN_LINES, *UNSEEN_LINES), 50):
+        read = mail("ham", 100 + number, b"Status: RO\n")
+        box.write_bytes(line + read + b"\n" + line + mail("ham", number, lines) + body + b"\n")
+        assert nightly("--ham", box)["learned"] == 1 + (lines in SEEN_LINES), lines
 
 
 def test_without_seen_unread_mail_is_learned_too(nbspam, maildir, tmp_path):
@@ -146,7 +133,7 @@ def test_without_seen_unread_mail_is_learned_too(nbspam, maildir, tmp_path):
 # The same message
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "extra",
     [
         b"X-Nbspam: spam, probability=0.998712, version=1.0\n",
@@ -154,10 +141,11 @@ def test_without_seen_unread_mail_is_learned_too(nbspam, maildir, tmp_path):
         b"Status: RO\nX-Status: A\nContent-Length: 30\nLines: 1\nX-UID: 4\n",
     ],
 )
-@pytest.mark.parametrize("from_line", [b"", b"From sender@example.org Fri Mar  1 10:00:00 2024\n"])
-@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@in_turn("from_line", [b"", b"From sender@example.org Fri Mar  1 10:00:00 2024\n"])
+@in_turn("end", [b"\n", b"\r\n"])
 def test_what_mail_software_adds_makes_no_other_message(nbspam, tmp_path, extra, from_line, end):
     model = tmp_path / "model.json"
+    model.unlink(missing_ok=True)
     learn = ("train", "--update", "--spam", "-", "-m", model)
     assert nbspam(*learn, stdin=mail("spam", 1)) == (0, "", "")
     before = model.read_bytes()
@@ -332,8 +320,8 @@ def test_an_empty_source_makes_a_model_that_is_unsure(nbspam, tmp_path):
 EMPTY = [b"", b"\n", b" \r\n\n", gzip.compress(b"", mtime=0)]
 
 
-@pytest.mark.parametrize("content", EMPTY[:3])
-@pytest.mark.parametrize("options", [("--update",), ("--replace",), ("--update", "--on-error")])
+@in_turn("content", EMPTY[:3])
+@in_turn("options", [("--update",), ("--replace",), ("--update", "--on-error")])
 def test_an_empty_message_on_standard_input_is_an_error(
     nbspam, model, assert_sentence, content, options
 ):
@@ -359,8 +347,8 @@ def test_an_empty_pipe_is_an_error_too(program, model, tmp_path):
     )
 
 
-@pytest.mark.parametrize("content", EMPTY)
-@pytest.mark.parametrize("options", [(), ("--input-format", "message")])
+@in_turn("content", EMPTY)
+@in_turn("options", [(), ("--input-format", "message")])
 def test_an_empty_file_is_not_learned_and_that_is_said(nbspam, model, tmp_path, content, options):
     """It may be an mbox with no mail in it, so it is no error."""
     path, before = tmp_path / "box", model.read_bytes()
@@ -373,12 +361,14 @@ def test_an_empty_file_is_not_learned_and_that_is_said(nbspam, model, tmp_path, 
     assert model.read_bytes() == before
 
 
-@pytest.mark.parametrize("content", EMPTY)
-def test_an_empty_file_of_a_folder_or_a_list_is_skipped_and_named(nbspam, model, tmp_path, content):
+@in_turn("number, content", enumerate(EMPTY))
+def test_an_empty_file_of_a_folder_or_a_list_is_skipped_and_named(
+    nbspam, model, tmp_path, number, content
+):
     folder = tmp_path / "folder"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / "1").write_bytes(content)
-    (folder / "2").write_bytes(mail("ham", 1))
+    (folder / "2").write_bytes(mail("ham", number))
     found = nbspam("train", "--update", "--ham", folder, "-m", model)
     assert "learned 1 new message" in found.out
     assert found.err == (
@@ -387,7 +377,7 @@ def test_an_empty_file_of_a_folder_or_a_list_is_skipped_and_named(nbspam, model,
     assert nbspam("train", "--strict", "--update", "--ham", folder, "-m", model).code == 0
 
 
-@pytest.mark.parametrize("input_format", ["mbox", "lines", "files", "files0"])
+@in_turn("input_format", ["mbox", "lines", "files", "files0"])
 def test_standard_input_with_no_message_of_many_is_no_error(nbspam, model, input_format):
     before = model.read_bytes()
     options = ("--input-format", input_format, "-m", model)
@@ -429,8 +419,8 @@ def test_one_message_from_stdin_stores_the_cut_offs_of_a_new_model(nbspam, tmp_p
 # What it refuses
 
 
-@pytest.mark.parametrize(
-    ("options", "parts"),
+@in_turn(
+    "options, parts",
     [
         (("--replace",), ("--update", "--replace")),
         (("--max-ham-blocked", "1%"), ("--max-ham-blocked", "--replace")),
@@ -439,7 +429,6 @@ def test_one_message_from_stdin_stores_the_cut_offs_of_a_new_model(nbspam, tmp_p
         (("--scoring", "sum"), ("--scoring sum", "evidence", "--replace")),
         (("--spam-label", "junk"), ("--spam-label junk", "spam", "--replace")),
     ],
-    ids=lambda part: part[0],
 )
 def test_options_that_contradict_are_refused(nbspam, table, model, assert_sentence, options, parts):
     before = model.read_bytes()
@@ -448,9 +437,7 @@ def test_options_that_contradict_are_refused(nbspam, table, model, assert_senten
     assert before == model.read_bytes()
 
 
-@pytest.mark.parametrize(
-    "options", [("--alpha", "0.05"), ("--scoring", "evidence"), ("--spam-label", "Spam")]
-)
+@in_turn("options", [("--alpha", "0.05"), ("--scoring", "evidence"), ("--spam-label", "Spam")])
 def test_options_that_say_what_the_model_is_are_no_hindrance(nbspam, table, model, options):
     assert nbspam("train", "--update", table, "-m", model, *options).code == 0
 
@@ -477,7 +464,7 @@ def act(nbspam, command, model):
     return nbspam(*arguments, "-m", model, stdin=mail("spam", 1))
 
 
-BOTH = pytest.mark.parametrize("command", ["train", "forget"])
+BOTH = in_turn("command", ["train", "forget"])
 
 
 @BOTH
@@ -499,15 +486,15 @@ def test_what_is_no_model_is_told_and_left(nbspam, tmp_path, command, assert_sen
 
 @BOTH
 def test_a_folder_in_the_models_place_is_told_and_left(nbspam, tmp_path, command, assert_sentence):
-    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder").mkdir(exist_ok=True)
     assert_sentence(act(nbspam, command, tmp_path / "folder"), tmp_path / "folder")
     assert not list((tmp_path / "folder").iterdir())
 
 
 @BOTH
 def test_links_in_a_circle_are_told_and_left(nbspam, tmp_path, command, assert_sentence):
-    loop = tmp_path / "loop"
-    loop.symlink_to("loop")
+    loop = tmp_path / f"loop-{command}"
+    loop.symlink_to(loop.name)
     assert_sentence(act(nbspam, command, loop), loop, "symbolic links")
     assert loop.is_symlink()
 
@@ -537,11 +524,14 @@ def test_a_link_that_leads_nowhere_gets_its_model(nbspam, tmp_path):
     assert counts(tmp_path / "model.json") == {"ham": 0, "spam": 1}
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+@in_turn("mode", [0o600, 0o640, 0o644])
 def test_who_may_read_the_model_may_read_it_after_an_update(nbspam, model, mode):
     model.chmod(mode)
-    act(nbspam, "train", model)
-    assert stat.S_IMODE(model.stat().st_mode) == mode
+    for command in ("train", "forget"):
+        before = model.stat().st_ino
+        act(nbspam, command, model)
+        after = model.stat()
+        assert (stat.S_IMODE(after.st_mode), after.st_ino != before) == (mode, True)
 
 
 def test_the_default_models_folder_is_made(nbspam, own_home):

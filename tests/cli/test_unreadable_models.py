@@ -1,5 +1,6 @@
 """A model that may not be read is no wrong usage: one sentence, with its owner and its mode."""
 
+import itertools
 import os
 import pwd
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
+from many_cases import rest_long
 
 from nbspam.cli.program import nbspam as group
 from nbspam.errors import ModelError
@@ -86,20 +88,22 @@ def sentence_on(path):
     )
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("classify",),
-        ("classify", "--exit-code"),
-        ("explain",),
-        ("model", "info"),
-        ("model", "check"),
-        ("model", "export"),
-        ("model", "words", "free"),
-    ],
-    ids=" ".join,
+COMMANDS = [
+    ("classify",),
+    ("classify", "--exit-code"),
+    ("explain",),
+    ("model", "info"),
+    ("model", "check"),
+    ("model", "export"),
+    ("model", "words", "free"),
+]
+
+
+@rest_long(
+    "command, named",
+    [(COMMANDS[0], True), (COMMANDS[1], False), *itertools.product(COMMANDS, [True, False])],
+    first=2,
 )
-@pytest.mark.parametrize("named", [True, False])
 def test_it_is_one_sentence(shared, command, named):
     options = ("-m", shared) if named else ()
     done = run_closed(shared, *command, *options, NBSPAM_MODEL="" if named else str(shared))
@@ -113,7 +117,7 @@ def test_merging_names_the_model(shared, model):
     assert b"Usage" not in done.stderr
 
 
-@pytest.mark.parametrize("named", [True, False])
+@rest_long("named", [True, False])
 def test_a_message_passes_unchanged(shared, named):
     options = ("-m", shared) if named else ()
     done = run_closed(shared, "classify", "-p", *options, NBSPAM_MODEL=str(shared))
@@ -121,7 +125,7 @@ def test_a_message_passes_unchanged(shared, named):
     assert (done.returncode, done.stdout) == (75, MAIL)
 
 
-@pytest.mark.parametrize("command", [("classify",), ("train", "--update", "--spam", "-")])
+@rest_long("command", [("classify",), ("train", "--update", "--spam", "-")])
 def test_a_closed_folder_is_told(shared, command):
     done = run_closed(shared.parent, *command, "-m", shared)
     assert (done.returncode, done.stdout) == (1, b"")

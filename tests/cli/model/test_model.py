@@ -1,6 +1,6 @@
 import json
 
-import pytest
+from many_cases import in_turn
 
 
 def check(nbspam, model):
@@ -113,8 +113,8 @@ def test_a_deleted_token_is_found(nbspam, model, assert_sentence):
     assert_sentence(check(nbspam, model), model)
 
 
-@pytest.mark.parametrize("which", ["model", "sms_model"])
-@pytest.mark.parametrize("at", [(0, 1), (0, -1), (10, 40)])
+@in_turn("which", ["model", "sms_model"])
+@in_turn("at", [(0, 1), (0, -1), (10, 40)])
 def test_swapped_lines_are_found(nbspam, tmp_path, request, assert_sentence, which, at):
     path = tmp_path / "swapped.json"
     head, tokens, end = lines_of(request.getfixturevalue(which))

@@ -3,6 +3,7 @@ import json
 import stat
 
 import pytest
+from many_cases import in_turn
 
 LIST = b".MSG_COUNT 3 4 20260105\nPRIZE 3 0 20260105\nfree 2 1\nlunch 0 4\nhead:multipart 1 1\n"
 
@@ -146,7 +147,7 @@ def test_one_class_is_told(nbspam, tmp_path):
     assert "only spam" in found.err
 
 
-@pytest.mark.parametrize("name", ["none.txt", "."])
+@in_turn("name", ["none.txt", "."])
 def test_no_such_file(nbspam, tmp_path, assert_sentence, name):
     path = tmp_path / name
     model = tmp_path / "model.json"
@@ -154,7 +155,7 @@ def test_no_such_file(nbspam, tmp_path, assert_sentence, name):
     assert not model.exists()
 
 
-@pytest.mark.parametrize("stdin", [b"", b"Dear Sir\n", b"\0\0\0", b"token,ham,spam\n"])
+@in_turn("stdin", [b"", b"Dear Sir\n", b"\0\0\0", b"token,ham,spam\n"])
 def test_a_file_that_is_no_list(nbspam, tmp_path, assert_sentence, stdin):
     model = tmp_path / "model.json"
     assert_sentence(nbspam("model", "import", "-", "-m", model, stdin=stdin), "-")

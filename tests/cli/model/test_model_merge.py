@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from many_cases import in_turn
 
 SPAM = "win a free prize now", "free prize for the winner", "claim the free cash prize today"
 HAM = "lunch at noon today", "see you at the meeting", "the meeting notes are here"
@@ -124,7 +125,7 @@ def test_models_trained_otherwise(nbspam, tmp_path, table, make_model, halves, a
     assert_sentence(found, other, halves[0], "alpha", "0.5", "0.05")
 
 
-@pytest.mark.parametrize("name", ["none.json", "."])
+@in_turn("name", ["none.json", "."])
 def test_no_model(nbspam, tmp_path, halves, assert_sentence, name):
     bad = tmp_path / name
     found = nbspam("model", "merge", halves[0], bad, "-o", tmp_path / "out.json")

@@ -2,6 +2,7 @@ import json
 import math
 
 import pytest
+from many_cases import in_turn
 
 
 def tokens_of(path):
@@ -75,8 +76,8 @@ def test_nothing_to_prune_by(nbspam, model, assert_sentence):
     assert_sentence(found, "--min-count", "--max-tokens", code=2)
 
 
-@pytest.mark.parametrize("option", ["--min-count", "--max-tokens"])
-@pytest.mark.parametrize("value", ["0", "-1", "few"])
+@in_turn("option", ["--min-count", "--max-tokens"])
+@in_turn("value", ["0", "-1", "few"])
 def test_senseless_numbers(nbspam, model, option, value):
     before = model.read_bytes()
     assert nbspam("model", "prune", "-m", model, option, value).code == 2

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from many_cases import in_turn
 
 MIDDLING = b"free notes for the winner of the meeting"  # its probability is 0.5 to 0.9
 
@@ -37,8 +38,8 @@ def test_json_has_the_promised_keys(nbspam, model):
     assert json.loads(out) == {"model": str(model), "spam_cutoff": 0.99, "ham_cutoff": 0.5}
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
+@in_turn(
+    "options, expected",
     [
         (("--spam-cutoff", "0.99"), (0.99, 0.4)),
         (("--ham-cutoff", "0.1"), (0.8, 0.1)),
@@ -49,7 +50,7 @@ def test_json_has_the_promised_keys(nbspam, model):
     ],
 )
 def test_what_is_not_given_stays(nbspam, make_model, table, options, expected):
-    model = make_model(table, "--spam-cutoff", "0.8", "--ham-cutoff", "0.4")
+    model = make_model(table, "--replace", "--spam-cutoff", "0.8", "--ham-cutoff", "0.4")
     settings(nbspam, model, *options)
     assert cut_offs(model) == pytest.approx(expected)
 
@@ -96,8 +97,8 @@ def test_learning_and_forgetting_keep_them(nbspam, model, tmp_path):
     assert cut_offs(model) == (0.75, 0.25)
 
 
-@pytest.mark.parametrize(
-    ("options", "parts"),
+@in_turn(
+    "options, parts",
     [
         ((), ("there is nothing to set", "--spam-cutoff", "--ham-cutoff", "--ham-cost")),
         (("--spam-cutoff", "1.5"), ("the spam cut-off must be between 0 and 1, not 1.5",)),
@@ -134,13 +135,14 @@ def test_without_a_model_nothing_is_written(nbspam, tmp_path, assert_sentence):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("damaged", [b"", b"{}", b"no model", "half"], ids=str)
+@in_turn("damaged", [b"", b"{}", b"no model", "half"])
 def test_a_damaged_model_is_left_as_it_is(nbspam, model, assert_sentence, damaged):
     whole = model.read_bytes()
     model.write_bytes(whole[: len(whole) // 2] if damaged == "half" else damaged)
     before = model.read_bytes()
     assert_sentence(nbspam("model", "set", "-m", model, "--ham-cost", "9"), model)
     assert before == model.read_bytes()
+    model.write_bytes(whole)
 
 
 def test_a_model_of_one_class_can_be_set(nbspam, tmp_path):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from many_cases import in_turn
 
 
 @pytest.fixture
@@ -42,8 +43,8 @@ def test_the_weights_are_those_of_explain(nbspam, model):
     assert found["counts"] == strongest["counts"]
 
 
-@pytest.mark.parametrize(
-    ("typed", "token"),
+@in_turn(
+    "typed, token",
     [
         ("PRIZE", "prize"),
         ("pr\u0456ze", "prize"),  # a Cyrillic i
