@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_case import each
 from sklearn.metrics import (
     brier_score_loss,
     log_loss,
@@ -155,8 +156,8 @@ def test_matthews_of_many_messages_does_not_overflow():
     assert matthews(counts(10**9, 1, 1, 10**9)) == close(1 - 2e-9)
 
 
-@pytest.mark.parametrize(
-    ("spam", "log_odds", "expected"),
+@each(
+    "spam, log_odds, expected",
     [
         ((0, 0, 1, 1), (1, 2, 3, 4), 0),
         ((1, 1, 0, 0), (1, 2, 3, 4), 100),
@@ -205,7 +206,7 @@ def test_a_sure_mistake_has_a_finite_log_loss():
     assert found.values["brier"] == 0.5
 
 
-@pytest.mark.parametrize("page", ["json.md", "architecture.md", "which-naive-bayes.md"])
+@each("page", ["json.md", "architecture.md", "which-naive-bayes.md"])
 def test_the_floor_of_the_log_loss_is_documented(page):
     text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
     assert f"below {LOG_LOSS_FLOOR:g} counts as {LOG_LOSS_FLOOR:g}" in text

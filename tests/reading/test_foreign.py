@@ -10,6 +10,7 @@ import zipfile
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.errors import SourceError
 from nbspam.reading.foreign import _FORMATS
@@ -67,8 +68,8 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("how", READ)
+@each("name", FILES)
+@each("how", READ)
 def test_it_is_refused_with_what_it_is(name, how, tmp_path):
     content, said = FILES[name]
     path = tmp_path / name
@@ -102,7 +103,7 @@ def test_text_is_no_such_format(tmp_path_factory, text):
     assert len(list(READ["any kind"](str(path)))) == 1
 
 
-@pytest.mark.parametrize("name", FILES)
+@each("name", FILES)
 def test_as_a_message_it_is_judged_all_the_same(name, tmp_path):
     folder = tmp_path / "mail"
     folder.mkdir()

@@ -3,6 +3,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.reading.long_text import SOURCE_LIMIT, fitted, sample
 
@@ -54,7 +55,7 @@ PADDING = {
 }
 
 
-@pytest.mark.parametrize("padding", PADDING.values(), ids=PADDING)
+@each("padding", PADDING.values())
 def test_what_shows_nothing_counts_toward_no_limit(padding):
     found, limits = fit(f"{padding}<p>buy now</p>{padding}", 4_000, is_html=True)
     assert "buy now" in found

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.reading.header_fields import HEADERS_LIMIT, decode_words
 from nbspam.reading.message import Message, is_mail, parse, parse_text
@@ -37,7 +38,7 @@ def parsed_in_time(raw: bytes) -> Message:
     return message
 
 
-@pytest.mark.parametrize("case", sorted(GOLDEN.glob("*.eml")), ids=lambda path: path.stem)
+@each("case", sorted(GOLDEN.glob("*.eml")))
 def test_golden_mail(case: Path) -> None:
     wanted = json.loads(case.with_suffix(".json").read_text("utf-8"))
     message = parse(case.read_bytes())
@@ -53,9 +54,7 @@ def test_every_golden_file_has_its_fellow() -> None:
     assert mails == {path.stem for path in GOLDEN.glob("*.json")}
 
 
-@pytest.mark.parametrize(
-    "path", sorted((REPOSITORY / "sample_data" / "odd").glob("*.eml")), ids=lambda path: path.stem
-)
+@each("path", sorted((REPOSITORY / "sample_data" / "odd").glob("*.eml")))
 def test_odd_samples_are_parsed(path: Path) -> None:
     message = parsed_in_time(path.read_bytes())
     assert message.parts
@@ -315,7 +314,7 @@ def test_valid_mail_reads_as_in_the_standard_library(
     assert str(reference["subject"]).split() == message.header("subject").split()
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
     [
         b"Subject: a\nContent-Type: text/plain; charset=koi8-r\n\n" + "мир\n".encode("koi8-r"),
@@ -349,8 +348,8 @@ def test_header_that_is_not_there_is_empty() -> None:
     assert parse(b"Subject: x\n\n").header("to") == ""
 
 
-@pytest.mark.parametrize(
-    ("sample", "expected"),
+@each(
+    "sample, expected",
     [
         (b"Subject: x\n\n", True),
         (b"X-Anything: x\r\n", True),

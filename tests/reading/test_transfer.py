@@ -5,19 +5,20 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.reading.transfer import decode_base64, decode_transfer, decode_uu, is_identity
 
 TEXT = b"Claim your prize now: it waits for you, and for you alone.\n" * 3
 
 
-@pytest.mark.parametrize("size", [55, 56, 57, 1, 2])
+@each("size", [55, 56, 57, 1, 2])
 def test_base64_goes_on_after_padding(size):
     pieces = [TEXT[i : i + size] for i in range(0, len(TEXT), size)]
     assert decode_base64(b"".join(base64.b64encode(p) + b"\n" for p in pieces), set()) == TEXT
 
 
-@pytest.mark.parametrize("footer", [b"_____\nlist footer\n", b"-- \nbye", b"!!\nQUJD\n", b"= =\n"])
+@each("footer", [b"_____\nlist footer\n", b"-- \nbye", b"!!\nQUJD\n", b"= =\n"])
 def test_what_follows_base64_and_is_none_is_left_out(footer):
     assert decode_base64(base64.encodebytes(TEXT + b"x") + footer, set()) == TEXT + b"x"
 
@@ -28,7 +29,7 @@ def test_signs_between_the_characters_are_passed_over():
     assert decode_base64(junk, set()) == TEXT
 
 
-@pytest.mark.parametrize("text", [TEXT, "免费的钱, free money for you".encode(), b"one two", b""])
+@each("text", [TEXT, "免费的钱, free money for you".encode(), b"one two", b""])
 def test_a_text_that_claims_to_be_base64_is_left_as_it_is(text):
     assert decode_base64(text, set()) == text
 
@@ -64,8 +65,8 @@ def test_without_a_begin_line_there_is_nothing_to_undo():
     assert decode_uu(TEXT, set()) == TEXT
 
 
-@pytest.mark.parametrize(
-    ("encoding", "identity"),
+@each(
+    "encoding, identity",
     [
         ("", True), ("7bit", True), ("8bit", True), ("binary", True), ("nobody knows", True),
         ("base64", False), ('"base64" (x)', False), ("quoted-printable", False),

@@ -5,6 +5,7 @@ import pytest
 from any_mail import mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.reading.message import parse
 from nbspam.tokens.header_channel import channel_tokens, collecting_host, has_name_token
@@ -27,8 +28,8 @@ def pieces_of(value):
 # What is cut
 
 
-@pytest.mark.parametrize(
-    ("value", "pieces"),
+@each(
+    "value, pieces",
     [
         ("from Mail.Example.ORG", "from mail.example.org"),
         ("by relay_7.example (Postfix 3.4)", "relay_7.example postfix"),
@@ -47,18 +48,18 @@ def test_pieces_begin_with_a_letter_and_keep_dots_hyphens_and_digits(value, piec
     assert pieces_of(value) - {"by"} == set(pieces.split())
 
 
-@pytest.mark.parametrize("before", ["[", "(HELO x) [", "=", "<", "x@"])
+@each("before", ["[", "(HELO x) [", "=", "<", "x@"])
 def test_an_address_is_cut_whole_and_as_its_two_nets(before):
     nets = {"192.0.2.71", "192.0.2", "192.0"}
     assert pieces_of(f"{before}192.0.2.71]") - {"helo"} == nets
 
 
-@pytest.mark.parametrize("value", ["1.2.3", "1.2.3.4.5", "127", "10.0.0.x", "3.141", "1-2-3-4"])
+@each("value", ["1.2.3", "1.2.3.4.5", "127", "10.0.0.x", "3.141", "1-2-3-4"])
 def test_other_numbers_are_not_tokens(value):
     assert pieces_of(value) == set()
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         *("4F2A81C0D3", "B81C40D3E5", "m2si1234567wrb", "n7S12345x", "20240103070102"),
@@ -69,7 +70,7 @@ def test_queue_ids_are_not_tokens(value):
     assert pieces_of(value) <= {"id"}
 
 
-@pytest.mark.parametrize("name", ["message-id", "in-reply-to", "references", "resent-message-id"])
+@each("name", ["message-id", "in-reply-to", "references", "resent-message-id"])
 def test_of_an_id_the_hosts_alone_are_tokens(name):
     value = "<hkfzqtn.abc@Web7.example.org> <qqqq@mail.example.com> noise"
     assert tokens_of(name, value) == {
@@ -83,7 +84,7 @@ MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 ZONES = "EST EDT CST CDT MST MDT PST PDT GMT UTC BST CET CEST JST".split()
 
 
-@pytest.mark.parametrize("word", [*DAYS, *MONTHS, *ZONES, "(CEST)", "GMT;"])
+@each("word", [*DAYS, *MONTHS, *ZONES, "(CEST)", "GMT;"])
 def test_days_months_and_zones_are_not_tokens(word):
     assert pieces_of(f"{word}, 03 2024 07:01:02 -0500 relay {word.upper()}") == {"relay"}
 
@@ -91,8 +92,8 @@ def test_days_months_and_zones_are_not_tokens(word):
 # Fields
 
 
-@pytest.mark.parametrize(
-    ("name", "prefix"),
+@each(
+    "name, prefix",
     [
         ("received", "received:"),
         ("return-path", "return-path:"),
@@ -107,7 +108,7 @@ def test_five_fields_have_a_prefix_of_their_own_and_no_name_token(name, prefix):
     assert not has_name_token(name)
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     "list-id list-unsubscribe precedence x-mailer user-agent reply-to sender mime-version"
     " content-type x-foo organization delivered-to x-originating-ip resent-from".split(),
@@ -117,12 +118,12 @@ def test_every_other_field_has_its_words_and_its_name(name):
     assert has_name_token(name)
 
 
-@pytest.mark.parametrize("name", ["x-foo", "list-id", "message-id", "received", "to"])
+@each("name", ["x-foo", "list-id", "message-id", "received", "to"])
 def test_a_field_with_an_empty_value_has_no_tokens(name):
     assert tokens_of(name, "") == set()
 
 
-@pytest.mark.parametrize("name", ["subject", "date"])
+@each("name", ["subject", "date"])
 def test_the_subject_is_text_and_the_date_is_nothing(name):
     assert tokens_of(name, "Wed, some words relay.example") == set()
     assert not has_name_token(name)
@@ -140,7 +141,7 @@ X-Gmail-Labels Content-Length Lines X-IMAPbase X-Evolution
 """.split()
 
 
-@pytest.mark.parametrize("name", NEVER)
+@each("name", NEVER)
 def test_verdicts_and_what_is_written_after_arrival_are_never_tokens(name):
     headers = [(name.lower(), "Yes, score=9.9 spam by evil.example <a@b.example> 192.0.2.7")]
     assert channel_tokens(headers) == {"by:-"}
@@ -200,8 +201,8 @@ def test_the_order_of_the_fields_matters_for_the_topmost_received_alone(headers,
 # The collecting host
 
 
-@pytest.mark.parametrize(
-    ("value", "host"),
+@each(
+    "value, host",
     [
         ("from a.example by mx.example.org; Tue, 2 Jan 2024", "mx.example.org"),
         ("from a.example by MX.Example.Org (Postfix) with ESMTP", "mx.example.org"),
@@ -242,9 +243,7 @@ def test_the_host_that_took_the_mail_in(value, host):
     assert f"by:{host}" in channel_tokens(headers)
 
 
-@pytest.mark.parametrize(
-    "greeting", ["by", "BY", "by.example", "a(by", "(by", "by)", "[by]", "x)by"]
-)
+@each("greeting", ["by", "BY", "by.example", "a(by", "(by", "by)", "[by]", "x)by"])
 def test_no_greeting_of_one_word_names_it(greeting):
     """The sender chooses the name after `from`, and that in the comment of some servers."""
     value = f"from {greeting} (HELO {greeting}) (evil.example [192.0.2.1]) by mx.example.org; 3 Jan"
@@ -268,7 +267,7 @@ def test_without_a_received_line_it_is_not_known():
 # Bounds
 
 
-@pytest.mark.parametrize("name", ["received", "from", "x-foo", "list-id"])
+@each("name", ["received", "from", "x-foo", "list-id"])
 def test_a_huge_value_gives_a_bounded_number_of_tokens(name):
     letters = string.ascii_lowercase
     words = (f"{a}{b}{c}{d}" for a in letters for b in letters for c in letters for d in "xyz")

@@ -3,6 +3,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.tokens.styles import (
     Element,
@@ -14,8 +15,8 @@ from nbspam.tokens.styles import (
 )
 
 
-@pytest.mark.parametrize(
-    ("style", "expected"),
+@each(
+    "style, expected",
     [
         ("color:red; display : none", {"color": "red", "display": "none"}),
         ("display:none;display:block", {"display": "block"}),
@@ -31,7 +32,7 @@ def test_of_each_property_the_declaration_that_holds(style, expected):
     assert declarations(style) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "style",
     [
         "display:none",
@@ -60,7 +61,7 @@ def test_styles_that_hide(style):
     assert hides(declarations(style))
 
 
-@pytest.mark.parametrize(
+@each(
     "style",
     [
         "display:block",
@@ -88,8 +89,8 @@ def test_styles_that_do_not(style):
     assert not hides(declarations(style))
 
 
-@pytest.mark.parametrize(
-    ("style", "expected"),
+@each(
+    "style, expected",
     [
         ("font-size:1px", True),
         ("font-size:1%", True),
@@ -107,8 +108,8 @@ def test_sizes(style, expected):
     assert is_tiny(declarations(style)) is expected
 
 
-@pytest.mark.parametrize(
-    ("style", "expected"),
+@each(
+    "style, expected",
     [
         ("background:red", "red"),
         ("background:#fff url(x.gif)", "#fff"),
@@ -135,7 +136,7 @@ def style_of(rule, one=DIV, around=()):
 HIDDEN = {"display": "none"}
 
 
-@pytest.mark.parametrize(
+@each(
     "selector",
     [
         "div", ".x", "#i", "*", "div.x", ".x.y", "div#i.y", "p, .x", "p,div", "[title]", "DIV.X",
@@ -146,7 +147,7 @@ def test_selectors_that_fit(selector):
     assert style_of(selector + "{display:none}") == HIDDEN
 
 
-@pytest.mark.parametrize(
+@each(
     "selector",
     [
         "p", ".z", "#j", "p.x", ".x.z", "div:hover", "div::before", ".x + .y", ".x ~ .y",
@@ -170,8 +171,8 @@ def test_the_more_specific_rule_holds():
     assert style_of(".x{color:red} .y{color:blue}") == {"color": "blue"}
 
 
-@pytest.mark.parametrize(
-    ("sheet", "applies"),
+@each(
+    "sheet, applies",
     [
         ("@media screen{.x{display:none}}", True),
         ("@media all and (min-width:1px){.x{display:none}}", True),

@@ -1,10 +1,10 @@
 from collections import Counter
 from itertools import pairwise
 
-import pytest
 from any_mail import mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.reading.message import parse, parse_text
 from nbspam.tokens.text import SHORT, unspelled, words_of
@@ -140,7 +140,7 @@ def test_words_add_up_to_all_words_and_bigrams_to_all_pairs(text):
     assert sum(found.numbers.times.get(word, 1) for word in of_words) == len(words)
 
 
-@pytest.mark.parametrize("text", ["", "win", "win win", "免费免费 http://a.example"])
-@pytest.mark.parametrize("wanted", [Wanted(), Wanted(traits=True)])
+@each("text", ["", "win", "win win", "免费免费 http://a.example"])
+@each("wanted", [Wanted(), Wanted(traits=True)])
 def test_times_that_are_not_wanted_are_not_taken(text, wanted):
     assert tokenize(parse_text(text), wanted=wanted).numbers.times == {}

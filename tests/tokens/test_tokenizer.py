@@ -9,6 +9,7 @@ import pytest
 from any_mail import mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.reading.message import Message, parse, parse_text
 from nbspam.reading.mime import Part
@@ -40,7 +41,7 @@ def words_among(tokens):
 # Golden cases: a .txt is a text as a table's row holds it, a .eml a mail
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
+@each("case", CASES)
 def test_golden_tokens(case):
     wanted = case.with_suffix(".tokens").read_text("utf-8").splitlines()
     if case.suffix == ".txt":
@@ -84,7 +85,7 @@ def test_the_beginning_alone_of_a_long_text_has_triples():
     assert "tri:wor" in found
 
 
-@pytest.mark.parametrize("content_type", ["text/html", "text/plain"])
+@each("content_type", ["text/html", "text/plain"])
 def test_html_is_read_as_html_whatever_its_type(content_type):
     source = '<html><p>fr<!-- x -->ee</p><a href="http://evil.example/deal">here</a></html>'
     found = tokens_of_mail(source, content_type)
@@ -96,8 +97,8 @@ def test_a_less_than_sign_makes_no_html():
     assert {"b", "bold"} <= tokens_of_mail("<b>bold moves", "text/plain")
 
 
-@pytest.mark.parametrize(
-    ("target", "token"),
+@each(
+    "target, token",
     [
         ("mailto:me@shop.example", "link:mailto"),
         ("cid:part1@x", "link:cid"),
@@ -112,7 +113,7 @@ def test_links_of_every_scheme(target, token):
     assert token in tokens_of_mail(f'<a href="{target}">x</a>', "text/html")
 
 
-@pytest.mark.parametrize("target", ["page.html", "#top", "/x/y", "1:2", "a-very-long-scheme:x"])
+@each("target", ["page.html", "#top", "/x/y", "1:2", "a-very-long-scheme:x"])
 def test_links_to_nowhere_else_are_nothing(target):
     found = tokens_of_mail(f'<a href="{target}">x</a>', "text/html")
     assert not [token for token in found if token.startswith(("link:", "host:", "path:"))]
@@ -238,7 +239,7 @@ def test_any_headers_have_good_tokens(one, two):
     assert_good(message_tokens(Message(headers, parts)))
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "ring \x1b[2J now",
@@ -433,7 +434,7 @@ def test_fewer_tokens_are_all_kept():
     assert "limit:tokens" not in tokens_of_mail(many_words(9_000))
 
 
-@pytest.mark.parametrize("limits", [set(), {"text"}, {"parts", "depth"}])
+@each("limits", [set(), {"text"}, {"parts", "depth"}])
 def test_each_limit_that_was_met_is_a_token(limits):
     message = Message([("from", "a")], [], frozenset(limits))
     found = {token for token in message_tokens(message) if token.startswith("limit:")}
@@ -448,8 +449,8 @@ def choices(plain, page):
 PAGE = "<p>" + many_words(40) + "</p>"
 
 
-@pytest.mark.parametrize(
-    ("plain", "is_read"),
+@each(
+    "plain, is_read",
     [
         (many_words(40), True),
         (many_words(30, first=20), True),  # most of it
