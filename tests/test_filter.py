@@ -1,4 +1,5 @@
 import pytest
+from nbspam.scoring.open_base import OpenBase
 from small_models import big, learn, many_messages
 
 import nbspam.filter
@@ -6,7 +7,6 @@ from nbspam.errors import ModelError
 from nbspam.filter import classified, open_filter
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
-from nbspam.scoring.open_base import OpenBase
 from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import Processes, Serial
 

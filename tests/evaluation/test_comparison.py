@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from compared_models import GIVEN, difference, scored
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from one_case import each
 from rich.console import Console
@@ -151,7 +151,6 @@ def test_resamples_are_paired():
     assert all(one_minus_roca_pct(a) == one_minus_roca_pct(b) for a, b in pairs)
 
 
-@settings(deadline=None)  # scipy.stats takes a second to load
 @given(st.integers(0, 2_000), st.integers(0, 2_000))
 @example(0, 0)
 @example(1_000, 1_000)

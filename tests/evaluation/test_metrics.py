@@ -80,7 +80,6 @@ def lam(fp, ham, fn, spam):
 # Against scikit-learn
 
 
-@settings(deadline=None, max_examples=100)
 @given(evaluations())
 def test_roca_is_scikit_learns(evaluation):
     spam, log_odds = evaluation
@@ -90,21 +89,16 @@ def test_roca_is_scikit_learns(evaluation):
 
 @settings(deadline=None, max_examples=25)
 @given(evaluations())
-def test_mcc_log_loss_and_brier_are_scikit_learns(evaluation):
+def test_the_figures_are_scikit_learns(evaluation):
     spam, log_odds = evaluation
+    called = log_odds > 0
     probability = 1 / (1 + np.exp(-log_odds))
     values = computed(spam, log_odds).values
+    assert close(roc_auc_score(spam, log_odds)) == values["auc"]
     assert close(matthews_corrcoef(spam, log_odds > 0)) == values["mcc"]
     assert close(log_loss(spam, probability, labels=[False, True])) == values["log_loss"]
     assert close(brier_score_loss(spam, probability, pos_label=True)) == values["brier"]
 
-
-@settings(deadline=None, max_examples=25)
-@given(evaluations())
-def test_precision_recall_and_f1_are_scikit_learns(evaluation):
-    spam, log_odds = evaluation
-    called = log_odds > 0
-    values = computed(spam, log_odds).values
     expected = precision_recall_fscore_support(spam, called, average="binary", zero_division=0)
     assert [close(value) for value in expected[1:3]] == [values["recall"], values["f1"]]
     assert values["precision"] == (close(expected[0]) if called.any() else None)
@@ -370,13 +364,6 @@ def test_a_share_has_its_counts_beside_it():
     assert rows["AUC"].counts == ""
     many = computed(np.ones(2_500, dtype=bool), np.ones(2_500))
     assert next(many.rows(TRACK)).counts == "2,500 of 2,500 spam"
-
-
-@given(evaluations())
-def test_the_area_is_scikit_learns(evaluation):
-    spam, log_odds = evaluation
-    found = computed(spam, log_odds).values["auc"]
-    assert found == close(roc_auc_score(spam, log_odds))
 
 
 def test_the_seed_is_of_the_bootstrap_alone():

@@ -1,9 +1,9 @@
 """Models with a base beneath them, for the tests of several folders."""
 
+from nbspam.learning.based_batch import counts_in_base, with_base
 from small_models import learn
 from whole_models import numbers_of
 
-from nbspam.learning.based_batch import counts_in_base, with_base
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.scoring.base import Base
 

@@ -1,4 +1,4 @@
-"""Many inputs in one case: to pytest a case costs more than most of ours take."""
+"""Many inputs, few cases: to pytest a case costs more than most of ours take."""
 
 import functools
 import inspect
@@ -6,6 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+
+
+def one_by_default(names: str, values: Iterable[Any]) -> pytest.MarkDecorator:
+    """Run a test with the first value; with each of the others if `-m long` asks for them."""
+    many = "," in names
+    first, *others = values
+    rest = [pytest.param(*(row if many else (row,)), marks=pytest.mark.long) for row in others]
+    return pytest.mark.parametrize(names, [first, *rest])
 
 
 def each(names: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:

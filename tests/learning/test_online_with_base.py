@@ -4,9 +4,9 @@ import pytest
 from based_models import base_of, nothing_learned, numbered_messages
 from channel_models import labelled_mails, many_mails
 from hypothesis import given, settings
+from nbspam.bayes.base_prior import NO_LOSSES, strength_of
 from small_models import with_learned
 
-from nbspam.bayes.base_prior import NO_LOSSES, strength_of
 from nbspam.bayes.calibration import RUN
 from nbspam.learning.online import OnlineLearner
 from nbspam.tokens.tokenized import NO_NUMBERS

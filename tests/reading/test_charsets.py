@@ -1,6 +1,6 @@
 import codecs
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
@@ -26,7 +26,6 @@ def test_charsets_by_any_name_that_python_knows(name: str) -> None:
     assert decode(data.encode(name), name) == data
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
 @given(st.binary(max_size=80), CHARSETS)
 def test_decode_never_raises_and_never_grows(data: bytes, charset: str) -> None:
     text = decode(data, charset)

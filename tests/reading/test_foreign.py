@@ -8,7 +8,7 @@ import tarfile
 import zipfile
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
@@ -95,7 +95,6 @@ def test_every_format_is_looked_for():
         assert _is_binary(bytes(offset) + beginning)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(min_size=1, max_size=60))
 def test_text_is_no_such_format(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("text") / "a"

@@ -1,6 +1,6 @@
 """A header with unknown names is no message, and a short first message is no header."""
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from one_case import each
 
@@ -89,7 +89,6 @@ def test_a_first_message_is_no_header(case):
 LABELS = st.sampled_from([("ham", "spam"), ("0", "1"), ("good", "bad"), ("a", "b", "c")])
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(LABELS, st.lists(st.text(min_size=1, max_size=30), min_size=8, max_size=40), st.data())
 def test_no_row_of_a_class_that_repeats_is_a_header(classes, texts, data):
     """Whatever the texts are, even bare words; but for `0,1`, as pandas counts columns."""

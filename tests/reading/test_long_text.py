@@ -1,9 +1,9 @@
+import itertools
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from one_case import each
+from one_case import each, one_by_default
 
 from nbspam.reading.long_text import SOURCE_LIMIT, fitted, sample
 
@@ -82,26 +82,10 @@ def test_of_a_long_attribute_the_end_is_kept():
     assert found.count('display:none"') == 3
 
 
-@pytest.mark.parametrize("is_html", [False, True])
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "<",
-        "<!--",
-        "<b>",
-        "<p ",
-        "<p>",
-        "&nbsp;",
-        " ",
-        "='",
-        '="',
-        "<style",
-        "a",
-        "<b <b",
-        "é ",
-        "&",
-    ],
-)
+UNITS = [*"<p> < <!-- <b> &nbsp; =' =\" <style a &".split(), "<p ", " ", "<b <b", "é "]
+
+
+@one_by_default("unit, is_html", itertools.product(UNITS, [True, False]))
 def test_any_text_fits_in_bounded_time(unit, is_html):
     start = time.process_time()
     found, _ = fit(unit * (2 * SOURCE_LIMIT // len(unit)), 100_000, is_html)

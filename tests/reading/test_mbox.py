@@ -4,7 +4,7 @@ from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
@@ -133,7 +133,6 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(LINES, min_size=1, max_size=4))
 def test_mbox_written_by_the_standard_library(
     tmp_path_factory: pytest.TempPathFactory, bodies: list[list[str]]

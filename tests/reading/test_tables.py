@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
@@ -536,7 +536,6 @@ CELLS = st.text(
 TABLE = st.lists(st.tuples(st.sampled_from(["ham", "spam"]), CELLS), min_size=1, max_size=8)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(TABLE, st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]))
 def test_csv_comes_back_as_it_was_written(
     tmp_path_factory: pytest.TempPathFactory, table: Rows, quoting: int
@@ -546,7 +545,6 @@ def test_csv_comes_back_as_it_was_written(
     assert table == rows(path)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(TABLE)
 def test_unquoted_tsv_comes_back_as_it_was_written(
     tmp_path_factory: pytest.TempPathFactory, table: Rows
@@ -557,7 +555,6 @@ def test_unquoted_tsv_comes_back_as_it_was_written(
     assert table == rows(path)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(
     st.binary(max_size=200), st.sampled_from(["a.tsv", "a.csv", "a.json", "a.jsonl", "a.parquet"])
 )

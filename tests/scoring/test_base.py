@@ -6,11 +6,11 @@ from based_models import base_of, learn_with, nothing_learned, numbered_messages
 from channel_models import labelled_mails, many_mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nbspam.learning.based_batch import counts_in_base, with_base
 from small_models import assert_one_sentence, learn, with_learned, with_settings
 from whole_models import numbers_of
 
 from nbspam.errors import ModelError
-from nbspam.learning.based_batch import counts_in_base, with_base
 from nbspam.scoring.base import Base, based_classifier
 from nbspam.scoring.explanation import explain
 from nbspam.scoring.verdict import CutOffs, verdict_of

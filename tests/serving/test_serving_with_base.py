@@ -3,6 +3,7 @@
 from contextlib import suppress
 
 import pytest
+from nbspam.scoring.open_base import OpenBase
 from servers import HAM, SPAM, request
 
 from nbspam.errors import ModelError
@@ -10,7 +11,6 @@ from nbspam.filter import open_filter
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import PendingMessages, learn
 from nbspam.reading.message import parse
-from nbspam.scoring.open_base import OpenBase
 from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.current import CurrentModel
 from nbspam.serving.limits import Limits

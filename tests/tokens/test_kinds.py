@@ -2,7 +2,7 @@ import re
 from pathlib import Path
 
 from any_mail import mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
@@ -154,7 +154,6 @@ def test_every_token_of_the_sample_data_is_of_a_known_kind():
     }
 
 
-@settings(deadline=None, max_examples=150)
 @given(mails())
 def test_every_token_of_any_mail_is_of_a_known_kind(raw):
     tokens = message_tokens(parse(raw))

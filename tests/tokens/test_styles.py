@@ -1,9 +1,8 @@
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from one_case import each
+from one_case import each, one_by_default
 
 from nbspam.tokens.styles import (
     Element,
@@ -203,7 +202,7 @@ def test_any_soup_is_a_sheet(source):
     StyleSheet(f"<style>{source}").style_of(DIV, [DIV])
 
 
-@pytest.mark.parametrize(
+@one_by_default(
     "source",
     [
         ".x{" * 100_000, "}" * 500_000, ".x .x .x .x{color:red}" * 20_000, "/*" * 200_000,
@@ -211,7 +210,6 @@ def test_any_soup_is_a_sheet(source):
         ".x" * 200_000 + "{color:red}", "@media (" * 60_000,
         ".x{" + "a:b;" * 100_000 + "}", "<style>" * 60_000,
     ],
-    ids=lambda text: text[:12],
 )  # fmt: skip
 def test_no_sheet_takes_long(source):
     start = time.process_time()

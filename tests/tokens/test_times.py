@@ -2,7 +2,7 @@ from collections import Counter
 from itertools import pairwise
 
 from any_mail import mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
@@ -114,13 +114,11 @@ def assert_repeated_tokens(message):
     assert all(type(n) is int and n > 1 for n in times.values())
 
 
-@settings(deadline=None, max_examples=100)
 @given(mails() | st.binary(max_size=80))
 def test_what_is_repeated_in_any_mail_is_among_its_tokens(raw):
     assert_repeated_tokens(parse(raw))
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.text() | st.text("aA1 !$'’-_.,é免\u200b").map(lambda text: text * 3))
 def test_what_is_repeated_in_any_text_is_among_its_tokens(text):
     assert_repeated_tokens(parse_text(text))
@@ -129,7 +127,6 @@ def test_what_is_repeated_in_any_text_is_among_its_tokens(text):
 TEXTS = st.text("abAB12 !$'’-.,éß免费ы", max_size=120)
 
 
-@settings(deadline=None, max_examples=100)
 @given(TEXTS)
 def test_words_add_up_to_all_words_and_bigrams_to_all_pairs(text):
     found = tokenize(parse_text(text), wanted=WANTED)

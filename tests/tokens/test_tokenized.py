@@ -3,7 +3,7 @@ import pickle
 from pathlib import Path
 
 from any_mail import mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
@@ -43,14 +43,12 @@ def test_a_message_without_tokens_stays_without():
     assert_equal(empty, again(empty))
 
 
-@settings(deadline=None, max_examples=150)
 @given(mails() | st.binary(max_size=80), st.booleans())
 def test_any_mail_is_the_same_in_another_process(raw, digest):
     message = tokenize(parse(raw), "mail", "ham", digest=digest)
     assert_equal(message, again(message))
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.text())
 def test_any_text_is_the_same_in_another_process(text):
     message = tokenize(parse_text(text), digest=True)

@@ -243,13 +243,11 @@ def assert_on_scale(found):
         assert found[name] <= 99
 
 
-@settings(deadline=None, max_examples=100)
 @given(mails() | st.binary(max_size=80))
 def test_any_mail_has_numbers_on_the_scales(raw):
     assert_on_scale(traits_of(parse(raw)))
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.text())
 @example("ⅧⓈ🅰 a")
 def test_any_text_has_numbers_on_the_scales(text):
@@ -264,7 +262,6 @@ def test_the_longest_text_has_numbers_on_the_scales():
 WESTERN = st.text(st.characters(codec="cp1252"))
 
 
-@settings(deadline=None, max_examples=200)
 @given(WESTERN)
 @example("".join(chr(i) for i in range(256)))
 @example(bytes(range(256)).decode("cp1252", "ignore"))
