@@ -1,8 +1,8 @@
 """Damages the files of an installation, one after the other, and passes a message through the rest.
 
-    python damage.py FOLDER MODEL KIND < NAMES
+    python damage.py FOLDER MODEL < DAMAGES
 
-FOLDER has nbspam_main.py and nbspam/, compiled; NAMES are the files in it to damage, one a line.
+FOLDER has nbspam_main.py and nbspam/, compiled; a line of DAMAGES is a kind and a file in FOLDER.
 Prints the files with which a passage did not end with 75 and the message unchanged, nor with 0 and
 the message with a verdict.  Each passage is a fork of this process, which has loaded what takes the
 most time.
@@ -88,12 +88,12 @@ KINDS: dict[str, Callable[[bytes], list[bytes]]] = {
 
 
 def main() -> None:
-    folder, model, kind = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    folder, model = Path(sys.argv[1]), sys.argv[2]
     whole = passed(folder, model)
     assert whole[0] == 0, whole
     assert whole[1].count(b"X-Nbspam: ") == 1, whole
 
-    def check(path: Path) -> None:
+    def check(path: Path, kind: str) -> None:
         found = passed(folder, model)
         code, out, err = found
         told = err.startswith("nbspam: ") and err.count("\n") == 1 and "Traceback" not in err
@@ -103,22 +103,23 @@ def main() -> None:
         if not (is_whole or is_endless or (code == 75 and out == MAIL and told)):
             print(path.relative_to(folder), kind, found)
 
-    for name in sys.stdin.read().split():
+    for line in sys.stdin.read().splitlines():
+        kind, name = line.split(maxsplit=1)
         path = folder / name
         source, times = path.read_bytes(), path.stat()
         if kind == "missing":
             path.unlink()
-            check(path)
+            check(path, kind)
         elif kind == "bytecode":
             path = Path(importlib.util.cache_from_source(path))
             source = path.read_bytes()
             for length in (20, len(source) // 2, len(source) - 1):
                 path.write_bytes(source[:length])
-                check(path)
+                check(path, kind)
         else:
             for damaged in KINDS[kind](source):
                 path.write_bytes(damaged)
-                check(path)
+                check(path, kind)
         path.write_bytes(source)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 

@@ -2,6 +2,7 @@
 
 import compileall
 import importlib.util
+import itertools
 import marshal
 import os
 import resource
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from one_case import one_by_default
 
 ROOT = Path(__file__).parents[1]
 KINDS = "missing empty half zeros syntax error exit stop bytecode".split()
@@ -66,20 +68,23 @@ def files(installed, model):
     return sorted({str(path) for path in ours} - {"nbspam_main.py"})
 
 
-def damage(folder, model, kind, files):
-    command = [sys.executable, Path(__file__).with_name("damage.py"), folder, model, kind]
-    names = "\n".join(files).encode()
-    return subprocess.run(command, input=names, capture_output=True, check=True).stdout.decode()
+def damage(folder, model, damages):
+    command = [sys.executable, Path(__file__).with_name("damage.py"), folder, model]
+    lines = "\n".join(map(" ".join, damages)).encode()
+    return subprocess.run(command, input=lines, capture_output=True, check=True).stdout.decode()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_message_passes_whatever_file_is_damaged(installed, model, files, kind):
-    assert damage(installed, model, kind, files) == ""
+def test_the_message_passes_whatever_file_is_damaged(installed, model, files):
+    """Each file, in one way or another; all of them if `-m long` asks for them."""
+    damages = list(zip(itertools.cycle(KINDS), files, strict=False))
+    assert {kind for kind, _ in damages} == set(KINDS)
+    assert damage(installed, model, damages) == ""
 
 
 @pytest.mark.long
-def test_the_message_passes_wherever_a_file_ends(installed, model, files):
-    assert damage(installed, model, "cuts", files) == ""
+@pytest.mark.parametrize("kind", [*KINDS, "cuts"])  # "cuts" is wherever a statement ends
+def test_the_message_passes_whatever_damages_a_file(installed, model, files, kind):
+    assert damage(installed, model, itertools.product([kind], files)) == ""
 
 
 # What is said
@@ -213,20 +218,14 @@ def passed_with(folder, model, kib, *command):
 
 def starts(kib):
     """Return whether Python itself, and pip's script, which imports re, start in so little."""
-    limits = (kib << 10, kib << 10)
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (kib << 10, kib << 10))
+        # Python 3.11 may loop for ever where the last bytes are missing.
+        resource.setrlimit(resource.RLIMIT_CPU, (3, 3))
+
     command = [sys.executable, "-c", "import re, sys"]
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            check=False,
-            timeout=5,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits),
-        )
-    except (
-        subprocess.TimeoutExpired
-    ):  # Python 3.11 may loop for ever where the last bytes are missing
-        return False
+    done = subprocess.run(command, capture_output=True, check=False, timeout=60, preexec_fn=limit)
     return done.returncode == 0
 
 
@@ -235,7 +234,7 @@ SCRIPT = "import re\nimport sys\nfrom nbspam_main import main\nsys.exit(main())"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others count an address space otherwise")
-@pytest.mark.parametrize("step", [512, pytest.param(16, marks=pytest.mark.long)])
+@one_by_default("step", [1024, 512, 16])
 def test_the_message_passes_in_any_address_space_that_python_starts_in(installed, model, step):
     (installed / "script").write_text(SCRIPT)
     least = next(kib for kib in range(24 << 10, 0, -step) if not starts(kib)) + step

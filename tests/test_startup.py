@@ -1,11 +1,13 @@
 """A mail filter runs once a message: what one message needs must not load what many need."""
 
+import functools
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from one_case import one_by_default
 
 SAMPLE = Path(__file__).parents[1] / "sample_data"
 HEAVY = {"numpy", "scipy", "pandas", "rich", "sklearn", "pyarrow", "dask", "distributed", "fsspec"}
@@ -61,88 +63,73 @@ def ours_loaded(*arguments):
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory):
+def trained(tmp_path_factory):
+    """Return a model, and which packages its training loaded."""
     path = tmp_path_factory.mktemp("startup") / "model.json"
-    run("train", SAMPLE / "sms.tsv", "-m", path)
-    return path
+    return path, imported("train", SAMPLE / "sms.tsv", "-m", path)
 
 
-def test_the_measure_sees_what_training_loads(tmp_path):
-    names = imported("train", SAMPLE / "sms.tsv", "-m", tmp_path / "model.json")
-    assert {"nbspam", "click", "numpy", "scipy"} <= names
+@pytest.fixture(scope="module")
+def model(trained):
+    return trained[0]
 
 
-@pytest.mark.parametrize(
+@functools.cache
+def loaded_by(*arguments):
+    """Return the modules that a run loads, the first one of the kind."""
+    return modules_in(run(*arguments, flags=("-X", "importtime")).stderr)
+
+
+def test_the_measure_sees_what_training_loads(trained):
+    assert {"nbspam", "click", "numpy", "scipy"} <= trained[1]
+
+
+@one_by_default(
     "arguments",
     [
-        ("--help",),
-        ("--version",),
-        ("classify", "--help"),
-        ("explain", "--help"),
-        ("train", "--help"),
-        ("eval", "--help"),
-        ("model", "--help"),
-        ("model", "set", "--help"),
-        ("serve", "--help"),
+        *("--help", "--version", "classify --help", "explain --help", "train --help"),
+        *("eval --help", "model --help", "model set --help", "serve --help"),
     ],
-    ids=" ".join,
 )
 def test_help_loads_nothing_heavy(arguments):
-    names = imported(*arguments)
+    names = imported(*arguments.split())
     assert "click" in names
     assert names & HEAVY == set()
 
 
-@pytest.mark.parametrize(
+@one_by_default(
     "command",
     [
-        ("classify",),
-        ("classify", "--format", "json"),
-        ("classify", "--ham-cost", "9"),
-        ("classify", "--terse"),
-        ("classify", "--passthrough", "--subject-tag", "[SPAM]"),
-        ("classify", "-p", "--evidence", "9"),
-        ("explain",),
-        ("explain", "--format", "json"),
-        ("explain", "--format", "html"),
-        ("model", "info"),
-        ("model", "check"),
-        ("model", "words", "free"),
-        ("model", "set", "--ham-cost", "9"),
-        ("model", "set", "--spam-cutoff", "0.9", "--ham-cutoff", "0.5"),
-        ("model", "prune", "--min-count", "1"),
-        ("model", "export"),
+        "model check",
+        "model info",
+        "model words free",
+        "model set --ham-cost 9",
+        "model set --spam-cutoff 0.9 --ham-cutoff 0.5",
+        "model prune --min-count 1",
+        "model export",
+        "classify --ham-cost 9",
+        "classify --passthrough --subject-tag [SPAM]",
+        "classify -p --evidence 9",
+        "train --update --spam -",
+        "train --update --spam -",  # which it knows by now
+        "train --update --ham -",  # moved
+        "train --update --no-ledger --ham -",
+        "train --update --on-error --spam -",
+        "forget --no-ledger --ham -",
     ],
-    ids=" ".join,
 )
 def test_one_message_loads_nothing_heavy(model, command):
-    assert imported(*command, "-m", model) & HEAVY == set()
+    """What is not among those whose packages are listed, below."""
+    assert imported(*command.split(), "-m", model) & HEAVY == set()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("train", "--update", "--spam", "-"),
-        ("train", "--update", "--spam", "-"),  # which it knows by now
-        ("train", "--update", "--ham", "-"),  # moved
-        ("train", "--update", "--no-ledger", "--ham", "-"),
-        ("train", "--update", "--on-error", "--spam", "-"),
-        ("forget",),
-        ("forget", "--no-ledger", "--ham", "-"),
-    ],
-    ids=lambda command: " ".join(command),
-)
-def test_learning_or_forgetting_one_message_loads_nothing_heavy(model, command):
-    assert imported(*command, "-m", model) & HEAVY == set()
-
-
-@pytest.mark.parametrize("label", ["spam", "ham"])
+@one_by_default("label", ["spam", "ham"])
 def test_the_first_message_of_a_model_loads_nothing_heavy(tmp_path, label):
     names = imported("train", "--update", f"--{label}", "-", "-m", tmp_path / "model.json")
     assert names & HEAVY == set()
 
 
-@pytest.mark.parametrize("name", ["base64-broken", "multipart-nested-6-deep", "utf16-body"])
+@one_by_default("name", ["base64-broken", "multipart-nested-6-deep", "utf16-body"])
 def test_one_odd_mail_loads_nothing_heavy(model, name):
     message = (SAMPLE / "odd" / f"{name}.eml").read_bytes()
     assert imported("classify", "-m", model, message=message) & HEAVY == set()
@@ -150,11 +137,6 @@ def test_one_odd_mail_loads_nothing_heavy(model, name):
 
 def test_a_plain_table_loads_nothing_heavy(model):
     assert imported("classify", SAMPLE / "sms.tsv", "-m", model) & HEAVY == set()
-
-
-@pytest.mark.parametrize("command", [("classify",), ("classify", "-p"), ("explain",)], ids=" ".join)
-def test_one_message_loads_no_server(model, command):
-    assert imported(*command, "-m", model) & {"asyncio", "ssl", "concurrent", "socket"} == set()
 
 
 def test_the_group_loads_no_command():
@@ -173,7 +155,7 @@ def test_classify_loads_no_other_command(model):
     ]
 
 
-@pytest.mark.parametrize("name", ["info", "check"])
+@one_by_default("name", ["info", "check"])
 def test_a_command_of_a_model_loads_no_other(model, name):
     loaded = ours_loaded("model", name, "-m", model)
     assert loaded & COMMANDS == {"nbspam.cli.model"}
@@ -186,11 +168,12 @@ def test_the_group_of_models_loads_no_command():
     assert not [each for each in loaded if each.startswith("nbspam.cli.model.")]
 
 
+SERVING = "nbspam.serving."
+
+
 def test_classify_loads_no_serving_unless_a_message_is_to_pass(model):
     def serving(*more):
-        lines = run("classify", *more, "-m", model, flags=("-X", "importtime"))
-        names = {line.rpartition("|")[2].strip() for line in lines.stderr.decode().splitlines()}
-        return {name for name in names if name.startswith("nbspam.serving.")}
+        return {n for n in loaded_by("classify", *more, "-m", model) if n.startswith(SERVING)}
 
     assert serving() == set()
     assert serving("-p") == {"nbspam.serving.passthrough"}
@@ -201,8 +184,7 @@ def test_classify_loads_no_serving_unless_a_message_is_to_pass(model):
 ONE_MESSAGE = ("binascii bisect click encodings.cp1252 gc json json.decoder locale runpy").split()
 EXPLAINING = [*ONE_MESSAGE, "pathlib"]
 LEARNING = [*EXPLAINING, "array", "fcntl", "hashlib"]
-
-
+SERVER = {"asyncio", "ssl", "concurrent", "socket"}
 TOML = {"tomllib", "tomllib._parser", "tomllib._re", "tomllib._types", "string", "_string"}
 
 
@@ -210,56 +192,58 @@ def foreign(names):
     return {name for name in names if name.split(".")[0] not in ("nbspam", "nbspam_main")}
 
 
+@functools.cache
+def loaded_with(line):
+    command = [sys.executable, "-X", "importtime", "-c", line]
+    return modules_in(subprocess.run(command, capture_output=True, check=True).stderr)
+
+
+def allowed(needed):
+    return loaded_with(f"import {', '.join(needed)}")
+
+
 def test_importing_the_package_loads_nothing():
     """Not `typing` either: it would be loaded before the program makes the collector rarer."""
-    command = [sys.executable, "-X", "importtime", "-c"]
-    loaded, nothing = (
-        modules_in(subprocess.run([*command, line], capture_output=True, check=True).stderr)
-        for line in ("import nbspam", "pass")
-    )
-    assert loaded - nothing == {"nbspam"}
+    assert loaded_with("import nbspam") - loaded_with("pass") == {"nbspam"}
+
+
+def test_what_one_message_needs_is_neither_heavy_nor_a_server():
+    names = {name.split(".")[0] for name in allowed([*LEARNING, "base64"])}
+    assert names & (HEAVY | SERVER) == set()
 
 
 @pytest.mark.parametrize(
     ("command", "needed"),
     [
         ("classify", ONE_MESSAGE),
-        ("classify --format json", ONE_MESSAGE),
-        ("classify --terse", ONE_MESSAGE),
         ("classify -p", ONE_MESSAGE),
-        ("explain", EXPLAINING),
-        ("explain --format json", EXPLAINING),
         ("explain --format html", [*EXPLAINING, "base64", "hashlib"]),
         ("train --update --spam -", LEARNING),
-        ("forget", LEARNING),
-        ("model set --ham-cutoff 0.5", LEARNING),
+        pytest.param("classify --format json", ONE_MESSAGE, marks=pytest.mark.long),
+        pytest.param("classify --terse", ONE_MESSAGE, marks=pytest.mark.long),
+        pytest.param("explain", EXPLAINING, marks=pytest.mark.long),
+        pytest.param("explain --format json", EXPLAINING, marks=pytest.mark.long),
+        pytest.param("forget", LEARNING, marks=pytest.mark.long),
+        pytest.param("model set --ham-cutoff 0.5", LEARNING, marks=pytest.mark.long),
     ],
 )
 def test_one_message_loads_of_other_packages_what_it_needs(model, command, needed):
-    found = run(*command.split(), "-m", model, flags=("-X", "importtime")).stderr
-    line = f"import {', '.join(needed)}"
-    allowed = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", line], capture_output=True, check=True
-    ).stderr
-    assert foreign(modules_in(found)) - modules_in(allowed) == set()
+    assert foreign(loaded_by(*command.split(), "-m", model)) - allowed(needed) == set()
 
 
-@pytest.mark.parametrize("options", [(), ("-p",), ("--exit-code",)], ids=" ".join)
+@one_by_default("options", ["-p", "", "--exit-code"])
 def test_learning_a_verdict_loads_what_learning_one_message_needs(tmp_path, options):
     table, model = tmp_path / "six.tsv", tmp_path / "model.json"
     table.write_text((SAMPLE / "sms.tsv").read_text() * 6)  # enough to learn by itself
     run("train", "-q", table, "-m", model)
     before = model.read_bytes()
-    sure = ("--learn-from", "0.5", "--spam-cutoff", "0", "--ham-cutoff", "0")
-    found = run("classify", "--learn", *sure, *options, "-m", model, flags=("-X", "importtime"))
+    sure = "--learn-from 0.5 --spam-cutoff 0 --ham-cutoff 0".split()
+    found = loaded_by("classify", "--learn", *sure, *options.split(), "-m", model)
     assert model.read_bytes() != before
-    line = f"import {', '.join(LEARNING)}"
-    command = [sys.executable, "-X", "importtime", "-c", line]
-    allowed = subprocess.run(command, capture_output=True, check=True).stderr
-    assert foreign(modules_in(found.stderr)) - modules_in(allowed) == set()
+    assert foreign(found) - allowed(LEARNING) == set()
 
 
-@pytest.mark.parametrize("command", ["classify", "classify -p"])
+@one_by_default("command", ["classify -p", "classify"])
 def test_a_config_file_loads_of_other_packages_no_more(model, tmp_path, command):
     config = tmp_path / "config.toml"
     config.write_text('spam-cutoff = 0.95\n[classify]\nheader = "X-Spam"\n[serve]\ntell = true\n')
@@ -277,7 +261,7 @@ def test_a_config_file_loads_of_other_packages_no_more(model, tmp_path, command)
 
 def test_one_message_loads_no_options_of_learning(model):
     """Records of options take time to make: 0.15 ms each."""
-    names = modules_in(run("classify", "-m", model, flags=("-X", "importtime")).stderr)
+    names = loaded_by("classify", "-m", model)
     assert "nbspam.cli.options" in names
     assert {name for name in names if name.startswith("nbspam.learning")} == set()
     assert names & {"nbspam.cli.sources_options", "nbspam.cli.learning_options"} == set()
@@ -296,6 +280,12 @@ SLOW = {"email", "argparse", "asyncio", "hashlib", "subprocess", "tempfile", "lo
 
 
 def test_a_passage_loads_no_slow_module_of_the_standard_library(model):
-    assert (
-        imported("classify", "-p", "-m", model) & SLOW == imported("classify", "-m", model) & SLOW
-    )
+    passage, without = (loaded_by("classify", *more, "-m", model) for more in (["-p"], []))
+    assert passage & SLOW == without & SLOW
+
+
+def test_by_default_one_message_loads_its_own_event_model_and_traits_only(model):
+    names = {name.removeprefix("nbspam.bayes.") for name in loaded_by("classify", "-m", model)}
+    assert {"bernoulli", "kernel"} <= names
+    others = {"multinomial", "complement", "no_tokens", "gaussian"}
+    assert names & {*others, "bernoulli_arrays", "multinomial_arrays"} == set()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam import workers
 from nbspam.errors import NbspamError, SourceError
@@ -47,7 +48,7 @@ def all_tokenized(raws, jobs):
     return list(tokenized(raws, skips, eager(jobs), digests=True, batch=2)), skips.named
 
 
-@pytest.mark.parametrize("jobs", [2, 3])
+@each("jobs", [2, 3])
 def test_the_number_of_processes_changes_nothing(tmp_path, jobs):
     raws = some(tmp_path)
     alone, skipped = all_tokenized(raws, 1)
@@ -97,7 +98,7 @@ def test_collections_are_rare_for_a_while():
     assert gc.get_threshold() == before
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@each("jobs", [1, 2])
 def test_messages_are_read_no_further_than_needed(jobs):
     read = []
 
@@ -123,8 +124,8 @@ def test_strict_stops_in_the_same_place(tmp_path):
         assert found == [raw.source for raw in raws[:3]]
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 40])
-@pytest.mark.parametrize("jobs", [1, 2])
+@each("n", [1, 2, 3, 4, 7, 40])
+@each("jobs", [1, 2])
 def test_what_was_read_before_a_failure_comes_first(n, jobs):
     def source():
         for i in range(n):
@@ -221,15 +222,23 @@ EXECUTORS = {
     "one": Processes(1, alone=0),
     "two": Processes(2, alone=0),
     "three": Processes(3, alone=_ONE),
-    "spawned": Processes(2, alone=0, start_method="spawn"),
 }
-each_executor = pytest.mark.parametrize("where", EXECUTORS.values(), ids=EXECUTORS)
+SPAWNED = Processes(2, alone=0, start_method="spawn")
+each_executor = pytest.mark.parametrize(
+    "where",
+    [*EXECUTORS.values(), pytest.param(SPAWNED, marks=pytest.mark.long)],
+    ids=[*EXECUTORS, "spawned"],
+)
 
 
 @each_executor
-@pytest.mark.parametrize("n", [0, 1, 4, 5, 6, 100])
+@each("n", [0, 1, 4, 5, 6, 100])
 def test_values_come_in_the_order_of_the_items(where, n):
     assert list(where.map(times, 3, range(n))) == [3 * i for i in range(n)]
+
+
+def test_processes_may_be_spawned():
+    assert list(SPAWNED.map(times, 3, range(50))) == [3 * i for i in range(50)]
 
 
 @each_executor
@@ -242,7 +251,7 @@ def test_what_precedes_a_failure_of_the_function_comes_first(where):
 
 
 @each_executor
-@pytest.mark.parametrize("n", [0, 1, 5, 6, 50])
+@each("n", [0, 1, 5, 6, 50])
 def test_what_precedes_a_failure_of_the_items_comes_first(where, n):
     def items():
         yield from range(n)

@@ -1,13 +1,13 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 from rich.cells import cell_len
 
 from nbspam.display.cells import beginning, cell_width, padded, shortened
 
 
-@pytest.mark.parametrize(
-    ("text", "cells"),
+@each(
+    "text, cells",
     [
         ("free", 4),
         ("免費", 4),
@@ -23,9 +23,7 @@ def test_the_cells_of_a_text(text, cells):
     assert cell_width(text) == cells
 
 
-@pytest.mark.parametrize(
-    "text", ["free", "免費送", "naïve é", "привет", "한국어", "مرحبا", "£5 – ok"]
-)
+@each("text", ["free", "免費送", "naïve é", "привет", "한국어", "مرحبا", "£5 – ok"])
 def test_they_are_as_many_as_rich_counts(text):
     assert cell_width(text) == cell_len(text)
 

@@ -1,9 +1,9 @@
 from pathlib import Path
 
-import pytest
 from excerpts import hostile_excerpt
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.display.cells import cell_width
 from nbspam.display.excerpt_lines import HARD_SPACE, excerpt_lines, folded_sentence, folded_text
@@ -50,8 +50,8 @@ def test_the_golden_excerpt():
     assert "".join(f"{line}\n" for line in texts(hostile_excerpt())) == expected
 
 
-@pytest.mark.parametrize("width", [20, 33, 80, 120])
-@pytest.mark.parametrize("signs", [True, False])
+@each("width", [20, 33, 80, 120])
+@each("signs", [True, False])
 def test_no_line_is_too_wide_and_nothing_commands_the_terminal(width, signs):
     for line in texts(hostile_excerpt(), width, 50, signs):
         assert cell_width(line) <= width

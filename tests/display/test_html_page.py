@@ -1,9 +1,9 @@
 import re
 from pathlib import Path
 
-import pytest
 from excerpts import HOSTILE_NAME, page_of_hostile
 from harmless_pages import assert_harmless
+from one_case import each
 
 from nbspam.display.page import escaped, html_page
 
@@ -37,8 +37,8 @@ def test_the_page_is_light_and_dark_and_fits_a_phone():
     assert 'name="viewport"' in page
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         ('<b a="\'">&', "&lt;b a=&quot;&#39;&quot;&gt;&amp;"),
         ("one\ntwo", "one\ntwo"),

@@ -1,5 +1,5 @@
-import pytest
 from compared_models import compared, difference, scored
+from one_case import each
 
 from nbspam.evaluation.advice import advice
 from nbspam.evaluation.comparison import DEFAULT, SURE, Comparison
@@ -22,9 +22,9 @@ def test_advice_the_default_where_it_is_best():
     assert said.endswith("the others are worse, by more than chance.")
 
 
-@pytest.mark.parametrize("best", [DEFAULT.name, "kernel:sum"])
-@pytest.mark.parametrize(
-    ("other", "reason"),
+@each("best", [DEFAULT.name, "kernel:sum"])
+@each(
+    "other, reason",
     [(TWO_WRONG, "no model makes fewer errors"), (NINE_WRONG, "it makes the fewest errors")],
 )
 def test_advice_says_the_fewest_errors_of_no_other(best, other, reason):
@@ -42,8 +42,8 @@ def test_advice_the_default_where_the_best_may_be_best_by_chance():
     assert "2 fewer errors, which may be chance; the others are worse" in said
 
 
-@pytest.mark.parametrize(
-    ("chance", "reason"),
+@each(
+    "chance, reason",
     [
         (difference(0.001), "where the default makes 9, which is not chance"),
         (difference(1.0, 0.001), "where the default makes 9, and ranks better than it"),

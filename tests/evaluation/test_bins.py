@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.evaluation.bins import (
@@ -79,7 +79,6 @@ def test_true_probabilities_have_a_small_calibration_error():
 # The score distribution
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.floats(-1e9, 1e9) | st.integers(-20, 20)), min_size=1))
 def test_the_histogram_counts_everything(messages):
     spam = np.array([s for s, _ in messages])

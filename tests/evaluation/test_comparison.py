@@ -10,8 +10,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from compared_models import GIVEN, difference, scored
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from one_case import each
 from rich.console import Console
 from scipy.stats import binomtest
 
@@ -94,8 +95,8 @@ def test_a_fixed_prior_leaves_out_what_has_none():
     assert not any(c.event_model == "complement" for c in found)
 
 
-@pytest.mark.parametrize(
-    ("names", "expected"),
+@each(
+    "names, expected",
     [
         ("bernoulli", {"bernoulli:evidence", "bernoulli:sum"}),
         ("gaussian:sum,bernoulli+kernel:sum", {"gaussian:sum", "bernoulli+kernel:sum"}),
@@ -106,7 +107,7 @@ def test_names_choose(names, expected):
     assert {c.name for c in chosen(names, GIVEN)} == expected
 
 
-@pytest.mark.parametrize("names", ["", "magic", "bernoulli,", "bernoulli:magic", "none", "ALL"])
+@each("names", ["", "magic", "bernoulli,", "bernoulli:magic", "none", "ALL"])
 def test_a_wrong_name_is_answered_with_the_right_ones(names):
     with pytest.raises(OptionError, match=r"bernoulli\+kernel:evidence"):
         chosen(names, GIVEN)
@@ -150,7 +151,6 @@ def test_resamples_are_paired():
     assert all(one_minus_roca_pct(a) == one_minus_roca_pct(b) for a, b in pairs)
 
 
-@settings(deadline=None)  # scipy.stats takes a second to load
 @given(st.integers(0, 2_000), st.integers(0, 2_000))
 @example(0, 0)
 @example(1_000, 1_000)
@@ -206,8 +206,8 @@ def test_the_bootstraps_p_value():
     assert bootstrap_p([1.0] * 10) == 1.0  # each resample is the same: nothing was resampled
 
 
-@pytest.mark.parametrize(
-    ("found", "verdict"),
+@each(
+    "found, verdict",
     [
         (difference(0.5), "may be chance"),
         (difference(0.001), "more errors"),

@@ -2,7 +2,7 @@ import re
 from itertools import pairwise
 
 import numpy as np
-import pytest
+from one_case import each
 
 from nbspam.evaluation.bins import calibration_bins
 from nbspam.evaluation.curves import calibration_svg, log_roc_svg, roc_svg, scores_svg
@@ -41,7 +41,7 @@ def test_the_curve_rises_from_one_corner_to_the_other_and_has_the_point_of_the_t
     assert any(a[0] - 1 <= x <= b[0] + 1 and b[1] - 1 <= y <= a[1] + 1 for a, b in pairwise(curve))
 
 
-@pytest.mark.parametrize("draw", [roc_svg, log_roc_svg])
+@each("draw", [roc_svg, log_roc_svg])
 def test_many_messages_make_no_large_drawing(draw):
     assert len(draw(messages(40_000))) < 20_000
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from one_case import each
 from scipy.stats import binomtest
 
 from nbspam.evaluation.intervals import mean_interval, percentile_interval, wilson
@@ -9,7 +10,7 @@ def close(expected):
     return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("of", [1, 2, 7, 100, 4_000])
+@each("of", [1, 2, 7, 100, 4_000])
 def test_wilson_is_scipys(of):
     for hits in sorted({0, 1, of // 3, of // 2, of - 1, of}):
         expected = binomtest(hits, of).proportion_ci(confidence_level=0.95, method="wilson")

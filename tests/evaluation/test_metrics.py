@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_case import each
 from sklearn.metrics import (
     brier_score_loss,
     log_loss,
@@ -79,7 +80,6 @@ def lam(fp, ham, fn, spam):
 # Against scikit-learn
 
 
-@settings(deadline=None, max_examples=100)
 @given(evaluations())
 def test_roca_is_scikit_learns(evaluation):
     spam, log_odds = evaluation
@@ -89,21 +89,16 @@ def test_roca_is_scikit_learns(evaluation):
 
 @settings(deadline=None, max_examples=25)
 @given(evaluations())
-def test_mcc_log_loss_and_brier_are_scikit_learns(evaluation):
+def test_the_figures_are_scikit_learns(evaluation):
     spam, log_odds = evaluation
+    called = log_odds > 0
     probability = 1 / (1 + np.exp(-log_odds))
     values = computed(spam, log_odds).values
+    assert close(roc_auc_score(spam, log_odds)) == values["auc"]
     assert close(matthews_corrcoef(spam, log_odds > 0)) == values["mcc"]
     assert close(log_loss(spam, probability, labels=[False, True])) == values["log_loss"]
     assert close(brier_score_loss(spam, probability, pos_label=True)) == values["brier"]
 
-
-@settings(deadline=None, max_examples=25)
-@given(evaluations())
-def test_precision_recall_and_f1_are_scikit_learns(evaluation):
-    spam, log_odds = evaluation
-    called = log_odds > 0
-    values = computed(spam, log_odds).values
     expected = precision_recall_fscore_support(spam, called, average="binary", zero_division=0)
     assert [close(value) for value in expected[1:3]] == [values["recall"], values["f1"]]
     assert values["precision"] == (close(expected[0]) if called.any() else None)
@@ -155,8 +150,8 @@ def test_matthews_of_many_messages_does_not_overflow():
     assert matthews(counts(10**9, 1, 1, 10**9)) == close(1 - 2e-9)
 
 
-@pytest.mark.parametrize(
-    ("spam", "log_odds", "expected"),
+@each(
+    "spam, log_odds, expected",
     [
         ((0, 0, 1, 1), (1, 2, 3, 4), 0),
         ((1, 1, 0, 0), (1, 2, 3, 4), 100),
@@ -205,7 +200,7 @@ def test_a_sure_mistake_has_a_finite_log_loss():
     assert found.values["brier"] == 0.5
 
 
-@pytest.mark.parametrize("page", ["json.md", "architecture.md", "which-naive-bayes.md"])
+@each("page", ["json.md", "architecture.md", "which-naive-bayes.md"])
 def test_the_floor_of_the_log_loss_is_documented(page):
     text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
     assert f"below {LOG_LOSS_FLOOR:g} counts as {LOG_LOSS_FLOOR:g}" in text
@@ -369,13 +364,6 @@ def test_a_share_has_its_counts_beside_it():
     assert rows["AUC"].counts == ""
     many = computed(np.ones(2_500, dtype=bool), np.ones(2_500))
     assert next(many.rows(TRACK)).counts == "2,500 of 2,500 spam"
-
-
-@given(evaluations())
-def test_the_area_is_scikit_learns(evaluation):
-    spam, log_odds = evaluation
-    found = computed(spam, log_odds).values["auc"]
-    assert found == close(roc_auc_score(spam, log_odds))
 
 
 def test_the_seed_is_of_the_bootstrap_alone():

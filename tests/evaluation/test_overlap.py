@@ -1,5 +1,5 @@
 import numpy as np
-import pytest
+from one_case import each
 
 from nbspam.evaluation import overlap, protocols
 from nbspam.evaluation.stratified import stratified_folds
@@ -54,8 +54,8 @@ def labelled(texts, settings):
 TWICE = [*TEXTS, *TEXTS[:2], ("spam", "cheap loans"), ("ham", "the minutes")]
 
 
-@pytest.mark.parametrize(
-    ("protocol", "expected"),
+@each(
+    "protocol, expected",
     [
         (lambda *rest: protocols.left_out(*rest), 4),
         (lambda read, *rest: protocols.train_first(read, 4, *rest), 2),
@@ -96,8 +96,8 @@ def test_folds_are_stratified_and_the_same_every_time():
     for seed in (None, 0, 7):
         fold = stratified_folds(labels, 3, seed)
         assert fold.tolist() == stratified_folds(labels, 3, seed).tolist()
-        for name, each in (("spam", 2), ("ham", 4)):
+        for name, count in (("spam", 2), ("ham", 4)):
             of_class = fold[np.array(labels) == name]
-            assert np.bincount(of_class).tolist() == [each] * 3
+            assert np.bincount(of_class).tolist() == [count] * 3
     assert stratified_folds(labels, 3).tolist()[:6] == [0, 0, 1, 1, 2, 2]
     assert stratified_folds(labels, 3, 1).tolist() != stratified_folds(labels, 3, 2).tolist()

@@ -2,6 +2,7 @@ import csv
 import json
 
 import pytest
+from one_case import each
 from outcomes import THREE, TWO
 
 from nbspam.errors import OptionError
@@ -17,7 +18,7 @@ def written(tmp_path, name, evaluation=TWO):
     return path
 
 
-@pytest.mark.parametrize(("name", "delimiter"), [("a.csv", ","), ("A.TSV", "\t")])
+@each("name, delimiter", [("a.csv", ","), ("A.TSV", "\t")])
 def test_a_table_has_a_head_and_a_line_for_each_message(tmp_path, name, delimiter):
     with written(tmp_path, name).open(newline="") as file:
         rows = list(csv.DictReader(file, delimiter=delimiter))
@@ -41,8 +42,8 @@ def test_parquet_is_what_pandas_reads(tmp_path):
     assert frame.to_dict("records") == [row | {"reason": row.get("reason", "")} for row in EXPECTED]
 
 
-@pytest.mark.parametrize("at", [0, 2])
-@pytest.mark.parametrize("ending", ENDINGS)
+@each("at", [0, 2])
+@each("ending", ENDINGS)
 def test_a_reason_is_written_whichever_message_has_it(tmp_path, ending, at):
     outcomes = list(TWO.outcomes)
     outcomes[at] = outcomes[at]._replace(
@@ -71,13 +72,13 @@ def test_the_probabilities_of_three_classes_are_columns(tmp_path):
     assert "probabilities" not in row
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@each("ending", ENDINGS)
 def test_each_ending_can_be_written(tmp_path, ending):
     check_predictions(tmp_path / f"a{ending}")
     assert written(tmp_path, f"a{ending}").stat().st_size > 0
 
 
-@pytest.mark.parametrize("name", ["a", "a.txt", "a.csv.gz", ".csv"])
+@each("name", ["a", "a.txt", "a.csv.gz", ".csv"])
 def test_other_endings_are_refused(tmp_path, name):
     with pytest.raises(OptionError, match=r"ends in \.csv, .* or \.parquet$") as error:
         check_predictions(tmp_path / name)

@@ -1,6 +1,7 @@
 import random
 
 import pytest
+from one_case import each
 
 from nbspam.errors import NbspamError, OptionError, SourceError, TrainingError
 from nbspam.evaluation import protocols
@@ -74,7 +75,7 @@ def folds_by_hand(messages, k):
     return folds
 
 
-@pytest.mark.parametrize("k", [2, 3, 10])
+@each("k", [2, 3, 10])
 def test_each_message_is_tested_once_in_the_order_of_the_messages(k):
     messages = random_messages()
     found = run_folds(messages, k)
@@ -82,8 +83,8 @@ def test_each_message_is_tested_once_in_the_order_of_the_messages(k):
     assert [label for label, _ in messages] == [o.label for o in found.outcomes]
 
 
-@pytest.mark.parametrize("scoring", SCORINGS)
-@pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
+@each("scoring", SCORINGS)
+@each("classes", [("ham", "spam"), ("ham", "promo", "spam")])
 def test_each_message_is_scored_by_a_model_of_the_other_folds(scoring, classes):
     messages = random_messages(30, classes)
     settings = TrainingSettings(scoring=scoring)
@@ -134,7 +135,7 @@ def test_the_cut_offs_make_the_verdict():
     assert {o.verdict for o in sure.outcomes} == {"unsure"}
 
 
-@pytest.mark.parametrize("k", [-1, 0, 1, 21, 1000])
+@each("k", [-1, 0, 1, 21, 1000])
 def test_folds_that_cannot_be_are_refused(k):
     problem = rf"^cannot make {k:,} folds?, since the smallest class has 20 messages; .* 2 to 20 "
     with pytest.raises(OptionError, match=problem) as error:
@@ -147,7 +148,7 @@ def test_folds_of_one_class_are_refused():
         run_folds(random_messages(10, ("spam",)), 2)
 
 
-@pytest.mark.parametrize("scoring", SCORINGS)
+@each("scoring", SCORINGS)
 def test_train_first_tests_the_rest_with_a_model_of_the_first(scoring):
     messages = random_messages(30)
     settings = TrainingSettings(scoring=scoring, prior=0.3)
@@ -160,7 +161,7 @@ def test_train_first_tests_the_rest_with_a_model_of_the_first(scoring):
         assert pytest.approx(expected.log_odds, rel=1e-9, abs=1e-9) == outcome.judged.score.log_odds
 
 
-@pytest.mark.parametrize("first", [-5, 0, 30, 31])
+@each("first", [-5, 0, 30, 31])
 def test_train_first_must_leave_messages_on_both_sides(first):
     problem = f"^cannot train on the first {first} of 30 messages .* from 1 to 29$"
     with pytest.raises(OptionError, match=problem):
@@ -241,7 +242,7 @@ def by_hand(messages, batch, settings):
     return scores
 
 
-@pytest.mark.parametrize("batch", [1, 3, 7, 39])
+@each("batch", [1, 3, 7, 39])
 def test_online_counts_every_message_after_the_first_batch_once_and_in_order(batch):
     messages = random_messages(40)
     found = run_online(messages, batch)
@@ -251,9 +252,9 @@ def test_online_counts_every_message_after_the_first_batch_once_and_in_order(bat
     assert str(batch) in found.protocol
 
 
-@pytest.mark.parametrize("batch", [1, 4, 11])
-@pytest.mark.parametrize("scoring", SCORINGS)
-@pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
+@each("batch", [1, 4, 11])
+@each("scoring", SCORINGS)
+@each("classes", [("ham", "spam"), ("ham", "promo", "spam")])
 def test_online_is_scoring_and_learning_in_turn(batch, scoring, classes):
     messages = random_messages(40, classes)
     settings = TrainingSettings(scoring=scoring, prior=0.4)
@@ -265,7 +266,7 @@ def test_online_is_scoring_and_learning_in_turn(batch, scoring, classes):
         assert pytest.approx(score.probabilities) == outcome.judged.score.probabilities
 
 
-@pytest.mark.parametrize("scoring", SCORINGS)
+@each("scoring", SCORINGS)
 def test_a_first_batch_of_one_class_alone_is_enough(scoring):
     messages = sorted(random_messages(40, seed=3), key=lambda message: message[0])
     found = run_online(messages, 5, TrainingSettings(scoring=scoring))
@@ -273,7 +274,7 @@ def test_a_first_batch_of_one_class_alone_is_enough(scoring):
     assert all(0 <= o.judged.score.probability <= 1 for o in found.outcomes)
 
 
-@pytest.mark.parametrize("scoring", SCORINGS)
+@each("scoring", SCORINGS)
 def test_messages_of_one_day_do_not_learn_of_each_other(scoring):
     messages = random_messages(40)
     settings = TrainingSettings(scoring=scoring)
@@ -299,7 +300,7 @@ def test_online_mistakes_bring_their_words():
     assert not [w for o in mistakes for w in o.words if w.token.startswith("only")]
 
 
-@pytest.mark.parametrize("batch", [-1, 0, 40, 41])
+@each("batch", [-1, 0, 40, 41])
 def test_a_batch_that_leaves_nothing_to_count_is_refused(batch):
     with pytest.raises(OptionError, match=f"^a batch of {batch} is .* at least 1$") as error:
         run_online(random_messages(40), batch)

@@ -1,8 +1,8 @@
 import codecs
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.reading.charsets import decode
 
@@ -16,7 +16,7 @@ CHARSETS = st.one_of(
 )
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     "UTF8 latin1 ISO_8859-15 l9 cp1251 windows_1251 koi8-u mac-romanian cp737 iso8859-1".split(),
 )
@@ -26,7 +26,6 @@ def test_charsets_by_any_name_that_python_knows(name: str) -> None:
     assert decode(data.encode(name), name) == data
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
 @given(st.binary(max_size=80), CHARSETS)
 def test_decode_never_raises_and_never_grows(data: bytes, charset: str) -> None:
     text = decode(data, charset)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from one_case import each
 
 from nbspam.reading.compression import bare_suffix, open_bytes
 
@@ -18,7 +19,7 @@ def read(path: Path) -> bytes:
         return stream.read()
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+@each("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
 def test_content_is_what_was_packed_whatever_the_name(pack: Pack, tmp_path: Path) -> None:
     path = tmp_path / "mail"
     path.write_bytes(pack(CONTENT))
@@ -40,7 +41,7 @@ def test_archive_cut_short_is_an_oserror_that_says_so(pack: Pack, tmp_path: Path
 
 
 @packed
-@pytest.mark.parametrize("at", [12, 30, -10])
+@each("at", [12, 30, -10])
 def test_archive_with_wrong_bytes_is_an_oserror_that_says_so(
     pack: Pack, at: int, tmp_path: Path
 ) -> None:
@@ -54,15 +55,15 @@ def test_archive_with_wrong_bytes_is_an_oserror_that_says_so(
     assert caught.value.strerror
 
 
-@pytest.mark.parametrize("content", [b"", b"\x1f", b"\x1f\x8b", b"BZ", b"\xfd7zXZ"])
+@each("content", [b"", b"\x1f", b"\x1f\x8b", b"BZ", b"\xfd7zXZ"])
 def test_files_shorter_than_a_mark_are_read_as_they_are(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "mail"
     path.write_bytes(content)
     assert read(path) == content
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
+@each(
+    "name, expected",
     [
         ("mail.CSV.gz", ".csv"),
         ("a.b/mail.tsv", ".tsv"),

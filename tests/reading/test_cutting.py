@@ -6,6 +6,7 @@ import pytest
 from cluster_training import messages
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.reading.cutting import Asked, Cutter
 from nbspam.reading.piece import ElsewhereError, WholeSource
@@ -58,7 +59,7 @@ def test_a_table_is_cut_but_not_one_with_quoted_line_ends(tmp_path):
     assert isinstance(only, WholeSource)
 
 
-@pytest.mark.parametrize("name", ["a.tsv.gz", "a.json", "utf16.tsv"])
+@each("name", ["a.tsv.gz", "a.json", "utf16.tsv"])
 def test_what_cannot_be_cut_is_whole(tmp_path, name):
     import gzip
     import json
@@ -100,7 +101,7 @@ def test_a_machine_without_the_file_says_so(tmp_path):
         list(pieces[-1].read())
 
 
-@pytest.mark.parametrize("null", [False, True])
+@each("null", [False, True])
 def test_row_groups(tmp_path, null):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")

@@ -4,6 +4,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from one_case import each
 
 from nbspam.errors import SourceError, TableError
 from nbspam.reading.data_frame import frame_messages, is_data_frame
@@ -49,13 +50,13 @@ def test_columns_of_one_name() -> None:
     assert read(frame) == [("row:0", "ham", "one")]
 
 
-@pytest.mark.parametrize("index", [["b", "a"], [5, 5]])
+@each("index", [["b", "a"], [5, 5]])
 def test_rows_are_numbered_whatever_the_index(index: list[object]) -> None:
     frame = pd.DataFrame({"label": ["ham", "spam"], "text": ["one", "two"]}, index=index)
     assert [source for source, _, _ in read(frame)] == ["row:0", "row:1"]
 
 
-@pytest.mark.parametrize("spam", [[True, False], np.array([True, False]), [1, 0], ["yes", "no"]])
+@each("spam", [[True, False], np.array([True, False]), [1, 0], ["yes", "no"]])
 def test_column_called_spam_says_yes_or_no(spam: list[object]) -> None:
     frame = pd.DataFrame({"spam": spam, "text": ["win", "hello"]})
     assert [label for _, label, _ in read(frame)] == ["spam", "ham"]
@@ -70,7 +71,7 @@ def test_category_and_string_types() -> None:
     assert len(read(frame, needs_labels=False)) == 2
 
 
-@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT, " "])
+@each("missing", [None, np.nan, pd.NA, pd.NaT, " "])
 def test_row_without_a_label_is_skipped_and_named(missing: object) -> None:
     frame = pd.DataFrame({"label": ["ham", missing, "spam"], "text": ["one", "two", "three"]})
     skips = Skips()

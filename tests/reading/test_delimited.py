@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from one_case import each
 
 from nbspam.reading.content import file_content
 from nbspam.reading.delimited import CELL_LIMIT, delimited_rows, layout_of
@@ -25,7 +26,7 @@ def rows(path: Path, skips: Skips, cell_limit: int = CELL_LIMIT) -> list[tuple[i
     return list(delimited_rows(str(path), lines, layout, skips, cell_limit))
 
 
-@pytest.mark.parametrize("long", ["x" * 200, '"' + "x" * 200 + '"'])
+@each("long", ["x" * 200, '"' + "x" * 200 + '"'])
 def test_cell_beyond_the_limit_is_skipped(long: str, tmp_path: Path) -> None:
     skips = Skips()
     path = tmp_path / "a.csv"

@@ -8,8 +8,9 @@ import tarfile
 import zipfile
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.errors import SourceError
 from nbspam.reading.foreign import _FORMATS
@@ -67,8 +68,8 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("how", READ)
+@each("name", FILES)
+@each("how", READ)
 def test_it_is_refused_with_what_it_is(name, how, tmp_path):
     content, said = FILES[name]
     path = tmp_path / name
@@ -94,7 +95,6 @@ def test_every_format_is_looked_for():
         assert _is_binary(bytes(offset) + beginning)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(min_size=1, max_size=60))
 def test_text_is_no_such_format(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("text") / "a"
@@ -102,7 +102,7 @@ def test_text_is_no_such_format(tmp_path_factory, text):
     assert len(list(READ["any kind"](str(path)))) == 1
 
 
-@pytest.mark.parametrize("name", FILES)
+@each("name", FILES)
 def test_as_a_message_it_is_judged_all_the_same(name, tmp_path):
     folder = tmp_path / "mail"
     folder.mkdir()

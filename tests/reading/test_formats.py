@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import pandas as pd
 import pytest
+from one_case import each
 
 from nbspam.errors import SourceError
 from nbspam.reading.content import PATIENCE
@@ -79,9 +80,9 @@ def read(input_format, reader=any_kind, skips=None, **table):
     return list(reader("-", options, skips or Skips(strict=True)))
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
-@pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("reader", [labelled, any_kind])
+@each("pack", [bytes, gzip.compress])
+@each("name", TABLES)
+@each("reader", [labelled, any_kind])
 def test_tables_on_standard_input(name, reader, pack, stdin):
     given(stdin, pack(TABLES[name]))
     raws = read(name, reader)
@@ -89,13 +90,13 @@ def test_tables_on_standard_input(name, reader, pack, stdin):
     assert all(raw.source.startswith("-:") for raw in raws)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@each("name", TABLES)
 def test_a_table_is_recognised_where_labels_are_needed(name, stdin):
     given(stdin, TABLES[name])
     assert [(raw.label, raw.content) for raw in read(None, labelled)] == ROWS
 
 
-@pytest.mark.parametrize("name", TABLES)
+@each("name", TABLES)
 def test_a_table_is_one_message_unless_its_format_is_given(name, stdin):
     """Who sends a message must not choose how it is read."""
     for reader in (any_kind, lambda *args: unlabelled(args[0], "spam", *args[1:])):
@@ -112,7 +113,7 @@ def test_a_file_is_read_in_the_format_given(tmp_path):
     assert [(raw.label, raw.content) for raw in raws] == ROWS
 
 
-@pytest.mark.parametrize("quoted", [True, False])
+@each("quoted", [True, False])
 def test_quotes_of_a_tsv_are_decided_by_its_beginning(quoted, stdin):
     """It is longer than what is looked at, and cut within a quoted cell of two lines or not."""
     frame = pd.DataFrame([("ham", 'one "two"\nthree'), ("spam", "win")] * 5_000)
@@ -164,8 +165,8 @@ def test_lists_of_files(name, end, stdin, tmp_path, monkeypatch):
     ]
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
-@pytest.mark.parametrize(("name", "end"), [("files", b"\n"), ("files0", b"\0")])
+@each("pack", [bytes, gzip.compress])
+@each("name, end", [("files", b"\n"), ("files0", b"\0")])
 def test_a_file_may_be_a_list_of_files_too(name, end, pack, tmp_path):
     box, listed = tmp_path / "a.mbox", tmp_path / "list"
     box.write_bytes(BOX)
@@ -178,7 +179,7 @@ def test_a_file_may_be_a_list_of_files_too(name, end, pack, tmp_path):
         list(labelled(str(listed), options, skips))
 
 
-@pytest.mark.parametrize("name", INPUT_FORMATS)
+@each("name", INPUT_FORMATS)
 def test_a_format_means_the_same_for_a_file_as_for_a_stream(name, stdin, tmp_path):
     mail = tmp_path / "a.eml"
     mail.write_bytes(b"Subject: x\n\ny\n")
@@ -201,8 +202,8 @@ def test_a_folder_stays_a_folder(tmp_path):
         assert raw.source == str(tmp_path / "a")
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "form"),
+@each(
+    "name, content, form",
     [
         ("files0", b"/a/b\n/c/d\n", "files"),
         ("files0", b"/a/b\n", "files"),
@@ -251,17 +252,15 @@ def test_what_is_no_list_of_files_is_said_once(stdin):
     assert len(skips.named[0]) < 400
 
 
-@pytest.mark.parametrize("name", sorted({*INPUT_FORMATS} - set(TABLES)))
+@each("name", sorted({*INPUT_FORMATS} - set(TABLES)))
 def test_a_format_without_labels_has_none(name, stdin):
     given(stdin, b"")
     with pytest.raises(SourceError, match=r"^-: .* labels; "):
         read(name, labelled)
 
 
-@pytest.mark.parametrize("name", INPUT_FORMATS)
-@pytest.mark.parametrize(
-    "content", [b"", b"\0", b"\n\n", b"\xff\xfe", b"[", b"{}", b'"', b"\x1f\x8b\x08"]
-)
+@each("name", INPUT_FORMATS)
+@each("content", [b"", b"\0", b"\n\n", b"\xff\xfe", b"[", b"{}", b'"', b"\x1f\x8b\x08"])
 def test_odd_contents_are_messages_or_one_sentence(name, content, stdin):
     given(stdin, content)
     try:
@@ -271,8 +270,8 @@ def test_odd_contents_are_messages_or_one_sentence(name, content, stdin):
         assert "\n" not in str(error)
 
 
-@pytest.mark.parametrize(
-    ("name", "lines"),
+@each(
+    "name, lines",
     [
         ("lines", ["one", "two", "three"]),
         ("tsv", ["ham\thello you", "spam\twin now", "ham\tlater on"]),

@@ -1,4 +1,4 @@
-import pytest
+from one_case import each
 
 from nbspam.reading.header_fields import HEADER_LIMIT, HEADERS_LIMIT, content_type, split_header
 
@@ -11,7 +11,7 @@ def split(raw):
     return headers, body, limits
 
 
-@pytest.mark.parametrize(
+@each(
     "junk", [b"this is no field\n", b": no name\n", b"\x00\x01\n", b"two words: x\n", b" \x00 \n"]
 )
 def test_a_header_goes_on_after_junk_if_a_field_of_mime_follows(junk):
@@ -41,8 +41,8 @@ def test_fields_of_mime_are_found_beyond_the_number_of_fields():
     assert limits == {"header"}
 
 
-@pytest.mark.parametrize("more", range(-3, 4))
-@pytest.mark.parametrize("unit", [b"a b c\n ", b"x", b"y\nX-A: "], ids=ascii)
+@each("more", range(-3, 4))
+@each("unit", [b"a b c\n ", b"x", b"y\nX-A: "])
 def test_fields_of_mime_are_found_beyond_the_length_of_a_header(unit, more):
     filler = b"X-A: " + unit * ((HEADER_LIMIT + more - 10) // len(unit)) + b"z" * (more + 3)
     headers, body, limits = split(b"To: b\n" + filler + b"\nContent-Type:\n text/html\n\nbody")
@@ -51,8 +51,8 @@ def test_fields_of_mime_are_found_beyond_the_length_of_a_header(unit, more):
     assert limits <= {"header"}
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@each(
+    "value, expected",
     [
         ("Text/HTML; charset=x", ("text/html", {"charset": "x"})),
         ("multipart/mixed; boundary*0=a; boundary*1=b", ("multipart/mixed", {"boundary": "ab"})),

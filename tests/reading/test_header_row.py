@@ -1,8 +1,8 @@
 """A header with unknown names is no message, and a short first message is no header."""
 
-import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.errors import SourceError
 from nbspam.reading.header_row import is_header_row
@@ -76,12 +76,12 @@ MESSAGES = {
 }
 
 
-@pytest.mark.parametrize("case", HEADERS)
+@each("case", HEADERS)
 def test_a_header_of_unknown_names(case):
     assert is_header_row(*HEADERS[case])
 
 
-@pytest.mark.parametrize("case", MESSAGES)
+@each("case", MESSAGES)
 def test_a_first_message_is_no_header(case):
     assert not is_header_row(*MESSAGES[case])
 
@@ -89,7 +89,6 @@ def test_a_first_message_is_no_header(case):
 LABELS = st.sampled_from([("ham", "spam"), ("0", "1"), ("good", "bad"), ("a", "b", "c")])
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(LABELS, st.lists(st.text(min_size=1, max_size=30), min_size=8, max_size=40), st.data())
 def test_no_row_of_a_class_that_repeats_is_a_header(classes, texts, data):
     """Whatever the texts are, even bare words; but for `0,1`, as pandas counts columns."""
@@ -121,7 +120,7 @@ def read(path, header_row=None):
     return {raw.label for raw in raws}, [raw.source for raw in raws], list(map(str, told))
 
 
-@pytest.mark.parametrize("name", WRITTEN)
+@each("name", WRITTEN)
 def test_it_is_no_message_and_the_user_is_told(name, tmp_path):
     path = tmp_path / name
     path.write_text(WRITTEN[name])

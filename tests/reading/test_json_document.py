@@ -5,6 +5,7 @@ import json
 
 import pandas as pd
 import pytest
+from one_case import each
 
 from nbspam.errors import TableError
 from nbspam.reading.skips import Skips
@@ -20,16 +21,16 @@ def rows(path, encoding=None, **columns):
     return [(raw.label, raw.content) for raw in labelled(str(path), options, Skips(strict=True))]
 
 
-@pytest.mark.parametrize("indent", [None, 2])
-@pytest.mark.parametrize("frame", [FRAME, FRAME[:2], FRAME.set_index(pd.Index([9, 7, 8, 3]))])
-@pytest.mark.parametrize("orient", ["records", "columns", "index", "split", "table", "values"])
+@each("indent", [None, 2])
+@each("frame", [FRAME, FRAME[:2], FRAME.set_index(pd.Index([9, 7, 8, 3]))])
+@each("orient", ["records", "columns", "index", "split", "table", "values"])
 def test_every_form_that_pandas_writes(orient, frame, indent, tmp_path):
     path = tmp_path / "a.json"
     frame.to_json(path, orient=orient, indent=indent)
     assert rows(path) == ROWS[: len(frame)]
 
 
-@pytest.mark.parametrize("orient", ["records", "columns", "index", "split", "table"])
+@each("orient", ["records", "columns", "index", "split", "table"])
 def test_names_that_are_not_usual(orient, tmp_path):
     path = tmp_path / "a.json"
     FRAME.rename(columns={"label": "a", "text": "b"}).to_json(path, orient=orient)
@@ -53,7 +54,7 @@ def test_columns_as_lists(tmp_path):
     assert rows(path) == [("ham", "see you"), ("spam", "win")]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252"])
+@each("encoding", ["utf-8-sig", "cp1252"])
 def test_encodings(encoding, tmp_path):
     path = tmp_path / "a.json"
     path.write_bytes(
@@ -76,8 +77,8 @@ def test_packed(tmp_path):
     assert rows(path) == ROWS
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
+@each(
+    "content, sentence",
     [
         ('[{"label": ', "is not JSON"),
         ("[" * 100_000, "is not JSON"),

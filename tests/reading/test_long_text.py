@@ -1,8 +1,9 @@
+import itertools
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each, one_by_default
 
 from nbspam.reading.long_text import SOURCE_LIMIT, fitted, sample
 
@@ -54,7 +55,7 @@ PADDING = {
 }
 
 
-@pytest.mark.parametrize("padding", PADDING.values(), ids=PADDING)
+@each("padding", PADDING.values())
 def test_what_shows_nothing_counts_toward_no_limit(padding):
     found, limits = fit(f"{padding}<p>buy now</p>{padding}", 4_000, is_html=True)
     assert "buy now" in found
@@ -81,26 +82,10 @@ def test_of_a_long_attribute_the_end_is_kept():
     assert found.count('display:none"') == 3
 
 
-@pytest.mark.parametrize("is_html", [False, True])
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "<",
-        "<!--",
-        "<b>",
-        "<p ",
-        "<p>",
-        "&nbsp;",
-        " ",
-        "='",
-        '="',
-        "<style",
-        "a",
-        "<b <b",
-        "é ",
-        "&",
-    ],
-)
+UNITS = [*"<p> < <!-- <b> &nbsp; =' =\" <style a &".split(), "<p ", " ", "<b <b", "é "]
+
+
+@one_by_default("unit, is_html", itertools.product(UNITS, [True, False]))
 def test_any_text_fits_in_bounded_time(unit, is_html):
     start = time.process_time()
     found, _ = fit(unit * (2 * SOURCE_LIMIT // len(unit)), 100_000, is_html)

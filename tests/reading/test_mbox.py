@@ -4,8 +4,9 @@ from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.reading import mbox
 
@@ -26,7 +27,7 @@ def test_one_message() -> None:
     assert read(FROM + b"Subject: 1\n\none\n") == [b"Subject: 1\n\none"]
 
 
-@pytest.mark.parametrize("box", [b"", b"\n", b"\r\n\r\n"])
+@each("box", [b"", b"\n", b"\r\n\r\n"])
 def test_empty_mbox(box: bytes) -> None:
     assert read(box) == []
 
@@ -36,8 +37,8 @@ def test_message_without_a_body() -> None:
     assert read(box) == [b"Subject: 1", b"Subject: 2"]
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
+@each(
+    "written, expected",
     [
         (b">From here on", b"From here on"),
         (b">>From here on", b">From here on"),
@@ -51,7 +52,7 @@ def test_quoted_from_lines(written: bytes, expected: bytes) -> None:
     assert read(FROM + b"Subject: 1\n\n" + written) == [b"Subject: 1\n\n" + expected]
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         b"From now on: no more spam",
@@ -71,7 +72,7 @@ def test_from_line_without_a_blank_line_before_it_is_text() -> None:
     assert len(read(box)) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         b"From - Mon Nov 20 10:00:00 2023",
@@ -132,7 +133,6 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(LINES, min_size=1, max_size=4))
 def test_mbox_written_by_the_standard_library(
     tmp_path_factory: pytest.TempPathFactory, bodies: list[list[str]]
@@ -156,8 +156,8 @@ def test_mbox_written_by_the_standard_library(
     assert expected == read(path.read_bytes())
 
 
-@pytest.mark.parametrize(
-    ("sample", "expected"),
+@each(
+    "sample, expected",
     [
         (FROM + b"Subject: x\n", True),
         (b"\n" + FROM + b"Subject: x\n", True),

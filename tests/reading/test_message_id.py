@@ -1,15 +1,15 @@
 """The Message-ID that logs are searched for, whatever mail it is in."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.reading.message_id import HEAD, Identity, identity, message_id
 from nbspam.reading.raw_message import RawMessage
 
 
-@pytest.mark.parametrize(
-    ("raw", "found"),
+@each(
+    "raw, found",
     [
         (b"Subject: a\nMessage-ID: <1@example.org>\n\nbody\n", "<1@example.org>"),
         (b"message-id:<1@example.org>\r\nSubject: a\r\n\r\nbody\r\n", "<1@example.org>"),

@@ -1,6 +1,6 @@
 import base64
 
-import pytest
+from one_case import each
 
 from nbspam.reading.message import parse
 from nbspam.reading.mime import PARTS_LIMIT, is_html
@@ -18,7 +18,7 @@ def texts(raw):
     return [part.text for part in parse(raw).parts if part.text.strip()]
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
     [
         mixed(CODED, boundary=b"other"),
@@ -34,7 +34,7 @@ def test_a_page_is_read_whatever_the_header_claims(raw):
     assert texts(raw) == [PAGE.decode()]
 
 
-@pytest.mark.parametrize("depth", [25, 200, 900])
+@each("depth", [25, 200, 900])
 def test_a_page_is_read_at_any_depth(depth):
     raw = CODED
     for i in range(depth):
@@ -68,8 +68,8 @@ def test_of_too_many_parts_the_first_and_the_last_texts_are_read():
     assert "part 999" in message.parts[-1].text
 
 
-@pytest.mark.parametrize(
-    ("fields", "is_read"),
+@each(
+    "fields, is_read",
     [
         (b"Content-Type: application/octet-stream\n", True),
         (b"Content-Type: application/octet-stream; name=a.html\n", True),
@@ -95,7 +95,7 @@ def test_parts_of_one_choice_have_one_number():
     assert [part.choice for part in parse(raw).parts] == [0, 1, 1, 2, 2]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["<html>", "  \n<HTML>", "<!DOCTYPE html>", "<head>", "<body bgcolor=red>", "<div>", "<table>"],
 )
@@ -103,7 +103,7 @@ def test_html_is_known_by_its_beginning(text):
     assert is_html("text/plain", "", text)
 
 
-@pytest.mark.parametrize("text", ["", "hello <b>", "<3 you", "<htmlx>", "a < b", "<p.s.>"])
+@each("text", ["", "hello <b>", "<3 you", "<htmlx>", "a < b", "<p.s.>"])
 def test_html_is_known_by_its_type_or_name(text):
     assert not is_html("text/plain", "a.txt", text)
     assert is_html("text/html", "", text)
@@ -116,7 +116,7 @@ def many_parts(before, after):
     return mixed(*[empty] * before, CODED, *[empty] * after)
 
 
-@pytest.mark.parametrize(("before", "after"), [(11_000, 0), (0, 11_000), (4_000, 4_000)])
+@each("before, after", [(11_000, 0), (0, 11_000), (4_000, 4_000)])
 def test_a_page_is_read_beyond_many_empty_parts(before, after):
     assert PAGE.decode() in texts(many_parts(before, after))
 
@@ -128,7 +128,7 @@ def test_a_limit_of_parts_is_told_and_none_is_lost_below_it():
     assert not parse(raw).limits
 
 
-@pytest.mark.parametrize("before", [0, 1, 4_999, 5_000, 5_001, 9_999, 10_000])
+@each("before", [0, 1, 4_999, 5_000, 5_001, 9_999, 10_000])
 def test_the_parts_are_the_same_whichever_way_they_are_looked_for(before):
     from nbspam.reading.mime import _split_parts
 

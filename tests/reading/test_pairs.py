@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from one_case import each
 
 from nbspam.errors import SourceError
 from nbspam.reading.pairs import pair_messages
@@ -27,7 +28,7 @@ def test_pair_without_a_label_is_skipped_and_named() -> None:
     assert skips.named == ["pair:0: the label has no printable character"]
 
 
-@pytest.mark.parametrize("pair", ["ab", b"ab", ("ham",), ("ham", "x", "y"), None, 7])
+@each("pair", ["ab", b"ab", ("ham",), ("ham", "x", "y"), None, 7])
 def test_what_is_not_a_pair_is_an_error(pair: Any) -> None:
     with pytest.raises(
         SourceError, match=r"^pair:1: is not a pair; give \(label, text or bytes\)$"
@@ -35,8 +36,8 @@ def test_what_is_not_a_pair_is_an_error(pair: Any) -> None:
         list(pair_messages([("ham", "x"), pair], Skips()))
 
 
-@pytest.mark.parametrize(
-    ("pair", "types"),
+@each(
+    "pair, types",
     [((1, "x"), "int and str"), (("ham", None), "str and NoneType")],
 )
 def test_pair_of_other_types_is_an_error(pair: Any, types: str) -> None:

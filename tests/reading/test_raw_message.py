@@ -2,6 +2,7 @@ import gzip
 from pathlib import Path
 
 import pytest
+from one_case import each
 
 from nbspam.errors import SourceError
 from nbspam.labels import normal_label
@@ -21,7 +22,7 @@ def test_text_is_text() -> None:
     assert message.parts[0].text == MAIL.decode()
 
 
-@pytest.mark.parametrize("content", [MAIL, gzip.compress(MAIL)], ids=["plain", "gzip"])
+@each("content", [MAIL, gzip.compress(MAIL)])
 def test_path_is_a_file_with_a_mail(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "mail"
     path.write_bytes(content)
@@ -47,8 +48,8 @@ def test_archive_that_unpacks_to_gigabytes_is_read_in_part(tmp_path: Path) -> No
     assert RawMessage(str(path), None, path).message().header("subject") == "hello"
 
 
-@pytest.mark.parametrize(
-    ("label", "expected"),
+@each(
+    "label, expected",
     [("Spam", "spam"), (" HAM ", "ham"), ("Promo", "Promo"), (" 1", "1"), ("", "")],
 )
 def test_normal_label(label: str, expected: str) -> None:

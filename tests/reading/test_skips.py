@@ -1,6 +1,7 @@
 import pickle
 
 import pytest
+from one_case import each
 
 from nbspam.errors import Remedy, SourceError
 from nbspam.reading.skips import NAMED_LIMIT, Skips
@@ -53,7 +54,7 @@ def test_one_item_is_not_several() -> None:
     assert skips.report()[0] == "skipped 1 item that could not be read:"
 
 
-@pytest.mark.parametrize("count", [0, 1, NAMED_LIMIT - 1, NAMED_LIMIT, NAMED_LIMIT + 1, 40])
+@each("count", [0, 1, NAMED_LIMIT - 1, NAMED_LIMIT, NAMED_LIMIT + 1, 40])
 def test_two_halves_merged_equal_the_whole(count: int) -> None:
     for cut in {0, count // 3, count // 2, count}:
         whole, first, second = Skips(), Skips(), Skips()

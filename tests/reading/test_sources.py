@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from one_case import each
 
 from nbspam.errors import SourceError
 from nbspam.reading.raw_message import RawMessage
@@ -162,7 +163,7 @@ def test_maildir_per_class(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["full.index", "index", "list"])
+@each("name", ["full.index", "index", "list"])
 def test_index(name: str, tmp_path: Path) -> None:
     put(tmp_path, "data/1", "data/2 with blanks")
     put(tmp_path, f"full/{name}", content=b"spam ../data/1\r\nHAM ../data/2 with blanks\r\n\r\n")
@@ -170,7 +171,7 @@ def test_index(name: str, tmp_path: Path) -> None:
     assert pairs == [("full/../data/1", "spam"), ("full/../data/2 with blanks", "ham")]
 
 
-@pytest.mark.parametrize("name", ["full.index", "index", "list"])
+@each("name", ["full.index", "index", "list"])
 def test_missing_files_of_an_index_are_skipped_and_named(name: str, tmp_path: Path) -> None:
     put(tmp_path, "1", "2")
     put(tmp_path, name, content=b"spam gone\nspam 1\nham lost\nham 2\n")
@@ -182,7 +183,7 @@ def test_missing_files_of_an_index_are_skipped_and_named(name: str, tmp_path: Pa
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     ["spam /etc/passwd", "spam ../../elsewhere/1", "ham link", "ham linked/1", "ham ../../no"],
 )
@@ -240,8 +241,8 @@ def test_strict_stops_at_a_missing_file_of_an_index(tmp_path: Path) -> None:
         with_labels(tmp_path / "a.index", tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("content", "what"),
+@each(
+    "content, what",
     [(BOX, "an mbox"), (MAIL, "one mail"), (b"", "an empty file"), (b"just text\n", "the file")],
 )
 def test_file_without_labels_is_an_error_that_says_what_it_is(
@@ -297,7 +298,7 @@ def test_pipe_whose_labels_cannot_be_recognised(tmp_path: Path) -> None:
 # Without labels
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+@each("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
 def test_mbox(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
     put(tmp_path, "box", content=pack(BOX))
     assert without(tmp_path / "box", tmp_path) == [
@@ -307,8 +308,8 @@ def test_mbox(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
-@pytest.mark.parametrize("content", [MAIL, b"bare text\n", b"", b"\tindented\n\ttext\n"])
+@each("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+@each("content", [MAIL, b"bare text\n", b"", b"\tindented\n\ttext\n"])
 def test_one_message(content: bytes, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
     put(tmp_path, "mail", content=pack(content))
     assert without(tmp_path / "mail", tmp_path) == [("mail", "spam")]
@@ -415,9 +416,7 @@ def test_standard_input_that_is_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_pa
     os.close(descriptor)
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"), [(PLAIN, ["one\ntwo\n"]), (LINES, ["one", "two"])]
-)
+@each("options, expected", [(PLAIN, ["one\ntwo\n"]), (LINES, ["one", "two"])])
 def test_named_pipe(options: ReadingOptions, expected: list[str], tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -446,7 +445,7 @@ def test_any_kind_takes_labels_where_there_are_any(tmp_path: Path) -> None:
     assert kinds(".") == [("a.tsv", None), ("b.csv", None), ("c", None), ("d.index", None)]
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [
         b"PAR1 is how it begins\n",
@@ -455,7 +454,7 @@ def test_any_kind_takes_labels_where_there_are_any(tmp_path: Path) -> None:
         b"spam /etc/passwd\n",
     ],
 )
-@pytest.mark.parametrize("name", ["message", "message.eml"])
+@each("name", ["message", "message.eml"])
 def test_a_message_does_not_choose_how_it_is_read(
     tmp_path: Path, content: bytes, name: str
 ) -> None:
@@ -518,7 +517,7 @@ def test_file_as_a_folder(read: Read, tmp_path: Path) -> None:
 
 
 @EVERY
-@pytest.mark.parametrize("name", ["a\x00b", "x" * 5000])
+@each("name", ["a\x00b", "x" * 5000])
 def test_name_that_cannot_be(read: Read, name: str) -> None:
     with pytest.raises(SourceError, match=r"cannot be read .*; check its permissions$"):
         read(name)

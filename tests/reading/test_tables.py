@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.errors import SourceError, TableError
 from nbspam.reading.content import file_content
@@ -81,24 +82,24 @@ FORMATS: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("suffix", "pack"),
+@each(
+    "suffix, pack",
     [("", bytes), (".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)],
 )
-@pytest.mark.parametrize("name", FORMATS)
+@each("name", FORMATS)
 def test_each_format_plain_and_packed(
     name: str, suffix: str, pack: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
     assert rows(file(tmp_path, name + suffix, pack(FORMATS[name]))) == ROWS
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if "parquet" not in name])
+@each("name", [name for name in FORMATS if "parquet" not in name])
 def test_byte_order_mark_is_not_part_of_the_first_cell(name: str, tmp_path: Path) -> None:
     assert rows(file(tmp_path, name, b"\xef\xbb\xbf" + FORMATS[name])) == ROWS
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if "parquet" not in name])
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "UTF_16", "utf-32"])
+@each("name", [name for name in FORMATS if "parquet" not in name])
+@each("encoding", ["utf-16", "utf-16-le", "UTF_16", "utf-32"])
 def test_wide_encodings_when_told(name: str, encoding: str, tmp_path: Path) -> None:
     mark = "\ufeff" if encoding == "utf-16-le" else ""
     path = file(tmp_path, name, (mark + FORMATS[name].decode()).encode(encoding))
@@ -111,9 +112,9 @@ def test_utf_16_when_not_told(tmp_path: Path) -> None:
         rows(path)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
-@pytest.mark.parametrize("text", ["see you at nine", "увидимся в девять", "Ь,Р Р"])
-@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "nameless"])
+@each("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@each("text", ["see you at nine", "увидимся в девять", "Ь,Р Р"])
+@each("name", ["a.tsv", "a.csv", "nameless"])
 def test_wide_encodings_without_a_mark(name: str, text: str, encoding: str, tmp_path: Path) -> None:
     delimiter = "," if name == "a.csv" else "\t"
     table = "".join(f'{label}{delimiter}"{text} {i}"\n' for i, label in enumerate(["ham"] * 9))
@@ -124,7 +125,7 @@ def test_wide_encodings_without_a_mark(name: str, text: str, encoding: str, tmp_
     assert len(rows(path, encoding=encoding)) == 9
 
 
-@pytest.mark.parametrize("text", ["a\0 b\0c", "\0", "\0\0\0", "a\0"])
+@each("text", ["a\0 b\0c", "\0", "\0\0\0", "a\0"])
 def test_stray_nuls_are_no_wide_encoding(text: str, tmp_path: Path) -> None:
     path = file(tmp_path, "a.tsv", f"ham\t{text}\nspam\t{text}\nham\tsee you\n".encode())
     assert [label for label, _ in rows(path)] == ["ham", "spam", "ham"]
@@ -177,7 +178,7 @@ def test_sample_data_is_read_whole() -> None:
 # TSV
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         '"quoted from end to end"',
@@ -216,9 +217,9 @@ QUOTED: Rows = [
 ]
 
 
-@pytest.mark.parametrize("quoting", [csv.QUOTE_ALL, csv.QUOTE_MINIMAL])
-@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
-@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@each("quoting", [csv.QUOTE_ALL, csv.QUOTE_MINIMAL])
+@each("name", ["a.tsv", "a.csv"])
+@each("line_end", ["\n", "\r\n"])
 def test_quoted_tables(name: str, quoting: int, line_end: str, tmp_path: Path) -> None:
     delimiter = "\t" if name == "a.tsv" else ","
     text = written(QUOTED, quoting=quoting, delimiter=delimiter, lineterminator=line_end)
@@ -249,7 +250,7 @@ def test_kaggle_layout(tmp_path: Path) -> None:
     assert rows(path) == [("ham", "café, at nine"), ("spam", "win now  $5"), ("ham", "bye")]
 
 
-@pytest.mark.parametrize("mark", [";", "\t", "|"])
+@each("mark", [";", "\t", "|"])
 def test_other_delimiters(mark: str, tmp_path: Path) -> None:
     text = f"label{mark}text\nham{mark}a, b, c\nspam{mark}d, e\nham{mark}f\n"
     assert rows(file(tmp_path, "a.csv", text)) == [
@@ -390,7 +391,7 @@ def test_no_label_column(tmp_path: Path) -> None:
     assert rows(path, needs_labels=False) == [(None, "hello"), (None, "win")]
 
 
-@pytest.mark.parametrize("name", ["spam", "is_spam", "Spam"])
+@each("name", ["spam", "is_spam", "Spam"])
 def test_column_called_spam_says_yes_or_no(name: str, tmp_path: Path) -> None:
     path = file(tmp_path, "a.csv", f"text,{name}\nwin,1\nhello,0\ncash,TRUE\nbye,no\n")
     expected = [("spam", "win"), ("ham", "hello"), ("spam", "cash"), ("ham", "bye")]
@@ -411,7 +412,7 @@ def test_first_row_of_class_spam_is_no_header(tmp_path: Path) -> None:
 # Bad rows and empty tables
 
 
-@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+@each("name", ["a.tsv", "a.csv"])
 def test_blank_lines_are_no_rows(name: str, tmp_path: Path) -> None:
     text = FORMATS[name].replace(b"\n", b"\n\r\n")
     skips = Skips()
@@ -434,7 +435,7 @@ def test_bad_rows_are_skipped_counted_and_named(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("empty", ["", "  ", '""', '" "'])
+@each("empty", ["", "  ", '""', '" "'])
 def test_a_row_without_a_text_is_not_learned_and_is_classified(empty: str, tmp_path: Path) -> None:
     skips = Skips()
     path = file(tmp_path, "a.csv", f"label,text\nham,one\nham,{empty}\nspam,two\n")
@@ -488,13 +489,13 @@ def test_strict_stops_at_a_bad_row(tmp_path: Path) -> None:
         rows(path, Skips(strict=True))
 
 
-@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.tsv.gz"])
+@each("name", ["a.tsv", "a.csv", "a.jsonl", "a.tsv.gz"])
 def test_empty_table(name: str, tmp_path: Path) -> None:
     with pytest.raises(TableError, match="the table is empty; give one"):
         rows(file(tmp_path, name, b""))
 
 
-@pytest.mark.parametrize("header", ["label,text", "text,label\n", "v1,v2,,,\r\n"])
+@each("header", ["label,text", "text,label\n", "v1,v2,,,\r\n"])
 def test_header_alone_has_no_messages(header: str, tmp_path: Path) -> None:
     assert rows(file(tmp_path, "a.csv", header)) == []
 
@@ -519,7 +520,7 @@ def test_lines_that_are_not_in_the_encoding_told_are_skipped(tmp_path: Path) -> 
     assert skips.named == [f"{path}:2: the line is not ascii (ordinal not in range(128))"]
 
 
-@pytest.mark.parametrize("encoding", ["no-such", "hex"])
+@each("encoding", ["no-such", "hex"])
 def test_encoding_that_is_none(encoding: str, tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="encoding"):
         rows(file(tmp_path, "a.tsv", "ham\tplain\n"), encoding=encoding)
@@ -535,7 +536,6 @@ CELLS = st.text(
 TABLE = st.lists(st.tuples(st.sampled_from(["ham", "spam"]), CELLS), min_size=1, max_size=8)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(TABLE, st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]))
 def test_csv_comes_back_as_it_was_written(
     tmp_path_factory: pytest.TempPathFactory, table: Rows, quoting: int
@@ -545,7 +545,6 @@ def test_csv_comes_back_as_it_was_written(
     assert table == rows(path)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
 @given(TABLE)
 def test_unquoted_tsv_comes_back_as_it_was_written(
     tmp_path_factory: pytest.TempPathFactory, table: Rows
@@ -556,7 +555,6 @@ def test_unquoted_tsv_comes_back_as_it_was_written(
     assert table == rows(path)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(
     st.binary(max_size=200), st.sampled_from(["a.tsv", "a.csv", "a.json", "a.jsonl", "a.parquet"])
 )

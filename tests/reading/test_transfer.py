@@ -2,22 +2,22 @@ import base64
 import binascii
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each, one_by_default
 
 from nbspam.reading.transfer import decode_base64, decode_transfer, decode_uu, is_identity
 
 TEXT = b"Claim your prize now: it waits for you, and for you alone.\n" * 3
 
 
-@pytest.mark.parametrize("size", [55, 56, 57, 1, 2])
+@each("size", [55, 56, 57, 1, 2])
 def test_base64_goes_on_after_padding(size):
     pieces = [TEXT[i : i + size] for i in range(0, len(TEXT), size)]
     assert decode_base64(b"".join(base64.b64encode(p) + b"\n" for p in pieces), set()) == TEXT
 
 
-@pytest.mark.parametrize("footer", [b"_____\nlist footer\n", b"-- \nbye", b"!!\nQUJD\n", b"= =\n"])
+@each("footer", [b"_____\nlist footer\n", b"-- \nbye", b"!!\nQUJD\n", b"= =\n"])
 def test_what_follows_base64_and_is_none_is_left_out(footer):
     assert decode_base64(base64.encodebytes(TEXT + b"x") + footer, set()) == TEXT + b"x"
 
@@ -28,7 +28,7 @@ def test_signs_between_the_characters_are_passed_over():
     assert decode_base64(junk, set()) == TEXT
 
 
-@pytest.mark.parametrize("text", [TEXT, "免费的钱, free money for you".encode(), b"one two", b""])
+@each("text", [TEXT, "免费的钱, free money for you".encode(), b"one two", b""])
 def test_a_text_that_claims_to_be_base64_is_left_as_it_is(text):
     assert decode_base64(text, set()) == text
 
@@ -64,8 +64,8 @@ def test_without_a_begin_line_there_is_nothing_to_undo():
     assert decode_uu(TEXT, set()) == TEXT
 
 
-@pytest.mark.parametrize(
-    ("encoding", "identity"),
+@each(
+    "encoding, identity",
     [
         ("", True), ("7bit", True), ("8bit", True), ("binary", True), ("nobody knows", True),
         ("base64", False), ('"base64" (x)', False), ("quoted-printable", False),
@@ -80,7 +80,7 @@ def test_encodings_by_name(encoding, identity):
         assert decode_transfer(uu(b"a=20b"), encoding, set()) == b"a=20b"
 
 
-@pytest.mark.parametrize("unit", [b"YQ==\n", b"=\n", b"====", b"\n", b"a", b"a \n"])
+@one_by_default("unit", [b"YQ==\n", b"=\n", b"====", b"\n", b"a", b"a \n"])
 def test_base64_of_any_make_is_decoded_in_bounded_time(unit):
     start = time.process_time()
     decode_base64(unit * ((16 << 20) // len(unit)), set())

@@ -1,12 +1,12 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.tokens.colours import are_alike, colour, is_clear
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         ("white", (255, 255, 255)),
         (" ivory ", (255, 255, 240)),
@@ -30,8 +30,8 @@ def test_colours_by_all_their_names(text, expected):
     assert colour(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         ("transparent", True),
         ("rgba(0,0,0,0)", True),

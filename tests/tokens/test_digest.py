@@ -1,8 +1,8 @@
 from collections.abc import Callable
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.reading import mbox
 from nbspam.reading.message import parse, parse_text
@@ -45,8 +45,8 @@ def after_the_header(line: bytes) -> Callable[[bytes], bytes]:
     return lambda mail: mail.replace(b"\n\n", b"\n" + line + b"\n\n", 1)
 
 
-@pytest.mark.parametrize("mail", [MAIL, WITHOUT_ID], ids=["Message-ID", "none"])
-@pytest.mark.parametrize(
+@each("mail", [MAIL, WITHOUT_ID])
+@each(
     "on_the_way",
     [
         after_the_header(b"X-Nbspam: spam, probability=0.998712, version=1.0"),
@@ -65,15 +65,13 @@ def after_the_header(line: bytes) -> Callable[[bytes], bytes]:
         lambda mail: mail.rstrip(b"\n"),
         lambda mail: mail.replace(b"Hello", b"Hello ").replace(b"noon?", b"noon?\t\n\n"),
     ],
-    ids="verdict evidence status x-status mutt bogofilter spamassassin From CRLF both end none"
-    " blanks".split(),
 )
 def test_what_software_adds_on_the_way_is_no_part_of_a_message(mail, on_the_way):
     assert on_the_way(mail) != mail
     assert digest(mail) == digest(on_the_way(mail))
 
 
-@pytest.mark.parametrize("mail", [MAIL, WITHOUT_ID], ids=["Message-ID", "none"])
+@each("mail", [MAIL, WITHOUT_ID])
 def test_a_message_out_of_an_mbox_is_the_one_that_was_put_in(tmp_path, mail):
     body = mail + b"From here on it is another line.\n"
     quoted = body.replace(b"\nFrom here", b"\n>From here")
@@ -86,7 +84,7 @@ def test_a_message_out_of_an_mbox_is_the_one_that_was_put_in(tmp_path, mail):
     assert digest(quoted) == digest(body)  # a copy whose quotes nobody took away
 
 
-@pytest.mark.parametrize(
+@each(
     "other",
     [
         MAIL.replace(b"<one@", b"<two@"),
@@ -108,7 +106,7 @@ NUMBERED = (
 )
 
 
-@pytest.mark.parametrize("form", NUMBERED, ids="subject mail page text".split())
+@each("form", NUMBERED)
 def test_texts_that_differ_in_a_number_are_several_messages(form):
     raws = [form.format(i).encode() for i in range(1, 7)]
     assert len({tuple(tokenize(parse(raw), ordered=True).tokens) for raw in raws}) == 1
@@ -120,7 +118,7 @@ def test_the_text_of_a_mail_with_a_message_id_is_known_by_its_tokens():
     assert len(set(map(digest, numbered))) == 1  # a Message-ID says which message it is
 
 
-@pytest.mark.parametrize("line", [b"Message-ID:", b"Message-ID: <>", b"Message-ID: < >"])
+@each("line", [b"Message-ID:", b"Message-ID: <>", b"Message-ID: < >"])
 def test_an_empty_message_id_is_none(line):
     mail = MAIL.replace(b"Message-ID: <one@example.org>", line)
     assert digest(mail) != digest(mail.replace(b"Friday", b"friday"))

@@ -1,4 +1,4 @@
-import pytest
+from one_case import each
 
 from nbspam.tokens.header_channel import channel_tokens
 from nbspam.tokens.headers import header_tokens
@@ -30,7 +30,7 @@ def test_an_encoded_subject_in_another_charset():
     assert "subject:grüße" in tokens_of("subject", "=?iso-8859-1?Q?Gr=FC=DFe?=")
 
 
-@pytest.mark.parametrize("word", ["fr\u200bee", "ｆｒｅｅ", "frее", "𝐟𝐫𝐞𝐞"])
+@each("word", ["fr\u200bee", "ｆｒｅｅ", "frее", "𝐟𝐫𝐞𝐞"])
 def test_tricks_in_the_subject_are_undone(word):
     assert "subject:free" in tokens_of("subject", word)
 
@@ -45,8 +45,8 @@ def test_an_encoded_name_is_decoded():
     assert "from:jürgen" in tokens_of("from", "=?utf-8?q?J=C3=BCrgen?= <j@example.org>")
 
 
-@pytest.mark.parametrize(
-    ("name", "prefix"),
+@each(
+    "name, prefix",
     [
         ("from", "from:"),
         ("to", "to:"),
@@ -70,9 +70,7 @@ def test_the_subject_is_of_the_texts_channel():
     assert {channel_of(token) for token in found} == {TEXT}
 
 
-@pytest.mark.parametrize(
-    "name", ["received", "date", "x-spam-status", "x-nbspam", "list-id", "x-foo", "status"]
-)
+@each("name", ["received", "date", "x-spam-status", "x-nbspam", "list-id", "x-foo", "status"])
 def test_other_fields_have_tokens_in_the_header_channel_alone(name):
     assert tokens_of(name, "Yes, by relay 10 Jan <a@b.example>") == set()
 

@@ -1,6 +1,6 @@
 """The tags as a browser follows them: what hides text, and what ends the hiding."""
 
-import pytest
+from one_case import each
 
 from nbspam.tokens.html import html_text
 
@@ -12,8 +12,8 @@ def seen(source):
     return text.split(), {trick.removeprefix("trick:") for trick in tricks}
 
 
-@pytest.mark.parametrize(
-    ("source", "words"),
+@each(
+    "source, words",
     [
         # What a browser closes by itself, so that a fake `hidden` cannot swallow the text.
         (f"<p {HIDE}>a<p>seen", "seen"),
@@ -36,8 +36,8 @@ def test_tags_end_where_browsers_end_them(source, words):
     assert seen(source) == (words.split(), {"hidden"})
 
 
-@pytest.mark.parametrize(
-    ("source", "words", "tricks"),
+@each(
+    "source, words, tricks",
     [
         ("<div hidden>a</div>seen", "seen", {"hidden"}),
         ("<div HIDDEN=''>a</div>seen", "seen", {"hidden"}),
@@ -76,11 +76,11 @@ def test_a_page_of_which_nothing_is_to_be_seen_is_misread_and_seen():
     assert seen(f"<div {HIDE}>{text}</div>one two three four five six")[0][0] == "one"
 
 
-@pytest.mark.parametrize("tag", ["<wbr>", "<zz>", "</zz>", "<b></b>", "<q7>", "<o:p>", "<nobr>"])
+@each("tag", ["<wbr>", "<zz>", "</zz>", "<b></b>", "<q7>", "<o:p>", "<nobr>"])
 def test_a_word_goes_on_behind_tags_that_show_nothing(tag):
     assert seen(f"vi{tag}agra") == (["viagra"], set())
 
 
-@pytest.mark.parametrize("tag", ["<br>", "<p>", "<td>", "<li>", "<h1>", "<hr>", "<img>", "</div>"])
+@each("tag", ["<br>", "<p>", "<td>", "<li>", "<h1>", "<hr>", "<img>", "</div>"])
 def test_a_word_ends_at_a_block(tag):
     assert seen(f"one{tag}two") == (["one", "two"], set())

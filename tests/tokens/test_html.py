@@ -1,9 +1,9 @@
 import html
 import sys
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.tokens.html import html_text
 
@@ -18,8 +18,8 @@ def links(source):
     return html_text(source)[1]
 
 
-@pytest.mark.parametrize(
-    ("source", "words"),
+@each(
+    "source, words",
     [
         ("<p>Hello <b>you</b></p>", "Hello you"),
         ("v<b>ia</b>gr<font color=red>a</font>", "viagra"),
@@ -51,8 +51,8 @@ def test_a_quoted_greater_than_does_not_end_a_tag():
     assert seen('<p title="a>b">seen</p>') == (["seen"], set())
 
 
-@pytest.mark.parametrize(
-    ("source", "words", "tricks"),
+@each(
+    "source, words, tricks",
     [
         ("fr<!-- x -->ee", ["free"], {"comment"}),
         ("fr<!---->ee", ["free"], {"comment"}),
@@ -89,19 +89,19 @@ HIDING = [
 ]
 
 
-@pytest.mark.parametrize(("style", "trick"), HIDING)
-@pytest.mark.parametrize("tag", ["p", "span", "div", "td"])
+@each("style, trick", HIDING)
+@each("tag", ["p", "span", "div", "td"])
 def test_hidden_text_is_removed_and_marked(style, trick, tag):
     source = f'<body>seen <{tag} style="{style}">secret</{tag}> too'
     assert seen(source) == (["seen", "too"], {trick})
 
 
-@pytest.mark.parametrize("style", ["background:#000;color:#000", "background:red;color:red"])
+@each("style", ["background:#000;color:#000", "background:red;color:red"])
 def test_text_of_the_colour_of_its_background_is_removed_and_marked(style):
     assert seen(f'<p style="{style}">secret</p>seen') == (["seen"], {"same-colour"})
 
 
-@pytest.mark.parametrize(
+@each(
     "style",
     [
         "display:block",
@@ -178,8 +178,8 @@ def test_many_open_tags_do_not_lose_the_text():
     ]
 
 
-@pytest.mark.parametrize(
-    ("source", "words"),
+@each(
+    "source, words",
     [
         ("seen <b", "seen"),
         ('seen <a href="http://x.example', "seen"),
@@ -201,8 +201,8 @@ def test_text_that_is_hidden_to_the_end_is_marked():
     assert seen('seen <p style="display:none">secret') == (["seen"], {"hidden"})
 
 
-@pytest.mark.parametrize(
-    ("source", "targets"),
+@each(
+    "source, targets",
     [
         ('<a href="http://a.example/x">y</a>', ["http://a.example/x"]),
         ("<A HREF='http://a.example/x'>y</A>", ["http://a.example/x"]),
@@ -214,7 +214,7 @@ def test_text_that_is_hidden_to_the_end_is_marked():
         ("no link = here", []),
     ],
 )
-@pytest.mark.parametrize("before", ["", '<i style="display:none"></i>'], ids=["quick", "careful"])
+@each("before", ["", '<i style="display:none"></i>'])
 def test_links_targets(source, targets, before):
     assert targets == links(before + source)
 
@@ -237,7 +237,7 @@ def test_a_text_without_tags_stays_as_it_is(source):
     assert html_text(source) == (source, [], set())
 
 
-@pytest.mark.parametrize("entity", ["&#" + "1" * 5000 + ";", "&#x" + "f" * 5000 + ";", "&#00065;"])
+@each("entity", ["&#" + "1" * 5000 + ";", "&#x" + "f" * 5000 + ";", "&#00065;"])
 def test_entities_of_any_length_are_text(entity):
     text, _, _ = html_text(f"<p>free {entity} now</p>")
     assert (text.split()[0], text.split()[-1]) == ("free", "now")

@@ -1,10 +1,10 @@
 import re
 from pathlib import Path
 
-import pytest
 from any_mail import mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.reading.message import parse, parse_text
 from nbspam.tokens.kinds import (
@@ -32,8 +32,8 @@ def named(name):
     return next(kind for kind in KINDS if kind.name == name)
 
 
-@pytest.mark.parametrize(
-    ("token", "name"),
+@each(
+    "token, name",
     [
         ("free", ""),
         ("claim now", ""),
@@ -95,16 +95,14 @@ def test_the_fragments_and_the_host_are_kinds_of_their_own():
     assert [kind for kind in KINDS if kind.channel == HOST] == [COLLECTED_BY]
 
 
-@pytest.mark.parametrize(
-    "token", ["received:smtp", "return-path:", "header:x-foo:", "sender:a", "recipient:10.0.0.1"]
-)
+@each("token", ["received:smtp", "return-path:", "header:x-foo:", "sender:a", "recipient:10.0.0.1"])
 def test_tokens_of_the_header_channel(token):
     assert channel_of(token) == HEADER
     assert not is_fragment(token)
     assert not is_host(token)
 
 
-@pytest.mark.parametrize(
+@each(
     "token",
     ["received", "subject:received:x", "tri:received:", "from:received", "by:received", "", "a b"],
 )
@@ -112,8 +110,8 @@ def test_tokens_that_are_not_of_the_header_channel(token):
     assert channel_of(token) != HEADER
 
 
-@pytest.mark.parametrize(
-    ("token", "host"),
+@each(
+    "token, host",
     [("by:mx.example.org", True), ("by:-", True), ("by", False), ("received:by", False)],
 )
 def test_the_collecting_host(token, host):
@@ -121,9 +119,7 @@ def test_the_collecting_host(token, host):
     assert (channel_of(token) == HOST) == host
 
 
-@pytest.mark.parametrize(
-    ("token", "fragment"), [("tri:abc", True), ("tri", False), ("try:a", False)]
-)
+@each("token, fragment", [("tri:abc", True), ("tri", False), ("try:a", False)])
 def test_fragments(token, fragment):
     assert is_fragment(token) == fragment
 
@@ -158,7 +154,6 @@ def test_every_token_of_the_sample_data_is_of_a_known_kind():
     }
 
 
-@settings(deadline=None, max_examples=150)
 @given(mails())
 def test_every_token_of_any_mail_is_of_a_known_kind(raw):
     tokens = message_tokens(parse(raw))

@@ -1,6 +1,6 @@
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.tokens.excerpt import printable
 from nbspam.tokens.headers import header_tokens
@@ -51,8 +51,8 @@ def test_every_token_of_a_short_text_has_a_place(text):
         }
 
 
-@pytest.mark.parametrize(
-    ("text", "token", "pieces"),
+@each(
+    "text, token, pieces",
     [
         ("Free prize, FREE", "free", ["Free", "FREE"]),
         ("free prize", "free prize", ["free", "prize"]),

@@ -1,4 +1,4 @@
-import pytest
+from one_case import each
 
 from nbspam.reading.message import parse
 from nbspam.tokens.kinds import KINDS
@@ -6,8 +6,8 @@ from nbspam.tokens.single_word import of_other_kinds, typed_tokens
 from nbspam.tokens.tokenizer import message_tokens
 
 
-@pytest.mark.parametrize(
-    ("typed", "tokens"),
+@each(
+    "typed, tokens",
     [
         ("free", ["free"]),
         ("FREE", ["free"]),
@@ -30,7 +30,7 @@ def test_a_word_as_the_tokenizer_writes_it(typed, tokens):
     assert typed_tokens(typed) == tokens
 
 
-@pytest.mark.parametrize("text", ["FREE", "v1agra", "don’t", "naïve", "£100", "f-r-e-e", "日本"])
+@each("text", ["FREE", "v1agra", "don’t", "naïve", "£100", "f-r-e-e", "日本"])
 def test_a_text_of_that_word_has_that_token(text):
     found = message_tokens(parse(f"Subject: {text}\nFrom: a@example.org\n\n{text}\n".encode()))
     assert set(typed_tokens(text)) <= found

@@ -1,8 +1,8 @@
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each, one_by_default
 
 from nbspam.tokens.styles import (
     Element,
@@ -14,8 +14,8 @@ from nbspam.tokens.styles import (
 )
 
 
-@pytest.mark.parametrize(
-    ("style", "expected"),
+@each(
+    "style, expected",
     [
         ("color:red; display : none", {"color": "red", "display": "none"}),
         ("display:none;display:block", {"display": "block"}),
@@ -31,7 +31,7 @@ def test_of_each_property_the_declaration_that_holds(style, expected):
     assert declarations(style) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "style",
     [
         "display:none",
@@ -60,7 +60,7 @@ def test_styles_that_hide(style):
     assert hides(declarations(style))
 
 
-@pytest.mark.parametrize(
+@each(
     "style",
     [
         "display:block",
@@ -88,8 +88,8 @@ def test_styles_that_do_not(style):
     assert not hides(declarations(style))
 
 
-@pytest.mark.parametrize(
-    ("style", "expected"),
+@each(
+    "style, expected",
     [
         ("font-size:1px", True),
         ("font-size:1%", True),
@@ -107,8 +107,8 @@ def test_sizes(style, expected):
     assert is_tiny(declarations(style)) is expected
 
 
-@pytest.mark.parametrize(
-    ("style", "expected"),
+@each(
+    "style, expected",
     [
         ("background:red", "red"),
         ("background:#fff url(x.gif)", "#fff"),
@@ -135,7 +135,7 @@ def style_of(rule, one=DIV, around=()):
 HIDDEN = {"display": "none"}
 
 
-@pytest.mark.parametrize(
+@each(
     "selector",
     [
         "div", ".x", "#i", "*", "div.x", ".x.y", "div#i.y", "p, .x", "p,div", "[title]", "DIV.X",
@@ -146,7 +146,7 @@ def test_selectors_that_fit(selector):
     assert style_of(selector + "{display:none}") == HIDDEN
 
 
-@pytest.mark.parametrize(
+@each(
     "selector",
     [
         "p", ".z", "#j", "p.x", ".x.z", "div:hover", "div::before", ".x + .y", ".x ~ .y",
@@ -170,8 +170,8 @@ def test_the_more_specific_rule_holds():
     assert style_of(".x{color:red} .y{color:blue}") == {"color": "blue"}
 
 
-@pytest.mark.parametrize(
-    ("sheet", "applies"),
+@each(
+    "sheet, applies",
     [
         ("@media screen{.x{display:none}}", True),
         ("@media all and (min-width:1px){.x{display:none}}", True),
@@ -202,7 +202,7 @@ def test_any_soup_is_a_sheet(source):
     StyleSheet(f"<style>{source}").style_of(DIV, [DIV])
 
 
-@pytest.mark.parametrize(
+@one_by_default(
     "source",
     [
         ".x{" * 100_000, "}" * 500_000, ".x .x .x .x{color:red}" * 20_000, "/*" * 200_000,
@@ -210,7 +210,6 @@ def test_any_soup_is_a_sheet(source):
         ".x" * 200_000 + "{color:red}", "@media (" * 60_000,
         ".x{" + "a:b;" * 100_000 + "}", "<style>" * 60_000,
     ],
-    ids=lambda text: text[:12],
 )  # fmt: skip
 def test_no_sheet_takes_long(source):
     start = time.process_time()

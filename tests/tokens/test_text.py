@@ -1,6 +1,6 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.tokens.text import (
     SHORT,
@@ -27,8 +27,8 @@ def tokens_of_link(link):
 # Words
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
+@each(
+    "text, words",
     [
         ("free prize", ["free", "prize"]),
         ("don't e-mail me", ["don't", "e-mail", "me"]),
@@ -54,8 +54,8 @@ def test_words_of_many_scripts(text, words):
     assert words == words_of(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "pairs"),
+@each(
+    "text, pairs",
     [
         ("你好世界", ["你好", "好世", "世界"]),
         ("你好，世界。", ["你好", "世界"]),
@@ -76,8 +76,8 @@ def test_thai_is_cut_into_character_pairs_with_its_signs():
     assert len(words) == 5
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
+@each(
+    "text, words",
     [
         ("1234", ["0000"]),
         ("call 07712 345678", ["call", "00000", "000000"]),
@@ -94,7 +94,7 @@ def test_digits_are_folded_and_money_and_percent_are_words(text, words):
     assert words == words_of(text)
 
 
-@pytest.mark.parametrize("text", ["$1,000.50 off", "at 10:30", "50% of it", "v1agra 4u", "1st"])
+@each("text", ["$1,000.50 off", "at 10:30", "50% of it", "v1agra 4u", "1st"])
 def test_numbers_are_the_same_beside_a_word_of_another_script(text):
     assert [*words_of(text), "мир"] == words_of(f"{text} мир")
 
@@ -110,14 +110,14 @@ def test_money_with_letters_behind_it_does_not_depend_on_what_else_stands_in_the
     assert [*words_of("$5abc"), "é"] == words_of("$5abc é")
 
 
-@pytest.mark.parametrize("letter", ["a", "é", "д"])
+@each("letter", ["a", "é", "д"])
 def test_long_words_are_dropped(letter):
     assert [letter * WORD_LIMIT] == words_of(letter * WORD_LIMIT)
     assert words_of(letter * (WORD_LIMIT + 1)) == []
     assert words_of(f"see {letter * 400} there") == ["see", "there"]
 
 
-@pytest.mark.parametrize("rest", ["", " é"])
+@each("rest", ["", " é"])
 def test_numbers_as_long_as_no_word_are_dropped(rest):
     assert words_of("7" * WORD_LIMIT + rest)[0] == "0" * WORD_LIMIT
     assert "0" not in "".join(words_of("7" * (WORD_LIMIT + 1) + rest))
@@ -138,8 +138,8 @@ def test_no_word_holds_a_colon(text):
     assert not [word for word in words_of(f"punct:! {text} 10:30") if ":" in word]
 
 
-@pytest.mark.parametrize(
-    ("text", "runs"),
+@each(
+    "text, runs",
     [
         ("now!", {"!"}),
         ("now!! really?! now!!!!!!", {"!!", "?!", "!!!"}),
@@ -151,8 +151,8 @@ def test_punctuation_runs(text, runs):
     assert runs == kind(text_tokens(text), "punct:")
 
 
-@pytest.mark.parametrize(
-    ("text", "much"),
+@each(
+    "text, much",
     [
         ("no shouting, I say", set()),
         ("FREE", {"1"}),
@@ -167,9 +167,7 @@ def test_words_in_capitals_are_counted_roughly(text, much):
     assert much == kind(text_tokens(text), "caps:")
 
 
-@pytest.mark.parametrize(
-    "text", ["привет мир", "żółw łódź", "καλημέρα", "你好世界", "مرحبا", "नमस्ते", "한국어"]
-)
+@each("text", ["привет мир", "żółw łódź", "καλημέρα", "你好世界", "مرحبا", "नमस्ते", "한국어"])
 def test_small_letters_and_scripts_without_capitals_are_no_capitals(text):
     assert kind(text_tokens(text), "caps:") == set()
 
@@ -190,8 +188,8 @@ def test_a_links_host_parents_and_path():
     }
 
 
-@pytest.mark.parametrize(
-    ("link", "token"),
+@each(
+    "link, token",
     [
         ("http://bank.example@evil.example/", "link:user"),
         ("http://evil.example:8080/", "link:port"),
@@ -206,7 +204,7 @@ def test_what_is_odd_about_a_link(link, token):
     assert token in tokens_of_link(link)
 
 
-@pytest.mark.parametrize("link", ["http://a.example/x", "https://a.example:443/x", "http://a.b:80"])
+@each("link", ["http://a.example/x", "https://a.example:443/x", "http://a.b:80"])
 def test_what_is_usual_about_a_link_is_not_told(link):
     assert not tokens_of_link(link) & {"link:user", "link:port", "link:escaped", "host:ip"}
 
@@ -216,7 +214,7 @@ def test_the_user_before_the_host_is_not_the_host():
     assert hosts == {"evil.test", "test"}
 
 
-@pytest.mark.parametrize("link", ["http:///", "http://@", "http://:", "http://.."])
+@each("link", ["http:///", "http://@", "http://:", "http://.."])
 def test_a_link_to_nowhere_is_a_link(link):
     assert "link:" in tokens_of_link(link)
     assert kind(tokens_of_link(link), "host:") == set()
@@ -247,7 +245,7 @@ def test_a_short_text_has_its_words_as_written_its_signs_and_triples():
     }
 
 
-@pytest.mark.parametrize("text", ["", "   ", "\n\t"])
+@each("text", ["", "   ", "\n\t"])
 def test_a_short_text_of_nothing_has_next_to_nothing(text):
     assert len(short_text_tokens(text)) <= 1
 
@@ -259,8 +257,8 @@ def test_short_is_longer_than_an_sms_and_shorter_than_a_mail():
 # Disguised words
 
 
-@pytest.mark.parametrize(
-    ("text", "meant"),
+@each(
+    "text, meant",
     [
         ("v.i.a.g.r.a now", "viagra now"),
         ("buy v-i-a-g-r-a, c*i*a*l*i*s", "buy viagra, cialis"),
@@ -278,8 +276,8 @@ def test_words_spelled_letter_by_letter_are_joined(text, meant):
     assert ("trick:spelled" in text_tokens(text)) == (text != meant)
 
 
-@pytest.mark.parametrize(
-    ("text", "meant"),
+@each(
+    "text, meant",
     [
         ("v1agra g00d m0ney", "viagra good money"),
         ("v1agra скидка", "viagra скидка"),

@@ -1,10 +1,10 @@
 from collections import Counter
 from itertools import pairwise
 
-import pytest
 from any_mail import mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.reading.message import parse, parse_text
 from nbspam.tokens.text import SHORT, unspelled, words_of
@@ -114,13 +114,11 @@ def assert_repeated_tokens(message):
     assert all(type(n) is int and n > 1 for n in times.values())
 
 
-@settings(deadline=None, max_examples=100)
 @given(mails() | st.binary(max_size=80))
 def test_what_is_repeated_in_any_mail_is_among_its_tokens(raw):
     assert_repeated_tokens(parse(raw))
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.text() | st.text("aA1 !$'’-_.,é免\u200b").map(lambda text: text * 3))
 def test_what_is_repeated_in_any_text_is_among_its_tokens(text):
     assert_repeated_tokens(parse_text(text))
@@ -129,7 +127,6 @@ def test_what_is_repeated_in_any_text_is_among_its_tokens(text):
 TEXTS = st.text("abAB12 !$'’-.,éß免费ы", max_size=120)
 
 
-@settings(deadline=None, max_examples=100)
 @given(TEXTS)
 def test_words_add_up_to_all_words_and_bigrams_to_all_pairs(text):
     found = tokenize(parse_text(text), wanted=WANTED)
@@ -140,7 +137,7 @@ def test_words_add_up_to_all_words_and_bigrams_to_all_pairs(text):
     assert sum(found.numbers.times.get(word, 1) for word in of_words) == len(words)
 
 
-@pytest.mark.parametrize("text", ["", "win", "win win", "免费免费 http://a.example"])
-@pytest.mark.parametrize("wanted", [Wanted(), Wanted(traits=True)])
+@each("text", ["", "win", "win win", "免费免费 http://a.example"])
+@each("wanted", [Wanted(), Wanted(traits=True)])
 def test_times_that_are_not_wanted_are_not_taken(text, wanted):
     assert tokenize(parse_text(text), wanted=wanted).numbers.times == {}

@@ -2,10 +2,10 @@ import copy
 import pickle
 from pathlib import Path
 
-import pytest
 from any_mail import mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.reading.message import Message, parse, parse_text
 from nbspam.tokens.digest import digest_of
@@ -28,9 +28,9 @@ def assert_equal(expected, actual):
 # From process to process
 
 
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-@pytest.mark.parametrize("tokens", [[], ["a"], ["£0", "claim now", "tri:_é_", "免费"]], ids=len)
-@pytest.mark.parametrize("label", [None, "", "spam"])
+@each("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@each("tokens", [[], ["a"], ["£0", "claim now", "tri:_é_", "免费"]])
+@each("label", [None, "", "spam"])
 def test_a_message_is_the_same_in_another_process(tokens, label, protocol):
     message = TokenizedMessage("mail:1", label, tokens, "0" * 32, 17)
     assert_equal(message, pickle.loads(pickle.dumps(message, protocol)))
@@ -43,14 +43,12 @@ def test_a_message_without_tokens_stays_without():
     assert_equal(empty, again(empty))
 
 
-@settings(deadline=None, max_examples=150)
 @given(mails() | st.binary(max_size=80), st.booleans())
 def test_any_mail_is_the_same_in_another_process(raw, digest):
     message = tokenize(parse(raw), "mail", "ham", digest=digest)
     assert_equal(message, again(message))
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.text())
 def test_any_text_is_the_same_in_another_process(text):
     message = tokenize(parse_text(text), digest=True)
@@ -80,7 +78,7 @@ def test_source_and_label_are_kept():
     assert (message.source, message.label) == ("rows.tsv:3", "spam")
 
 
-@pytest.mark.parametrize("raw", [b"", b"Message-ID: <1@example.org>\n\nwin\n", b"no mail"])
+@each("raw", [b"", b"Message-ID: <1@example.org>\n\nwin\n", b"no mail"])
 def test_the_digest_is_that_of_the_tokens_and_the_message_id(raw):
     parsed = parse(raw)
     message = tokenize(parsed, digest=True)

@@ -1,9 +1,9 @@
 from unittest.mock import patch
 
-import pytest
 from any_mail import mails
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.reading.message import Message, parse, parse_text
 from nbspam.tokens import traits
@@ -26,9 +26,7 @@ def of_text(text):
 # The scales
 
 
-@pytest.mark.parametrize(
-    ("n", "expected"), [(0, 0), (1, 8), (3, 16), (7, 24), (1023, 80), (2, 13), (1e6, 159)]
-)
+@each("n, expected", [(0, 0), (1, 8), (3, 16), (7, 24), (1023, 80), (2, 13), (1e6, 159)])
 def test_amounts_have_eight_steps_to_each_doubling(n, expected):
     assert amount(n) == expected
 
@@ -42,20 +40,18 @@ def test_an_amount_is_shown_as_about_what_it_stands_for(n):
     assert abs(float(shown) - n) <= half_a_step + rounding
 
 
-@pytest.mark.parametrize(
-    ("n", "of", "expected"), [(0, 0, 0), (3, 0, 0), (0, 9, 0), (1, 3, 33), (2, 3, 67), (9, 9, 100)]
-)
+@each("n, of, expected", [(0, 0, 0), (3, 0, 0), (0, 9, 0), (1, 3, 33), (2, 3, 67), (9, 9, 100)])
 def test_shares_are_percentages(n, of, expected):
     assert share(n, of) == expected
 
 
-@pytest.mark.parametrize(("n", "expected"), [(0, 0), (7, 7), (99, 99), (100, 99), (10**9, 99)])
+@each("n, expected", [(0, 0), (7, 7), (99, 99), (100, 99), (10**9, 99)])
 def test_counts_end_at_99(n, expected):
     assert count(n) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
+@each(
+    "name, value, expected",
     [
         ("words", 0, "0"),
         ("words", 16, "3"),
@@ -92,8 +88,8 @@ def test_nothing():
     assert traits_of(Message([], [])) == NONE
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         ("12 345 6", 3),
         ("call 09061701461 now", 11),
@@ -106,8 +102,8 @@ def test_the_longest_run_of_digits(text, expected):
     assert of_text(text)["digit-run"] == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         ("see http://a.example and www.b.example", 2),
         ("HTTPS://A.EXAMPLE", 1),
@@ -119,8 +115,8 @@ def test_links_of_a_text(text, expected):
     assert of_text(text)["links"] == amount(expected)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@each(
+    "text, expected",
     [
         ("ПРИВЕТ мир!", {"words": amount(2), "capitals": 67, "signs": 10, "digits": 0}),
         ("免费 领取 100", {"words": amount(3), "capitals": 0, "signs": 0, "digits": amount(3)}),
@@ -189,8 +185,8 @@ def test_a_mail_of_several_parts():
     }
 
 
-@pytest.mark.parametrize(
-    ("body", "html", "links"),
+@each(
+    "body, html, links",
     [
         (b"<html><body><p>Hi</p></body></html>", 100, 0),
         (b'<p>Hi</p><a href="mailto:a@b.example"><img src="cid:1"></a>', 100, 2),
@@ -214,7 +210,7 @@ def after_the_header(line: bytes) -> bytes:
     return MAIL.replace(b"\n\n", b"\n" + line + b"\n\n", 1)
 
 
-@pytest.mark.parametrize(
+@each(
     "same",
     [
         after_the_header(b"X-Nbspam: spam, probability=0.998712, version=1.0"),
@@ -226,7 +222,6 @@ def after_the_header(line: bytes) -> bytes:
         MAIL.replace(b"\n", b"\r\n"),
         MAIL + b"\n",
     ],
-    ids="verdict tag status From CRLF end".split(),
 )
 def test_what_software_adds_on_the_way_changes_no_number(same):
     assert same != MAIL
@@ -248,13 +243,11 @@ def assert_on_scale(found):
         assert found[name] <= 99
 
 
-@settings(deadline=None, max_examples=100)
 @given(mails() | st.binary(max_size=80))
 def test_any_mail_has_numbers_on_the_scales(raw):
     assert_on_scale(traits_of(parse(raw)))
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.text())
 @example("ⅧⓈ🅰 a")
 def test_any_text_has_numbers_on_the_scales(text):
@@ -269,7 +262,6 @@ def test_the_longest_text_has_numbers_on_the_scales():
 WESTERN = st.text(st.characters(codec="cp1252"))
 
 
-@settings(deadline=None, max_examples=200)
 @given(WESTERN)
 @example("".join(chr(i) for i in range(256)))
 @example(bytes(range(256)).decode("cp1252", "ignore"))

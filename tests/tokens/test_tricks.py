@@ -4,7 +4,7 @@ import random
 import sys
 from pathlib import Path
 
-import pytest
+from one_case import each
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from tricks import ENCODINGS, HIDDEN, NONE, STRUCTURES, WORDS, Spam
@@ -33,12 +33,12 @@ SHOWN = {**NONE, **ENCODINGS, **STRUCTURES, **WORDS}
 NOT_SHOWN = {"uuencoded in the text"}  # no mail program shows it decoded
 
 
-@pytest.mark.parametrize("name", sorted(set(SHOWN) - RESPELLED - NOT_SHOWN))
+@each("name", sorted(set(SHOWN) - RESPELLED - NOT_SHOWN))
 def test_what_a_reader_sees_is_read(name):
     assert tokens(SHOWN[name]) >= WORDS_OF_SPAM
 
 
-@pytest.mark.parametrize("name", sorted(HIDDEN))
+@each("name", sorted(HIDDEN))
 def test_what_a_reader_does_not_see_is_not_read(name):
     found = tokens(HIDDEN[name])
     assert found >= WORDS_OF_SPAM
@@ -54,12 +54,12 @@ VISIBLE_ATTRIBUTES = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(set(HIDDEN) - VISIBLE_ATTRIBUTES - {"<select>"}))
+@each("name", sorted(set(HIDDEN) - VISIBLE_ATTRIBUTES - {"<select>"}))
 def test_hiding_leaves_a_token(name):
     assert [token for token in tokens(HIDDEN[name]) if token.startswith("trick:")]
 
 
-@pytest.mark.parametrize("name", sorted(name for name in STRUCTURES if "700 KiB" in name))
+@each("name", sorted(name for name in STRUCTURES if "700 KiB" in name))
 def test_what_shows_nothing_does_not_count_toward_the_limit_of_text(name):
     texts: list[VisibleText] = []
     tokens(STRUCTURES[name], texts)

@@ -1,8 +1,8 @@
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.tokens import unicode
 from nbspam.tokens.unicode import undo_tricks
@@ -13,19 +13,19 @@ INVISIBLE = (
 )
 
 
-@pytest.mark.parametrize("sign", INVISIBLE, ids=ascii)
+@each("sign", INVISIBLE)
 def test_what_is_invisible_in_a_word_is_removed_and_marked(sign):
     assert undo_tricks(f"fr{sign}ee prize") == ("free prize", {"trick:invisible"})
     assert undo_tricks(f"пр{sign}из") == ("приз", {"trick:invisible"})
 
 
-@pytest.mark.parametrize("sign", [*INVISIBLE, *"\u202a\u202e\u2066\u2069\ufe0f"], ids=ascii)
+@each("sign", [*INVISIBLE, *"\u202a\u202e\u2066\u2069\ufe0f"])
 def test_what_is_invisible_outside_of_words_is_removed_and_no_trick(sign):
     assert undo_tricks(f"{sign}free {sign} prize{sign}") == ("free  prize", set())
 
 
-@pytest.mark.parametrize(
-    ("text", "seen"),
+@each(
+    "text, seen",
     [
         ("می\u200cخواهم", "میخواهم"),  # Persian: a non-joiner within a word is how it is spelled
         ("क्\u200dष", "क्ष"),
@@ -40,8 +40,8 @@ def test_joiners_where_scripts_and_emoji_need_them_are_no_trick(text, seen):
     assert undo_tricks(text) == (seen, set())
 
 
-@pytest.mark.parametrize(
-    ("text", "seen", "trick"),
+@each(
+    "text, seen, trick",
     [
         ("ｆｒｅｅ ｐｒｉｚｅ", "free prize", "full-width"),
         ("Ｆree", "Free", "full-width"),
@@ -64,7 +64,7 @@ def test_letters_that_are_not_what_they_seem_are_undone_and_marked(text, seen, t
     assert undo_tricks(text) == (seen, {f"trick:{trick}"})
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "free prize",
@@ -104,7 +104,7 @@ def test_several_tricks_are_each_marked():
     }
 
 
-@pytest.mark.parametrize("text", ["\u200b", "\u200b" * 50, "\ufeff", "\u00ad\u200d"])
+@each("text", ["\u200b", "\u200b" * 50, "\ufeff", "\u00ad\u200d"])
 def test_a_text_of_nothing_to_see_is_empty(text):
     assert undo_tricks(text) == ("", set())
 
@@ -132,15 +132,15 @@ def test_ascii_is_left_alone(text):
 SETS = [unicode.MARKS, unicode.UNSPACED, unicode._INVISIBLES, unicode._COMPATIBLES, unicode._ALIKE]
 
 
-@pytest.mark.parametrize("ranges", SETS, ids=range(len(SETS)))
+@each("ranges", SETS)
 def test_a_text_may_have_just_the_characters_of_a_set_s_pattern(ranges):
     assert set(ranges[1::3]) == {"-"}
     everything = "".join(map(chr, range(0x110000)))
     of_pattern = set(re.findall(f"[{ranges}]", everything))
     assert unicode.strange_characters("".join(of_pattern)) == of_pattern
-    # Those at the ends of the ranges, and every seventh.
+    # Those at the ends of the ranges, and every 67th.
     ends = {chr(ord(c) + i) for c in ranges if "\0" < c < chr(0x10FFFF) for i in (-1, 0, 1)}
-    some = ends | set(everything[::7])
+    some = ends | set(everything[::67])
     assert {c for c in some if unicode.may_have({c}, ranges)} == of_pattern & some
     assert unicode.may_have(of_pattern, ranges)
     assert not unicode.may_have(set(), ranges)
