@@ -18,13 +18,13 @@ from servers import HAM, SPAM, Client, request
 
 import nbspam
 from nbspam.serving.metrics import Metrics
-from nbspam.serving.user_models import ENOUGH
 from nbspam.serving.worker_pool import CAN_SHARE
 from nbspam.store.lookup import Lookup
 
 pytestmark = pytest.mark.skipif(not CAN_SHARE, reason="needs Linux")
 OK = b"SPAMD/1.1 0 EX_OK\r\n"
 CHECK = request("CHECK", SPAM)
+MANY = 20  # messages of each class in a user's model
 AS_SPAM = "Message-class: spam", "Set: local"
 
 
@@ -309,8 +309,8 @@ def test_many_users_of_several_workers_while_models_are_replaced_and_taught(tmp_
     users = tmp_path / "users"
     users.mkdir(mode=0o700)
     for user in range(n):
-        spam = [("spam", mail(user, number)) for number in range(ENOUGH)]
-        ham = [("ham", b"Subject: news\n\nnews of this week %d\n" % k) for k in range(ENOUGH)]
+        spam = [("spam", mail(user, number)) for number in range(MANY)]
+        ham = [("ham", b"Subject: news\n\nnews of this week %d\n" % k) for k in range(MANY)]
         nbspam.train(spam + ham).save(users / f"user{user}.json")
     options = "--tell", "--user-models", users
     wrong, taught, stop = [], [0] * n, threading.Event()
@@ -354,5 +354,5 @@ def test_many_users_of_several_workers_while_models_are_replaced_and_taught(tmp_
         assert program.said[1:] == []
     for user in range(n):
         with Lookup(users / f"user{user}.json") as lookup:
-            assert lookup.metadata.learned.messages == (ENOUGH, ENOUGH + taught[user])
+            assert lookup.metadata.learned.messages == (MANY, MANY + taught[user])
     assert sum(taught) > 3
