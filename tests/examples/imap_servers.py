@@ -192,7 +192,7 @@ class Dovecot:
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
-        for _ in range(200):
+        for _ in range(1200):
             if process.poll() is not None:
                 pytest.fail(f"dovecot ended: {process.stderr.read().decode()}{self.log()}")
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
