@@ -86,6 +86,7 @@ namespace inbox {{
 service imap-login {{
   chroot =
   process_min_avail = 1
+  service_count = 0
   inet_listener imap {{
     port = {plain}
   }}
@@ -93,6 +94,9 @@ service imap-login {{
     port = {port}
     ssl = yes
   }}
+}}
+service imap {{
+  service_count = 500
 }}
 service anvil {{
   chroot =
