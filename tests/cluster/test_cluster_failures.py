@@ -28,9 +28,9 @@ PASSES = ["reading", "counting", "scoring", "writing", "estimating"]
 class Killing(Passes):
     """Kills a worker in each pass, and starts another for the next."""
 
-    def __init__(self, processes):
-        self.processes, self.doomed = processes, processes.add_worker()
-        self.killed = []
+    def __init__(self, add, kill):
+        self.add, self.kill, self.killed = add, kill, []
+        self.doomed = add()
 
     def begin(self, what, parts):
         self.current = what
@@ -38,25 +38,47 @@ class Killing(Passes):
     def done(self, messages=0, size=0):
         if self.current not in self.killed:
             self.killed.append(self.current)
-            self.doomed.send_signal(signal.SIGKILL)
-            assert self.doomed.wait() == -signal.SIGKILL
+            self.kill(self.doomed)
             if self.current != PASSES[-1]:
-                self.doomed = self.processes.add_worker()
+                self.doomed = self.add()
 
 
-def test_a_worker_killed_in_each_pass_changes_nothing(tmp_path, processes):
+def check_killing(tmp_path, address, killing):
     table = tmp_path / "rows.tsv"
     table.write_text(ROWS + "no label here\n" + ROWS)
     asked = [Asked(str(table), needs_labels=True)]
     alone = trained_alone(asked, tmp_path / "alone.json")
     assert alone[0] == 1  # a bad row counts once, though its task ran twice
-    processes.add_worker()
-    killing = Killing(processes)
-    with cluster_at(processes.address) as cluster:
+    with cluster_at(address) as cluster:
         found = trained_on(cluster, asked, tmp_path / "far.json", size=2_000, passes=killing)
     assert killing.killed == PASSES
     assert found == alone
     assert (tmp_path / "far.json").read_bytes() == (tmp_path / "alone.json").read_bytes()
+
+
+@pytest.mark.long
+def test_a_worker_killed_in_each_pass_changes_nothing(tmp_path, processes):
+    def kill(worker):
+        worker.send_signal(signal.SIGKILL)
+        assert worker.wait() == -signal.SIGKILL
+
+    processes.add_worker()
+    check_killing(tmp_path, processes.address, Killing(processes.add_worker, kill))
+
+
+def test_a_worker_that_leaves_in_each_pass_changes_nothing(tmp_path, threads):
+    """What it kept is lost, and done again by another."""
+
+    def add():
+        threads.scale(3)
+        threads.sync(threads._correct_state)
+        return threads.workers[max(threads.workers)]
+
+    def leave(worker):
+        threads.sync(worker.close, executor_wait=False)
+        threads.workers = {k: each for k, each in threads.workers.items() if each is not worker}
+
+    check_killing(tmp_path, threads.scheduler_address, Killing(add, leave))
 
 
 def nbspam(*arguments, **options):
@@ -96,14 +118,16 @@ def test_nobody_answers(tmp_path, table, monkeypatch):
     assert model.read_bytes() == before
 
 
-def test_no_worker(processes, tmp_path, table):
-    address = processes.address
-    said = sentence(nbspam("train", "-q", "--dask", address, "-m", tmp_path / "m.json", table))
-    assert said == (
-        f"nbspam: {address}: the scheduler has no workers; start some with: dask worker {address}\n"
+def test_no_worker(workerless):
+    address = workerless.scheduler_address
+    with pytest.raises(ClusterError) as raised, cluster_at(address):
+        pytest.fail("nobody is there to work")
+    assert str(raised.value) == (
+        f"{address}: the scheduler has no workers; start some with: dask worker {address}"
     )
 
 
+@pytest.mark.long
 def test_a_scheduler_that_dies(processes, tmp_path, table):
     table.write_text(ROWS * 30)
     model, before = old_model(tmp_path, table)
@@ -120,6 +144,7 @@ def test_a_scheduler_that_dies(processes, tmp_path, table):
     assert model.read_bytes() == before
 
 
+@pytest.mark.long
 def test_a_worker_of_another_version(processes, tmp_path, table):
     other = tmp_path / "other"
     other.mkdir()
@@ -153,6 +178,7 @@ def test_no_dask(tmp_path, table, monkeypatch):
     assert str(done.exception).endswith(" -m pip install dask distributed")
 
 
+@pytest.mark.long
 def test_a_worker_with_other_token_rules(processes, tmp_path, table):
     other = tmp_path / "other"
     other.mkdir()
@@ -164,6 +190,7 @@ def test_a_worker_with_other_token_rules(processes, tmp_path, table):
     assert "(rules 999)" in sentence(run)
 
 
+@pytest.mark.long
 def test_a_worker_without_the_file(processes, tmp_path, monkeypatch):
     """A relative name is another file where the worker runs: the workers are in `tmp_path`."""
     elsewhere = tmp_path / "elsewhere"
@@ -188,6 +215,7 @@ def test_a_worker_without_the_file(processes, tmp_path, monkeypatch):
     assert "here.tsv: is another file (13 bytes and not" in sentence(run)
 
 
+@pytest.mark.long
 def test_a_model_is_known_elsewhere_by_its_bytes(processes, tmp_path, table):
     """The worker is in another folder; and where it has another file, or none, it stays."""
     here = tmp_path / "here"
@@ -211,8 +239,8 @@ class Gone:
         return _open_gone, ()
 
 
-def test_a_worker_without_the_model_says_so_and_stays():
-    with cluster_at("local:1") as cluster:
+def test_a_worker_without_the_model_says_so_and_stays(threads):
+    with cluster_at(threads.scheduler_address) as cluster:
         told = r"no such model on the worker tcp://.*; put it where all machines find it"
         for _ in range(2):
             with pytest.raises(ClusterError, match=told):
@@ -224,6 +252,7 @@ def children_of(pid):
     return [child for path in threads for child in path.read_text().split()]
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_nothing_running(tmp_path, table):
     table.write_text(ROWS * 100)
     model, before = old_model(tmp_path, table)
@@ -247,6 +276,7 @@ def test_ctrl_c_leaves_nothing_running(tmp_path, table):
     assert model.read_bytes() == before
 
 
+@pytest.mark.long
 def test_a_task_that_kills_every_worker_is_given_up(monkeypatch):
     with pytest.raises(ClusterError, match="died one after the other"), cluster_at("local:1") as c:
         list(c.map(_die, None, [1]))

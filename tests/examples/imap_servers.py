@@ -86,6 +86,7 @@ namespace inbox {{
 service imap-login {{
   chroot =
   process_min_avail = 1
+  service_count = 0
   inet_listener imap {{
     port = {plain}
   }}
@@ -93,6 +94,9 @@ service imap-login {{
     port = {port}
     ssl = yes
   }}
+}}
+service imap {{
+  service_count = 500
 }}
 service anvil {{
   chroot =
@@ -192,7 +196,7 @@ class Dovecot:
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
-        for _ in range(200):
+        for _ in range(1200):
             if process.poll() is not None:
                 pytest.fail(f"dovecot ended: {process.stderr.read().decode()}{self.log()}")
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):

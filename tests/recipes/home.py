@@ -99,7 +99,7 @@ class Home:
 
     def break_program(self, how):
         """Put what is left of nbspam in its place."""
-        self.program.unlink()
+        self.program.unlink(missing_ok=True)
         if BROKEN[how]:
             self.write(self.program.relative_to(self.path), BROKEN[how], 0o755)
 

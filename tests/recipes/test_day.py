@@ -49,6 +49,7 @@ def misjudged(home, spam, ham):
     return len(find(home, ".", spam)) + len(find(home, ".Junk", ham))
 
 
+@pytest.mark.long
 def test_a_day_in_the_life(settled, deliver, nightly):
     home = settled
     ham, spam = home.learned()
@@ -93,6 +94,7 @@ def test_a_day_in_the_life(settled, deliver, nightly):
         assert known == home.model.read_bytes()
 
 
+@pytest.mark.long
 def test_what_is_moved_a_day_late_is_learned_anew(settled, deliver, nightly):
     home = settled
     ham, spam = home.learned()

@@ -92,24 +92,20 @@ def test_if_nbspam_fails_nothing_is_handed_back(trained, alone):
     assert back is None
 
 
-@pytest.mark.parametrize("how", BROKEN)
-def test_if_nbspam_does_not_run_nothing_is_handed_back(trained, alone, how):
-    trained.break_program(how)
-    ended, back = alone(mails.HAM)
-    assert (ended.code, back) == (75, None)
+def test_if_nbspam_does_not_run_nothing_is_handed_back(trained, alone):
+    for how in BROKEN:
+        trained.break_program(how)
+        ended, back = alone(mails.HAM)
+        assert (ended.code, back) == (75, None), how
 
 
-@pytest.mark.parametrize("code", [1, 65, 69, 75, 127])
-def test_if_sendmail_fails_the_mail_is_kept(alone, code):
-    assert alone(mails.HAM, code)[0].code == 75
-
-
-def test_no_copy_is_left_behind(trained, alone):
+def test_if_sendmail_fails_the_mail_is_kept_and_no_copy_is_left_behind(trained, alone):
     folder = trained.path / "tmp"
     folder.mkdir()
     trained.environment["TMPDIR"] = str(folder)
     alone(mails.HAM)
-    alone(mails.HAM, 69)
+    for code in (1, 65, 69, 75, 127):
+        assert alone(mails.HAM, code)[0].code == 75, code
     trained.model.unlink()
     alone(mails.HAM)
     assert list(folder.iterdir()) == []
@@ -184,7 +180,7 @@ class Postfix:
             stderr=subprocess.STDOUT,
             env=ENVIRONMENT,
         )
-        for _ in range(200):
+        for _ in range(1200):
             if self.process.poll() is not None:
                 pytest.fail(f"postfix ended: {self.process.stdout.read().decode()}{self.log()}")
             if "daemon started" in self.log():
@@ -221,7 +217,7 @@ class Postfix:
 
     def until(self, condition):
         """Wait for what Postfix does in its own time."""
-        for _ in range(400):
+        for _ in range(1200):
             if condition():
                 return
             time.sleep(0.05)
@@ -257,6 +253,7 @@ def server(postfix, model):
     return postfix
 
 
+@pytest.mark.long
 def test_each_mail_comes_back_once_and_with_a_header(server):
     for number, message in enumerate((mails.SPAM, mails.HAM, mails.ODD), 1):
         server.send(message)

@@ -1,14 +1,5 @@
 import mails
-import pytest
 from home import BROKEN, SAMPLE, bare, verdict
-
-
-@pytest.fixture
-def young(home):
-    """Return a home with a model of so few mails that it is sure of no spam."""
-    sources = ("--ham", SAMPLE / "ham", "--spam", SAMPLE / "spam.mbox")
-    assert home.nbspam("train", *sources).code == 0
-    return home
 
 
 def test_spam_goes_to_junk_and_ham_to_the_inbox(trained, procmail, recipe):
@@ -20,13 +11,16 @@ def test_spam_goes_to_junk_and_ham_to_the_inbox(trained, procmail, recipe):
     assert [verdict(found) for found in trained.mails()] == ["ham", "ham"]
 
 
-def test_mail_that_may_be_spam_goes_to_the_inbox(young, procmail, recipe):
+def test_mail_that_may_be_spam_goes_to_the_inbox(home, procmail, recipe):
+    """A model of few mails is not sure of this one."""
+    sources = ("--ham", SAMPLE / "ham", "--spam", SAMPLE / "spam.mbox")
+    assert home.nbspam("train", *sources).code == 0
     for name in ("procmail-filter", "procmail-condition"):
-        assert procmail(young, recipe(name), mails.SPAM) == (0, b"", "")
-    assert young.mails(".Junk") == []
-    filtered, sorted_only = young.mails()
-    assert (verdict(filtered), bare(filtered)) == ("unsure", mails.SPAM + b"\n")
-    assert sorted_only == mails.SPAM
+        assert procmail(home, recipe(name), mails.LOUD_HAM[1]) == (0, b"", "")
+    assert home.mails(".Junk") == []
+    filtered, sorted_only = home.mails()
+    assert (verdict(filtered), bare(filtered)) == ("unsure", mails.LOUD_HAM[1] + b"\n")
+    assert sorted_only == mails.LOUD_HAM[1]
 
 
 def test_with_r_the_mail_is_the_same_to_the_last_byte(trained, procmail, recipe):
@@ -74,16 +68,16 @@ def test_a_condition_takes_an_error_for_ham(home, procmail, recipe):
     assert home.mails() == [mails.SPAM]
 
 
-@pytest.mark.parametrize("how", BROKEN)
-def test_a_program_that_does_not_run_leaves_the_mail_in_the_queue(trained, procmail, recipe, how):
-    trained.break_program(how)
-    for message in (mails.SPAM, mails.HAM, mails.HAM + b"x" * 300_000):
-        assert procmail(trained, recipe("procmail-filter"), message).code == 75
-    assert trained.everything() == []
+def test_a_program_that_does_not_run_leaves_the_mail_in_the_queue(trained, procmail, recipe):
+    for how in BROKEN:
+        trained.break_program(how)
+        for message in (mails.SPAM, mails.HAM + b"x" * 300_000):
+            assert procmail(trained, recipe("procmail-filter"), message).code == 75, how
+        assert trained.everything() == []
 
 
-@pytest.mark.parametrize("how", BROKEN)
-def test_a_condition_takes_a_program_that_does_not_run_for_ham(trained, procmail, recipe, how):
-    trained.break_program(how)
-    assert procmail(trained, recipe("procmail-condition"), mails.SPAM).code == 0
-    assert trained.mails() == [mails.SPAM]
+def test_a_condition_takes_a_program_that_does_not_run_for_ham(trained, procmail, recipe):
+    for n, how in enumerate(BROKEN, 1):
+        trained.break_program(how)
+        assert procmail(trained, recipe("procmail-condition"), mails.SPAM).code == 0, how
+        assert trained.mails() == [mails.SPAM] * n

@@ -79,6 +79,7 @@ def imported(bogofilter, recipe):
     return home
 
 
+@pytest.mark.long
 def test_the_procmail_file_works_with_bogofilter(bogofilter, deliver):
     deliver(bogofilter, FILTER, mails.SPAM, mails.HAM)
     assert [found.split(b"X-Bogosity: ")[1][:4] for found in bogofilter.mails(".Junk")] == [b"Spam"]
@@ -92,6 +93,7 @@ def test_the_same_file_works_with_nbspam(imported, deliver):
     assert [bare(found) for found in imported.mails()] == [mails.HAM + b"\n", mails.ODD + b"\n"]
 
 
+@pytest.mark.long
 def test_a_condition_works_with_both(imported, deliver):
     for rules in (CONDITION, switched(CONDITION, "a condition (of `:0HB`)")):
         deliver(imported, rules, mails.SPAM, mails.HAM)

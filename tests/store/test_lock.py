@@ -85,7 +85,7 @@ def test_it_is_given_up_and_the_holder_named(model):
 
 def test_it_is_given_up_when_the_waiter_is_told_to(model):
     over = threading.Event()
-    threading.Timer(0.2, over.set).start()
+    threading.Timer(0.05, over.set).start()
     with held(model), pytest.raises(LockedError), locked(model, LockWait(is_over=over.is_set)):
         pytest.fail("it is not ours")
 
@@ -97,18 +97,18 @@ def test_without_the_systems_list_the_holder_is_another_program(model, monkeypat
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
-@pytest.mark.parametrize("owner", [4321, 65534])
-def test_a_strangers_lock_is_told(model, owner):
+def test_a_strangers_lock_is_told(model):
     os.chown(model, 1234, 1234)
     lock = lock_of(model)
     lock.touch()
-    os.chown(lock, owner, owner)
-    with lock.open("r+") as stranger:
-        fcntl.flock(stranger, fcntl.LOCK_EX)
-        with pytest.raises(LockedError) as error:
-            locked(model, LockWait(0)).__enter__()
-    name = {4321: "number 4321", 65534: "nobody"}[owner]
-    assert_one_sentence(error, model, f"belongs to another user, {name}", "only you can write to")
+    for owner, name in ((4321, "number 4321"), (65534, "nobody")):
+        os.chown(lock, owner, owner)
+        with lock.open("r+") as stranger:
+            fcntl.flock(stranger, fcntl.LOCK_EX)
+            with pytest.raises(LockedError) as error:
+                locked(model, LockWait(0)).__enter__()
+        said = f"belongs to another user, {name}"
+        assert_one_sentence(error, model, said, "only you can write to")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
@@ -130,12 +130,15 @@ def test_a_strangers_lock_that_cannot_be_opened_is_told(model, monkeypatch):
     assert_one_sentence(error, model, "Permission denied", "another user, number 4321")
 
 
-def test_by_default_a_wait_is_logged(model, caplog):
+def test_by_default_a_wait_is_logged(model, caplog, monkeypatch):
+    monkeypatch.setattr(lock_module, "_SILENT", 0.05)
     with held(model):
         waiter = threading.Thread(target=lambda: locked(model).__enter__())
         waiter.start()
-        time.sleep(1.4)
-    waiter.join(10)
+        ends = time.monotonic() + 30
+        while "waiting" not in caplog.text and time.monotonic() < ends:
+            time.sleep(0.01)
+    waiter.join(30)
     assert "waiting for its lock" in caplog.text
     assert DEFAULT_WAIT.limit == QUIET_WAIT.limit == 300
     caplog.clear()

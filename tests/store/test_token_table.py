@@ -31,7 +31,7 @@ KINDS = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None)
 @given(labelled_tokens(tokens=ODD | KINDS), st.lists(ODD))
 def test_it_finds_every_token_and_no_other(tmp_path_factory, messages, others):
     learned = learn(messages)
@@ -62,22 +62,22 @@ def test_tokens_that_collide_are_noticed(tmp_path, monkeypatch):
         TokenTable(lookup)
 
 
-@pytest.mark.parametrize(
-    ("line", "damage"),
-    [
-        ('"two": [', '"two" : ['),
-        ('"two": [1', '"two": [x'),
-        ('"two": [1', '"two": [99'),
-        ('"two": [1, 1]', '"two": [1]'),
-        ('"two"', '"t"wo"'),
-    ],
-)
-def test_a_damaged_line_is_told(tmp_path, line, damage):
+DAMAGES = [
+    ('"two": [', '"two" : ['),
+    ('"two": [1', '"two": [x'),
+    ('"two": [1', '"two": [99'),
+    ('"two": [1, 1]', '"two": [1]'),
+    ('"two"', '"t"wo"'),
+]
+
+
+def test_a_damaged_line_is_told(tmp_path):
     learned = learn([("ham", {"one", "two"}), ("spam", {"two", "three"})])
     path = learned.save(tmp_path / "model.json")
     text = path.read_text()
-    assert line in text
-    path.write_text(text.replace(line, damage))
-    with Lookup(path) as lookup, pytest.raises(ModelError) as raised:
-        TokenTable(lookup)
-    assert_one_sentence(raised.value, path)
+    for line, damage in DAMAGES:
+        assert line in text
+        path.write_text(text.replace(line, damage))
+        with Lookup(path) as lookup, pytest.raises(ModelError) as raised:
+            TokenTable(lookup)
+        assert_one_sentence(raised.value, path)
