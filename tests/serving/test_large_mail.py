@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from servers import HAM, SPAM, request
+from servers import SPAM, request
 
 from nbspam.reading.marks import MARK
 from nbspam.serving import large_mail

@@ -309,13 +309,8 @@ def test_many_users_of_several_workers_while_models_are_replaced_and_taught(tmp_
     users = tmp_path / "users"
     users.mkdir(mode=0o700)
     for user in range(n):
-<<<<<<< HEAD
-        spam = [("spam", mail(user, number)) for number in range(20)]
-        ham = [("ham", b"Subject: news\n\nnews of this week %d\n" % k) for k in range(20)]
-=======
         spam = [("spam", mail(user, number)) for number in range(MANY)]
         ham = [("ham", b"Subject: news\n\nnews of this week %d\n" % k) for k in range(MANY)]
->>>>>>> d3
         nbspam.train(spam + ham).save(users / f"user{user}.json")
     options = "--tell", "--user-models", users
     wrong, taught, stop = [], [0] * n, threading.Event()
@@ -359,9 +354,5 @@ def test_many_users_of_several_workers_while_models_are_replaced_and_taught(tmp_
         assert program.said[1:] == []
     for user in range(n):
         with Lookup(users / f"user{user}.json") as lookup:
-<<<<<<< HEAD
-            assert lookup.metadata.learned.messages == (20, 20 + taught[user])
-=======
             assert lookup.metadata.learned.messages == (MANY, MANY + taught[user])
->>>>>>> d3
     assert sum(taught) > 3
