@@ -14,7 +14,8 @@ from nbspam.bayes.token_weight import Size, class_alphas, contrast, pair_weight
 from nbspam.tokens.kinds import FIELDS, HEADER, HOST, TEXT
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
-WEIGHT = st.sampled_from([-4.0, -2.5, -1.0, 0.0, 1.0, 2.5, 4.0]) | st.floats(-9, 9)
+TIED = [-4.0, -2.75, -2.5, -1.0, -0.1, 0.0, 0.1, 0.25, 1.0, 2.25, 2.5, 4.0]
+WEIGHT = st.sampled_from(TIED) | st.floats(-9, 9) | st.floats(-0.5, 0.5)
 CHANNEL = st.sampled_from([TEXT, FIELDS, HEADER, HOST])
 ENTRY = st.tuples(WEIGHT | st.just(math.nan), CHANNEL)
 ROWS = st.lists(st.lists(ENTRY, max_size=60), min_size=1, max_size=8)
@@ -107,11 +108,20 @@ def test_ties_at_the_edge_are_shared_alike():
     assert_as_each_alone([weights, weights[::-1], weights[10:] + weights[:10], weights + stronger])
 
 
-def test_evidence_of_many_long_rows_is_that_of_each_alone():
+def test_of_as_many_words_as_are_the_strongest_all_are_whole():
+    just = [(i / 10, TEXT) for i in range(25)] + [(i / 10, HEADER) for i in range(20)]
+    one_more = [*just, (0.05, TEXT), (0.05, HEADER)]
+    assert_as_each_alone([just, one_more])
+    assert alone(just).text.strongest == pytest.approx(1.2)  # 0.1 (0 + 1 + … + 24) / 25
+    assert alone(one_more).text.strongest > 1.2
+
+
+@pytest.mark.parametrize("spread", [3, 0.1, 1e-12, 0])
+def test_evidence_of_many_long_rows_is_that_of_each_alone(spread):
     chance = np.random.default_rng(0)
     table = []
     for n in (0, 1, 19, 20, 21, 24, 25, 26, 300, 2_000, 0):
-        weights = np.round(chance.normal(0, 3, n), 1)
+        weights = np.round(chance.normal(0, spread, n), 1 if spread > 1 else 13)
         weights[chance.random(n) < 0.1] = math.nan
         channels = chance.choice([TEXT, TEXT, TEXT, FIELDS, HEADER, HEADER, HOST], n)
         table.append(list(zip(weights.tolist(), channels.tolist(), strict=True)))
