@@ -30,8 +30,10 @@ logistic regression and its applications"):
     w = (1 - e) r / ((1 - e) r + e (1 - r)),   r = P(the label | x) without noise
 
 w is the probability that a label is right.  The fit finds e by EM: it fits b to the messages, each
-weighted by w, and e is the mean of 1 - w.  An update takes e from the fit, LEAST_NOISE at least,
-and w from the old b.  P(spam) stays sigmoid(b . x): what a message is, not what it would be called.
+weighted by w, and e is the mean of 1 - w.  (EM proper also counts each as of the other class, with
+1 - w.  Without that the gradient of the log-likelihood is (1 - e) / (1 - 2e) times as large, so the
+prior is a little weaker.)  An update takes e from the fit, LEAST_NOISE at least, and w from the old
+b.  P(spam) stays sigmoid(b . x): what a message is, not what it would be called.
 Without w, one slip costs a filter that was sure of 600 easy messages its ranking: where all are
 easy, L is near the prior's, and b is thrown far off (P9; docs/how-it-decides.md).
 
@@ -41,7 +43,7 @@ Sums over words may go to +-3 even where less was seen: left-out words of few me
 
 Calibrations that were learned from different messages are combined by `pooled`:
 
-    b = sum_i n_i b_i / sum_i n_i,   L = P + sum_i (L_i - P)
+    b = sum_i n_i b_i / sum_i n_i,   e likewise,   L = P + sum_i (L_i - P)
 
 n_i is the number of messages in the smaller class of model i, P the precision of the prior, so
 that L_i - P is what its messages contributed.
@@ -214,10 +216,7 @@ def update(scale: Scale, before: Calibration, x: Vector, is_spam: bool) -> Calib
     x: (size,), the message's inputs.
     """
     b = before.coefficients
-    precision = [[FORGET * value for value in row] for row in before.precision]
-    for i in range(scale.size):
-        floor = _FLOOR * (scale.precision[i] if i else 1.0)
-        precision[i][i] += (1 - FORGET) * floor
+    precision = _rested(scale, before.precision, FORGET)
     direction = solve(precision, x)
     spread = _dot(x, direction)
     z = _dot(b, x)
@@ -232,11 +231,12 @@ def update(scale: Scale, before: Calibration, x: Vector, is_spam: bool) -> Calib
     )
 
 
-def undone(after: Calibration, x: Vector, is_spam: bool) -> Calibration:
+def undone(scale: Scale, after: Calibration, x: Vector, is_spam: bool) -> Calibration:
     """Return the calibration without a message that it has learned from: `update` backwards.
 
-    Right after the update it is what it was before, but for the ranges and for what L forgot; later
-    it is near what it would be without.  x: (size,), the message's inputs, itself left out.
+    Right after the update it is what it was before, but for the ranges and a run that the message
+    ended; later it is near what it would be without.
+    x: (size,), the message's inputs, itself left out.
     """
     y, z = float(is_spam), _dot(after.coefficients, x)
     variance, pull = _variance(z), y - sigmoid(z)
@@ -254,17 +254,26 @@ def undone(after: Calibration, x: Vector, is_spam: bool) -> Calibration:
             low = right
         else:
             high = right
-    precision = _plus(after.precision, x, -right * variance)
+    forgotten = _plus(after.precision, x, -right * variance)
+    precision = _rested(scale, forgotten, 1 / FORGET)
     if not is_positive_definite(precision):
         return after
-    back = step(right)
+    back, sign = step(right), 1 if is_spam else -1
     return after._replace(
         coefficients=tuple(
             b - back * d for b, d in zip(after.coefficients, direction, strict=True)
         ),
-        precision=precision,
-        run=after.run - (1 if is_spam else -1) if (after.run > 0) == is_spam else after.run,
+        precision=tuple(map(tuple, precision)),
+        run=after.run - sign if sign * after.run > 0 else after.run,
     )
+
+
+def _rested(scale: Scale, precision: Sequence[Vector], keep: float) -> list[list[float]]:
+    """Return keep L + (1 - keep) FLOOR; keep: FORGET, or 1 / FORGET to take it back."""
+    rows = [[keep * value for value in row] for row in precision]
+    for i, own in enumerate(scale.precision):
+        rows[i][i] += (1 - keep) * _FLOOR * (own if i else 1.0)
+    return rows
 
 
 def p_right(log_odds: float, is_spam: bool, noise: float) -> float:
@@ -315,6 +324,7 @@ def pooled(scale: Scale, parts: Sequence[tuple[Calibration, float]]) -> Calibrat
         math.fsum(max(1, few) * part.coefficients[i] for part, few in parts) / total
         for i in range(scale.size)
     )
+    noise = math.fsum(max(1, few) * part.noise for part, few in parts) / total
     rows = [list(row) for row in parts[0][0].precision]
     for part, _ in parts[1:]:
         for i, row in enumerate(part.precision):
@@ -327,7 +337,7 @@ def pooled(scale: Scale, parts: Sequence[tuple[Calibration, float]]) -> Calibrat
         (min(low for low, _ in same), max(high for _, high in same))
         for same in zip(*(part.ranges for part, _ in parts), strict=True)
     )
-    return Calibration(coefficients, tuple(map(tuple, rows)), ranges)
+    return Calibration(coefficients, tuple(map(tuple, rows)), ranges, noise)
 
 
 def is_positive_definite(matrix: Sequence[Sequence[float]]) -> bool:

@@ -247,7 +247,7 @@ class EvidenceRule:
             pairs = []
             for scale, before, x in zip(self._settings.scales, both, inputs(found), strict=True):
                 if undo:
-                    pairs.append(undone(before, x, is_own))
+                    pairs.append(undone(scale, before, x, is_own))
                 elif is_run(before, is_own, share):
                     pairs.append(before)
                 else:
