@@ -111,6 +111,7 @@ def _metadata(parts: Sequence[Metadata], messages: Row) -> Metadata:
             calibrations=calibrations,
             calibrated_by=DEFAULT if set(calibrations) == {_untrained(settings)} else MERGING,
             trait_histograms=_trait_histograms(parts),
+            recent=(),  # a mean of calibrations has learned only in part from each message
         ),
     )
 

@@ -164,7 +164,8 @@ class OnlineLearner:
         before = self._learned.calibrations
         refined = classifier.rule.refined(before, known, k)
         recent = self._learned.recent
-        if digest and refined != before:
+        # In a run some of three classes' calibrations may learn, and only all can be taken back.
+        if digest and all(own != other for own, other in zip(refined, before, strict=True)):
             recent = (*recent, digest)[-RECENT:]
         self._learned = self._learned._replace(calibrations=refined, recent=recent)
 

@@ -113,8 +113,7 @@ class LearningRun:
 
     def row(self, digest: str) -> Row:
         """Return how often each class has learned a message."""
-        none = (0,) * len(self.classes)
-        return self.learned.get(digest) or self._known.get(digest, none)
+        return self.learned.get(digest) or self._known.get(digest, (0,) * len(self.classes))
 
     def steps(self, message: TokenizedMessage) -> list[tuple[int | None, int]]:
         """Return the steps (`ledger.moves`) that bring a message up to how often it was found."""
@@ -139,6 +138,11 @@ class LearningRun:
             if self.remembers:
                 self.learned[message.digest] = tuple(row)
 
+    def refine(self, message: TokenizedMessage, k: int) -> None:
+        """Let the calibration learn from a message that class k has learned."""
+        digest = message.digest if self.remembers else ""
+        self.learner.refine(self.classes[k], message.tokens, message.numbers, digest)
+
     def change(self) -> Change:
         """Return what was done."""
         unchanged = self._found.total() - self._new - self._moved - self.judged_right
@@ -162,8 +166,7 @@ def every_message(run: LearningRun, is_wanted: Callable[[str], bool] = _any) -> 
         taught.append([target for _, target in steps])
     for message, targets in zip(run.corpus.messages(), taught, strict=True):
         for target in targets:
-            digest = message.digest if run.remembers else ""
-            run.learner.refine(run.classes[target], message.tokens, message.numbers, digest)
+            run.refine(message, target)
 
 
 Teaching = Callable[[LearningRun], None]  # which of the messages are learned, as `every_message`

@@ -2,7 +2,9 @@
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 
+import numpy as np
 from hypothesis import strategies as st
 from small_models import with_learned
 
@@ -47,7 +49,7 @@ def numbered(classes=TWO, most=8, tokens="abcdefgh"):
 
 
 def assert_same_counts(expected: Model, found: Model) -> None:
-    """Hold two models to be the same in all but the calibration."""
+    """Hold two models to be the same in all that does not depend on the order of learning."""
     assert expected.counts == found.counts
     assert expected.learned == found.learned
     assert without_calibration(expected.metadata) == without_calibration(found.metadata)
@@ -55,4 +57,20 @@ def assert_same_counts(expected: Model, found: Model) -> None:
 
 def without_calibration(metadata: Metadata) -> Metadata:
     """Return metadata without what depends on the order of learning."""
-    return with_learned(metadata, calibrations=(), calibrated_by="")
+    return with_learned(metadata, calibrations=(), calibrated_by="", recent=())
+
+
+def assert_same_fit(expected, found, exact: Sequence[str] = ()) -> None:
+    """Hold the calibrations of two models to be the same to rounding.
+
+    exact: the names of what else must be equal; ranges and runs are not taken back.
+    """
+    for both, others in zip(expected, found, strict=True):
+        for one, other in zip(both, others, strict=True):
+            for name in ("coefficients", "precision"):
+                np.testing.assert_allclose(
+                    getattr(other, name), getattr(one, name), rtol=1e-9, atol=1e-9
+                )
+            assert other.noise == one.noise
+            for name in exact:
+                assert getattr(one, name) == getattr(other, name)

@@ -1,15 +1,19 @@
 """A model in memory learns and forgets as its file does, number by number."""
 
 import copy
+from functools import cache
 from pathlib import Path
 
 import pytest
+from channel_models import many_mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import SCORINGS, assert_one_sentence
-from whole_models import THREE, TWO, numbers_of, taught
+from small_models import learn as fitted
+from whole_models import THREE, TWO, assert_same_fit, numbers_of, taught
 
 from nbspam.errors import ModelError, TrainingError
+from nbspam.learning.online import OnlineLearner
 from nbspam.learning.prune import prune
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import (
@@ -20,7 +24,7 @@ from nbspam.learning.update import (
     learn,
     learn_in_memory,
 )
-from nbspam.store.model_file import read_model, write_model
+from nbspam.store.model_file import Model, read_model, write_model
 from nbspam.tokens.digest import digest_of
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
@@ -144,6 +148,139 @@ def test_what_is_learned_and_forgotten_again_is_gone():
     assert change == Change(forgotten=1, unchanged=1)
     assert (less.counts, less.learned) == (model.counts, model.learned)
     assert less.metadata.learned.messages == model.metadata.learned.messages
+
+
+# What a message taught is taken back with it
+
+
+@cache
+def mail_model(classes, traits, seed, n=60):
+    """Return a model that was fitted to n mails, with their ledger, and 40 more mails."""
+    mails = many_mails(n + 40, seed, classes, hosts="mixed", longest=15)
+    every = [message(label, *tokens, number=i) for i, (label, tokens) in enumerate(mails)]
+    numbers = [one.numbers for one in every[:n]]
+    learned = fitted(mails[:n], numbers, scoring="evidence", traits=traits)
+    names = learned.fit.metadata.settings.classes
+    ledger = {one.digest: tuple(int(one.label == name) for name in names) for one in every[:n]}
+    return Model(learned.fit.metadata, learned.counts, dict(sorted(ledger.items()))), every[n:]
+
+
+MODELS = st.builds(
+    mail_model,
+    st.sampled_from([TWO, THREE]),
+    st.sampled_from(["none", "kernel"]),
+    st.integers(0, 3),
+)
+
+
+def teach(model, *messages, remember=True):
+    wanted = PendingMessages(model.metadata.settings.wanted)
+    wanted.add(messages)
+    return learn_in_memory(NAME, model, wanted, TrainingSettings(), remember)[1]
+
+
+def unteach(model, *messages):
+    return forget_in_memory(NAME, model, messages)[1]
+
+
+def log_odds(model, messages, ranges_of=None):
+    """Return the log-odds of messages; ranges_of: a model whose ranges of features hold."""
+    metadata = model.metadata
+    if ranges_of is not None:
+        calibrations = tuple(
+            both._make(
+                one._replace(ranges=other.ranges) for one, other in zip(both, others, strict=True)
+            )
+            for both, others in zip(
+                metadata.learned.calibrations,
+                ranges_of.metadata.learned.calibrations,
+                strict=True,
+            )
+        )
+        learned = metadata.learned._replace(calibrations=calibrations)
+        metadata = metadata._replace(learned=learned)
+    classifier = OnlineLearner(metadata, dict(model.counts)).classifier()
+    scores = [classifier.score(one.tokens, one.numbers) for one in messages]
+    return [value for score in scores for value in (score.log_odds, *score.log_scores)]
+
+
+@settings(deadline=None, max_examples=40)
+@given(MODELS, st.integers(0, 39), st.data())
+def test_learned_and_forgotten_is_as_if_it_had_not_happened(drawn, i, data):
+    """But for the ranges of features, which do not narrow, and a run that it ended."""
+    model, mails = drawn
+    one = mails[i]._replace(label=data.draw(st.sampled_from(model.metadata.settings.classes)))
+    between = teach(model, one)
+    assert between.metadata.learned.recent == (one.digest,)
+    assert log_odds(between, mails) != pytest.approx(log_odds(model, mails), abs=1e-9)
+    after = unteach(between, one)
+    assert (after.counts, after.learned) == (model.counts, model.learned)
+    now, before = after.metadata.learned, model.metadata.learned
+    assert now._replace(calibrations=()) == before._replace(calibrations=())
+    assert_same_fit(before.calibrations, now.calibrations)
+    assert log_odds(after, mails, model) == pytest.approx(log_odds(model, mails), rel=0, abs=1e-9)
+
+
+@settings(deadline=None, max_examples=40)
+@given(MODELS, st.integers(0, 39), st.data())
+def test_taught_wrong_and_then_moved_is_as_taught_rightly(drawn, i, data):
+    model, mails = drawn
+    right = mails[i]
+    others = [name for name in model.metadata.settings.classes if name != right.label]
+    wrong = right._replace(label=data.draw(st.sampled_from(others)))
+    corrected, expected = teach(teach(model, wrong), right), teach(model, right)
+    assert (corrected.counts, corrected.learned) == (expected.counts, expected.learned)
+    now, then = corrected.metadata.learned, expected.metadata.learned
+    assert now.recent == then.recent == (right.digest,)
+    assert now._replace(calibrations=()) == then._replace(calibrations=())
+    assert_same_fit(then.calibrations, now.calibrations, exact=["ranges"])
+    assert log_odds(corrected, mails) == pytest.approx(log_odds(expected, mails), rel=0, abs=1e-9)
+
+
+def test_a_message_learned_twice_is_taken_back_once_and_again():
+    model, mails = mail_model(TWO, "kernel", 0)
+    once = teach(model, mails[0])
+    twice = teach(once, mails[0], mails[0])
+    assert twice.metadata.learned.recent == (mails[0].digest,) * 2
+    back = unteach(twice, mails[0])
+    assert back.metadata.learned.recent == (mails[0].digest,)
+    assert_same_fit(once.metadata.learned.calibrations, back.metadata.learned.calibrations)
+    back = unteach(back, mails[0])
+    assert back.metadata.learned.recent == ()
+    assert_same_fit(model.metadata.learned.calibrations, back.metadata.learned.calibrations)
+
+
+def test_the_last_50_lessons_can_be_taken_back():
+    model, mails = mail_model(TWO, "none", 1)
+    later = [*mails, *mail_model(TWO, "none", 2)[1][:20]]
+    later = [one._replace(digest=f"{i:032x}") for i, one in enumerate(later)]
+    for one in later:
+        model = teach(model, one)
+    learned = model.metadata.learned
+    assert learned.recent == tuple(one.digest for one in later[-50:])
+    # Those before stay in the calibration, and in those to be taken back.
+    without_first = unteach(model, later[9]).metadata.learned
+    assert without_first.calibrations == learned.calibrations
+    assert without_first.recent == learned.recent
+    without_tenth = unteach(model, later[10]).metadata.learned
+    assert without_tenth.calibrations != learned.calibrations
+    assert without_tenth.recent == learned.recent[1:]
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_what_was_not_learned_from_leaves_no_digest(scoring):
+    model = taught([("spam", {"b", "c"}, 2)], scoring=scoring, traits="kernel")
+    one_class = teach(model, message("spam", "c", number=7))  # nothing is left to score it with
+    assert one_class.metadata.learned.recent == ()
+    ham = teach(one_class, message("ham", "a", number=8))
+    assert ham.metadata.learned.recent == ()
+    both = teach(ham, message("spam", "a", number=9))
+    digests = (message("spam", "a", number=9).digest,)
+    assert both.metadata.learned.recent == (digests if scoring == "evidence" else ())
+    unremembered = teach(ham, message("spam", "a", number=9), remember=False)
+    assert unremembered.metadata.learned.recent == ()
+    calibrations = unremembered.metadata.learned.calibrations
+    assert calibrations == both.metadata.learned.calibrations
 
 
 def test_an_unknown_class_is_refused_under_the_name_of_the_model():

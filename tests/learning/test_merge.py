@@ -5,7 +5,7 @@ import pytest
 from channel_models import TOKENS, many_mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_models import ALPHAS, SCORINGS, assert_one_sentence, learn, with_settings
+from small_models import ALPHAS, SCORINGS, assert_one_sentence, learn, with_learned, with_settings
 from whole_models import THREE, TWO, assert_same_counts, numbered, numbers_of, taught
 
 from nbspam.bayes.calibration import untrained_calibrations
@@ -256,8 +256,10 @@ def trained(seed, n=40, traits="kernel"):
 @BOTH_TRAITS
 def test_a_merged_calibration_is_marked_and_lies_between(traits):
     models = [trained(seed, traits=traits) for seed in (1, 2, 3)]
-    metadata = together(*models).model.metadata
+    lessons = with_learned(models[0].metadata, recent=("0" * 32,))
+    metadata = together(models[0]._replace(metadata=lessons), *models[1:]).model.metadata
     assert metadata.learned.calibrated_by == MERGING
+    assert metadata.learned.recent == ()  # of a mean nothing can be taken back
     for i, merged in enumerate(metadata.learned.calibrations[0]):
         own = [model.metadata.learned.calibrations[0][i] for model in models]
         parts = np.array([calibration.coefficients for calibration in own])

@@ -30,11 +30,11 @@ def stream(n):
         yield message(label, *words.split(), f"rare{i}", number=i)
 
 
-def taught(messages, sure=SURE, model=None):
+def taught(messages, sure=SURE, model=None, remember=True):
     pending = PendingMessages(Wanted(traits=True))
     pending.add(messages)
     teach = TrainOnError(CutOffs.of_model, sure)
-    return learn_in_memory(NAME, model, pending, TrainingSettings(), teach=teach)
+    return learn_in_memory(NAME, model, pending, TrainingSettings(), remember, teach)
 
 
 def test_each_is_judged_by_what_was_learned_before_it():
@@ -58,6 +58,17 @@ def test_a_wrong_verdict_is_learned_however_sure():
     change, after = taught([message("ham", "prize", "win", number=999)], 0, model)
     assert (change.learned, change.judged_right) == (1, 0)
     assert after.metadata.learned.messages[0] == model.metadata.learned.messages[0] + 1
+
+
+@pytest.mark.parametrize("remember", [True, False])
+def test_what_is_learned_so_can_be_taken_back(remember):
+    _, before = taught(stream(40))
+    slip = message("ham", "prize", "win", number=999)
+    _, model = taught([slip], model=before, remember=remember)
+    recent = before.metadata.learned.recent
+    assert {*recent} <= before.learned.keys()
+    assert 2 <= len(recent) == len(before.learned) - 2  # the first two had nothing to be scored by
+    assert model.metadata.learned.recent == ((*recent, slip.digest) if remember else recent)
 
 
 def test_what_is_left_out_changes_nothing():

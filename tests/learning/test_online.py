@@ -269,6 +269,28 @@ def test_a_long_run_of_one_class_teaches_nothing_more(only):
     assert after.messages == ((150, 31) if only == "ham" else (31, 150))
 
 
+def test_of_three_classes_a_lesson_that_only_some_took_is_not_taken_back():
+    """In a long run of one class, the others' calibrations learn longer than its own."""
+    classes = ("ham", "promo", "spam")
+    learned = learn(many_mails(60, 6, classes), scoring="evidence")
+    learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
+    batch = [tokens for label, tokens in many_mails(180, 7, classes) if label == "spam"]
+    taken_by = []  # of each message, how many classes
+    for i, tokens in enumerate(batch):
+        before = learner.metadata.learned
+        learner.learn("spam", tokens)
+        learner.refine("spam", tokens, digest=str(i))
+        after = learner.metadata.learned
+        pairs = zip(before.calibrations, after.calibrations, strict=True)
+        taken_by.append(sum(one != other for one, other in pairs))
+        assert (str(i) in after.recent) == (taken_by[-1] == 3)
+    assert {0, 3} < set(taken_by)
+    some = next(i for i, n in enumerate(taken_by) if 0 < n < 3)
+    learner.unlearn("spam", batch[some], digest=str(some))
+    assert learner.metadata.learned.calibrations == after.calibrations
+    assert learner.metadata.learned.recent == after.recent
+
+
 @pytest.mark.parametrize("first", ["ham", "spam"])
 def test_the_first_messages_of_the_second_class_do_not_spoil_the_calibration(first):
     messages = many_messages(3_000, seed=4, longest=5)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import assert_one_sentence, with_learned
-from whole_models import numbers_of, without_calibration
+from whole_models import assert_same_fit, numbers_of, without_calibration
 
 from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.errors import ModelError, TrainingError
@@ -84,7 +84,7 @@ def assert_whole(path):
 
 
 def assert_same(one, other):
-    """Hold two models to each other, but for the calibration, which is a history."""
+    """Hold two models to each other, but for the calibration and what it remembers."""
     assert sections(one) == sections(other)
     assert derived(one) == derived(other)
     both = [without_calibration(read_model(path).metadata) for path in (one, other)]
@@ -165,6 +165,7 @@ def test_what_was_learned_and_forgotten_leaves_no_trace(tmp_path_factory, before
     assert forget(path, new) == Change(forgotten=len(new))
     assert (kept, numbers) == (sections(path), derived(path))
     again = assert_whole(path).metadata
+    assert metadata.learned.recent == again.learned.recent == ()
     assert without_calibration(metadata) == without_calibration(again)
     assert metadata.host_trust == again.host_trust
 
@@ -499,10 +500,35 @@ def test_a_forgotten_message_can_be_learned_again(model):
     assert before == sections(model)
 
 
-def test_forgetting_leaves_the_calibration(model):
-    before = read_model(model).metadata
+@pytest.mark.parametrize("scoring", ["evidence", "sum"])
+def test_a_slip_that_is_forgotten_leaves_the_file_as_it_was(path, scoring):
+    chosen = TrainingSettings(scoring=scoring)
+    train(path, BASE, chosen)
+    before, learned = path.read_bytes().splitlines(), read_model(path).metadata.learned
+    slip = message(SPAM, "lunch", "notes", number=9)
+    assert teach(path, [slip], chosen=chosen).learned == 1
+    refines = scoring == "evidence"
+    assert read_model(path).metadata.learned.recent == ((slip.digest,) if refines else ())
+    assert forget(path, [slip]).forgotten == 1
+    after = path.read_bytes().splitlines()
+    changed = [old[:14] for old, new in zip(before, after, strict=True) if old != new]
+    assert changed == ([b'"calibration":'] if refines else [])
+    assert_same_fit(learned.calibrations, read_model(path).metadata.learned.calibrations)
+
+
+def test_a_fitted_message_that_is_forgotten_leaves_the_calibration(model):
+    before = read_model(model).metadata.learned
     forget(model, BASE[:1])
-    assert before.learned.calibrations == read_model(model).metadata.learned.calibrations
+    after = read_model(model).metadata.learned
+    assert (before.calibrations, before.recent) == (after.calibrations, after.recent)
+
+
+def test_without_the_ledger_no_lesson_is_taken_back(model):
+    teach(model, [message(SPAM, "win", "lunch", number=9)], remember=False)
+    learned = read_model(model).metadata.learned
+    assert learned.recent == ()
+    forget(model, [message(SPAM, "win", "lunch", number=9)], remember=False)
+    assert read_model(model).metadata.learned.calibrations == learned.calibrations
 
 
 def test_without_a_model_there_is_nothing_to_forget(path):
