@@ -28,6 +28,7 @@ FORMAT = "nbspam-model"
 VERSION = 1
 _NATS_LIMIT = 1e15
 _NUMBER_LIMIT = 1e300
+_DIGITS, _HEX = 32, frozenset("0123456789abcdef")  # of a digest
 _SHOWN = 40  # characters of a wrong value that an error shows
 
 
@@ -218,7 +219,7 @@ def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedSta
     _require(isinstance(calibrations, dict), "no calibration")
     histograms, recent = fields["traits"]["histograms"], fields.get("recent", [])
     _require(
-        isinstance(recent, list) and all(isinstance(digest, str) for digest in recent),
+        isinstance(recent, list) and all(map(is_digest, recent)),
         "no list of recent messages",
     )
     return LearnedState(
@@ -361,6 +362,11 @@ def _is_number(value: object) -> bool:
 
 def _are_numbers(values: object, length: int) -> bool:
     return isinstance(values, list) and len(values) == length and all(map(_is_number, values))
+
+
+def is_digest(value: object) -> bool:
+    """Return whether a value from a file is a digest, as `tokens/digest.py` makes them."""
+    return isinstance(value, str) and len(value) == _DIGITS and _HEX.issuperset(value)
 
 
 def _is_count(value: Any) -> bool:

@@ -31,7 +31,14 @@ from nbspam.bayes.token_weight import Row
 from nbspam.errors import ModelError, Remedy
 from nbspam.patterns import lazy_pattern
 from nbspam.store.metadata import Metadata
-from nbspam.store.metadata_json import FORMAT, MetadataError, dump_metadata, load_metadata, shown
+from nbspam.store.metadata_json import (
+    FORMAT,
+    MetadataError,
+    dump_metadata,
+    is_digest,
+    load_metadata,
+    shown,
+)
 from nbspam.urls import is_url
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
@@ -45,7 +52,6 @@ END = b"}}\n"
 # Of an imported token, in characters; the tokenizer's own are far shorter.  A longer one could make
 # a line that `lookup.py` would report as damage.
 TOKEN_LIMIT = 1_000
-_DIGEST = lazy_pattern("[0-9a-f]{32}")
 _SURROGATE = lazy_pattern("[\ud800-\udfff]")  # JSON can spell one; no file can hold it
 _BATCH = 20_000  # tokens joined at a time when writing
 
@@ -362,7 +368,7 @@ def _section(
 
 
 def _digest_key(digest: str) -> str:
-    return digest if _DIGEST.fullmatch(digest) else ""  # which is out of order anywhere
+    return digest if is_digest(digest) else ""  # which is out of order anywhere
 
 
 class DuplicateError(Exception):

@@ -7,7 +7,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_models import MESSAGES, assert_one_sentence, learn
+from small_models import MESSAGES, assert_one_sentence, learn, with_learned
 
 from nbspam.errors import ModelError
 from nbspam.scoring.classifier import Classifier
@@ -35,7 +35,8 @@ def texts(tmp_path_factory):
             path = tmp_path_factory.mktemp("texts") / "model.json"
             row = (1,) + (0,) * (len(learned.fit.metadata.settings.classes) - 1)
             ledger = [(digest, row) for digest in DIGESTS]
-            write_model(path, learned.fit.metadata, learned.counts.items(), ledger)
+            metadata = with_learned(learned.fit.metadata, recent=tuple(DIGESTS))
+            write_model(path, metadata, learned.counts.items(), ledger)
             found.append(path.read_bytes())
     return found
 

@@ -18,6 +18,7 @@ from small_models import (
 from nbspam.bayes.calibration import Calibration, Calibrations, scales
 from nbspam.bayes.trait_model import TRAIT_MODELS
 from nbspam.bayes.trust import unconfoundedness
+from nbspam.store.metadata import ORIGINS
 from nbspam.store.metadata_json import MetadataError, dump_metadata, load_counted, load_metadata
 from nbspam.tokens.tokenizer import NAME, RULES
 
@@ -66,9 +67,14 @@ def test_metadata_survives_being_written_and_read(messages, alpha, prior, scorin
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(0, 2**32), st.integers(-(10**6), 10**6), st.sampled_from(TRAIT_MODELS))
-def test_any_two_calibrations_survive(seed, run, traits):
-    """Each with its coefficients, precision, ranges and run, to the last bit."""
+@given(
+    st.integers(0, 2**32),
+    st.integers(-(10**6), 10**6),
+    st.floats(0, 1, exclude_max=True),
+    st.sampled_from(TRAIT_MODELS),
+)
+def test_any_two_calibrations_survive(seed, run, noise, traits):
+    """Each with its coefficients, precision, ranges, noise and run, to the last bit."""
     chance = np.random.default_rng(seed)
 
     def drawn(scale):
@@ -78,14 +84,32 @@ def test_any_two_calibrations_survive(seed, run, traits):
             tuple(chance.normal(size=scale.size).tolist()),
             tuple(map(tuple, (root @ root.T + np.eye(scale.size)).tolist())),
             tuple(map(tuple, ends.tolist())),
+            noise,
             run,
         )
 
     both = Calibrations(*map(drawn, scales(with_traits=traits != "none")))
-    metadata = with_learned(learn(traits=traits).fit.metadata, calibrations=(both,))
+    recent = tuple(f"{(seed + i) ** 3:032x}" for i in range(seed % 4))
+    metadata = with_learned(
+        learn(traits=traits).fit.metadata,
+        calibrations=(both,),
+        calibrated_by=ORIGINS[seed % len(ORIGINS)],
+        recent=recent,
+    )
     found = loaded_again(metadata)
     assert found == metadata
     assert found.learned.calibrations == (both,)
+    assert found.learned.recent == recent
+
+
+def test_a_model_from_before_labels_could_be_wrong_has_no_noise_and_takes_nothing_back():
+    metadata = learn(scoring="evidence").fit.metadata
+    fields = json.loads(dump_metadata(metadata).rstrip().rstrip(",") + "}")
+    del fields["recent"]
+    for calibration in fields["calibration"]["spam"].values():
+        assert calibration.pop("noise") == 0
+    assert load_metadata(fields) == metadata
+    assert metadata.learned.recent == ()
 
 
 @pytest.mark.parametrize("traits", TRAIT_MODELS)
@@ -99,7 +123,7 @@ def test_the_keys_of_the_calibrations_and_hosts(traits):
     for scale in scales(with_traits=traits != "none"):
         assert scale.size == (5 if scale.name == "text" else 8) + (traits != "none")
         found = both[scale.name]
-        assert list(found) == ["coefficients", "precision", "ranges", "run"]
+        assert list(found) == ["coefficients", "precision", "ranges", "noise", "run"]
         assert len(found["coefficients"]) == len(found["precision"]) == scale.size
         assert len(found["ranges"]) == scale.size - 1
     assert (fields["spam_cutoff"], fields["ham_cutoff"]) == (0.9, 0.5)

@@ -94,6 +94,7 @@ def test_the_lines_of_a_small_model(model):
             "coefficients": list(scale.mean),
             "precision": np.diag(scale.precision).tolist(),
             "ranges": [[0.0, 0.0]] * (scale.size - 1),
+            "noise": 0.0,
             "run": 0,
         }
         for scale in SCALES
@@ -111,17 +112,18 @@ def test_the_lines_of_a_small_model(model):
         '"positive": "spam",',
         '"scoring": "sum",',
     ]
-    assert lines[10:14] == [
+    assert lines[10:15] == [
         f'"calibration": {json.dumps({"spam": spam})},',
         '"calibrated_by": "training",',
+        '"recent": [],',
         '"spam_cutoff": 0.9,',
         '"ham_cutoff": 0.5,',
     ]
-    assert lines[14] == (
+    assert lines[15] == (
         f'"derived": {{"tokens": 8, "bias": {json.dumps(bias)}, "count_histograms":'
         ' [{"0": 3, "1": 3, "2": 2}, {"0": 4, "1": 3, "2": 1}], "hosts": []},'
     )
-    assert lines[15:] == [
+    assert lines[16:] == [
         '"tokens": {',
         '"click": [0, 1],',
         '"free": [1, 1],',
@@ -357,6 +359,12 @@ DAMAGES = (
         "calibrations null": set_to("calibration", "spam", None),
         "calibrations a list": set_to("calibration", "spam", [{}, {}]),
         "calibrated by nobody": set_to("calibrated_by", "magic"),
+        "recent null": set_to("recent", None),
+        "recent a digest": set_to("recent", "0" * 32),
+        "recent numbers": set_to("recent", [0]),
+        "recent too short": set_to("recent", ["0" * 31]),
+        "recent in capitals": set_to("recent", ["0" * 31 + "A"]),
+        "recent half of a character": set_to("recent", ["0" * 31 + "\ud800"]),
         "tokens a list": set_to("tokens", []),
         "tokens null": set_to("tokens", None),
         "count negative": set_to("tokens", "free", [-1, 1]),
@@ -433,6 +441,12 @@ def calibration_damages(scale):
         "ranges text": at("ranges", [*half, ["0", "1"]]),
         "ranges null ends": at("ranges", [*half, [None, None]]),
         "ranges out of bounds": at("ranges", [*half, [1e300, 1e308]]),
+        "noise null": at("noise", None),
+        "noise true": at("noise", True),
+        "noise text": at("noise", "0"),
+        "noise NaN": at("noise", NAN),
+        "noise below 0": at("noise", -0.1),
+        "noise 1": at("noise", 1),
         "run a fraction": at("run", 1.0),
         "run true": at("run", True),
         "run null": at("run", None),
