@@ -4,6 +4,7 @@ A message is read, tokenized, scored and judged here, for the commands, the serv
 and programs that `import nbspam`; a Filter can explain its verdicts, and learn.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -215,16 +216,25 @@ def _anywhere(path: "str | Path") -> str:
 class InFile:
     """A model file, as the home of a filter."""
 
-    def __init__(self, path: "str | Path", indexed: bool, base: "Base | None" = None) -> None:
+    def __init__(
+        self, path: "str | Path", indexed: bool, base: "str | Path | Base | None" = None
+    ) -> None:
         """Open it; raises ModelError.
 
         indexed: make an index of the tokens, which pays from the second message on.
-        base: what it is read through, which stays open; with one there need not be a file yet.
+        base: as of `open_filter`; with one there need not be a file yet.
         """
-        self._path, self._indexed, self._base = path, indexed, base
+        self._path, self._indexed = path, indexed
         self._lookup: Lookup | None = None
-        if base is None or os.path.exists(path):  # noqa: PTH110 (no pathlib for one message)
-            self._lookup = Lookup(path)
+        with contextlib.ExitStack() as opened:
+            if isinstance(base, str | os.PathLike):
+                from nbspam.scoring.base import open_base
+
+                base = opened.enter_context(open_base(base, indexed))
+            self._base = base
+            if base is None or os.path.exists(path):  # noqa: PTH110 (no pathlib for one message)
+                self._lookup = Lookup(path)
+            self._opened = opened.pop_all()
 
     def classifier(self) -> Classifier:
         """Return a classifier of the file as it was opened; raises ModelError for another base."""
@@ -297,7 +307,8 @@ class InFile:
 
     def _reopened(self, change: "Change") -> "Change":
         newer = Lookup(self._path)
-        self.close()
+        if self._lookup is not None:
+            self._lookup.close()
         self._lookup = newer
         return change
 
@@ -305,19 +316,20 @@ class InFile:
         """Close the file."""
         if self._lookup is not None:
             self._lookup.close()
+        self._opened.close()
 
 
 def open_filter(
     path: "str | Path",
     cut_offs: CutOffsOf = model_cut_offs,
     indexed: bool = True,
-    base: "Base | None" = None,
+    base: "str | Path | Base | None" = None,
 ) -> Filter:
     """Return the filter of a model file; raises ModelError, and OptionError for its cut-offs.
 
     indexed: False for one message, which is looked up fastest without an index.
-    base: the model that it is read through (`scoring/base.py`), which the caller closes after the
-    filter.  Without a file at `path` the filter is the base's; the file is made when it learns.
+    base: the model that it is read through (`scoring/base.py`), or its file.  An open one is closed
+    by the caller.  Without a file at `path` the filter is the base's; learning makes the file.
     """
     home = InFile(path, indexed, base)
     try:
@@ -329,13 +341,8 @@ def open_filter(
 
 
 def _opened_again(named: "FileOfFilter", cut_offs: CutOffs) -> Filter:
-    path, base = named.path, None
-    if named.base is not None:
-        from nbspam.scoring.base import Base
-
-        lookup = Lookup(named.base)  # open as long as the process
-        base = Base(named.base, lookup.metadata, counts_in(lookup, indexed=True), lookup)
-    home = InFile(path, indexed=True, base=base)
+    path = named.path
+    home = InFile(path, indexed=True, base=named.base)
     if home.named() != named:
         home.close()
         raise ModelError(

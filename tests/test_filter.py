@@ -121,7 +121,7 @@ def test_a_process_that_is_not_forked_opens_the_same_base_or_none(base, tmp_path
 def test_what_is_learned_through_a_base_is_forgotten_through_it(base, tmp_path):
     path, own = base.save(tmp_path / "base.json"), tmp_path / "own.json"
     whole = path.read_bytes()
-    with open_base(path) as beneath, open_filter(own, base=beneath) as spam_filter:
+    with open_filter(own, base=path) as spam_filter:
         before = spam_filter.classify("some new words").log_odds
         assert spam_filter.learn([("spam", "some new words")]).learned == 1
         assert spam_filter.classify("some new words").log_odds > before + 0.01

@@ -23,10 +23,7 @@ base_option = click.option(
 def opened_base(
     base: str | None, indexed: bool = True
 ) -> "contextlib.AbstractContextManager[Base | None]":
-    """Give the open base, None without one; raises ModelError.
-
-    indexed: False for one message, which is looked up fastest without an index.
-    """
+    """Give the open base, None without one, for learning; indexed: as of `open_base`."""
     if base is None:
         return contextlib.nullcontext()
     from nbspam.scoring.base import open_base  # which a model without a base does without

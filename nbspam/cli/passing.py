@@ -3,7 +3,6 @@
 import contextlib
 from typing import TYPE_CHECKING
 
-from nbspam.cli.base import opened_base
 from nbspam.cli.cut_off_options import Cutting
 from nbspam.cli.notes import NoTrace, note, note_one_sided
 from nbspam.cli.verdicts import (
@@ -44,10 +43,7 @@ def pass_on(
     name, tag = marking.name(), marking.tag()
     taken = passage.take(BYTES_LIMIT)
     trace.begin(taken)
-    with (
-        opened_base(base, indexed=False) as beneath,
-        open_filter(model, cutting.of, indexed=False, base=beneath) as spam_filter,
-    ):
+    with open_filter(model, cutting.of, indexed=False, base=base) as spam_filter:
         if exit_code:
             check_positive(spam_filter.metadata)
         # With the marks that it came with: a text without a header has an empty line after them.

@@ -242,8 +242,8 @@ def command(
     with models.use() as opened_model:
         of_model = opened_model.filter.metadata
         note_one_sided(model, of_model)
-        its_base = None if opened_model.base is None else opened_model.base.as_base
-        for sentence in older_sentences(opened_model.path, of_model, its_base):
+        base_model = opened_model.filter.classifier.base
+        for sentence in older_sentences(opened_model.path, of_model, base_model):
             _say_good(log, quiet, sentence)
     with ExitStack() as opened:
         opened.callback(models.close)

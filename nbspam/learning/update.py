@@ -198,17 +198,23 @@ def learn(
         with Lookup(place) as old:
             _check_classes(path, old.metadata, {label for _, label in pending.found})
             _check_numbers(path, old.metadata, pending.corpus)
-            if settings.base is not None:
-                settings.base.check(path, old.metadata.settings)
             before = old.counts(pending.corpus.vocabulary)
             known = old.learned({digest for digest, _ in pending.found}) if remember else {}
-            learner = OnlineLearner(old.metadata, dict(before), settings.base)
+            learner = _learner(path, old.metadata, before, settings.base)
             run = LearningRun(path, learner, pending, known, remember)
             teach(run)
             change = run.change()
             if change.learned or change.moved:
                 _save(place, old, learner, before, run.learned)
             return change
+
+
+def _learner(
+    path: Path, metadata: Metadata, counts: Mapping[str, Row], base: "Base | None"
+) -> OnlineLearner:
+    if base is not None:
+        base.check(path, metadata.settings)
+    return OnlineLearner(metadata, dict(counts), base)
 
 
 def learn_in_memory(
@@ -226,11 +232,9 @@ def learn_in_memory(
     if model is None:
         labels = {label for _, label in pending.found}
         model = Model(first_metadata(labels, settings), {}, {})
-    if settings.base is not None:
-        settings.base.check(path, model.metadata.settings)
     _check_classes(path, model.metadata, {label for _, label in pending.found})
     _check_numbers(path, model.metadata, pending.corpus)
-    learner = OnlineLearner(model.metadata, dict(model.counts), settings.base)
+    learner = _learner(path, model.metadata, model.counts, settings.base)
     run = LearningRun(path, learner, pending, model.learned, remember)
     teach(run)
     rows = {digest: row for digest, row in (model.learned | run.learned).items() if any(row)}
@@ -259,9 +263,7 @@ def forget(
     asked, corpus = _to_forget(path, messages, remember, batch)
     with locked(path, wait) as place, Lookup(place) as old:
         before = old.counts(corpus.vocabulary)
-        if base is not None:
-            base.check(path, old.metadata.settings)
-        learner = OnlineLearner(old.metadata, dict(before), base)
+        learner = _learner(path, old.metadata, before, base)
         learned = old.learned({message.digest for message in corpus.messages()})
         unnamed = [0] * len(old.metadata.settings.classes) if remember else old.unnamed()
         forgotten = _forget(path, learner, corpus, learned, unnamed)

@@ -148,7 +148,7 @@ class Base:
             both = {token: _sum(mine.get(token, none), row, r) for token, row in its.items()}
             return {**mine, **both}
 
-        return Classifier(self.through(own), counts, cached, base=self.path)
+        return Classifier(self.through(own), counts, cached, (self.path, self.metadata))
 
     def _share(self, own: Metadata) -> float:
         """Return r; 1 for a model without messages, which has the base's very scores."""
@@ -156,11 +156,14 @@ class Base:
 
 
 @contextlib.contextmanager
-def open_base(path: "str | Path", indexed: bool = True) -> Iterator[Base]:
-    """Give a model file as a base, open; raises ModelError.
+def open_base(path: "str | Path | None", indexed: bool = True) -> Iterator[Base | None]:
+    """Give a model file as a base, open; None without one.  Raises ModelError.
 
     indexed: make an index of the tokens, which pays from the second message on.
     """
+    if path is None:
+        yield None
+        return
     with Lookup(path) as lookup:
         yield Base(path, lookup.metadata, counts_in(lookup, indexed), lookup)
 

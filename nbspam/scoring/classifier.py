@@ -56,12 +56,12 @@ class Classifier:
         metadata: Metadata,
         counts_of: CountsOf,
         cached: int = CACHED_TOKENS,
-        base: "str | Path | None" = None,
+        base: "tuple[str | Path, Metadata] | None" = None,
     ) -> None:
         """Score with a model; `counts_of` gives the counts of those tokens that it knows.
 
         cached: how many tokens' weights to keep for the messages to come, about.
-        base: the name of the model that this one is read through (`base.py`), for explanations.
+        base: the name and metadata of the model that this one is read through (`base.py`).
         """
         self.metadata = metadata
         self.rule: ScoringRule = rule_of(metadata)

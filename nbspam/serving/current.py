@@ -5,16 +5,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from nbspam.errors import ModelError, NbspamError, Remedy
 from nbspam.filter import CutOffsOf, Filter
+from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.store.index import IndexLayout, TokenIndex
 from nbspam.store.lookup import Lookup
-
-if TYPE_CHECKING:
-    from nbspam.scoring.base import Base
 
 
 class Keeping(NamedTuple):
@@ -69,7 +67,7 @@ class OpenModel:
                     Remedy.NAME_SPAM_LABEL,
                 )
             self._counts = TokenIndex(self._lookup, keeping.layout).counts
-            self.as_base = self._as_base() if is_base else None
+            self.as_base = Base(path, metadata, self._counts) if is_base else None
             if base is not None and base.as_base is not None:
                 base.as_base.check(path, metadata.settings)
             self.cut_offs = cut_offs(metadata)
@@ -84,11 +82,6 @@ class OpenModel:
         of = Classifier if base is None else base.classifier
         classifier = of(self._lookup.metadata, self._counts, self._keeping.words)
         return Filter(classifier, self.cut_offs)
-
-    def _as_base(self) -> "Base":
-        from nbspam.scoring.base import Base  # which a model without a base does without
-
-        return Base(self.path, self._lookup.metadata, self._counts)
 
     @property
     def files(self) -> list[tuple[str, int]]:

@@ -14,6 +14,7 @@ from typing import Any
 from nbspam.errors import NbspamError
 from nbspam.filter import Filter
 from nbspam.reading.message import parse
+from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.answer import answer
@@ -69,12 +70,8 @@ class _Reader:
         own, *bases = [
             (lookup.metadata, TokenIndex(lookup, _LAYOUT).counts) for lookup in self._open_files
         ]
-        if bases:
-            from nbspam.scoring.base import Base
-
-            classifier = Base(model["files"][1], *bases[0]).classifier(*own, _CACHED_TOKENS)
-        else:
-            classifier = Classifier(*own, _CACHED_TOKENS)
+        make = Base(model["files"][1], *bases[0]).classifier if bases else Classifier
+        classifier = make(*own, _CACHED_TOKENS)
         self._filter = Filter(classifier, CutOffs(*model["cut_offs"]))
 
     def _done(self, task: _Task, body: bytes) -> _Reply:

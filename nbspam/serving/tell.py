@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import LockedError, ModelError, Remedy
@@ -19,6 +19,7 @@ from nbspam.labels import HAM
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import PendingMessages, forget, learn
 from nbspam.reading.message import parse
+from nbspam.scoring.base import Base, open_base
 from nbspam.serving.current import Say
 from nbspam.serving.limits import Limits
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED
@@ -27,9 +28,6 @@ from nbspam.store.lock import LockWait
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import ModelSettings
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
-
-if TYPE_CHECKING:
-    from nbspam.scoring.base import Base
 
 # Returns a large message tokenized, with the numbers that the model counts; raises RefusedError.
 Tokenizer = Callable[[Wanted], TokenizedMessage]
@@ -66,35 +64,21 @@ def apply_requests(
     program held the lock.
     Raises ModelError.
     """
-    if base is None:
-        return _applied(path, requests, wait, None)
-    from nbspam.scoring.base import open_base
-
     with open_base(base, indexed=False) as opened:
-        return _applied(path, requests, wait, opened)
-
-
-def _applied(
-    path: Path,
-    requests: list[LearnRequest],
-    wait: LockWait,
-    base: "Base | None",
-) -> list[Result]:
-    """Do what `apply_requests` does, with an open base."""
-    wanted = _known(path, [], base)[1].wanted
-    waiting = {
-        number: _TokenizedRequest(request.is_spam, _tokenized(request.message, wanted))
-        for number, request in enumerate(requests)
-        if request.is_spam is None or _has_content(request.message)
-    }
-    results: list[Result] = [UNCHANGED] * len(requests)
-    while waiting:
-        # Several requests about one message are applied one after the other.
-        first = {one.message.digest: number for number, one in reversed(waiting.items())}
-        now = {number: waiting.pop(number) for number in sorted(first.values())}
-        for number, result in _apply_distinct(path, now, wanted, wait, base):
-            results[number] = result
-    return results
+        wanted = _known(path, [], opened)[1].wanted
+        waiting = {
+            number: _TokenizedRequest(request.is_spam, _tokenized(request.message, wanted))
+            for number, request in enumerate(requests)
+            if request.is_spam is None or _has_content(request.message)
+        }
+        results: list[Result] = [UNCHANGED] * len(requests)
+        while waiting:
+            # Several requests about one message are applied one after the other.
+            first = {one.message.digest: number for number, one in reversed(waiting.items())}
+            now = {number: waiting.pop(number) for number in sorted(first.values())}
+            for number, result in _apply_distinct(path, now, wanted, wait, opened):
+                results[number] = result
+        return results
 
 
 def _has_content(message: bytes | Tokenizer) -> bool:
@@ -113,7 +97,7 @@ def _apply_distinct(
     requests: dict[int, _TokenizedRequest],
     wanted: Wanted,
     wait: LockWait,
-    base: "Base | None",
+    base: Base | None,
 ) -> list[tuple[int, Result]]:
     """Apply requests about different messages; return what `apply_requests` does, by their numbers.
 
@@ -149,7 +133,7 @@ def _apply_distinct(
 
 
 def _known(
-    path: Path, digests: list[str], base: "Base | None"
+    path: Path, digests: list[str], base: Base | None
 ) -> tuple[dict[str, Row], ModelSettings]:
     """Return how often each class of a model has learned messages, and the model's settings.
 

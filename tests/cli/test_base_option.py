@@ -202,6 +202,15 @@ def test_train_on_error_asks_both_models(nbspam, base, me, way):
     assert b'"messages": [0, 0]' in me.read_bytes()
 
 
+def test_what_was_learned_on_error_can_be_taken_back(nbspam, base, me):
+    options = "-m", me, "--base", base
+    before = log_odds(nbspam, me, "--base", base)
+    assert nbspam("train", "--update", "--on-error", *options, "--ham", "-", stdin=SPAM).code == 0
+    assert log_odds(nbspam, me, "--base", base) < before - 0.1
+    assert nbspam("forget", *options, stdin=SPAM).code == 0
+    assert log_odds(nbspam, me, "--base", base) == pytest.approx(before, rel=1e-3)
+
+
 def test_self_training_goes_through_the_base(nbspam, base, me, sample, monkeypatch):
     """Of a model that has learned enough messages of its own."""
     assert nbspam("train", "-q", sample / "sms.tsv", "-m", me, "--base", base).code == 0

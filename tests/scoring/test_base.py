@@ -161,8 +161,12 @@ def test_a_new_model_begins_as_the_base():
 def test_what_learned_without_a_base_has_its_calibrations_pooled_with_them_once():
     mails = many_mails(200)
     base, own = base_of(mails[:40]), trained(mails[40:]).fit.metadata
+    noisy = tuple(
+        type(both)(*(one._replace(noise=0.05) for one in both)) for both in own.learned.calibrations
+    )
+    own = with_learned(own, calibrations=noisy, recent=("a digest",))
     begun = base.begun(own)
-    assert begun.learned.calibrated_by == BASE
+    assert (begun.learned.calibrated_by, begun.learned.recent) == (BASE, ())
     assert begun._replace(learned=own.learned) == own
     for mine, its, both in zip(
         own.learned.calibrations[0],
@@ -172,6 +176,7 @@ def test_what_learned_without_a_base_has_its_calibrations_pooled_with_them_once(
     ):
         for a, b, c in zip(mine.coefficients, its.coefficients, both.coefficients, strict=True):
             assert c == pytest.approx((80 * a + 20 * b) / 100)
+        assert both.noise == pytest.approx((80 * 0.05 + 20 * its.noise) / 100)
     assert base.begun(begun) == begun
     assert base.through(begun) == base.through(own)
 

@@ -5,7 +5,6 @@ from servers import HAM, SPAM
 
 from nbspam.errors import ModelError
 from nbspam.filter import open_filter
-from nbspam.scoring.base import open_base
 from nbspam.serving.limits import Limits
 from nbspam.serving.tell import LearnRequest, apply_requests
 from nbspam.serving.worker_program import WorkerSettings
@@ -55,7 +54,7 @@ def test_without_a_model_the_base_answers_and_then_both(me, model, current):
     assert tell(me, model, SPAM, True) == ["learned"]
     of_both = log_odds(current, SPAM)
     assert of_both != of_base
-    with open_base(model) as base, open_filter(me, base=base) as both:
+    with open_filter(me, base=model) as both:
         assert both.classify(SPAM).log_odds == of_both
     me.unlink()
     assert log_odds(current, SPAM) == of_base
@@ -98,7 +97,7 @@ def test_a_large_message_is_judged_by_both(serving, me, model):
     """In a process of its own, which is handed the two open files."""
     tell(me, model, b"Subject: xyzzy\n\nxyzzy plugh\n" * 9, True)
     message = b"Subject: xyzzy\n\n" + b"xyzzy plugh\n" * 20_000
-    with open_base(model) as base, open_filter(me, base=base) as both:
+    with open_filter(me, base=model) as both:
         expected = f"probability {both.classify(message).probability:.4f}".encode()
     for own in (me, me.with_name("none.json")):
         with serving(own, base=model) as served:

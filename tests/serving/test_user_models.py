@@ -16,7 +16,6 @@ from servers import HAM, SPAM, request
 
 from nbspam.errors import ModelError, ServingError
 from nbspam.filter import open_filter
-from nbspam.scoring.base import open_base
 from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.limits import Limits
 from nbspam.serving.user_files import UserFiles
@@ -72,7 +71,7 @@ def probability(served, user, message):
 
 def by_file(own, common, message):
     """Return the same as `nbspam classify --base` says it."""
-    with open_base(common) as base, open_filter(own, base=base) as both:
+    with open_filter(own, base=common) as both:
         return f"probability {both.classify(message).probability:.4f}".encode()
 
 
