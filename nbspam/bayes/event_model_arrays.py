@@ -10,8 +10,11 @@ from nbspam.bayes.no_tokens_arrays import NoTokensArrays
 from nbspam.bayes.token_weight import Size
 
 
-class Contrasts(Protocol):
-    """The weights of the tokens of some counts for a class against all others."""
+class EventModelArrays(Protocol):
+    """An event model of some counts, (n_classes, n_tokens), and messages, (n_classes,)."""
+
+    def class_weights(self) -> Floats:
+        """Return each token's weight per class, (n_classes, n_tokens), in nats."""
 
     def contrasts(self, k: int) -> Floats:
         """Return each token's weight for class k against all others, (n_tokens,), in nats."""
@@ -21,13 +24,6 @@ class Contrasts(Protocol):
 
         presence, labels: of messages that were learned.  NaN for a token that only one has.
         """
-
-
-class EventModelArrays(Contrasts, Protocol):
-    """An event model of some counts, (n_classes, n_tokens), and messages, (n_classes,)."""
-
-    def class_weights(self) -> Floats:
-        """Return each token's weight per class, (n_classes, n_tokens), in nats."""
 
     def left_out_joints(
         self, presence: Presence, labels: Integers, log_prior: Floats | None

@@ -124,10 +124,7 @@ class ClusterTraining:
         self.metadata = self._counted(empty)
         inputs = self._score(parts)
         settings, learned = self.metadata.settings, self.metadata.learned
-        scales = [settings.scales] * len(settings.scored_classes)
-        calibrations = fitted_calibrations(
-            settings.scored_classes, scales, inputs.features, inputs.labels
-        )
+        calibrations = fitted_calibrations(settings, inputs.features, inputs.labels)
         self.metadata = self.metadata._replace(learned=learned._replace(calibrations=calibrations))
 
     def _ranges(self) -> list[_Range]:

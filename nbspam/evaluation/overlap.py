@@ -49,7 +49,7 @@ class LedgerCheck:
     def result(self) -> LearnedBefore:
         """Return what was counted; raises ModelError."""
         unnamed = sum(self._filter.unnamed())
-        total = sum(self._filter.metadata.learned.messages)
+        total = sum(self._filter.own_metadata.learned.messages)
         known = None if total and unnamed == total else self._learned
         return LearnedBefore(self._read, known, 0 if self._including else self._learned, unnamed)
 

@@ -18,6 +18,7 @@ from nbspam.learning.batch import Fit, cut_offs_within, fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata, first_metadata
+from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import Explanation, explain
 from nbspam.scoring.highlights import highlighted_message, without_highlights
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
@@ -283,10 +284,7 @@ def online(
         messages = [rows.message(i) for i in range(start, min(start + batch, len(labels)))]
         outcomes += [_outcome(spam_filter, message, telling) for message in messages]
         learned_so_far += [start] * len(messages)
-        for message in messages:
-            learner.learn(message.label or "", message.tokens, message.numbers)
-        for message in messages:
-            learner.refine(message.label or "", message.tokens, message.numbers)
+        _teach(learner, messages)
     of_model = learner.metadata.settings
     protocol = f"online, {batch} at a time, the first {batch} not counted"
     return Evaluation(
@@ -315,21 +313,32 @@ class _Rows:
 def _first_batch(
     read: LabelledCorpus, rows: _Rows, batch: int, settings: TrainingSettings
 ) -> OnlineLearner:
-    """Return a learner of the first messages; the classes are those of all."""
+    """Return a learner of the first messages; the classes are those of all, or of the base."""
     labels = read.corpus.labels
-    classes, positive = class_names(labels, settings.positive)
-    if settings.base is None and set(labels[:batch]) == set(classes):
-        fitted = _trained(read, np.arange(batch), settings)
-        counts = dict(token_counts(read.corpus.vocabulary, fitted.counts))
-        return OnlineLearner(fitted.metadata, counts)
     if settings.base is None:
+        classes, positive = class_names(labels, settings.positive)
+        if set(labels[:batch]) == set(classes):
+            fitted = _trained(read, np.arange(batch), settings)
+            counts = dict(token_counts(read.corpus.vocabulary, fitted.counts))
+            return OnlineLearner(fitted.metadata, counts)
         learner = OnlineLearner(empty_metadata(classes, positive, settings), {})
     else:
-        learner = OnlineLearner(first_metadata(classes, settings), {}, settings.base)
-    for i in range(batch):
-        message = rows.message(i)
-        learner.learn(labels[i], message.tokens, message.numbers)
+        first = first_metadata(labels, settings)
+        settings.base.check("a model of these messages", first.settings)
+        if strange := sorted(set(labels) - set(first.settings.classes)):
+            raise TrainingError(
+                f"the base {settings.base.path} has no class {strange[0]!r}; leave out either"
+            )
+        learner = OnlineLearner(first, {}, settings.base)
+    _teach(learner, [rows.message(i) for i in range(batch)])
     return learner
+
+
+def _teach(learner: OnlineLearner, messages: Sequence[TokenizedMessage]) -> None:
+    for message in messages:
+        learner.learn(message.label or "", message.tokens, message.numbers)
+    for message in messages:
+        learner.refine(message.label or "", message.tokens, message.numbers)
 
 
 def _trained(read: LabelledCorpus, train: Integers | None, settings: TrainingSettings) -> Fit:
@@ -372,7 +381,7 @@ class _FittedExplainer:
     def __init__(self, read: LabelledCorpus, fitted: Fit) -> None:
         self._rows, self._counts = _Rows(read), fitted.counts
         self._columns: dict[str, int] = {}
-        self._classifier = fitted.classifier(self._counts_of)
+        self._classifier = Classifier(fitted.metadata, self._counts_of)
 
     def explained(self, i: int, outcome: Outcome) -> Outcome:
         """Return the outcome of message i with its strongest words."""

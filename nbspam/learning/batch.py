@@ -16,7 +16,6 @@ from nbspam.errors import Remedy, TrainingError
 from nbspam.learning.batch_rules import BATCH_RULES, BatchRule
 from nbspam.learning.fit_sample import in_sample, sample_end
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
-from nbspam.scoring.classifier import Classifier, CountsOf
 from nbspam.scoring.score import Score
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import HAM_CUTOFF, TRAINING, HostRows, Metadata, ModelSettings
@@ -32,10 +31,6 @@ class Fit(NamedTuple):
     labels: Integers  # (n_messages,), indices into the classes
     rule: BatchRule
     traits: Integers | None  # (n_messages, n_traits)
-
-    def classifier(self, counts_of: CountsOf) -> Classifier:
-        """Return a classifier of the model; counts_of: the counts of its tokens."""
-        return self.rule.classifier(self.metadata, counts_of)
 
     def left_out_scores(self, presence: Presence | Chunked, folds: int = 1) -> Iterator[Score]:
         """Yield each training message's score by the model that never saw it.

@@ -6,8 +6,8 @@ from typing import Protocol
 import numpy as np
 
 from nbspam.bayes import matrix
-from nbspam.bayes.calibration import Calibrations, Scale
-from nbspam.bayes.event_model_arrays import EVENT_MODEL_ARRAYS, Contrasts, EventModelArrays
+from nbspam.bayes.calibration import Calibrations
+from nbspam.bayes.event_model_arrays import EVENT_MODEL_ARRAYS, EventModelArrays
 from nbspam.bayes.evidence import trait_feature
 from nbspam.bayes.evidence_matrix import (
     EvidenceRows,
@@ -18,12 +18,11 @@ from nbspam.bayes.evidence_matrix import (
 )
 from nbspam.bayes.matrix import Booleans, Chunked, Floats, Integers, Presence, chunks
 from nbspam.bayes.posterior import log_priors
-from nbspam.scoring.classifier import Classifier, CountsOf
 from nbspam.scoring.evidence_rule import EvidenceRule
 from nbspam.scoring.rule import ScoringRule
 from nbspam.scoring.score import Score, score_of_log_scores
 from nbspam.scoring.sum_rule import SumRule
-from nbspam.store.metadata import EVIDENCE, SUM, Metadata
+from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
 from nbspam.tokens.kinds import TEXT
 
 _SCORED = 10_000  # messages whose scores are made at a time
@@ -61,9 +60,6 @@ class BatchRule(Protocol):
     ) -> Iterator[Score]:
         """Yield the score of each new message, a row of a matrix of the same columns."""
 
-    def classifier(self, metadata: Metadata, counts_of: CountsOf) -> Classifier:
-        """Return a classifier of the same model, for one message after another."""
-
 
 def _arrays(counts: Integers, metadata: Metadata) -> EventModelArrays:
     settings, learned = metadata
@@ -84,15 +80,7 @@ def _trait_weights(
             yield rule.trait_weights(values if values[0] >= 0 else (), own)
 
 
-class _Plain:
-    """A rule of a model by itself."""
-
-    def classifier(self, metadata: Metadata, counts_of: CountsOf) -> Classifier:
-        """Return a classifier of the same model."""
-        return Classifier(metadata, counts_of)
-
-
-class BatchSum(_Plain):
+class BatchSum:
     """The sum rule on a matrix."""
 
     fits_apart = False  # the absence of every other token has a part in the score
@@ -170,7 +158,7 @@ def _add_traits(
             joints[i] += np.sum(found, axis=0)
 
 
-class BatchEvidence(_Plain):
+class BatchEvidence:
     """The evidence rule on a matrix."""
 
     fits_apart = True
@@ -200,27 +188,17 @@ class BatchEvidence(_Plain):
     def _calibrations(self, metadata: Metadata, places: Integers) -> tuple[Calibrations, ...]:
         """Return the calibrations fitted to some of the messages."""
         inputs = [
-            tuple(inputs_of_rows(scale, found)[places] for scale in scales)
-            for found, scales in zip(self._left_out, self._scales(metadata), strict=True)
+            tuple(inputs_of_rows(scale, found)[places] for scale in metadata.settings.scales)
+            for found in self._left_out
         ]
-        classes = metadata.settings.scored_classes
-        return fitted_calibrations(classes, self._scales(metadata), inputs, self._labels[places])
-
-    def _scales(self, metadata: Metadata) -> Sequence[Sequence[Scale]]:
-        """Return the scales of the calibrations of each scored class."""
-        return [metadata.settings.scales] * len(metadata.settings.scored_classes)
-
-    @staticmethod
-    def _calibrated(metadata: Metadata, calibrations: tuple[Calibrations, ...]) -> Metadata:
-        """Return the metadata with these calibrations."""
-        return metadata._replace(learned=metadata.learned._replace(calibrations=calibrations))
+        return fitted_calibrations(metadata.settings, inputs, self._labels[places])
 
     def left_out_scores(
         self, presence: Presence | Chunked, metadata: Metadata, folds: int = 1
     ) -> Iterator[Score]:
         """Yield each training message's score by the model that never saw it."""
         if folds < 2:
-            return self._scores_of(self._left_out, metadata)
+            return scores_of_rows(self._left_out, EvidenceRule(metadata))
         return self._cross_fitted(metadata, folds)
 
     def _cross_fitted(self, metadata: Metadata, folds: int) -> Iterator[Score]:
@@ -229,9 +207,12 @@ class BatchEvidence(_Plain):
         for part in range(folds):
             calibrations = self._calibrations(metadata, np.flatnonzero(fold != part))
             own = np.flatnonzero(fold == part)
-            of_part = self._calibrated(metadata, calibrations)
+            learned = metadata.learned._replace(calibrations=calibrations)
+            of_part = metadata._replace(learned=learned)
             found = tuple(rows.some(own) for rows in self._left_out)
-            scores.update(zip(own.tolist(), self._scores_of(found, of_part), strict=True))
+            scores.update(
+                zip(own.tolist(), scores_of_rows(found, EvidenceRule(of_part)), strict=True)
+            )
         yield from (scores[i] for i in range(len(fold)))
 
     def scores(
@@ -239,7 +220,7 @@ class BatchEvidence(_Plain):
     ) -> Iterator[Score]:
         """Yield the score of each new message."""
         found = self._evidence(presence, metadata, traits, left_out=False)
-        return self._scores_of(found, metadata)
+        return scores_of_rows(found, EvidenceRule(metadata))
 
     def _evidence(
         self,
@@ -250,9 +231,9 @@ class BatchEvidence(_Plain):
     ) -> tuple[EvidenceRows, ...]:
         """Return every row's evidence, for each scored class."""
         settings = metadata.settings
-        arrays = self._contrasts(metadata)
+        arrays = _arrays(self._counts, metadata)
         features = self._trait_features(presence.shape[0], metadata, traits, left_out)
-        unknown = ~self._is_known()
+        unknown = ~self._counts.any(axis=0)
         found = []
         for scored, of_traits in zip(settings.scored_classes, features, strict=True):
             weights = None
@@ -290,27 +271,12 @@ class BatchEvidence(_Plain):
         if not metadata.settings.has_traits:
             return (None,) * n_scored
         features = np.zeros((n_scored, n))
-        rule = self._rule(metadata)
+        rule = EvidenceRule(metadata)
         labels = self._labels if left_out else None
         for i, weights in enumerate(_trait_weights(rule, traits, labels)):
             if weights:
                 features[:, i] = [trait_feature(same) for same in zip(*weights, strict=True)]
         return tuple(features)
-
-    def _contrasts(self, metadata: Metadata) -> Contrasts:
-        """Return the weights of the tokens."""
-        return _arrays(self._counts, metadata)
-
-    def _is_known(self) -> Booleans:
-        """Return which columns are in the vocabulary."""
-        return np.asarray(self._counts.any(axis=0))
-
-    def _rule(self, metadata: Metadata) -> EvidenceRule:
-        """Return the rule that scores the evidence."""
-        return EvidenceRule(metadata)
-
-    def _scores_of(self, found: tuple[EvidenceRows, ...], metadata: Metadata) -> Iterator[Score]:
-        return scores_of_rows(found, self._rule(metadata))
 
 
 def scores_of_rows(found: tuple[EvidenceRows, ...], rule: EvidenceRule) -> Iterator[Score]:
@@ -323,24 +289,21 @@ def scores_of_rows(found: tuple[EvidenceRows, ...], rule: EvidenceRule) -> Itera
 
 
 def fitted_calibrations(
-    classes: Sequence[int],
-    scales: Sequence[Sequence[Scale]],
-    inputs: Sequence[Sequence[Inputs]],
-    labels: Integers,
+    settings: ModelSettings, inputs: Sequence[Sequence[Inputs]], labels: Integers
 ) -> tuple[Calibrations, ...]:
     """Return the calibrations fitted to some messages, of each scored class.
 
-    scales, inputs: per scored class, of each of its calibrations.
-    labels: (n,), the classes of the messages.
+    inputs: per scored class, of each of its calibrations.  labels: (n,), the messages' classes.
     """
     return tuple(
-        Calibrations(*(fit_calibration(scale, x, labels == k) for scale, x in both))
-        for k, both in zip(classes, map(_pairs, scales, inputs), strict=True)
+        Calibrations(
+            *(
+                fit_calibration(scale, x, labels == k)
+                for scale, x in zip(settings.scales, both, strict=True)
+            )
+        )
+        for k, both in zip(settings.scored_classes, inputs, strict=True)
     )
-
-
-def _pairs(scales: Sequence[Scale], inputs: Sequence[Inputs]) -> list[tuple[Scale, Inputs]]:
-    return list(zip(scales, inputs, strict=True))
 
 
 BATCH_RULES: Mapping[str, type[BatchEvidence] | type[BatchSum]] = {
