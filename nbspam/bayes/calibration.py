@@ -41,7 +41,7 @@ Sums over words may go to +-3 even where less was seen: left-out words of few me
 
 Calibrations that were learned from different messages are combined by `pooled`:
 
-    b = sum_i n_i b_i / sum_i n_i,   L = P + sum_i (L_i - P)
+    b = sum_i n_i b_i / sum_i n_i,   e = sum_i n_i e_i / sum_i n_i,   L = P + sum_i (L_i - P)
 
 n_i is the number of messages in the smaller class of model i, P the precision of the prior, so
 that L_i - P is what its messages contributed.
@@ -305,16 +305,28 @@ def is_run(before: Calibration, is_spam: bool, share: float) -> bool:
     return run * (1 - share) >= RUN
 
 
+def pooled_pair(
+    scales: Sequence[Scale], parts: Sequence[tuple[Calibrations, float]]
+) -> Calibrations:
+    """Return both calibrations of all messages together; scales, parts: as of `pooled`."""
+    return Calibrations(
+        *(pooled(scale, [(both[i], few) for both, few in parts]) for i, scale in enumerate(scales))
+    )
+
+
 def pooled(scale: Scale, parts: Sequence[tuple[Calibration, float]]) -> Calibration:
     """Return the calibration of all messages together, from calibrations that learned from parts.
 
     parts: each calibration, with the number of messages in the smaller class of its part.
+    One stays as it is, but for its run, which is of those messages.
     """
-    total = sum(max(1, few) for _, few in parts)
+    if len(parts) == 1:
+        return parts[0][0]._replace(run=0)
+    weights = [max(1, few) for _, few in parts]
     coefficients = tuple(
-        math.fsum(max(1, few) * part.coefficients[i] for part, few in parts) / total
-        for i in range(scale.size)
+        _mean([part.coefficients[i] for part, _ in parts], weights) for i in range(scale.size)
     )
+    noise = _mean([part.noise for part, _ in parts], weights)
     rows = [list(row) for row in parts[0][0].precision]
     for part, _ in parts[1:]:
         for i, row in enumerate(part.precision):
@@ -327,7 +339,11 @@ def pooled(scale: Scale, parts: Sequence[tuple[Calibration, float]]) -> Calibrat
         (min(low for low, _ in same), max(high for _, high in same))
         for same in zip(*(part.ranges for part, _ in parts), strict=True)
     )
-    return Calibration(coefficients, tuple(map(tuple, rows)), ranges)
+    return Calibration(coefficients, tuple(map(tuple, rows)), ranges, noise)
+
+
+def _mean(values: Sequence[float], weights: Sequence[float]) -> float:
+    return math.fsum(w * v for w, v in zip(weights, values, strict=True)) / math.fsum(weights)
 
 
 def is_positive_definite(matrix: Sequence[Sequence[float]]) -> bool:

@@ -11,7 +11,7 @@ from operator import add
 from pathlib import Path
 from typing import NamedTuple
 
-from nbspam.bayes.calibration import Calibrations, pooled, untrained_calibrations
+from nbspam.bayes.calibration import Calibrations, pooled_pair, untrained_calibrations
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import ModelError, Remedy, counted
 from nbspam.store.atomic_write import write_atomically
@@ -111,6 +111,7 @@ def _metadata(parts: Sequence[Metadata], messages: Row) -> Metadata:
             calibrations=calibrations,
             calibrated_by=DEFAULT if set(calibrations) == {_untrained(settings)} else MERGING,
             trait_histograms=_trait_histograms(parts),
+            recent=(),  # what each taught its model cannot be told from the rest any more
         ),
     )
 
@@ -154,15 +155,8 @@ def _calibrations(parts: Sequence[Metadata], name: str) -> Calibrations:
         own = settings.classes.index(name)
         both = state.calibrations[settings.scored_classes.index(own)]
         if both != untrained:
-            learned.append((both, _fewest(state.messages, own)))
-    if not learned:
-        return untrained
-    return Calibrations(
-        *(
-            pooled(scale, [(both[i], few) for both, few in learned])
-            for i, scale in enumerate(first.scales)
-        )
-    )
+            learned.append((both, state.fewest(own)))
+    return pooled_pair(first.scales, learned) if learned else untrained
 
 
 def _untrained(settings: ModelSettings) -> Calibrations:
@@ -183,8 +177,3 @@ def _trait_histograms(parts: Sequence[Metadata]) -> TraitHistograms:
             for of_parts in zip(*(part.learned.trait_histograms for part in parts), strict=True)
         )
     )
-
-
-def _fewest(messages: Row, k: int) -> int:
-    """Return the number of messages in class k, or in the others together if those are fewer."""
-    return min(messages[k], sum(messages) - messages[k])

@@ -40,7 +40,7 @@ class TrainOnError:
                     run.judged_right += 1
                     continue
             run.take(message, steps[:1])  # once more if it comes once more and is not sure then
-            run.learner.refine(message.label or "", message.tokens, message.numbers)
+            run.refine(message, steps[0][1])
             classifier = None
 
     def _is_sure(

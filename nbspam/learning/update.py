@@ -108,7 +108,7 @@ class LearningRun:
         self.classes = learner.metadata.settings.classes
         self.learned: dict[str, Row] = {}  # the ledger's new rows
         self.judged_right = 0
-        self._path, self._found, self._known, self.remembers = path, pending.found, known, remember
+        self._path, self._found, self._known, self._remembers = path, pending.found, known, remember
         self._new = self._moved = 0
 
     def row(self, digest: str) -> Row:
@@ -118,7 +118,7 @@ class LearningRun:
 
     def steps(self, message: TokenizedMessage) -> list[tuple[int | None, int]]:
         """Return the steps (`ledger.moves`) that bring a message up to how often it was found."""
-        if not self.remembers:
+        if not self._remembers:
             return [(None, self.classes.index(message.label or ""))]
         # All occurrences of a digest are learned at once.
         found = [self._found[message.digest, name] for name in self.classes]
@@ -136,8 +136,13 @@ class LearningRun:
             row[target] += 1
             self._new += source is None
             self._moved += source is not None
-            if self.remembers:
+            if self._remembers:
                 self.learned[message.digest] = tuple(row)
+
+    def refine(self, message: TokenizedMessage, k: int) -> None:
+        """Let a message that was taken into class k refine the calibration."""
+        digest = message.digest if self._remembers else ""
+        self.learner.refine(self.classes[k], message.tokens, message.numbers, digest)
 
     def change(self) -> Change:
         """Return what was done."""
@@ -162,8 +167,7 @@ def every_message(run: LearningRun, is_wanted: Callable[[str], bool] = _any) -> 
         taught.append([target for _, target in steps])
     for message, targets in zip(run.corpus.messages(), taught, strict=True):
         for target in targets:
-            digest = message.digest if run.remembers else ""
-            run.learner.refine(run.classes[target], message.tokens, message.numbers, digest)
+            run.refine(message, target)
 
 
 Teaching = Callable[[LearningRun], None]  # which of the messages are learned, as `every_message`
@@ -182,7 +186,7 @@ def learn(
     Each message is brought up to the number of times it was found, never above, and moved from the
     class that it was learned in before.  It is scored as if it had not been learned, and the score
     refines the calibration.
-    settings: for a new model; but for their base, which is beneath an old one too.
+    settings: for a new model; an old one is read through their base, too.
     remember: False learns all as new, and does not use the ledger.
     wait: how long to wait for the model's lock.  teach: learns some of the messages alone.
     Raises ModelError: the model is damaged, has other classes, is locked or cannot be written.
@@ -195,17 +199,23 @@ def learn(
         with Lookup(place) as old:
             _check_classes(path, old.metadata, {label for _, label in pending.found})
             _check_numbers(path, old.metadata, pending.corpus)
-            if settings.base is not None:
-                settings.base.check(path, old.metadata.settings)
             before = old.counts(pending.corpus.vocabulary)
             known = old.learned({digest for digest, _ in pending.found}) if remember else {}
-            learner = OnlineLearner(old.metadata, dict(before), settings.base)
+            learner = _learner(path, old.metadata, before, settings.base)
             run = LearningRun(path, learner, pending, known, remember)
             teach(run)
             change = run.change()
             if change.learned or change.moved:
                 _save(place, old, learner, before, run.learned)
             return change
+
+
+def _learner(
+    path: Path, metadata: Metadata, counts: Mapping[str, Row], base: "Base | None"
+) -> OnlineLearner:
+    if base is not None:
+        base.check(path, metadata.settings)
+    return OnlineLearner(metadata, dict(counts), base)
 
 
 def learn_in_memory(
@@ -223,11 +233,9 @@ def learn_in_memory(
     if model is None:
         labels = {label for _, label in pending.found}
         model = Model(first_metadata(labels, settings), {}, {})
-    if settings.base is not None:
-        settings.base.check(path, model.metadata.settings)
     _check_classes(path, model.metadata, {label for _, label in pending.found})
     _check_numbers(path, model.metadata, pending.corpus)
-    learner = OnlineLearner(model.metadata, dict(model.counts), settings.base)
+    learner = _learner(path, model.metadata, model.counts, settings.base)
     run = LearningRun(path, learner, pending, model.learned, remember)
     teach(run)
     rows = {digest: row for digest, row in (model.learned | run.learned).items() if any(row)}
@@ -256,9 +264,7 @@ def forget(
     asked, corpus = _to_forget(path, messages, remember, batch)
     with locked(path, wait) as place, Lookup(place) as old:
         before = old.counts(corpus.vocabulary)
-        if base is not None:
-            base.check(path, old.metadata.settings)
-        learner = OnlineLearner(old.metadata, dict(before), base)
+        learner = _learner(path, old.metadata, before, base)
         learned = old.learned({message.digest for message in corpus.messages()})
         unnamed = [0] * len(old.metadata.settings.classes) if remember else old.unnamed()
         forgotten = _forget(path, learner, corpus, learned, unnamed)

@@ -35,7 +35,7 @@ SCORINGS = (EVIDENCE, SUM)
 TRAINING = "training"  # fitted to every training message, each left out
 MERGING = "merging"  # combined from the calibrations of the models that were merged
 DEFAULT = "default"  # not fitted: the prior
-BASE = "base"  # begun as that of the model beneath it
+BASE = "base"  # of the base that it is read through (`scoring/base.py`)
 ORIGINS = (TRAINING, MERGING, DEFAULT, BASE)
 # Above the limit every weight is 0; below the minimum logarithms run out of digits.
 ALPHA_MIN, ALPHA_LIMIT = 1e-300, 1e6
@@ -112,6 +112,10 @@ class LearnedState(NamedTuple):
     trait_histograms: TraitHistograms = ()  # per trait and class; none in a model without traits
     recent: tuple[str, ...] = ()  # digests of the last messages that refined the calibrations
 
+    def fewest(self, k: int) -> int:
+        """Return how many messages class k has, or the others together if those are fewer."""
+        return min(self.messages[k], sum(self.messages) - self.messages[k])
+
 
 class Metadata(NamedTuple):
     """Everything a model says of itself."""
@@ -133,7 +137,7 @@ class Metadata(NamedTuple):
     def missing(self) -> dict[str, int]:
         """Class -> how many more messages of it a young model needs; empty once it is not young."""
         learned = zip(self.settings.classes, self.learned.messages, strict=True)
-        return {name: YOUNG - n for name, n in learned if n < YOUNG}
+        return {name: math.ceil(YOUNG - n) for name, n in learned if n < YOUNG}
 
     @property
     def host_trust(self) -> tuple[float, float]:
