@@ -4,6 +4,7 @@ A message is read, tokenized, scored and judged here, for the commands, the serv
 and programs that `import nbspam`; a Filter can explain its verdicts, and learn.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nbspam.errors import ModelError, OptionError
 from nbspam.labels import normal_label
 from nbspam.reading.message import Message, parse, parse_text
-from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.classifier import Classifier, counts_in
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
@@ -83,7 +84,7 @@ class Filter:
 
     @property
     def own_metadata(self) -> Metadata:
-        """The same, without what lies beneath the model; nothing learned if there is only that."""
+        """The same of the model itself, without its base."""
         return self.metadata if self._home is None else self._home.own_metadata()
 
     @property
@@ -215,42 +216,33 @@ def _anywhere(path: "str | Path") -> str:
 class InFile:
     """A model file, as the home of a filter."""
 
-    def __init__(self, path: "str | Path", indexed: bool, base: "Base | None" = None) -> None:
+    def __init__(
+        self, path: "str | Path", indexed: bool, base: "str | Path | Base | None" = None
+    ) -> None:
         """Open it; raises ModelError.
 
         indexed: make an index of the tokens, which pays from the second message on.
-        base: the model beneath it, which stays open; with one there need not be a file yet.
+        base: as of `open_filter`; with one there need not be a file yet.
         """
-        self._path, self._indexed, self._base = path, indexed, base
+        self._path, self._indexed = path, indexed
         self._lookup: Lookup | None = None
-        if base is None or os.path.exists(path):  # noqa: PTH110 (no pathlib for one message)
-            self._lookup = self._opened()
+        with contextlib.ExitStack() as opened:
+            if isinstance(base, str | os.PathLike):
+                from nbspam.scoring.base import open_base
 
-    def _opened(self) -> Lookup:
-        lookup = Lookup(self._path)
-        if self._base is not None:
-            try:
-                self._base.check(self._path, lookup.metadata.settings)
-            except BaseException:
-                lookup.close()
-                raise
-        return lookup
+                base = opened.enter_context(open_base(base, indexed))
+            self._base = base
+            if base is None or os.path.exists(path):  # noqa: PTH110 (no pathlib for one message)
+                self._lookup = Lookup(path)
+            self._opened = opened.pop_all()
 
     def classifier(self) -> Classifier:
-        """Return a classifier of the file as it was opened; without one, of the base."""
-        lookup = self._lookup
-        if self._base is not None:
-            from nbspam.scoring.base import counts_in
-
-            if lookup is None:
-                return self._base.classifier(None, None)
-            return self._base.classifier(lookup.metadata, counts_in(lookup, self._indexed))
-        assert lookup is not None
-        if not self._indexed:
-            return Classifier(lookup.metadata, lookup.counts)
-        from nbspam.store.index import TokenIndex
-
-        return Classifier(lookup.metadata, TokenIndex(lookup).counts)
+        """Return a classifier of the file as it was opened; raises ModelError for another base."""
+        own, counts = self.own_metadata(), counts_in(self._lookup, self._indexed)
+        if self._base is None:
+            return Classifier(own, counts)
+        self._base.check(self._path, own.settings)
+        return self._base.classifier(own, counts)
 
     def own_metadata(self) -> Metadata:
         """Return the metadata of the file; of a model without messages if there is none yet."""
@@ -260,10 +252,10 @@ class InFile:
         return self._base.first()
 
     def named(self) -> "FileOfFilter":
-        """Return the file and that of its base."""
+        """Return the file, and that of its base."""
         from nbspam.homes import FileOfFilter
 
-        files = self._lookup, None if self._base is None else self._base.file
+        files = self._lookup, None if self._base is None else self._base.lookup
         state = tuple(None if one is None else one.identity() for one in files)
         base = None if self._base is None else _anywhere(self._base.path)
         return FileOfFilter(_anywhere(self._path), base, state)
@@ -314,8 +306,9 @@ class InFile:
         return self._lookup.unnamed() if self._lookup else []
 
     def _reopened(self, change: "Change") -> "Change":
-        newer = self._opened()
-        self.close()
+        newer = Lookup(self._path)
+        if self._lookup is not None:
+            self._lookup.close()
         self._lookup = newer
         return change
 
@@ -323,19 +316,20 @@ class InFile:
         """Close the file."""
         if self._lookup is not None:
             self._lookup.close()
+        self._opened.close()
 
 
 def open_filter(
     path: "str | Path",
     cut_offs: CutOffsOf = model_cut_offs,
     indexed: bool = True,
-    base: "Base | None" = None,
+    base: "str | Path | Base | None" = None,
 ) -> Filter:
     """Return the filter of a model file; raises ModelError, and OptionError for its cut-offs.
 
     indexed: False for one message, which is looked up fastest without an index.
-    base: the model beneath it (`scoring/base.py`), which the caller closes after the filter.
-    Without a file at `path` the filter is the base's, and the file is made when it learns.
+    base: the model that it is read through (`scoring/base.py`), or its file.  An open one is closed
+    by the caller.  Without a file at `path` the filter is the base's; learning makes the file.
     """
     home = InFile(path, indexed, base)
     try:
@@ -347,12 +341,8 @@ def open_filter(
 
 
 def _opened_again(named: "FileOfFilter", cut_offs: CutOffs) -> Filter:
-    path, base = named.path, None
-    if named.base is not None:
-        from nbspam.scoring.base import Base
-
-        base = Base.open(named.base)  # as long as the process
-    home = InFile(path, indexed=True, base=base)
+    path = named.path
+    home = InFile(path, indexed=True, base=named.base)
     if home.named() != named:
         home.close()
         raise ModelError(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FileOfFilter(NamedTuple):
-    """A model file and the base beneath it, so that another process can open the same."""
+    """A model file, and that of its base, so that another process can open the same."""
 
     path: str | Path
     base: str | Path | None
@@ -36,7 +36,7 @@ class Home(Protocol):
         """Return a classifier of the model as it now is."""
 
     def own_metadata(self) -> Metadata:
-        """Return the metadata of the model itself, whatever lies beneath it."""
+        """Return the metadata of the model itself, without its base."""
 
     def named(self) -> FileOfFilter:
         """Return the file that it is; raises ModelError if it is in memory."""

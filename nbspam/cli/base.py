@@ -1,7 +1,6 @@
 """The option --base, and the model that it names."""
 
 import contextlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -21,16 +20,12 @@ base_option = click.option(
 )
 
 
-@contextlib.contextmanager
-def opened_base(base: str | None, indexed: bool = True) -> "Iterator[Base | None]":
-    """Give the open base, None without one; raises ModelError.
-
-    indexed: False for one message, which is looked up fastest without an index.
-    """
+def opened_base(
+    base: str | None, indexed: bool = True
+) -> "contextlib.AbstractContextManager[Base | None]":
+    """Give the open base, None without one, for learning; indexed: as of `open_base`."""
     if base is None:
-        yield None
-        return
-    from nbspam.scoring.base import Base  # which a model without a base does without
+        return contextlib.nullcontext()
+    from nbspam.scoring.base import open_base  # which a model without a base does without
 
-    with Base.open(base, indexed) as opened:
-        yield opened
+    return open_base(base, indexed)

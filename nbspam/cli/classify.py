@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.base import base_option, opened_base
+from nbspam.cli.base import base_option
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.cut_off_options import Cutting, cut_off_options
 from nbspam.cli.notes import (
@@ -272,10 +272,7 @@ def _classify(
     last: int = VerdictCode.ERROR
     n = 0
     few = request.is_small
-    with (
-        opened_base(base, indexed=not few) as beneath,
-        open_filter(model, cutting.of, indexed=not few, base=beneath) as spam_filter,
-    ):
+    with open_filter(model, cutting.of, indexed=not few, base=base) as spam_filter:
         note_one_sided(model, spam_filter.metadata)
         note_young(model, spam_filter.metadata)
         if exit_code:
@@ -292,9 +289,9 @@ def _classify(
                 trace.judged(judged)
                 last = verdict_code(spam_filter, judged)
         if n > 1 or has_reader():  # else a mail program may run it for every mail
-            note_older(model, spam_filter.metadata, beneath)
+            note_older(model, spam_filter.metadata, spam_filter.classifier.base)
     note_skips(skips)
-    learn_collected(training, model, exit_code, trace)
+    learn_collected(training, model, base, exit_code, trace)
     if exit_code:
         return _status(last, skips, sources)
     return ExitCode.ERROR if skips.count and last == VerdictCode.ERROR else ExitCode.DONE

@@ -32,17 +32,18 @@ def evaluated(
     excerpt: characters of each message to keep.
     """
     if protocol.trains and not protocol.online:
-        base = None  # of the config file
-    with opened_base(base) as beneath:
-        if not protocol.trains:
-            opened = open_filter(model, cutting.of, base=beneath)
-            if not quiet:
-                note_older(model, opened.metadata, beneath)
-            label = learning.spam_label
-            return _saved(messages, opened, excerpt, protocol.including_learned, label)
-        settings = learning.settings()._replace(base=beneath)
-        limit = ham_limit(protocol.max_ham_blocked)
-        found, cut_offs = _trained(messages, protocol, settings, cutting, limit, excerpt, quiet)
+        base = None  # of the environment or a config file
+    if protocol.trains:
+        with opened_base(base) as beneath:
+            settings = learning.settings()._replace(base=beneath)
+            limit = ham_limit(protocol.max_ham_blocked)
+            found, cut_offs = _trained(messages, protocol, settings, cutting, limit, excerpt, quiet)
+    else:
+        opened = open_filter(model, cutting.of, base=base)
+        if not quiet:
+            note_older(model, opened.metadata, opened.classifier.base)
+        label, even_learned = learning.spam_label, protocol.including_learned
+        found, cut_offs = _saved(messages, opened, excerpt, even_learned, label)
     if base is not None:
         found = found._replace(protocol=f"{found.protocol}, with the base {base}")
     return found, cut_offs

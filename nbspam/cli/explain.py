@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from nbspam.cli.base import base_option, opened_base
+from nbspam.cli.base import base_option
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.cut_off_options import Cutting, cut_off_options
 from nbspam.cli.notes import has_reader, note, note_older, note_one_sided, note_skips
@@ -112,13 +112,10 @@ def command(
     if words:
         _print_words(model, top, form, fragments)
         return
-    with (
-        opened_base(base, indexed=False) as beneath,
-        open_filter(model, cutting.of, indexed=False, base=beneath) as spam_filter,
-    ):
+    with open_filter(model, cutting.of, indexed=False, base=base) as spam_filter:
         note_one_sided(model, spam_filter.metadata)
         if has_reader():
-            note_older(model, spam_filter.metadata, beneath)
+            note_older(model, spam_filter.metadata, spam_filter.classifier.base)
         raw = _one(source, options, skips)
         note_skips(skips)
         explained = _explained(spam_filter, raw, _HTML_LIMIT if form == _HTML else _LIMIT)

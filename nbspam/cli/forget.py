@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from nbspam.cli.base import base_option, opened_base
 from nbspam.cli.configured import ConfiguredCommand, checked
 from nbspam.cli.notes import NoTrace, lock_wait, note_older, note_skips
 from nbspam.cli.options import (
@@ -36,6 +37,7 @@ def _check(sources: Sources, reading: Reading) -> None:
 @click.command("forget", cls=ConfiguredCommand)
 @labelled_sources
 @model_option
+@base_option
 @click.option(
     "--no-ledger",
     is_flag=True,
@@ -50,6 +52,7 @@ def _check(sources: Sources, reading: Reading) -> None:
 def command(
     sources: Sources,
     model: Path,
+    base: str | None,
     no_ledger: bool,
     reading: Reading,
     form: str,
@@ -64,9 +67,10 @@ def command(
     learned is left alone.  Without a SOURCE it reads one message from standard input and prints
     nothing.
 
-    Counts and ledger become what they were before the messages were learned, to the byte.  The
-    calibration keeps what it learned from them, so probabilities may differ from before; to take
-    that back too, train again without them.
+    Counts and ledger become what they were before the messages were learned, to the byte.  Of the
+    calibration only what was learned lately is taken back, so probabilities may differ from before;
+    to take back the rest, train again without them.  What was learned with --base is taken back
+    with it.
 
     \b
     Examples:
@@ -85,17 +89,17 @@ def command(
     options, skips = reading.options(quiet=quiet), Skips(reading.strict)
     raws = sources.messages_of_any_kind(options, skips)
     # As in a macro of a mail reader.
-    silent = quiet or (names == [STDIN] and reading.is_one_message)
+    is_one = names == [STDIN] and reading.is_one_message
+    silent = quiet or is_one
     with Lookup(model) as lookup:
         wanted = lookup.metadata.settings.wanted
         if not silent:
             note_older(model, lookup.metadata, learns=True)
     noted = trace.noted(raws)
     messages = tokenized(noted, skips, executor(jobs), digests=True, wanted=wanted)
-    with trace.changes(model, remember=not no_ledger):
-        change = forget(
-            model, trace.digested(messages), remember=not no_ledger, wait=lock_wait(quiet)
-        )
+    digested, wait = trace.digested(messages), lock_wait(quiet)
+    with opened_base(base, not is_one) as beneath, trace.changes(model, remember=not no_ledger):
+        change = forget(model, digested, not no_ledger, wait=wait, base=beneath)
     note_skips(skips)
     if form == "json":
         fields = {

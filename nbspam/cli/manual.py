@@ -20,7 +20,7 @@ from nbspam.cli.program import nbspam
 # with the program's.
 ENVIRONMENT = {
     "NBSPAM_MODEL": "The model file, if the command line names none.",
-    "NBSPAM_BASE": "The shared model beneath the model, if the command line names none.",
+    "NBSPAM_BASE": "The base that the model is read through, if the command line names none.",
     "XDG_DATA_HOME": "Where the default model is: in the folder nbspam below it, in place of"
     " ~/.local/share.  Not on macOS.",
     "NBSPAM_CONFIG": "The config file, in place of the user's; if empty, none.",

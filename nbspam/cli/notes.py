@@ -16,10 +16,11 @@ if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does w
 
     from nbspam.errors import SourceError
     from nbspam.reading.raw_message import RawMessage
-    from nbspam.scoring.base import Base
     from nbspam.scoring.verdict import Verdict
     from nbspam.store.lock import LockWait
     from nbspam.tokens.tokenized import TokenizedMessage
+
+    _Named = tuple[str | Path, Metadata]
 
 
 class NoTrace:
@@ -93,22 +94,19 @@ def young_sentence(metadata: Metadata) -> str:
 
 
 def older_sentences(
-    model: "str | Path", metadata: Metadata, base: "Base | None" = None, learns: bool = False
+    model: "str | Path", metadata: Metadata, base: "_Named | None" = None, learns: bool = False
 ) -> "Iterator[str]":
-    """Yield what newer rules of the tokenizer cost a model, and the base beneath it, if they do.
+    """Yield what newer rules of the tokenizer cost a model, and its base, if they do.
 
-    metadata: the base's, if there is no model yet.  learns: whether the model is changed.
+    learns: whether the model is changed.
     """
-    models = {base.path: base.metadata} if base else {}
-    if not any(metadata is of_base for of_base in models.values()):
-        models = {model: metadata} | models
     costs = "words that are now read differently are not recognised; for full accuracy"
     if learns:
         costs = (
             "a message that is now read differently counts as new, though it was learned before,"
             " and cannot be forgotten;"
         )
-    for name, (settings, _) in models.items():
+    for name, (settings, _) in [(model, metadata), *([base] if base else [])]:
         if settings.rules < RULES:
             yield (
                 f"{name}: was made with tokenizer rules {settings.rules}, and this program has"
@@ -117,7 +115,7 @@ def older_sentences(
 
 
 def note_older(
-    model: "str | Path", metadata: Metadata, base: "Base | None" = None, learns: bool = False
+    model: "str | Path", metadata: Metadata, base: "_Named | None" = None, learns: bool = False
 ) -> None:
     """Say what `older_sentences` yields."""
     for sentence in older_sentences(model, metadata, base, learns):

@@ -3,7 +3,6 @@
 import contextlib
 from typing import TYPE_CHECKING
 
-from nbspam.cli.base import opened_base
 from nbspam.cli.cut_off_options import Cutting
 from nbspam.cli.notes import NoTrace, note, note_one_sided
 from nbspam.cli.verdicts import (
@@ -44,10 +43,7 @@ def pass_on(
     name, tag = marking.name(), marking.tag()
     taken = passage.take(BYTES_LIMIT)
     trace.begin(taken)
-    with (
-        opened_base(base, indexed=False) as beneath,
-        open_filter(model, cutting.of, indexed=False, base=beneath) as spam_filter,
-    ):
+    with open_filter(model, cutting.of, indexed=False, base=base) as spam_filter:
         if exit_code:
             check_positive(spam_filter.metadata)
         # With the marks that it came with: a text without a header has an empty line after them.
@@ -72,23 +68,26 @@ def pass_on(
     with contextlib.suppress(OSError):  # the message is out
         note_one_sided(model, spam_filter.metadata)
     if learning.learn:
-        _learn_passed(parsed, judged, model, spam_filter.own_metadata, learning, trace)
+        _learn_passed(parsed, judged, (model, base), spam_filter.own_metadata, learning, trace)
     return code if exit_code else ExitCode.DONE
 
 
 def _learn_passed(
     message: Message,
     judged: Verdict,
-    model: str,
+    models: tuple[str, str | None],
     metadata: Metadata,
     learning: SelfLearning,
     trace: NoTrace,
 ) -> None:
-    """Learn a message that is out, if its verdict is sure; whatever fails is only noted."""
+    """Learn a message that is out, if its verdict is sure; whatever fails is only noted.
+
+    models: the names of the model, and of its base.
+    """
     try:  # all that learning needs is loaded here, where nothing can hold the message up
-        if training := learning.training(model, metadata):
+        if training := learning.training(models[0], metadata):
             training.add(tokenize(message, digest=True, wanted=metadata.settings.wanted), judged)
-            learn_collected(training, model, is_only_noted=True, trace=trace)
+            learn_collected(training, *models, is_only_noted=True, trace=trace)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (such as no memory for that)
         with contextlib.suppress(Exception):
             note(f"the message was not learned ({type(error).__name__}); run model check")

@@ -3,6 +3,7 @@
 from contextlib import suppress
 from pathlib import Path
 
+from nbspam.cli.base import opened_base
 from nbspam.cli.failure import outcome
 from nbspam.cli.notes import NoTrace, has_reader, lock_wait, note
 from nbspam.learning.self_training import FEWEST, SURE, SelfTraining, too_few
@@ -36,7 +37,9 @@ def self_training(model: str, metadata: Metadata, learn_from: float | None) -> S
     return SelfTraining(metadata, SURE if learn_from is None else learn_from)
 
 
-def learn_sure(training: SelfTraining, model: str, is_only_noted: bool, trace: NoTrace) -> None:
+def learn_sure(
+    training: SelfTraining, model: str, base: str | None, is_only_noted: bool, trace: NoTrace
+) -> None:
     """Learn what was collected, and log it; raises ModelError.
 
     is_only_noted: if that fails, say so, and let the verdict be the outcome; do not wait for long.
@@ -45,14 +48,13 @@ def learn_sure(training: SelfTraining, model: str, is_only_noted: bool, trace: N
         return
     path = Path(model)
     trace.learns(training.collected.values())
-    if not is_only_noted:
-        with trace.changes(path, remember=True):
-            training.learn(path, lock_wait(quiet=False))
-        return
+    wait = QUIET_WAIT._replace(limit=MAIL_LIMIT) if is_only_noted else lock_wait(quiet=False)
     try:
-        with trace.changes(path, remember=True):
-            training.learn(path, QUIET_WAIT._replace(limit=MAIL_LIMIT))
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (the verdict is out already)
+        with opened_base(base, indexed=False) as beneath, trace.changes(path, remember=True):
+            training.learn(path, wait, beneath)
+    except (Exception, KeyboardInterrupt) as error:
+        if not is_only_noted:
+            raise
         trace.failed(error)
         with suppress(OSError):
             note(f"nothing was learned: {outcome(error)[1]}")

@@ -19,6 +19,7 @@ from nbspam.cli.options import (
     model_option,
     quiet_option,
 )
+from nbspam.cli.unused_options import is_typed
 from nbspam.errors import OptionError, one_line
 from nbspam.serving.current import Say
 from nbspam.serving.limits import Limits
@@ -73,9 +74,15 @@ class Serving(NamedTuple):
     workers: int | None
 
 
-def _check(cutting: Cutting, listening: Listening, model: Path, base: str | None) -> None:
+def _check(
+    cutting: Cutting, listening: Listening, serving: Serving, model: Path, base: str | None
+) -> None:
     """Raise OptionError for wrong cut-offs, models and places; names of hosts are not looked up."""
     cutting.check()
+    if serving.user_models is not None and is_typed("base"):
+        raise OptionError(
+            "with --user-models the model of --model is the base of every user's; leave --base out"
+        )
     for name in filter(is_url, (model, base)):
         raise OptionError(
             f"{name}: the server opens its model again when it changes, which no URL tells; copy it"
@@ -175,8 +182,8 @@ def _is_path(address: str) -> bool:
         "--user-models",
         type=click.Path(readable=False, path_type=Path),
         metavar="DIR",
-        help="Judge and teach each user's mail (spamc -u) by a model of his own, DIR/NAME.json; or"
-        " name a path with %u. Who has none has the verdict of --model.",
+        help="Judge and teach each user's mail (spamc -u) by a model of their own, DIR/NAME.json,"
+        " read through that of --model; or name a path with %u.",
     ),
     click.option(
         "--workers",
@@ -216,6 +223,9 @@ def command(
     log = Log(serving.log) if serving.log else None
     say = log.say if log else _say
     # The model first: without one there is no reason to listen.
+    if base is not None and serving.user_models is not None:  # of the environment or a config file
+        _say_good(log, quiet, f"{base}: is not used; with --user-models {model} is the base")
+        base = None
     limits = Limits(serving.max_size, serving.timeout, serving.connections)
     n_workers = serving.workers or _processors()
     settings = WorkerSettings(
@@ -232,7 +242,8 @@ def command(
     with models.use() as opened_model:
         of_model = opened_model.filter.metadata
         note_one_sided(model, of_model)
-        for sentence in older_sentences(model, of_model, opened_model.base):
+        base_model = opened_model.filter.classifier.base
+        for sentence in older_sentences(opened_model.path, of_model, base_model):
             _say_good(log, quiet, sentence)
     with ExitStack() as opened:
         opened.callback(models.close)

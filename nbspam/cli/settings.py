@@ -75,10 +75,16 @@ _NOT_WITH = {
     ),
     "explain": (("format", "words"), _TABLE),
     "forget": (_TABLE,),
-    "train": (*_OF_KINDS, ("lines", "sources"), _TABLE, ("max-ham-blocked", "update on_error")),
+    "train": (
+        *_OF_KINDS,
+        ("lines", "sources"),
+        _TABLE,
+        ("max-ham-blocked", "update on_error base"),
+        ("base", "max_ham_blocked"),
+    ),
     "eval": (
         *_OF_KINDS,
-        ("spam-cutoff ham-cutoff ham-cost max-ham-blocked errors base", "compare"),
+        ("spam-cutoff ham-cutoff ham-cost max-ham-blocked errors", "compare"),
         ("event-model traits scoring prior", "compare"),
         ("variance-smoothing variance-prior shared-variance", "compare"),
         ("lines", "sources"),

@@ -52,7 +52,7 @@ from nbspam.reading.skips import Skips
 from nbspam.reading.source_kind import FILE_LISTS, MBOX_FORMAT, ReadingOptions
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Metadata
+from nbspam.store.metadata import Metadata, ModelSettings
 from nbspam.store.model_file import (
     ModelExistsError,
     already_exists,
@@ -64,6 +64,7 @@ from nbspam.workers import Executor, gather, rare_collections, tokenized
 
 if TYPE_CHECKING:
     from nbspam.reading.piece import SourcePiece
+    from nbspam.scoring.base import Base
 
 
 def _check(
@@ -227,34 +228,28 @@ def command(
     """
     cutting, learning = _of_new(model, writing, cutting, learning)
     _check_model(model, writing, cutting, learning)
-    _check_base(model, base, writing, learning)
     limit = ham_limit(writing.max_ham_blocked)
-    if base is not None and limit is not None:
-        raise OptionError(
-            "--max-ham-blocked needs all messages at once, and with a base messages are learned one"
-            " by one; leave one of the two out"
-        )
     options, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
     names = sources.names()
     # As in a macro of a mail reader.
-    silent = quiet or (writing.update and names == [STDIN] and reading.is_one_message)
+    is_one = names == [STDIN] and reading.is_one_message
+    silent = quiet or (writing.update and is_one)
     before = _updated(model, writing)
     if before is not None and not silent:
         note_older(model, before, learns=True)
-    pending = PendingMessages((learning.settings() if before is None else before.settings).wanted)
     output = Output(model, form, silent, skips, trace, ClassSizes())
-    with (
-        opened_base(base, indexed=False) as beneath,
-        work_place(dask, jobs, trace, quiet) as place,
-    ):
+    with opened_base(base, not is_one) as beneath, work_place(dask, jobs, trace, quiet) as place:
         settings = learning.settings()._replace(base=beneath)
+        if beneath is not None:
+            _check_base(model, beneath, limit, (before or first_metadata((), settings)).settings)
+        pending = PendingMessages((settings if before is None else before.settings).wanted)
         training = Training(settings, cutting, writing, limit, output, lock_wait(quiet))
         whole = training._replace(output=output._replace(quiet=quiet))
         raws = _to_gather(place, sources, options, whole)
         if raws is not None:
             with progress(silent, names) as shown:
                 reader = _Reader(raws, skips, place.where, lambda m: output.sizes(shown(m)))
-                _take_in(pending, reader, model, writing, trace)
+                _take_in(pending, reader, training)
             output.sizes.report(quiet, skips.strict)
         note_skips(skips)
         if raws is None:
@@ -280,12 +275,11 @@ def _to_gather(
 def _learn(pending: PendingMessages, training: Training, quiet: bool) -> None:
     """Learn the messages that were read, and say what changed."""
     writing, output = training.writing, training.output
-    one_by_one = writing.on_error or training.settings.base is not None
-    if one_by_one and not writing.update:
+    if training.is_one_by_one and not writing.update:
         begin_one_by_one(pending, training)
         return
     n_labels = len(set(pending.corpus.labels))
-    begins = not output.model.exists() and n_labels > 1 and not one_by_one
+    begins = not output.model.exists() and n_labels > 1 and not training.is_one_by_one
     if begins or not writing.update:
         try:
             whole = training._replace(output=output._replace(quiet=quiet))
@@ -311,28 +305,23 @@ class _Reader(NamedTuple):
         return self.shown(found)
 
 
-def _check_base(model: Path, base: str | None, writing: Writing, learning: Learning) -> None:
-    """Raise ModelError, before anything is read, for a base that the model cannot lie on."""
-    with opened_base(base, indexed=False) as beneath:
-        if beneath is None:
-            return
-        beneath.check(model)
-        if writing.update and model.exists():
-            with Lookup(model) as lookup:
-                beneath.check(model, lookup.metadata.settings)
-        else:
-            settings = learning.settings()._replace(base=beneath)
-            beneath.check(model, first_metadata((), settings).settings)
+def _check_base(model: Path, base: "Base", limit: float | None, own: ModelSettings) -> None:
+    """Raise OptionError or ModelError, before anything is read, for a base that cannot be."""
+    if limit is not None:
+        raise OptionError(
+            "--max-ham-blocked needs all messages at once, and with a base messages are learned one"
+            " by one; leave one of the two out"
+        )
+    base.check(model, own)
 
 
-def _take_in(
-    pending: PendingMessages, reader: _Reader, model: Path, writing: Writing, trace: NoTrace
-) -> None:
+def _take_in(pending: PendingMessages, reader: _Reader, training: Training) -> None:
     """Read the messages to learn."""
+    writing, output = training.writing, training.output
     if writing.update:
         messages = reader.tokenized(pending.corpus.wanted)
-        pending.read(model, trace.digested(messages), writing.ledger)
-    elif writing.on_error:
+        pending.read(output.model, output.trace.digested(messages), writing.ledger)
+    elif training.is_one_by_one:
         pending.add(reader.tokenized(pending.corpus.wanted))
     else:  # all are learned, whatever a ledger says
         gather(pending.corpus, *reader)

@@ -71,6 +71,11 @@ class Training(NamedTuple):
     output: Output
     wait: "LockWait"  # for the model's lock
 
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether messages are learned one by one, even into a new model."""
+        return self.writing.on_error or self.settings.base is not None
+
 
 def train_whole(corpus: Corpus, training: Training) -> None:
     """Learn from all messages at once, write the model and print what to expect of it."""
@@ -114,7 +119,7 @@ def update_model(pending: PendingMessages, training: Training) -> None:
         change = learn(output.model, pending, settings, writing.ledger, wait, _teaching(training))
         if cutting.is_given:  # the model was not there before
             set_cut_offs(output.model, cutting.of)
-    _print_change(change, writing, output)
+    _print_change(change, training)
 
 
 def _note_unnamed(model: Path) -> None:
@@ -149,7 +154,7 @@ def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
         wait=wait,
     )
     output.trace.trained(output.model, change.learned)
-    _print_change(change, writing, output)
+    _print_change(change, training)
 
 
 def _teaching(training: Training) -> Teaching:
@@ -160,7 +165,8 @@ def _teaching(training: Training) -> Teaching:
     return TrainOnError(training.cutting.of, SURE if sure is None else sure)
 
 
-def _print_change(change: Change, writing: Writing, output: Output) -> None:
+def _print_change(change: Change, training: Training) -> None:
+    settings, _, writing, _, output, _ = training
     if output.form == "json":
         fields = {"model": str(output.model), **change._asdict(), **output.read()}
         del fields["forgotten"]
@@ -180,6 +186,8 @@ def _print_change(change: Change, writing: Writing, output: Output) -> None:
         )
         with Lookup(output.model) as lookup:
             metadata = lookup.metadata
+        if settings.base is not None:
+            metadata = settings.base.through(metadata)
         if not metadata.is_one_sided and (sentence := young_sentence(metadata)):
             echo_sentence(sentence)
 

@@ -77,7 +77,11 @@ class SelfLearning(NamedTuple):
 
 
 def learn_collected(
-    training: "SelfTraining | None", model: str, is_only_noted: bool, trace: NoTrace
+    training: "SelfTraining | None",
+    model: str,
+    base: str | None,
+    is_only_noted: bool,
+    trace: NoTrace,
 ) -> None:
     """Learn what was collected, and log it; raises ModelError.
 
@@ -86,7 +90,7 @@ def learn_collected(
     if training is not None:
         from nbspam.cli.self_training import learn_sure
 
-        learn_sure(training, model, is_only_noted, trace)
+        learn_sure(training, model, base, is_only_noted, trace)
 
 
 def check_positive(metadata: Metadata) -> None:

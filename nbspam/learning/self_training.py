@@ -4,6 +4,7 @@ What it costs and brings is measured in docs/ideas-tried.md.
 """
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nbspam.labels import UNSURE
 from nbspam.learning.settings import TrainingSettings
@@ -13,6 +14,9 @@ from nbspam.store.lock import DEFAULT_WAIT, LockWait
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import NO_NUMBERS, TokenizedMessage
+
+if TYPE_CHECKING:
+    from nbspam.scoring.base import Base
 
 # A higher bound is not always safer: ham is seldom so sure.  Of 5,474 SMS, a model of 100 surely
 # judged 4,472 ham and 660 spam at 0.99, and 808 and 519 at 0.999: it then made 719 errors, not 38.
@@ -53,16 +57,19 @@ class SelfTraining:
             self._pending.add([taken])
             self.collected[message.digest] = taken._replace(tokens=[], numbers=NO_NUMBERS)
 
-    def learn(self, path: Path, wait: LockWait = DEFAULT_WAIT) -> Change:
+    def learn(
+        self, path: Path, wait: LockWait = DEFAULT_WAIT, base: "Base | None" = None
+    ) -> Change:
         """Learn them into the model at `path`, but for those that its ledger has in any class.
 
         What the user has taught is never moved by what the filter believes.
-        Raises ModelError.
+        base: that the model is read through.  Raises ModelError.
         """
         if not self.collected:
             return Change()
         Lookup(path).close()  # a model that has gone meanwhile is not begun anew
-        return learn(path, self._pending, TrainingSettings(), wait=wait, teach=_unknown_messages)
+        settings = TrainingSettings(base=base)
+        return learn(path, self._pending, settings, wait=wait, teach=_unknown_messages)
 
 
 def _unknown_messages(run: LearningRun) -> None:

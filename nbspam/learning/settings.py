@@ -45,7 +45,7 @@ class TrainingSettings(NamedTuple):
     event_model: str = BERNOULLI
     traits: str | None = None  # the default depends on the scoring
     variances: Variances = Variances()
-    base: "Base | None" = None  # the model beneath the one that learns, whether that is new or not
+    base: "Base | None" = None  # that the model which learns is read through, new or not
 
     @property
     def effective_alpha(self) -> float:
@@ -55,6 +55,8 @@ class TrainingSettings(NamedTuple):
     @property
     def effective_traits(self) -> str:
         """The trait model to use."""
+        if self.base is not None and self.traits is None:
+            return self.base.metadata.settings.traits
         return DEFAULT_TRAITS[self.scoring] if self.traits is None else self.traits
 
     @property
@@ -196,23 +198,12 @@ def empty_metadata(
 def first_metadata(labels: Iterable[str], settings: TrainingSettings) -> Metadata:
     """Return the metadata of a model that begins with these labels and has learned nothing yet.
 
-    A base gives it its classes, cut-offs and, unless others are chosen, its traits.
+    With a base it has that one's settings, but for what was chosen, which `Base.check` may refuse.
     Raises TrainingError.
     """
-    base = settings.base
-    if base is None:
+    if settings.base is None:
         return empty_metadata(*first_classes(labels, settings), settings)
-    # The base's settings, but for what was chosen; `Base.check` says what it cannot be beneath.
-    chosen = base.first()
-    own = empty_metadata(
-        chosen.settings.classes, settings.positive or chosen.settings.positive, settings
-    ).settings
-    changed = chosen.settings._replace(
-        positive=own.positive,
-        alpha=own.alpha,
-        prior=own.prior,
-        scoring=own.scoring,
-        event_model=own.event_model,
-        traits=own.traits if settings.traits else chosen.settings.traits,
-    )
-    return chosen._replace(settings=changed)
+    first = settings.base.first()
+    named = ("alpha", "prior", "scoring", "positive", "event_model", "traits")
+    chosen = {name: value for name in named if (value := getattr(settings, name)) is not None}
+    return first._replace(settings=first.settings._replace(**chosen))

@@ -14,11 +14,27 @@ from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nbspam.store.lookup import Lookup
+
 Counts = Mapping[str, Row]
 CountsOf = Callable[[Iterable[str]], Counts]  # of those tokens that a model knows
 _BATCH_MESSAGES, _BATCH_TOKENS = 500, 200_000
 CACHED_TOKENS = 1_000_000
 _UNKNOWN: tuple[tuple[int, Weights | None], ...] = tuple((c, None) for c in range(HOST + 1))
+
+
+def counts_in(lookup: "Lookup | None", indexed: bool) -> CountsOf:
+    """Return what gives the counts of an open model's tokens; None: of a model without tokens.
+
+    indexed: make an index of them, which pays from the second message on.
+    """
+    if lookup is None:
+        return lambda _: {}
+    if not indexed:
+        return lookup.counts
+    from nbspam.store.index import TokenIndex
+
+    return TokenIndex(lookup).counts
 
 
 class HasTokens(Protocol):
@@ -40,12 +56,12 @@ class Classifier:
         metadata: Metadata,
         counts_of: CountsOf,
         cached: int = CACHED_TOKENS,
-        base: "str | Path | None" = None,
+        base: "tuple[str | Path, Metadata] | None" = None,
     ) -> None:
         """Score with a model; `counts_of` gives the counts of those tokens that it knows.
 
         cached: how many tokens' weights to keep for the messages to come, about.
-        base: the name of the model that this one is read through (`base.py`), for explanations.
+        base: the name and metadata of the model that this one is read through (`base.py`).
         """
         self.metadata = metadata
         self.rule: ScoringRule = rule_of(metadata)

@@ -96,7 +96,7 @@ def explain(
         unknown=len(tokens) - len(in_model.rows),
         bias=bias,
         sum_log_odds=textbook,
-        base=classifier.base,
+        base=None if classifier.base is None else classifier.base[0],
     )
 
 

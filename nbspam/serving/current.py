@@ -5,17 +5,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from nbspam.errors import ModelError, NbspamError, Remedy
 from nbspam.filter import CutOffsOf, Filter
+from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.store.index import IndexLayout, TokenIndex
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Metadata
-
-if TYPE_CHECKING:
-    from nbspam.scoring.base import Base
 
 
 class Keeping(NamedTuple):
@@ -37,42 +34,42 @@ _numbers = itertools.count(1)
 
 
 class OpenModel:
-    """One version of the model file, and of the base beneath it."""
+    """One version of the model file, and of its base."""
 
     def __init__(
         self,
-        path: Path | None,
+        path: Path,
         cut_offs: CutOffsOf,
         keeping: Keeping = _KEEPING,
         handle: int | None = None,
-        base: "Base | None" = None,
+        base: "OpenModel | None" = None,
+        is_base: bool = False,
     ) -> None:
         """Open it; raises NbspamError when it is not a model, or not one that can classify spam.
 
         handle: a descriptor of the file if it is open already, which will be closed.
-        path: None for the base alone.
-        base: the model beneath it, which it shares; then there need not be a file at `path`.
+        base: the model that it is read through, which it uses.  is_base: whether it is one.
         """
         self.number = next(_numbers)  # differs between versions
         self.path = path
         self._keeping = keeping
-        self._lookup = None
-        if path is not None and (base is None or handle is not None or path.exists()):
-            self._lookup = Lookup(path, handle)
-        self.base = None if base is None else base.share()
-        self.modified = os.fstat(self.handles[0]).st_mtime  # seconds since 1970
+        self._lookup = Lookup(path, handle)
+        self.base = base
+        if base is not None:
+            base.enter()
+        self.modified = os.fstat(self._lookup.fileno()).st_mtime  # seconds since 1970
         self._users = 1  # the server itself, while this is the newest version
         try:
-            if self.base is not None and self._lookup is not None and path is not None:
-                self.base.check(path, self._lookup.metadata.settings)
-            metadata = self._metadata
+            metadata = self._lookup.metadata
             if metadata.settings.positive is None:
                 raise ModelError(
                     f"{path}: the model has no spam class, so it cannot answer spamc",
                     Remedy.NAME_SPAM_LABEL,
                 )
-            lookup = self._lookup
-            self._counts = TokenIndex(lookup, keeping.layout).counts if lookup else None
+            self._counts = TokenIndex(self._lookup, keeping.layout).counts
+            self.as_base = Base(path, metadata, self._counts) if is_base else None
+            if base is not None and base.as_base is not None:
+                base.as_base.check(path, metadata.settings)
             self.cut_offs = cut_offs(metadata)
             self.filter = self.fresh_filter()
         except BaseException:
@@ -81,33 +78,16 @@ class OpenModel:
 
     def fresh_filter(self) -> Filter:
         """Return a filter that another thread can use: only the file is shared."""
-        metadata, counts, words = self._metadata, self._counts, self._keeping.words
-        if self.base is not None:
-            classifier = self.base.classifier(metadata, counts, words)
-        else:
-            assert counts is not None
-            classifier = Classifier(metadata, counts, words)
+        base = None if self.base is None else self.base.as_base
+        of = Classifier if base is None else base.classifier
+        classifier = of(self._lookup.metadata, self._counts, self._keeping.words)
         return Filter(classifier, self.cut_offs)
 
     @property
-    def _metadata(self) -> Metadata:
-        """The metadata of the model; of the base, if there is only that."""
-        if self._lookup is not None:
-            return self._lookup.metadata
-        assert self.base is not None
-        return self.base.metadata
-
-    @property
-    def handles(self) -> list[int]:
-        """The descriptors of the open files: of the model, if there is one, and of its base."""
-        files = (self._lookup, None if self.base is None else self.base.file)
-        return [file.fileno() for file in files if file is not None]
-
-    @property
-    def files(self) -> dict[str, str]:
-        """The names of these files."""
-        named = {"path": self._lookup and str(self.path), "base": self.base and str(self.base.path)}
-        return {key: name for key, name in named.items() if name}
+    def files(self) -> list[tuple[str, int]]:
+        """The names and descriptors of the open files: of the model, and of its base."""
+        own = str(self.path), self._lookup.fileno()
+        return [own, *(self.base.files if self.base else [])]
 
     def enter(self) -> None:
         """Add a user: the file stays open until it calls `leave`."""
@@ -117,9 +97,9 @@ class OpenModel:
         """Close the file if this was the last user."""
         self._users -= 1
         if not self._users:
-            for part in (self._lookup, self.base):
-                if part is not None:
-                    part.close()
+            self._lookup.close()
+            if self.base is not None:
+                self.base.leave()
 
 
 class Models(Protocol):
@@ -147,53 +127,48 @@ class CurrentModel:
 
     def __init__(
         self,
-        path: Path | None,
+        path: Path,
         cut_offs: CutOffsOf,
         say: Say,
         keeping: Keeping = _KEEPING,
         say_good: Say | None = None,
-        base: Path | None = None,
+        base: "CurrentModel | None" = None,
+        is_base: bool = False,
     ) -> None:
         """Open the model; raises NbspamError when it is missing or cannot be used.
 
         say: tells that a later version cannot be used.  say_good: that one can again; None for the
-        same.  base: the file of the model beneath it, with which it may be missing; path: None for
-        the base alone.
+        same.  base: what it is read through, and what there is while it is missing; it is closed
+        with it.  is_base: whether it is one.
         """
         self._path, self._cut_offs, self._say, self._keeping = path, cut_offs, say, keeping
         self._say_good = say_good or say
-        self._base = base
-        self._of_base: tuple[_Stamp, Base] | None = None  # the one in use
-        self.n_unusable = 0  # 1 while the file is missing or cannot be used
+        self._base, self._is_base = base, is_base
+        self._is_unusable = False
         self._seen = self._stamp()
         self._model = self._opened()
 
+    @property
+    def n_unusable(self) -> int:
+        """How many files are unusable, or missing: of the model, and of its base."""
+        return self._is_unusable + (self._base.n_unusable if self._base else 0)
+
     def _opened(self) -> OpenModel:
         if self._base is None:
-            return OpenModel(self._path, self._cut_offs, self._keeping)
-        stamp = _stamp_of(self._base)
-        if self._of_base and self._of_base[0] == stamp:  # an index of it is made once
-            base = self._of_base[1]
-            return OpenModel(self._path, self._cut_offs, self._keeping, base=base)
-        from nbspam.scoring.base import Base
-
-        with Base.open(self._base, layout=self._keeping.layout) as base:  # which the model shares
-            opened = OpenModel(self._path, self._cut_offs, self._keeping, base=base)
-        self._of_base = stamp, base
-        return opened
-
-    @property
-    def base(self) -> "Base | None":
-        """The base beneath the newest usable version, open as long as that is; None without one."""
-        self.refresh()
-        return self._model.base
+            return OpenModel(self._path, self._cut_offs, self._keeping, is_base=self._is_base)
+        with self._base.use() as base:
+            if self._path.exists():
+                return OpenModel(self._path, self._cut_offs, self._keeping, base=base)
+            base.enter()
+            return base
 
     def _stamp(self) -> _Stamp:
-        """Return what changes when a file is replaced or written to; empty when it is missing.
-
-        The inode number is not reused while the old version is open.
-        """
-        return tuple(itertools.chain(*map(_stamp_of, (self._path, self._base))))
+        """Return what changes when a file is replaced or written to, or when the base is."""
+        own = _stamp_of(self._path)
+        if self._base is None:
+            return own
+        with self._base.use() as base:
+            return (*own, base.number)
 
     def refresh(self) -> None:
         """Open the file if it has changed; keep the version in use if that fails."""
@@ -204,14 +179,12 @@ class CurrentModel:
         try:
             newer = self._opened()
         except NbspamError as error:
-            self.n_unusable = 1
+            self._is_unusable = True
             self._say(f"{error}; the server keeps using the previous model")
             return
-        if self.n_unusable:
-            self.n_unusable = 0
-            self._say_good(
-                f"{self._path or self._base}: the model can be used again, and was opened"
-            )
+        if self._is_unusable:
+            self._is_unusable = False
+            self._say_good(f"{self._path}: the model can be used again, and was opened")
         self._model.leave()
         self._model = newer
 
@@ -229,15 +202,19 @@ class CurrentModel:
     def close(self) -> None:
         """Close the file once it is no longer used."""
         self._model.leave()
+        if self._base is not None:
+            self._base.close()
 
 
-def _stamp_of(path: Path | None) -> _Stamp:
+def _stamp_of(path: Path) -> _Stamp:
+    """Return what changes when a file is replaced or written to; empty when it is missing.
+
+    The inode number is not reused while the old version is open.
+    """
     try:
-        status = path.stat() if path is not None else None
+        status = path.stat()
     except OSError:
-        status = None
-    if status is None:
-        return (0,)  # so that no file's stamp takes the place of another's
+        return ()
     # The last changes with the mode too: a file that could not be read is tried again.
     return (
         status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

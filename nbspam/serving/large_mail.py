@@ -168,8 +168,9 @@ class _Process:
         fields = {**task, "compressed": request.compressed, "max_size": max_size}
         handles = []
         if model and model.number != self._model_number:
-            fields["model"] = {**model.files, "cut_offs": model.cut_offs}
-            handles += model.handles
+            files = [name for name, _ in model.files]
+            fields["model"] = {"files": files, "cut_offs": model.cut_offs}
+            handles = [handle for _, handle in model.files]
             self._model_number = model.number
         head = json.dumps(fields).encode()
         # The channel is empty, so these few bytes are sent whole.

@@ -9,11 +9,12 @@ import json
 import signal
 import socket
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbspam.errors import NbspamError
 from nbspam.filter import Filter
 from nbspam.reading.message import parse
+from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.answer import answer
@@ -22,9 +23,6 @@ from nbspam.serving.spamd import TEMPORARY, RefusedError, Request
 from nbspam.store.index import IndexLayout, TokenIndex
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import Wanted, tokenize
-
-if TYPE_CHECKING:
-    from nbspam.scoring.base import Base
 
 PREFIX = struct.Struct("!QQ")  # how long the JSON object is, and how many bytes follow it
 
@@ -41,7 +39,7 @@ class _Reader:
     """Does the tasks, with the model that came last."""
 
     def __init__(self) -> None:
-        self._open_files: list[Lookup | Base] = []
+        self._open_files: list[Lookup] = []
         self._filter: Filter | None = None
 
     def reply(self, task: _Task, message: bytes, handles: list[int]) -> _Reply:
@@ -67,22 +65,13 @@ class _Reader:
         self._filter = None
         while self._open_files:
             self._open_files.pop().close()
-        lookup = None
-        if "path" in model:
-            lookup = Lookup(model["path"], handles[0])
-            self._open_files.append(lookup)
-        if "base" in model:
-            from nbspam.scoring.base import Base
-
-            base = Base.open(model["base"], handle=handles[-1], layout=_LAYOUT)
-            self._open_files.append(base)
-            counts = TokenIndex(lookup, _LAYOUT).counts if lookup else None
-            metadata = lookup.metadata if lookup else None
-            classifier = base.classifier(metadata, counts, _CACHED_TOKENS)
-        else:
-            assert lookup is not None
-            counts = TokenIndex(lookup, _LAYOUT).counts
-            classifier = Classifier(lookup.metadata, counts, _CACHED_TOKENS)
+        for name, handle in zip(model["files"], handles, strict=True):
+            self._open_files.append(Lookup(name, handle))
+        own, *bases = [
+            (lookup.metadata, TokenIndex(lookup, _LAYOUT).counts) for lookup in self._open_files
+        ]
+        make = Base(model["files"][1], *bases[0]).classifier if bases else Classifier
+        classifier = make(*own, _CACHED_TOKENS)
         self._filter = Filter(classifier, CutOffs(*model["cut_offs"]))
 
     def _done(self, task: _Task, body: bytes) -> _Reply:

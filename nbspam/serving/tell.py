@@ -11,25 +11,23 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import LockedError, ModelError, Remedy
-from nbspam.labels import HAM, SPAM
-from nbspam.learning.settings import TrainingSettings, empty_metadata
+from nbspam.labels import HAM
+from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import PendingMessages, forget, learn
 from nbspam.reading.message import parse
+from nbspam.scoring.base import Base, open_base
 from nbspam.serving.current import Say
 from nbspam.serving.limits import Limits
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED
 from nbspam.serving.spamd import TEMPORARY, RefusedError
 from nbspam.store.lock import LockWait
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Metadata, ModelSettings
+from nbspam.store.metadata import ModelSettings
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
-
-if TYPE_CHECKING:
-    from nbspam.scoring.base import Base
 
 # Returns a large message tokenized, with the numbers that the model counts; raises RefusedError.
 Tokenizer = Callable[[Wanted], TokenizedMessage]
@@ -55,52 +53,32 @@ def apply_requests(
     path: Path,
     requests: list[LearnRequest],
     wait: LockWait,
-    creates: bool = False,
     base: Path | None = None,
 ) -> list[Result]:
     """Learn messages into the model at `path`, or forget them; in order, with few saves.
 
-    wait: how long to wait for the model's lock.  creates: a model where there is none.
-    base: the file of the model beneath it, with which a missing model is made too.
+    wait: how long to wait for the model's lock.
+    base: the file of the model that it is read through; with one a missing model is made.
     Returns what was done for each request: nothing when the message is known as that class or is
     empty, or was never learned and is to be forgotten; or that it was not applied because another
     program held the lock.
     Raises ModelError.
     """
-    if base is not None:
-        from nbspam.scoring.base import Base
-
-        with Base.open(base, indexed=False) as opened:
-            return _applied(path, requests, wait, opened.metadata, opened)
-    new = empty_metadata((HAM, SPAM), SPAM, TrainingSettings()) if creates else None
-    return _applied(path, requests, wait, new, None)
-
-
-def _applied(
-    path: Path,
-    requests: list[LearnRequest],
-    wait: LockWait,
-    new: Metadata | None,
-    base: "Base | None",
-) -> list[Result]:
-    """Do what `apply_requests` does, with an open base.
-
-    new: has the settings of a model that is made where there is none; None if none is made.
-    """
-    wanted = _known(path, [], new)[1].wanted
-    waiting = {
-        number: _TokenizedRequest(request.is_spam, _tokenized(request.message, wanted))
-        for number, request in enumerate(requests)
-        if request.is_spam is None or _has_content(request.message)
-    }
-    results: list[Result] = [UNCHANGED] * len(requests)
-    while waiting:
-        # Several requests about one message are applied one after the other.
-        first = {one.message.digest: number for number, one in reversed(waiting.items())}
-        now = {number: waiting.pop(number) for number in sorted(first.values())}
-        for number, result in _apply_distinct(path, now, wanted, wait, new, base):
-            results[number] = result
-    return results
+    with open_base(base, indexed=False) as opened:
+        wanted = _known(path, [], opened)[1].wanted
+        waiting = {
+            number: _TokenizedRequest(request.is_spam, _tokenized(request.message, wanted))
+            for number, request in enumerate(requests)
+            if request.is_spam is None or _has_content(request.message)
+        }
+        results: list[Result] = [UNCHANGED] * len(requests)
+        while waiting:
+            # Several requests about one message are applied one after the other.
+            first = {one.message.digest: number for number, one in reversed(waiting.items())}
+            now = {number: waiting.pop(number) for number in sorted(first.values())}
+            for number, result in _apply_distinct(path, now, wanted, wait, opened):
+                results[number] = result
+        return results
 
 
 def _has_content(message: bytes | Tokenizer) -> bool:
@@ -119,14 +97,13 @@ def _apply_distinct(
     requests: dict[int, _TokenizedRequest],
     wanted: Wanted,
     wait: LockWait,
-    new: Metadata | None,
-    base: "Base | None",
+    base: Base | None,
 ) -> list[tuple[int, Result]]:
     """Apply requests about different messages; return what `apply_requests` does, by their numbers.
 
     wanted: the numbers that the messages were tokenized with.
     """
-    rows, settings = _known(path, [one.message.digest for one in requests.values()], new)
+    rows, settings = _known(path, [one.message.digest for one in requests.values()], base)
     to_learn, to_forget = [], []
     learning: list[tuple[int, Result]] = []
     forgetting: list[tuple[int, Result]] = []
@@ -156,14 +133,14 @@ def _apply_distinct(
 
 
 def _known(
-    path: Path, digests: list[str], new: Metadata | None
+    path: Path, digests: list[str], base: Base | None
 ) -> tuple[dict[str, Row], ModelSettings]:
     """Return how often each class of a model has learned messages, and the model's settings.
 
-    new: has the settings of a model that is not there yet; None if there must be one.
+    base: whose settings a model will have that is not there yet.
     """
-    if new is not None and not path.exists():
-        return {}, new.settings
+    if base is not None and not path.exists():
+        return {}, base.metadata.settings
     with Lookup(path) as lookup:
         return lookup.learned(digests), lookup.metadata.settings
 

@@ -48,7 +48,7 @@ class WorkerSettings(NamedTuple):
     users: Path | None = None  # where their models are
     n_workers: int = 1
     open_models: int = 100  # of users, of all workers together
-    base: Path | None = None  # the model beneath `model`, which is itself beneath those of users
+    base: Path | None = None  # that `model` is read through, as those of users are through it
 
     def as_json(self) -> str:
         """Return the settings as JSON."""
@@ -82,10 +82,13 @@ class WorkerSettings(NamedTuple):
         # A worker's cache is of use for its own messages alone, so few workers have a whole one.
         words = min(whole.words, max(20_000, 4 * whole.words // n))
         keeping = Keeping(words, layout)
+        if self.users is None and self.base is None:
+            return CurrentModel(self.model, cut_offs, say, keeping, say_good)
+        shared = self.base or self.model
+        base = CurrentModel(shared, cut_offs, say, keeping, say_good, is_base=True)
         if self.users is None:
-            return CurrentModel(self.model, cut_offs, say, keeping, say_good, self.base)
-        common = CurrentModel(None, cut_offs, say, keeping, say_good, self.model)
-        return UserModels(common, UserFiles(self.users), cut_offs, max(1, self.open_models // n))
+            return CurrentModel(self.model, cut_offs, say, keeping, say_good, base)
+        return UserModels(base, UserFiles(self.users), cut_offs, max(1, self.open_models // n))
 
 
 class _Worker:

@@ -18,7 +18,7 @@ from nbspam.cli.terminal import echo_paragraph, unbroken
 from nbspam.errors import counted, one_line
 from nbspam.scoring.rule import rule_of
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import DEFAULT, MERGING, TRAINING, Metadata, ModelSettings
+from nbspam.store.metadata import BASE, DEFAULT, MERGING, TRAINING, Metadata, ModelSettings
 from nbspam.tokens.kinds import COLLECTED_BY
 from nbspam.tokens.tokenizer import RULES
 
@@ -29,6 +29,7 @@ _CALIBRATED = {
     TRAINING: "fitted to the messages it was trained on, each left out",
     MERGING: "combined from those of the models it was merged from",
     DEFAULT: "not fitted, the default; train --update refines it",
+    BASE: "begun as that of its base; train --update --base refines it",
 }
 
 
