@@ -6,7 +6,7 @@ from nbspam.errors import ModelError
 from nbspam.filter import classified, open_filter
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
-from nbspam.scoring.open_base import OpenBase
+from nbspam.scoring.base import open_base
 from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import Processes, Serial
 
@@ -94,7 +94,7 @@ def test_with_a_base_many_messages_have_the_verdict_that_each_has_alone(
 ):
     texts, own = messages_of(base), tmp_path / "own.json"
     path = base.save(tmp_path / "base.json")
-    with OpenBase(path) as beneath, open_filter(own, base=beneath) as spam_filter:
+    with open_base(path) as beneath, open_filter(own, base=beneath) as spam_filter:
         if has_own:
             spam_filter.learn(zip(["spam", "ham"] * 5, texts, strict=False))
         raws = [RawMessage(f"x:{i}", "ham", text) for i, text in enumerate(texts)]
@@ -106,7 +106,7 @@ def test_with_a_base_many_messages_have_the_verdict_that_each_has_alone(
 
 def test_a_process_that_is_not_forked_opens_the_same_base_or_none(base, tmp_path):
     path, own = base.save(tmp_path / "base.json"), tmp_path / "own.json"
-    with OpenBase(path) as beneath, open_filter(own, base=beneath) as spam_filter:
+    with open_base(path) as beneath, open_filter(own, base=beneath) as spam_filter:
         spam_filter.learn([("spam", "some new words")])
         function, arguments = spam_filter.__reduce__()
         with function(*arguments) as again:
@@ -116,3 +116,16 @@ def test_a_process_that_is_not_forked_opens_the_same_base_or_none(base, tmp_path
             other.learn([("spam", "some more words")])
         with pytest.raises(ModelError, match=r"own.json: .* changed .*; run it again$"):
             function(*arguments)
+
+
+def test_what_is_learned_through_a_base_is_forgotten_through_it(base, tmp_path):
+    path, own = base.save(tmp_path / "base.json"), tmp_path / "own.json"
+    whole = path.read_bytes()
+    with open_filter(own, base=path) as spam_filter:
+        before = spam_filter.classify("some new words").log_odds
+        assert spam_filter.learn([("spam", "some new words")]).learned == 1
+        assert spam_filter.classify("some new words").log_odds > before + 0.01
+        assert spam_filter.own_metadata.learned.messages == (0, 1)
+        assert spam_filter.forget(["some new words"]).forgotten == 1
+        assert spam_filter.classify("some new words").log_odds == pytest.approx(before, abs=1e-3)
+    assert path.read_bytes() == whole

@@ -3,13 +3,19 @@
 import pytest
 from test_startup import HEAVY, SAMPLE, imported, ours_loaded, run
 
-OF_A_BASE = {"nbspam.scoring.base", "nbspam.scoring.open_base", "nbspam.bayes.base_prior"}
-COMMANDS = [("classify",), ("classify", "-p"), ("explain",), ("train", "--update", "--spam", "-")]
+OF_A_BASE = {"nbspam.scoring.base"}
+COMMANDS = [
+    ("classify",),
+    ("classify", "-p"),
+    ("explain",),
+    ("train", "--update", "--spam", "-"),
+    ("forget",),
+]
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """Return a base, and a model that has learned a message on it."""
+    """Return a base, and a model that has learned a message through it."""
     folder = tmp_path_factory.mktemp("with-base")
     base, me = folder / "base.json", folder / "me.json"
     run("train", SAMPLE / "sms.tsv", "-m", base)

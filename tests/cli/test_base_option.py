@@ -1,4 +1,4 @@
-"""`--base`: a shared model beneath the user's own."""
+"""`--base`: a shared model that the user's own is read through."""
 
 import json
 
@@ -19,7 +19,9 @@ def base(nbspam, sample, folder):
     path = folder / "base.json"
     if not path.exists():
         assert nbspam("train", "-q", sample / "sms.tsv", "-m", path).code == 0
-    return path
+        path.with_suffix(".copy").write_bytes(path.read_bytes())
+    yield path
+    assert path.read_bytes() == path.with_suffix(".copy").read_bytes()  # a base is only read
 
 
 @pytest.fixture
@@ -31,54 +33,62 @@ def teach(nbspam, me, base, *texts, label="ham"):
     options = [] if base is None else ["--base", base]
     for text in texts:
         found = nbspam("train", "--update", "-m", me, *options, f"--{label}", "-", stdin=text)
-        assert found.code == 0, found.err
+        assert (found.code, found.out, found.err) == (0, "", "")
 
 
 def verdict(nbspam, me, *options, message=SPAM):
     found = nbspam("classify", "-m", me, *options, stdin=message)
-    assert found.code == 0, found.err
+    assert (found.code, found.err) == (0, "")
     return found.out
 
 
-def lines_without_state(path):
-    lines = path.read_bytes().split(b"\n")
-    return [line for line in lines if not line.startswith(b'"with_base"')]
+def log_odds(nbspam, me, *options, message=SPAM):
+    return json.loads(verdict(nbspam, me, "--format", "json", *options, message=message))[
+        "log_odds"
+    ]
 
+
+def changed(base, tmp_path, old, new):
+    path = tmp_path / "changed.json"
+    assert old in base.read_bytes()
+    path.write_bytes(base.read_bytes().replace(old, new, 1))
+    return path
+
+
+NO_VERDICT = "unsure\t0.5000\t-\ttoo few learned classes\n"
 
 # Verdicts
 
 
 def test_a_user_without_a_model_has_the_bases_verdict(nbspam, base, me):
-    expected = nbspam("classify", "-m", base, stdin=SPAM)
-    found = nbspam("classify", "-m", me, "--base", base, stdin=SPAM)
-    assert found == expected
+    for message in (SPAM, HAM):
+        expected = log_odds(nbspam, base, message=message)
+        assert log_odds(nbspam, me, "--base", base, message=message) == expected
     assert not me.exists()
 
 
 def test_a_model_of_one_message_has_verdicts(nbspam, base, me):
+    before = log_odds(nbspam, me, "--base", base, message=HAM)
     teach(nbspam, me, base, HAM)
-    assert verdict(nbspam, me) == "unsure\t0.5000\t-\ttoo few learned classes\n"
-    found = nbspam("classify", "-m", me, "--base", base, stdin=HAM)
-    assert (found.out.split()[0], found.err) == ("ham", "")
+    assert b'"calibrated_by": "base"' in me.read_bytes()
+    assert b'"messages": [1, 0]' in me.read_bytes()
+    assert nbspam("classify", "-m", me, stdin=HAM).out == NO_VERDICT
+    assert verdict(nbspam, me, "--base", base, message=HAM).startswith("ham")
+    assert log_odds(nbspam, me, "--base", base, message=HAM) < before
 
 
-def test_the_environment_names_the_base(nbspam, base, me, monkeypatch):
+@pytest.mark.parametrize("where", ["environment", "config file"])
+def test_where_the_base_may_be_named(nbspam, base, me, tmp_path, monkeypatch, where):
     teach(nbspam, me, base, HAM)
     expected = verdict(nbspam, me, "--base", base)
-    monkeypatch.setenv("NBSPAM_BASE", str(base))
+    name, value = "NBSPAM_BASE", base
+    if where == "config file":
+        name, value = "NBSPAM_CONFIG", tmp_path / "config.toml"
+        value.write_text(f'base = "{base}"\n')
+    monkeypatch.setenv(name, str(value))
     assert verdict(nbspam, me) == expected
-    monkeypatch.setenv("NBSPAM_BASE", "")
-    assert verdict(nbspam, me) == "unsure\t0.5000\t-\ttoo few learned classes\n"
-
-
-def test_the_config_file_names_the_base(nbspam, base, me, tmp_path, monkeypatch):
-    teach(nbspam, me, base, HAM)
-    config = tmp_path / "config.toml"
-    config.write_text(f'base = "{base}"\n')
-    monkeypatch.setenv("NBSPAM_CONFIG", str(config))
-    found = verdict(nbspam, me)
-    monkeypatch.setenv("NBSPAM_CONFIG", "")
-    assert found == verdict(nbspam, me, "--base", base)
+    monkeypatch.setenv(name, "")
+    assert nbspam("classify", "-m", me, stdin=SPAM).out == NO_VERDICT
 
 
 def test_many_messages_and_one_have_the_same_verdicts(nbspam, base, me, sample, tmp_path):
@@ -89,8 +99,8 @@ def test_many_messages_and_one_have_the_same_verdicts(nbspam, base, me, sample, 
     many = nbspam("classify", "-m", me, "--base", base, "--format", "json", table).out
     for line, row in zip(many.splitlines(), rows, strict=True):
         text = row.partition("\t")[2].encode()
-        one = nbspam("classify", "-m", me, "--base", base, "--format", "json", stdin=text).out
-        assert json.loads(one)["log_odds"] == pytest.approx(json.loads(line)["log_odds"], abs=1e-9)
+        one = log_odds(nbspam, me, "--base", base, message=text)
+        assert one == pytest.approx(json.loads(line)["log_odds"], abs=1e-9)
 
 
 def test_a_message_passes_marked(nbspam, base, me):
@@ -105,39 +115,68 @@ def test_a_message_passes_marked(nbspam, base, me):
 # Learning
 
 
-def test_without_the_base_the_model_is_as_if_it_had_never_been(nbspam, base, me, tmp_path):
-    other = tmp_path / "other.json"
-    for path, beneath in ((me, base), (other, None)):
-        teach(nbspam, path, beneath, HAM, b"see you soon")
-        teach(nbspam, path, beneath, SPAM, b"you have won a prize", label="spam")
-    assert lines_without_state(me) == lines_without_state(other)
-    assert verdict(nbspam, me) == verdict(nbspam, other)
-    assert nbspam("model", "check", "-m", me).code == 0
+def test_learning_and_forgetting_through_the_base(nbspam, base, me):
+    teach(nbspam, me, base, HAM)
+    counts = me.read_bytes().partition(b'"tokens": {')[2]
+    before = [log_odds(nbspam, me, "--base", base, message=m) for m in (SPAM, HAM)]
+    teach(nbspam, me, base, SPAM, label="spam")
+    assert log_odds(nbspam, me, "--base", base) > before[0] + 0.1
+    found = nbspam("forget", "-m", me, "--base", base, stdin=SPAM)
+    assert (found.code, found.out, found.err) == (0, "", "")
+    assert me.read_bytes().partition(b'"tokens": {')[2] == counts
+    after = [log_odds(nbspam, me, "--base", base, message=m) for m in (SPAM, HAM)]
+    assert after == pytest.approx(before, rel=1e-3)
 
 
-def test_training_on_many_messages_at_once_does_the_same(nbspam, base, me, sample, tmp_path):
+def test_forgotten_without_the_base_the_counts_are_as_before(nbspam, base, me):
+    teach(nbspam, me, base, HAM, SPAM)
+    calibration = [line for line in me.read_bytes().split(b"\n") if line.startswith(b'"calib')]
+    assert nbspam("forget", "-m", me, stdin=SPAM).code == 0
+    assert b'"messages": [1, 0]' in me.read_bytes()
+    assert set(calibration) < set(me.read_bytes().split(b"\n"))
+
+
+def test_training_without_update_learns_one_by_one(nbspam, base, me, sample, tmp_path):
+    """What is counted is what any training counts, so only the calibration is another."""
     other = tmp_path / "other.json"
     found = nbspam("train", sample / "sms.tsv", "-m", me, "--base", base)
     assert (found.code, found.err) == (0, "")
+    assert "learned 304 new messages" in " ".join(found.out.split())
     assert nbspam("train", "-q", sample / "sms.tsv", "-m", other).code == 0
-    assert lines_without_state(me) == lines_without_state(other)
-    assert me.read_bytes() != other.read_bytes()
+    whole = [path.read_bytes().partition(b'"tokens": {') for path in (me, other)]
+    assert whole[0][2] == whole[1][2]
+    assert b'"calibrated_by": "base"' in whole[0][0]
+    assert nbspam("model", "check", "-m", me).code == 0
+    again = nbspam("train", sample / "sms.tsv", "-m", me, "--base", base)
+    assert "--replace" in again.err
 
 
-def test_learning_and_forgetting_leaves_the_counts(nbspam, base, me):
+def test_train_says_that_a_model_is_young_if_both_are(nbspam, base, me, tmp_path):
+    message = tmp_path / "message.txt"
+    message.write_bytes(HAM)
+    found = nbspam("train", "--update", "-m", me, "--base", base, "--ham", message)
+    assert "8 more spam" in " ".join(found.out.split())  # of 92 and none; ham are enough
+    assert "more ham" not in found.out
+
+
+def test_a_new_model_has_the_bases_settings(nbspam, me, tmp_path, sample):
+    base = tmp_path / "base.json"
+    options = "--alpha", "0.2", "--prior", "0.3", "--traits", "none", "--spam-cutoff", "0.97"
+    assert nbspam("train", "-q", sample / "sms.tsv", "-m", base, *options).code == 0
     teach(nbspam, me, base, HAM)
-    before = me.read_bytes().partition(b'"tokens": {')[2]
-    teach(nbspam, me, base, SPAM, label="spam")
-    assert nbspam("forget", "-m", me, "--spam", "-", stdin=SPAM).code == 0
-    assert me.read_bytes().partition(b'"tokens": {')[2] == before
-
-
-def test_a_new_model_has_the_bases_cut_offs(nbspam, base, me, tmp_path):
-    strict = tmp_path / "strict.json"
-    strict.write_bytes(base.read_bytes())
-    assert nbspam("model", "set", "-m", strict, "--spam-cutoff", "0.97").code == 0
-    teach(nbspam, me, strict, HAM)
-    assert b'"spam_cutoff": 0.97' in me.read_bytes()
+    for line in (
+        b'"alpha": 0.2',
+        b'"prior": 0.3',
+        b'"traits": {"model": "none"',
+        b'"spam_cutoff": 0.97',
+    ):
+        assert line in me.read_bytes()
+    other = tmp_path / "other.json"
+    found = nbspam(
+        "train", "--update", "-m", other, "--base", base, "--alpha", "0.1", "--ham", "-", stdin=HAM
+    )
+    assert found.code == 0, found.err
+    assert b'"alpha": 0.1' in other.read_bytes()
 
 
 def test_a_model_on_a_base_of_three_classes_has_its_classes(nbspam, me, tmp_path):
@@ -155,92 +194,107 @@ def test_a_model_on_a_base_of_three_classes_has_its_classes(nbspam, me, tmp_path
     assert verdict(nbspam, me, "--base", base, message=b"our offer 9").startswith("promo")
 
 
-def test_train_on_error_asks_both_models(nbspam, base, me):
+@pytest.mark.parametrize("way", [["--update"], []])
+def test_train_on_error_asks_both_models(nbspam, base, me, way):
     options = "-m", me, "--base", base, "--on-error", "--sure-from", "0"
-    found = nbspam("train", "--update", *options, "--ham", "-", stdin=HAM)
+    found = nbspam("train", *way, *options, "--ham", "-", stdin=HAM)
     assert (found.code, found.err) == (0, "")
-    assert not me.exists() or b'"messages": [0, 0]' in me.read_bytes()
+    assert b'"messages": [0, 0]' in me.read_bytes()
+
+
+def test_what_was_learned_on_error_can_be_taken_back(nbspam, base, me):
+    options = "-m", me, "--base", base
+    before = log_odds(nbspam, me, "--base", base)
+    assert nbspam("train", "--update", "--on-error", *options, "--ham", "-", stdin=SPAM).code == 0
+    assert log_odds(nbspam, me, "--base", base) < before - 0.1
+    assert nbspam("forget", *options, stdin=SPAM).code == 0
+    assert log_odds(nbspam, me, "--base", base) == pytest.approx(before, rel=1e-3)
+
+
+def test_self_training_goes_through_the_base(nbspam, base, me, sample, monkeypatch):
+    """Of a model that has learned enough messages of its own."""
+    assert nbspam("train", "-q", sample / "sms.tsv", "-m", me, "--base", base).code == 0
+    before = me.read_bytes()
+    learning = "classify", "-m", me, "--learn", "--learn-from", "0.6", "--base", base
+    assert nbspam(*learning, stdin=HAM + b" or supper").code == 0
+    assert me.read_bytes() == before
+    monkeypatch.setattr("nbspam.learning.self_training.FEWEST", 50)
+    for way in (["-p"], []):
+        found = nbspam(*learning, *way, stdin=HAM + b" or supper" + str(way).encode())
+        assert (found.code, found.err) == (0, "")
+    assert b'"messages": [214, 92]' in me.read_bytes()
+    assert b'"calibrated_by": "base"' in me.read_bytes()
 
 
 def test_self_training_counts_the_models_own_messages(nbspam, base, me):
+    found = nbspam("classify", "-m", me, "--base", base, "--learn", stdin=HAM)
+    assert (found.code, found.err, me.exists()) == (0, "", False)
     teach(nbspam, me, base, HAM)
     before = me.read_bytes()
     found = nbspam("classify", "-m", me, "--base", base, "--learn", stdin=HAM)
-    assert (found.code, me.read_bytes()) == (0, before)
-    assert found.err == ""
+    assert (found.code, found.err, me.read_bytes()) == (0, "", before)
     said = " ".join(nbspam("model", "info", "-m", me).out.split())
     assert "has learned 1 ham and 0 spam, so classify --learn learns nothing" in said
-
-
-def test_self_training_makes_no_model(nbspam, base, me):
-    found = nbspam("classify", "-m", me, "--base", base, "--learn", stdin=HAM)
-    assert (found.code, me.exists()) == (0, False)
-
-
-def test_a_merged_model_has_learned_with_no_base(nbspam, base, me, tmp_path):
-    teach(nbspam, me, base, HAM)
-    merged = tmp_path / "merged.json"
-    assert nbspam("model", "merge", "-o", merged, me, base).code == 0
-    assert b"with_base" not in merged.read_bytes()
 
 
 # Explanations and figures
 
 
-def test_an_explanation_says_what_is_from_the_base(nbspam, base, me):
+def test_an_explanation_counts_the_messages_of_both(nbspam, base, me):
     teach(nbspam, me, base, HAM)
-    text = nbspam("explain", "-m", me, "--base", base, stdin=SPAM).out
-    assert "base ham" in text
-    assert f"the base {base} counts as" in text
-    sentence = "messages of each class beside the model's own 1 ham and 0 spam"
-    assert sentence in " ".join(text.split())
-    found = json.loads(
-        nbspam("explain", "-m", me, "--base", base, "--format", "json", stdin=SPAM).out
-    )
-    assert found["base"]["own_messages"] == {"ham": 1, "spam": 0}
-    assert found["base"]["messages"]["spam"] > 50
-    assert {"counts", "base_counts"} <= found["words"][0].keys()
+    text = " ".join(nbspam("explain", "-m", me, "--base", base, stdin=SPAM).out.split())
+    assert f"the counts include those of the base {base}" in text
+    assert "of 213 of 92" in text
+    options = "--base", base, "--format", "json"
+    found = json.loads(nbspam("explain", "-m", me, *options, stdin=SPAM).out)
+    assert (found["base"], found["bias"], found["sum_log_odds"]) == (str(base), None, None)
+    # Those of the base: me.json has learned no spam.
+    assert {word["token"]: word["counts"] for word in found["words"]}["prize"]["spam"] == 2
     total = sum(found["constants"].values()) + sum(word["share"] for word in found["words"])
     assert total == pytest.approx(found["log_odds"], abs=1e-9)
-
-
-def test_a_page_has_the_columns_of_the_base(nbspam, base, me):
-    teach(nbspam, me, base, HAM)
     page = nbspam("explain", "-m", me, "--base", base, "--format", "html", stdin=SPAM).out
-    assert "base ham" in page
+    assert "the counts include those of the base" in page
+    alone = json.loads(nbspam("explain", "-m", base, "--format", "json", stdin=SPAM).out)
+    assert "base" not in alone
 
 
-def test_an_explanation_without_a_base_has_none(nbspam, base):
-    found = json.loads(nbspam("explain", "-m", base, "--format", "json", stdin=SPAM).out)
-    assert "base" not in found
-    assert "base_counts" not in found["words"][0]
-
-
-@pytest.mark.parametrize(
-    "way", [(), ("--online", "--batch", "50"), ("--train-first", "30%"), ("--folds", "3")]
-)
+@pytest.mark.parametrize("way", [(), ("--online", "--batch", "50")])
 def test_eval_measures_with_a_base(nbspam, base, me, sample, way):
     if not way:
         teach(nbspam, me, base, HAM)
         way = "-m", me
     found = nbspam("eval", *way, "--base", base, "--format", "json", sample / "sms.tsv")
     assert found.code == 0, found.err
-    assert json.loads(found.out)["accuracy"] > 0.9
+    found = json.loads(found.out)
+    assert found["accuracy"] > 0.9
+    assert found["protocol"].endswith(f", with the base {base}")
 
 
-def test_a_comparison_has_no_base(nbspam, base, sample):
-    found = nbspam("eval", "--compare", "all", "--base", base, sample / "sms.tsv")
+@pytest.mark.parametrize(
+    "way",
+    [("--folds", "3"), ("--leave-one-out",), ("--train-first", "30%"), ("--compare", "bernoulli")],
+)
+def test_what_learns_at_once_has_no_base(nbspam, base, sample, way, monkeypatch):
+    found = nbspam("eval", *way, "--base", base, sample / "sms.tsv")
     assert (found.code, found.out) == (2, "")
-    assert "leave out --base" in found.err
+    assert "--base goes with --online or a saved model" in " ".join(found.err.split())
+    monkeypatch.setenv("NBSPAM_BASE", str(base))
+    found = nbspam("eval", *way, "--format", "json", sample / "sms.tsv")
+    assert found.code == 0, found.err
+    assert str(base) not in found.out
+
+
+def test_eval_names_a_class_that_the_base_lacks(nbspam, base, tmp_path):
+    table = tmp_path / "promo.tsv"
+    table.write_text(
+        "".join(f"ham\tsee you {i}\nspam\twin {i}\npromo\toffer {i}\n" for i in range(9))
+    )
+    found = nbspam("eval", "--online", "--batch", "3", "--base", base, table)
+    assert (found.code, found.out) == (1, "")
+    assert f"the base {base} has no class 'promo'" in " ".join(found.err.split())
 
 
 # Errors: one sentence, the message whole
-
-
-def spoiled(base, tmp_path, old, new):
-    path = tmp_path / "spoiled.json"
-    path.write_bytes(base.read_bytes().replace(old, new, 1))
-    return path
 
 
 @pytest.mark.parametrize("command", ["classify", "explain", "train", "eval", "serve"])
@@ -258,9 +312,9 @@ def test_a_base_that_cannot_be_used(nbspam, base, me, tmp_path, sample, command,
     path = {
         "missing": lambda: tmp_path / "none.json",
         "other program": lambda: sample / "sms.tsv",
-        "rules": lambda: spoiled(base, tmp_path, b'"rules": ', b'"rules": 1'),
+        "rules": lambda: changed(base, tmp_path, b'"rules": ', b'"rules": 1'),
         "cut": lambda: tmp_path / "cut.json",
-        "scoring": lambda: spoiled(base, tmp_path, b'"scoring": "evidence"', b'"scoring": "sum"'),
+        "scoring": lambda: changed(base, tmp_path, b'"scoring": "evidence"', b'"scoring": "sum"'),
     }[kind]()
     if kind == "cut":
         path.write_bytes(base.read_bytes()[:-10])
@@ -292,41 +346,66 @@ def test_a_message_passes_whole_without_its_base(nbspam, me, tmp_path):
 )
 def test_a_model_unlike_its_base(nbspam, base, me, sample, options, says):
     source = [] if "--label" in options else [sample / "sms.tsv"]
+    new = nbspam("train", "--update", "-m", me, "--base", base, *source, *options, stdin=SPAM)
+    assert (new.code, new.out, me.exists()) == (1, "", False)
     train = nbspam("train", "--update", "-m", me, *source, *options, stdin=SPAM)
     assert train.code == 0, train.err
     before = me.read_bytes()
-    for command, more in (("classify", []), ("explain", []), ("train", ["--update", "--ham", "-"])):
+    for command, more in (
+        ("classify", []),
+        ("explain", []),
+        ("train", ["--update", "--ham", "-"]),
+        ("forget", []),
+    ):
         found = nbspam(command, "-m", me, "--base", base, *more, stdin=HAM)
-        assert (found.code, found.out) == (1, "")
+        assert (found.code, found.out) == (1, ""), command
         assert_one_sentence(found.err.rstrip("\n").removeprefix("nbspam: "), me, says, str(base))
     assert me.read_bytes() == before
 
 
-def test_a_model_is_no_base_of_its_own(nbspam, base):
-    before = base.read_bytes()
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_model_is_no_base_of_its_own(nbspam, base, tmp_path, is_link):
+    model = tmp_path / "link.json" if is_link else base
+    if is_link:
+        model.symlink_to(base)
     for command, more in (
         ("classify", []),
         ("train", ["--update", "--ham", "-"]),
         ("train", ["--replace", "--ham", "-"]),
+        ("forget", []),
     ):
-        found = nbspam(command, "-m", base, "--base", base, *more, stdin=HAM)
+        found = nbspam(command, "-m", model, "--base", base, *more, stdin=HAM)
         assert (found.code, found.out) == (1, "")
         assert "is both the model and its base" in found.err
-    assert base.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        (b'"with_base": {"losses": [', b'"with_base": {"losses": [-1, ', "no losses"),
-        (b'"with_base": {"losses"', b'"with_base": {"loss"', "nothing learned with a base"),
-        (b'"with_base": {', b'"with_base": 1, "x": {', "nothing learned with a base"),
-    ],
-)
-def test_a_damaged_state_is_told(nbspam, base, me, old, new, says):
-    teach(nbspam, me, base, HAM)
-    assert old in me.read_bytes()
-    me.write_bytes(me.read_bytes().replace(old, new, 1))
-    found = nbspam("classify", "-m", me, stdin=HAM)
-    assert (found.code, found.out) == (1, "")
-    assert_one_sentence(found.err.rstrip("\n").removeprefix("nbspam: "), me, says)
+def test_a_limit_on_blocked_ham_needs_all_messages_at_once(nbspam, base, me, sample, tmp_path):
+    options = "train", sample / "sms.tsv", "-m", me, "--base", base
+    found = nbspam(*options, "--max-ham-blocked", "1%")
+    assert (found.code, found.out, me.exists()) == (2, "", False)
+    assert "one by one" in found.err
+
+
+def test_notes_of_older_rules_name_the_base_and_not_the_new_model(
+    nbspam, base, me, tmp_path, sample
+):
+    from nbspam.tokens.tokenizer import RULES
+
+    older = changed(base, tmp_path, b'"rules": %d' % RULES, b'"rules": %d' % (RULES - 1))
+    teach(nbspam, me, older, HAM)
+    assert b'"rules": %d' % RULES in me.read_bytes()
+    found = nbspam("classify", "-m", me, "--base", older, sample / "sms.tsv")
+    assert f"{older}: was made with tokenizer rules" in found.err
+    assert f"{me}: was" not in found.err
+
+
+def test_with_user_models_the_common_model_is_the_base(nbspam, base, tmp_path):
+    users = tmp_path / "users"
+    users.mkdir(mode=0o700)
+    socket = tmp_path / "socket"
+    options = "-m", base, "--user-models", users, "--socket", socket, "--base", base
+    found = nbspam("serve", *options)
+    assert (found.code, found.out) == (2, "")
+    said = " ".join(found.err.split())
+    assert "with --user-models the model of --model is the base of every user's" in said
+    assert "leave --base out" in said

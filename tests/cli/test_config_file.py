@@ -362,6 +362,18 @@ SENSIBLE = {
 APART = {"text-column", "label-column", "variance-smoothing", "variance-prior", "shared-variance"}
 
 
+def test_a_limit_that_is_typed_puts_the_base_of_a_file_out_of_force(
+    nbspam, config, sample, tmp_path
+):
+    base, model = tmp_path / "base.json", tmp_path / "model.json"
+    assert nbspam("train", "-q", sample / "sms.tsv", "-m", base).code == 0
+    config(f"base = {toml(str(base))}\n")
+    limit = "--max-ham-blocked", "1%"
+    found = nbspam("train", "-q", sample / "sms.tsv", "-m", model, *limit)
+    assert (found.code, found.err) == (0, "")
+    assert b'"calibrated_by": "training"' in model.read_bytes()
+
+
 @pytest.mark.parametrize("table", list(commands("t", "m", Path("x"))))
 def test_no_default_makes_a_right_command_fail(nbspam, config, tmp_path, table, make_model):
     texts = ("spam", "win a free prize now"), ("ham", "see you at the meeting")

@@ -1,33 +1,48 @@
-"""Models with a base beneath them, for the tests of several folders."""
+"""Models that are read through a base, for the tests of several folders."""
 
 from small_models import learn
 from whole_models import numbers_of
 
-from nbspam.learning.based_batch import counts_in_base, with_base
-from nbspam.learning.settings import TrainingSettings, empty_metadata
+from nbspam.learning.online import OnlineLearner
 from nbspam.scoring.base import Base
+from nbspam.tokens.tokenized import NO_NUMBERS
 
-EVIDENCE = {"scoring": "evidence"}
+
+def numbered_messages(messages, traits, first=0):
+    """Return the numbers of messages, if the models have traits; first: of the first message."""
+    return None if traits == "none" else [numbers_of(first + i) for i in range(len(messages))]
 
 
-def numbered_messages(messages, traits):
-    """Return the numbers of messages, if the models have traits."""
-    return None if traits == "none" else [numbers_of(i) for i in range(len(messages))]
+def trained(messages, traits="none", first=0, **chosen):
+    """Return what is learned of messages, (label, tokens), without a base."""
+    numbers = numbered_messages(messages, traits, first)
+    return learn(messages, numbers, **{"scoring": "evidence"} | chosen, traits=traits)
 
 
 def base_of(messages, traits="none"):
-    """Return a base trained on messages: (label, tokens)."""
-    learned = learn(messages, numbered_messages(messages, traits), **EVIDENCE, traits=traits)
+    """Return a base trained on messages."""
+    learned = trained(messages, traits)
     return Base("base.json", learned.fit.metadata, learned.classifier.counts)
 
 
-def learn_with(base, messages, traits="none"):
-    """Return what is learned of messages with a base: the model, and its fit with the base."""
-    learned = learn(messages, numbered_messages(messages, traits), **EVIDENCE, traits=traits)
-    in_base = counts_in_base(base, learned.corpus.vocabulary)
-    return learned, with_base(learned.fit, learned.corpus.presence(), base, in_base)
+def no_counts(_):
+    """Give the counts of a model without tokens."""
+    return {}
 
 
-def nothing_learned(classes=("ham", "spam"), traits="none"):
-    """Return the metadata of a model without messages."""
-    return empty_metadata(classes, "spam", TrainingSettings(**EVIDENCE, traits=traits))
+def taught_through(base, messages, traits="none", batch=1, first=100):
+    """Return a learner that was taught messages through a base, from nothing, in batches."""
+    learner = OnlineLearner(base.first(), {}, base)
+    numbers = numbered_messages(messages, traits, first) or [NO_NUMBERS] * len(messages)
+    for start in range(0, len(messages), batch):
+        some = list(zip(messages, numbers, strict=True))[start : start + batch]
+        for (label, tokens), own in some:
+            learner.learn(label, tokens, own)
+        for (label, tokens), own in some:
+            learner.refine(label, tokens, own, digest_of(tokens))
+    return learner
+
+
+def digest_of(tokens):
+    """Return a name of a message with these tokens."""
+    return " ".join(sorted(tokens))

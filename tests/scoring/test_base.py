@@ -1,181 +1,244 @@
-"""A model with a base beneath it: one message and many alike, left out as if never learned."""
+"""A model read through a base: the counts of both, as if one model had learned them."""
 
-import numpy as np
+from pathlib import Path
+
 import pytest
-from based_models import base_of, learn_with, nothing_learned, numbered_messages
+from based_models import base_of, no_counts, numbered_messages, taught_through, trained
 from channel_models import labelled_mails, many_mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_models import assert_one_sentence, learn, with_learned, with_settings
+from small_models import assert_one_sentence, with_learned, with_settings
 from whole_models import numbers_of
 
+from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.errors import ModelError
-from nbspam.learning.based_batch import counts_in_base, with_base
-from nbspam.scoring.base import Base, based_classifier
+from nbspam.learning.merge import merge
+from nbspam.scoring import base as base_module
+from nbspam.scoring.base import STRENGTH, Base
+from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
-from nbspam.scoring.verdict import CutOffs, verdict_of
+from nbspam.store.metadata import BASE
+from nbspam.store.model_file import Model
+from nbspam.tokens.tokenizer import RULES
 
-CLOSE = {"rtol": 1e-9, "atol": 1e-9}
-TWO = ("ham", "spam")
+TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
 TRAITS = st.sampled_from(["none", "kernel", "gaussian"])
-CLASSES = st.sampled_from([TWO, ("ham", "promo", "spam")])
+CLASSES = st.sampled_from([TWO, THREE])
 NEW = {"spam1", "w3", "from:w7", "received:spam2", "received:w9", "by:mx", "never seen"}
+CLOSE = {"rel": 1e-9, "abs": 1e-9}
 
 
 @st.composite
-def mails_with_base(draw, per_class=1):
-    """Draw mails of a base and of a personal model, and the traits of both."""
+def mails_of_both(draw):
+    """Draw mails of a base and of a personal model, whose hosts are others, and their traits."""
     classes = draw(CLASSES)
     base = draw(labelled_mails(classes, most=12))
-    return base, draw(labelled_mails(classes, per_class=per_class)), draw(TRAITS)
+    own = draw(labelled_mails(classes))
+    own = [(label, {t.replace("by:", "by:my-") for t in tokens}) for label, tokens in own]
+    return base, own, draw(TRAITS)
 
 
-def features(scores):
-    return np.array([np.concatenate(e[:3]) for score in scores for e in score.evidences])
-
-
-def of_traits(scores):
-    return [e.traits or 0.0 for score in scores for e in score.evidences]
-
-
-def assert_alike(expected, found):
-    np.testing.assert_allclose(features(found), features(expected), **CLOSE)
-    np.testing.assert_allclose(of_traits(found), of_traits(expected), **CLOSE)
-
-
-@settings(max_examples=40)
-@given(mails_with_base())
-def test_one_message_and_the_matrix_score_alike(drawn):
-    base_mails, mails, traits = drawn
-    base = base_of(base_mails, traits)
-    learned, fitted = learn_with(base, mails, traits)
-    classifier = fitted.classifier(learned.classifier.counts)
-    rows = learned.corpus.traits()
-    many = list(fitted.scores(learned.corpus.presence(), rows))
-    numbers = numbered_messages(mails, traits)
-    one = [
+def scores(classifier, mails, traits):
+    """Return the scores of mails, learned or not."""
+    numbers = numbered_messages(mails, traits, 7)
+    return [
         classifier.score(tokens, *([numbers[i]] if numbers else []))
         for i, (_, tokens) in enumerate(mails)
     ]
-    assert_alike(many, one)
-    for name in ("log_odds", "probability", "probabilities", "trust", "known", "text"):
-        expected = [getattr(score, name) for score in many]
-        np.testing.assert_allclose([getattr(score, name) for score in one], expected, **CLOSE)
 
 
-@settings(max_examples=25)
-@given(mails_with_base(per_class=2))
-def test_a_message_left_out_scores_as_if_never_learned(drawn):
-    base_mails, mails, traits = drawn
-    base = base_of(base_mails, traits)
-    _, fitted = learn_with(base, mails, traits)
-    left_out = list(fitted.left_out_scores(None))  # what the fit was made of
-    numbers = numbered_messages(mails, traits)
-    for i, (_, tokens) in enumerate(mails):
-        rest = mails[:i] + mails[i + 1 :]
-        own = None if numbers is None else numbers[:i] + numbers[i + 1 :]
-        without = learn(rest, own, scoring="evidence", traits=traits)
-        # The calibrations and the strength are those of all: they are fitted to these very scores.
-        state = fitted.metadata.learned.with_base
-        metadata = with_learned(without.fit.metadata, with_base=state)
-        classifier = based_classifier(metadata, without.classifier.counts, base)
-        found = classifier.score(tokens, *([numbers[i]] if numbers else []))
-        assert_alike([left_out[i]], [found])
-        assert found.known == left_out[i].evidences[0].text.n
+# The scores of both
+
+
+@settings(max_examples=60)
+@given(mails_of_both())
+def test_a_small_base_is_as_if_one_model_had_learned_the_messages_of_both(drawn):
+    """With r = 1 every count is that of the merged model, so every score is, too."""
+    base_mails, own_mails, traits = drawn
+    base, own = base_of(base_mails, traits), trained(own_mails, traits, first=50)
+    through = base.classifier(own.fit.metadata, own.classifier.counts)
+    parts = [trained(base_mails, traits), own]
+    models = [(Path(f"{i}.json"), Model(p.fit.metadata, p.counts, {})) for i, p in enumerate(parts)]
+    merged = merge(models).model
+    calibrations = through.metadata.learned.calibrations
+    assert calibrations == merged.metadata.learned.calibrations
+    one = Classifier(
+        merged.metadata, lambda ts: {t: merged.counts[t] for t in ts if t in merged.counts}
+    )
+    mails = [*base_mails, *own_mails, ("", NEW)]
+    for mine, its in zip(scores(through, mails, traits), scores(one, mails, traits), strict=True):
+        for name in ("log_odds", "probability", "trust"):
+            assert getattr(mine, name) == pytest.approx(getattr(its, name), **CLOSE)
+        assert mine.probabilities == pytest.approx(its.probabilities, **CLOSE)
+        assert (mine.known, mine.text) == (its.known, its.text)
+
+
+@settings(max_examples=40)
+@given(mails_of_both(), st.sampled_from([1, STRENGTH]))
+def test_who_has_taught_nothing_has_the_verdict_of_the_base_to_the_bit(drawn, strength):
+    """However large the base is."""
+    base_mails, own_mails, traits = drawn
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(base_module, "STRENGTH", strength)
+        base = base_of(base_mails, traits)
+    plain = trained(base_mails, traits).classifier
+    mails = [*base_mails, *own_mails, ("", NEW)]
+    through = base.classifier(base.first(), no_counts)
+    assert scores(through, mails, traits) == scores(plain, mails, traits)
+
+
+def test_a_large_base_counts_as_so_many_messages_of_its_smaller_class():
+    """By hand: of 4,000 spam and 8,000 ham, a quarter."""
+    mails = many_mails(40)
+    learned = trained(mails, "kernel")
+    metadata = with_learned(
+        learned.fit.metadata,
+        messages=(8000, 4000),
+        host_rows={(3, 1): 2, (0, 9): 8},
+        trait_histograms=(
+            ({5: 8}, {5: 2, 6: 1}),
+            *learned.fit.metadata.learned.trait_histograms[1:],
+        ),
+    )
+    assert STRENGTH == 1000
+    base = Base("base.json", metadata, lambda _: {"both": (4, 8), "its": (1, 0)})
+    own = with_learned(
+        base.first(),
+        messages=(10, 20),
+        host_rows={(3, 1): 1, (1, 0): 5},
+        trait_histograms=(({5: 1}, {7: 1}), *base.first().learned.trait_histograms[1:]),
+    )
+    through = base.classifier(own, lambda _: {"both": (1, 1), "own": (2, 0)})
+    found = through.metadata.learned
+    assert found.messages == (2010, 1020)
+    assert found.host_rows == {(3, 1): 1.5, (0, 9): 2, (1, 0): 5}
+    assert found.trait_histograms[0] == ({5: 3}, {5: 0.5, 6: 0.25, 7: 1})
+    assert through.counts(["both", "its", "own"]) == {
+        "both": (2, 3),
+        "its": (0.25, 0),
+        "own": (2, 0),
+    }
 
 
 @pytest.mark.parametrize("traits", ["none", "kernel"])
 def test_a_base_helps_a_model_of_few_messages(traits):
     mails = many_mails(120, seed=1)
-    base = base_of(mails[:80], traits)
-    learned, fitted = learn_with(base, mails[80:84], traits)
-    classifier = fitted.classifier(learned.classifier.counts)
-    numbers = numbered_messages(mails, traits) or [None] * len(mails)
+    base, alone = base_of(mails[:80], traits), trained(mails[80:84], traits, first=80)
+    through = base.classifier(alone.fit.metadata, alone.classifier.counts)
 
-    def errors(which):
-        scored = [
-            (label, which.score(tokens, *([n] if n else [])))
-            for (label, tokens), n in zip(mails[84:], numbers[84:], strict=True)
-        ]
-        return sum((score.log_odds > 0) != (label == "spam") for label, score in scored)
+    def errors(classifier):
+        found = zip(mails[84:], scores(classifier, mails[84:], traits), strict=True)
+        return sum((score.log_odds > 0) != (label == "spam") for (label, _), score in found)
 
-    assert errors(classifier) <= errors(learned.classifier)
-    assert errors(classifier) <= 2
-
-
-@pytest.mark.parametrize("classes", [TWO, ("ham", "promo", "spam")])
-@pytest.mark.parametrize("traits", ["none", "kernel", "gaussian"])
-def test_an_explanation_adds_up_and_says_what_is_from_the_base(classes, traits):
-    mails = many_mails(90, classes=classes, hosts="mixed")
-    mails[5][1].add("never seen")  # but by the base
-    base = base_of(mails[:60], traits)
-    learned, fitted = learn_with(base, mails[60:], traits)
-    classifier = fitted.classifier(learned.classifier.counts)
-    numbers = [numbers_of(1)] if traits != "none" else []
-    found = explain(classifier, NEW, *numbers)
-    if len(classes) == 2:
-        assert found.total == pytest.approx(found.score.log_odds, rel=1e-9, abs=1e-9)
-    assert all(len(word.counts) == 2 * len(classes) for word in found.words)
-    assert found.base.beneath.path == "base.json"
-    only_base = [w for w in found.words if not any(w.counts[: len(classes)])]
-    assert "never seen" in [word.token for word in only_base]
-    assert abs(found.base.nats) <= sum(abs(word.share) for word in found.words)
-
-
-def test_a_model_without_messages_has_verdicts_from_its_base():
-    base = base_of(many_mails(80))
-    classifier = based_classifier(nothing_learned(), lambda _: {}, base)
-    spam = {f"spam{i}" for i in range(9)}
-    score = classifier.score(spam | {"by:mx"})
-    assert score.log_odds > 1
-    assert verdict_of(classifier.metadata, score, CutOffs(0.7, 0.3)) == "spam"
-    found = explain(classifier, spam)
-    assert (found.bias, found.sum_log_odds) == (0.0, 0.0)
-    assert found.base.nats == pytest.approx(sum(word.share for word in found.words))
+    assert errors(through) <= min(2, errors(alone.classifier))
 
 
 def test_what_neither_model_knows_is_the_prior():
     base = base_of(many_mails(60))
-    classifier = based_classifier(nothing_learned(), lambda _: {}, base)
+    classifier = taught_through(base, many_mails(4, seed=3)).classifier()
     assert classifier.score({"unheard of"}).probability == pytest.approx(0.5)
 
 
-def test_a_model_that_learned_without_a_base_begins_with_the_mean_of_both_calibrations():
+# Calibrations
+
+
+def test_a_new_model_begins_as_the_base():
+    metadata = with_settings(base_of(many_mails(60)).metadata, spam_cutoff=0.97, alpha=0.2, rules=1)
+    noisy = tuple(
+        type(both)(*(one._replace(noise=0.03, run=7) for one in both))
+        for both in metadata.learned.calibrations
+    )
+    base = Base("base.json", with_learned(metadata, calibrations=noisy), no_counts)
+    first = base.first()
+    assert first.settings == metadata.settings._replace(rules=RULES)
+    assert first.learned.calibrated_by == BASE
+    # The run is of the messages that the base has learned.
+    for both, its in zip(first.learned.calibrations, noisy, strict=True):
+        assert both == type(both)(*(one._replace(run=0) for one in its))
+    assert (sum(first.learned.messages), first.n_tokens) == (0, 0)
+
+
+def test_what_learned_without_a_base_has_its_calibrations_pooled_with_them_once():
     mails = many_mails(200)
-    base = base_of(mails[:40])
-    learned = learn(mails[40:], scoring="evidence")
-    state = base.state(learned.fit.metadata)
-    assert set(state.losses) == {0.0}
-    for own, of_base, both in zip(
-        learned.fit.metadata.learned.calibrations[0],
+    base, own = base_of(mails[:40]), trained(mails[40:]).fit.metadata
+    noisy = tuple(
+        type(both)(*(one._replace(noise=0.05) for one in both)) for both in own.learned.calibrations
+    )
+    own = with_learned(own, calibrations=noisy, recent=("a digest",))
+    begun = base.begun(own)
+    assert (begun.learned.calibrated_by, begun.learned.recent) == (BASE, ())
+    assert begun._replace(learned=own.learned) == own
+    for mine, its, both in zip(
+        own.learned.calibrations[0],
         base.metadata.learned.calibrations[0],
-        state.calibrations[0],
+        begun.learned.calibrations[0],
         strict=True,
     ):
-        for a, b, c in zip(own.coefficients, of_base.coefficients, both.coefficients, strict=True):
-            assert min(a, b) - 1e-9 <= c <= max(a, b) + 1e-9
+        for a, b, c in zip(mine.coefficients, its.coefficients, both.coefficients, strict=True):
+            assert c == pytest.approx((80 * a + 20 * b) / 100)
+        assert both.noise == pytest.approx((80 * 0.05 + 20 * its.noise) / 100)
+    assert base.begun(begun) == begun
+    assert base.through(begun) == base.through(own)
+
+
+def test_a_model_of_one_class_has_the_bases_calibrations():
+    base = base_of(many_mails(40))
+    untrained = (untrained_calibrations(with_traits=False),)
+    own = with_learned(
+        base.first(), messages=(3, 0), calibrated_by="default", calibrations=untrained
+    )
+    assert base.begun(own).learned.calibrations == base.metadata.learned.calibrations
+
+
+def test_a_base_without_a_calibration_leaves_the_own():
+    mails = many_mails(60)
+    base, own = base_of(mails[:20]), trained(mails[20:]).fit.metadata
+    untrained = (untrained_calibrations(with_traits=False),)
+    imported = Base("base.json", with_learned(base.metadata, calibrations=untrained), no_counts)
+    assert imported.begun(own).learned.calibrations == own.learned.calibrations
+    assert imported.first().learned.calibrations == untrained
+
+
+# Explanations
+
+
+@pytest.mark.parametrize("classes", [TWO, THREE])
+@pytest.mark.parametrize("traits", ["none", "kernel", "gaussian"])
+@pytest.mark.parametrize("strength", [7, STRENGTH])
+def test_an_explanation_adds_up_and_shows_the_counts_of_both(
+    classes, traits, strength, monkeypatch
+):
+    monkeypatch.setattr(base_module, "STRENGTH", strength)
+    mails = many_mails(90, classes=classes, hosts="mixed")
+    mails[0][1].add("never seen")  # but by the base
+    base = base_of(mails[:60], traits)
+    classifier = taught_through(base, mails[60:], traits).classifier()
+    found = explain(classifier, NEW, *([numbers_of(1)] if traits != "none" else []))
+    if len(classes) == 2:
+        assert found.total == pytest.approx(found.score.log_odds, **CLOSE)
+    assert (found.base, found.bias, found.sum_log_odds) == ("base.json", None, None)
+    counts = {word.token: word.counts for word in found.words}
+    r = min(1, strength / (60 // len(classes)))
+    assert counts["never seen"] == (pytest.approx(r, abs=0.05), *[0] * (len(classes) - 1))
+    assert found.unknown == len(NEW) - sum(not w.is_trait for w in found.words) - (
+        "by:mx" not in counts
+    )
 
 
 # What cannot be a base
 
 
-def changed(metadata, **changes):
-    return Base("base.json", with_settings(metadata, **changes), lambda _: {})
-
-
 @pytest.mark.parametrize(
     ("chosen", "named"),
     [
-        ({"event_model": "multinomial", "scoring": "evidence"}, "event model multinomial"),
-        ({"event_model": "complement", "scoring": "evidence"}, "event model complement"),
-        ({"event_model": "none", "scoring": "evidence", "traits": "kernel"}, "event model none"),
+        ({"event_model": "multinomial"}, "event model multinomial"),
+        ({"event_model": "complement"}, "event model complement"),
+        ({"event_model": "none", "traits": "kernel"}, "event model none"),
         ({"scoring": "sum"}, "scoring sum"),
     ],
 )
 def test_a_base_must_be_of_the_default_kind(chosen, named):
-    traits = chosen.get("traits", "none")
-    mails = many_mails(6)
-    learned = learn(mails, numbered_messages(mails, traits), **chosen)
+    learned = trained(many_mails(6), **chosen)
     with pytest.raises(ModelError) as error:
         Base("base.json", learned.fit.metadata, learned.classifier.counts)
     assert_one_sentence(error, "base.json", named, "leave the base out")
@@ -184,37 +247,29 @@ def test_a_base_must_be_of_the_default_kind(chosen, named):
 def test_a_base_must_know_every_class():
     metadata = with_learned(base_of(many_mails(6)).metadata, messages=(3, 0))
     with pytest.raises(ModelError) as error:
-        Base("base.json", metadata, lambda _: {})
+        Base("base.json", metadata, no_counts)
     assert_one_sentence(error, "base.json", "'spam'", "of each class")
 
 
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"classes": ("ham", "junk"), "positive": "junk"}, "the classes ham, junk"),
-        ({"event_model": "multinomial"}, "the event model multinomial"),
-        ({"scoring": "sum"}, "the scoring sum"),
-        ({"traits": "kernel"}, "the traits kernel"),
+        ({"classes": ("ham", "junk"), "positive": "junk"}, "has the classes ham, junk, and"),
+        ({"positive": "ham"}, "has the spam class ham, and"),
+        ({"event_model": "multinomial"}, "has the event model multinomial, and"),
+        ({"scoring": "sum"}, "has the scoring sum, and"),
+        ({"traits": "kernel"}, "has the traits kernel, and"),
     ],
 )
 def test_the_two_must_be_alike(changes, named):
     base = base_of(many_mails(6))
-    own = with_settings(nothing_learned(), **changes)
     with pytest.raises(ModelError) as error:
-        base.check("me.json", own.settings)
+        base.check("me.json", with_settings(base.first(), **changes).settings)
     assert_one_sentence(error, "me.json", named, "base.json", "leave the base out")
 
 
-def test_a_batch_is_held_to_that_too():
+def test_other_smoothing_and_cut_offs_are_the_personal_models_own():
     base = base_of(many_mails(6))
-    learned = learn(many_mails(6), scoring="sum")
-    in_base = counts_in_base(base, learned.corpus.vocabulary)
-    with pytest.raises(ModelError, match="the scoring sum"):
-        with_base(learned.fit, learned.corpus.presence(), base, in_base)
-
-
-def test_losses_by_other_strengths_begin_anew():
-    base = base_of(many_mails(40))
-    state = base.state(nothing_learned())._replace(losses=(1.0,))
-    own = with_learned(nothing_learned(), with_base=state)
-    assert base.state(own) == state._replace(losses=(0.0,) * 4)
+    own = with_settings(base.first(), alpha=0.5, prior=0.3, spam_cutoff=0.6)
+    base.check("me.json", own.settings)
+    assert base.through(own).settings == own.settings

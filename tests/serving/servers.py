@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.current import CurrentModel
 from nbspam.serving.limits import Limits
 from nbspam.serving.server import Server
 from nbspam.serving.sockets import unix_socket
 from nbspam.serving.tell import LearnQueue, apply_requests
 from nbspam.serving.user_files import UserFiles
-from nbspam.serving.user_models import UserModels
 from nbspam.serving.user_tell import UserQueues
+from nbspam.serving.worker_program import WorkerSettings
 
 SPAM = b"Subject: prize\n\nclaim the free cash prize today, win it now\n"
 HAM = b"Subject: lunch\n\nsee you at lunch, at noon, after the meeting\n"
@@ -122,7 +121,7 @@ def serving_in(
     """Serve a model in a thread; yields what there is to know of the server.
 
     users: where their models are, which can be taught; most: of them that stay open.
-    base: the model beneath all of these.
+    base: that the model is read through.
     """
     said, started, kept = [], threading.Event(), []
     path = folder / "socket"
@@ -130,12 +129,13 @@ def serving_in(
     async def main():
         bounds = Limits(**limits)
         queue = LearnQueue(apply, bounds, said.append) if apply else None
-        current = CurrentModel(model, lambda metadata: cut_offs, said.append, base=base)
+        settings = WorkerSettings(
+            model, (None,) * 3, bounds, users=users, open_models=most, base=base
+        )
+        current = settings.models(said.append, lambda metadata: cut_offs)
         if users:
-            files = UserFiles(users)
-            current = UserModels(current, files, lambda metadata: cut_offs, most)
-            apply_to = partial(apply_requests, creates=True, base=base)
-            queue = UserQueues(apply_to, files, bounds, said.append)
+            apply_to = partial(apply_requests, base=model)
+            queue = UserQueues(apply_to, UserFiles(users), bounds, said.append)
         server = Server(current, bounds, queue, said.append, log)
         with (
             unix_socket(path, 0o600) as listener,

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -14,9 +15,12 @@ from hypothesis import strategies as st
 from servers import HAM, SPAM, request
 
 from nbspam.errors import ModelError, ServingError
+from nbspam.filter import open_filter
 from nbspam.scoring.verdict import CutOffs
+from nbspam.serving.limits import Limits
 from nbspam.serving.user_files import UserFiles
-from nbspam.serving.user_models import ENOUGH, open_user_model
+from nbspam.serving.user_models import open_user_model
+from nbspam.serving.worker_program import WorkerSettings
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenizer import RULES
 
@@ -47,11 +51,6 @@ def mail(word):
     return b"Subject: %s\n\n%s %s\n" % (word, word, word)
 
 
-def own_word(number):
-    """Return a line that makes a message another one; digits alone would not."""
-    return bytes([97 + number % 26]) * (4 + number // 26) + b"\n"
-
-
 def verdict(served, user, message):
     """Return the symbols of a message for a user."""
     reply = served.ask(request("SYMBOLS", message, user=user))
@@ -63,10 +62,23 @@ def tell(served, user, message, *headers):
     return served.ask(request("TELL", message, *headers, user=user))
 
 
+def probability(served, user, message):
+    """Return what the server says of a message for a user, with 4 digits."""
+    reply = served.ask(request("REPORT", message, user=user))
+    assert reply.startswith(OK), reply
+    return re.search(rb"probability (0|1)\.(\d{4})", reply)[0]
+
+
+def by_file(own, common, message):
+    """Return the same as `nbspam classify --base` says it."""
+    with open_filter(own, base=common) as both:
+        return f"probability {both.classify(message).probability:.4f}".encode()
+
+
 # Which model judges
 
 
-def test_each_user_is_judged_by_his_own_model_and_others_by_the_base(serving, model, users):
+def test_each_user_is_judged_by_their_own_model_read_through_the_common_one(serving, model, users):
     train(users / "hal.json", "xyzzy")
     train(users / "ann@example.org.json", "plugh")
     with serving(model, users=users) as served:
@@ -77,7 +89,8 @@ def test_each_user_is_judged_by_his_own_model_and_others_by_the_base(serving, mo
             assert verdict(served, "ann@example.org", mail(b"xyzzy")) != b"NBSPAM_SPAM"
             assert verdict(served, "nobody", mail(b"xyzzy")) != b"NBSPAM_SPAM"
             assert verdict(served, "nobody", SPAM) == b"NBSPAM_SPAM"
-            assert verdict(served, "hal", SPAM) != b"NBSPAM_SPAM"
+            assert verdict(served, "hal", SPAM) == b"NBSPAM_SPAM"
+            assert verdict(served, "hal", HAM) == b"NBSPAM_HAM"
     assert served.said == []
 
 
@@ -116,22 +129,95 @@ def test_a_pattern(serving, model, users, pattern):
         assert lookup.metadata.learned.messages == (0, 1)
 
 
-def test_teaching_makes_a_model_which_judges_once_it_has_learned_enough(serving, model, users):
+def test_a_users_model_judges_from_its_first_message_on(serving, model, users):
+    """And what is forgotten again leaves the common model's verdict."""
     with serving(model, users=users) as served:
         assert tell(served, "hal", mail(b"xyzzy"), "Remove: local") == OK + b"\r\n\r\n"
         assert list(users.iterdir()) == []
-        for number in range(ENOUGH):
-            for message, headers in ((mail(b"xyzzy"), AS_SPAM), (HAM, AS_HAM)):
-                assert verdict(served, "hal", SPAM) == b"NBSPAM_SPAM"  # the base's
-                assert verdict(served, "hal", HAM) == b"NBSPAM_HAM"
-                assert tell(served, "hal", message + own_word(number), *headers) == LEARNED
-        assert verdict(served, "hal", SPAM) != b"NBSPAM_SPAM"
-        assert verdict(served, "hal", mail(b"xyzzy")) == b"NBSPAM_SPAM"
-        assert verdict(served, "ann", mail(b"xyzzy")) != b"NBSPAM_SPAM"
+        common = {m: probability(served, "hal", m) for m in (SPAM, HAM, mail(b"xyzzy"))}
+        assert common == {m: by_file(users / "hal.json", model, m) for m in common}
+        assert tell(served, "hal", mail(b"xyzzy"), *AS_SPAM) == LEARNED
+        own = {m: probability(served, "hal", m) for m in common}
+        assert own == {m: by_file(users / "hal.json", model, m) for m in common}
+        assert own[mail(b"xyzzy")] > common[mail(b"xyzzy")]
+        assert {m: probability(served, "ann", m) for m in common} == common
+        for message, expected in ((SPAM, b"NBSPAM_SPAM"), (HAM, b"NBSPAM_HAM")):
+            assert verdict(served, "hal", message) == expected
         forgotten = OK + b"DidRemove: local\r\n\r\n\r\n"
-        assert tell(served, "hal", HAM + own_word(0), "Remove: local") == forgotten
-        assert verdict(served, "hal", SPAM) == b"NBSPAM_SPAM"
+        assert tell(served, "hal", mail(b"xyzzy"), "Remove: local") == forgotten
+        for message, before in common.items():
+            assert float(probability(served, "hal", message)[12:]) == pytest.approx(
+                float(before[12:]), abs=0.003
+            )
     assert served.said == []
+
+
+def test_one_slip_of_a_user_changes_little(serving, model, users):
+    with serving(model, users=users) as served:
+        assert tell(served, "hal", b"Subject: hi\n\nnothing of that\n", *AS_SPAM) == LEARNED
+        assert tell(served, "ann", SPAM + b"as well\n", *AS_HAM) == LEARNED
+        for user in ("hal", "ann"):
+            assert verdict(served, user, HAM) == b"NBSPAM_HAM"
+        assert verdict(served, "hal", SPAM) == b"NBSPAM_SPAM"
+
+
+def test_a_model_that_learned_without_the_common_one_goes_on_with_it(serving, model, users):
+    """As those do that an earlier version has made: its calibrations are pooled with the base's."""
+    path = users / "hal.json"
+    train(path, "xyzzy")
+    assert b'"calibrated_by": "training"' in path.read_bytes()
+    with serving(model, users=users) as served:
+        before = probability(served, "hal", SPAM)
+        assert before == by_file(path, model, SPAM)
+        assert tell(served, "hal", mail(b"plugh"), *AS_SPAM) == LEARNED
+        assert verdict(served, "hal", mail(b"xyzzy")) == b"NBSPAM_SPAM"
+    assert b'"calibrated_by": "base"' in path.read_bytes()
+    assert b'"messages": [30, 31]' in path.read_bytes()
+
+
+@pytest.mark.parametrize("user", ["hal", "ann"])
+def test_a_common_model_that_is_replaced_is_beneath_open_models_too(serving, model, users, user):
+    with serving(model, users=users) as served:
+        assert tell(served, "hal", HAM, *AS_HAM) == LEARNED
+        before = probability(served, user, mail(b"xyzzy"))
+        train(model, "xyzzy")
+        after = probability(served, user, mail(b"xyzzy"))
+        assert float(after[12:]) > float(before[12:]) + 0.1
+        assert after == by_file(users / f"{user}.json", model, mail(b"xyzzy"))
+        whole = model.read_bytes()
+        model.write_bytes(b"no model")
+        assert probability(served, user, mail(b"xyzzy")) == after
+        model.write_bytes(whole)
+        assert probability(served, user, mail(b"xyzzy")) == after
+    assert len(served.said) == 2  # that it cannot be used, and can again
+
+
+def test_a_model_unlike_the_common_one_is_its_users_trouble_alone(serving, model, users):
+    whole = model.read_bytes()
+    (users / "hal.json").write_bytes(whole.replace(b'"evidence"', b'"sum"', 1))
+    with serving(model, users=users) as served:
+        reply = served.ask(request("CHECK", SPAM, user="hal"))
+        assert reply.startswith(b"SPAMD/1.0 74 Model unusable: ")
+        assert b"has the scoring sum, and its base" in reply
+        assert tell(served, "hal", SPAM, *AS_SPAM).startswith(b"SPAMD/1.0 74 ")
+        assert verdict(served, "ann", SPAM) == b"NBSPAM_SPAM"
+
+
+def test_a_common_model_that_cannot_be_a_base_is_refused_at_the_start(model, users):
+    model.write_bytes(model.read_bytes().replace(b'"evidence"', b'"sum"', 1))
+    with pytest.raises(ModelError, match="has the scoring sum, and a base must have evidence"):
+        WorkerSettings(model, (None, None, None), Limits(), users=users).models(print)
+
+
+def test_the_common_model_is_never_a_users(serving, model):
+    """Even where it lies among theirs."""
+    model.parent.chmod(0o700)
+    before = model.read_bytes()
+    with serving(model, users=model.parent) as served:
+        assert tell(served, "model", SPAM, *AS_HAM).startswith(b"SPAMD/1.0 74 ")
+        assert served.ask(request("CHECK", SPAM, user="model")).startswith(b"SPAMD/1.0 74 ")
+        assert verdict(served, "hal", SPAM) == b"NBSPAM_SPAM"
+    assert model.read_bytes() == before
 
 
 def test_what_one_learns_no_other_learns(serving, model, users):
@@ -172,7 +258,7 @@ def test_no_name_leaves_the_folder(name):
     assert path is None or (path.parent.parent, path.name) == (files._root, f"m-{name}.json")
 
 
-def test_an_odd_name_has_the_base_verdict_and_teaches_nobody(serving, model, users):
+def test_an_odd_name_has_the_common_verdict_and_teaches_nobody(serving, model, users):
     (users.parent / "evil.json").write_text("x")
     with serving(model, users=users) as served:
         for name in ("../evil", "", "a/../../evil", "évil"):
@@ -306,7 +392,9 @@ def test_few_models_stay_open(serving, model, users):
     assert served.said == []
 
 
-def test_a_model_that_cannot_be_opened_is_said(users):
+def test_a_model_that_cannot_be_opened_is_said(model, users):
     (users / "hal.json").symlink_to(users.parent)
-    with pytest.raises(ModelError, match="cannot be read"):
-        open_user_model(users / "hal.json", CutOffs.of_model)
+    models = WorkerSettings(model, (None, None, None), Limits(), users=users).models(print)
+    with models.use() as common, pytest.raises(ModelError, match="cannot be read"):
+        open_user_model(users / "hal.json", CutOffs.of_model, common)
+    models.close()

@@ -18,7 +18,6 @@ from servers import HAM, SPAM, Client, request
 
 import nbspam
 from nbspam.serving.metrics import Metrics
-from nbspam.serving.user_models import ENOUGH
 from nbspam.serving.worker_pool import CAN_SHARE
 from nbspam.store.lookup import Lookup
 
@@ -309,8 +308,8 @@ def test_many_users_of_several_workers_while_models_are_replaced_and_taught(tmp_
     users = tmp_path / "users"
     users.mkdir(mode=0o700)
     for user in range(n):
-        spam = [("spam", mail(user, number)) for number in range(ENOUGH)]
-        ham = [("ham", b"Subject: news\n\nnews of this week %d\n" % k) for k in range(ENOUGH)]
+        spam = [("spam", mail(user, number)) for number in range(20)]
+        ham = [("ham", b"Subject: news\n\nnews of this week %d\n" % k) for k in range(20)]
         nbspam.train(spam + ham).save(users / f"user{user}.json")
     options = "--tell", "--user-models", users
     wrong, taught, stop = [], [0] * n, threading.Event()
@@ -354,5 +353,5 @@ def test_many_users_of_several_workers_while_models_are_replaced_and_taught(tmp_
         assert program.said[1:] == []
     for user in range(n):
         with Lookup(users / f"user{user}.json") as lookup:
-            assert lookup.metadata.learned.messages == (ENOUGH, ENOUGH + taught[user])
+            assert lookup.metadata.learned.messages == (20, 20 + taught[user])
     assert sum(taught) > 3
