@@ -1,27 +1,29 @@
 #!/usr/bin/env python3
-"""P8: a shared model beneath a new user's own, against the user's own alone, and against a merge.
+"""P8: a user's model read through a shared one, against the user's own alone, and against a merge.
 
 Usage:  python benchmarks/base.py BASE USER [--skip N] [--first 1000] [--batch 10]
+        python benchmarks/base.py BASE
 
   BASE   labelled messages that the shared model is trained on: an index file, a folder, a table
   USER   the user's messages in the order they came, of which N are skipped and `--first` are taken
 
-Each batch is judged, then learned.  The first batch is not counted: the filter that has only the
-user's messages knows nothing then.
+With a USER each batch is judged, then learned.  The first batch is not counted: the filter that has
+only the user's messages knows nothing then.  Rows: the user's messages alone; the shared model
+alone, which learns nothing; merged, the shared model that goes on learning; through, the user's
+model read through the shared one.  Columns: errors at P(spam) = 0.5 within the first 50, 100, 200,
+500 and all; 1-ROCA% and log-loss; the ham blocked and the spam missed by the verdicts, in percent.
 
-Rows: the user's messages alone; the shared model alone, which learns nothing; merged, the shared
-model that goes on learning; beneath, the user's model with the shared one as its base.
-Columns: errors at P(spam) = 0.5 within the first 50, 100, 200, 500 and all; ham called spam by the
-verdicts within 50, 200 and all; 1-ROCA% and log-loss of all; the strength of the base at the end.
+Without a USER, the user's mail is like the shared model's: that learns the first 2,000 messages of
+BASE, the user is taught some of the next 200, and both are tested on the 2,000 after them.  Rows:
+taught nothing, one spam, one ham, 20 of each class, and all 200 in order.
 """
 
 import argparse
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from nbspam.bayes.base_prior import strength_of
 from nbspam.evaluation.metrics import figures
 from nbspam.evaluation.samples import ScoredMessages
 from nbspam.learning.batch import fit, token_counts
@@ -31,14 +33,15 @@ from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, labelled
 from nbspam.scoring.base import Base
-from nbspam.scoring.classifier import Counts
+from nbspam.scoring.classifier import Classifier, Counts
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import executor, tokenized
 
 SETTINGS = TrainingSettings()
-ERRORS_AT, BLOCKED_AT = (50, 100, 200, 500), (50, 200)
+ERRORS_AT = (50, 100, 200, 500)
+SHARED, TAUGHT, TESTED = 2000, 200, 2000  # messages of the second measurement
 
 
 def read(source: str) -> Iterator[TokenizedMessage]:
@@ -57,72 +60,120 @@ def trained(messages: Iterable[TokenizedMessage]) -> tuple[Metadata, dict[str, t
     return fitted.metadata, dict(token_counts(corpus.vocabulary, fitted.counts))
 
 
-def judged(
-    learner: OnlineLearner, messages: list[TokenizedMessage], batch: int, learns: bool = True
-) -> list[Verdict]:
-    """Judge each batch, then learn it."""
-    verdicts = []
-    for start in range(0, len(messages), batch):
-        classifier, some = learner.classifier(), messages[start : start + batch]
-        cut_offs = CutOffs.of_model(classifier.metadata)
-        for message in some:
-            score = classifier.score(message.tokens, message.numbers)
-            verdict = verdict_on(classifier.metadata, score, cut_offs, label=message.label)
-            verdicts.append(verdict)
-        if learns:
-            for message in some:
-                learner.learn(message.label or "", message.tokens, message.numbers)
-            for message in some:
-                learner.refine(message.label or "", message.tokens, message.numbers)
-    return verdicts
-
-
-def line(name: str, verdicts: list[Verdict], batch: int, last: str = "") -> str:
-    """Return the row of the table."""
-    wrong = [(v.log_odds > 0) != (v.label == "spam") for v in verdicts]
-    blocked = [v.label == "ham" and v.verdict == "spam" for v in verdicts]
-    counted = verdicts[batch:]
-    truth = np.array([v.label == "spam" for v in counted])
-    log_odds = np.array([v.log_odds for v in counted])
-    probability = np.array([v.probability for v in counted])
-    scored = ScoredMessages.of_two_classes(truth, log_odds, probability, log_odds > 0, 0.5)
-    values = {key: value or 0.0 for key, value in figures(scored).values.items()}
-    cells = [str(sum(wrong[batch:n])) for n in (*ERRORS_AT, len(verdicts))]
-    cells += [str(sum(blocked[batch:n])) for n in (*BLOCKED_AT, len(verdicts))]
-    cells += [f"{values['one_minus_roca_pct']:.3f}", f"{values['log_loss']:.4f}", last]
-    return f"{name:12}" + "".join(cell.rjust(8) for cell in cells)
-
-
-def main() -> None:
-    """Print a row for each way to use the shared model."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("base")
-    parser.add_argument("user")
-    parser.add_argument("--skip", type=int, default=0)
-    parser.add_argument("--first", type=int, default=1000)
-    parser.add_argument("--batch", type=int, default=10)
-    options = parser.parse_args()
-    metadata, counts = trained(read(options.base))
-    user = list(itertools.islice(read(options.user), options.skip, options.skip + options.first))
+def base_of(metadata: Metadata, counts: dict[str, tuple[int, ...]]) -> Base:
+    """Return a model in memory as a base."""
 
     def counts_of(tokens: Iterable[str]) -> Counts:
         return {token: counts[token] for token in tokens if token in counts}
 
+    return Base("the base", metadata, counts_of)
+
+
+def judged(classifier: Classifier, messages: Iterable[TokenizedMessage]) -> list[Verdict]:
+    """Return the verdicts on messages."""
+    cut_offs = CutOffs.of_model(classifier.metadata)
+    scores = ((m.label, classifier.score(m.tokens, m.numbers)) for m in messages)
+    return [
+        verdict_on(classifier.metadata, score, cut_offs, label=label) for label, score in scores
+    ]
+
+
+def teach(learner: OnlineLearner, messages: Sequence[TokenizedMessage]) -> None:
+    """Learn messages together, as `nbspam train --update` does."""
+    for message in messages:
+        learner.learn(message.label or "", message.tokens, message.numbers)
+    for message in messages:
+        learner.refine(message.label or "", message.tokens, message.numbers)
+
+
+def online(
+    learner: OnlineLearner, messages: list[TokenizedMessage], batch: int, learns: bool
+) -> list[Verdict]:
+    """Judge each batch, then learn it."""
+    verdicts = []
+    for start in range(0, len(messages), batch):
+        some = messages[start : start + batch]
+        verdicts += judged(learner.classifier(), some)
+        if learns:
+            teach(learner, some)
+    return verdicts
+
+
+def measures(verdicts: list[Verdict]) -> list[str]:
+    """Return 1-ROCA%, log-loss, and the ham blocked and spam missed by the verdicts."""
+    truth = np.array([v.label == "spam" for v in verdicts])
+    log_odds = np.array([v.log_odds for v in verdicts])
+    probability = np.array([v.probability for v in verdicts])
+    scored = ScoredMessages.of_two_classes(truth, log_odds, probability, log_odds > 0, 0.5)
+    values = {key: value or 0.0 for key, value in figures(scored).values.items()}
+    called = np.array([v.verdict == "spam" for v in verdicts])
+    shares = 100 * called[~truth].mean(), 100 * (1 - called[truth].mean())
+    return [
+        f"{values['one_minus_roca_pct']:.3f}",
+        f"{values['log_loss']:.4f}",
+        *(f"{share:.2f}" for share in shares),
+    ]
+
+
+def show(name: str, cells: Iterable[str]) -> None:
+    """Print a row of the table."""
+    print(f"{name:12}" + "".join(cell.rjust(9) for cell in cells), flush=True)
+
+
+def first_weeks(
+    base: Base, counts: dict[str, tuple[int, ...]], options: argparse.Namespace
+) -> None:
+    """Print a row for each way to use the shared model."""
+    end = options.skip + options.first
+    user = list(itertools.islice(read(options.user), options.skip, end))
     empty = empty_metadata(("ham", "spam"), "spam", SETTINGS)
-    based = OnlineLearner(empty, {}, Base("the base", metadata, counts_of))
-    heads = [*map(str, ERRORS_AT), "all", *(f"bh{n}" for n in BLOCKED_AT), "bh", "1-ROCA%"]
-    print(" " * 12 + "".join(head.rjust(8) for head in [*heads, "logloss", "s"]))
-    batch = options.batch
+    show("", [*map(str, ERRORS_AT), "all", "1-ROCA%", "log-loss", "blocked%", "missed%"])
     for name, learner, learns in (
         ("alone", OnlineLearner(empty, {}), True),
-        ("base alone", OnlineLearner(metadata, dict(counts)), False),
-        ("merged", OnlineLearner(metadata, dict(counts)), True),
-        ("beneath", based, True),
+        ("base alone", OnlineLearner(base.metadata, dict(counts)), False),
+        ("merged", OnlineLearner(base.metadata, dict(counts)), True),
+        ("through", OnlineLearner(base.first(), {}, base), True),
     ):
-        verdicts = judged(learner, user, batch, learns)
-        state = learner.metadata.learned.with_base
-        last = f"{strength_of(state.losses):.0f}" if state else ""
-        print(line(name, verdicts, batch, last), flush=True)
+        verdicts = online(learner, user, options.batch, learns)
+        wrong = [(v.log_odds > 0) != (v.label == "spam") for v in verdicts]
+        errors = (sum(wrong[options.batch : n]) for n in (*ERRORS_AT, len(verdicts)))
+        show(name, [*map(str, errors), *measures(verdicts[options.batch :])])
+
+
+def like_the_base(base: Base, messages: Sequence[TokenizedMessage]) -> None:
+    """Print a row for each number of messages that a user is taught; messages: after the base's."""
+    lessons, tested = messages[:TAUGHT], messages[TAUGHT:]
+    spam = [message for message in lessons if message.label == "spam"]
+    ham = [message for message in lessons if message.label != "spam"]
+    show("taught", ["1-ROCA%", "log-loss", "blocked%", "missed%"])
+    for name, taught in (
+        ("nothing", []),
+        ("one spam", spam[:1]),
+        ("one ham", ham[:1]),
+        ("20 of each", spam[:20] + ham[:20]),
+        ("200 in order", lessons),
+    ):
+        learner = OnlineLearner(base.first(), {}, base)
+        teach(learner, taught)
+        show(name, measures(judged(learner.classifier(), tested)))
+
+
+def main() -> None:
+    """Measure one of the two."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("base")
+    parser.add_argument("user", nargs="?")
+    parser.add_argument("--skip", type=int, default=0)
+    parser.add_argument("--first", type=int, default=1000)
+    parser.add_argument("--batch", type=int, default=10)
+    options = parser.parse_args()
+    if options.user is not None:
+        metadata, counts = trained(read(options.base))
+        first_weeks(base_of(metadata, counts), counts, options)
+        return
+    found = read(options.base)
+    metadata, counts = trained(itertools.islice(found, SHARED))
+    like_the_base(base_of(metadata, counts), list(itertools.islice(found, TAUGHT + TESTED)))
 
 
 if __name__ == "__main__":
