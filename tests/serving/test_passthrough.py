@@ -182,7 +182,8 @@ def test_marking_takes_no_time_whatever_the_header(mib):
             min(spent(SHAPES[name], first, size) for _ in range(2))
             for size in (mib << 18, mib << 20)
         )
-        assert whole < mib / 8, (name, first)
+        # What is searched of a header has a limit, so a MiB takes nearly as long as eight.
+        assert whole < 0.3 + mib / 11, (name, first)
         assert whole < 8 * quarter + mib / 80, (name, first)
 
 
