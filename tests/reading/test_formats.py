@@ -205,16 +205,12 @@ def test_a_folder_stays_a_folder(tmp_path):
 @each(
     "name, content, form",
     [
-        ("files0", b"/a/b\n/c/d\n", "files"),
-        ("files0", b"/a/b\n", "files"),
-        ("files0", b"/a/b\n/c", "files"),
-        ("files0", b"/a/b\n" * 30_000, "files"),
-        ("files", b"/a/b\0/c/d\0", "files0"),
-        ("files", b"/a/b\0", "files0"),
-        ("files", b"/a/b\0/c\nd\0", "files0"),
-        ("files", b"/a/b\0" * 30_000, "files0"),
+        ("files0", b"/a/b\n/c/d\n", "files"), ("files0", b"/a/b\n", "files"),
+        ("files0", b"/a/b\n/c", "files"), ("files0", b"/a/b\n" * 30_000, "files"),
+        ("files", b"/a/b\0/c/d\0", "files0"), ("files", b"/a/b\0", "files0"),
+        ("files", b"/a/b\0/c\nd\0", "files0"), ("files", b"/a/b\0" * 30_000, "files0"),
     ],
-)
+)  # fmt: skip
 def test_a_list_with_the_other_separator_is_one_sentence(name, content, form, stdin, tmp_path):
     path = tmp_path / "list"
     path.write_bytes(content)

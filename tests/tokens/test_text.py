@@ -57,15 +57,11 @@ def test_words_of_many_scripts(text, words):
 @each(
     "text, pairs",
     [
-        ("你好世界", ["你好", "好世", "世界"]),
-        ("你好，世界。", ["你好", "世界"]),
-        ("好", ["好"]),
-        ("こんにちは", ["こん", "んに", "にち", "ちは"]),
-        ("カタカナ", ["カタ", "タカ", "カナ"]),
-        ("免费free奖品", ["免费", "free", "奖品"]),
-        ("ກຂ", ["ກຂ"]),
+        ("你好世界", ["你好", "好世", "世界"]), ("你好，世界。", ["你好", "世界"]), ("好", ["好"]),
+        ("こんにちは", ["こん", "んに", "にち", "ちは"]), ("カタカナ", ["カタ", "タカ", "カナ"]),
+        ("免费free奖品", ["免费", "free", "奖品"]), ("ກຂ", ["ກຂ"]),
     ],
-)
+)  # fmt: skip
 def test_what_is_written_without_spaces_is_cut_into_character_pairs(text, pairs):
     assert pairs == words_of(text)
 
@@ -154,15 +150,11 @@ def test_punctuation_runs(text, runs):
 @each(
     "text, much",
     [
-        ("no shouting, I say", set()),
-        ("FREE", {"1"}),
-        ("FREE PRIZE", {"2"}),
-        ("FREE PRIZE FOR YOU NOW", {"3"}),
-        ("ЭТО СПАМ", {"2"}),
-        ("BUY " * 1000, {"5"}),
+        ("no shouting, I say", set()), ("FREE", {"1"}), ("FREE PRIZE", {"2"}),
+        ("FREE PRIZE FOR YOU NOW", {"3"}), ("ЭТО СПАМ", {"2"}), ("BUY " * 1000, {"5"}),
         ("McDonald iPhone", set()),
     ],
-)
+)  # fmt: skip
 def test_words_in_capitals_are_counted_roughly(text, much):
     assert much == kind(text_tokens(text), "caps:")
 

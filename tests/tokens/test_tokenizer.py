@@ -238,14 +238,10 @@ def test_any_headers_have_good_tokens(one, two):
 @each(
     "text",
     [
-        "ring \x1b[2J now",
-        "http://a\x1b[31m.example/",
-        "http://a\x9b.example/ " + "x " * 400,
-        "<html><a href='http://\ud800.example/'>x",
-        "a\x00b",
-        "a\x85b\u2028c",
+        "ring \x1b[2J now", "http://a\x1b[31m.example/", "http://a\x9b.example/ " + "x " * 400,
+        "<html><a href='http://\ud800.example/'>x", "a\x00b", "a\x85b\u2028c",
     ],
-)
+)  # fmt: skip
 def test_no_token_can_command_a_terminal_or_fail_to_be_written(text):
     assert_good(tokens_of_text(text))
 
