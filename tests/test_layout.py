@@ -15,21 +15,10 @@ PACKAGE = Path(__file__).parents[1] / "nbspam"
 
 # A room may import itself and those before it; rooms of one rank do not know each other.
 RANKS = [
-    ["urls", "errors", "labels", "patterns"],
-    ["imap"],
-    ["reading"],
-    ["tokens"],
-    ["bayes"],
-    ["store"],
-    ["scoring"],
-    ["learning", "display"],
-    ["workers", "homes"],
-    ["filter"],
-    ["front_door"],
-    ["evaluation", "mailbox", "serving"],
-    ["cluster"],
-    ["cli"],
-]
+    ["urls", "errors", "labels", "patterns"], ["imap"], ["reading"], ["tokens"], ["bayes"],
+    ["store"], ["scoring"], ["learning", "display"], ["workers", "homes"], ["filter"],
+    ["front_door"], ["evaluation", "mailbox", "serving"], ["cluster"], ["cli"],
+]  # fmt: skip
 BEFORE = {
     room: {r for earlier in RANKS[:i] for r in earlier}
     for i, rank in enumerate(RANKS)

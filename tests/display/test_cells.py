@@ -9,16 +9,10 @@ from nbspam.display.cells import beginning, cell_width, padded, shortened
 @each(
     "text, cells",
     [
-        ("free", 4),
-        ("免費", 4),
-        ("🚀", 2),
-        ("cafe\u0301", 4),
-        ("naïve", 5),
-        ("हिन्दी", 5),
-        ("한국", 4),
-        ("ﾊﾝｶｸ", 4),
+        ("free", 4), ("免費", 4), ("🚀", 2), ("cafe\u0301", 4), ("naïve", 5), ("हिन्दी", 5),
+        ("한국", 4), ("ﾊﾝｶｸ", 4),
     ],
-)
+)  # fmt: skip
 def test_the_cells_of_a_text(text, cells):
     assert cell_width(text) == cells
 

@@ -153,15 +153,11 @@ def test_matthews_of_many_messages_does_not_overflow():
 @each(
     "spam, log_odds, expected",
     [
-        ((0, 0, 1, 1), (1, 2, 3, 4), 0),
-        ((1, 1, 0, 0), (1, 2, 3, 4), 100),
-        ((0, 1, 0, 1), (1, 2, 3, 4), 25),
-        ((0, 1), (7, 7), 50),
-        ((0, 0, 1, 1), (1, 2, 2, 3), 12.5),
-        ((0, 1), (-math.inf, math.inf), 0),
-        ((0, 1, 1), (math.inf, math.inf, 0), 75),
+        ((0, 0, 1, 1), (1, 2, 3, 4), 0), ((1, 1, 0, 0), (1, 2, 3, 4), 100),
+        ((0, 1, 0, 1), (1, 2, 3, 4), 25), ((0, 1), (7, 7), 50), ((0, 0, 1, 1), (1, 2, 2, 3), 12.5),
+        ((0, 1), (-math.inf, math.inf), 0), ((0, 1, 1), (math.inf, math.inf, 0), 75),
     ],
-)
+)  # fmt: skip
 def test_roca_counts_pairs_ranked_wrongly_and_ties_half(spam, log_odds, expected):
     assert close(expected) == one_minus_roca_pct(ranked(booleans(*spam), floats(*log_odds)))
 

@@ -181,15 +181,10 @@ def test_sample_data_is_read_whole() -> None:
 @each(
     "text",
     [
-        '"quoted from end to end"',
-        '"opens and never closes',
-        'closes only"',
-        'in the "middle" of it',
-        '"one" and "two"',
-        '""',
-        '"',
+        '"quoted from end to end"', '"opens and never closes', 'closes only"',
+        'in the "middle" of it', '"one" and "two"', '""', '"',
     ],
-)
+)  # fmt: skip
 def test_quotes_of_an_unquoted_tsv_belong_to_the_text(text: str, tmp_path: Path) -> None:
     expected: Rows = [("ham", "before"), ("spam", text), ("ham", "after"), ("ham", "the end")]
     path = file(tmp_path, "a.tsv", "".join(f"{label}\t{text}\n" for label, text in expected))

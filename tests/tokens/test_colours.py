@@ -8,24 +8,14 @@ from nbspam.tokens.colours import are_alike, colour, is_clear
 @each(
     "text, expected",
     [
-        ("white", (255, 255, 255)),
-        (" ivory ", (255, 255, 240)),
-        ("#fff", (255, 255, 255)),
-        ("#12f8", (17, 34, 255)),
-        ("#123456", (18, 52, 86)),
-        ("123456", (18, 52, 86)),
-        ("#12345678", (18, 52, 86)),
-        ("rgb(1, 2, 300)", (1, 2, 255)),
-        ("rgb(100%,0%,50%)", (255, 0, 127)),
-        ("rgba(1 2 3 / 0.5)", (1, 2, 3)),
-        ("hsl(0, 100%, 50%)", (255, 0, 0)),
-        ("hsl(120,0%,100%)", (255, 255, 255)),
-        ("nobody", None),
-        ("#12", None),
-        ("rgb(1,2)", None),
-        ("", None),
+        ("white", (255, 255, 255)), (" ivory ", (255, 255, 240)), ("#fff", (255, 255, 255)),
+        ("#12f8", (17, 34, 255)), ("#123456", (18, 52, 86)), ("123456", (18, 52, 86)),
+        ("#12345678", (18, 52, 86)), ("rgb(1, 2, 300)", (1, 2, 255)),
+        ("rgb(100%,0%,50%)", (255, 0, 127)), ("rgba(1 2 3 / 0.5)", (1, 2, 3)),
+        ("hsl(0, 100%, 50%)", (255, 0, 0)), ("hsl(120,0%,100%)", (255, 255, 255)),
+        ("nobody", None), ("#12", None), ("rgb(1,2)", None), ("", None),
     ],
-)
+)  # fmt: skip
 def test_colours_by_all_their_names(text, expected):
     assert colour(text) == expected
 
@@ -33,21 +23,12 @@ def test_colours_by_all_their_names(text, expected):
 @each(
     "text, expected",
     [
-        ("transparent", True),
-        ("rgba(0,0,0,0)", True),
-        ("rgba(0 0 0 / 5%)", True),
-        ("hsla(0,0%,0%,.05)", True),
-        ("#0000", True),
-        ("#00000010", True),
-        ("#000f", False),
-        ("#00000080", False),
-        ("rgba(0,0,0,1)", False),
-        ("rgb(0,0,0)", False),
-        ("black", False),
-        ("#zzzz", False),
-        ("", False),
+        ("transparent", True), ("rgba(0,0,0,0)", True), ("rgba(0 0 0 / 5%)", True),
+        ("hsla(0,0%,0%,.05)", True), ("#0000", True), ("#00000010", True), ("#000f", False),
+        ("#00000080", False), ("rgba(0,0,0,1)", False), ("rgb(0,0,0)", False), ("black", False),
+        ("#zzzz", False), ("", False),
     ],
-)
+)  # fmt: skip
 def test_colours_that_let_all_through(text, expected):
     assert is_clear(text) == expected
 

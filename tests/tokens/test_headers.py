@@ -48,16 +48,11 @@ def test_an_encoded_name_is_decoded():
 @each(
     "name, prefix",
     [
-        ("from", "from:"),
-        ("to", "to:"),
-        ("cc", "to:"),
-        ("reply-to", "reply-to:"),
-        ("x-mailer", "mailer:"),
-        ("user-agent", "mailer:"),
-        ("content-type", "content:"),
+        ("from", "from:"), ("to", "to:"), ("cc", "to:"), ("reply-to", "reply-to:"),
+        ("x-mailer", "mailer:"), ("user-agent", "mailer:"), ("content-type", "content:"),
         ("content-transfer-encoding", "content:"),
     ],
-)
+)  # fmt: skip
 def test_fields_of_sender_and_mailer_have_their_prefix(name, prefix):
     found = tokens_of(name, "Some Words")
     assert {f"{prefix}some", f"{prefix}words"} <= found

@@ -104,22 +104,12 @@ def test_text_of_the_colour_of_its_background_is_removed_and_marked(style):
 @each(
     "style",
     [
-        "display:block",
-        "visibility:visible",
-        "opacity:0.9",
-        "font-size:4px",
-        "font-size:12px;line-height:0",
-        "font-size:30px",
-        "font-size:0.8em",
-        "font-size:1.5em",
-        "color:red",
-        "color:#333",
-        "color:white;background-color:black",
-        "background-color:#eee",
-        "border-color:white",
-        "max-height:100px",
+        "display:block", "visibility:visible", "opacity:0.9", "font-size:4px",
+        "font-size:12px;line-height:0", "font-size:30px", "font-size:0.8em", "font-size:1.5em",
+        "color:red", "color:#333", "color:white;background-color:black", "background-color:#eee",
+        "border-color:white", "max-height:100px",
     ],
-)
+)  # fmt: skip
 def test_visible_text_stays(style):
     assert seen(f'<p style="{style}">seen</p>') == (["seen"], set())
 
@@ -181,18 +171,12 @@ def test_many_open_tags_do_not_lose_the_text():
 @each(
     "source, words",
     [
-        ("seen <b", "seen"),
-        ('seen <a href="http://x.example', "seen"),
-        ("seen <!-- never closed", "seen"),
-        ("seen <style>never closed", "seen"),
-        ("seen <script>never closed", "seen"),
-        ("seen <", "seen <"),
-        ("seen &am", "seen &am"),
-        ("seen <p style=\"color:'red", "seen"),
-        ("seen <b>too", "seen too"),
-        ("seen <!", "seen"),
+        ("seen <b", "seen"), ('seen <a href="http://x.example', "seen"),
+        ("seen <!-- never closed", "seen"), ("seen <style>never closed", "seen"),
+        ("seen <script>never closed", "seen"), ("seen <", "seen <"), ("seen &am", "seen &am"),
+        ("seen <p style=\"color:'red", "seen"), ("seen <b>too", "seen too"), ("seen <!", "seen"),
     ],
-)
+)  # fmt: skip
 def test_what_never_closes_does_not_swallow_what_came_before(source, words):
     assert seen(source)[0] == words.split()
 

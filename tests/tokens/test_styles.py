@@ -34,28 +34,15 @@ def test_of_each_property_the_declaration_that_holds(style, expected):
 @each(
     "style",
     [
-        "display:none",
-        "opacity:0",
-        "opacity:0.05",
-        "opacity:.01",
-        "opacity:5%",
-        "mso-hide:all",
-        "height:0;overflow:hidden",
-        "max-height:1px;overflow-y:hidden",
-        "width:0.5em;overflow:hidden",
-        "position:absolute;left:-9999px",
-        "position:fixed;top:-100em",
-        "text-indent:-9999px",
-        "margin-left:-5000px",
-        "margin:0 0 0 -5000px",
-        "clip:rect(0,0,0,0)",
-        "clip:rect(1px 1px 1px 1px)",
-        "clip-path:inset(50%)",
-        "clip-path:circle(0)",
-        "transform:scale(0)",
+        "display:none", "opacity:0", "opacity:0.05", "opacity:.01", "opacity:5%", "mso-hide:all",
+        "height:0;overflow:hidden", "max-height:1px;overflow-y:hidden",
+        "width:0.5em;overflow:hidden", "position:absolute;left:-9999px",
+        "position:fixed;top:-100em", "text-indent:-9999px", "margin-left:-5000px",
+        "margin:0 0 0 -5000px", "clip:rect(0,0,0,0)", "clip:rect(1px 1px 1px 1px)",
+        "clip-path:inset(50%)", "clip-path:circle(0)", "transform:scale(0)",
         "transform:rotate(3deg) scalex(0.0)",
     ],
-)
+)  # fmt: skip
 def test_styles_that_hide(style):
     assert hides(declarations(style))
 
@@ -63,27 +50,13 @@ def test_styles_that_hide(style):
 @each(
     "style",
     [
-        "display:block",
-        "display:inherit",
-        "opacity:1",
-        "opacity:0.9",
-        "opacity:inherit",
-        "opacity:",
-        "height:0",
-        "height:10px;overflow:hidden",
-        "line-height:0;overflow:hidden",
-        "position:absolute;left:0",
-        "position:relative;left:-9999px",
-        "left:-9999px",
-        "text-indent:-20px",
-        "margin-left:-10px",
-        "clip:auto",
-        "clip-path:inset(5%)",
-        "transform:scale(1)",
-        "transform:scale(0.5)",
-        "",
+        "display:block", "display:inherit", "opacity:1", "opacity:0.9", "opacity:inherit",
+        "opacity:", "height:0", "height:10px;overflow:hidden", "line-height:0;overflow:hidden",
+        "position:absolute;left:0", "position:relative;left:-9999px", "left:-9999px",
+        "text-indent:-20px", "margin-left:-10px", "clip:auto", "clip-path:inset(5%)",
+        "transform:scale(1)", "transform:scale(0.5)", "",
     ],
-)
+)  # fmt: skip
 def test_styles_that_do_not(style):
     assert not hides(declarations(style))
 
@@ -91,18 +64,12 @@ def test_styles_that_do_not(style):
 @each(
     "style, expected",
     [
-        ("font-size:1px", True),
-        ("font-size:1%", True),
-        ("font:0/0 a", True),
-        ("font:bold 1px/1 serif", True),
-        ("font:100 1px serif", True),
-        ("font:12px arial", False),
-        ("font:italic bold 1.5em/2 x", False),
-        ("font-size:80%", False),
-        ("color:red", None),
+        ("font-size:1px", True), ("font-size:1%", True), ("font:0/0 a", True),
+        ("font:bold 1px/1 serif", True), ("font:100 1px serif", True), ("font:12px arial", False),
+        ("font:italic bold 1.5em/2 x", False), ("font-size:80%", False), ("color:red", None),
         ("font:caption", None),
     ],
-)
+)  # fmt: skip
 def test_sizes(style, expected):
     assert is_tiny(declarations(style)) is expected
 

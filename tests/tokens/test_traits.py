@@ -53,14 +53,10 @@ def test_counts_end_at_99(n, expected):
 @each(
     "name, value, expected",
     [
-        ("words", 0, "0"),
-        ("words", 16, "3"),
-        ("words", 13, "2.1"),
-        ("characters", 53, "98"),
-        ("capitals", 57, "57 %"),
-        ("hops", 4, "4"),
+        ("words", 0, "0"), ("words", 16, "3"), ("words", 13, "2.1"), ("characters", 53, "98"),
+        ("capitals", 57, "57 %"), ("hops", 4, "4"),
     ],
-)
+)  # fmt: skip
 def test_values_are_shown_as_a_reader_expects_them(name, value, expected):
     (trait,) = [trait for trait in TRAITS if trait.name == name]
     assert trait.show(value) == expected

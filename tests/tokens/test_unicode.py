@@ -67,20 +67,11 @@ def test_letters_that_are_not_what_they_seem_are_undone_and_marked(text, seen, t
 @each(
     "text",
     [
-        "free prize",
-        "привет, как дела",
-        "ВНИМАНИЕ СКИДКА",
-        "καλημέρα κόσμε",
-        "Windows для дома",
-        "дома Windows",
-        "а b",
-        "naïve café größe",
-        "你好 世界",
-        "한국어",
-        "\U0001f600 €100 “quoted” — don’t",
-        "",
+        "free prize", "привет, как дела", "ВНИМАНИЕ СКИДКА", "καλημέρα κόσμε", "Windows для дома",
+        "дома Windows", "а b", "naïve café größe", "你好 世界", "한국어",
+        "\U0001f600 €100 “quoted” — don’t", "",
     ],
-)
+)  # fmt: skip
 def test_honest_texts_are_left_alone(text):
     assert undo_tricks(text) == (text, set())
 
