@@ -103,17 +103,6 @@ def test_the_names_of_classes_are_escaped():
     assert {r"sp\"am\\", r"two\nlines", "\u00fc\u4e2d", "half ?"} < labels
 
 
-def test_prometheus_itself_reads_it():
-    parser = pytest.importorskip("prometheus_client.parser")
-    metrics = Metrics()
-    metrics.count(Entry("classify", "CHECK", verdict='a"\\\n', size=3, seconds=0.3), 0)
-    page = metrics.page(NOW)
-    found = {
-        sample.name for f in parser.text_string_to_metric_families(page) for sample in f.samples
-    }
-    assert found >= {"nbspam_requests_total", "nbspam_judging_seconds_bucket"}
-
-
 class Kept:
     """A log that keeps its lines."""
 
