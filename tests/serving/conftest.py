@@ -34,6 +34,13 @@ def model(model_file, tmp_path):
     return path
 
 
+@pytest.fixture(scope="module")
+def served(model_file, tmp_path_factory):
+    """Return a server of that model, for all tests that only ask it."""
+    with serving_in(tmp_path_factory.mktemp("served"), model_file) as found:
+        yield found
+
+
 @pytest.fixture
 def serving(tmp_path):
     """Return a context manager that serves a model on a socket of the test's own."""

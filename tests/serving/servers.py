@@ -28,7 +28,7 @@ class Client:
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(20)
+        self.socket.settimeout(60)
         try:
             self.socket.connect(str(path))
         except OSError:
@@ -89,7 +89,7 @@ class Served(NamedTuple):
     def n_open(self):
         return self.server.connections.n_open
 
-    def wait(self, condition, seconds=10.0):
+    def wait(self, condition, seconds=60.0):
         """Wait until a condition holds."""
         ends = time.monotonic() + seconds
         while not condition():
@@ -148,11 +148,11 @@ def serving_in(
     thread = threading.Thread(target=asyncio.run, args=(main(),))
     thread.start()
     try:
-        assert started.wait(10)
+        assert started.wait(60)
         served = Served(path, said, *kept, thread)
         yield served
     finally:
         if kept and thread.is_alive():
             kept[1].call_soon_threadsafe(kept[0].stop)
-        thread.join(30)
+        thread.join(60)
         assert not thread.is_alive()

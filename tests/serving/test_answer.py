@@ -66,24 +66,15 @@ def test_the_scale_never_contradicts_the_verdict_nor_the_order(one, other, cut_o
         assert -1000 <= points <= 1000
 
 
-@pytest.mark.parametrize(
-    ("probability", "cut_off", "points"),
-    [
-        (0.5, 0.5, 4.9),
-        (0.501, 0.5, 5.0),
-        (0.9, 0.5, 7.2),
-        (0.99, 0.5, 9.6),
-        (0.01, 0.5, 0.4),
-        (0.9, 0.9, 4.9),
-        (0.99, 0.9, 7.4),
-        (0.999, 0.9, 9.7),
-        (0.5, 0.9, 2.8),
-        (0.01, 0.9, -1.8),
-    ],
-)
-def test_a_point_is_a_nat_above_the_cut_off(probability, cut_off, points):
-    log_odds = math.log(probability / (1 - probability))
-    assert tenths(metadata_of(), score_of(log_odds), CutOffs(cut_off, cut_off)) / 10 == points
+def test_a_point_is_a_nat_above_the_cut_off():
+    points = {
+        0.5: {0.5: 4.9, 0.501: 5.0, 0.9: 7.2, 0.99: 9.6, 0.01: 0.4},
+        0.9: {0.9: 4.9, 0.99: 7.4, 0.999: 9.7, 0.5: 2.8, 0.01: -1.8},
+    }
+    for cut_off, expected in points.items():
+        for p, n in expected.items():
+            score = score_of(math.log(p / (1 - p)))
+            assert tenths(metadata_of(), score, CutOffs(cut_off, cut_off)) / 10 == n, (p, cut_off)
 
 
 def test_both_ends_are_bounded():
@@ -104,18 +95,15 @@ def test_of_three_classes_the_most_probable_decides(log_scores):
     assert (tenths(metadata, score, CutOffs()) >= 50) == (called == "spam")
 
 
-@pytest.mark.parametrize(
-    ("classes", "cut_off", "points"),
-    [
+def test_a_model_of_one_side_is_below_the_threshold():
+    for classes, cut_off, points in (
         (("ham", "spam"), 0.5, 4.9),
         (("ham", "spam"), 0.9, 2.8),  # of a probability of 0.5
         (("ham", "promo", "spam"), 0.9, 4.9),
-    ],
-)
-def test_a_model_of_one_side_is_below_the_threshold(classes, cut_off, points):
-    metadata = metadata_of(classes, (5,) + (0,) * (len(classes) - 1))
-    score = undecided(metadata.settings)
-    assert tenths(metadata, score, CutOffs(cut_off, 0.5)) / 10 == points
+    ):
+        metadata = metadata_of(classes, (5,) + (0,) * (len(classes) - 1))
+        score = undecided(metadata.settings)
+        assert tenths(metadata, score, CutOffs(cut_off, 0.5)) / 10 == points, (classes, cut_off)
 
 
 def test_what_the_model_knows_no_word_of_is_below_the_threshold_however_probable():
@@ -123,39 +111,38 @@ def test_what_the_model_knows_no_word_of_is_below_the_threshold_however_probable
     assert tenths(metadata_of(), unknown, CutOffs()) == 49
 
 
-@pytest.mark.parametrize(
-    ("probability", "names"),
-    [
-        (0.0, "BAYES_00"),
-        (0.0099, "BAYES_00"),
-        (0.01, "BAYES_05"),
-        (0.3, "BAYES_40"),
-        (0.5, "BAYES_50"),
-        (0.6, "BAYES_80" if 0.6 >= 0.8 else "BAYES_60"),
-        (0.95, "BAYES_99" if 0.95 >= 0.99 else "BAYES_95"),
-        (0.9989, "BAYES_99"),
-        (0.999, "BAYES_99,BAYES_999"),
-        (1.0, "BAYES_99,BAYES_999"),
-    ],
-)
-def test_symbols(probability, names):
-    score = Score(0.0, probability, (1 - probability, probability))
+BAYES = {
+    0.0: "BAYES_00",
+    0.0099: "BAYES_00",
+    0.01: "BAYES_05",
+    0.3: "BAYES_40",
+    0.5: "BAYES_50",
+    0.6: "BAYES_60",
+    0.95: "BAYES_95",
+    0.9989: "BAYES_99",
+    0.999: "BAYES_99,BAYES_999",
+    1.0: "BAYES_99,BAYES_999",
+}
 
-    def judged(called, is_spam):
-        probabilities = {"ham": 1 - probability, called: probability}
-        verdict = Verdict(called, probability, 0.0, probabilities, "-", None, score)
-        return Judged(verdict, is_spam, 50)
 
-    for called, spam, symbol in (("spam", True, "SPAM"), ("ham", False, "HAM")):
-        found = ",".join(symbols(judged(called, spam)))
-        assert found == f"NBSPAM_{symbol},{names}"
-    unsure = judged("unsure", False)
-    assert symbols(unsure)[0] == "NBSPAM_UNSURE"
-    reasoned = unsure._replace(verdict=unsure.verdict._replace(reason="too few known words"))
-    why = "NBSPAM_UNSURE,NBSPAM_TOO_FEW_KNOWN_WORDS"
-    assert ",".join(symbols(reasoned)) == f"{why},{names}"
-    # A class of the user's own: its name might hold a comma.
-    assert symbols(judged("a,b", False))[0] == "NBSPAM_HAM"
+def test_symbols():
+    for probability, names in BAYES.items():
+        score = Score(0.0, probability, (1 - probability, probability))
+
+        def judged(called, is_spam, p=probability, score=score):
+            verdict = Verdict(called, p, 0.0, {"ham": 1 - p, called: p}, "-", None, score)
+            return Judged(verdict, is_spam, 50)
+
+        for called, spam, symbol in (("spam", True, "SPAM"), ("ham", False, "HAM")):
+            found = ",".join(symbols(judged(called, spam)))
+            assert found == f"NBSPAM_{symbol},{names}"
+        unsure = judged("unsure", False)
+        assert symbols(unsure)[0] == "NBSPAM_UNSURE"
+        reasoned = unsure._replace(verdict=unsure.verdict._replace(reason="too few known words"))
+        why = "NBSPAM_UNSURE,NBSPAM_TOO_FEW_KNOWN_WORDS"
+        assert ",".join(symbols(reasoned)) == f"{why},{names}"
+        # A class of the user's own: its name might hold a comma.
+        assert symbols(judged("a,b", False))[0] == "NBSPAM_HAM"
 
 
 # HEADERS

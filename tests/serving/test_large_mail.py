@@ -201,8 +201,8 @@ def test_the_end_does_not_wait_for_large_messages(serving, model):
         served.wait(lambda: served.n_open == 3)
         started = time.monotonic()
         served.stop()
-        served.thread.join(10)
-        assert time.monotonic() - started < 3
+        served.thread.join(60)
+        assert time.monotonic() - started < 8  # and not 10
         for client in clients:
             assert client.rest() == b""
             client.socket.close()
@@ -293,4 +293,4 @@ def test_small_messages_do_not_wait_for_two_hostile_clients(serving, model, comm
         waits.sort()
         assert waits[int(0.99 * (len(waits) - 1))] < 1
         served.stop()
-        served.thread.join(15)
+        served.thread.join(60)

@@ -1,6 +1,5 @@
 """What the server counts, and the page of it: true, well-formed, and no way to harm the mail."""
 
-import asyncio
 import os
 import re
 import socket
@@ -102,17 +101,6 @@ def test_the_names_of_classes_are_escaped():
     found = metrics_of(Metrics().page(NOW._replace(classes=classes)))
     labels = {key[2][1] for key in found["nbspam_judged_messages_total"].samples}
     assert {r"sp\"am\\", r"two\nlines", "\u00fc\u4e2d", "half ?"} < labels
-
-
-def test_prometheus_itself_reads_it():
-    parser = pytest.importorskip("prometheus_client.parser")
-    metrics = Metrics()
-    metrics.count(Entry("classify", "CHECK", verdict='a"\\\n', size=3, seconds=0.3), 0)
-    page = metrics.page(NOW)
-    found = {
-        sample.name for f in parser.text_string_to_metric_families(page) for sample in f.samples
-    }
-    assert found >= {"nbspam_requests_total", "nbspam_judging_seconds_bucket"}
 
 
 class Kept:
@@ -225,26 +213,26 @@ def test_a_model_that_failed_is_logged_with_the_message(serving, model):
     assert entry.error.startswith(f"74 Model unusable: {model}: the model is damaged")
 
 
-@pytest.mark.parametrize("spoiled", [None, b"", b"garbage", "half", "newer"], ids=str)
-def test_a_model_that_is_missing_or_unusable_is_counted_until_it_is_back(serving, model, spoiled):
+def test_a_model_that_is_missing_or_unusable_is_counted_until_it_is_back(serving, model):
     """Without a request for mail, too: whoever looks at the page sees how the file is now."""
     raw = model.read_bytes()
     beside = model.with_name("beside")
+    newer = raw.replace(b'"version": 1', b'"version": 99', 1)
     with serving(model) as served:
-        assert value(scraped(served), "unusable_models") == 0
-        if spoiled is None:
-            model.unlink()
-        else:
-            half, newer = raw[: len(raw) // 2], raw.replace(b'"version": 1', b'"version": 99', 1)
-            beside.write_bytes({"half": half, "newer": newer}.get(spoiled, spoiled))
+        for n, spoiled in enumerate([None, b"", b"garbage", raw[: len(raw) // 2], newer], 1):
+            assert value(scraped(served), "unusable_models") == 0
+            if spoiled is None:
+                model.unlink()
+            else:
+                beside.write_bytes(spoiled)
+                beside.replace(model)
+            for _ in range(2):
+                assert b"Spam: True" in served.ask(request("CHECK", SPAM))
+                assert value(scraped(served), "unusable_models") == 1
+            beside.write_bytes(raw)
             beside.replace(model)
-        for _ in range(2):
-            assert b"Spam: True" in served.ask(request("CHECK", SPAM))
-            assert value(scraped(served), "unusable_models") == 1
-        beside.write_bytes(raw)
-        beside.replace(model)
-        assert value(scraped(served), "unusable_models") == 0
-        assert len(served.said) == 2
+            assert value(scraped(served), "unusable_models") == 0
+            assert len(served.said) == 2 * n
 
 
 HOSTILE = {
@@ -264,18 +252,17 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize(("sent", "status"), HOSTILE.values(), ids=HOSTILE)
-def test_what_is_not_asked_right_is_refused(serving, model, sent, status):
-    with serving(model) as served:
+def test_what_is_not_asked_right_is_refused(served):
+    for name, (sent, status) in HOSTILE.items():
         with Client(served.path.with_name("metrics")) as client:
             try:
                 client.send(sent)
                 client.end()
             except OSError:  # it does not read so much
-                assert status == b"431"
+                assert status == b"431", name
             reply = client.rest()
         if reply or status != b"431":
-            assert reply.startswith(b"HTTP/1.1 " + status)
+            assert reply.startswith(b"HTTP/1.1 " + status), name
             head, _, body = reply.partition(b"\r\n\r\n")
             assert b"Content-Length: %d" % len(body) in head
             assert b"Connection: close" in head
@@ -283,34 +270,33 @@ def test_what_is_not_asked_right_is_refused(serving, model, sent, status):
         assert served.said == []
 
 
-def test_other_ways_to_ask_for_it(serving, model):
-    with serving(model) as served:
-        head, _, body = ask(served, GET.replace(b"GET", b"HEAD")).partition(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200 OK")
-        assert body == b""
-        length = int(head.partition(b"Content-Length: ")[2].split()[0])
-        assert length > 1000
-        assert ask(served, b"GET /metrics?x=1 HTTP/1.0\n\n").startswith(b"HTTP/1.1 200")
-        assert ask(served, GET[:-2], end=True).startswith(b"HTTP/1.1 200")  # no empty line
-        slowly = Client(served.path.with_name("metrics"))
-        with slowly:
-            for i in range(len(GET)):
-                slowly.send(GET[i : i + 1])
-            assert slowly.rest().startswith(b"HTTP/1.1 200")
+def test_other_ways_to_ask_for_it(served):
+    head, _, body = ask(served, GET.replace(b"GET", b"HEAD")).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK")
+    assert body == b""
+    length = int(head.partition(b"Content-Length: ")[2].split()[0])
+    assert length > 1000
+    assert ask(served, b"GET /metrics?x=1 HTTP/1.0\n\n").startswith(b"HTTP/1.1 200")
+    assert ask(served, GET[:-2], end=True).startswith(b"HTTP/1.1 200")  # no empty line
+    with Client(served.path.with_name("metrics")) as slowly:
+        for i in range(len(GET)):
+            slowly.send(GET[i : i + 1])
+        assert slowly.rest().startswith(b"HTTP/1.1 200")
 
 
 def test_slow_clients_keep_nobody_out(serving, model):
     with serving(model) as served, ExitStack() as clients:
-        for _ in range(50):
+        for _ in range(12):
             client = clients.enter_context(Client(served.path.with_name("metrics")))
             client.send(b"GET /metrics HTTP/1.1\r\n")
         started = time.monotonic()
         assert b"Spam: True" in served.ask(request("CHECK", SPAM))
-        assert time.monotonic() - started < 2
-        assert scraped(served)  # after 50 slow ones, four at a time, half a second each
+        assert time.monotonic() - started < 20  # and not 60
+        assert scraped(served)  # after 12 slow ones, four at a time, half a second each
         assert time.monotonic() - started < 20
 
 
+@pytest.mark.long
 def test_a_flood_of_questions_slows_no_mail(serving, model):
     """80 answers a second at most, however many ask."""
     stop = threading.Event()
@@ -333,12 +319,11 @@ def test_a_flood_of_questions_slows_no_mail(serving, model):
             asked = time.monotonic()
             assert b"Spam: True" in served.ask(request("CHECK", SPAM))
             slowest = max(slowest, time.monotonic() - asked)
-        while time.monotonic() - started < 1:
-            time.sleep(0.01)
+        served.wait(lambda: len(answers) > 10, 60)
         seconds = time.monotonic() - started
         stop.set()
         for thread in threads:
-            thread.join(20)
+            thread.join(60)
         assert slowest < 1
         assert set(answers) == {b"HTTP/1.1 200 OK"}
         assert len(answers) <= 4 * (seconds / 0.05 + 10)
@@ -349,9 +334,9 @@ def test_a_client_that_reads_no_answer_is_ended_with_the_server(serving, model):
         client.send(b"GET")
         served.stop()
         started = time.monotonic()
-        served.thread.join(10)
+        served.thread.join(60)
         assert not served.thread.is_alive()
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 8  # and not 10
 
 
 def test_the_page_tells_what_the_server_holds(serving, model):
@@ -364,15 +349,6 @@ def test_the_page_tells_what_the_server_holds(serving, model):
             assert value(found, "room_used_bytes", room="judging") == 1_000_000
             assert value(found, "connections") == 1
         served.wait(lambda: not room.used)
-
-
-def test_asyncio_is_what_it_runs_in(serving, model):
-    """The page is made in the loop of the mail: no lock is needed for what it counts."""
-    with serving(model) as served:
-        assert isinstance(served.loop, asyncio.AbstractEventLoop)
-        before = threading.active_count()
-        scraped(served)
-        assert threading.active_count() == before
 
 
 def test_each_metric_is_in_the_docs():

@@ -69,40 +69,35 @@ def spam_lines(judged):
 # Replies
 
 
-def test_ping(serving, model):
-    with serving(model) as served:
-        for line in (b"PING SPAMC/1.5\r\n\r\n", b"PING SPAMC/1.2\r\n", b"PING SPAMC/1.5\n\n"):
-            assert served.ask(line) == b"SPAMD/1.5 0 PONG\r\n"
-            assert served.ask(line, end=False) == b"SPAMD/1.5 0 PONG\r\n"
+def test_ping(served):
+    for line in (b"PING SPAMC/1.5\r\n\r\n", b"PING SPAMC/1.2\r\n", b"PING SPAMC/1.5\n\n"):
+        assert served.ask(line) == b"SPAMD/1.5 0 PONG\r\n"
+        assert served.ask(line, end=False) == b"SPAMD/1.5 0 PONG\r\n"
 
 
-def test_skip_is_answered_with_nothing(serving, model):
-    with serving(model) as served:
-        assert served.ask(b"SKIP SPAMC/1.5\r\n\r\n") == b""
-        assert served.ask(b"") == b""
+def test_skip_is_answered_with_nothing(served):
+    assert served.ask(b"SKIP SPAMC/1.5\r\n\r\n") == b""
+    assert served.ask(b"") == b""
 
 
-@pytest.mark.parametrize("message", [SPAM, HAM], ids=["spam", "ham"])
-def test_check(serving, model, spam_lines, message):
-    with serving(model) as served:
+def test_check(served, spam_lines):
+    for message in (SPAM, HAM):
         assert served.ask(request("CHECK", message)) == OK + spam_lines[message] + b"\r\n"
 
 
-def test_symbols(serving, model, spam_lines):
-    with serving(model) as served:
-        for message, called in ((SPAM, b"SPAM"), (HAM, b"HAM")):
-            length, line, *rest = served.ask(request("SYMBOLS", message))[len(OK) :].split(b"\r\n")
-            assert line + b"\r\n" == spam_lines[message]
-            assert rest[0] == b""
-            (names,) = rest[1:]
-            assert length == b"Content-length: %d" % len(names)
-            assert names.startswith(b"NBSPAM_" + called + b",BAYES_")
+def test_symbols(served, spam_lines):
+    for message, called in ((SPAM, b"SPAM"), (HAM, b"HAM")):
+        length, line, *rest = served.ask(request("SYMBOLS", message))[len(OK) :].split(b"\r\n")
+        assert line + b"\r\n" == spam_lines[message]
+        assert rest[0] == b""
+        (names,) = rest[1:]
+        assert length == b"Content-length: %d" % len(names)
+        assert names.startswith(b"NBSPAM_" + called + b",BAYES_")
 
 
 @pytest.mark.parametrize("command", ["REPORT", "REPORT_IFSPAM"])
-def test_report(serving, model, spam_lines, command):
-    with serving(model) as served:
-        reply = served.ask(request(command, SPAM))
+def test_report(served, spam_lines, command):
+    reply = served.ask(request(command, SPAM))
     head, _, report = reply.partition(b"\r\n\r\n")
     length = b"Content-length: %d\r\n" % len(report)
     assert head + b"\r\n" == OK + length + spam_lines[SPAM]
@@ -118,51 +113,50 @@ def test_report(serving, model, spam_lines, command):
     assert shares == pytest.approx(points - 5 + logit(0.9), abs=0.06)
 
 
-def test_report_of_ham_that_was_asked_for_spam_is_empty(serving, model, spam_lines):
-    with serving(model) as served:
-        reply = served.ask(request("REPORT_IFSPAM", HAM))
+def test_report_of_ham_that_was_asked_for_spam_is_empty(served, spam_lines):
+    reply = served.ask(request("REPORT_IFSPAM", HAM))
     assert reply == OK + b"Content-length: 0\r\n" + spam_lines[HAM] + b"\r\n"
 
 
-def test_process(serving, model, spam_lines, passed):
-    with serving(model) as served:
-        for message in (SPAM, HAM):
-            whole = passed(message)
-            length = b"Content-length: %d\r\n" % len(whole)
-            reply = served.ask(request("PROCESS", message))
-            assert reply == OK + length + spam_lines[message] + b"\r\n" + whole
+def test_process(served, spam_lines, passed):
+    for message in (SPAM, HAM):
+        whole = passed(message)
+        length = b"Content-length: %d\r\n" % len(whole)
+        reply = served.ask(request("PROCESS", message))
+        assert reply == OK + length + spam_lines[message] + b"\r\n" + whole
 
 
-def test_headers_ends_where_spamc_goes_on(serving, model, spam_lines, passed):
-    with serving(model) as served:
-        reply = served.ask(request("HEADERS", SPAM))
+def test_headers_ends_where_spamc_goes_on(served, spam_lines, passed):
+    reply = served.ask(request("HEADERS", SPAM))
     head = passed(SPAM).removesuffix(SPAM[SPAM.index(b"\n\n") + 2 :])
     length = b"Content-length: %d\r\n" % len(head)
     assert reply == OK + length + spam_lines[SPAM] + b"\r\n" + head
 
 
-@pytest.mark.parametrize(
-    ("headers", "is_spam", "changed", "said"),
-    [
-        (["Message-class: spam", "Set: local"], True, True, b"DidSet: local\r\n"),
-        (["Message-class: ham", "Set: local"], False, True, b"DidSet: local\r\n"),
-        (["Message-class: spam", "Set: local,remote"], True, True, b"DidSet: local\r\n"),
-        (["message-class: HAM", "set: Local"], False, True, b"DidSet: local\r\n"),
-        (["Remove: local"], None, True, b"DidRemove: local\r\n"),
-        (["Message-class: spam", "Set: local"], True, False, b""),
-        (["Remove: local"], None, False, b""),
-    ],
-)
-def test_tell(serving, model, headers, is_spam, changed, said):
-    told = []
+TELLS = [  # headers; as what it is learned; whether that changes the model; what is said
+    (["Message-class: spam", "Set: local"], True, True, b"DidSet: local\r\n"),
+    (["Message-class: ham", "Set: local"], False, True, b"DidSet: local\r\n"),
+    (["Message-class: spam", "Set: local,remote"], True, True, b"DidSet: local\r\n"),
+    (["message-class: HAM", "set: Local"], False, True, b"DidSet: local\r\n"),
+    (["Remove: local"], None, True, b"DidRemove: local\r\n"),
+    (["Message-class: spam", "Set: local"], True, False, b""),
+    (["Remove: local"], None, False, b""),
+]
+
+
+def test_tell(serving, model):
+    told, results = [], []
 
     def apply(requests, _):
         told.extend(requests)
-        return [LEARNED if changed else UNCHANGED] * len(requests)
+        return results * len(requests)
 
     with serving(model, apply) as served:
-        assert served.ask(request("TELL", SPAM, *headers)) == OK + said + b"\r\n\r\n"
-    assert told == [(SPAM, is_spam)]
+        for headers, is_spam, changed, said in TELLS:
+            results[:] = [LEARNED if changed else UNCHANGED]
+            assert served.ask(request("TELL", SPAM, *headers)) == OK + said + b"\r\n\r\n", headers
+            assert told.pop() == (SPAM, is_spam)
+            assert told == []
 
 
 def test_tell_of_others_databases_does_nothing(serving, model):
@@ -174,26 +168,24 @@ def test_tell_of_others_databases_does_nothing(serving, model):
 # Older clients
 
 
-def test_before_1_3_there_is_one_header_at_most(serving, model, spam_lines, passed):
-    with serving(model) as served:
+def test_before_1_3_there_is_one_header_at_most(served, spam_lines, passed):
 
-        def ask(command, version):
-            return served.ask(request(command, SPAM, version=version))
+    def ask(command, version):
+        return served.ask(request(command, SPAM, version=version))
 
-        whole = passed(SPAM)
-        assert ask("CHECK", "1.2") == OK + spam_lines[SPAM] + b"\r\n"
-        length = b"Content-length: %d\r\n" % len(whole)
-        assert ask("PROCESS", "1.2") == OK + length + b"\r\n" + whole
-        assert ask("PROCESS", "1.1") == b"SPAMD/1.0 0 EX_OK\r\n" + whole
-        report = ask("REPORT", "1.5").partition(b"\r\n\r\n")[2]
-        assert ask("REPORT", "1.2") == OK + spam_lines[SPAM] + b"\r\n" + report
-        names = ask("SYMBOLS", "1.5").partition(b"\r\n\r\n")[2]
-        assert ask("SYMBOLS", "1.2") == OK + spam_lines[SPAM] + b"\r\n" + names + b"\r\n"
+    whole = passed(SPAM)
+    assert ask("CHECK", "1.2") == OK + spam_lines[SPAM] + b"\r\n"
+    length = b"Content-length: %d\r\n" % len(whole)
+    assert ask("PROCESS", "1.2") == OK + length + b"\r\n" + whole
+    assert ask("PROCESS", "1.1") == b"SPAMD/1.0 0 EX_OK\r\n" + whole
+    report = ask("REPORT", "1.5").partition(b"\r\n\r\n")[2]
+    assert ask("REPORT", "1.2") == OK + spam_lines[SPAM] + b"\r\n" + report
+    names = ask("SYMBOLS", "1.5").partition(b"\r\n\r\n")[2]
+    assert ask("SYMBOLS", "1.2") == OK + spam_lines[SPAM] + b"\r\n" + names + b"\r\n"
 
 
-def test_version_1_0_has_no_headers(serving, model, spam_lines):
-    with serving(model) as served:
-        assert served.ask(b"CHECK SPAMC/1.0\r\n" + SPAM) == OK + spam_lines[SPAM] + b"\r\n"
+def test_version_1_0_has_no_headers(served, spam_lines):
+    assert served.ask(b"CHECK SPAMC/1.0\r\n" + SPAM) == OK + spam_lines[SPAM] + b"\r\n"
 
 
 # What is let pass
@@ -209,145 +201,102 @@ def test_version_1_0_has_no_headers(serving, model, spam_lines):
     ],
     ids=["LF alone", "lower case", "capitals", "unknown headers"],
 )
-def test_other_ways_to_ask(serving, model, spam_lines, head):
-    with serving(model) as served:
-        for end in (True, False):
-            reply = served.ask(head % len(SPAM) + SPAM, end)
-            assert reply == OK + spam_lines[SPAM] + b"\r\n"
-
-
-def test_a_message_without_its_length_ends_with_the_connection(serving, model, spam_lines):
-    with serving(model) as served:
-        assert served.ask(b"CHECK SPAMC/1.5\r\n\r\n" + SPAM) == OK + spam_lines[SPAM] + b"\r\n"
-
-
-def test_a_request_may_come_in_drops(serving, model, spam_lines):
-    with serving(model) as served, served.connect() as client:
-        for byte in request("CHECK", SPAM):
-            client.send(bytes([byte]))
-        assert client.rest() == OK + spam_lines[SPAM] + b"\r\n"
-
-
-def test_zlib(serving, model, spam_lines, passed):
-    packed = zlib.compress(SPAM)
-    with serving(model) as served:
-        for name in ("Compress: zlib", "compress: ZLIB"):
-            reply = served.ask(request("CHECK", packed, name))
-            assert reply == OK + spam_lines[SPAM] + b"\r\n"
-        reply = served.ask(request("PROCESS", packed, "Compress: zlib"))
-        assert reply.endswith(b"\r\n\r\n" + passed(SPAM))
-
-
-def test_what_cannot_be_read_has_its_reason_in_every_reply(serving, model, passed):
-    raw = "Subject: зима\n\nвсё о погоде и о море, о ветре с востока\n".encode()
-    with serving(model) as served:
-        assert b"\r\n\r\nNBSPAM_UNSURE,NBSPAM_TOO_FEW_KNOWN_WORDS,BAYES_" in served.ask(
-            request("SYMBOLS", raw)
-        )
-        assert b": unsure (too few known words), probability 0." in served.ask(
-            request("REPORT", raw)
-        )
-        reply = served.ask(request("PROCESS", raw))
-        assert reply.endswith(b"\r\n\r\n" + passed(raw))
-        assert b", reason=too-few-known-words, version=" in reply
-
-
-def test_an_empty_message_has_an_answer(serving, model, passed):
-    with serving(model) as served:
-        assert served.ask(request("CHECK", b"")).startswith(OK + b"Spam: ")
-        assert served.ask(request("PROCESS", b"")).endswith(b"\r\n\r\n" + passed(b""))
-
-
-def test_as_many_headers_as_allowed(serving, model, spam_lines):
-    headers = [f"X-{i}: x" for i in range(HEADERS_LIMIT - 2)]  # User and Content-length too
-    with serving(model) as served:
-        reply = served.ask(request("CHECK", SPAM, *headers))
+def test_other_ways_to_ask(served, spam_lines, head):
+    for end in (True, False):
+        reply = served.ask(head % len(SPAM) + SPAM, end)
         assert reply == OK + spam_lines[SPAM] + b"\r\n"
-        reply = served.ask(request("CHECK", SPAM, *headers, "X: x"))
-        assert reply == b"SPAMD/1.0 76 Bad header line: (too many headers)\r\n"
+
+
+def test_a_message_without_its_length_ends_with_the_connection(served, spam_lines):
+    assert served.ask(b"CHECK SPAMC/1.5\r\n\r\n" + SPAM) == OK + spam_lines[SPAM] + b"\r\n"
+
+
+def test_zlib(served, spam_lines, passed):
+    packed = zlib.compress(SPAM)
+    for name in ("Compress: zlib", "compress: ZLIB"):
+        reply = served.ask(request("CHECK", packed, name))
+        assert reply == OK + spam_lines[SPAM] + b"\r\n"
+    reply = served.ask(request("PROCESS", packed, "Compress: zlib"))
+    assert reply.endswith(b"\r\n\r\n" + passed(SPAM))
+
+
+def test_what_cannot_be_read_has_its_reason_in_every_reply(served, passed):
+    raw = "Subject: зима\n\nвсё о погоде и о море, о ветре с востока\n".encode()
+    assert b"\r\n\r\nNBSPAM_UNSURE,NBSPAM_TOO_FEW_KNOWN_WORDS,BAYES_" in served.ask(
+        request("SYMBOLS", raw)
+    )
+    assert b": unsure (too few known words), probability 0." in served.ask(request("REPORT", raw))
+    reply = served.ask(request("PROCESS", raw))
+    assert reply.endswith(b"\r\n\r\n" + passed(raw))
+    assert b", reason=too-few-known-words, version=" in reply
+
+
+def test_an_empty_message_has_an_answer(served, passed):
+    assert served.ask(request("CHECK", b"")).startswith(OK + b"Spam: ")
+    assert served.ask(request("PROCESS", b"")).endswith(b"\r\n\r\n" + passed(b""))
+
+
+def test_as_many_headers_as_allowed(served, spam_lines):
+    headers = [f"X-{i}: x" for i in range(HEADERS_LIMIT - 2)]  # User and Content-length too
+    reply = served.ask(request("CHECK", SPAM, *headers))
+    assert reply == OK + spam_lines[SPAM] + b"\r\n"
+    reply = served.ask(request("CHECK", SPAM, *headers, "X: x"))
+    assert reply == b"SPAMD/1.0 76 Bad header line: (too many headers)\r\n"
 
 
 # Errors: a status line, and nothing else
 
 BOMB = zlib.compress(bytes(3 << 20))
+BAD = "76 Bad header line: "
+EOF, NO_NUMBER = BAD + "(EOF during headers)", BAD + "(Content-Length contains non-numeric bytes)"
 TOO_LARGE = "65 Message refused: the message is larger than 1000000 bytes"
+DAMAGED = "65 Message refused: the zlib data is truncated or has trailing bytes"
+LENGTH = b"CHECK SPAMC/1.5\r\nContent-length: "
+ZLIB = "Compress: zlib"
 ODD = {
-    "no command": (b"\r\n", "76 Bad header line: "),
-    "unknown": (b"BURN SPAMC/1.5\r\n\r\n", "76 Bad header line: BURN SPAMC/1.5"),
-    "lower case": (b"check SPAMC/1.5\r\n\r\n", "76 Bad header line: check SPAMC/1.5"),
-    "no version": (b"CHECK\r\n\r\n", "76 Bad header line: CHECK"),
-    "odd version": (b"CHECK SPAMC/x\r\n\r\n", "76 Bad header line: CHECK SPAMC/x"),
-    "HTTP": (b"GET / HTTP/1.1\r\n\r\n", "76 Bad header line: GET / HTTP/1.1"),
-    "not text": (b"\x16\x03\x01\r\x1b[2J\n", "76 Bad header line:  [2J"),
-    "no line": (b"CHECK", "76 Bad header line: (closed before headers)"),
-    "a long line": (
-        b"x" * (LINE_LIMIT + 2) + b"\n",
-        "76 Bad header line: (the first line is too long)",
-    ),
-    "ends in the header": (
-        b"CHECK SPAMC/1.5\r\nUser: x\r\n",
-        "76 Bad header line: (EOF during headers)",
-    ),
-    "half a header line": (
-        b"CHECK SPAMC/1.5\r\nUser",
-        "76 Bad header line: (EOF during headers)",
-    ),
+    "no command": (b"\r\n", BAD),
+    "unknown": (b"BURN SPAMC/1.5\r\n\r\n", BAD + "BURN SPAMC/1.5"),
+    "lower case": (b"check SPAMC/1.5\r\n\r\n", BAD + "check SPAMC/1.5"),
+    "no version": (b"CHECK\r\n\r\n", BAD + "CHECK"),
+    "odd version": (b"CHECK SPAMC/x\r\n\r\n", BAD + "CHECK SPAMC/x"),
+    "HTTP": (b"GET / HTTP/1.1\r\n\r\n", BAD + "GET / HTTP/1.1"),
+    "not text": (b"\x16\x03\x01\r\x1b[2J\n", BAD + " [2J"),
+    "no line": (b"CHECK", BAD + "(closed before headers)"),
+    "a long line": (b"x" * (LINE_LIMIT + 2) + b"\n", BAD + "(the first line is too long)"),
+    "ends in the header": (b"CHECK SPAMC/1.5\r\nUser: x\r\n", EOF),
+    "half a header line": (b"CHECK SPAMC/1.5\r\nUser", EOF),
     "a long header": (
         b"CHECK SPAMC/1.5\r\nUser: " + b"x" * LINE_LIMIT + b"\r\n\r\n",
-        "76 Bad header line: (a header line is too long)",
+        BAD + "(a header line is too long)",
     ),
     "no colon": (
         b"CHECK SPAMC/1.5\r\nUser x\r\n\r\n",
-        "76 Bad header line: (header not in 'Name: value' format)",
+        BAD + "(header not in 'Name: value' format)",
     ),
-    "no number": (
-        b"CHECK SPAMC/1.5\r\nContent-length: ten\r\n\r\n",
-        "76 Bad header line: (Content-Length contains non-numeric bytes)",
-    ),
-    "a negative length": (
-        b"CHECK SPAMC/1.5\r\nContent-length: -1\r\n\r\n",
-        "76 Bad header line: (Content-Length contains non-numeric bytes)",
-    ),
-    "no length": (
-        b"CHECK SPAMC/1.5\r\nContent-length:\r\n\r\n",
-        "76 Bad header line: (Content-Length contains non-numeric bytes)",
-    ),
-    "another script's number": (
-        "CHECK SPAMC/1.5\r\nContent-length: ٣\r\n\r\n".encode(),
-        "76 Bad header line: (Content-Length contains non-numeric bytes)",
-    ),
+    "no number": (LENGTH + b"ten\r\n\r\n", NO_NUMBER),
+    "a negative length": (LENGTH + b"-1\r\n\r\n", NO_NUMBER),
+    "no length": (LENGTH + b"\r\n\r\n", NO_NUMBER),
+    "another script's number": (LENGTH + "٣\r\n\r\n".encode(), NO_NUMBER),
     "too short": (
-        b"CHECK SPAMC/1.5\r\nContent-length: 9\r\n\r\nabc",
-        "76 Bad header line: (Content-Length mismatch: Expected 9 bytes, got 3 bytes)",
+        LENGTH + b"9\r\n\r\nabc",
+        BAD + "(Content-Length mismatch: Expected 9 bytes, got 3 bytes)",
     ),
     "too long": (
-        b"PROCESS SPAMC/1.5\r\nContent-length: 3\r\n\r\nabcdef",
-        "76 Bad header line: (Content-Length mismatch: Expected 3 bytes, got 6 bytes)",
+        LENGTH.replace(b"CHECK", b"PROCESS") + b"3\r\n\r\nabcdef",
+        BAD + "(Content-Length mismatch: Expected 3 bytes, got 6 bytes)",
     ),
-    "said to be large": (b"PROCESS SPAMC/1.5\r\nContent-length: 1000001\r\n\r\n", TOO_LARGE),
-    "said to be huge": (
-        b"PROCESS SPAMC/1.5\r\nContent-length: %s\r\n\r\n" % (b"9" * 5_000),
-        TOO_LARGE,
-    ),
+    "said to be large": (LENGTH + b"1000001\r\n\r\n", TOO_LARGE),
+    "said to be huge": (LENGTH + b"9" * 5_000 + b"\r\n\r\n", TOO_LARGE),
     "large": (b"PROCESS SPAMC/1.5\r\n\r\n" + bytes(1_000_001), TOO_LARGE),
     "another compression": (
         request("PROCESS", SPAM, "Compress: gzip"),
-        "76 Bad header line: (compression type not supported: gzip)",
+        BAD + "(compression type not supported: gzip)",
     ),
-    "not zlib": (
-        request("PROCESS", SPAM, "Compress: zlib"),
-        "65 Message refused: invalid zlib data",
-    ),
-    "zlib cut short": (
-        request("PROCESS", zlib.compress(SPAM)[:-3], "Compress: zlib"),
-        "65 Message refused: the zlib data is truncated or has trailing bytes",
-    ),
-    "zlib and more": (
-        request("PROCESS", zlib.compress(SPAM) + b"x", "Compress: zlib"),
-        "65 Message refused: the zlib data is truncated or has trailing bytes",
-    ),
+    "not zlib": (request("PROCESS", SPAM, ZLIB), "65 Message refused: invalid zlib data"),
+    "zlib cut short": (request("PROCESS", zlib.compress(SPAM)[:-3], ZLIB), DAMAGED),
+    "zlib and more": (request("PROCESS", zlib.compress(SPAM) + b"x", ZLIB), DAMAGED),
     "a zlib bomb": (
-        request("PROCESS", BOMB, "Compress: zlib"),
+        request("PROCESS", BOMB, ZLIB),
         "65 Message refused: the decompressed message is larger than 1000000 bytes",
     ),
     "a header that is none": (
@@ -360,34 +309,32 @@ ODD = {
     ),
     "to learn and forget": (
         request("TELL", SPAM, "Message-class: spam", "Set: local", "Remove: local"),
-        "76 Bad header line: Unable to set local and remove local in the same operation.",
+        BAD + "Unable to set local and remove local in the same operation.",
     ),
     "to learn and forget elsewhere": (
         request("TELL", SPAM, "Message-class: spam", "Set: local,remote", "Remove: remote"),
-        "76 Bad header line: Unable to set remote and remove remote in the same operation.",
+        BAD + "Unable to set remote and remove remote in the same operation.",
     ),
     "to learn as what": (
         request("TELL", SPAM, "Set: local"),
-        "76 Bad header line: (Set needs a Message-class of spam or ham)",
+        BAD + "(Set needs a Message-class of spam or ham)",
     ),
     "to learn as eggs": (
         request("TELL", SPAM, "Message-class: eggs", "Set: local"),
-        "76 Bad header line: (Message-class header contains invalid class)",
+        BAD + "(Message-class header contains invalid class)",
     ),
 }
 
 
-@pytest.mark.parametrize("name", ODD)
-def test_an_error_is_a_status_line_and_nothing_else(serving, model, name):
-    asked, line = ODD[name]
+def test_an_error_is_a_status_line_and_nothing_else(serving, model):
     with serving(model, lambda told, _: [True] * len(told), max_size=1_000_000) as served:
-        assert served.ask(asked) == f"SPAMD/1.0 {line}\r\n".encode()
-        assert served.ask(b"PING SPAMC/1.5\r\n\r\n") == b"SPAMD/1.5 0 PONG\r\n"
+        for name, (asked, line) in ODD.items():
+            assert served.ask(asked) == f"SPAMD/1.0 {line}\r\n".encode(), name
+            assert served.ask(b"PING SPAMC/1.5\r\n\r\n") == b"SPAMD/1.5 0 PONG\r\n", name
 
 
-def test_tell_is_refused_unless_asked_for(serving, model):
-    with serving(model) as served:
-        reply = served.ask(request("TELL", SPAM, "Message-class: spam", "Set: local"))
+def test_tell_is_refused_unless_asked_for(served):
+    reply = served.ask(request("TELL", SPAM, "Message-class: spam", "Set: local"))
     assert reply == (b"SPAMD/1.0 69 Service Unavailable: TELL is not enabled on this server\r\n")
 
 
@@ -415,32 +362,25 @@ def test_a_model_damaged_where_it_is_read_is_a_status_line_too(serving, model):
     assert said.startswith(f"{model}: the model is damaged")
 
 
+COMMANDS = b"CHECK PROCESS HEADERS TELL REPORT SYMBOLS PING".split()
+VERSIONS = [b" SPAMC/1.5\r\n", b" SPAMC/1.2\n", b" SPAMC/1.0\r\n", b" SPAMC/1.3"]
+FIELDS = [b"Content-length: 5", b"Compress: zlib", b"Message-class: spam", b"Set: local"]
+FIELDS += [b"Remove: local", b"", b"User: \xff"]
+
+
 @given(
     st.binary(max_size=300)
     | st.builds(
-        lambda *parts: b"".join(parts),
-        st.sampled_from(
-            [b"CHECK", b"PROCESS", b"HEADERS", b"TELL", b"REPORT", b"SYMBOLS", b"PING"]
+        lambda command, version, fields, rest: b"".join(
+            [command, version, *(field + b"\r\n" for field in fields), rest]
         ),
-        st.sampled_from([b" SPAMC/1.5\r\n", b" SPAMC/1.2\n", b" SPAMC/1.0\r\n", b" SPAMC/1.3"]),
-        st.lists(
-            st.sampled_from(
-                [
-                    b"Content-length: 5\r\n",
-                    b"Compress: zlib\r\n",
-                    b"Message-class: spam\r\n",
-                    b"Set: local\r\n",
-                    b"Remove: local\r\n",
-                    b"\r\n",
-                    b"User: \xff\r\n",
-                ]
-            ),
-            max_size=6,
-        ).map(b"".join),
+        st.sampled_from(COMMANDS),
+        st.sampled_from(VERSIONS),
+        st.lists(st.sampled_from(FIELDS), max_size=6),
         st.binary(max_size=40),
     )
 )
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_no_bytes_crash_it_or_get_an_empty_message(fuzzed, asked):
     reply = fuzzed.ask(asked)
     assert fuzzed.said == []
@@ -472,7 +412,7 @@ def test_silent_clients_keep_nobody_waiting(serving, model, spam_lines):
             client.send(b"PROCESS SPAMC/1.5\r\nContent-length: 900\r\n\r\nhalf of")
         started = time.monotonic()
         assert served.ask(request("CHECK", SPAM)) == OK + spam_lines[SPAM] + b"\r\n"
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 30  # silence is heard for 60
         for client in clients:
             client.socket.close()
 
@@ -489,7 +429,7 @@ def test_who_does_not_say_what_he_wants_must_go(serving, model):
                 for byte in b"CHECK SPAMC/1.5\r\nUser: slow\r\n" * 20:
                     client.send(bytes([byte]))
                     time.sleep(0.02)
-            assert time.monotonic() - started < 5
+            assert time.monotonic() - started < 30  # and not 60
             assert client.rest() in (line, b"")
 
 
@@ -507,7 +447,7 @@ def test_a_full_house_of_silent_clients_makes_room(serving, model, spam_lines):
         clients = [silent.enter_context(served.connect()) for _ in range(12)]
         started = time.monotonic()
         assert served.ask(request("CHECK", SPAM)) == OK + spam_lines[SPAM] + b"\r\n"
-        assert 0.2 < time.monotonic() - started < 5
+        assert 0.2 < time.monotonic() - started < 30  # and not 60
         assert served.n_open <= 4
         for client in clients:
             client.socket.close()
@@ -561,24 +501,23 @@ def test_no_descriptor_left_is_waited_out(serving, model, monkeypatch):
     assert served.said[0].startswith("cannot accept connections (Too many open files)")
 
 
-def test_a_large_message_is_no_ones_wait(serving, model):
+def test_a_large_message_is_no_ones_wait(served):
     words = " ".join(f"<b>word{i}</b>" for i in range(40_000)).encode()
     large = request("CHECK", b"Content-Type: text/html\n\n" + words)
-    with serving(model) as served:
-        started, taken = time.monotonic(), []
+    started, taken = time.monotonic(), []
 
-        def ask_large():
-            assert served.ask(large).startswith(OK)
-            taken.append(time.monotonic() - started)
+    def ask_large():
+        assert served.ask(large).startswith(OK)
+        taken.append(time.monotonic() - started)
 
-        thread = threading.Thread(target=ask_large)
-        thread.start()
-        waits = []
-        while thread.is_alive():
-            begun = time.monotonic()
-            assert served.ask(request("CHECK", SPAM)).startswith(OK)
-            waits.append(time.monotonic() - begun)
-        thread.join()
+    thread = threading.Thread(target=ask_large)
+    thread.start()
+    waits = []
+    while thread.is_alive():
+        begun = time.monotonic()
+        assert served.ask(request("CHECK", SPAM)).startswith(OK)
+        waits.append(time.monotonic() - begun)
+    thread.join()
     assert taken
     assert min(waits) < taken[0]  # at least one was answered meanwhile
     assert len(waits) > 2
@@ -609,7 +548,7 @@ def test_requests_at_hand_are_answered_before_the_end(serving, model, spam_lines
         client.send(asked[40:])
         client.end()
         assert client.rest() == OK + spam_lines[SPAM] + b"\r\n"
-        served.thread.join(5)
+        served.thread.join(60)
         assert not served.thread.is_alive()
     assert not served.path.exists()
 
@@ -631,8 +570,8 @@ def test_the_end_does_not_wait_for_ever(serving, model):
         served.wait(lambda: served.n_open == 1)
         started = time.monotonic()
         served.stop()
-        served.thread.join(10)
-        assert time.monotonic() - started < 5
+        served.thread.join(60)
+        assert time.monotonic() - started < 8  # and not 10
 
 
 def test_unsure_is_not_spam(serving, model, judged):

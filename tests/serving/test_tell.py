@@ -60,12 +60,12 @@ def test_learn_move_forget(model):
     assert known(model) == start
 
 
-@pytest.mark.parametrize("empty", [b"", b"\r\n", b" \n\n"])
-def test_an_empty_message_is_not_learned(model, empty):
+def test_an_empty_message_is_not_learned(model):
     before = model.read_bytes()
-    requests = [LearnRequest(empty, is_spam) for is_spam in (True, False, None)]
-    assert apply_requests(model, requests) == [False] * 3
-    assert model.read_bytes() == before
+    for empty in (b"", b"\r\n", b" \n\n"):
+        requests = [LearnRequest(empty, is_spam) for is_spam in (True, False, None)]
+        assert apply_requests(model, requests) == [False] * 3, empty
+        assert model.read_bytes() == before
     requests = [LearnRequest(empty, True), LearnRequest(NEW, True), LearnRequest(empty, None)]
     assert apply_requests(model, requests) == [False, True, False]
 
@@ -159,7 +159,7 @@ def test_what_comes_during_a_save_shares_the_next():
 
     def slow(requests, _):
         batches.append([one.message for one in requests])
-        assert go.wait(10)
+        assert go.wait(60)
         return [True] * len(requests)
 
     async def main():
@@ -265,18 +265,19 @@ def mail(number):
 
 def test_judging_never_waits_for_learning(serving, model):
     """A hundred clients teach a server with four places, while its model is locked."""
-    with serving(model, partial(apply_with_wait, model), connections=4) as served, held(model):
+    limits = {"connections": 4, "shutdown": 0.5}
+    with serving(model, partial(apply_with_wait, model), **limits) as served, held(model):
         clients = [served.connect() for _ in range(100)]
         for number, client in enumerate(clients):
             client.send(request("TELL", mail(number), *TEACH))
         started = time.monotonic()
         for _ in range(20):
             assert served.ask(request("CHECK", SPAM)).startswith(OK)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 20  # the lock is waited for for 30
         for client in clients:
             client.socket.close()
         served.stop()
-        served.thread.join(15)
+        served.thread.join(60)
         assert not served.thread.is_alive()
 
 
@@ -315,7 +316,7 @@ def test_a_stop_ends_the_wait_and_each_reply_is_true(serving, model):
         clients = [served.connect() for _ in range(12)]
         for number, client in enumerate(clients[:3]):
             client.send(request("TELL", mail(number), *TEACH))
-        assert go.wait(10)
+        assert go.wait(60)
         first = clients[0].rest()
         with held(model):
             for number, client in enumerate(clients[3:], 3):
@@ -324,9 +325,9 @@ def test_a_stop_ends_the_wait_and_each_reply_is_true(serving, model):
             started = time.monotonic()
             served.stop()
             replies = [first, *(client.rest() for client in clients[1:])]
-            served.thread.join(10)
+            served.thread.join(60)
             assert not served.thread.is_alive()
-            assert time.monotonic() - started < 3
+            assert time.monotonic() - started < 20  # and not 30
         for client in clients:
             client.socket.close()
     learned = known(model)[1]
@@ -374,7 +375,7 @@ def test_a_wait_is_limited_by_the_oldest_request():
         await asyncio.sleep(0.2)
         second = asyncio.create_task(queue.submit(LearnRequest(HAM, True)))
         results = await asyncio.gather(first, second, return_exceptions=True)
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 20  # and not 30
         assert [type(result) for result in results] == [LockedError, LockedError]
         queue.hurry(0)
         with pytest.raises((RefusedError, LockedError)):
