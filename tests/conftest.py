@@ -3,6 +3,7 @@
 import os
 import signal
 
+import pytest
 from hypothesis import settings
 
 # No config file of whoever runs the tests, in the programs that they start either.
@@ -14,8 +15,28 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same cases in every run, so that a change is refused for what it changed and not for what
-# chance found.  `pytest --hypothesis-profile=new-cases` looks for others, and for more.  There is
-# no deadline: it is the wall clock's, and on a busy machine 200 ms pass while nothing runs.
-settings.register_profile("same-cases", max_examples=50, derandomize=True, deadline=None)
+# chance found; more of them for the long tests, and others with `--hypothesis-profile=new-cases`.
+# No deadline: it is the wall clock's, and on a busy machine 200 ms pass while nothing runs.
+settings.register_profile("some-cases", max_examples=20, derandomize=True, deadline=None)
+settings.register_profile("more-cases", max_examples=150, derandomize=True, deadline=None)
 settings.register_profile("new-cases", max_examples=1000, deadline=None)
-settings.load_profile("same-cases")
+settings.load_profile("some-cases")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Leave to the long run all but some cases of each test that is marked `few`."""
+    tests = {}
+    for item in items:
+        if item.get_closest_marker("few"):
+            tests.setdefault((item.parent, item.originalname), []).append(item)
+    for cases in tests.values():
+        [n] = cases[0].get_closest_marker("few").args
+        shown, rest = set(), list(cases)
+        for _ in range(min(n, len(cases))):  # the next case has most values that none before had
+            values = [set(case.callspec.indices.items()) for case in rest]
+            next_one = max(range(len(rest)), key=lambda i: len(values[i] - shown))
+            shown |= values[next_one]
+            del rest[next_one]
+        for case in rest:
+            case.add_marker("long")

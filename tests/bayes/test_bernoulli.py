@@ -3,7 +3,7 @@ from collections import Counter
 from typing import ClassVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.bayes.bernoulli import joints, log_absent_sum, weight
@@ -68,7 +68,6 @@ def test_weight_takes_logs_of_counts_even_for_the_smallest_alpha():
     assert close(math.log(10 + 1e-12) - math.log(1e-12)) == weight(10, 10, 1e-12)
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.lists(st.integers(0, 30), max_size=50), st.integers(0, 20), st.floats(1e-6, 10))
 def test_sum_by_count_histograms_is_the_direct_sum(counts, more, alpha):
     messages = max(counts, default=0) + more

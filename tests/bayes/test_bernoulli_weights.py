@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from counted_models import TWO, counted_messages, learn_counted, message, settings_of
-from hypothesis import given, settings
+from hypothesis import given
 from small_models import ALPHAS
 
 
@@ -64,7 +64,6 @@ class TestSpellingErrors:
         assert score.probability == close(spam / (ham + spam))
 
 
-@settings(deadline=None, max_examples=40)
 @given(counted_messages(classes=TWO), ALPHAS)
 def test_the_linear_form_is_bayes_theorem(messages, alpha):
     """w_j and the bias by the equations, from the shares of messages with each token."""

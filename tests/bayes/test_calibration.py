@@ -2,7 +2,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
@@ -173,7 +173,6 @@ def test_the_first_update_by_hand():
     assert found.precision[0][0] == pytest.approx(0.6172103, abs=1e-7)
 
 
-@settings(deadline=None, max_examples=80)
 @given(with_past(), st.data(), LABEL)
 def test_an_update_is_the_mode_of_its_objective(drawn, data, is_spam):
     """Each message counts as much as its label was likely right before it was learned."""
@@ -205,7 +204,6 @@ def test_an_update_is_the_mode_of_its_objective(drawn, data, is_spam):
     assert after_it.noise == before.noise
 
 
-@settings(deadline=None, max_examples=80)
 @given(with_past(), st.data(), LABEL)
 def test_the_step_of_an_update_is_the_one_root(drawn, data, is_spam):
     """s = w (y - sigmoid(z + s x' L^-1 x)), found to the last bits; the move is s L^-1 x."""
@@ -225,7 +223,6 @@ def test_the_step_of_an_update_is_the_one_root(drawn, data, is_spam):
 # Taking a message back
 
 
-@settings(deadline=None, max_examples=150)
 @given(with_past(), st.data(), LABEL)
 def test_what_was_learned_last_is_undone(drawn, data, is_spam):
     scale, before = drawn
@@ -237,7 +234,6 @@ def test_what_was_learned_last_is_undone(drawn, data, is_spam):
     assert (back.ranges, back.noise) == (now.ranges, before.noise)
 
 
-@settings(deadline=None, max_examples=100)
 @given(with_past(), st.data())
 def test_several_are_undone_in_the_reverse_order(drawn, data):
     scale, before = drawn
@@ -249,7 +245,6 @@ def test_several_are_undone_in_the_reverse_order(drawn, data):
         np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-7)
 
 
-@settings(deadline=None, max_examples=100)
 @given(with_past(), st.data())
 def test_whatever_is_undone_the_calibration_stays_sound(drawn, data):
     """Messages that it has not learned, or many times over."""
@@ -287,7 +282,6 @@ def test_a_message_of_an_earlier_run_leaves_the_run(run):
             assert undone(TEXT, calibration, x, is_spam).run == run
 
 
-@settings(deadline=None, max_examples=60)
 @given(with_history())
 def test_forgetting_decays_to_a_floor_and_never_below(drawn):
     scale, history = drawn
@@ -301,14 +295,12 @@ def test_forgetting_decays_to_a_floor_and_never_below(drawn):
     assert (np.diag(added) >= 0.999 * (1 - FORGET) * np.array(scale.precision)).all()
 
 
-@settings(deadline=None)
 @given(with_history())
 def test_any_history_leaves_a_sound_calibration(drawn):
     scale, history = drawn
     assert_sound(scale, after(scale, history))
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(xs(FULL, st.floats(-1e3, 1e3)), LABEL), max_size=10))
 def test_wild_features_leave_a_finite_calibration(history):
     found = after(FULL, history)
@@ -366,7 +358,6 @@ def test_a_long_run_ends_the_updates_of_that_class_alone(is_spam):
 # Ranges
 
 
-@settings(deadline=None, max_examples=80)
 @given(with_history().filter(lambda drawn: drawn[1]))
 def test_the_ranges_are_those_of_the_messages(drawn):
     scale, history = drawn
@@ -401,7 +392,6 @@ def ranged(draw):
     return scale, untrained(scale)._replace(ranges=ranges)
 
 
-@settings(deadline=None, max_examples=200)
 @given(ranged(), st.data())
 def test_no_feature_goes_beyond_its_range_or_3_for_sums_over_words(drawn, data):
     scale, calibration = drawn
@@ -421,7 +411,6 @@ def test_no_feature_goes_beyond_its_range_or_3_for_sums_over_words(drawn, data):
     assert clamped(calibration, held) == held
 
 
-@settings(deadline=None, max_examples=60)
 @given(with_history().filter(lambda drawn: drawn[1]))
 def test_messages_that_were_seen_are_not_held(drawn):
     scale, history = drawn
@@ -561,7 +550,6 @@ def derivative(scale, coefficients, x, is_spam, right=1.0):
     return x.T @ (right * (p - is_spam)) + np.array(scale.precision) * (b - np.array(scale.mean))
 
 
-@settings(deadline=None, max_examples=80)
 @given(with_history(most=30))
 def test_the_fit_is_the_mode(drawn):
     scale, history = drawn
@@ -812,7 +800,6 @@ def any_calibrations(draw, scale):
     return Calibration(coefficients, rows, ranges, draw(NOISE))
 
 
-@settings(deadline=None, max_examples=60)
 @given(parts_of_one_scale())
 def test_calibrations_together_are_one_between_them(drawn):
     scale, parts = drawn
@@ -829,7 +816,6 @@ def test_calibrations_together_are_one_between_them(drawn):
     assert found.run == 0
 
 
-@settings(deadline=None, max_examples=60)
 @given(parts_of_one_scale(2, 4, wild=False), st.randoms(use_true_random=False))
 def test_the_order_of_calibrations_does_not_matter(drawn, chance):
     scale, parts = drawn
@@ -839,7 +825,6 @@ def test_the_order_of_calibrations_does_not_matter(drawn, chance):
     assert one.ranges == other.ranges
 
 
-@settings(deadline=None, max_examples=60)
 @given(parts_of_one_scale(1, 1))
 def test_one_calibration_alone_stays_as_it_is(drawn):
     scale, [(calibration, few)] = drawn
@@ -886,7 +871,6 @@ def test_a_calibration_less_sure_than_its_prior_keeps_all_it_has(scale):
     np.testing.assert_allclose(2 * unsure, found)
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.integers(0, 2**32), st.integers(1, 6), st.floats(-3, 3))
 def test_positive_definite_is_having_positive_eigenvalues_only(seed, size, shift):
     root = np.random.default_rng(seed).normal(size=(size, size))

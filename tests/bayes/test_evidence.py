@@ -3,7 +3,7 @@ import random
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.bayes.evidence import (
@@ -156,7 +156,6 @@ def brute_force(weights, most):
     )
 
 
-@settings(deadline=None, max_examples=300)
 @given(WEIGHTS, MOST)
 def test_a_group_is_what_its_definition_says(weights, most):
     expected, found = brute_force(weights, most), group(weights, most)
@@ -167,7 +166,6 @@ def test_a_group_is_what_its_definition_says(weights, most):
 # What holds for any weights
 
 
-@settings(deadline=None, max_examples=200)
 @given(WEIGHTS.filter(bool), MOST, st.data())
 def test_no_word_jumps_over_an_edge(weights, most, data):
     """Many words have the same counts, and so the same weight; all of them move a little."""

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from random_messages import ALPHAS, Messages, messages
 
@@ -71,13 +71,11 @@ def assert_as_each_alone(table, traits=None):
             np.testing.assert_allclose(x[i], own, **CLOSE)
 
 
-@settings(deadline=None, max_examples=150)
 @given(ROWS)
 def test_evidence_of_rows_is_that_of_each_alone(table):
     assert_as_each_alone(table)
 
 
-@settings(deadline=None, max_examples=60)
 @given(ROWS, st.data())
 def test_evidence_of_rows_with_traits_is_that_of_each_alone(table, data):
     traits = st.lists(st.floats(-9, 9), max_size=7)
@@ -86,7 +84,6 @@ def test_evidence_of_rows_with_traits_is_that_of_each_alone(table, data):
     )
 
 
-@settings(deadline=None, max_examples=40)
 @given(ROWS, st.booleans(), st.data())
 def test_the_evidence_of_some_messages_is_theirs_in_the_whole(table, with_traits, data):
     found = rows_of(table)
@@ -144,7 +141,6 @@ def test_rows_without_known_words_have_the_evidence_of_nothing(row):
     assert alone(row) == evidence([], [], [])
 
 
-@settings(deadline=None, max_examples=40)
 @given(ROWS, st.data())
 def test_a_slice_of_messages_is_that_of_the_whole(table, data):
     found = rows_of(table)
@@ -168,7 +164,6 @@ def by_hand(counts, per_class, positive, alpha):
     ]
 
 
-@settings(deadline=None, max_examples=80)
 @given(messages(), ALPHAS, st.data())
 def test_weights_are_those_of_the_definition(found, alpha, data):
     positive = data.draw(st.integers(0, found.n_classes - 1))
@@ -176,7 +171,6 @@ def test_weights_are_those_of_the_definition(found, alpha, data):
     np.testing.assert_allclose(actual, by_hand(found.counts, found.per_class, positive, alpha))
 
 
-@settings(deadline=None, max_examples=80)
 @given(messages(), ALPHAS, st.data())
 def test_weights_left_out_are_those_after_removing_the_message(found, alpha, data):
     positive = data.draw(st.integers(0, found.n_classes - 1))
@@ -211,7 +205,6 @@ def test_weights_of_two_classes_are_opposite():
     assert spam.tolist() == (-ham).tolist()
 
 
-@settings(deadline=None, max_examples=60)
 @given(messages(), ALPHAS, st.data())
 def test_the_weights_of_a_matrix_are_those_of_one_message_to_the_last_bit(found, alpha, data):
     positive = data.draw(st.integers(0, found.n_classes - 1))

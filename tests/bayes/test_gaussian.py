@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.naive_bayes import GaussianNB
@@ -48,7 +48,6 @@ def tables(draw, highest=150):
 # Against scikit-learn
 
 
-@settings(deadline=None, max_examples=80)
 @given(tables(), st.sampled_from([1e-9, 1e-3, 0.1, 2.0]))
 def test_densities_are_scikit_learns(table, smoothing):
     rows, labels, k = table
@@ -153,7 +152,6 @@ def test_the_floor_is_of_the_trait_that_varies_most():
     assert spam == close(norm.pdf(5, 5, math.sqrt(2)))
 
 
-@settings(deadline=None, max_examples=60)
 @given(tables(), st.sampled_from([0.0, 0.1]), st.sampled_from([0.0, 2.5]), st.integers(0, 150))
 def test_with_a_shared_variance_the_log_odds_are_linear(table, smoothing, prior, x):
     """(mu_1 - mu_0) x / v + (mu_0^2 - mu_1^2) / (2 v), v of all classes together."""
@@ -208,7 +206,6 @@ def test_a_class_without_messages_has_no_say():
     assert alone.log_densities([5], left_out=1) == [(0.0, 0.0)]
 
 
-@settings(deadline=None, max_examples=80)
 @given(tables(), st.sampled_from([0.0, 0.1]), st.sampled_from([0.0, 2.5]), st.booleans())
 def test_left_out_is_rebuilt(table, smoothing, prior, shared):
     rows, labels, k = table

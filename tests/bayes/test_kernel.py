@@ -3,7 +3,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.neighbors import KernelDensity
@@ -35,7 +35,6 @@ def reference(values, h):
     return KernelDensity(kernel="gaussian", bandwidth=h).fit(np.array(values, float)[:, None])
 
 
-@settings(deadline=None, max_examples=60)
 @given(VALUES, st.lists(st.integers(0, 300), min_size=1, max_size=5))
 def test_log_densities_are_scikit_learns(values, points):
     expected = reference(values, bandwidth(Counter(values))).score_samples(
@@ -51,7 +50,6 @@ def test_a_density_by_hand():
     assert math.exp(log_density({0: 2, 1: 1}, 0)) == close(expected)
 
 
-@settings(deadline=None, max_examples=60)
 @given(VALUES)
 def test_a_density_is_one_in_all(values):
     h = bandwidth(Counter(values))
@@ -61,7 +59,6 @@ def test_a_density_is_one_in_all(values):
     assert total == pytest.approx(1, abs=1e-7)
 
 
-@settings(deadline=None, max_examples=60)
 @given(VALUES, st.integers(0, 2**32))
 def test_rounding_to_integers_changes_a_density_by_a_bounded_amount(values, seed):
     h = bandwidth(Counter(values))
@@ -86,7 +83,6 @@ def silverman(values):
     return 0.9 * min(s for s in spreads if s > 0) * len(values) ** -0.2
 
 
-@settings(deadline=None, max_examples=100)
 @given(VALUES.filter(lambda values: len(set(values)) > 1))
 def test_the_bandwidth_is_silvermans_but_not_below_1(values):
     assert bandwidth(Counter(values)) == close(max(1.0, silverman(values)))
@@ -126,7 +122,6 @@ def test_far_away_a_density_falls_as_its_nearest_kernel_does():
 # The model of several traits and classes
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(ROWS, min_size=1, max_size=3), st.data())
 def test_left_out_is_rebuilt(traits, data):
     n = min(len(row) for row in traits)

@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from random_messages import ALPHAS, PRIORS, Messages, bias, messages
 
 from nbspam.bayes import bernoulli_arrays
@@ -34,13 +34,11 @@ def assert_equals_retraining(found: Messages, alpha: float, prior: float | None 
     np.testing.assert_allclose(actual, np.array(expected), rtol=1e-9, atol=1e-9)
 
 
-@settings(deadline=None, max_examples=100)
 @given(messages(), ALPHAS)
 def test_equals_retraining(found, alpha):
     assert_equals_retraining(found, alpha)
 
 
-@settings(deadline=None, max_examples=60)
 @given(messages(), ALPHAS, PRIORS)
 def test_equals_retraining_with_a_fixed_prior(found, alpha, prior):
     assert_equals_retraining(found, alpha, prior)

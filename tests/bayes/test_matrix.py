@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from random_messages import ALPHAS, PRIORS, Messages, bias, messages
 from sklearn.naive_bayes import BernoulliNB
 
@@ -27,7 +27,6 @@ def reference(found: Messages, alpha: float, class_prior=None) -> BernoulliNB:
     return model.fit(found.dense, found.labels)
 
 
-@settings(deadline=None, max_examples=60)
 @given(messages())
 def test_counts_are_the_sums_of_each_class(found):
     expected = [found.dense[found.labels == k].sum(axis=0) for k in range(found.n_classes)]
@@ -39,7 +38,6 @@ def test_a_class_without_messages_has_counts_of_zero():
     assert found.counts.tolist() == [[1, 0], [0, 0], [1, 1]]
 
 
-@settings(deadline=None, max_examples=60)
 @given(messages(), ALPHAS)
 def test_weights_are_scikit_learns(found, alpha):
     weights, _, _ = parts(found, alpha)
@@ -47,7 +45,6 @@ def test_weights_are_scikit_learns(found, alpha):
     np.testing.assert_allclose(weights, log_present - np.log1p(-np.exp(log_present)), **CLOSE)
 
 
-@settings(deadline=None, max_examples=60)
 @given(messages(), ALPHAS)
 def test_bias_is_scikit_learns_score_of_an_empty_message(found, alpha):
     _, class_bias, _ = parts(found, alpha)
@@ -56,7 +53,6 @@ def test_bias_is_scikit_learns_score_of_an_empty_message(found, alpha):
     np.testing.assert_allclose(class_bias, expected, **CLOSE)
 
 
-@settings(deadline=None, max_examples=60)
 @given(messages(), ALPHAS)
 def test_joints_and_probabilities_are_scikit_learns(found, alpha):
     weights, class_bias, _ = parts(found, alpha)
@@ -66,7 +62,6 @@ def test_joints_and_probabilities_are_scikit_learns(found, alpha):
     np.testing.assert_allclose(probabilities(scores), model.predict_proba(found.dense), **CLOSE)
 
 
-@settings(deadline=None, max_examples=60)
 @given(messages(), ALPHAS, PRIORS)
 def test_a_fixed_prior_is_scikit_learns_class_prior(found, alpha, prior):
     weights, class_bias, shares = parts(found, alpha, prior)
@@ -77,7 +72,6 @@ def test_a_fixed_prior_is_scikit_learns_class_prior(found, alpha, prior):
     np.testing.assert_allclose(probabilities(scores), model.predict_proba(found.dense), **CLOSE)
 
 
-@settings(deadline=None, max_examples=60)
 @given(messages(n_classes=2), ALPHAS)
 def test_log_odds_of_two_classes_are_scikit_learns(found, alpha):
     weights, class_bias, _ = parts(found, alpha)
@@ -86,7 +80,6 @@ def test_log_odds_of_two_classes_are_scikit_learns(found, alpha):
     np.testing.assert_allclose(scores[:, 1] - scores[:, 0], model[:, 1] - model[:, 0], **CLOSE)
 
 
-@settings(deadline=None, max_examples=60)
 @given(messages(), ALPHAS)
 def test_the_one_message_formulas_give_what_the_matrix_gives(found, alpha):
     weights, class_bias, _ = parts(found, alpha)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import learn
 
@@ -134,13 +134,11 @@ def test_a_prediction_by_hand():
 # Knowing nothing
 
 
-@settings(deadline=None, max_examples=150)
 @given(cases(st.just([])))
 def test_without_a_known_word_it_is_exactly_the_prior(case):
     assert case.found.log_odds == case.experience.prior
 
 
-@settings(deadline=None, max_examples=300)
 @given(cases() | cases(FEW))
 def test_the_move_from_the_prior_is_at_most_half_of_the_words_sum_in_its_direction(case):
     highest = 0.5 * sum(group.positive for group in case.groups)
@@ -150,19 +148,16 @@ def test_the_move_from_the_prior_is_at_most_half_of_the_words_sum_in_its_directi
     assert 0 <= case.found.hold <= 1
 
 
-@settings(deadline=None, max_examples=100)
 @given(cases(st.lists(st.floats(-9, 0), max_size=5)))
 def test_words_of_ham_alone_never_make_spam_more_probable(case):
     assert case.move <= 1e-12
 
 
-@settings(deadline=None, max_examples=100)
 @given(cases(st.lists(st.floats(0, 9), max_size=5)))
 def test_words_of_spam_alone_never_make_ham_more_probable(case):
     assert case.move >= -1e-12
 
 
-@settings(deadline=None, max_examples=100)
 @given(cases(), st.floats(0, 1))
 def test_weaker_words_are_held_to_less(case, part):
     """The same features from words that say less in all: no further from the prior."""
@@ -183,7 +178,6 @@ TOKENS = st.sets(st.sampled_from([f"w{i}" for i in range(11)]), max_size=8)
 UNKNOWN = st.sets(st.text("xyz漢ก ", min_size=1, max_size=6), max_size=200)
 
 
-@settings(deadline=None, max_examples=150)
 @given(TOKENS, UNKNOWN)
 def test_unknown_words_never_enter(tokens, unknown):
     classifier = KNOWN.classifier
@@ -196,7 +190,6 @@ def test_unknown_words_never_enter(tokens, unknown):
 # Beyond what was seen
 
 
-@settings(deadline=None, max_examples=200)
 @given(cases())
 def test_a_feature_outside_its_range_is_held_at_the_ranges_end(case):
     limits = bounds(case.calibration.ranges)
@@ -206,7 +199,6 @@ def test_a_feature_outside_its_range_is_held_at_the_ranges_end(case):
     assert case.predict(x=case.found.inputs) == case.found
 
 
-@settings(deadline=None, max_examples=100)
 @given(cases(), st.data())
 def test_farther_out_of_the_range_nothing_changes(case, data):
     i = data.draw(st.integers(1, case.scale.size - 1))
@@ -230,7 +222,6 @@ def test_a_message_far_longer_than_any_seen_is_as_the_longest():
 # The terms
 
 
-@settings(deadline=None, max_examples=300)
 @given(st.integers(0, 1), WORDS, WORDS, WORDS, TRAITS, EXPERIENCE, st.data())
 def test_the_parts_and_the_shares_of_words_and_traits_add_up_to_the_log_odds(
     i, text, fields, header, traits, experience, data
@@ -259,7 +250,6 @@ def test_the_parts_and_the_shares_of_words_and_traits_add_up_to_the_log_odds(
 # Doubt
 
 
-@settings(deadline=None, max_examples=200)
 @given(cases())
 def test_kappa_is_above_0_and_at_most_1(case):
     if case.found.hold:
@@ -267,7 +257,6 @@ def test_kappa_is_above_0_and_at_most_1(case):
     assert 0 <= case.found.gain <= case.found.hold <= 1
 
 
-@settings(deadline=None, max_examples=200)
 @given(cases(), st.integers(1, 50))
 def test_more_messages_leave_less_doubt(case, times):
     experience = case.experience
@@ -276,7 +265,6 @@ def test_more_messages_leave_less_doubt(case, times):
         assert more.gain / more.hold >= case.kappa - 1e-12
 
 
-@settings(deadline=None, max_examples=200)
 @given(cases(), st.floats(1, 1e6))
 def test_a_more_precise_calibration_leaves_less_doubt(case, times):
     covariance = tuple(tuple(v / times for v in row) for row in case.covariance)
@@ -285,7 +273,6 @@ def test_a_more_precise_calibration_leaves_less_doubt(case, times):
         assert more.gain / more.hold >= case.kappa - 1e-12
 
 
-@settings(deadline=None, max_examples=100)
 @given(cases())
 def test_nothing_learned_and_everything_learned_are_finite(case):
     for experience in (Experience(0, 0), Experience(0, 9), Experience(9, 0), Experience(2**53, 1)):
@@ -333,7 +320,6 @@ def test_the_margin_is_1_nat_at_first_half_at_200_and_nothing_in_the_end():
 # The inverse
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.sampled_from([*SCALES, *scales(with_traits=True)]).flatmap(calibrations))
 def test_the_inverse_is_numpys(calibration):
     expected = np.linalg.inv(np.array(calibration.precision))
@@ -343,7 +329,6 @@ def test_the_inverse_is_numpys(calibration):
 # Numbers that no training has left, but a file may hold
 
 
-@settings(deadline=None, max_examples=300)
 @given(cases(), st.integers(0, 2**32), st.sampled_from([1.0, 1e6, 1e15]))
 def test_an_ill_conditioned_precision_gives_finite_log_odds(case, seed, size):
     chance = np.random.default_rng(seed)

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.bayes import token_weight
@@ -69,7 +69,6 @@ def rows(draw):
     return tuple(draw(st.integers(0, n)) for n in messages), tuple(messages)
 
 
-@settings(deadline=None, max_examples=300)
 @given(rows(), st.floats(1e-4, 10), st.data())
 def test_no_weight_exceeds_what_its_counts_say(drawn, alpha, data):
     row, messages = drawn

@@ -5,7 +5,7 @@ from collections import Counter
 from operator import add
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.bayes.trust import ENOUGH, WORDS, trust, unconfoundedness
@@ -99,7 +99,6 @@ def test_a_second_servers_spam_costs_trust_in_proportion():
 # What holds for any hosts
 
 
-@settings(max_examples=300)
 @given(hosts())
 def test_rho_is_from_0_to_1_and_m_is_the_smaller_class(found):
     value, mails = measured((row, 1) for row in found)
@@ -114,7 +113,6 @@ def test_rho_is_from_0_to_1_and_m_is_the_smaller_class(found):
         assert mails == close(min(totals))
 
 
-@settings(max_examples=300)
 @given(st.lists(st.integers(0, 10_000), min_size=2, max_size=4))
 def test_one_host_says_nothing_of_the_class_so_rho_is_1(row):
     if sum(map(bool, row)) < 2:
@@ -130,7 +128,6 @@ def test_hosts_with_the_same_shares_say_nothing_so_rho_is_1(ham, spam, n):
     assert rho([(ham, spam)] * n) == pytest.approx(1, abs=1e-3)
 
 
-@settings(max_examples=300)
 @given(hosts(n_classes=2), st.tuples(st.integers(1, 60), st.integers(1, 60)))
 def test_hosts_with_more_mails_than_there_are_messages_have_a_trust_too(found, messages):
     """An imported table may say so."""
@@ -156,7 +153,6 @@ def test_equal_hosts_counted_together_are_the_same_as_one_by_one(found):
     assert together == (close(rho(found)), measured((row, 1) for row in found)[1])
 
 
-@settings(max_examples=200)
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 2)), max_size=60), st.data())
 def test_merging_is_adding_and_unlearning_is_taking_away(mails, data):
     """The hosts of two models added up are those of all their mails, in any split."""

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from many_cases import in_turn, rest_long
+from many_cases import in_turn
 
 COMMANDS = [
     ("--help",),
@@ -223,13 +223,15 @@ def test_a_model_that_cannot_be_read(nbspam, model, tmp_path, assert_sentence, c
 # The program's own streams
 
 
-@rest_long("command", ["classify", "explain"])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("command", ["classify", "explain"])
 def test_standard_input_closed(program, model, assert_sentence, command):
     found = program(command, "-m", model, shell="{} <&-")
     assert_sentence(found, "standard input is closed")
 
 
-@rest_long("command", ["classify", "explain", "--help"])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("command", ["classify", "explain", "--help"])
 def test_standard_output_closed(program, model, assert_sentence, command):
     options = () if command == "--help" else ("-m", model)
     assert_sentence(program(command, *options, shell="{} >&-"), "standard output is closed")
@@ -244,7 +246,8 @@ def test_standard_error_closed(program, model, table):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")  # noqa: PTH110
-@rest_long("command", [("classify",), ("explain",), ("eval", "--folds", "2")])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("command", [("classify",), ("explain",), ("eval", "--folds", "2")])
 def test_standard_output_on_a_full_disk(program, model, table, assert_sentence, command):
     env = {"NBSPAM_MODEL": str(model)}
     found = program(*command, table, shell="{} >/dev/full", env=env)
@@ -255,7 +258,8 @@ def test_standard_output_on_a_full_disk(program, model, table, assert_sentence, 
     assert found.code == 1
 
 
-@rest_long(
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
     "command",
     [("classify",), ("explain",), ("eval", "--folds", "2"), ("model", "info"), ("--help",)],
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from many_cases import in_turn, rest_long
+from many_cases import in_turn
 
 from nbspam.reading.message import BYTES_LIMIT
 
@@ -158,7 +158,8 @@ def assert_verdict(out):
 SLOWEST = "500 KB of different words"
 
 
-@rest_long("name", [SLOWEST, *(name for name in CASES if name != SLOWEST)])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name", [SLOWEST, *(name for name in CASES if name != SLOWEST)])
 def test_every_mail_gets_a_verdict_in_bounded_time_and_memory(name, sms_model, plain):
     usual, program = plain
     out, cost = classified(CASES[name](), sms_model)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from many_cases import in_turn, rest_long
+from many_cases import in_turn
 from waiting import unread, wait_until
 
 import nbspam.cli.classify as classify_module
@@ -214,7 +214,8 @@ def test_help_of_the_program_does_not_take_the_place_of_the_message(nbspam, mode
     assert_unchanged((found.code, found.out.encode(), found.err), SPAM, f"nbspam: {option} prints")
 
 
-@rest_long("shell", ["{} < /dev/null", "{} <&-"])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("shell", ["{} < /dev/null", "{} <&-"])
 def test_help_where_there_is_no_message_to_read(program, shell):
     found = program("classify", "-p", "-h", shell=shell)
     assert (found.code, found.out) == (TEMPFAIL, "")
@@ -264,7 +265,8 @@ def test_an_error_of_our_own_is_one_sentence(nbspam, model, monkeypatch, assert_
     assert (found.code, "Traceback" in found.err, found.out) == (1, True, "")
 
 
-@rest_long(
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
     "name", ["click", "nbspam.cli.classify", "nbspam.cli.passing", "nbspam.serving.passthrough"]
 )
 def test_the_message_passes_where_a_package_is_missing(model, name):
@@ -292,7 +294,8 @@ def test_the_script_is_the_function_that_needs_no_click():
 SHELL = '{} classify -p -m "$MODEL" '
 
 
-@rest_long(
+@pytest.mark.few(3)
+@pytest.mark.parametrize(
     "shell, said",
     [
         (">&-", "standard output is closed"),
@@ -303,7 +306,6 @@ SHELL = '{} classify -p -m "$MODEL" '
         (">&- 2>&-", ""),
         ("--bogus > /dev/full 2> /dev/full", ""),
     ],
-    first=3,
 )
 def test_streams_that_are_closed_or_full(program, model, shell, said):
     found = program(
@@ -470,7 +472,8 @@ def test_what_is_raised_is_3(nbspam, model, monkeypatch, error):
     assert nbspam("classify", "--exit-code", "-m", model, stdin=SPAM).code == 3
 
 
-@rest_long("shell", [">&-", "> /dev/full", "--bogus 2>&-", "--bogus 2> /dev/full"])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("shell", [">&-", "> /dev/full", "--bogus 2>&-", "--bogus 2> /dev/full"])
 def test_streams_that_are_closed_or_full_are_3(program, model, shell):
     found = program(
         shell='{} classify --exit-code -m "$MODEL" ' + shell, env={"MODEL": str(model)}, input=SPAM

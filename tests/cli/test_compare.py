@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from many_cases import in_turn, rest_long
+from many_cases import in_turn
 
 
 def compared(nbspam, *arguments):
@@ -23,7 +23,8 @@ def test_all_kinds_by_leave_one_out(nbspam, table):
     assert found["advice"].startswith("Take ")
 
 
-@rest_long(
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
     "protocol, named, tested",
     [
         (("--folds", "3"), "3 folds", 30),
@@ -31,7 +32,6 @@ def test_all_kinds_by_leave_one_out(nbspam, table):
         (("--online", "--batch", "10"), "online, 10 at a time", 20),
         (("--leave-one-out",), "leave-one-out", 30),
     ],
-    first=2,
 )
 def test_each_protocol_compares_what_it_finds_of_each_model_alone(
     nbspam, table, protocol, named, tested
@@ -163,7 +163,11 @@ def test_no_message_to_compare_on(nbspam, tmp_path):
     assert found.err.count("\n") == 1
 
 
-@rest_long("kinds, number", [("complement,gaussian:sum,bernoulli+kernel", 4), ("all", 25)])
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    "kinds, number",
+    [("complement,gaussian:sum,bernoulli+kernel", 4), ("all", 25)],
+)
 def test_three_classes(nbspam, three_classes, kinds, number):
     found = compared(nbspam, kinds, three_classes)
     assert len(found["models"]) == number

@@ -9,7 +9,7 @@ import time
 
 import click
 import pytest
-from many_cases import in_turn, rest_long
+from many_cases import in_turn
 
 from nbspam.cli.completion import completion_script
 from nbspam.cli.groups import each_command
@@ -136,7 +136,8 @@ def test_fish(scripts, line, offered):
 
 
 @needs("fish")
-@rest_long("name, command", [COMMANDS[0], COMMANDS[1], COMMANDS[-1]])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name, command", [COMMANDS[0], COMMANDS[1], COMMANDS[-1]])
 def test_fish_knows_every_option(scripts, name, command):
     assert set(options_of(command)) <= {*fish(scripts, f"{name} -"), *fish(scripts, f"{name} --")}
 
@@ -230,7 +231,8 @@ def test_no_script_starts_the_program(shell):
     assert "`" not in script
 
 
-@rest_long("shell", SHELLS)
+@pytest.mark.few(1)
+@pytest.mark.parametrize("shell", SHELLS)
 def test_the_program_prints_the_script(program, shell):
     done = program(env={"_NBSPAM_COMPLETE": f"{shell}_source"})
     assert (done.code, done.err) == (0, "")

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import learners
 import pytest
-from many_cases import rest_long
 
 from nbspam.store.model_file import read_model
 
@@ -87,7 +86,8 @@ SHORT_AND_LONG = pytest.mark.parametrize(
 
 
 @SHORT_AND_LONG
-@rest_long("there", [True, False], ids=["added", "made"])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("there", [True, False], ids=["added", "made"])
 def test_writers_at_once_lose_nothing_and_count_nothing_twice(
     nbspam, tmp_path, begun, trained, writers, each, classifiers, there
 ):
@@ -221,10 +221,10 @@ SIGNALS = ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"]
 PAIRS = list(zip([*SIGNALS, "SIGKILL"], STEPS, strict=True))  # each signal and each step once
 
 
-@rest_long(
+@pytest.mark.few(len(PAIRS))
+@pytest.mark.parametrize(
     "name, step",
     [*PAIRS, *(pair for pair in itertools.product(SIGNALS, STEPS) if pair not in PAIRS)],
-    first=len(PAIRS),
 )
 def test_a_writer_stopped_at_any_step_leaves_the_old_model_or_the_new(nbspam, begun, name, step):
     before = begun.read_bytes()
@@ -250,7 +250,8 @@ def test_a_writer_stopped_at_any_step_leaves_the_old_model_or_the_new(nbspam, be
 # No room, no permission
 
 
-@rest_long("command", ["train", "forget"])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("command", ["train", "forget"])
 def test_a_file_that_may_not_grow_leaves_the_old_model(program, begun, assert_sentence, command):
     learn = ("train", "--update", "--spam", "-") if command == "train" else ("forget",)
     # A block of ulimit is 512 bytes or 1,024; the model has more than either.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
-from many_cases import in_turn, rest_long
+from many_cases import in_turn
 
 from nbspam.cli.config_file import (
     TYPED,
@@ -142,7 +142,8 @@ def kind(option):
     return option.type.__class__, option.is_flag, option.multiple, hasattr(option.type, "min")
 
 
-@rest_long("every", [False, True])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("every", [False, True])
 def test_a_wrong_value_is_refused_by_file_line_and_key(nbspam, config, assert_sentence, every):
     """Each option with one value, and each kind of options with all; or each with all."""
     seen = Counter(kind(option) for option in SETTABLE.values() if every)
@@ -387,7 +388,8 @@ def test_a_limit_that_is_typed_puts_the_base_of_a_file_out_of_force(
 
 
 @pytest.mark.parametrize("table", list(commands("t", "m", Path("x"))))
-@rest_long("every", [False, True])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("every", [False, True])
 def test_no_default_makes_a_right_command_fail(nbspam, config, tmp_path, table, make_model, every):
     """Each option beside each command line; of `eval`, which takes its time, beside one of them."""
     texts = ("spam", "win a free prize now"), ("ham", "see you at the meeting")

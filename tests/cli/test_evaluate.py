@@ -5,7 +5,7 @@ import re
 import sys
 
 import pytest
-from many_cases import in_turn, rest_long
+from many_cases import in_turn
 
 PROMISED = (
     "messages spam ham threshold accuracy mcc sc_pct bh_pct sm_pct hm_pct lam_pct"
@@ -371,7 +371,8 @@ def test_the_text_has_the_calibration_and_how_the_scores_lie(nbspam, table):
     assert "log-odds" in found.out
 
 
-@rest_long("name, magic", [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name, magic", [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")])
 def test_plot_draws_a_picture(nbspam, table, tmp_path, name, magic):
     found = nbspam("eval", "--folds", "3", table, "--plot", tmp_path / name)
     assert (found.code, found.err) == (0, "")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from harmless_pages import assert_harmless
-from many_cases import in_turn, rest_long
+from many_cases import in_turn
 from terminals import on_a_terminal
 
 from nbspam.display.cells import cell_width
@@ -207,7 +207,8 @@ def test_the_sum_of_three_classes_is_the_log_odds_of_the_most_probable(
         assert total == pytest.approx(math.log(p) - math.log1p(-p), abs=0.001)
 
 
-@rest_long("options", [(), ("--words",)])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("options", [(), ("--words",)])
 def test_output_in_a_pipe_has_no_escape_codes(program, model, options):
     found = program("explain", "-m", model, *options, input=b"free prize")
     assert found.code == 0

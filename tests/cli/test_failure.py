@@ -5,7 +5,7 @@ import string
 from pathlib import Path
 
 import click
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from many_cases import in_turn
 
@@ -36,7 +36,6 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=100)
 @given(st.lists(WORDS, max_size=6))
 def test_the_policy_is_what_click_reads(arguments):
     policy = FailurePolicy(["classify", *arguments])

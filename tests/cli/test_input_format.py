@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from many_cases import in_turn, rest_long
+from many_cases import in_turn
 
 TABLE = "ham\tsee you at noon\nspam\twin a free prize\nham\tlunch at the meeting\n"
 MAIL = b"Subject: hello\n\nlunch at noon\n"
@@ -267,7 +267,8 @@ def test_lines_is_short_for_a_format(nbspam, model, assert_sentence):
     assert_sentence(found, "--lines is short for --input-format lines", code=2)
 
 
-@rest_long("times", [2, 10])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("times", [2, 10])
 def test_a_table_of_many_rows_is_the_same_through_a_pipe(program, sms_model, sample, times):
     """Several processes, whose messages a pause must not hold back or put out of order."""
     rows = (sample / "sms.tsv").read_text() * times
@@ -279,7 +280,8 @@ def test_a_table_of_many_rows_is_the_same_through_a_pipe(program, sms_model, sam
     assert len(sources) == 304 * times
 
 
-@rest_long("option, line", [("lines", "win a prize"), ("tsv", "ham\twin a prize")])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("option, line", [("lines", "win a prize"), ("tsv", "ham\twin a prize")])
 def test_each_line_is_answered_at_once(sms_model, option, line):
     """As of `tail -f`: more lines than are done before processes are started, too."""
     command = [sys.executable, "-m", "nbspam", "classify", "-m", str(sms_model), "-j", "2"]

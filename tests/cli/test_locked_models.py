@@ -6,7 +6,6 @@ import sys
 import time
 
 import pytest
-from many_cases import rest_long
 
 from nbspam.store import lock
 from nbspam.store.lock import LockWait, locked
@@ -54,7 +53,8 @@ def test_a_lock_that_stays_held(nbspam, models, monkeypatch, assert_sentence):
         assert nbspam(*command).code == 0, name
 
 
-@rest_long("quiet", [False, True])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("quiet", [False, True])
 def test_a_wait_is_told_and_then_it_is_learned(models, quiet):
     model = models / "model.json"
     before = model.read_bytes()

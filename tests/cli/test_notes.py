@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-from many_cases import rest_long
 
 
 @pytest.fixture
@@ -50,7 +49,8 @@ def test_a_model_that_is_not_young_is_not(make_model, tmp_path, terminal):
     assert written() == ""
 
 
-@rest_long("options", [(), ("-p",), ("--exit-code",)])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("options", [(), ("-p",), ("--exit-code",)])
 def test_on_a_terminal_a_model_too_small_for_self_training_is_told_of(model, terminal, options):
     stderr, written = terminal
     command = [sys.executable, "-m", "nbspam", "classify", "--learn", "-m", str(model), *options]

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from many_cases import in_turn, rest_long
+from many_cases import in_turn
 
 import nbspam.tokens.tokenized as tokenized_module
 from nbspam.store.lookup import Lookup
@@ -119,7 +119,8 @@ def test_a_classification_of_many(nbspam, model, old, table):
     assert (found.code, found.out) == (0, nbspam("classify", "-m", model, table).out)
 
 
-@rest_long("options", [(), ("-q",)])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("options", [(), ("-q",)])
 def test_an_evaluation(nbspam, old, sample, options):
     found = nbspam("eval", "-m", old, sample / "sms.tsv", *options)
     assert found.code == 0
@@ -245,7 +246,8 @@ def test_counts_are_exported(nbspam, model, form):
 # Other traits
 
 
-@rest_long("options", [(), ("--traits", "gaussian", "--scoring", "sum")])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("options", [(), ("--traits", "gaussian", "--scoring", "sum")])
 def test_traits_that_are_not_known_are_left_out(nbspam, make_model, sample, tmp_path, options):
     """Classified alone, or as many that a table of the tokens pays for."""
     table = sample / "sms.tsv"

@@ -9,7 +9,7 @@ import sys
 import time
 from contextlib import contextmanager
 
-from many_cases import rest_long
+import pytest
 from waiting import unread, wait_until
 
 RAW, BUFFERED = {"PYTHONUNBUFFERED": "1"}, {"PYTHONUNBUFFERED": ""}
@@ -36,8 +36,9 @@ def run(arguments, stdout, env=RAW, **options):
     )
 
 
-@rest_long("env", [BUFFERED, RAW], ids=["buffered", "raw"])
-@rest_long("options", [(), ("--bogus",)])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("env", [BUFFERED, RAW], ids=["buffered", "raw"])
+@pytest.mark.parametrize("options", [(), ("--bogus",)])
 def test_a_message_cut_off_by_a_full_file_is_told(model, tmp_path, env, options):
     with (tmp_path / "out").open("wb") as out:
         done = run(
@@ -89,8 +90,9 @@ def test_a_reader_that_leaves_is_told(model):
         assert process.wait(60) == 75
 
 
-@rest_long("env", [BUFFERED, RAW], ids=["buffered", "raw"])
-@rest_long("form", ["csv", "bogofilter"])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("env", [BUFFERED, RAW], ids=["buffered", "raw"])
+@pytest.mark.parametrize("form", ["csv", "bogofilter"])
 def test_an_export_cut_off_is_told(sms_model, tmp_path, env, form):
     with (tmp_path / "out").open("wb") as out:
         done = run(
@@ -103,7 +105,8 @@ def test_an_export_cut_off_is_told(sms_model, tmp_path, env, form):
     assert len(whole.stdout) > LIMIT
 
 
-@rest_long("env", [BUFFERED, RAW], ids=["buffered", "raw"])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("env", [BUFFERED, RAW], ids=["buffered", "raw"])
 def test_verdicts_cut_off_are_told(model, tmp_path, env):
     table = tmp_path / "many.txt"
     table.write_text("free prize\n" * 3_000)

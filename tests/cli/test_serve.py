@@ -22,7 +22,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import pytest
-from many_cases import in_turn, rest_long
+from many_cases import in_turn
 from waiting import unsent, wait_until
 
 from nbspam.tokens.tokenizer import RULES
@@ -376,7 +376,8 @@ def _hang_up(served):
 
 
 @measures_memory
-@rest_long("bombs, clients", [(6, 4), (60, 40)])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("bombs, clients", [(6, 4), (60, 40)])
 def test_messages_of_hostile_clients_are_freed_at_once(serve, mail_model, bombs, clients):
     bomb = zlib.compress(bytes(40 * MIB), 9)
     header = b"CHECK SPAMC/1.5\r\nCompress: zlib\r\nContent-length: %d\r\n\r\n"
@@ -526,7 +527,8 @@ def test_memory_is_bounded_whatever_clients_do(serve, own_model, clients, second
 # Start and end
 
 
-@rest_long("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_clean_end(serve, mail_model, number):
     with serve(mail_model, "-q", answers=False) as served:
         served.wait(served.path.exists)
@@ -672,7 +674,8 @@ def test_tcp_and_metrics(serve, mail_model, tmp_path):
 
 
 @spamc
-@rest_long("options", [(), ("-q",), ("--log", "stderr")])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("options", [(), ("-q",), ("--log", "stderr")])
 def test_a_model_of_older_rules_is_served_and_told_of_once(serve, own_model, options):
     raw = own_model.read_bytes()
     own_model.write_bytes(raw.replace(b'"rules": %d}' % RULES, b'"rules": %d}' % (RULES - 1)))

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from many_cases import in_turn, rest_long
+from many_cases import in_turn
 
 import nbspam_main
 from nbspam.serving import log
@@ -307,7 +307,8 @@ def test_to_standard_error(nbspam, model):
     assert fields(line)["message-id"] == "<1@example.org>"
 
 
-@rest_long("kind", ["syslog", "journal"])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("kind", ["syslog", "journal"])
 def test_a_line_costs_no_slow_module(model, kind):
     command = [sys.executable, "-X", "importtime", "-m", "nbspam", "classify", "-p", "-m", model]
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 import pytest
-from many_cases import rest_long
 
 from nbspam.cli.program import nbspam as group
 from nbspam.errors import ModelError
@@ -99,10 +98,10 @@ COMMANDS = [
 ]
 
 
-@rest_long(
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
     "command, named",
     [(COMMANDS[0], True), (COMMANDS[1], False), *itertools.product(COMMANDS, [True, False])],
-    first=2,
 )
 def test_it_is_one_sentence(shared, command, named):
     options = ("-m", shared) if named else ()
@@ -117,7 +116,8 @@ def test_merging_names_the_model(shared, model):
     assert b"Usage" not in done.stderr
 
 
-@rest_long("named", [True, False])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("named", [True, False])
 def test_a_message_passes_unchanged(shared, named):
     options = ("-m", shared) if named else ()
     done = run_closed(shared, "classify", "-p", *options, NBSPAM_MODEL=str(shared))
@@ -125,7 +125,8 @@ def test_a_message_passes_unchanged(shared, named):
     assert (done.returncode, done.stdout) == (75, MAIL)
 
 
-@rest_long("command", [("classify",), ("train", "--update", "--spam", "-")])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("command", [("classify",), ("train", "--update", "--spam", "-")])
 def test_a_closed_folder_is_told(shared, command):
     done = run_closed(shared.parent, *command, "-m", shared)
     assert (done.returncode, done.stdout) == (1, b"")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 from sklearn.metrics import (
@@ -87,7 +87,6 @@ def test_roca_is_scikit_learns(evaluation):
     assert close(expected) == one_minus_roca_pct(ranked(spam, log_odds))
 
 
-@settings(deadline=None, max_examples=25)
 @given(evaluations())
 def test_the_figures_are_scikit_learns(evaluation):
     spam, log_odds = evaluation

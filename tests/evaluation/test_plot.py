@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each, one_by_default
 from outcomes import outcome_of
@@ -103,7 +103,6 @@ def test_a_picture_that_cannot_be_written_is_an_error_of_the_system(tmp_path):
         plot.draw(results_of([True, False], [1, -1]), tmp_path / "no" / "a.png")
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.booleans(), st.integers(-5, 5)), max_size=30))
 def test_points_of_the_roc_curve_are_scikit_learns(messages):
     messages = [*messages, (True, 0), (False, 1)]

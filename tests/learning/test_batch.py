@@ -3,7 +3,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from channel_models import labelled_mails, many_mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.naive_bayes import BernoulliNB
 from small_models import (
@@ -79,7 +79,6 @@ def some_token(messages):
     return [(label, tokens | {"a"}), *messages[1:]]
 
 
-@settings(deadline=None, max_examples=60)
 @given(labelled_tokens(), ALPHAS)
 def test_scores_are_scikit_learns(messages, alpha):
     learned = learn(some_token(messages), alpha=alpha)
@@ -88,7 +87,6 @@ def test_scores_are_scikit_learns(messages, alpha):
     np.testing.assert_allclose(probabilities(scores), expected, **CLOSE)
 
 
-@settings(deadline=None, max_examples=60)
 @given(labelled_tokens(classes=("ham", "spam")), ALPHAS, PRIORS)
 def test_log_odds_are_scikit_learns(messages, alpha, prior):
     learned = learn(some_token(messages), alpha=alpha, prior=prior)
@@ -125,7 +123,6 @@ def retrained_scores(messages, which, learned):
     return scores
 
 
-@settings(deadline=None, max_examples=80)
 @given(labelled_mails(classes=("ham", "spam"), per_class=2), ALPHAS, PRIORS)
 def test_left_out_scores_are_those_of_real_retraining(messages, alpha, prior):
     learned = learn(messages, alpha=alpha, prior=prior)
@@ -133,7 +130,6 @@ def test_left_out_scores_are_those_of_real_retraining(messages, alpha, prior):
     assert_scores_agree(expected, list(learned.fit.left_out_scores(learned.corpus.presence())))
 
 
-@settings(deadline=None, max_examples=40)
 @given(labelled_mails(classes=("ham", "promo", "spam"), per_class=2), ALPHAS)
 def test_left_out_scores_of_three_classes_are_those_of_real_retraining(messages, alpha):
     learned = learn(messages, alpha=alpha)
@@ -141,7 +137,6 @@ def test_left_out_scores_of_three_classes_are_those_of_real_retraining(messages,
     assert_scores_agree(expected, list(learned.fit.left_out_scores(learned.corpus.presence())))
 
 
-@settings(deadline=None, max_examples=80)
 @given(labelled_mails(per_class=2), ALPHAS)
 def test_left_out_evidence_is_that_of_real_retraining(messages, alpha):
     learned = learn(messages, alpha=alpha, scoring="evidence")
@@ -150,7 +145,6 @@ def test_left_out_evidence_is_that_of_real_retraining(messages, alpha):
     assert_evidence_agrees(expected, actual)
 
 
-@settings(deadline=None, max_examples=40)
 @given(labelled_mails(per_class=2), ALPHAS, PRIORS)
 def test_left_out_scores_of_evidence_follow_from_the_left_out_evidence(messages, alpha, prior):
     """Number of messages, hosts and calibrations are those of the whole model."""
@@ -225,7 +219,6 @@ class Columns:
         self.corpus = corpus
 
 
-@settings(deadline=None, max_examples=60)
 @given(labelled_mails())
 def test_count_histograms_and_counts_of_hosts_are_those_of_the_tokens(messages):
     learned = learn(messages)
@@ -242,7 +235,6 @@ def test_hosts_are_counted_by_the_mails_of_each_class_that_they_took_in():
     assert learn(mails).fit.metadata.learned.host_rows == {(5, 1): 1, (0, 1): 1, (1, 0): 3}
 
 
-@settings(deadline=None, max_examples=60)
 @given(labelled_mails(), st.sampled_from(SCORINGS), ALPHAS, PRIORS)
 def test_a_saved_model_is_read_as_it_was(tmp_path_factory, messages, scoring, alpha, prior):
     learned = learn(messages, scoring=scoring, alpha=alpha, prior=prior)
@@ -257,7 +249,6 @@ def test_a_saved_model_is_read_as_it_was(tmp_path_factory, messages, scoring, al
             assert explain(learned.classifier, tokens) == explain(saved, tokens)
 
 
-@settings(deadline=None, max_examples=60)
 @given(labelled_mails(), st.sampled_from(SCORINGS), st.randoms())
 def test_the_order_of_the_messages_does_not_matter(messages, scoring, chance):
     mixed = messages[:]

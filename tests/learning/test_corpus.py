@@ -1,6 +1,6 @@
 from collections import Counter, defaultdict
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.learning.corpus import Corpus
@@ -25,7 +25,6 @@ def corpus_of(messages):
     return corpus
 
 
-@settings(deadline=None)
 @given(MESSAGES)
 def test_the_ledger_counts_each_digest_per_class_in_the_order_of_the_digests(messages):
     expected = defaultdict(lambda: [0] * len(CLASSES))
@@ -39,7 +38,6 @@ def test_without_digests_there_is_no_ledger():
     assert list(corpus_of([("ham", {"a"}, ""), ("spam", {"b"}, "")]).learned(CLASSES)) == []
 
 
-@settings(deadline=None)
 @given(MESSAGES)
 def test_the_messages_are_those_that_were_added(messages):
     def key(label, tokens, digest):
@@ -51,7 +49,6 @@ def test_the_messages_are_those_that_were_added(messages):
     assert all(len(set(m.tokens)) == len(m.tokens) for m in found)
 
 
-@settings(deadline=None)
 @given(MESSAGES)
 def test_messages_come_in_the_order_of_digests_and_labels(messages):
     found = [(m.digest, m.label) for m in corpus_of(messages).messages()]

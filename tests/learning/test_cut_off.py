@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import (
     SCORINGS,
@@ -155,7 +155,6 @@ def three(seed=0):
     return messages
 
 
-@settings(deadline=None, max_examples=40)
 @given(labelled_tokens(classes=("ham", "promo", "spam")))
 def test_probabilities_of_three_classes_add_up_to_one(messages):
     learned = learn(messages, scoring="evidence")

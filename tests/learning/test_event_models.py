@@ -76,7 +76,7 @@ def token_joint(learned, class_prior=None):
 
 
 @pytest.mark.parametrize("event_model", TOKEN_MODELS)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(counted_messages(), ALPHAS)
 def test_scores_are_scikit_learns(event_model, messages, alpha):
     messages = with_a_token(messages)
@@ -88,7 +88,7 @@ def test_scores_are_scikit_learns(event_model, messages, alpha):
 
 
 @pytest.mark.parametrize("event_model", ["multinomial", "binary-multinomial"])
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(counted_messages(classes=TWO), ALPHAS, st.floats(0.01, 0.99))
 def test_scores_with_a_fixed_prior_are_scikit_learns(event_model, messages, alpha, prior):
     messages = with_a_token(messages)
@@ -118,7 +118,6 @@ def has_variance(messages):
     return np.ptp([one.numbers.traits for one in messages], axis=0).any()
 
 
-@settings(deadline=None, max_examples=40)
 @given(counted_messages(), st.sampled_from([1e-9, 0.01, 0.1, 3.0]))
 def test_traits_alone_are_scikit_learns_gaussian_model(messages, smoothing):
     assume(has_variance(messages))
@@ -152,7 +151,7 @@ def kernel_joint(learned):
 
 
 @pytest.mark.parametrize("event_model", TOKEN_MODELS)
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(counted_messages(), ALPHAS, st.sampled_from([0.01, 0.1]))
 def test_tokens_and_gaussian_traits_are_multiplied(event_model, messages, alpha, smoothing):
     messages = with_a_token(messages)
@@ -165,7 +164,7 @@ def test_tokens_and_gaussian_traits_are_multiplied(event_model, messages, alpha,
     assert_joint(learned, messages, joint + of_traits)
 
 
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(counted_messages(), st.sampled_from(TOKEN_MODELS), ALPHAS)
 def test_tokens_and_kernel_traits_are_multiplied(messages, event_model, alpha):
     messages = with_a_token(messages)
@@ -196,7 +195,7 @@ def features(scores):
 
 
 @pytest.mark.parametrize("combination", COMBINATIONS, ids="-".join)
-@settings(deadline=None, max_examples=6)
+@settings(max_examples=6)
 @given(counted_messages(told=False), counted_messages(told=False), ALPHAS, VARIANCES)
 def test_one_message_scores_as_in_the_matrix(combination, messages, others, alpha, variances):
     *kind, scoring = combination
@@ -240,7 +239,7 @@ def assert_same_left_out(left_out, retrained, scoring):
 
 
 @pytest.mark.parametrize("combination", COMBINATIONS, ids="-".join)
-@settings(deadline=None, max_examples=5)
+@settings(max_examples=5)
 @given(counted_messages(per_class=2, told=False), ALPHAS, VARIANCES)
 def test_left_out_is_retrained(combination, messages, alpha, variances):
     *kind, scoring = combination
@@ -248,7 +247,7 @@ def test_left_out_is_retrained(combination, messages, alpha, variances):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind[0] != "complement"], ids="-".join)
-@settings(deadline=None, max_examples=4)
+@settings(max_examples=4)
 @given(counted_messages(classes=TWO, per_class=2), st.floats(0.01, 0.99))
 def test_left_out_is_retrained_with_a_fixed_prior(kind, messages, prior):
     assert_left_out_is_retrained(messages, settings_of(kind, prior=prior))
@@ -281,7 +280,7 @@ def test_left_out_is_retrained_on_longer_messages(combination, classes):
 
 
 @pytest.mark.parametrize("combination", COMBINATIONS, ids="-".join)
-@settings(deadline=None, max_examples=3)
+@settings(max_examples=3)
 @given(counted_messages(told=False), st.randoms())
 def test_learning_one_by_one_in_any_order_counts_as_learning_all_at_once(
     combination, messages, chance

@@ -84,7 +84,7 @@ def emptied(folder):
 
 
 @by_combination
-@settings(deadline=None, max_examples=2)
+@settings(max_examples=2)
 @given(counted_messages(per_class=1, told=False), st.data())
 def test_what_was_learned_and_forgotten_leaves_no_trace(folder, combination, messages, data):
     *kind, scoring = combination
@@ -102,7 +102,7 @@ def test_what_was_learned_and_forgotten_leaves_no_trace(folder, combination, mes
 
 
 @by_combination
-@settings(deadline=None, max_examples=2)
+@settings(max_examples=2)
 @given(counted_messages(per_class=1, told=False), st.data())
 def test_any_order_makes_the_same_file(folder, combination, messages, data):
     *kind, scoring = combination
@@ -124,7 +124,7 @@ def test_any_order_makes_the_same_file(folder, combination, messages, data):
 
 
 @by_combination
-@settings(deadline=None, max_examples=2)
+@settings(max_examples=2)
 @given(counted_messages(per_class=1, told=False))
 def test_merged_halves_are_the_whole(folder, combination, messages):
     *kind, scoring = combination
@@ -190,7 +190,7 @@ def test_without_the_ledger_what_the_counts_have_can_be_forgotten(tmp_path, kind
 
 
 @by_combination
-@settings(deadline=None, max_examples=2)
+@settings(max_examples=2)
 @given(counted_messages(told=False))
 def test_a_saved_model_is_read_as_it_was(folder, combination, messages):
     *kind, scoring = combination

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from channel_models import many_mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import SCORINGS, assert_one_sentence
 from small_models import learn as fitted
@@ -83,7 +83,6 @@ def histories(draw):
     ]
 
 
-@settings(deadline=None, max_examples=120)
 @given(histories(), st.sampled_from(SCORINGS), st.sampled_from([None, 0.3]), st.booleans())
 def test_learning_and_forgetting_are_those_of_the_file(
     tmp_path_factory, history, scoring, prior, pruned
@@ -112,7 +111,6 @@ def test_learning_and_forgetting_are_those_of_the_file(
         assert_same_model(read_model(path), model)
 
 
-@settings(deadline=None, max_examples=60)
 @given(batches(TWO), st.sampled_from(SCORINGS))
 def test_a_new_model_in_memory_is_that_of_a_new_file(tmp_path_factory, acts, scoring):
     path = tmp_path_factory.mktemp("new") / "model.json"
@@ -125,7 +123,6 @@ def test_a_new_model_in_memory_is_that_of_a_new_file(tmp_path_factory, acts, sco
         assert_same_model(read_model(path), model)
 
 
-@settings(deadline=None, max_examples=40)
 @given(batches(TWO))
 def test_the_model_before_is_left_as_it_was(acts):
     model = taught([("ham", {"a", "b"}, 1), ("spam", {"b", "c"}, 2)])
@@ -204,7 +201,6 @@ def log_odds(model, messages, ranges_of=None):
     return [value for score in scores for value in (score.log_odds, *score.log_scores)]
 
 
-@settings(deadline=None, max_examples=40)
 @given(MODELS, st.integers(0, 39), st.data())
 def test_learned_and_forgotten_is_as_if_it_had_not_happened(drawn, i, data):
     """But for the ranges of features, which do not narrow, and a run that it ended."""
@@ -221,7 +217,6 @@ def test_learned_and_forgotten_is_as_if_it_had_not_happened(drawn, i, data):
     assert log_odds(after, mails, model) == pytest.approx(log_odds(model, mails), rel=0, abs=1e-9)
 
 
-@settings(deadline=None, max_examples=40)
 @given(MODELS, st.integers(0, 39), st.data())
 def test_taught_wrong_and_then_moved_is_as_taught_rightly(drawn, i, data):
     model, mails = drawn

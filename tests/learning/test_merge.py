@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from channel_models import TOKENS, many_mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import ALPHAS, SCORINGS, assert_one_sentence, learn, with_learned, with_settings
 from whole_models import THREE, TWO, assert_same_counts, numbered, numbers_of, taught
@@ -42,7 +42,6 @@ def divided(draw):
     return classes, messages, draw(st.lists(st.integers(0, 2), min_size=12, max_size=12))
 
 
-@settings(deadline=None, max_examples=80)
 @given(
     divided(),
     st.sampled_from(SCORINGS),
@@ -63,7 +62,6 @@ def test_merging_counts_as_training_on_all_messages_does(drawn, scoring, traits,
     assert (found.shared, found.unremembered) == (0, ())
 
 
-@settings(deadline=None, max_examples=60)
 @given(divided(), st.permutations(range(3)), st.booleans())
 def test_order_and_grouping_do_not_matter(drawn, order, overlap):
     classes, messages, whose = drawn

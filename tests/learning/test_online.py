@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from channel_models import EVERY_CHANNEL, many_mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import (
     ALPHAS,
@@ -85,7 +85,6 @@ def assert_same_counts(learned, learner: OnlineLearner):
     assert learned.counts == counts_of(learner, [*learned.counts, "never seen"])
 
 
-@settings(deadline=None, max_examples=60)
 @given(labelled_tokens(tokens=TOKENS, classes=("ham", "spam")), st.sets(st.integers(0, 9)))
 def test_looking_at_the_counts_between_messages_changes_nothing(messages, looks):
     """What is learned is added to the rows when somebody looks, or all of it at the end."""
@@ -102,7 +101,6 @@ def test_looking_at_the_counts_between_messages_changes_nothing(messages, looks)
     assert watched.metadata.learned.count_histograms == histograms
 
 
-@settings(deadline=None, max_examples=60)
 @given(labelled_tokens(tokens=TOKENS), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
 def test_learning_one_by_one_counts_as_learning_all_at_once(messages, alpha, prior, scoring):
     learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
@@ -110,7 +108,6 @@ def test_learning_one_by_one_counts_as_learning_all_at_once(messages, alpha, pri
     assert_same_counts(learned, taught(learned, messages, refined=True))
 
 
-@settings(deadline=None, max_examples=40)
 @given(labelled_tokens(tokens=TOKENS), st.randoms())
 def test_counts_do_not_depend_on_the_order(messages, chance: random.Random):
     learned = learn(messages)
@@ -222,7 +219,6 @@ def test_of_a_batch_each_message_is_scored_with_itself_left_out():
         np.testing.assert_allclose(other.ranges, calibration.ranges, rtol=1e-9, atol=1e-9)
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     st.lists(st.tuples(st.sampled_from(["ham", "spam"]), st.sets(TOKENS, max_size=8)), max_size=12)
 )
@@ -431,7 +427,6 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=80)
 @given(STEPS, st.sampled_from(SCORINGS), PRIORS)
 def test_metadata_fits_the_counts_at_every_step_and_never_changes(steps, scoring, prior):
     chosen = TrainingSettings(scoring=scoring, prior=prior)

@@ -3,7 +3,7 @@
 import pytest
 from based_models import base_of, digest_of, numbered_messages, taught_through, trained
 from channel_models import labelled_mails, many_mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import with_learned
 from whole_models import numbers_of
@@ -29,7 +29,6 @@ def without_calibrations(metadata):
     return with_learned(metadata, calibrations=(), calibrated_by="", recent=())
 
 
-@settings(max_examples=40)
 @given(lessons())
 def test_what_is_counted_is_the_same_as_without_a_base(drawn):
     base_mails, mails, traits = drawn
@@ -93,7 +92,6 @@ def test_without_the_base_a_lesson_is_not_taken_back_from_the_calibrations():
     assert alone.metadata.learned.messages == (2, 1)
 
 
-@settings(max_examples=40)
 @given(lessons(), st.sampled_from([2, STRENGTH]))
 def test_a_message_is_scored_as_if_it_had_not_been_learned(drawn, strength):
     """What it teaches the calibrations is the same as if it were scored first, and then learned."""

@@ -2,7 +2,7 @@ import json
 
 import pytest
 from channel_models import TOKENS, many_mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import ALPHAS, SCORINGS, assert_one_sentence, labelled_tokens, learn
 from whole_models import THREE, TWO, numbered, taught
@@ -33,7 +33,6 @@ def frequent(model, n):
     }
 
 
-@settings(deadline=None, max_examples=60)
 @given(MODELS, st.integers(1, 4))
 def test_tokens_of_few_messages_go_and_nothing_else_changes(model, n):
     found = prune(model, min_count=n)
@@ -51,7 +50,6 @@ def test_tokens_of_few_messages_go_and_nothing_else_changes(model, n):
     )
 
 
-@settings(deadline=None, max_examples=60)
 @given(MODELS, st.integers(1, 9), st.integers(1, 3))
 def test_the_tokens_of_most_messages_stay(model, most, n):
     found = prune(model, n, most)
@@ -65,7 +63,6 @@ def test_the_tokens_of_most_messages_stay(model, most, n):
     assert not (gone and kept) or max(gone) <= min(kept)
 
 
-@settings(deadline=None, max_examples=60)
 @given(MODELS, st.integers(1, 9), st.integers(1, 9))
 def test_pruning_leaves_the_trust_in_headers(model, most, n):
     found = prune(model, n, most)
@@ -131,7 +128,6 @@ def test_another_file_leaves_the_model_alone(tmp_path):
     assert len(json.loads(output.read_bytes())["tokens"]) == 1
 
 
-@settings(deadline=None, max_examples=30)
 @given(labelled_tokens(), st.sampled_from(SCORINGS))
 def test_pruning_nothing_changes_nothing(messages, scoring):
     learned = learn(messages, scoring=scoring)

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 from channel_models import TOKENS, many_mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import SCORINGS, assert_one_sentence
 from whole_models import THREE, TWO, numbered, taught
@@ -38,7 +38,6 @@ def others(path):
     return [line for line in lines if not line.startswith((b'"spam_cutoff"', b'"ham_cutoff"'))]
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.sampled_from([TWO, THREE]).flatmap(
         lambda classes: st.tuples(st.just(classes), numbered(classes, 12, TOKENS))

@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import assert_one_sentence, with_learned
 from whole_models import assert_same_fit, numbers_of, without_calibration
@@ -126,7 +126,6 @@ MESSAGES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=80)
 @given(MESSAGES, st.randoms(), st.integers(1, 5), st.booleans())
 def test_batches_in_any_order_learn_what_training_learns(
     tmp_path_factory, messages, chance, size, begun
@@ -152,7 +151,6 @@ def test_batches_in_any_order_learn_what_training_learns(
     assert_same(folder / "whole.json", path)
 
 
-@settings(deadline=None, max_examples=60)
 @given(MESSAGES, MESSAGES)
 def test_what_was_learned_and_forgotten_leaves_no_trace(tmp_path_factory, before, after):
     path = tmp_path_factory.mktemp("forget") / "model.json"
@@ -170,7 +168,6 @@ def test_what_was_learned_and_forgotten_leaves_no_trace(tmp_path_factory, before
     assert metadata.host_trust == again.host_trust
 
 
-@settings(deadline=None, max_examples=60)
 @given(MESSAGES, MESSAGES)
 def test_learning_the_same_again_changes_nothing(tmp_path_factory, first, second):
     path = tmp_path_factory.mktemp("again") / "model.json"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from based_models import base_of, no_counts, numbered_messages, taught_through, trained
 from channel_models import labelled_mails, many_mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import assert_one_sentence, with_learned, with_settings
 from whole_models import numbers_of
@@ -50,7 +50,6 @@ def scores(classifier, mails, traits):
 # The scores of both
 
 
-@settings(max_examples=60)
 @given(mails_of_both())
 def test_a_small_base_is_as_if_one_model_had_learned_the_messages_of_both(drawn):
     """With r = 1 every count is that of the merged model, so every score is, too."""
@@ -73,7 +72,6 @@ def test_a_small_base_is_as_if_one_model_had_learned_the_messages_of_both(drawn)
         assert (mine.known, mine.text) == (its.known, its.text)
 
 
-@settings(max_examples=40)
 @given(mails_of_both(), st.sampled_from([1, STRENGTH]))
 def test_who_has_taught_nothing_has_the_verdict_of_the_base_to_the_bit(drawn, strength):
     """However large the base is."""

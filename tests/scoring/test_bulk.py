@@ -1,5 +1,5 @@
 from channel_models import EVERY_CHANNEL, labelled_mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import SCORINGS, labelled_tokens, learn, with_learned
 
@@ -22,7 +22,6 @@ def scores_both_ways(path, token_sets):
     return one_by_one, at_once
 
 
-@settings(deadline=None, max_examples=100)
 @given(
     labelled_tokens(tokens=WORDS | EVERY_CHANNEL),
     st.lists(st.sets(WORDS | EVERY_CHANNEL), max_size=5),
@@ -35,7 +34,6 @@ def test_many_score_as_one_by_one_to_the_last_bit(tmp_path_factory, messages, ne
     assert one_by_one == at_once
 
 
-@settings(deadline=None, max_examples=50)
 @given(labelled_mails(), labelled_mails(), st.sampled_from(SCORINGS))
 def test_many_mails_score_as_one_by_one(tmp_path_factory, known, new, scoring):
     learned = learn(known, scoring=scoring)

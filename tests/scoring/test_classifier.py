@@ -3,7 +3,7 @@ from typing import NamedTuple
 
 import pytest
 from channel_models import EVERY_CHANNEL, labelled_mails, many_mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import (
     ALPHAS,
@@ -41,7 +41,6 @@ def assert_same_score(expected, actual):
 # One message and many
 
 
-@settings(deadline=None, max_examples=80)
 @given(
     labelled_tokens(tokens=st.text(min_size=1, max_size=4) | EVERY_CHANNEL),
     ALPHAS,
@@ -60,7 +59,6 @@ def test_one_message_scores_as_in_the_matrix(tmp_path_factory, messages, alpha, 
             assert_same_score(score._replace(text=score.text + 1), actual)
 
 
-@settings(deadline=None, max_examples=80)
 @given(labelled_mails(), labelled_mails(), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
 def test_one_new_message_scores_as_in_the_matrix(known, new, alpha, prior, scoring):
     learned = learn(known, alpha=alpha, prior=prior, scoring=scoring)
@@ -181,7 +179,6 @@ def test_an_unknown_token_is_only_counted(scoring):
         assert alone == classifier.score({"prize", other})
 
 
-@settings(deadline=None, max_examples=60)
 @given(labelled_mails(), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
 def test_probabilities_add_up_to_one_and_agree_with_the_log_odds(messages, alpha, prior, scoring):
     classifier = learn(messages, alpha=alpha, prior=prior, scoring=scoring).classifier

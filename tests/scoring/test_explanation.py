@@ -2,7 +2,7 @@ import math
 
 import pytest
 from channel_models import labelled_mails, many_mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import (
     ALPHAS,
@@ -77,7 +77,6 @@ def with_hosts(learned, rows, n_classes):
     return Classifier(metadata, learned.classifier.counts)
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     labelled_mails(),
     labelled_mails(),
@@ -148,7 +147,6 @@ def test_without_a_known_word_the_prior_is_all_that_is_explained():
 # Weights
 
 
-@settings(deadline=None, max_examples=80)
 @given(labelled_mails(("ham", "spam")), ALPHAS)
 def test_a_weight_under_evidence_is_what_the_counts_say(messages, alpha):
     learned = learn(messages, alpha=alpha, scoring="evidence")
@@ -170,7 +168,6 @@ def test_a_token_that_nearly_all_messages_have_weighs_next_to_nothing():
     assert math.exp(word.weight) == pytest.approx(500 / 473, rel=0.002)
 
 
-@settings(deadline=None, max_examples=60)
 @given(labelled_mails(("ham", "spam")), ALPHAS, PRIORS)
 def test_plain_bernoulli_is_told_beside_any_score(messages, alpha, prior):
     plain = learn(messages, alpha=alpha, prior=prior)
@@ -183,7 +180,6 @@ def test_plain_bernoulli_is_told_beside_any_score(messages, alpha, prior):
         assert close(found.sum_log_odds) == beside.sum_log_odds
 
 
-@settings(deadline=None, max_examples=60)
 @given(labelled_mails(("a", "b", "c")), ALPHAS, st.sampled_from(SCORINGS))
 def test_of_three_classes_the_most_probable_is_explained(messages, alpha, scoring):
     learned = learn(messages, alpha=alpha, scoring=scoring)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 from channel_models import labelled_mails, many_mails
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import ALPHAS, PRIORS, SCORINGS, learn, with_learned
 from whole_models import taught
@@ -60,7 +60,6 @@ def far_fetched(draw, learned):
 # No known token
 
 
-@settings(deadline=None, max_examples=80)
 @given(labelled_mails(TWO), ALPHAS, PRIORS, UNKNOWN, CUT_OFFS, st.data())
 def test_without_a_known_token_the_probability_is_the_prior(
     messages, alpha, prior, unknown, cut_offs, data
@@ -75,7 +74,6 @@ def test_without_a_known_token_the_probability_is_the_prior(
         assert verdict_of(learned.fit.metadata, score, cut_offs) == "unsure"
 
 
-@settings(deadline=None, max_examples=40)
 @given(labelled_mails(TWO), st.sampled_from(["by:mx", "by:mail", "by:-"]))
 def test_who_took_the_mail_in_is_no_knowledge_of_it(messages, host):
     learned = learn(messages, scoring="evidence")
@@ -84,7 +82,6 @@ def test_who_took_the_mail_in_is_no_knowledge_of_it(messages, host):
     assert verdict_of(learned.fit.metadata, score, CutOffs()) == "unsure"
 
 
-@settings(deadline=None, max_examples=40)
 @given(labelled_mails(TWO), ALPHAS, PRIORS, UNKNOWN, CUT_OFFS)
 def test_under_the_sum_rule_the_verdict_is_unsure_too(messages, alpha, prior, unknown, cut_offs):
     learned = learn(messages, alpha=alpha, prior=prior)
@@ -98,7 +95,6 @@ def test_a_large_model_knows_nothing_of_another_script():
     assert (score.probability, score.known, score.text) == (0.5, 0, 104)
 
 
-@settings(deadline=None, max_examples=60)
 @given(labelled_mails(("a", "b", "spam")), UNKNOWN, PRIORS)
 def test_without_a_known_token_three_classes_have_their_shares(messages, unknown, prior):
     learned = learn(messages, scoring="evidence", prior=prior)
@@ -135,7 +131,6 @@ def test_a_class_that_has_no_message_yet_has_a_probability(prior, scoring, empty
 # Few known tokens
 
 
-@settings(deadline=None, max_examples=120)
 @given(labelled_mails(TWO), ALPHAS, PRIORS, UNKNOWN, st.data())
 def test_few_words_move_the_prior_by_half_of_what_they_say_at_most(
     messages, alpha, prior, unknown, data
@@ -165,7 +160,6 @@ def test_one_known_word_is_told_by_half_of_its_weight():
 # Unknown words beside known ones
 
 
-@settings(deadline=None, max_examples=120)
 @given(
     labelled_mails(TWO), labelled_mails(TWO), PRIORS, UNKNOWN, CUT_OFFS, st.sampled_from(SCORINGS)
 )
@@ -187,7 +181,6 @@ def test_unknown_words_change_no_probability_and_make_no_verdict_surer(
         )
 
 
-@settings(deadline=None, max_examples=40)
 @given(labelled_mails(("ham", "promo", "spam")), UNKNOWN, st.sampled_from(SCORINGS))
 def test_unknown_words_change_no_probability_of_three_classes(messages, unknown, scoring):
     score = learn(messages, scoring=scoring).classifier.score
@@ -198,7 +191,6 @@ def test_unknown_words_change_no_probability_of_three_classes(messages, unknown,
 # Too little known to be called ham
 
 
-@settings(deadline=None, max_examples=120)
 @given(
     labelled_mails(TWO), labelled_mails(TWO), UNKNOWN, CUT_OFFS, PRIORS, st.sampled_from(SCORINGS)
 )

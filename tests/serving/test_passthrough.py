@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nbspam import __version__
@@ -221,7 +221,6 @@ def subjects_of(raw):
     return re.findall(rb"(?im)^subject[ \t]*:", lines)
 
 
-@settings(max_examples=500, deadline=None)
 @given(MESSAGES, st.sampled_from(ALL_MARKS))
 @example(b"\xef\xbb\xbfX-Nbspam:\n\nX-Nbspam:", PLAIN)
 @example(b"X-Nbspam:\n\xef\xbb\xbfX-Nbspam:\n", PLAIN)
@@ -246,7 +245,6 @@ def _after_from(clean, end):
     return line + (middle or end) + end + rest
 
 
-@settings(max_examples=300, deadline=None)
 @given(MESSAGES, st.sampled_from(ALL_MARKS))
 def test_any_marked_message_has_the_same_tokens(raw, marks):
     clean = cleaned(raw, marks.name)
@@ -258,7 +256,6 @@ def test_any_marked_message_has_the_same_tokens(raw, marks):
     )
 
 
-@settings(max_examples=300, deadline=None)
 @given(MESSAGES)
 @example(b"X-Nbspam: q\nSubject: a\rX-Nbspam: ham\r\rbody")
 def test_nothing_forged_is_left(raw):
@@ -399,7 +396,6 @@ def test_evidence_is_as_promised():
     assert evidence_value("X-Nbspam", []) == "none"
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=90), st.floats(-99, 99))), st.integers(1, 60))
 def test_evidence_cannot_leave_its_header(words, length):
     name = "X" * length
@@ -428,7 +424,6 @@ HEADERLESS = st.one_of(
 )
 
 
-@settings(max_examples=400)
 @given(HEADERLESS, st.sampled_from(["X-Nbspam", "X-Mine"]))
 def test_a_message_is_the_same_message_with_its_marks_and_without(raw, name):
     """Whatever it is: judged again, it must get the score that it had."""

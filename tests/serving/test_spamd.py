@@ -380,7 +380,7 @@ FIELDS += [b"Remove: local", b"", b"User: \xff"]
         st.binary(max_size=40),
     )
 )
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_no_bytes_crash_it_or_get_an_empty_message(fuzzed, asked):
     reply = fuzzed.ask(asked)
     assert fuzzed.said == []

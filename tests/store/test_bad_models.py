@@ -5,7 +5,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import MESSAGES, assert_one_sentence, learn, with_learned
 
@@ -133,7 +133,6 @@ def spoil(draw, text):
     return draw(st.sampled_from(spoiled_ends))
 
 
-@settings(deadline=None, max_examples=300)
 @given(st.data())
 def test_a_spoiled_model_scores_or_is_refused_in_one_sentence(texts, place, data):
     text = texts[data.draw(st.integers(0, len(texts) - 1))]
@@ -143,7 +142,6 @@ def test_a_spoiled_model_scores_or_is_refused_in_one_sentence(texts, place, data
     read_both_ways(place)
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.binary() | st.text().map(str.encode), st.booleans())
 def test_any_bytes_are_refused_in_one_sentence(place, content, begun):
     place.write_bytes((b'{"format": "nbspam-model", "version": 1,\n' if begun else b"") + content)

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from whole_models import THREE, numbered, taught
 
@@ -173,7 +173,6 @@ def test_tokens_that_no_word_can_stand_for(token):
     assert word_of(token) is None
 
 
-@settings(deadline=None, max_examples=300)
 @given(st.text(max_size=12) | st.from_regex(r"(subj|from|head|host|tri|rcvd):.{0,6}"))
 def test_any_word_gives_tokens_and_any_token_a_word_or_none(text):
     assert all(isinstance(token, str) for token in tokens_of(text))
@@ -248,7 +247,6 @@ def test_other_character_sets_and_blanks_within_words():
     assert {"café", "naïve", "a b"} <= found.counts.keys()
 
 
-@settings(deadline=None, max_examples=60)
 @given(numbered())
 def test_a_models_list_brings_its_counts_back(messages):
     header = {"received:192.0.2", "return-path:a", "header:x-foo:", "sender:b", "by:mx.example"}

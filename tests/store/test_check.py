@@ -4,7 +4,7 @@ import json
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import ALPHAS, PRIORS, SCORINGS, big, labelled_tokens, learn
 from whole_models import THREE, TWO, numbered, taught
@@ -45,7 +45,6 @@ def wrong_with(path):
     return "; ".join(disagreements(path)[1])
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     labelled_tokens(tokens=st.sampled_from([*"abcdef", *HOSTS])),
     ALPHAS,
@@ -60,7 +59,6 @@ def test_what_training_derives_is_derived_from_the_counts(messages, alpha, prior
     assert pytest.approx(metadata.bias, rel=1e-9, abs=1e-9) == found.bias
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(TWO), st.sampled_from(HOSTS)), max_size=20))
 def test_the_counts_of_hosts_are_those_of_the_tokens_that_name_one(mails):
     model = taught([(label, {"a", host}, i) for i, (label, host) in enumerate(mails)])
@@ -76,7 +74,6 @@ def test_no_tokens_have_no_counts():
     assert histograms_of([], 3) == ({}, {}, {})
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.sampled_from([TWO, THREE]).flatmap(lambda c: st.tuples(st.just(c), numbered(c))))
 def test_a_whole_model_has_nothing_wrong(tmp_path_factory, drawn):
     classes, messages = drawn

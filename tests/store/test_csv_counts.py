@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from whole_models import THREE, TWO, taught
 
@@ -20,7 +20,6 @@ TOKENS = st.text(
 )
 
 
-@settings(deadline=None, max_examples=120)
 @given(
     st.sampled_from([TWO, THREE]).flatmap(
         lambda classes: st.tuples(

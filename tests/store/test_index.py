@@ -1,7 +1,7 @@
 from contextlib import contextmanager
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import assert_one_sentence, big, learn
 
@@ -59,7 +59,6 @@ def test_a_model_of_any_size_has_a_bounded_index(large, large_file):
 
 
 @given(st.lists(st.text(max_size=12), max_size=30))
-@settings(max_examples=100)
 def test_it_is_the_same_as_the_search_in_place(large_file, tokens):
     with Lookup(large_file) as lookup:
         index = TokenIndex(lookup)
@@ -67,7 +66,6 @@ def test_it_is_the_same_as_the_search_in_place(large_file, tokens):
 
 
 @given(tokens=st.sets(st.text(max_size=8), max_size=12), probe=st.lists(st.text(max_size=8)))
-@settings(max_examples=60)
 def test_small_models_too(tmp_path_factory, tokens, probe):
     learned = learn([("ham", tokens), ("spam", {"free"})])
     path = learned.save(tmp_path_factory.mktemp("small") / "model.json")

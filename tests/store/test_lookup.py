@@ -6,7 +6,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import MESSAGES, assert_one_sentence, big, labelled_tokens, learn
 
@@ -75,7 +75,6 @@ def test_finds_the_known_among_the_unknown_in_a_large_model(large, large_file):
     assert {token: large.counts[token] for token in known} == looked_up(large_file, wanted)
 
 
-@settings(deadline=None, max_examples=100)
 @given(
     labelled_tokens(tokens=st.text(min_size=1, max_size=20)),
     st.lists(st.text(max_size=5)),

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import (
     ALPHAS,
@@ -27,7 +27,6 @@ def loaded_again(metadata):
     return load_metadata(json.loads(dump_metadata(metadata).rstrip().rstrip(",") + "}"))
 
 
-@settings(deadline=None, max_examples=60)
 @given(labelled_tokens(), ALPHAS, PRIORS)
 def test_the_bias_from_the_count_histograms_is_the_direct_sum(messages, alpha, prior):
     learned = learn(messages, alpha=alpha, prior=prior)
@@ -48,7 +47,6 @@ def test_the_bias_from_the_count_histograms_is_the_direct_sum(messages, alpha, p
         assert pytest.approx(expected, rel=1e-9, abs=1e-9) == metadata.bias[k]
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     labelled_tokens(tokens=st.sampled_from([*"abcdef", "by:-", "by:mx.example"])),
     ALPHAS,
@@ -66,7 +64,6 @@ def test_metadata_survives_being_written_and_read(messages, alpha, prior, scorin
     assert dump_metadata(metadata) == dump_metadata(found)
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.integers(0, 2**32),
     st.integers(-(10**6), 10**6),
@@ -238,7 +235,6 @@ def test_a_class_that_is_called_as_the_verdict_of_none_is_refused():
         load_metadata(fields)
 
 
-@settings(deadline=None, max_examples=40)
 @given(labelled_tokens(), labelled_tokens(), ALPHAS, PRIORS)
 def test_what_follows_from_the_counts_follows_them_when_they_change(one, other, alpha, prior):
     classes = {label for label, _ in one}

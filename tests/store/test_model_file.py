@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import (
     ALPHAS,
@@ -44,7 +44,6 @@ def names_in(folder):
 # Saving and loading
 
 
-@settings(deadline=None, max_examples=80)
 @given(
     labelled_tokens(tokens=st.text(min_size=1, max_size=12) | st.sampled_from(["by:-", "by:mx"])),
     ALPHAS,
@@ -59,7 +58,6 @@ def test_what_is_read_is_what_was_written(tmp_path_factory, messages, alpha, pri
     assert learned.counts == found.counts
 
 
-@settings(deadline=None, max_examples=80)
 @given(labelled_tokens(), st.randoms(use_true_random=False))
 def test_the_order_of_learning_does_not_matter(tmp_path_factory, messages, random):
     folder = tmp_path_factory.getbasetemp()

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 from unittest import mock
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nbspam.errors import ModelError
@@ -66,7 +66,6 @@ def changes(draw, rows, keys):
     return old, new
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     changes(COUNTS, TOKENS | st.text(max_size=4)),
     changes(LEDGERS, DIGESTS),

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import assert_one_sentence, big, labelled_tokens, learn
 
@@ -31,7 +31,6 @@ KINDS = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(labelled_tokens(tokens=ODD | KINDS), st.lists(ODD))
 def test_it_finds_every_token_and_no_other(tmp_path_factory, messages, others):
     learned = learn(messages)

@@ -2,7 +2,7 @@ import copy
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_models import learn
 
@@ -27,7 +27,6 @@ def loaded_again(histograms, classes=CLASSES, messages=MESSAGES):
     return load_histograms(written, classes, messages)
 
 
-@settings(deadline=None, max_examples=80)
 @given(DRAWN)
 def test_histograms_survive_being_written_and_read(histograms):
     assert loaded_again(histograms) == histograms

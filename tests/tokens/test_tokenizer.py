@@ -393,7 +393,7 @@ def test_html_in_which_no_two_colours_are_alike_takes_bounded_time():
         assert "word word" in message_tokens(message)
 
 
-@settings(deadline=None, max_examples=8, derandomize=True)
+@settings(max_examples=8)
 @given(mails(), st.data())
 def test_four_times_the_mail_takes_about_four_times_as_long(raw, data):
     """Repeat a piece of any mail: of its header, of a part with its boundary, of its text."""

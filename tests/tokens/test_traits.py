@@ -1,7 +1,7 @@
 from unittest.mock import patch
 
 from any_mail import mails
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from one_case import each
 
@@ -267,7 +267,6 @@ def test_the_fast_path_counts_as_the_other_does(text):
         assert of_text(text) == found
 
 
-@settings(deadline=None, max_examples=40)
 @given(mails() | WESTERN.map(str.encode))
 def test_traits_are_the_same_whether_times_are_wanted_or_not(raw):
     message = parse(raw)

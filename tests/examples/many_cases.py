@@ -3,8 +3,6 @@
 import functools
 import inspect
 
-import pytest
-
 
 def names_of(names):
     return names.replace(",", " ").split() if isinstance(names, str) else list(names)
@@ -35,15 +33,3 @@ def in_turn(names, values):
         return all_in_turn
 
     return decorate
-
-
-def rest_long(names, values, *, first=1, **options):
-    """Parametrize a test with examples, which are the first values; the rest are `long`."""
-    keys = names_of(names)
-    cases = [
-        pytest.param(
-            *(value if len(keys) > 1 else (value,)), marks=[pytest.mark.long] * (n >= first)
-        )
-        for n, value in enumerate(values)
-    ]
-    return pytest.mark.parametrize(keys, cases, **options)
