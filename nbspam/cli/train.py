@@ -52,7 +52,7 @@ from nbspam.reading.skips import Skips
 from nbspam.reading.source_kind import FILE_LISTS, MBOX_FORMAT, ReadingOptions
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Metadata, ModelSettings
+from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import (
     ModelExistsError,
     already_exists,
@@ -64,7 +64,6 @@ from nbspam.workers import Executor, gather, rare_collections, tokenized
 
 if TYPE_CHECKING:
     from nbspam.reading.piece import SourcePiece
-    from nbspam.scoring.base import Base
 
 
 def _check(
@@ -74,6 +73,7 @@ def _check(
     cutting: Cutting,
     learning: Learning,
     reading: Reading,
+    base: str | None,
 ) -> None:
     """Raise OptionError for options that are wrong with any model."""
     cutting, learning = _of_new(model, writing, cutting, learning)
@@ -87,6 +87,11 @@ def _check(
     if writing.update and writing.max_ham_blocked is not None:
         raise OptionError(
             "--max-ham-blocked needs all messages at once; give it with --replace, or leave it out"
+        )
+    if base is not None and writing.max_ham_blocked is not None:
+        raise OptionError(
+            "--max-ham-blocked needs all messages at once, and with a base messages are learned one"
+            " by one; leave one of the two out"
         )
     _check_on_error(writing)
     cutting.of_new()  # raises for those of no new model
@@ -240,8 +245,8 @@ def command(
     output = Output(model, form, silent, skips, trace, ClassSizes())
     with opened_base(base, not is_one) as beneath, work_place(dask, jobs, trace, quiet) as place:
         settings = learning.settings()._replace(base=beneath)
-        if beneath is not None:
-            _check_base(model, beneath, limit, (before or first_metadata((), settings)).settings)
+        if beneath is not None:  # before anything is read
+            beneath.check(model, (before or first_metadata((), settings)).settings)
         pending = PendingMessages((settings if before is None else before.settings).wanted)
         training = Training(settings, cutting, writing, limit, output, lock_wait(quiet))
         whole = training._replace(output=output._replace(quiet=quiet))
@@ -303,16 +308,6 @@ class _Reader(NamedTuple):
         """Return the messages with their digests."""
         found = tokenized(self.raws, self.skips, self.where, True, wanted, skips_empty=True)
         return self.shown(found)
-
-
-def _check_base(model: Path, base: "Base", limit: float | None, own: ModelSettings) -> None:
-    """Raise OptionError or ModelError, before anything is read, for a base that cannot be."""
-    if limit is not None:
-        raise OptionError(
-            "--max-ham-blocked needs all messages at once, and with a base messages are learned one"
-            " by one; leave one of the two out"
-        )
-    base.check(model, own)
 
 
 def _take_in(pending: PendingMessages, reader: _Reader, training: Training) -> None:
