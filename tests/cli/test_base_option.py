@@ -211,19 +211,24 @@ def test_what_was_learned_on_error_can_be_taken_back(nbspam, base, me):
     assert log_odds(nbspam, me, "--base", base) == pytest.approx(before, rel=1e-3)
 
 
-def test_self_training_goes_through_the_base(nbspam, base, me, sample, monkeypatch):
+@pytest.mark.parametrize("way", [["-p"], []])
+def test_self_training_learns_what_teaching_through_the_base_does(
+    nbspam, base, me, sample, tmp_path, monkeypatch, way
+):
     """Of a model that has learned enough messages of its own."""
+    taught = tmp_path / "taught.json"
     assert nbspam("train", "-q", sample / "sms.tsv", "-m", me, "--base", base).code == 0
-    before = me.read_bytes()
-    learning = "classify", "-m", me, "--learn", "--learn-from", "0.6", "--base", base
-    assert nbspam(*learning, stdin=HAM + b" or supper").code == 0
+    before, new = me.read_bytes(), HAM + b" or supper"
+    taught.write_bytes(before)
+    options = "classify", *way, "-m", me, "--learn", "--learn-from", "0.6", "--base", base
+    assert nbspam(*options, stdin=new).code == 0
     assert me.read_bytes() == before
     monkeypatch.setattr("nbspam.learning.self_training.FEWEST", 50)
-    for way in (["-p"], []):
-        found = nbspam(*learning, *way, stdin=HAM + b" or supper" + str(way).encode())
-        assert (found.code, found.err) == (0, "")
-    assert b'"messages": [214, 92]' in me.read_bytes()
-    assert b'"calibrated_by": "base"' in me.read_bytes()
+    found = nbspam(*options, stdin=new)
+    assert (found.code, found.err) == (0, "")
+    teach(nbspam, taught, base, new)
+    assert b'"messages": [213, 92]' in me.read_bytes()
+    assert me.read_bytes() == taught.read_bytes()
 
 
 def test_self_training_counts_the_models_own_messages(nbspam, base, me):
@@ -409,3 +414,17 @@ def test_with_user_models_the_common_model_is_the_base(nbspam, base, tmp_path):
     said = " ".join(found.err.split())
     assert "with --user-models the model of --model is the base of every user's" in said
     assert "leave --base out" in said
+
+
+def test_with_user_models_a_base_of_the_environment_is_not_used(
+    nbspam, base, me, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("nbspam.cli.serve.serve", lambda *_: None)
+    monkeypatch.setenv("NBSPAM_BASE", str(tmp_path / "none.json"))
+    users = tmp_path / "users"
+    users.mkdir(mode=0o700)
+    options = "-m", base, "--user-models", users, "--socket", tmp_path / "socket"
+    found = nbspam("serve", *options)
+    assert found.code == 0, found.err
+    said = f"{tmp_path / 'none.json'}: is not used; with --user-models {base} is the base"
+    assert said in found.err

@@ -176,7 +176,7 @@ def test_a_model_that_learned_without_the_common_one_goes_on_with_it(serving, mo
 
 
 @pytest.mark.parametrize("user", ["hal", "ann"])
-def test_a_common_model_that_is_replaced_is_beneath_open_models_too(serving, model, users, user):
+def test_open_models_are_read_through_a_common_model_that_is_replaced(serving, model, users, user):
     with serving(model, users=users) as served:
         assert tell(served, "hal", HAM, *AS_HAM) == LEARNED
         before = probability(served, user, mail(b"xyzzy"))
