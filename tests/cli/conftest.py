@@ -1,6 +1,7 @@
 """Running nbspam: in this process, which is fast, or as a program of its own."""
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -87,6 +88,25 @@ def nbspam():
 
 
 @pytest.fixture
+def as_json(nbspam):
+    """Return a function that runs a command that says nothing but its JSON, and reads that."""
+
+    def run(*arguments, **options):
+        found = nbspam(*arguments, "--format", "json", **options)
+        assert (found.code, found.err) == (0, "")
+        return json.loads(found.out)
+
+    return run
+
+
+@pytest.fixture
+def few_resamples(monkeypatch):
+    """Make intervals quick and rough: most tests of `eval` are of other figures."""
+    monkeypatch.setattr("nbspam.evaluation.metrics._RESAMPLES", (20, 20))
+    monkeypatch.setattr("nbspam.evaluation.comparison._RESAMPLES", 40)
+
+
+@pytest.fixture
 def passed():
     """Return a function that runs nbspam on a message: its code, bytes and talk."""
 
@@ -146,6 +166,15 @@ def three_classes(tmp_path):
     for i in range(8):
         rows += [("ham", HAM[i % 3]), ("promo", PROMO[i % 3]), ("spam", SPAM[i % 3])]
     return write_table(tmp_path / "three.tsv", *rows)
+
+
+@pytest.fixture
+def sms(sample, tmp_path):
+    """Return a table of 100 of the sample SMS."""
+    rows = (sample / "sms.tsv").read_text("utf-8").splitlines(keepends=True)
+    path = tmp_path / "sms.tsv"
+    path.write_text("".join(rows[:100]), encoding="utf-8")
+    return path
 
 
 @pytest.fixture
