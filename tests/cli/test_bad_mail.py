@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from many_cases import in_turn
 
 from nbspam.reading.message import BYTES_LIMIT
 
@@ -163,13 +162,18 @@ SMALL = (
 )
 
 
-@in_turn("name", SMALL)
-def test_a_bad_mail_that_is_small_gets_a_verdict(nbspam, sms_model, name):
-    assert_verdict(nbspam("classify", "-m", sms_model, stdin=CASES[name]()).out)
+SOME_OR_ALL = pytest.mark.parametrize("names", [SMALL[:5], SMALL], ids=["some", "all"])
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("names", [SMALL[:5], SMALL])
+@SOME_OR_ALL
+def test_a_bad_mail_that_is_small_gets_a_verdict(nbspam, sms_model, names):
+    for name in names:
+        assert_verdict(nbspam("classify", "-m", sms_model, stdin=CASES[name]()).out)
+
+
+@pytest.mark.few(1)
+@SOME_OR_ALL
 def test_bad_mail_can_be_learned_and_what_cannot_is_skipped_counted_and_named(
     nbspam, tmp_path, assert_sentence, names
 ):

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import select
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import time
 
 import click
 import pytest
+from golden_rows import golden_rows
 from many_cases import in_turn
 
 from nbspam.cli.completion import completion_script
@@ -73,53 +75,24 @@ def fish(scripts, line):
     return [each.split("\t")[0] for each in lines]
 
 
-VALUES = ["bernoulli", "binary-multinomial", "complement", "multinomial", "none"]
+def typed_in(shell):
+    """Return what is typed in a shell, and what is offered then; None for files."""
+    rows = [row for name, row in golden_rows("completions.txt") if name == shell]
+    return [(re.sub("_$", " ", typed).replace(">", "\t"), offered) for typed, offered in rows]
 
 
 @needs("bash")
 def test_bash(scripts):
-    offered = {
-        "nbspam tr": ["train"],
-        "nbspam model p": ["prune"],
-        "nbspam model ": sorted("info check words set merge prune export import".split()),
-        "nbspam train --upd": ["--update"],
-        "nbspam train --event-model ": VALUES,
-        "nbspam train --event-model=": VALUES,
-        "nbspam train --event-model=bi": ["binary-multinomial"],
-        "nbspam -V": ["-V"],
-        "nbspam train model --form": ["--format"],  # of train: `model` is a source here
-        "nbspam eval --folds ": [],
-        "nbspam serve ": [],
-        "nbspam classify ": None,
-        "nbspam classify inb": None,
-        "nbspam classify -m ": None,
-        "nbspam train --spam=": None,
-        "nbspam model merge a.json -o ": None,
-        **{f"{name} -": options_of(command) for name, command in COMMANDS},
-    }
+    offered = {f"{name} -": options_of(command) for name, command in COMMANDS}
+    for typed, words in typed_in("bash"):
+        offered[typed] = {"files": None, "nothing": []}.get(words, words.split())
     assert dict(zip(offered, bash(scripts, *offered), strict=True)) == offered
 
 
 @needs("fish")
-@in_turn(
-    "line, offered",
-    [
-        ("nbspam tr", ["train"]),
-        ("nbspam model p", ["prune"]),
-        ("nbspam train --upd", ["--update"]),
-        ("nbspam train --event-model ", VALUES),
-        ("nbspam train --event-model=bi", ["--event-model=binary-multinomial"]),
-        ("nbspam train model --form", ["--format"]),
-        ("nbspam eval --folds ", []),
-        ("nbspam serve inb", []),
-        ("nbspam inb", []),
-        ("nbspam classify inb", ["inbox.mbox"]),
-        ("nbspam classify -m inb", ["inbox.mbox"]),
-        ("nbspam model merge a.json -o inb", ["inbox.mbox"]),
-    ],
-)
-def test_fish(scripts, line, offered):
-    assert sorted(fish(scripts, line)) == sorted(offered)
+@in_turn("typed, offered", typed_in("fish"))
+def test_fish(scripts, typed, offered):
+    assert sorted(fish(scripts, typed)) == ([] if offered == "nothing" else offered.split())
 
 
 @needs("fish")
@@ -156,46 +129,22 @@ def zsh(scripts):
 
 
 @needs("zsh")
-@in_turn(
-    "typed, completed",
-    [
-        ("nbspam tra\t", "nbspam train"),
-        ("nbspam model pru\t", "nbspam model prune"),
-        ("nbspam train --upd\t", "nbspam train --update"),
-        ("nbspam train --event-model=bi\t", "nbspam train --event-model=binary-multinomial"),
-        ("nbspam train --event-model bi\t", "nbspam train --event-model binary-multinomial"),
-        ("nbspam classify inb\t", "nbspam classify inbox.mbox"),
-        ("nbspam train --spam inb\t", "nbspam train --spam inbox.mbox"),
-        ("nbspam classify -m inb\t", "nbspam classify -m inbox.mbox"),
-        ("nbspam model merge a --out\tinb\t", "nbspam model merge a --output=inbox.mbox"),
-    ],
-)
+@in_turn("typed, completed", typed_in("zsh completes"))
 def test_zsh(zsh, typed, completed):
     # ^A goes to the line's beginning: it is printed as completed, without the blank at its end.
     zsh(f"{typed}\x01print -r -- '<\x05>'\n", f"\n<{completed}>")
 
 
 @needs("zsh")
-@in_turn(
-    "typed, listed",
-    [
-        ("nbspam \t", "-- Serve SpamAssassin\u2019s spamc and other spamd clients"),
-        ("nbspam model \t", "-- Merge models into one"),
-        ("nbspam serve --\t", "-- Let clients teach the model (spamc -L)"),
-        ("nbspam train --e\t", "-- How tokens are counted: once a message"),
-        ("nbspam model export --\t", "-- Write bogofilter’s word list, as bogoutil -l loads it"),
-    ],
-)
+@in_turn("typed, listed", typed_in("zsh lists"))
 def test_zsh_says_what_each_does(zsh, typed, listed):
     zsh(f"\x15stty cols 200\n{typed}", listed)  # ^U takes away what stands there
 
 
 @in_turn("shell", SHELLS)
-def test_no_script_starts_the_program(shell):
-    script = completion_script(shell, group)
-    assert "_NBSPAM_COMPLETE" not in script
-    assert "$(nbspam" not in script
-    assert "`" not in script
+@in_turn("part", ["_NBSPAM_COMPLETE", "$(nbspam", "`"])
+def test_no_script_starts_the_program(shell, part):
+    assert part not in completion_script(shell, group)
 
 
 @pytest.mark.few(1)

@@ -9,8 +9,8 @@ pytestmark = pytest.mark.usefixtures("few_resamples")
 TEXTS = ("ham", "see you at noon"), ("spam", "win a free prize")
 ROWS = [(label, f"{text} {i}") for i in range(40) for label, text in TEXTS] + [("hma", "bye")]
 PROTOCOLS = [
-    *("-m MODEL --including-learned", "--folds 3", "--leave-one-out", "--train-first 50%"),
-    *("--online --batch 9", "--compare bernoulli"),
+    *("-m MODEL --including-learned", "--folds 3", "--compare bernoulli", "--leave-one-out"),
+    *("--train-first 50%", "--online --batch 9"),
 ]
 SAVED_MODEL, FOLDS, *_ = PROTOCOLS
 
@@ -43,7 +43,8 @@ def run(nbspam, make_model, right):
     return evaluated
 
 
-@in_turn("protocol", PROTOCOLS)
+@pytest.mark.few(3)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_every_test_goes_on_without_it_unless_it_is_strict(
     run, rows, right, assert_sentence, protocol
 ):
