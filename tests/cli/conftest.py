@@ -40,13 +40,8 @@ def own_home(tmp_path_factory, monkeypatch):
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
     for name in (
-        "NBSPAM_MODEL",
-        "NBSPAM_BASE",
-        "NBSPAM_CONFIG",
-        "XDG_DATA_HOME",
-        "XDG_CONFIG_HOME",
-        "NO_COLOR",
-        "FORCE_COLOR",
+        *("NBSPAM_MODEL", "NBSPAM_BASE", "NBSPAM_CONFIG", "XDG_DATA_HOME", "XDG_CONFIG_HOME"),
+        *("NO_COLOR", "FORCE_COLOR"),
     ):
         monkeypatch.delenv(name, raising=False)
     return home

@@ -39,6 +39,7 @@ def places(tmp_path, model, three_classes, make_model, monkeypatch):
         ("mail.eml", "Subject: x\n\ny\n"),
         ("ham.tsv", "label\ttext\n" + "ham\tlunch at noon\nham\tsee you\n" * 3),
         ("sorted.tsv", "ham\tlunch\n" * 10 + "spam\tprize\n" * 10),
+        ("header.tsv", "label\ttext\n"),
         ("headless.csv", "text\nhello\nfree prize\n"),
         ("unlabelled.csv", "hello, you\nfree, prize\nx, y\n"),
         ("columns.csv", "label,text\nspam,free prize\nham,lunch\n"),

@@ -239,32 +239,37 @@ def test_the_script_is_the_function_that_needs_no_click():
     assert scripts == {"nbspam": "nbspam_main:main"}
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    "shell, said",
-    [
-        ("<&-", "standard input is closed"),
-        ("> /dev/full", "No space left"),
-        (">&-", "standard output is closed"),
-        ("--on-error deliver --bogus > /dev/full", "No space left"),
-        ("--bogus > /dev/full", "No space left"),
-        (">&- 2>&-", ""),
-        ("--bogus > /dev/full 2> /dev/full", ""),
-    ],
-)
+# What is full or closed, and what is said of it; nothing can be said on a closed standard error.
+STREAMS = [
+    ("-p <&-", "standard input is closed"),
+    ("--exit-code > /dev/full", "No space left"),
+    ("-p > /dev/full", "No space left"),
+    ("-p >&-", "standard output is closed"),
+    ("-p --on-error deliver --bogus > /dev/full", "No space left"),
+    ("-p --bogus > /dev/full", "No space left"),
+    *(("-p >&- 2>&-", ""), ("-p --bogus > /dev/full 2> /dev/full", "")),
+    *(("--exit-code >&-", "closed"), ("--exit-code --bogus 2>&-", "")),
+    ("--exit-code --bogus 2> /dev/full", ""),
+]
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("shell, said", STREAMS)
 def test_streams_that_are_closed_or_full(program, model, shell, said):
     message = SPAM if "<&-" not in shell else b""
-    found = program("classify", "-p", "-m", model, shell="{} " + shell, input=message)
-    assert (found.code, found.out) == (TEMPFAIL, "")
+    found = program("classify", "-m", model, shell="{} " + shell, input=message)
+    assert (found.code, found.out) == (TEMPFAIL if shell[:2] == "-p" else 3, "")
     assert said in found.err
     assert found.err.count("\n") == bool(said)
 
 
-def test_a_reader_that_goes_away(program, model):
-    shell = "({}; echo $? >&2) | true"
-    found = program("classify", "-p", "-m", model, shell=shell, input=SPAM)
-    assert found.err.split("\n")[-2] == "75"
+@pytest.mark.parametrize("options, code", [("-p", TEMPFAIL), ("--exit-code TABLE TABLE", 3)])
+def test_a_reader_that_goes_away(program, model, table, options, code):
+    command = ("classify", "-m", model, *options.replace("TABLE", str(table)).split())
+    found = program(*command, shell="({}; echo $? >&2) | true", input=SPAM)
+    assert found.err.split("\n")[-2] == str(code)
     assert "Traceback" not in found.err
+    assert code == TEMPFAIL or found.err == "3\n"
 
 
 def test_a_writer_that_is_slow_and_does_not_block(model):
@@ -378,19 +383,6 @@ def test_what_is_raised_is_3(nbspam, model, monkeypatch, error):
 
     monkeypatch.setattr(classify_module, "_line", fails)
     assert nbspam("classify", "--exit-code", "-m", model, stdin=SPAM).code == 3
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("shell", [">&-", "> /dev/full", "--bogus 2>&-", "--bogus 2> /dev/full"])
-def test_streams_that_are_closed_or_full_are_3(program, model, shell):
-    found = program("classify", "--exit-code", "-m", model, shell="{} " + shell, input=SPAM)
-    assert (found.code, found.out) == (3, "")
-
-
-def test_a_reader_that_goes_away_is_3(program, model, table):
-    command = ("classify", "--exit-code", "-m", model, table, table)
-    found = program(*command, shell="({}; echo $? >&2) | true", input=b"")
-    assert found.err == "3\n"
 
 
 def test_three_classes_are_spam_or_not(nbspam, three_classes, make_model):

@@ -471,10 +471,6 @@ def test_config_prints_every_option_of_a_command(nbspam, table):
         assert re.search(rf"^{key}\s", found.out, re.MULTILINE), key
 
 
-def test_config_of_no_command_is_refused(nbspam, assert_sentence):
-    assert_sentence(nbspam("config", "clasify"), "clasify", "classify", code=2)
-
-
 def test_the_documented_example_holds(nbspam, config):
     readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
     example = readme.partition("```toml\n")[2].partition("```")[0]
