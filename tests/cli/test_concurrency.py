@@ -37,6 +37,8 @@ def finish(*processes, message=None):
 def readers(model, number):
     """Classify in other processes as long as the block lasts; each must have, without an error."""
     processes = [start(*DRIVER, "classify", model, stdin=subprocess.PIPE) for _ in range(number)]
+    for process in processes:
+        assert process.stdout.readline() == b"begins\n"
     yield
     for out in finish(*processes):
         done, seen = map(int, out.split())
