@@ -161,8 +161,8 @@ def test_a_small_model_learns_nothing_and_says_so_in_model_info_alone(nbspam, sm
     assert "--learn" not in nbspam("model", "info", "-m", model).out
 
 
-def test_three_classes(nbspam, as_json, three_classes, make_model):
-    three_classes.write_text(three_classes.read_text() * 63)
+def test_three_classes(nbspam, as_json, three_classes, make_model, monkeypatch):
+    monkeypatch.setattr("nbspam.learning.self_training.FEWEST", 5)
     model = make_model(three_classes, "--no-ledger")
     text = b"shoes on sale, new shoes in the shop this week"
     probability = as_json("classify", "-m", model, stdin=text)["probabilities"]["promo"]

@@ -14,7 +14,7 @@ COLUMNS = 80
 COMMANDS = {context.command_path.removeprefix("nbspam "): context for context in command_contexts()}
 
 
-@pytest.fixture(params=[60, pytest.param(None, marks=pytest.mark.long)], ids=["some", "all"])
+@pytest.fixture(params=[40, pytest.param(None, marks=pytest.mark.long)], ids=["some", "all"])
 def folder(request, tmp_path, monkeypatch, sample, few_resamples):
     """Return a folder with short names: the sample data, and models of it."""
     (tmp_path / "sample_data").symlink_to(sample)
@@ -52,7 +52,7 @@ explain -m one.json mail.txt
 explain --words
 eval --folds 3 --errors 20 sms.tsv
 eval --including-learned sms.tsv
-eval --online --batch 30 sms.tsv
+eval --online --batch 20 sms.tsv
 model info
 model info -m one.json
 model check
