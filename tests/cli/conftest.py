@@ -1,6 +1,7 @@
 """Running nbspam: in this process, which is fast, or as a program of its own."""
 
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -39,13 +40,8 @@ def own_home(tmp_path_factory, monkeypatch):
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
     for name in (
-        "NBSPAM_MODEL",
-        "NBSPAM_BASE",
-        "NBSPAM_CONFIG",
-        "XDG_DATA_HOME",
-        "XDG_CONFIG_HOME",
-        "NO_COLOR",
-        "FORCE_COLOR",
+        *("NBSPAM_MODEL", "NBSPAM_BASE", "NBSPAM_CONFIG", "XDG_DATA_HOME", "XDG_CONFIG_HOME"),
+        *("NO_COLOR", "FORCE_COLOR"),
     ):
         monkeypatch.delenv(name, raising=False)
     return home
@@ -84,6 +80,25 @@ def nbspam():
         return _run(arguments, stdin)
 
     return run
+
+
+@pytest.fixture
+def as_json(nbspam):
+    """Return a function that runs a command that says nothing but its JSON, and reads that."""
+
+    def run(*arguments, **options):
+        found = nbspam(*arguments, "--format", "json", **options)
+        assert (found.code, found.err) == (0, "")
+        return json.loads(found.out)
+
+    return run
+
+
+@pytest.fixture
+def few_resamples(monkeypatch):
+    """Make intervals quick and rough: most tests of `eval` are of other figures."""
+    monkeypatch.setattr("nbspam.evaluation.metrics._RESAMPLES", (20, 20))
+    monkeypatch.setattr("nbspam.evaluation.comparison._RESAMPLES", 40)
 
 
 @pytest.fixture
@@ -146,6 +161,15 @@ def three_classes(tmp_path):
     for i in range(8):
         rows += [("ham", HAM[i % 3]), ("promo", PROMO[i % 3]), ("spam", SPAM[i % 3])]
     return write_table(tmp_path / "three.tsv", *rows)
+
+
+@pytest.fixture
+def sms(sample, tmp_path):
+    """Return a table of 100 of the sample SMS."""
+    rows = (sample / "sms.tsv").read_text("utf-8").splitlines(keepends=True)
+    path = tmp_path / "sms.tsv"
+    path.write_text("".join(rows[:100]), encoding="utf-8")
+    return path
 
 
 @pytest.fixture

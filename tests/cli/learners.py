@@ -57,9 +57,10 @@ def forget_one(model: Path, number: int) -> None:
 
 def classify_on(model: Path) -> None:
     """Classify until standard input is closed; print how often, and how many models were seen."""
+    print("begins", flush=True)
     chance = random.Random(os.getpid())
     done, seen = 0, set()
-    while not select.select([sys.stdin], [], [], 0)[0]:
+    while not done or not select.select([sys.stdin], [], [], 0)[0]:
         was_there = model.exists()
         try:
             with Lookup(model) as lookup:

@@ -12,64 +12,64 @@ from nbspam.cli.class_sizes import ClassSizes
 from nbspam.errors import TrainingError
 from nbspam.tokens.tokenized import TokenizedMessage
 
-HMA = [*[("ham", "see you at noon")] * 40, *[("spam", "win a free prize")] * 30, ("hma", "bye")]
+TEXTS = [*[("ham", "see you at noon")] * 40, *[("spam", "win a free prize")] * 30, ("hma", "bye")]
+HMA = [(label, f"{text} {i}") for i, (label, text) in enumerate(TEXTS)]
 
 
 @pytest.fixture
-def mistaken(tmp_path):
+def given(tmp_path):
+    """Return how to train on rows: the class and the text of each."""
     path = tmp_path / "a.tsv"
-    path.write_text("".join(f"{label}\t{text} {i}\n" for i, (label, text) in enumerate(HMA)))
-    return path
+
+    def command(*rows):
+        path.write_text("".join(f"{label}\t{text}\n" for label, text in rows))
+        return ("train", path, "-m", tmp_path / "m.json")
+
+    return command
 
 
-@pytest.mark.parametrize(
-    "command",
-    [("train", "-m", "m.json"), ("train", "-m", "m.json", "--update")],
-)
-def test_it_is_named_with_its_row(nbspam, mistaken, command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    found = nbspam(*command, mistaken)
-    assert found.code == 0
-    (line,) = found.err.splitlines()
-    assert line == (
-        f"nbspam: the class 'hma' has only 1 message of 71 ({mistaken}:71); if that label is a"
-        " mistake, correct it there: as it is there are 3 classes, and cut-offs are for two"
+@in_turn("options", [("--replace",), ("--update",)])
+def test_a_small_class_is_named_with_its_row(nbspam, given, tmp_path, options):
+    command = (*given(*HMA), *options)
+    found = nbspam(*command)
+    assert (found.code, found.err) == (
+        0,
+        f"nbspam: the class 'hma' has only 1 message of 71 ({tmp_path}/a.tsv:71); if that label is"
+        " a mistake, correct it there: as it is there are 3 classes, and cut-offs are for two\n",
     )
-    assert nbspam(*command, "-q", mistaken).err.count("hma") == 0
+    assert nbspam(*command, "-q").err.count("hma") == 0
 
 
-def test_of_a_first_row_it_says_how_to_read_it_as_a_header(nbspam, tmp_path):
+def test_of_a_first_row_it_says_how_to_read_it_as_a_header(nbspam, given, tmp_path):
+    command = (*given(("kind", "the text of it"), *HMA[:-1]), "--replace")
     path = tmp_path / "a.tsv"
-    rows = [("kind", "the text of it"), *HMA[:-1]]
-    path.write_text("".join(f"{label}\t{text} {i}\n" for i, (label, text) in enumerate(rows)))
-    found = nbspam("train", "-m", tmp_path / "m.json", path)
+    found = nbspam(*command)
     assert f"({path}:1); if that row names the columns, add --header-row yes; if that" in found.err
-    found = nbspam("train", "-m", tmp_path / "n.json", "--header-row", "yes", path)
+    command = (*command, "--header-row", "yes")
+    found = nbspam(*command)
     assert (found.code, found.err) == (0, "")
     box = tmp_path / "promo.mbox"
     box.write_text("From a@b Mon Jan  5 10:00:00 2026\nSubject: sale\n\nshoes\n")
-    more = ("--header-row", "yes", "--label", f"promo={box}", path)
-    found = nbspam("train", "-m", tmp_path / "o.json", *more)
+    found = nbspam(*command, "--label", f"promo={box}")
     assert f"1 message of 71 ({box}:1); if that label is a mistake" in found.err
 
 
 def test_in_folders_too(nbspam, tmp_path):
-    for label, text in HMA:
-        folder = tmp_path / "mail" / label
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / str(len(list(folder.iterdir())))).write_text(text)
+    for number, (label, text) in enumerate(HMA):
+        (tmp_path / "mail" / label).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mail" / label / str(number)).write_text(text)
     found = nbspam("train", tmp_path / "mail", "-m", tmp_path / "m.json")
-    assert f"the class 'hma' has only 1 message of 71 ({tmp_path}/mail/hma/0)" in found.err
+    assert f"the class 'hma' has only 1 message of 71 ({tmp_path}/mail/hma/70)" in found.err
 
 
-def test_refused_cut_offs_name_the_classes(nbspam, mistaken, tmp_path):
-    found = nbspam("train", mistaken, "--ham-cost", "9", "-m", tmp_path / "m.json")
+def test_refused_cut_offs_name_the_classes(nbspam, given, tmp_path):
+    found = nbspam(*given(*HMA), "--ham-cost", "9")
     assert found.code == 2
-    assert f"({mistaken}:71)" in found.err
+    assert f"({tmp_path}/a.tsv:71)" in found.err
     assert "3 classes ('ham', 'hma', 'spam')" in found.err
     assert "correct the labels if one of them is a mistake" in found.err
-    found = nbspam("train", mistaken, "--max-ham-blocked", "1%", "-m", tmp_path / "m.json")
-    assert f"({mistaken}:71)" in found.err
+    found = nbspam(*given(*HMA), "--max-ham-blocked", "1%")
+    assert f"({tmp_path}/a.tsv:71)" in found.err
 
 
 @in_turn(
@@ -98,21 +98,10 @@ def test_which_classes_are_small(sizes, small):
 TWICE = [("ham", "see you at noon"), ("spam", "win a free prize"), ("ham", "ok")]
 
 
-def rows(path, pairs):
-    path.write_text("".join(f"{label}\t{text}\n" for label, text in pairs))
-    return path
-
-
-@pytest.fixture
-def given(tmp_path):
-    """Return how to train on rows: the class and the text of each."""
-    path = tmp_path / "a.tsv"
-    return lambda *pairs: ("train", rows(path, pairs), "-m", tmp_path / "m.json")
-
-
-@pytest.mark.parametrize("options", [(), ("--update",), ("-j", "2"), ("--on-error",)])
+@pytest.mark.few(3)
+@pytest.mark.parametrize("options", ["", "--update", "--on-error", "-j 2"])
 def test_a_message_in_two_classes_is_named_with_both_sources(nbspam, given, tmp_path, options):
-    found = nbspam(*given(*TWICE, ("spam", "ok"), ("spam", "ok")), *options)
+    found = nbspam(*given(*TWICE, ("spam", "ok"), ("spam", "ok")), *options.split())
     assert (found.code, found.err) == (
         0,
         f"nbspam: 1 message is in two or more classes ({tmp_path}/a.tsv:3 as ham and"
@@ -121,33 +110,30 @@ def test_a_message_in_two_classes_is_named_with_both_sources(nbspam, given, tmp_
 
 
 def test_the_first_three_are_named_and_all_are_counted(nbspam, given, tmp_path):
-    mixed = [
-        (label, f"word{'xyzuv'[i]} ok") for label in ("spam", "ham", "promo") for i in range(5)
-    ]
-    command = given(*mixed, *TWICE)
-    found = nbspam(*command, "--format", "json")
-    assert json.loads(found.out)["in_two_classes"] == 5
+    labels = ("spam", "ham", "promo")
+    mixed = [(label, f"word{letter} ok") for label in labels for letter in "xyzuv"]
+    command = (*given(*mixed, *TWICE), "--format", "json")
     name = f"{tmp_path}/a.tsv"
     first = "; ".join(
         f"{name}:{i} as spam and {name}:{i + 5} as ham and {name}:{i + 10} as promo"
         for i in (1, 2, 3)
     )
-    assert f"5 messages are in two or more classes ({first}; and 2 more); correct" in found.err
-    found = nbspam(*command, "--update", "--format", "json")  # all are known by now
-    assert json.loads(found.out)["in_two_classes"] == 5
-    assert f"({first}; and 2 more)" in found.err
+    for options in ((), ("--update",)):  # which knows them all by now
+        found = nbspam(*command, *options)
+        assert json.loads(found.out)["in_two_classes"] == 5
+        assert f"5 messages are in two or more classes ({first}; and 2 more); correct" in found.err
 
 
 def test_quietly_it_is_not_said_and_json_has_the_number(nbspam, given):
-    found = nbspam(*given(*TWICE, ("spam", "ok")), "-q", "--format", "json")
-    assert (json.loads(found.out)["in_two_classes"], found.err) == (1, "")
-    found = nbspam(*given(*TWICE), "--replace", "--format", "json")
-    assert (json.loads(found.out)["in_two_classes"], found.err) == (0, "")
+    for rows, n in (([*TWICE, ("spam", "ok")], 1), (TWICE, 0)):
+        found = nbspam(*given(*rows), "--replace", "-q", "--format", "json")
+        assert (json.loads(found.out)["in_two_classes"], found.err) == (n, "")
 
 
-@pytest.mark.parametrize("options", [("--replace",), ("--update",)])
+@in_turn("options", [("--replace",), ("--update",)])
 def test_strict_refuses_it_and_leaves_the_model(nbspam, given, tmp_path, assert_sentence, options):
-    assert nbspam(*given(*TWICE, ("ham", "ok"))).err == ""  # twice in the same class
+    same = nbspam(*given(*TWICE, ("ham", "ok")), "--replace")  # twice in the same class
+    assert (same.code, same.err) == (0, "")
     before = (tmp_path / "m.json").read_bytes()
     found = nbspam(*given(*TWICE, ("spam", "ok"), ("spam", "new")), *options, "--strict", "-q")
     assert_sentence(found, "1 message is in", "labels, or leave out --strict\n")
@@ -166,16 +152,16 @@ def test_the_message_id_tells_messages_apart(nbspam, tmp_path):
 
 
 def test_sources_of_many_messages_are_kept():
-    sizes = ClassSizes()
+    sizes, ham = ClassSizes(), 2_500
     messages = [
         TokenizedMessage(
-            f"t\udcff/{i}", "ham" if i < 2_500 else "spam", [], f"{i % 2_500:016x}{0:016x}"
+            f"t\udcff/{i}", "ham" if i < ham else "spam", [], f"{i % ham:016x}{0:016x}"
         )
-        for i in range(2_503)
+        for i in range(ham + 3)
     ]
     assert list(sizes(messages)) == messages
     with pytest.raises(TrainingError, match=r"^3 messages are in two") as error:
         sizes.report(quiet=True, strict=True)
-    named = "; ".join(f"t\udcff/{i} as ham and t\udcff/{i + 2_500} as spam" for i in range(3))
+    named = "; ".join(f"t\udcff/{i} as ham and t\udcff/{i + ham} as spam" for i in range(3))
     assert f"({named})" in str(error.value)
     assert sizes.n_shared == 3

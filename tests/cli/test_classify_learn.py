@@ -13,21 +13,18 @@ from many_cases import in_turn
 import nbspam.cli.classify as classify_module
 from nbspam.cli import self_training
 from nbspam.learning.self_training import FEWEST
+from nbspam.store.lock import LockWait
 
 SPAM = b"From: a@example.org\nMessage-ID: <1@a>\nSubject: prize\n\nwin a free prize now, claim it\n"
 HAM = (
     b"From: b@example.org\nMessage-ID: <2@b>\nSubject: lunch\n\nlunch at noon, the meeting notes\n"
 )
 UNSURE = b"From: c@example.org\nMessage-ID: <3@c>\nSubject: hm\n\nzebra quagga okapi\n"
-SPAM_WORDS = "free prize win cash claim now winner today".split()
-HAM_WORDS = "lunch noon meeting notes see you train desk".split()
-
-
-def mail(number, words):
-    text = " ".join(words[(number + i) % len(words)] for i in range(5))
-    return f"From: x{number % 7}@example.org\nSubject: {text}\n\n{text} and {number}\n"
-
-
+WORDS = {
+    "spam": "free prize win cash claim now winner today".split(),
+    "ham": "lunch noon meeting notes see you train desk".split(),
+}
+PROGRAM = [sys.executable, "-m", "nbspam"]
 N = FEWEST + 10
 
 
@@ -35,13 +32,14 @@ N = FEWEST + 10
 def trained(tmp_path_factory):
     """Return a model that has learned enough to learn by itself; not to be changed."""
     folder = tmp_path_factory.mktemp("trained")
-    for label, words in (("spam", SPAM_WORDS), ("ham", HAM_WORDS)):
+    for label, words in WORDS.items():
         (folder / "mail" / label).mkdir(parents=True)
         for n in range(N):
-            (folder / "mail" / label / f"{n:03}").write_text(mail(n, words))
+            text = " ".join(words[(n + i) % len(words)] for i in range(5))
+            mail = f"From: x{n % 7}@example.org\nSubject: {text}\n\n{text} and {n}\n"
+            (folder / "mail" / label / f"{n:03}").write_text(mail)
     path = folder / "model.json"
-    command = [sys.executable, "-m", "nbspam", "train", "-q", folder / "mail", "-m", path]
-    subprocess.run(command, check=True)
+    subprocess.run([*PROGRAM, "train", "-q", folder / "mail", "-m", path], check=True)
     return path
 
 
@@ -54,6 +52,22 @@ def model(trained, tmp_path):
     return path
 
 
+@pytest.fixture
+def small(table, make_model):
+    """Return a model that has learned too little to learn by itself."""
+    return make_model(table, name="small.json")
+
+
+@pytest.fixture
+def learning(nbspam, model):
+    """Return a function that classifies a message and learns it."""
+
+    def run(message, *options):
+        return nbspam("classify", "--learn", "-m", model, *options, stdin=message)
+
+    return run
+
+
 def messages(model):
     fields = json.loads(model.read_bytes())
     return dict(zip(fields["classes"], fields["messages"], strict=True))
@@ -64,95 +78,66 @@ def counts(model):
     return {key: fields[key] for key in ("messages", "tokens", "learned")}
 
 
-@pytest.mark.parametrize("options", [(), ("--exit-code",), ("-p",)])
-def test_what_is_sure_is_learned_once(nbspam, model, options):
-    for _ in range(3):
-        for mail in (SPAM, HAM, UNSURE):
-            assert nbspam("classify", "--learn", "-m", model, *options, stdin=mail).err == ""
+@in_turn("options", [(), ("--exit-code",), ("-p",)])
+def test_what_is_sure_is_learned_once_and_without_the_option_nothing(
+    nbspam, trained, model, learning, options
+):
+    model.write_bytes(trained.read_bytes())
+    plain = nbspam("classify", "-m", model, *options, stdin=SPAM)
+    assert model.read_bytes() == trained.read_bytes()
+    assert learning(SPAM, *options) == plain  # the verdict is that of the model before
+    for mail in (SPAM, HAM, UNSURE) * 2:
+        assert learning(mail, *options).err == ""
     assert messages(model) == {"ham": N + 1, "spam": N + 1}
     assert nbspam("model", "check", "-m", model).code == 0
 
 
-def test_it_is_learned_as_training_learns_it(nbspam, model, tmp_path):
+def test_it_is_learned_as_training_learns_it_and_forgotten(nbspam, model, learning, tmp_path):
     other = tmp_path / "other.json"
     other.write_bytes(model.read_bytes())
-    nbspam("classify", "-p", "--learn", "-m", model, stdin=SPAM)
+    before = counts(model)
+    learning(SPAM, "-p")
     nbspam("train", "--update", "--spam", "-", "-m", other, stdin=SPAM)
     assert model.read_bytes() == other.read_bytes()
+    nbspam("forget", "-m", model, stdin=SPAM)
+    assert counts(model) == before
 
 
-def test_without_it_nothing_is_learned(nbspam, model):
-    before = model.read_bytes()
-    for options in ((), ("-p",), ("--exit-code",)):
-        nbspam("classify", "-m", model, *options, stdin=SPAM)
-    assert model.read_bytes() == before
-
-
-def test_the_verdict_is_that_of_the_model_before(nbspam, model):
-    plain = nbspam("classify", "-m", model, stdin=SPAM).out
-    assert nbspam("classify", "--learn", "-m", model, stdin=SPAM).out == plain
-
-
-def test_what_the_user_has_taught_stays(nbspam, model, tmp_path):
+def test_what_the_user_has_taught_stays(nbspam, model, learning, tmp_path):
     nbspam("train", "--update", "--ham", "-", "-m", model, stdin=SPAM)
     (tmp_path / "more").mkdir()
     for n in range(150):
         (tmp_path / "more" / str(n)).write_bytes(SPAM.replace(b"<1@a>", b"<%d@more>" % n))
     nbspam("train", "--update", "-q", "--spam", tmp_path / "more", "-m", model)
     before = model.read_bytes()
-    options = ("--spam-cutoff", "0.5", "--learn-from", "0.5", "-m", model)
-    found = nbspam("classify", "--learn", *options, stdin=SPAM)
+    found = learning(SPAM, "--spam-cutoff", "0.5", "--learn-from", "0.5")
     assert found.out.startswith("spam")  # it is judged so all the same
     assert model.read_bytes() == before
 
 
-@pytest.mark.parametrize("tag", [(), ("--subject-tag", "[SPAM]"), ("--header", "X-My-Verdict")])
-def test_a_correction_moves_what_was_learned(nbspam, model, tag):
-    passed = nbspam("classify", "-p", "--learn", "-m", model, *tag, stdin=SPAM).out
+@in_turn("tag", [(), ("--subject-tag", "[SPAM]"), ("--header", "X-My-Verdict")])
+def test_a_correction_moves_what_was_learned(nbspam, as_json, trained, model, learning, tag):
+    model.write_bytes(trained.read_bytes())
+    passed = learning(SPAM, "-p", *tag).out.encode()
     assert messages(model) == {"ham": N, "spam": N + 1}
     # The user finds it in the Junk folder, with the verdict in its header.
-    found = nbspam(
-        *("train", "--update", "--ham", "-", "--format", "json", "-m", model),
-        stdin=passed.encode(),
-    )
-    assert json.loads(found.out)["moved"] == 1
+    correction = ("train", "--update", "--ham", "-", "-m", model)
+    assert as_json(*correction, stdin=passed)["moved"] == 1
     assert messages(model) == {"ham": N + 1, "spam": N}
-    nbspam("classify", "--learn", "-m", model, stdin=passed.encode())
+    learning(passed)
     assert messages(model) == {"ham": N + 1, "spam": N}
     assert nbspam("model", "check", "-m", model).code == 0
 
 
-def test_what_was_learned_is_forgotten(nbspam, model):
-    before = counts(model)
-    nbspam("classify", "--learn", "-m", model, stdin=SPAM)
-    assert counts(model) != before
-    nbspam("forget", "-m", model, stdin=SPAM)
-    assert counts(model) == before
-
-
-def test_the_bound(nbspam, model):
+def test_the_bound(nbspam, model, learning):
     probability = float(nbspam("classify", "--terse", "-m", model, stdin=HAM).out.split()[1])
     before = model.read_bytes()
     above = 1 - probability + 1e-4
     assert above <= 1
-    nbspam("classify", "--learn", "--learn-from", above, "-m", model, stdin=HAM)
+    learning(HAM, "--learn-from", above)
     assert model.read_bytes() == before
-    nbspam("classify", "--learn", "--learn-from", 1 - probability - 1e-4, "-m", model, stdin=HAM)
+    learning(HAM, "--learn-from", 1 - probability - 1e-4)
     assert messages(model) == {"ham": N + 1, "spam": N}
-
-
-@in_turn("bound", ["0.4", "1.1", "nan", "much"])
-def test_senseless_bounds(nbspam, model, bound):
-    before = model.read_bytes()
-    found = nbspam("classify", "--learn", "--learn-from", bound, "-m", model, stdin=HAM)
-    assert (found.code, found.out) == (2, "")
-    assert "--learn-from" in found.err
-    assert model.read_bytes() == before
-
-
-def test_a_bound_without_it(nbspam, model, assert_sentence):
-    found = nbspam("classify", "--learn-from", "0.99", "-m", model, stdin=HAM)
-    assert_sentence(found, "--learn", code=2)
 
 
 def test_many_messages_each_once(nbspam, model, tmp_path):
@@ -164,29 +149,23 @@ def test_many_messages_each_once(nbspam, model, tmp_path):
     assert messages(model) == {"ham": N + 1, "spam": N + 1}
 
 
-def test_a_small_model_learns_nothing_and_fills_no_log(nbspam, table, make_model):
-    model = make_model(table)
-    before = model.read_bytes()
+def test_a_small_model_learns_nothing_and_says_so_in_model_info_alone(nbspam, small, model):
+    before = small.read_bytes()
     for options in ((), ("-p",), ("--exit-code",)):
-        plain = nbspam("classify", "-m", model, *options, stdin=SPAM)
-        assert nbspam("classify", "--learn", "-m", model, *options, stdin=SPAM) == plain
+        plain = nbspam("classify", "-m", small, *options, stdin=SPAM)
+        assert nbspam("classify", "--learn", "-m", small, *options, stdin=SPAM) == plain
         assert plain.err == ""
-    assert model.read_bytes() == before
-
-
-def test_model_info_says_that_it_learns_nothing(nbspam, table, make_model, model):
+    assert small.read_bytes() == before
     said = "has learned 18 ham and 12 spam, so classify --learn learns nothing; teach it 500"
-    printed = nbspam("model", "info", "-m", make_model(table, name="small.json")).out
-    assert said in " ".join(printed.split())
+    assert said in " ".join(nbspam("model", "info", "-m", small).out.split())
     assert "--learn" not in nbspam("model", "info", "-m", model).out
 
 
-def test_three_classes(nbspam, three_classes, make_model):
-    three_classes.write_text(three_classes.read_text() * 63)
+def test_three_classes(nbspam, as_json, three_classes, make_model, monkeypatch):
+    monkeypatch.setattr("nbspam.learning.self_training.FEWEST", 5)
     model = make_model(three_classes, "--no-ledger")
     text = b"shoes on sale, new shoes in the shop this week"
-    sure = nbspam("classify", "--format", "json", "-m", model, stdin=text).out
-    probability = json.loads(sure)["probabilities"]["promo"]
+    probability = as_json("classify", "-m", model, stdin=text)["probabilities"]["promo"]
     before = messages(model)
     nbspam("classify", "--learn", "--learn-from", probability - 1e-9, "-m", model, stdin=text)
     assert messages(model) == before | {"promo": before["promo"] + 1}
@@ -196,46 +175,41 @@ def test_three_classes(nbspam, three_classes, make_model):
 
 
 @pytest.fixture
-def held(model):
+def lock(model):
     """Hold the model's lock."""
     with (model.parent / ".model.json.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield model
+        yield lock
 
 
-@pytest.mark.parametrize(("options", "code"), [(("-p",), 0), (("--exit-code",), 0)])
+@pytest.mark.usefixtures("lock")
+@in_turn("options", [("-p",), ("--exit-code",)])
 def test_a_held_lock_delays_mail_by_no_more_than_the_bound(
-    nbspam, held, monkeypatch, options, code
+    nbspam, model, learning, monkeypatch, options
 ):
-    monkeypatch.setattr(self_training, "MAIL_LIMIT", 0.3)
-    plain = nbspam("classify", "-m", held, *options, stdin=SPAM)
-    before, started = held.read_bytes(), time.monotonic()
-    found = nbspam("classify", "--learn", "-m", held, *options, stdin=SPAM)
-    assert time.monotonic() - started < 3
-    assert (found.code, found.out) == (code, plain.out) == (plain.code, plain.out)
+    monkeypatch.setattr(self_training, "MAIL_LIMIT", 0.1)
+    plain = nbspam("classify", "-m", model, *options, stdin=SPAM)
+    before, started = model.read_bytes(), time.monotonic()
+    found = learning(SPAM, *options)
+    assert time.monotonic() - started < 5
+    assert (found.code, found.out) == (0, plain.out) == (plain.code, plain.out)
     assert found.err.startswith("nbspam: nothing was learned: ")
     assert found.err.count("\n") == 1
-    assert held.read_bytes() == before
+    assert model.read_bytes() == before
 
 
-def test_without_a_promise_a_held_lock_is_an_error(nbspam, held, monkeypatch):
-    from nbspam.cli import notes
-    from nbspam.store.lock import LockWait
-
-    monkeypatch.setattr(self_training, "lock_wait", lambda quiet: LockWait(limit=0.2))
-    assert notes
-    found = nbspam("classify", "--learn", "-m", held, stdin=SPAM)
+@pytest.mark.usefixtures("lock")
+def test_without_a_promise_a_held_lock_is_an_error(learning, monkeypatch):
+    monkeypatch.setattr(self_training, "lock_wait", lambda quiet: LockWait(limit=0.1))
+    found = learning(SPAM)
     assert (found.code, found.out.split("\t")[0]) == (75, "spam")
     assert "its lock" in found.err
 
 
-def test_the_message_is_out_before_the_lock_is_asked_for(model):
-    with (model.parent / ".model.json.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        command = [sys.executable, "-m", "nbspam", "classify", "-p", "--learn", "-m", str(model)]
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+def test_the_message_is_out_before_the_lock_is_asked_for(model, lock):
+    command = [*PROGRAM, "classify", "-p", "--learn", "-m", str(model)]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, **pipes) as process:
         process.stdin.write(SPAM)
         process.stdin.close()
         out = b""
@@ -245,39 +219,35 @@ def test_the_message_is_out_before_the_lock_is_asked_for(model):
             out += part
         assert process.poll() is None  # it waits for the lock
         fcntl.flock(lock, fcntl.LOCK_UN)
-        assert process.wait(60) == 0
-        assert process.stderr.read() == b""
-        process.stdout.close()
-        process.stderr.close()
+        assert (process.wait(60), process.stderr.read()) == (0, b"")
     assert b"\nX-Nbspam: spam" in out
     assert messages(model) == {"ham": N, "spam": N + 1}
 
 
 @in_turn("error", [OSError(28, "No space left"), MemoryError, KeyboardInterrupt])
 @in_turn("options", [("-p",), ("-p", "--exit-code"), ("--exit-code",)])
-def test_whatever_fails_the_verdict_stands(nbspam, model, monkeypatch, error, options):
+def test_whatever_fails_the_verdict_stands(nbspam, model, learning, monkeypatch, error, options):
     def fail(*_, **__):
         raise error
 
     plain = nbspam("classify", "-m", model, *options, stdin=HAM)
     monkeypatch.setattr("nbspam.learning.update.write_atomically", fail)
     before = model.read_bytes()
-    found = nbspam("classify", "--learn", "-m", model, *options, stdin=HAM)
+    found = learning(HAM, *options)
     assert (found.code, found.out) == (plain.code, plain.out)
-    assert found.err.count("\n") == 1
-    assert "nothing was learned" in found.err
+    assert (found.err.count("\n"), "nothing was learned" in found.err) == (1, True)
     assert model.read_bytes() == before
 
 
-def test_a_damaged_file_of_learning_does_not_keep_the_message(nbspam, model, monkeypatch):
+def test_a_damaged_file_of_learning_does_not_keep_the_message(nbspam, model, learning, monkeypatch):
     monkeypatch.setitem(sys.modules, "nbspam.cli.self_training", None)
     plain = nbspam("classify", "-p", "-m", model, stdin=SPAM)
-    found = nbspam("classify", "-p", "--learn", "-m", model, stdin=SPAM)
+    found = learning(SPAM, "-p")
     assert (found.code, found.out) == (0, plain.out)
     assert "not learned" in found.err
 
 
-def test_a_model_that_goes_meanwhile_is_not_begun_anew(nbspam, model, monkeypatch):
+def test_a_model_that_goes_meanwhile_is_not_begun_anew(model, learning, monkeypatch):
     judge = classify_module.Filter.judge
 
     def remove(self, message):
@@ -285,9 +255,8 @@ def test_a_model_that_goes_meanwhile_is_not_begun_anew(nbspam, model, monkeypatc
         return judge(self, message)
 
     monkeypatch.setattr(classify_module.Filter, "judge", remove)
-    found = nbspam("classify", "-p", "--learn", "-m", model, stdin=SPAM)
-    assert found.code == 0
-    assert "nothing was learned" in found.err
+    found = learning(SPAM, "-p")
+    assert (found.code, "nothing was learned" in found.err) == (0, True)
     assert not model.exists()
 
 
@@ -295,7 +264,6 @@ def test_a_model_that_goes_meanwhile_is_not_begun_anew(nbspam, model, monkeypatc
 @pytest.mark.parametrize("deliveries", [2, 7])
 def test_learners_at_once_lose_nothing(model, deliveries):
     """Deliveries and a user who teaches, all at the same time."""
-    command = [sys.executable, "-m", "nbspam"]
     processes = []
     for n in range(deliveries + 1):
         text = SPAM.replace(b"<1@a>", b"<%d@many>" % n)
@@ -304,7 +272,7 @@ def test_learners_at_once_lose_nothing(model, deliveries):
             text = HAM.replace(b"<2@b>", b"<new@b>")
             learn = ["train", "--update", "--ham", "-", "-m", str(model)]
         process = subprocess.Popen(
-            [*command, *learn],
+            [*PROGRAM, *learn],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -322,37 +290,21 @@ def test_learners_at_once_lose_nothing(model, deliveries):
 # Short lines
 
 
-def test_a_short_line_for_one_message(nbspam, model):
+def test_a_short_line_for_each_message(nbspam, as_json, model, tmp_path):
     for mail, cut_off, letter in ((SPAM, 0.9, "S"), (HAM, 0.9, "H"), (SPAM, 1, "U")):
-        options = ("--spam-cutoff", cut_off, "-m", model)
-        long = nbspam("classify", "--format", "json", *options, stdin=mail).out
-        expected = f"{letter} {json.loads(long)['probability']:.6f}\n"
-        assert nbspam("classify", "--terse", *options, stdin=mail).out == expected
-
-
-def test_short_lines_name_the_source_of_several(nbspam, model, tmp_path):
-    table = tmp_path / "two lines.txt"
-    table.write_text("win a free prize now\nlunch at noon\n")
-    found = nbspam("classify", "--terse", "--lines", "-m", model, table).out.splitlines()
-    assert [line.split(" ", 2)[2] for line in found] == [f"{table}:1", f"{table}:2"]
+        options = ("classify", "--spam-cutoff", cut_off, "-m", model)
+        expected = f"{letter} {as_json(*options, stdin=mail)['probability']:.6f}\n"
+        assert nbspam(*options, "--terse", stdin=mail).out == expected
+    lines = tmp_path / "two lines.txt"
+    lines.write_text("win a free prize now\nlunch at noon\n")
+    found = nbspam("classify", "--terse", "--lines", "-m", model, lines).out.splitlines()
+    assert [line.split(" ", 2)[2] for line in found] == [f"{lines}:1", f"{lines}:2"]
+    found = nbspam("classify", "--terse", "-p", "-m", model, stdin=SPAM)
+    assert (found.code, found.out) == (75, SPAM.decode())
 
 
 def test_short_lines_of_a_spam_class_by_another_name(nbspam, table, make_model):
     table.write_text(table.read_text().replace("spam\t", "aaa\t"))
-    model = make_model(table, "--spam-label", "aaa")
+    model = make_model(table, "--spam-label", "aaa", name="other.json")
     found = nbspam("classify", "--terse", "-m", model, "--ham-cost", "1", stdin=b"free prize")
     assert found.out.startswith("S ")
-
-
-def test_what_short_lines_cannot_be(nbspam, model, three_classes, make_model, assert_sentence):
-    assert_sentence(
-        nbspam("classify", "--terse", "--format", "json", "-m", model, stdin=SPAM),
-        "--terse",
-        code=2,
-    )
-    three = make_model(three_classes, name="three.json")
-    assert_sentence(
-        nbspam("classify", "--terse", "-m", three, stdin=SPAM), "3 classes", "json", code=2
-    )
-    found = nbspam("classify", "--terse", "-p", "-m", model, stdin=SPAM)
-    assert (found.code, found.out) == (75, SPAM.decode())

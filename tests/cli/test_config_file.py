@@ -4,11 +4,11 @@ import json
 import os
 import re
 import tomllib
-from collections import Counter
 from pathlib import Path
 
 import click
 import pytest
+from golden_rows import golden_rows
 from many_cases import in_turn
 
 from nbspam.cli.config_file import (
@@ -36,10 +36,8 @@ KEYS = {table: [key for own, key in SETTABLE if own == table] for table in CONTE
 
 
 @pytest.fixture
-def config(own_home, monkeypatch):
+def config(own_home):
     """Return a function that writes the user's config file."""
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    monkeypatch.delenv("NBSPAM_CONFIG", raising=False)
     path = own_home / ".config" / "nbspam" / "config.toml"
     path.parent.mkdir(parents=True)
 
@@ -49,16 +47,6 @@ def config(own_home, monkeypatch):
         return path
 
     return write
-
-
-VALUES = {
-    "trust-after": "7d",
-    "socket-mode": "0640",
-    "encoding": "utf-16",
-    "max-ham-blocked": "1%",
-    "listen": "127.0.0.1:783",
-    "metrics": "[::1]:783",
-}
 
 
 def right(option):
@@ -71,7 +59,9 @@ def right(option):
         return 7
     if isinstance(option.type, click.types.FloatParamType):
         return 0.75
-    value = VALUES.get(key_of(option), "some")
+    values = {"trust-after": "7d", "socket-mode": "0640", "encoding": "utf-16"}
+    values |= {"max-ham-blocked": "1%", "listen": "127.0.0.1:783", "metrics": "[::1]:783"}
+    value = values.get(key_of(option), "some")
     return [value] if option.multiple else value
 
 
@@ -91,72 +81,57 @@ def wrong(option):
 
 
 def toml(value):
-    if isinstance(value, dict):
-        return "{ a = 1 }"
-    return json.dumps(value)
+    return "{ a = 1 }" if isinstance(value, dict) else json.dumps(value)
 
 
 def command_of(table):
     return command_words(table).split()
 
 
+def kind(option):
+    """Return what decides which values an option takes: those of a kind are read alike."""
+    return option.type.__class__, option.is_flag, option.multiple, hasattr(option.type, "min")
+
+
+ONE_OF_EACH_KIND = {kind(option): (pair, option) for pair, option in SETTABLE.items()}.values()
+SOME_OR_ALL = [ONE_OF_EACH_KIND, SETTABLE.items()]
+
 # The format
 
 
-def test_every_command_takes_settings():
+def test_which_options_are_settings():
     assert {c.command.__class__ for c in CONTEXTS.values()} == {ConfiguredCommand}
     assert {"classify", "model-prune", "serve"} <= CONTEXTS.keys()
     assert len(SETTABLE) > 80
-
-
-def test_the_keys_outside_tables_are_the_options_that_commands_share():
     keys = [key for _, key in SETTABLE]
-    assert {key for key in keys if keys.count(key) > 1} == SHARED
-
-
-def test_what_must_be_typed_is_an_option():
+    assert {key for key in keys if keys.count(key) > 1} == SHARED  # may stand outside tables
     names = {key for _, key in OPTIONS} | {f"{table}.{key}" for table, key in OPTIONS}
     assert TYPED.keys() - names == set()
 
 
-@in_turn("table, key", SETTABLE)
-def test_every_option_is_taken_from_a_file(nbspam, config, table, key):
-    value = right(SETTABLE[table, key])
-    needed = 'traits = "gaussian"\n' if "variance" in key else ""
-    config(f"[{table}]\n{key} = {toml(value)}\n{needed}")
-    found = nbspam("config", *command_of(table), "--format", "json")
-    assert found.err == ""
-    rows = {row["option"]: row for row in json.loads(found.out)["settings"]}
-    assert rows.keys() == set(KEYS[table])
-    assert (rows[key]["from"], rows[key]["line"]) == ("file", 2)
-    path = isinstance(SETTABLE[table, key].type, click.Path)
-    assert rows[key]["value"] == (value if not path else str(config_file_folder() / value))
-
-
-def config_file_folder():
-    return Path(config_place()).parent
-
-
-def kind(option):
-    """Return what decides which values an option refuses: those of a kind are read alike."""
-    return option.type.__class__, option.is_flag, option.multiple, hasattr(option.type, "min")
+@pytest.mark.few(1)
+@pytest.mark.parametrize("options", SOME_OR_ALL, ids=["some", "all"])
+def test_every_option_is_taken_from_a_file(nbspam, config, options):
+    for (table, key), option in options:
+        value = right(option)
+        needed = 'traits = "gaussian"\n' if "variance" in key else ""
+        path = config(f"[{table}]\n{key} = {toml(value)}\n{needed}")
+        found = nbspam("config", *command_of(table), "--format", "json")
+        assert found.err == "", (table, key)
+        rows = {row["option"]: row for row in json.loads(found.out)["settings"]}
+        assert rows.keys() == set(KEYS[table])
+        assert (rows[key]["from"], rows[key]["line"]) == ("file", 2)
+        is_path = isinstance(option.type, click.Path)
+        assert rows[key]["value"] == (str(path.parent / value) if is_path else value)
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("every", [False, True])
-def test_a_wrong_value_is_refused_by_file_line_and_key(nbspam, config, assert_sentence, every):
-    """Each option with one value, and each kind of options with all; or each with all."""
-    seen = Counter(kind(option) for option in SETTABLE.values() if every)
-    for (table, key), option in SETTABLE.items():
-        values = wrong(option)
-        tried = values if every else [values[seen[kind(option)] % len(values)]]
-        if not every and seen[kind(option)] == 0:
-            tried = values
-        seen[kind(option)] += 1
-        for value in tried:
+@pytest.mark.parametrize("options", SOME_OR_ALL, ids=["some", "all"])
+def test_a_wrong_value_is_refused_by_file_line_and_key(nbspam, config, assert_sentence, options):
+    for (table, key), option in options:
+        for value in wrong(option):
             path = config(f"# settings\n[{table}]\n{key} = {toml(value)}\n")
-            found = nbspam("config")
-            assert_sentence(found, f"{path}:3: {key}: ", code=2)
+            assert_sentence(nbspam("config"), f"{path}:3: {key}: ", code=2)
             assert nbspam(*command_of(table)).code == 2, (table, key, value)
             if key in SHARED:
                 config(f"{key} = {toml(value)}\n")
@@ -171,37 +146,21 @@ def test_what_one_run_does_is_not_set_in_a_file(nbspam, config, assert_sentence,
     assert found.err.endswith("; give it on the command line\n")
 
 
-@in_turn(
-    "text, parts",
-    [
-        ("spam_cutoff = 0.9", [":1: ", "share (did you mean spam-cutoff?); put it in the table"]),
-        ("jobz = 2", [":1: ", "did you mean jobs?"]),
-        ("max-size = 5", [":1: ", "max-size", "put it in the table of its command"]),
-        ("replace = true", [":1: ", "replace cannot be set in a file"]),
-        ("[clasify]\nstrict = true", [":1: ", "did you mean classify?"]),
-        ("[evaluate]\nerrors = 1", [":1: ", "did you mean eval?"]),
-        ("[config]\nformat = 'json'", [":1: ", "[config]"]),
-        ("[model.prune]\nmin-count = 2", [":1: ", "[model-prune]"]),
-        ("jobs = 2\n[model]\nmin-count = 2", [":2: ", "[model-prune]"]),
-        ("jobs = 2\n\n[model.prune]\nmin-count = 2", [":3: ", "[model-prune]"]),
-        ("model = {a = 1}", ["[model-prune]"]),
-        ("model = 'a'\n[model.prune]\nmin-count = 2", ["invalid TOML", "[model-prune]"]),
-        ("[model-prun]\nmin-count = 2", ["did you mean model-prune?"]),
-        ("[classify]\nstrikt = true", [":2: ", "no option --strikt", "did you mean strict?"]),
-        ("[classify]\nzzzzz = true", [":2: ", "known are "]),
-        ("[[classify]]\nstrict = true", ["classify"]),
-        ("strict true", ["invalid TOML", "line 1", "that line"]),
-        ("strict = true\nstrict = true", ["invalid TOML", "overwrite"]),
-        ("jobs = 0", [":1: jobs: ", "x>=1"]),
-        ("jobs = '2'", [":1: jobs: must be an integer; write it as in jobs = 2"]),
-        ("strict = 'yes'", [":1: strict: must be true or false"]),
-        ("format = 'xml'", [":1: format: 'xml' is not one of 'text', 'json'"]),
-        ("x = " + "[" * 5000, ["invalid TOML", "; correct it"]),
-    ],
-)
-def test_a_mistake_is_one_sentence_with_the_remedy(nbspam, config, assert_sentence, text, parts):
-    path = config(text)
-    assert_sentence(nbspam("config"), path, *parts, code=2)
+@in_turn("text, parts", golden_rows("config_mistakes.txt"))
+def test_a_mistake_is_one_sentence_with_the_remedy_wherever_it_is_found(
+    nbspam, config, model, monkeypatch, assert_sentence, text, parts
+):
+    *parts, last = parts
+    command = last.removeprefix("> ").split() if last[0] == ">" else []
+    path = config(text.replace("¶", "\n").replace("[…", "[" * 5_000))
+    if command:
+        monkeypatch.setenv("NBSPAM_MODEL", str(model))
+    found = nbspam("config")
+    assert_sentence(found, path, *parts, *([] if command else [last]), code=2)
+    if command:
+        assert nbspam("config", command[0]).err == found.err
+        stopped = nbspam(*command, stdin=MAIL)
+        assert (stopped.code, stopped.err) == (75 if "-p" in command else 2, found.err)
 
 
 def test_a_mistake_in_a_table_stops_only_its_command(nbspam, config, model):
@@ -216,34 +175,7 @@ def test_a_file_that_is_no_utf_8_is_refused(nbspam, config, assert_sentence):
     assert_sentence(nbspam("classify"), f"{path}:3: byte 0xff is not UTF-8", "save", code=2)
 
 
-# What a command says of its values
-
-
-@in_turn(
-    "line, arguments",
-    [
-        ("spam-cutoff = 1.5", ["classify"]),
-        ("ham-cost = -1", ["classify"]),
-        ("ham-cutoff = 0.95", ["classify", "-p"]),
-        ("encoding = 'klingon'", ["classify"]),
-        ("[classify]\nheader = 'Subject'", ["classify", "-p"]),
-        ("[classify]\nsubject-tag = ' '", ["classify", "-p"]),
-        ("[serve]\nsocket-mode = '9'", ["serve"]),
-    ],
-)
-def test_a_value_that_the_command_refuses_is_named_by_its_line(
-    nbspam, config, model, line, arguments
-):
-    path = config(line)
-    number = line.count("\n") + 1
-    key = line.rpartition("\n")[2].partition(" ")[0]
-    found = nbspam(*arguments, "-m", model, stdin=MAIL)
-    assert found.code == (75 if "-p" in arguments else 2)
-    assert found.err.startswith(f"nbspam: {path}:{number}: {key}: ")
-    assert found.err.count("\n") == 1
-
-
-def test_an_error_of_the_command_line_names_no_file(nbspam, config, model, assert_sentence):
+def test_an_error_of_the_command_line_names_no_file(nbspam, config, model):
     config("strict = true\nspam-cutoff = 0.99\n")
     found = nbspam("classify", "-m", model, "--ham-cutoff", "3", stdin=MAIL)
     assert found.err.startswith("nbspam: the ham cut-off must be")
@@ -253,7 +185,7 @@ def test_an_error_of_the_command_line_names_no_file(nbspam, config, model, asser
 
 
 def test_the_command_line_the_environment_the_table_the_top_the_default(
-    nbspam, config, monkeypatch, tmp_path
+    nbspam, config, monkeypatch, own_home
 ):
     def model_named():
         return nbspam("classify", stdin=MAIL).err.removeprefix("nbspam: ").partition(": there")[0]
@@ -270,30 +202,27 @@ def test_the_command_line_the_environment_the_table_the_top_the_default(
     assert "/typed.json" in nbspam("classify", "-m", "/typed.json", stdin=MAIL).err
     monkeypatch.setenv("NBSPAM_MODEL", "")
     assert model_named() == "/table.json"
+    path = config("model = '~/a.json'\n[classify]\nmodel = 'b.json'\n")
+    assert f"{own_home}/a.json" in nbspam("explain").err
+    assert f"{path.parent}/b.json" in nbspam("classify").err
     monkeypatch.setenv("NBSPAM_CONFIG", "")
     assert model_named() == default
 
 
-def test_a_path_is_of_the_user_s_home_or_beside_the_file(nbspam, config, own_home):
-    path = config("model = '~/a.json'\n[classify]\nmodel = 'b.json'\n")
-    assert f"{own_home}/a.json" in nbspam("explain").err
-    assert f"{path.parent}/b.json" in nbspam("classify").err
-
-
-@in_turn("typed, form", [((), "json"), (("--format", "text"), "text")])
-def test_an_option_goes_before_a_setting(nbspam, config, model, typed, form):
+def test_an_option_goes_before_a_setting_and_turns_a_flag_off(nbspam, config, tmp_path, model):
     config("format = 'json'\n")
-    found = nbspam("classify", "-m", model, *typed, stdin=MAIL)
-    assert found.out.startswith("{") == (form == "json")
-
-
-def test_a_flag_is_turned_off(nbspam, config, tmp_path, model):
+    assert nbspam("classify", "-m", model, stdin=MAIL).out.startswith("{")
+    assert not nbspam("classify", "-m", model, "--format", "text", stdin=MAIL).out.startswith("{")
     config("lines = true\n")
     lines = tmp_path / "lines.txt"
     lines.write_text("win a prize\nlunch at noon\n")
-    assert nbspam("classify", "-m", model, lines).out.count("\n") == 2
-    assert nbspam("classify", "-m", model, lines, "--no-lines").out.count("\n") == 1
-    assert nbspam("classify", "-m", model, lines, "--no-lines", "--lines").out.count("\n") == 2
+    for typed, n in (((), 2), (("--no-lines",), 1), (("--no-lines", "--lines"), 2)):
+        assert nbspam("classify", "-m", model, lines, *typed).out.count("\n") == n
+    for flag in ("--no-passthrough", "--no-exit-code"):  # what must be typed has no opposite
+        assert "No such option" in nbspam("classify", flag).err
+    config("broken")  # which no help needs
+    found = nbspam("classify", "--help")
+    assert (found.code, found.err, "--no-lines" in found.out) == (0, "", False)
 
 
 def test_a_source_of_its_own_takes_no_lines_of_a_file(nbspam, config, table, model, tmp_path):
@@ -305,65 +234,27 @@ def test_a_source_of_its_own_takes_no_lines_of_a_file(nbspam, config, table, mod
     assert json.loads(found.out)["messages"] == 2
 
 
-@in_turn("flag", ["--no-passthrough", "--no-exit-code"])
-def test_what_must_be_typed_has_no_opposite(nbspam, flag):
-    assert "No such option" in nbspam("classify", flag).err
-
-
-def test_help_hides_the_opposites_and_needs_no_file(nbspam, config):
-    config("broken")
-    found = nbspam("classify", "--help")
-    assert (found.code, found.err) == (0, "")
-    assert "--no-lines" not in found.out
-
-
 # A default makes no command fail that is right without it
 
-
-def assert_same(found, code=0):
-    assert found.err == ""
-    assert found.code == code
-
-
-def commands(table, model, mbox):
-    """Return right command lines, by command: the ways that they are used."""
-    trained = [str(mbox.parent / "new.json")]
-    return {
-        "classify": [
-            ["classify", "-m", model],
-            ["classify", "-p", "-m", model],
-            ["classify", "-m", model, table, "--ham-cost", "9"],
-            ["classify", "-m", model, "--spam-cutoff", "0.3"],
-            ["classify", "-m", model, "--terse"],
-            ["classify", "-m", model, "--format", "json"],
-        ],
-        "explain": [["explain", "-m", model], ["explain", "-m", model, "--words"]],
-        "train": [
-            ["train", "-m", *trained, table, "--replace"],
-            ["train", "-m", model, "--update", "--spam", "-"],
-            ["train", "-m", model, "--update", table],
-            ["train", "-m", *trained, table, "--replace", "--max-ham-blocked", "10%"],
-            ["train", "-m", *trained, table, "--replace", "--scoring", "sum"],
-            ["train", "-m", *trained, table, "--replace", "--ham-cost", "9"],
-        ],
-        "eval": [
-            ["eval", "-m", model, table, "--including-learned"],
-            ["eval", "--folds", "3", table],
-            ["eval", "--online", table],
-            ["eval", "--train-first", "50%", "--max-ham-blocked", "10%", table],
-            ["eval", "--compare", "bernoulli,multinomial", table],
-            ["eval", "--leave-one-out", "--traits", "none", table],
-        ],
-        "forget": [["forget", "-m", model], ["forget", "-m", model, "--spam", "-"]],
-        "model-set": [["model", "set", "-m", model, "--ham-cost", "9"]],
-        "model-info": [["model", "info", "-m", model]],
-        "model-check": [["model", "check", "-m", model]],
-        "model-prune": [["model", "prune", "-m", model, "--max-tokens", "40"]],
-        "model-export": [["model", "export", "-m", model]],
-    }
-
-
-# Their values, where not any will do.
+# The ways that commands are used.
+IN_USE = {
+    "classify": "-m MODEL|-p -m MODEL|-m MODEL TABLE --ham-cost 9|-m MODEL --spam-cutoff 0.3"
+    "|-m MODEL --terse|-m MODEL --format json",
+    "explain": "-m MODEL|-m MODEL --words",
+    "train": "-m NEW TABLE --replace|-m MODEL --update --spam -|-m MODEL --update TABLE"
+    "|-m NEW TABLE --replace --max-ham-blocked 10%|-m NEW TABLE --replace --scoring sum"
+    "|-m NEW TABLE --replace --ham-cost 9",
+    "eval": "-m MODEL TABLE --including-learned|--folds 3 TABLE|--online TABLE"
+    "|--train-first 50% --max-ham-blocked 10% TABLE|--compare bernoulli,multinomial TABLE"
+    "|--leave-one-out --traits none TABLE",
+    "forget": "-m MODEL|-m MODEL --spam -",
+    "model-set": "-m MODEL --ham-cost 9",
+    "model-info": "-m MODEL",
+    "model-check": "-m MODEL",
+    "model-prune": "-m MODEL --max-tokens 40",
+    "model-export": "-m MODEL",
+}
+# Values of options, where not any will do.
 SENSIBLE = {
     "spam-cutoff": 0.95, "ham-cutoff": 0.9, "ham-cost": 9.0, "max-ham-blocked": "5%",
     "alpha": 0.2, "prior": 0.4, "traits": "gaussian", "scoring": "evidence", "header": "X-Spam",
@@ -375,23 +266,11 @@ SENSIBLE = {
 APART = {"text-column", "label-column", "variance-smoothing", "variance-prior", "shared-variance"}
 
 
-def test_a_limit_that_is_typed_puts_the_base_of_a_file_out_of_force(
-    nbspam, config, sample, tmp_path
-):
-    base, model = tmp_path / "base.json", tmp_path / "model.json"
-    assert nbspam("train", "-q", sample / "sms.tsv", "-m", base).code == 0
-    config(f"base = {toml(str(base))}\n")
-    limit = "--max-ham-blocked", "1%"
-    found = nbspam("train", "-q", sample / "sms.tsv", "-m", model, *limit)
-    assert (found.code, found.err) == (0, "")
-    assert b'"calibrated_by": "training"' in model.read_bytes()
-
-
-@pytest.mark.parametrize("table", list(commands("t", "m", Path("x"))))
+@pytest.mark.parametrize("table", IN_USE)
 @pytest.mark.few(1)
 @pytest.mark.parametrize("every", [False, True])
 def test_no_default_makes_a_right_command_fail(nbspam, config, tmp_path, table, make_model, every):
-    """Each option beside each command line; of `eval`, which takes its time, beside one of them."""
+    """Each option beside one of the command lines, or beside each."""
     texts = ("spam", "win a free prize now"), ("ham", "see you at the meeting")
     rows = "".join(f"{label}\t{text} {i}\n" for i in range(9) for label, text in texts)
     messages = tmp_path / "messages.tsv"
@@ -401,33 +280,43 @@ def test_no_default_makes_a_right_command_fail(nbspam, config, tmp_path, table, 
     learned = model.read_bytes()
     base.write_bytes(learned)
     sensible = SENSIBLE | {"base": str(base)}
-    lines = commands(messages, "MODEL", tmp_path / "x")[table]
+    named = {"MODEL": model, "TABLE": messages, "NEW": tmp_path / "new.json"}
+    lines = IN_USE[table].split("|")
     for number, key in enumerate(KEYS[table]):
         if key in APART or (key == "format" and table == "eval"):
             continue
-        beside = lines if every or table != "eval" else [lines[number % len(lines)]]
-        for line in beside:
+        for line in lines if every else [lines[number % len(lines)]]:
             model.write_bytes(learned)
             value = sensible.get(key, right(SETTABLE[table, key]))
             path = config(f"[{table}]\n{key} = {toml(value)}\n")
-            arguments = [model if each == "MODEL" else each for each in line]
-            found = nbspam(*arguments, stdin=MAIL)
+            words = (named.get(word, word) for word in line.split())
+            found = nbspam(*command_of(table), *words, stdin=MAIL)
             path.unlink()
-            assert found.code == 0, (key, arguments, found.err)
+            assert found.code == 0, (key, line, found.err)
 
 
-def test_cut_offs_of_a_file_are_ignored_with_three_classes(
-    nbspam, config, three_classes, make_model
+def test_a_limit_that_is_typed_puts_the_base_of_a_file_out_of_force(nbspam, config, table, model):
+    config(f"base = {toml(str(model))}\n")
+    new = model.with_name("new.json")
+    found = nbspam("train", "-q", table, "-m", new, "--max-ham-blocked", "1%")
+    assert (found.code, found.err) == (0, "")
+    assert b'"calibrated_by": "training"' in new.read_bytes()
+
+
+def test_a_limit_of_a_file_does_not_stop_training_on_errors(nbspam, config, table, tmp_path):
+    config("[train]\nmax-ham-blocked = '1%'\n")
+    found = nbspam("train", "--on-error", table, "-m", tmp_path / "new.json")
+    assert (found.code, found.err) == (0, "")
+
+
+def test_cut_offs_of_a_file_go_together_and_are_of_two_classes(
+    nbspam, config, model, three_classes, make_model
 ):
-    model = make_model(three_classes)
-    before = nbspam("classify", "-m", model, stdin=MAIL)
-    config("spam-cutoff = 0.99\n")
-    assert nbspam("classify", "-m", model, stdin=MAIL) == before
-    assert nbspam("classify", "-m", model, "--spam-cutoff", "0.9", stdin=MAIL).code == 2
-
-
-def test_cut_offs_go_together(nbspam, config, model):
+    three = make_model(three_classes, name="three.json")
+    before = nbspam("classify", "-m", three, stdin=MAIL)
     config("spam-cutoff = 0.99\nham-cutoff = 0.98\n[explain]\nham-cost = 9\n")
+    assert nbspam("classify", "-m", three, stdin=MAIL) == before
+    assert nbspam("classify", "-m", three, "--spam-cutoff", "0.9", stdin=MAIL).code == 2
     assert nbspam("classify", "-m", model, "--spam-cutoff", "0.3", stdin=MAIL).code == 0
     assert nbspam("explain", "-m", model, stdin=MAIL).code == 0
 
@@ -435,21 +324,16 @@ def test_cut_offs_go_together(nbspam, config, model):
 # A mail passes unchanged whatever the file is
 
 
-BROKEN = {
-    "syntax": b"model = ",
-    "no UTF-8": b"\xff\xfe",
-    "key": b"modell = 'a'",
-    "table": b"[clasify]\n",
-    "value": b"jobs = 'two'",
-    "passthrough": b"[classify]\npassthrough = true",
-    "on-error": b"[classify]\non-error = 'deliver'",
-    "nested": b"x = " + b"[" * 100_000,
-}
+BROKEN = [
+    *(b"model = ", b"\xff\xfe", b"modell = 'a'", b"[clasify]\n", b"jobs = 'two'"),
+    *(b"[classify]\npassthrough = true", b"[classify]\non-error = 'deliver'"),
+    b"x = " + b"[" * 100_000,
+]
 
 
-@in_turn("what", BROKEN)
-def test_a_mail_passes_unchanged_beside_a_broken_file(nbspam, config, model, what):
-    config("").write_bytes(BROKEN[what])
+@in_turn("text", BROKEN)
+def test_a_mail_passes_unchanged_beside_a_broken_file(nbspam, config, model, text):
+    config("").write_bytes(text)
     found = nbspam("classify", "-p", "-m", model, stdin=MAIL)
     assert (found.code, found.out.encode()) == (75, MAIL)
     assert found.err.startswith("nbspam: ")
@@ -463,8 +347,7 @@ def test_a_mail_passes_unchanged_beside_a_broken_file(nbspam, config, model, wha
 def test_a_mail_passes_unchanged_if_the_named_file_is_missing(nbspam, model, monkeypatch, path):
     monkeypatch.setenv("NBSPAM_CONFIG", path)
     found = nbspam("classify", "-p", "-m", model, stdin=MAIL)
-    assert (found.code, found.out.encode()) == (75, MAIL)
-    assert path in found.err
+    assert (found.code, found.out.encode(), path in found.err) == (75, MAIL, True)
 
 
 def test_the_marks_of_a_file_are_written(nbspam, config, model):
@@ -477,46 +360,37 @@ def test_the_marks_of_a_file_are_written(nbspam, config, model):
 # Where it is, and whose
 
 
-def test_where_it_is(monkeypatch):
-    monkeypatch.setenv("HOME", "/home/me")
-    for name in ("NBSPAM_CONFIG", "XDG_CONFIG_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    assert config_place() == "/home/me/.config/nbspam/config.toml"
-    for folder, place in (
-        ("/etc/me", "/etc/me/nbspam/config.toml"),
-        ("relative", "/home/me/.config/nbspam/config.toml"),
-    ):
-        monkeypatch.setenv("XDG_CONFIG_HOME", folder)
+@in_turn(
+    "environment, place",
+    [
+        ({}, "/home/me/.config/nbspam/config.toml"),
+        ({"XDG_CONFIG_HOME": "/etc/me"}, "/etc/me/nbspam/config.toml"),
+        ({"XDG_CONFIG_HOME": "relative"}, "/home/me/.config/nbspam/config.toml"),
+        ({"NBSPAM_CONFIG": "own.toml"}, "own.toml"),
+        ({"NBSPAM_CONFIG": ""}, None),
+        ({"HOME": "~"}, None),
+    ],
+)
+def test_where_it_is(environment, place):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ({"HOME": "/home/me"} | environment).items():
+            patch.setenv(name, value)
         assert config_place() == place
-    monkeypatch.setenv("NBSPAM_CONFIG", "own.toml")
-    assert config_place() == "own.toml"
-    monkeypatch.setenv("NBSPAM_CONFIG", "")
-    assert config_place() is None
 
 
-def test_a_user_without_a_home_has_none(monkeypatch):
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    monkeypatch.delenv("NBSPAM_CONFIG", raising=False)
-    monkeypatch.setenv("HOME", "~")
-    assert config_place() is None
-
-
-def test_a_file_that_everybody_can_write_to_is_refused(nbspam, config, assert_sentence):
+def test_a_file_that_others_can_write_is_refused(nbspam, config, monkeypatch, assert_sentence):
     path = config("strict = true\n")
     path.chmod(0o664)
     assert nbspam("config").code == 0
     path.chmod(0o666)
     assert_sentence(nbspam("config"), path, "chmod o-w", code=2)
-
-
-def test_a_file_of_another_user_must_be_named(nbspam, config, monkeypatch, assert_sentence):
-    path = config("strict = true\n")
+    path.chmod(0o600)
     owner = path.stat().st_uid
     if owner == 0:  # whose files anybody may use
         os.chown(path, 12345, -1)
     monkeypatch.setattr("os.geteuid", lambda: owner + 1)
     assert_sentence(nbspam("config"), path, "belongs to another user", code=2)
-    monkeypatch.setenv("NBSPAM_CONFIG", str(path))
+    monkeypatch.setenv("NBSPAM_CONFIG", str(path))  # it is named
     assert nbspam("config").code == 0
 
 
@@ -529,69 +403,6 @@ def test_every_value_holds_in_a_way_that_is_checked(table, key):
     parsed = [parser.parse_args(args=list(way))[0] for way in WAYS.get(table, ((),))]
     typed = [set(values) - {"sources", "source"} for values in parsed]
     assert any(_holds(key, table, names) for names in typed)
-
-
-REFUSED = {
-    "cut-offs": ("[classify]\nham-cutoff = 0.9\nspam-cutoff = 0.5", [":2: ", ":3: "], ()),
-    "cut-offs of all": ("ham-cost = 9\nspam-cutoff = 0.5", [":1: ham-cost: "], ()),
-    "header": ("[classify]\nheader = 'Subject'", [":2: header: "], ("-p",)),
-    "tag": ("[classify]\nsubject-tag = ' '", [":2: subject-tag: "], ("-p",)),
-    "terse": ("[classify]\nformat = 'json'\nterse = true", [":2: format", ":3: terse"], ()),
-    "terse of all": ("format = 'json'\n[classify]\nterse = true", [":1: ", ":3: "], ()),
-    "learn-from": ("[classify]\nlearn-from = 0.1", [":2: learn-from: "], ("--learn",)),
-    "encoding": ("encoding = 'klingon'", [":1: encoding: "], ()),
-    "with the model": ("ham-cutoff = 0.95", [":1: ham-cutoff: "], ()),
-}
-
-
-@in_turn("case", REFUSED)
-def test_what_stops_classify_is_found_by_config(
-    nbspam, config, model, monkeypatch, assert_sentence, case
-):
-    text, parts, options = REFUSED[case]
-    path = config(text)
-    monkeypatch.setenv("NBSPAM_MODEL", str(model))
-    found = nbspam("config")
-    assert_sentence(found, path, *parts, code=2)
-    assert nbspam("config", "classify").err == found.err
-    stopped = nbspam("classify", *options, stdin=MAIL)
-    assert stopped.code == (75 if "-p" in options else 2)
-    assert stopped.err == found.err
-
-
-@in_turn(
-    "text, part",
-    [
-        ("[train]\nalpha = -1", ":2: alpha: "),
-        ("[train]\nprior = 1.5", ":2: prior: "),
-        ("[train]\nvariance-prior = 2", ":2: variance-prior: "),
-        ("[train]\nspam-cutoff = 1.5", ":2: spam-cutoff: "),
-        ("[train]\nsure-from = 7", ":2: sure-from: "),
-        ("[train]\nmax-ham-blocked = '7'", ":2: max-ham-blocked: "),
-        ("[train]\nmax-ham-blocked = '1%'\nham-cost = 9", ":2: max-ham-blocked"),
-        ("[train]\nevent-model = 'none'\ntraits = 'none'", "event-model"),
-        ("[train]\nencoding = 'klingon'", ":2: encoding: "),
-        ("[forget]\nencoding = 'klingon'", ":2: encoding: "),
-        ("[eval]\nbatch = 0", ":2: batch: "),
-        ("[eval]\nalpha = 0", ":2: alpha: "),
-        ("[eval]\nmax-ham-blocked = 'some'", ":2: max-ham-blocked: "),
-        ("[eval]\nham-cost = -1", ":2: ham-cost: "),
-        ("[explain]\nspam-cutoff = -1", ":2: spam-cutoff: "),
-        ("[model-import]\nalpha = 0", ":2: alpha: "),
-        ("[serve]\nlisten = 'here'", ":2: listen: "),
-        ("[serve]\nlisten = '0.0.0.0:783'", ":2: listen: "),
-        ("[serve]\nmetrics = '[::]:783'", ":2: metrics: "),
-        ("[serve]\nham-cost = 0", ":2: ham-cost: "),
-        ("[imap-filter]\nham-cost = 0", ":2: ham-cost: "),
-        ("[imap-filter]\nunsure-keyword = 'two words'", ":2: unsure-keyword: "),
-        ("[imap-filter]\ntrust-after = 'soon'", ":2: trust-after: "),
-        ("[imap-learn]\ntrust-after = 'soon'", ":2: trust-after: "),
-        ("[imap-watch]\nunsure-keyword = 'two words'", ":2: unsure-keyword: "),
-    ],
-)
-def test_config_finds_what_other_commands_refuse(nbspam, config, assert_sentence, text, part):
-    path = config(text)
-    assert_sentence(nbspam("config"), path, part, code=2)
 
 
 @in_turn(
@@ -630,17 +441,14 @@ def test_values_are_checked_without_a_model_and_without_a_home(
     assert_sentence(nbspam("config"), path, ":2: spam-cutoff", code=2)
 
 
-def test_a_limit_of_a_file_does_not_stop_training_on_errors(nbspam, config, table, tmp_path):
-    config("[train]\nmax-ham-blocked = '1%'\n")
-    found = nbspam("train", "--on-error", table, "-m", tmp_path / "new.json")
-    assert (found.code, found.err) == (0, "")
-
-
-def test_config_prints_what_is_set_and_where(nbspam, config, monkeypatch):
+def test_config_prints_what_is_set_and_where(nbspam, config, own_home, monkeypatch):
+    assert nbspam("config").out == (
+        f"config file: none ({own_home}/.config/nbspam/config.toml does not exist)\n"
+        "nothing is set; every option has its built-in default\n"
+    )
     path = config('jobs = 2\n\n["classify"]\nheader = "X-Spam"\n')
     monkeypatch.setenv("NBSPAM_MODEL", "m.json")
-    found = nbspam("config")
-    assert found.out.splitlines() == [
+    assert nbspam("config").out.splitlines() == [
         f"config file: {path}",
         "option             value     from",
         'model              "m.json"  $NBSPAM_MODEL',
@@ -649,18 +457,10 @@ def test_config_prints_what_is_set_and_where(nbspam, config, monkeypatch):
     ]
     rows = json.loads(nbspam("config", "--format", "json").out)
     assert rows["file"] == str(path)
-    assert rows["settings"][2] == {
-        "option": "[classify] header", "value": "X-Spam", "from": "file",
-        "name": "[classify] header", "line": 4,
-    }  # fmt: skip
-
-
-def test_config_without_a_file(nbspam, own_home):
-    found = nbspam("config")
-    assert found.out == (
-        f"config file: none ({own_home}/.config/nbspam/config.toml does not exist)\n"
-        "nothing is set; every option has its built-in default\n"
-    )
+    header = {"option": "[classify] header", "name": "[classify] header", "value": "X-Spam"}
+    assert rows["settings"][2] == header | {"from": "file", "line": 4}
+    config("broken")
+    assert nbspam("config", "--path").out == f"{path}\n"
 
 
 @in_turn("table", CONTEXTS)
@@ -669,15 +469,6 @@ def test_config_prints_every_option_of_a_command(nbspam, table):
     assert found.code == 0
     for key in KEYS[table]:
         assert re.search(rf"^{key}\s", found.out, re.MULTILINE), key
-
-
-def test_config_prints_the_name_even_of_a_broken_file(nbspam, config):
-    path = config("broken")
-    assert nbspam("config", "--path").out == f"{path}\n"
-
-
-def test_config_of_no_command_is_refused(nbspam, assert_sentence):
-    assert_sentence(nbspam("config", "clasify"), "clasify", "classify", code=2)
 
 
 def test_the_documented_example_holds(nbspam, config):

@@ -5,139 +5,119 @@ import json
 import pytest
 from many_cases import in_turn
 
-ROWS = [
-    *((label, f"{text} {i}") for i in range(40) for label, text in
-      (("ham", "see you at noon"), ("spam", "win a free prize"))),
-    ("hma", "bye for now"),
-]  # fmt: skip
-PROTOCOLS = {
-    "saved model": ("-m", "{model}", "--including-learned"),
-    "folds": ("--folds", "3"),
-    "leave-one-out": ("--leave-one-out",),
-    "train first": ("--train-first", "50%"),
-    "online": ("--online", "--batch", "9"),
-    "comparison": ("--compare", "bernoulli"),
-}
-
-
-def write(path, rows):
-    path.write_text("".join(f"{label}\t{text}\n" for label, text in rows))
-    return path
+pytestmark = pytest.mark.usefixtures("few_resamples")
+TEXTS = ("ham", "see you at noon"), ("spam", "win a free prize")
+ROWS = [(label, f"{text} {i}") for i in range(40) for label, text in TEXTS] + [("hma", "bye")]
+PROTOCOLS = [
+    *("-m MODEL --including-learned", "--folds 3", "--compare bernoulli", "--leave-one-out"),
+    *("--train-first 50%", "--online --batch 9"),
+]
+SAVED_MODEL, FOLDS, *_ = PROTOCOLS
 
 
 @pytest.fixture
-def mistaken(tmp_path):
-    return write(tmp_path / "a.tsv", ROWS)
+def rows(tmp_path):
+    """Return a function that writes rows into a table."""
+
+    def write(*rows, name="a.tsv"):
+        path = tmp_path / name
+        path.write_text("".join(f"{label}\t{text}\n" for label, text in rows))
+        return path
+
+    return write
 
 
 @pytest.fixture
-def run(nbspam, tmp_path, make_model):
-    model = make_model(write(tmp_path / "right.tsv", ROWS[:-1]))
+def right(rows):
+    """Return a table without a mistake."""
+    return rows(*ROWS[:-1], name="right.tsv")
+
+
+@pytest.fixture
+def run(nbspam, make_model, right):
+    model = make_model(right)
 
     def evaluated(protocol, *arguments):
-        options = (option.format(model=model) for option in PROTOCOLS[protocol])
-        return nbspam("eval", *options, *arguments)
+        return nbspam("eval", *protocol.replace("MODEL", str(model)).split(), *arguments)
 
     return evaluated
 
 
-@in_turn("protocol", PROTOCOLS)
-def test_every_test_goes_on_without_it(run, mistaken, tmp_path, protocol):
+@pytest.mark.few(3)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_every_test_goes_on_without_it_unless_it_is_strict(
+    run, rows, right, assert_sentence, protocol
+):
+    mistaken = rows(*ROWS)
     found = run(protocol, "--format", "json", mistaken)
     assert found.code == 0, found.err
     assert found.err == (
         "nbspam: 1 message is left out, as its label is probably a mistake: 'hma'"
         f" ({mistaken}:81); correct it there\n"
     )
+    assert run(protocol, "-q", mistaken).err == ""
     figures = json.loads(found.out)
     assert figures.pop("mislabelled") == 1
-    right = json.loads(run(protocol, "-q", "--format", "json", tmp_path / "right.tsv").out)
-    assert right.pop("mislabelled") == 0
-    for model in (*figures.get("models", ()), *right.get("models", ())):
+    expected = run(protocol, "-q", "--format", "json", right)
+    assert expected.err == ""
+    expected = json.loads(expected.out)
+    assert expected.pop("mislabelled") == 0
+    for model in (*figures.get("models", ()), *expected.get("models", ())):
         del model["seconds"]
-    assert figures == right
-
-
-@in_turn("protocol", PROTOCOLS)
-def test_quiet_says_nothing_and_strict_stops(run, mistaken, assert_sentence, protocol):
-    assert run(protocol, "-q", mistaken).err == ""
+    assert figures == expected
     found = run(protocol, "--strict", mistaken)
     assert_sentence(found, f"{mistaken}:81: is labelled 'hma'", "leave out --strict to skip it")
 
 
-@in_turn("protocol", ["saved model", "folds"])
-def test_several_and_a_header(run, tmp_path, protocol):
-    path = write(tmp_path / "a.tsv", [("kind", "what it says"), *ROWS])
-    found = run(protocol, path)
-    assert (
-        f"2 messages are left out, as their labels are probably mistakes: 'kind' ({path}:1),"
-        in (found.err)
-    )
-    path = write(tmp_path / "a.tsv", [("kind", "what it says"), *ROWS[:-1]])
-    found = run(protocol, path)
-    assert f"'kind' ({path}:1); if that row names the columns, add --header-row yes;" in found.err
+@in_turn("protocol", [SAVED_MODEL, FOLDS])
+def test_several_and_a_header_are_named_and_quietly_none(run, rows, protocol):
+    path = rows(("kind", "what it says"), *ROWS)
+    several = "2 messages are left out, as their labels are probably mistakes: 'kind'"
+    assert f"{several} ({path}:1)," in run(protocol, path).err
+    assert run(protocol, "-q", path).err == ""
+    rows(("kind", "what it says"), *ROWS[:-1])
+    remedy = f"'kind' ({path}:1); if that row names the columns, add --header-row yes;"
+    assert remedy in run(protocol, path).err
 
 
-def test_spam_is_no_mistake_however_little_there_is(run, tmp_path):
-    rows = [(label.replace("spam", "promo"), text) for label, text in ROWS[:-1]]
-    path = write(tmp_path / "a.tsv", [*rows, ("spam", "buy it"), ("spam", "buy more")])
-    found = run("folds", path, "--folds", "2")
-    assert found.err == ""
-    assert "spam: 2" in found.out
-    path = write(tmp_path / "a.tsv", [*rows, ("junk", "buy it"), ("junk", "buy more")])
-    found = run("folds", path, "--folds", "2", "--spam-label", "junk")
-    assert found.err == ""
-    assert "junk: 2" in found.out
+@in_turn("name, options", [("spam", ()), ("junk", ("--spam-label", "junk"))])
+def test_spam_is_no_mistake_however_little_there_is(run, rows, name, options):
+    others = [(label.replace("spam", "promo"), text) for label, text in ROWS[:-1]]
+    found = run("--folds 2", rows(*others, (name, "buy it"), (name, "buy more")), *options)
+    assert (found.err, f"{name}: 2" in found.out) == ("", True)
 
 
-def test_a_label_of_many_is_no_mistake(run, tmp_path, assert_sentence):
-    path = write(tmp_path / "a.tsv", [*ROWS, *[("promo", "big sale")] * 6])
-    found = run("saved model", path)
+def test_a_label_of_many_is_no_mistake(run, rows, assert_sentence):
+    path = rows(*ROWS, *[("promo", "big sale")] * 6)
+    found = run(SAVED_MODEL, path)
     assert_sentence(found, f"{path}:82: is labelled 'promo'", "classes are ham, spam")
-    few = write(tmp_path / "few.tsv", [("ham", "see you"), ("hma", "bye")])
-    assert_sentence(run("saved model", few), f"{few}:2: is labelled 'hma'")
+    few = rows(("ham", "see you"), ("hma", "bye"), name="few.tsv")
+    assert_sentence(run(SAVED_MODEL, few), f"{few}:2: is labelled 'hma'")
 
 
 # Labels of other names
 
 
-TARGET = [({"ham": "0", "spam": "1"}.get(label, label), text) for label, text in ROWS]
-
-
-@pytest.mark.parametrize("names", [("0", "1"), ("not spam", "spam"), ("good", "bad")])
-def test_a_spam_label_tests_a_saved_model_on_other_labels(run, tmp_path, assert_sentence, names):
-    rows = [(names[label == "spam"], text) for label, text in ROWS[:-1]]
-    path = write(tmp_path / "a.tsv", [("target", "text"), *rows])
-    found = run("saved model", path)
+@in_turn("names", [("0", "1"), ("not spam", "spam"), ("good", "bad")])
+def test_a_spam_label_tests_a_saved_model_on_other_labels(run, rows, right, assert_sentence, names):
+    renamed = [(names[label == "spam"], text) for label, text in ROWS[:-1]]
+    path = rows(("target", "text"), *renamed)
+    found = run(SAVED_MODEL, path)
     assert_sentence(found, f"{path}:2: is labelled {names[0]!r}", "--spam-label")
-    found = run("saved model", path, "--spam-label", names[1], "--format", "json")
+    found = run(SAVED_MODEL, path, "--spam-label", names[1], "--format", "json")
     assert (found.code, found.err) == (0, "")
-    right = run("saved model", tmp_path / "right.tsv", "--format", "json")
-    assert found.out == right.out
+    assert found.out == run(SAVED_MODEL, right, "--format", "json").out
 
 
-def test_of_other_labels_too_a_mistake_is_left_out(run, tmp_path):
-    path = write(tmp_path / "a.tsv", TARGET)
-    found = run("saved model", path, "--spam-label", "1")
-    assert found.code == 0
+def test_of_other_labels_too_a_mistake_is_left_out_and_others_are_ham(run, rows, assert_sentence):
+    target = [({"ham": "0", "spam": "1"}.get(label, label), text) for label, text in ROWS]
+    path = rows(*target)
+    found = run(SAVED_MODEL, path, "--spam-label", "1")
+    assert (found.code, f"'hma' ({path}:81)" in found.err) == (0, True)
     assert "80 messages (ham: 40, spam: 40)" in found.out
-    assert f"'hma' ({path}:81)" in found.err
-
-
-def test_any_other_label_is_ham(run, tmp_path):
-    path = write(tmp_path / "a.tsv", [*TARGET[:-1], *[("2", "big sale")] * 20])
-    found = run("saved model", path, "--spam-label", "1")
+    found = run(SAVED_MODEL, path, "--spam-label", "yes")
+    assert_sentence(found, "no message is labelled 'yes'; name one of '0', '1'", code=2)
+    rows(*target[:-1], *[("2", "big sale")] * 20)
+    found = run(SAVED_MODEL, path, "--spam-label", "1")
     assert (found.code, found.err) == (0, "")
     assert "100 messages (ham: 60, spam: 40)" in found.out
-
-
-def test_a_spam_label_that_nobody_has(run, tmp_path, assert_sentence):
-    path = write(tmp_path / "a.tsv", TARGET)
-    found = run("saved model", path, "--spam-label", "yes")
-    assert_sentence(found, "no message is labelled 'yes'; name one of '0', '1'", code=2)
-
-
-def test_a_spam_label_is_for_two_classes(nbspam, three_classes, make_model, assert_sentence):
-    model = make_model(three_classes)
-    found = nbspam("eval", "-m", model, three_classes, "--spam-label", "spam")
-    assert_sentence(found, "ham, promo, spam", "leave the spam label out", code=2)

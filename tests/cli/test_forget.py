@@ -9,88 +9,79 @@ MAIL = b"From: ann@example.org\nMessage-ID: <1@example.org>\nSubject: a prize\n\
 def sections(model):
     """Return all that forgetting takes back."""
     raw = model.read_bytes()
-    messages = json.loads(raw)["messages"]
-    return messages, raw[raw.index(b'"tokens": {') :]
+    return json.loads(raw)["messages"], raw[raw.index(b'"tokens": {') :]
 
 
 @pytest.fixture
-def taught(nbspam, model):
-    """Return a model that has learned the mail as spam, and what it was before."""
+def forgotten(as_json, model):
+    """Return a function that forgets, and returns how many messages it forgot."""
+
+    def run(*arguments):
+        return as_json("forget", *arguments, "-m", model, stdin=MAIL)["forgotten"]
+
+    return run
+
+
+@pytest.fixture
+def learn(nbspam, model):
+    """Return a function that teaches the mail to the model as spam."""
+
+    def run(*options):
+        command = ("train", "--update", *options, "--spam", "-", "-m", model)
+        assert nbspam(*command, stdin=MAIL) == (0, "", "")
+
+    return run
+
+
+@in_turn("options", ["", "-", "--spam -", "--label spam=-", "{mail}", "-q {mail}"])
+def test_a_message_is_forgotten_from_standard_input_in_silence(
+    nbspam, model, learn, tmp_path, options
+):
+    (tmp_path / "mail").write_bytes(MAIL)
     before = sections(model)
-    assert nbspam("train", "--update", "--spam", "-", "-m", model, stdin=MAIL) == (0, "", "")
+    learn()
     assert sections(model) != before
-    return model, before
-
-
-@pytest.mark.parametrize("options", [(), ("-",), ("--spam", "-"), ("--label", "spam=-")])
-def test_a_message_from_standard_input_is_forgotten_in_silence(nbspam, taught, options):
-    model, before = taught
-    found = nbspam("forget", *options, "-m", model, stdin=MAIL)
+    command = ("forget", *options.format(mail=tmp_path / "mail").split(), "-m", model)
+    found = nbspam(*command, stdin=MAIL)
     assert (found.code, found.err) == (0, "")
-    assert found.out == "" or options[:1] == ("--label",)
-    assert before == sections(model)
+    if options[:1] == "{":
+        assert found.sentences.startswith(f"{model}: forgot 1 ")
+    else:
+        assert found.out == "" or options[:7] == "--label"
+    assert sections(model) == before
     assert nbspam("model", "check", "-m", model).code == 0
 
 
-def test_as_text_it_says_what_it_did(nbspam, taught, tmp_path):
-    model, before = taught
-    (tmp_path / "mail").write_bytes(MAIL)
-    found = nbspam("forget", tmp_path / "mail", "-m", model)
-    assert (found.code, found.err) == (0, "")
-    assert found.sentences.startswith(f"{model}: forgot 1 ")
-    assert before == sections(model)
-
-
-def test_quietly_it_says_nothing(nbspam, taught, tmp_path):
-    (tmp_path / "mail").write_bytes(MAIL)
-    assert nbspam("forget", "-q", tmp_path / "mail", "-m", taught[0]) == (0, "", "")
-
-
-def test_as_json_it_says_all_it_did(nbspam, taught):
-    model, _ = taught
+def test_what_was_never_learned_is_left_alone(as_json, model, learn):
+    learn()
     expected = {"model": str(model), "forgotten": 1, "unchanged": 0, "skipped": 0}
-    for _ in range(2):
-        found = nbspam("forget", "-m", model, "--format", "json", stdin=MAIL)
-        assert expected == json.loads(found.out)
-        expected |= {"forgotten": 0, "unchanged": 1}
-
-
-def test_what_was_never_learned_is_left_alone(nbspam, model):
+    assert as_json("forget", "-m", model, stdin=MAIL) == expected
     before = model.stat()
-    found = nbspam("forget", "-m", model, "--format", "json", stdin=MAIL)
-    assert json.loads(found.out)["unchanged"] == 1
+    expected |= {"forgotten": 0, "unchanged": 1}
+    assert as_json("forget", "-m", model, stdin=MAIL) == expected
     assert before.st_ino == model.stat().st_ino
 
 
-def test_it_is_not_forgotten_in_another_class(nbspam, taught):
-    model, _ = taught
+def test_it_is_not_forgotten_in_another_class(model, learn, forgotten):
+    learn()
     before = model.read_bytes()
-    found = nbspam("forget", "--ham", "-", "-m", model, "--format", "json", stdin=MAIL)
-    assert json.loads(found.out)["forgotten"] == 0
+    assert forgotten("--ham", "-") == 0
     assert before == model.read_bytes()
 
 
-def test_a_table_goes_by_its_own_labels(nbspam, table, model):
+def test_a_table_goes_by_its_own_labels(as_json, table, model):
     text = table.read_text()
     assert text.startswith("spam\t")
     table.write_text(text.replace("spam\t", "ham\t", 1))
-    found = nbspam("forget", table, "-m", model, "--format", "json")
-    assert json.loads(found.out) | {"model": ""} == {
-        "model": "",
-        "forgotten": 29,
-        "unchanged": 1,
-        "skipped": 0,
-    }
+    found = as_json("forget", table, "-m", model)
+    assert [found[key] for key in ("forgotten", "unchanged", "skipped")] == [29, 1, 0]
     assert sections(model)[0] == [0, 1]
 
 
-def test_lines_of_a_class_are_forgotten(nbspam, table, model, tmp_path):
+def test_lines_of_a_class_are_forgotten(nbspam, table, model, tmp_path, forgotten):
     texts = [line.partition("\t")[2] for line in table.read_text().splitlines() if line[0] == "h"]
     (tmp_path / "ham.txt").write_text("\n".join(texts))
-    found = nbspam(
-        *("forget", "--lines", "--ham", tmp_path / "ham.txt", "-m", model, "--format", "json")
-    )
-    assert json.loads(found.out)["forgotten"] == 18
+    assert forgotten("--lines", "--ham", tmp_path / "ham.txt") == 18
     assert sections(model)[0] == [0, 12]
     assert nbspam("classify", "-m", model, stdin=b"free").out.startswith("unsure\t0.5000")
 
@@ -110,64 +101,25 @@ def test_everything_is_forgotten_and_learned_again(nbspam, table, model):
 # Without the ledger
 
 
-def test_what_the_ledger_has_not_is_forgotten_by_its_counts(nbspam, model):
+def test_what_the_ledger_has_not_is_forgotten_by_its_counts(model, learn, forgotten):
     before = sections(model)
-    learn = ("train", "--update", "--no-ledger", "--spam", "-", "-m", model)
-    assert nbspam(*learn, stdin=MAIL) == (0, "", "")
-    found = nbspam("forget", "--spam", "-", "-m", model, "--format", "json", stdin=MAIL)
-    assert json.loads(found.out)["forgotten"] == 0
-    assert nbspam("forget", "--no-ledger", "--spam", "-", "-m", model, stdin=MAIL) == (0, "", "")
+    learn("--no-ledger")
+    assert forgotten("--spam", "-") == 0
+    assert forgotten("--no-ledger", "--spam", "-") == 1
     assert before == sections(model)
-    again = nbspam(
-        *("forget", "--no-ledger", "--spam", "-", "-m", model, "--format", "json"), stdin=MAIL
-    )
-    assert json.loads(again.out)["forgotten"] == 0
+    assert forgotten("--no-ledger", "--spam", "-") == 0
 
 
-@in_turn("sources", [(), ("-",)])
-def test_without_the_ledger_the_class_must_be_named(nbspam, taught, sources, assert_sentence):
-    model, _ = taught
-    before = model.read_bytes()
-    found = nbspam("forget", "--no-ledger", *sources, "-m", model, stdin=MAIL)
-    assert_sentence(found, "--no-ledger", "--spam or --ham", code=2)
-    assert before == model.read_bytes()
-
-
-# What it refuses
-
-
-def test_without_a_model_there_is_nothing_to_forget(nbspam, tmp_path, assert_sentence):
-    found = nbspam("forget", "-m", tmp_path / "model.json", stdin=MAIL)
-    assert_sentence(found, tmp_path / "model.json", "no such model", "nbspam train")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_class_that_the_model_has_not_is_refused(nbspam, model, assert_sentence):
-    found = nbspam("forget", "--label", "promo=-", "-m", model, stdin=MAIL)
-    assert_sentence(found, model, "'promo'")
-
-
-def test_a_missing_source_is_told(nbspam, model, tmp_path, assert_sentence):
-    before = model.read_bytes()
-    assert_sentence(nbspam("forget", tmp_path / "none", "-m", model), tmp_path / "none")
-    assert before == model.read_bytes()
-
-
-def test_what_the_ledger_names_is_forgotten_there_too(nbspam, model):
+def test_what_the_ledger_names_is_forgotten_there_too(nbspam, model, learn):
     """Else it would name messages that the counts no longer have."""
-    before = model.read_bytes().partition(b'"tokens"')[2]
-    assert nbspam("train", "--update", "--spam", "-", "-m", model, stdin=MAIL).code == 0
-    assert nbspam("forget", "--no-ledger", "--spam", "-", "-m", model, stdin=MAIL).code == 0
-    assert before == model.read_bytes().partition(b'"tokens"')[2]
+    before = sections(model)
+    learn()
+    forget = ("forget", "--no-ledger", "--spam", "-", "-m", model)
+    taught = model.read_bytes()
+    # Its words are in messages that the ledger names; all messages are named.
+    twin = MAIL.replace(b"Message-ID: <1@example.org>\n", b"")
+    assert nbspam(*forget, stdin=twin).code == 0
+    assert model.read_bytes() == taught
+    assert nbspam(*forget, stdin=MAIL) == (0, "", "")
+    assert sections(model) == before
     assert nbspam("model", "check", "-m", model).code == 0
-
-
-def test_a_message_that_only_looks_learned_is_left_alone(nbspam, model):
-    """Its words are in messages that the ledger names; all messages are named."""
-    assert nbspam("train", "--update", "--spam", "-", "-m", model, stdin=MAIL).code == 0
-    before = model.read_bytes()
-    twin = MAIL.replace(b"Message-ID: <", b"Message-ID: <", 1) + b"\n"
-    twin = b"\n".join(line for line in twin.split(b"\n") if not line.startswith(b"Message-ID"))
-    assert nbspam("forget", "--no-ledger", "--spam", "-", "-m", model, stdin=twin).code == 0
-    assert nbspam("model", "check", "-m", model).code == 0
-    assert before == model.read_bytes()

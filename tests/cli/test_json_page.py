@@ -23,59 +23,55 @@ def printed(found):
     return {key for key in first if not key.endswith("_ci")}
 
 
+# What prints each section; those with a server are in tests/mailbox/test_imap_page.py.
 COMMANDS = {
-    "classify": ("classify", "-m", "{model}", "{mail}"),
-    "explain": ("explain", "-m", "{model}", "{mail}"),
-    "train": ("train", "-m", "{new}", "{table}"),
-    "train --update": ("train", "--update", "-m", "{model}", "--spam", "{mail}"),
-    "train --on-error": ("train", "--on-error", "-m", "{new}", "{table}"),
-    "forget": ("forget", "-m", "{model}", "{mail}"),
-    "eval": ("eval", "--including-learned", "-m", "{model}", "{table}", "--errors", "1"),
-    "eval --compare": ("eval", "--compare", "bernoulli", "{table}"),
-    "model info": ("model", "info", "-m", "{model}"),
-    "model words": ("model", "words", "-m", "{model}", "prize"),
-    "model set": ("model", "set", "-m", "{model}", "--spam-cutoff", "0.99"),
-    "model merge": ("model", "merge", "{model}", "{copy}", "--allow-overlap", "-o", "{new}"),
-    "model prune": ("model", "prune", "-m", "{model}", "--min-count", "2"),
-    "model import": ("model", "import", "{counts}", "-m", "{new}"),
-    "config": ("config", "classify"),
+    "classify": "classify mail.eml",
+    "explain": "explain mail.eml",
+    "train": "train -m new.json messages.tsv",
+    "train --update": "train --update --spam mail.eml",
+    "train --on-error": "train --on-error -m new.json messages.tsv",
+    "forget": "forget mail.eml",
+    "eval": "eval --including-learned messages.tsv --errors 1",
+    "eval --compare": "eval --compare bernoulli messages.tsv",
+    "model info": "model info",
+    "model words": "model words prize",
+    "model set": "model set --spam-cutoff 0.99",
+    "model merge": "model merge model.json copy.json --allow-overlap -o new.json",
+    "model prune": "model prune --min-count 2",
+    "model import": "model import counts.csv -m new.json",
+    "config": "config classify",
 }
 
 
 @pytest.fixture
-def places(nbspam, model, table, tmp_path):
-    mail = tmp_path / "mail.eml"
-    mail.write_text("Subject: free prize\n\nclaim the free prize\n")
-    copy = tmp_path / "copy.json"
-    copy.write_bytes(model.read_bytes())
-    counts = tmp_path / "counts.csv"
-    assert nbspam("model", "export", "-m", model, "--form", "csv", "-o", counts).code == 0
-    new = tmp_path / "new.json"
-    return {
-        "model": model, "table": table, "mail": mail, "copy": copy, "counts": counts, "new": new,
-    }  # fmt: skip
+def folder(nbspam, model, monkeypatch, few_resamples):
+    folder = model.parent
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("NBSPAM_MODEL", "model.json")
+    (folder / "mail.eml").write_text("Subject: free prize\n\nclaim the free prize\n")
+    (folder / "copy.json").write_bytes(model.read_bytes())
+    assert nbspam("model", "export", "--form", "csv", "-o", "counts.csv").code == 0
+    return folder
 
 
 def test_every_section_is_tried():
-    with_a_server = {"imap filter", "imap learn"}  # tests/mailbox/test_imap_page.py
-    assert set(COMMANDS) | with_a_server == set(SECTIONS)
+    assert SECTIONS.keys() == COMMANDS.keys() | {"imap filter", "imap learn"}
 
 
 @in_turn("section", COMMANDS)
-def test_the_keys_are_those_documented(nbspam, places, section):
-    places["model"].write_bytes(places["copy"].read_bytes())
-    places["new"].unlink(missing_ok=True)
-    arguments = [argument.format(**places) for argument in COMMANDS[section]]
-    keys = printed(nbspam(*arguments, "--format", "json"))
+def test_the_keys_are_those_documented(nbspam, folder, section):
+    (folder / "model.json").write_bytes((folder / "copy.json").read_bytes())
+    (folder / "new.json").unlink(missing_ok=True)
+    keys = printed(nbspam(*COMMANDS[section].split(), "--format", "json"))
     assert documented(section) - SOMETIMES == keys - SOMETIMES
     assert keys <= documented(section)
 
 
-def test_the_keys_of_three_classes(nbspam, make_model, three_classes, places):
+@pytest.mark.usefixtures("folder")
+def test_the_keys_of_three_classes(nbspam, as_json, make_model, three_classes):
     model = make_model(three_classes, name="three.json")
     for section in ("classify", "explain"):
-        keys = printed(nbspam(section, "-m", model, "--format", "json", places["mail"]))
+        keys = printed(nbspam(section, "-m", model, "--format", "json", "mail.eml"))
         assert keys == documented(section) - {"base", "reason"}
-    found = nbspam("explain", "-m", model, "--format", "json", places["mail"])
-    for key in json.loads(found.out)["constants"]:
+    for key in as_json("explain", "-m", model, "mail.eml")["constants"]:
         assert f"`{key}`" in SECTIONS["explain"]

@@ -14,8 +14,8 @@ COLUMNS = 80
 COMMANDS = {context.command_path.removeprefix("nbspam "): context for context in command_contexts()}
 
 
-@pytest.fixture(params=[120, pytest.param(None, marks=pytest.mark.long)], ids=["some", "all"])
-def folder(request, tmp_path, monkeypatch, sample):
+@pytest.fixture(params=[40, pytest.param(None, marks=pytest.mark.long)], ids=["some", "all"])
+def folder(request, tmp_path, monkeypatch, sample, few_resamples):
     """Return a folder with short names: the sample data, and models of it."""
     (tmp_path / "sample_data").symlink_to(sample)
     rows = (sample / "sms.tsv").read_text().splitlines(keepends=True)
@@ -38,33 +38,33 @@ def too_wide(text):
 
 
 # In order: each finds what those before it have left.
-STEPS = [
-    "train sms.tsv",
-    "train --replace --max-ham-blocked 1% sms.tsv",
-    "train --update sample_data/mail",
-    "train -m one.json --spam mail.txt --update",
-    "train -m three.json --ham sms.tsv --spam mail.txt --label promo=mail.txt --lines",
-    "classify mail.txt",
-    "classify --terse mail.txt",
-    "explain mail.txt",
-    "explain --fragments --top 100 mail.txt",
-    "explain -m one.json mail.txt",
-    "explain --words",
-    "eval --folds 3 --errors 20 sms.tsv",
-    "eval --including-learned sms.tsv",
-    "eval --online --batch 100 sms.tsv",
-    "model info",
-    "model info -m one.json",
-    "model check",
-    "model words free prize subject:free",
-    "model set --spam-cutoff 0.99",
-    "model export -o words.txt",
-    "model import words.txt -m imported.json",
-    "model merge model.json one.json -o merged.json --allow-overlap",
-    "model prune --min-count 2",
-    "forget --spam mail.txt",
-    "config",
-]
+STEPS = """
+train sms.tsv
+train --replace --max-ham-blocked 1% sms.tsv
+train --update sample_data/mail
+train -m one.json --spam mail.txt --update
+train -m three.json --ham sms.tsv --spam mail.txt --label promo=mail.txt --lines
+classify mail.txt
+classify --terse mail.txt
+explain mail.txt
+explain --fragments --top 100 mail.txt
+explain -m one.json mail.txt
+explain --words
+eval --folds 3 --errors 20 sms.tsv
+eval --including-learned sms.tsv
+eval --online --batch 20 sms.tsv
+model info
+model info -m one.json
+model check
+model words free prize subject:free
+model set --spam-cutoff 0.99
+model export -o words.txt
+model import words.txt -m imported.json
+model merge model.json one.json -o merged.json --allow-overlap
+model prune --min-count 2
+forget --spam mail.txt
+config
+""".strip().splitlines()
 
 
 @pytest.mark.usefixtures("folder")
