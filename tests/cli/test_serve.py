@@ -25,6 +25,7 @@ import pytest
 from many_cases import in_turn
 from waiting import unsent, wait_until
 
+from nbspam import train
 from nbspam.tokens.tokenizer import RULES
 
 ROOT = Path(__file__).parents[2]
@@ -106,15 +107,21 @@ def common(mail_model, tmp_path_factory):
 @pytest.fixture(scope="module")
 def mail_model(tmp_path_factory):
     """Return a model of invented messages; not to be changed."""
-    folder = tmp_path_factory.mktemp("served")
-    spam = "win a free prize now", "free prize for the winner", "claim the free cash prize today"
-    ham = "lunch at noon today", "see you at the meeting", "the meeting notes are here, love"
-    table = folder / "messages.tsv"
-    table.write_text(
-        "".join(f"spam\t{spam[i % 3]} {i}\nham\t{ham[i % 3]} {i}\n" for i in range(40))
-    )
-    path = folder / "model.json"
-    subprocess.run([sys.executable, "-m", "nbspam", "train", "-q", "-m", path, table], check=True)
+    kinds = {
+        "spam": (
+            "win a free prize now",
+            "free prize for the winner",
+            "claim the free cash prize today",
+        ),
+        "ham": (
+            "lunch at noon today",
+            "see you at the meeting",
+            "the meeting notes are here, love",
+        ),
+    }
+    pairs = [(label, f"{texts[i % 3]} {i}") for i in range(40) for label, texts in kinds.items()]
+    path = tmp_path_factory.mktemp("served") / "model.json"
+    train(pairs).save(path)
     return path
 
 
@@ -126,32 +133,21 @@ def own_model(mail_model, tmp_path):
     return path
 
 
+def points(reply):
+    """Return the score in a reply to CHECK."""
+    return float(reply.split(b"/")[0])
+
+
 # Every way to call spamc
 
 
 @spamc
-def test_check(common):
-    code, out = common.spamc("-c")
-    assert (code, bool(re.fullmatch(rb"\d+\.\d/5\.0\n", out))) == (1, True)
-    assert float(out.split(b"/")[0]) >= 5
-    code, out = common.spamc("-c", message=HAM)
-    assert (code, bool(re.fullmatch(rb"-?\d+\.\d/5\.0\n", out))) == (0, True)
-    assert float(out.split(b"/")[0]) < 5
-
-
-@spamc
-@in_turn("options", [(), ("-x",), ("-E",), ("-x", "-E"), ("--headers",)])
-def test_filter(common, options):
-    for message, spam in ((SPAM, True), (HAM, False)):
-        code, out = common.spamc(*options, message=message)
-        assert code == (spam and "-E" in options)
-        (mark,) = MARK.findall(out)
-        assert mark.startswith(b"X-Nbspam: spam, " if spam else b"X-Nbspam: ham, ")
-        assert MARK.sub(b"", out) == message
-
-
-@spamc
-def test_report(common):
+def test_check_report_and_symbols(common):
+    for message, is_spam in ((SPAM, True), (HAM, False)):
+        code, out = common.spamc("-c", message=message)
+        assert code == is_spam
+        assert re.fullmatch(rb"-?\d+\.\d/5\.0\n", out)
+        assert (points(out) >= 5) == is_spam
     for option in ("-R", "-r"):
         code, out = common.spamc(option)
         score, report = out.split(b"\n", 1)
@@ -162,31 +158,45 @@ def test_report(common):
     code, out = common.spamc("-R", message=HAM)
     assert (code, b"ham, probability 0." in out) == (0, True)
     assert common.spamc("-r", message=HAM) == (0, b"")
-
-
-@spamc
-def test_symbols(common):
     assert common.spamc("-y") == (0, b"NBSPAM_SPAM,BAYES_99,BAYES_999")
     code, out = common.spamc("-y", message=HAM)
     assert (code, out[:17]) == (0, b"NBSPAM_HAM,BAYES_")
 
 
 @spamc
-def test_teach(serve, own_model, nbspam):
+@in_turn("options", [(), ("-x",), ("-E",), ("-x", "-E"), ("--headers",)])
+def test_filter(common, options):
+    for message, is_spam in ((SPAM, True), (HAM, False)):
+        code, out = common.spamc(*options, message=message)
+        assert code == (is_spam and "-E" in options)
+        (mark,) = MARK.findall(out)
+        assert mark.startswith(b"X-Nbspam: spam, " if is_spam else b"X-Nbspam: ham, ")
+        assert MARK.sub(b"", out) == message
+
+
+@spamc
+def test_teaching(serve, own_model, nbspam):
+    """What is learned beside it counts at once; what clients teach at once is all learned, once."""
     new = b"Subject: other\nMessage-ID: <1@example.org>\n\nsome quite unheard-of words\n"
     done = (0, b"Message successfully un/learned\n")
     already = (0, b"Message was already un/learned\n")
-    with serve(own_model, "--tell") as served:
-        before = served.spamc("-c", message=new)[1]
+    mails = [b"Message-ID: <%d@example.org>\n\nhello %s\n" % (i, b"x" * i) for i in range(1, 31)]
+    with serve(own_model, "--tell") as served, ThreadPoolExecutor(8) as pool:
+        before = points(served.spamc("-c", message=new)[1])
         steps = [("spam", done), ("spam", already), ("ham", done), ("ham", already)]
         scores = []
         for what, said in [*steps, ("forget", done), ("forget", already)]:
             assert served.spamc("-L", what, message=new) == said
-            scores.append(float(served.spamc("-c", message=new)[1].split(b"/")[0]))
-        assert scores[0] > float(before.split(b"/")[0]) > scores[2]
-        assert scores[1] == scores[0]
+            scores.append(points(served.spamc("-c", message=new)[1]))
+        assert scores[0] == scores[1] > before > scores[2]
+        before = points(served.spamc("-c", message=new)[1])
+        assert nbspam("train", "--update", "-m", own_model, "--spam", "-", stdin=new).code == 0
+        assert points(served.spamc("-c", message=new)[1]) > before
+        said = list(pool.map(lambda m: served.spamc("-L", "spam", message=m), mails * 2))
+        assert sorted(said) == sorted([done, already] * 30)
         assert served.said[1:] == []
     assert nbspam("model", "check", "-m", own_model).code == 0
+    assert '"spam": 71' in nbspam("model", "info", "--format", "json", "-m", own_model).out
 
 
 @spamc
@@ -196,16 +206,6 @@ def test_teaching_is_off_unless_asked_for(common, mail_model):
     assert code != 0
     assert b"successfully" not in out
     assert mail_model.read_bytes() == raw
-
-
-@spamc
-def test_what_was_taught_at_once_is_learned_once_and_all(serve, own_model, nbspam):
-    mails = [b"Message-ID: <%d@example.org>\n\nhello %s\n" % (i, b"x" * i) for i in range(1, 31)]
-    with serve(own_model, "--tell") as served, ThreadPoolExecutor(8) as pool:
-        said = list(pool.map(lambda m: served.spamc("-L", "spam", message=m), mails * 2))
-    assert {code for code, _ in said} == {0}
-    assert [out for _, out in said].count(b"Message successfully un/learned\n") == 30
-    assert '"spam": 70' in nbspam("model", "info", "--format", "json", "-m", own_model).out
 
 
 # No mail is lost or altered
@@ -240,17 +240,6 @@ def test_an_odd_message_comes_out_whole(common, mail_model, passed, name, option
 
 
 @spamc
-def test_what_the_server_refuses_comes_out_as_it_was(serve, mail_model):
-    with serve(mail_model, "--max-size", "100") as served:
-        large = SPAM + b"more\n" * 100
-        for options in ((), ("--headers",), ("-E",)):
-            assert served.spamc(*options, message=large) == (0, large)
-        assert served.spamc("-c", message=large) == (0, b"0/0\n")
-        assert served.spamc("-x", message=large)[0] != 0
-        assert served.spamc("-c")[0] == 1
-
-
-@spamc
 def test_a_forged_verdict_is_taken_out(common):
     forged = b"X-Nbspam: ham, probability=0.000001, version=9\n" + SPAM
     _, out = common.spamc(message=forged)
@@ -269,24 +258,33 @@ def test_without_a_server_mail_comes_out_as_it_was(tmp_path):
 
 
 @spamc
-def test_recipes_for_spamassassin_find_its_headers(serve, mail_model):
-    forged = b"X-Spam-Flag: NO\nX-Spam-Status: No, score=-9.9\n\ttests=NONE\nX-Spam-Level:\n"
-    with serve(mail_model, "--x-spam") as served:
-        score = float(served.spamc("-c")[1].split(b"/")[0])
-        _, out = served.spamc(message=forged + SPAM)
-        lines = out.splitlines(keepends=True)
-        assert lines[0] == b"Subject: prize\n"
-        assert lines[1:3] == [b"X-Spam-Flag: YES\n", b"X-Spam-Level: %s\n" % (b"*" * int(score))]
+def test_what_is_refused_comes_out_as_it_was_and_recipes_for_spamassassin_find_its_headers(
+    serve, own_model, nbspam
+):
+    assert nbspam("model", "set", "-m", own_model, "--spam-cutoff", "1").code == 0
+    options = "--max-size", "500", "--x-spam", "--spam-cutoff", "0.9"  # which goes first
+    with serve(own_model, *options) as served:
+        large = SPAM + b"more\n" * 100
+        for options in ((), ("--headers",), ("-E",)):
+            assert served.spamc(*options, message=large) == (0, large)
+        assert served.spamc("-c", message=large) == (0, b"0/0\n")
+        assert served.spamc("-x", message=large)[0] != 0
+        code, out = served.spamc("-c")
+        score = points(out)
+        assert code == 1
+        forged = b"X-Spam-Flag: NO\nX-Spam-Status: No, score=-9.9\n\ttests=NONE\nX-Spam-Level:\n"
+        lines = served.spamc(message=forged + SPAM)[1].splitlines(keepends=True)
         tests = b"NBSPAM_SPAM,BAYES_99,BAYES_999"
-        assert lines[3] == b"X-Spam-Status: Yes, score=%.1f required=5.0 tests=%s\n" % (
-            score,
-            tests,
-        )
+        assert lines[:4] == [
+            b"Subject: prize\n",
+            b"X-Spam-Flag: YES\n",
+            b"X-Spam-Level: %s\n" % (b"*" * int(score)),
+            b"X-Spam-Status: Yes, score=%.1f required=5.0 tests=%s\n" % (score, tests),
+        ]
         assert MARK.fullmatch(lines[4])
         assert b"".join(lines[5:]) == SPAM.partition(b"\n")[2]
-        forged = b"X-Spam-Flag: YES\n"
         for options in ((), ("--headers",)):
-            _, out = served.spamc(*options, message=forged + HAM)
+            _, out = served.spamc(*options, message=b"X-Spam-Flag: YES\n" + HAM)
             assert b"X-Spam-Flag" not in out
             assert b"\nX-Spam-Status: No, score=" in out
             assert re.sub(rb"X-Spam-Status: .*\n", b"", MARK.sub(b"", out)) == HAM
@@ -296,11 +294,23 @@ def test_recipes_for_spamassassin_find_its_headers(serve, mail_model):
 
 
 @spamc
-def test_the_model_is_exchanged_under_load(serve, own_model, exchange=8, messages=100):
+def test_a_model_is_exchanged_under_load_and_its_cut_offs_are_the_servers(serve, nbspam, own_model):
+    """5 points are the spam cut-off, which can be set while it serves."""
+    judged = nbspam("classify", "-m", own_model, "--format", "json", stdin=SPAM)
+    log_odds = json.loads(judged.out)["log_odds"]
+    assert log_odds > 5
     with serve(own_model) as served:
-        exchanged = _under_load(served, own_model, exchange, messages)
+        assert _under_load(served, own_model, exchange=8, messages=60) == 8
+        assert served.spamc("-c") == (1, b"%.1f/5.0\n" % (5 + log_odds - math.log(9)))
+        for spam_cutoff in (0.5, 0.99):
+            settings = ("-m", own_model, "--spam-cutoff", spam_cutoff, "--ham-cutoff", "0.4")
+            assert nbspam("model", "set", *settings).code == 0
+            bound = math.log(spam_cutoff / (1 - spam_cutoff))
+            assert served.spamc("-c") == (1, b"%.1f/5.0\n" % (5 + log_odds - bound))
+        assert nbspam("model", "set", "-m", own_model, "--spam-cutoff", "1").code == 0
+        assert served.spamc("-c") == (0, b"-100.0/5.0\n")
+        assert served.spamc("-y")[1].startswith(b"NBSPAM_UNSURE,BAYES_99")
         assert served.said[1:] == []
-    assert exchanged == exchange
 
 
 def _under_load(served, model, exchange, messages):
@@ -324,34 +334,10 @@ def _under_load(served, model, exchange, messages):
     return exchanged
 
 
-@spamc
-def test_a_damaged_model_is_not_taken(serve, own_model):
-    with serve(own_model) as served:
-        good = served.spamc("-c")
-        beside = own_model.with_name("beside")
-        beside.write_bytes(own_model.read_bytes()[:500])
-        beside.replace(own_model)
-        assert [served.spamc("-c") for _ in range(3)] == [good] * 3
-        served.wait(lambda: len(served.said) == 2)
-        assert served.said[1].startswith(f"nbspam: {own_model}: ")
-        assert served.said[1].endswith("; the server keeps using the previous model\n")
-
-
-@spamc
-def test_what_is_learned_beside_the_server_counts_at_once(serve, own_model, nbspam):
-    message = b"Subject: other\n\nsome quite unheard-of words\n"
-    with serve(own_model) as served:
-        before = float(served.spamc("-c", message=message)[1].split(b"/")[0])
-        assert nbspam("train", "--update", "-m", own_model, "--spam", "-", stdin=message).code == 0
-        after = float(served.spamc("-c", message=message)[1].split(b"/")[0])
-    assert after > before
-
-
 # Memory
 
 MIB = 1 << 20
-STATUS = Path("/proc/self/status")
-measures_memory = pytest.mark.skipif(not STATUS.exists(), reason="needs Linux's /proc")
+measures_memory = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 
 
 def _resident(process):
@@ -529,9 +515,10 @@ def test_memory_is_bounded_whatever_clients_do(serve, own_model, clients, second
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_clean_end(serve, mail_model, number):
+def test_a_start_after_a_crash_and_a_clean_end(serve, mail_model, tmp_path, number):
+    with socket.socket(socket.AF_UNIX) as crashed:
+        crashed.bind(str(tmp_path / "socket"))
     with serve(mail_model, "-q", answers=False) as served:
-        served.wait(served.path.exists)
         with socket.socket(socket.AF_UNIX) as client:
             served.wait(lambda: client.connect_ex(str(served.path)) == 0)
             client.sendall(b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n" % len(SPAM))
@@ -547,23 +534,32 @@ def test_a_clean_end(serve, mail_model, number):
 
 
 @spamc
-def test_a_hangup_reopens_the_model_and_the_server_stays(serve, own_model):
-    raw = own_model.read_bytes()
+def test_a_damaged_model_is_not_taken_and_a_hangup_reopens_it(serve, own_model):
+    raw, beside = own_model.read_bytes(), own_model.with_name("beside")
+    keeps = "; the server keeps using the previous model\n"
     with serve(own_model) as served:
         good = served.spamc("-c")
         served.process.send_signal(signal.SIGHUP)
         assert served.spamc("-c") == good
-        own_model.write_bytes(own_model.read_bytes()[:500])
-        served.process.send_signal(signal.SIGHUP)
-        served.wait(lambda: len(served.said) == 2)  # before any request
-        assert served.said[1].endswith("; the server keeps using the previous model\n")
-        own_model.write_bytes(raw)
-        served.process.send_signal(signal.SIGHUP)
-        served.wait(lambda: len(served.said) == 3)
-        assert served.said[2].endswith(": the model can be used again, and was opened\n")
+        beside.write_bytes(raw[:500])
+        beside.replace(own_model)
+        assert [served.spamc("-c") for _ in range(3)] == [good] * 3
+        served.wait(lambda: len(served.said) == 2)
+        assert served.said[1].startswith(f"nbspam: {own_model}: ")
+        assert served.said[1].endswith(keeps)
+        for content, said in (
+            (raw, ": the model can be used again, and was opened\n"),
+            (raw[:500], keeps),
+            (raw, ": the model can be used again, and was opened\n"),
+        ):
+            n = len(served.said)
+            own_model.write_bytes(content)
+            served.process.send_signal(signal.SIGHUP)
+            served.wait(lambda n=n: len(served.said) == n + 1)  # before any request
+            assert served.said[n].endswith(said)
         assert served.stop() == 0
         assert not served.path.exists()
-    assert served.said[3:] == [f"nbspam: stopped serving {own_model}\n"]
+    assert served.said[5:] == [f"nbspam: stopped serving {own_model}\n"]
 
 
 @pytest.mark.long
@@ -581,6 +577,7 @@ def test_the_log_has_the_end_and_what_was_mended(serve, own_model):
     assert served.said[3] == f'nbspam: action=serve note="stopped serving {own_model}"\n'
 
 
+@pytest.mark.long  # tests/serving/test_tell.py has the same with few clients, without a process
 def test_a_locked_model_stops_neither_judging_nor_the_end(serve, own_model):
     """Sixty-four clients teach it, and more would."""
     raw = own_model.read_bytes()
@@ -638,39 +635,10 @@ def test_a_second_server(common, nbspam, mail_model, assert_sentence):
     assert_sentence(found, common.path, "a server is listening there")
 
 
-@spamc
-def test_after_a_crash_it_starts_again(serve, mail_model):
-    pong = (0, b"SPAMD/1.5 0\n")
-    with serve(mail_model) as served:
-        assert served.spamc("-K") == pong
-        served.process.kill()
-        served.process.wait()
-        assert served.path.exists()
-        assert served.spamc("-K")[0] != 0
-    with serve(mail_model) as served:
-        assert served.spamc("-K") == pong
-
-
 def _free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
-
-
-@spamc
-def test_tcp_and_metrics(serve, mail_model, tmp_path):
-    port, path = _free_port(), tmp_path / "metrics"
-    options = ("--listen", f"127.0.0.1:{port}", "--metrics", path)
-    with serve(mail_model, *options, answers=False) as served:
-        served.wait(lambda: served.said)
-        places = f"{served.path}, 127.0.0.1:{port}, and its metrics on {path}\n"
-        assert served.said[0].endswith(places)
-        command = [SPAMC, "-d", "127.0.0.1", "-p", str(port), "-c"]
-        assert subprocess.run(command, input=SPAM, capture_output=True).returncode == 1
-        assert served.spamc("-c")[0] == 1
-        assert path.stat().st_mode & 0o777 == 0o600
-        _assert_metrics(_scraped(socket.AF_UNIX, str(path)), checks=2)
-    assert not path.exists()
 
 
 @spamc
@@ -691,53 +659,40 @@ def test_a_model_of_older_rules_is_served_and_told_of_once(serve, own_model, opt
 
 
 @spamc
-def test_the_models_cut_offs_are_the_servers_and_5_is_the_spam_cut_off(serve, nbspam, own_model):
-    """Set while it serves, too."""
-    judged = nbspam("classify", "-m", own_model, "--format", "json", stdin=SPAM)
-    log_odds = json.loads(judged.out)["log_odds"]
-    assert log_odds > 5
-    with serve(own_model) as served:
-        assert served.spamc("-c") == (1, b"%.1f/5.0\n" % (5 + log_odds - math.log(9)))
-        for spam_cutoff in (0.5, 0.99):
-            settings = ("-m", own_model, "--spam-cutoff", spam_cutoff, "--ham-cutoff", "0.4")
-            assert nbspam("model", "set", *settings).code == 0
-            points = 5 + log_odds - math.log(spam_cutoff / (1 - spam_cutoff))
-            assert served.spamc("-c") == (1, b"%.1f/5.0\n" % points)
-        assert nbspam("model", "set", "-m", own_model, "--spam-cutoff", "1").code == 0
-        assert served.spamc("-c") == (0, b"-100.0/5.0\n")
-        assert served.spamc("-y")[1].startswith(b"NBSPAM_UNSURE,BAYES_99")
-    with serve(own_model, "--spam-cutoff", "0.9") as served:  # an option goes first
-        assert served.spamc("-c")[0] == 1
-
-
-@spamc
-def test_log(serve, own_model):
+def test_tcp_metrics_and_log(serve, own_model, tmp_path):
     new = b"Subject: other\nMessage-ID: <2@example.org>\n\nsome quite unheard-of words\n"
-    with serve(own_model, "--tell", "--log", "stderr", answers=False) as served:
+    port, path = _free_port(), tmp_path / "metrics"
+    options = ("--listen", f"127.0.0.1:{port}", "--metrics", path, "--tell", "--log", "stderr")
+    with serve(own_model, *options, answers=False) as served:
         served.wait(lambda: served.said)
-        served.spamc("-c", "-u", "hal")
+        command = [SPAMC, "-d", "127.0.0.1", "-p", str(port), "-c", "-u", "hal"]
+        assert subprocess.run(command, input=SPAM, capture_output=True).returncode == 1
         for what in ("spam", "ham", "forget", "forget"):
             served.spamc("-L", what, "-u", "hal", message=new)
+        assert served.spamc("-c")[0] == 1
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(served.path))
             client.sendall(b"\x1b]0;owned\x07\x1b[2J SPAMC/1.5\r\n\r\n")
             client.shutdown(socket.SHUT_WR)
             while client.recv(4096):
                 pass
-        served.wait(lambda: len(served.said) == 7)
-    start, check, *told, hostile, end = served.said
+        assert path.stat().st_mode & 0o777 == 0o600
+        _assert_metrics(_scraped(socket.AF_UNIX, str(path)), checks=2)
+        served.wait(lambda: len(served.said) == 8)
+    assert not path.exists()
+    start, check, *told, _, hostile, end = served.said
     assert 'error="76 Bad header line: ' in hostile
     assert hostile.removesuffix("\n").isprintable()  # it commands no terminal
     assert end == f'nbspam: action=serve note="stopped serving {own_model}"\n'
-    assert start == f'nbspam: action=serve note="serving {own_model} on {served.path}"\n'
+    places = f"{served.path}, 127.0.0.1:{port}, and its metrics on {path}"
+    assert start == f'nbspam: action=serve note="serving {own_model} on {places}"\n'
     assert re.fullmatch(
         r"nbspam: action=classify command=CHECK user=hal verdict=spam probability=0\.9\d{5}"
         rf" bytes={len(SPAM)} milliseconds=\d+\.\d\n",
         check,
     )
-    done = [re.sub(r" milliseconds=[0-9.]+\n", "", line) for line in told]
     begin = "command=TELL message-id=<2@example.org> user=hal"
-    assert done == [
+    assert [re.sub(r" milliseconds=[0-9.]+\n", "", line) for line in told] == [
         f"nbspam: action=learn {begin} class=spam result=learned bytes={len(new)}",
         f"nbspam: action=learn {begin} class=ham result=moved bytes={len(new)}",
         f"nbspam: action=forget {begin} result=forgotten bytes={len(new)}",
@@ -774,11 +729,11 @@ def _assert_metrics(page, checks):
 
 @pytest.mark.long
 def test_metrics_by_tcp(serve, mail_model):
-    port = _free_port()
-    with serve(mail_model, "--metrics", f"127.0.0.1:{port}", answers=False) as served:
+    place = f"127.0.0.1:{_free_port()}"
+    with serve(mail_model, "--metrics", place, answers=False) as served:
         served.wait(lambda: served.said)
-        assert served.said[0].endswith(f", and its metrics on 127.0.0.1:{port}\n")
-        _assert_metrics(_scraped(socket.AF_INET, ("127.0.0.1", port)), checks=0)
+        assert served.said[0].endswith(f", and its metrics on {place}\n")
+        _assert_metrics(_scraped(socket.AF_INET, ("127.0.0.1", int(place[10:]))), checks=0)
 
 
 def test_metrics_are_for_this_machine_alone(nbspam, mail_model, tmp_path, assert_sentence):
@@ -826,6 +781,7 @@ def test_systemd_hands_over_its_socket(mail_model, tmp_path):
         assert systemd.recv(100) == b"READY=1"
         client.sendall(b"PING SPAMC/1.5\r\n\r\n")
         assert client.recv(100) == b"SPAMD/1.5 0 PONG\r\n"
+        client.close()  # else it would be waited for
         process.terminate()
         assert process.wait(20) == 0
         assert systemd.recv(100) == b"STOPPING=1"
@@ -874,10 +830,6 @@ def _mails():
         yield f"Message-ID: <{number}@example.org>\n\n{words}\n".encode()
 
 
-def _memory(pid):
-    return int(Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0])
-
-
 @spamc
 @pytest.mark.long
 def test_ten_thousand_messages_and_a_hundred_models(serve, own_model):
@@ -888,16 +840,16 @@ def test_ten_thousand_messages_and_a_hundred_models(serve, own_model):
 
 @spamc
 @pytest.mark.long
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+@measures_memory
 def test_ten_minutes_without_growth(serve, own_model):
     with serve(own_model, "--tell") as served:
         mails = _mails()
         for message in itertools.islice(_mails(), 50):  # as long as the threads start
             served.spamc("-L", "ham", message=message)
         _load(served, 3_000, mails)
-        start, ends = _memory(served.process.pid), time.monotonic() + 600
+        start, ends = _resident(served.process), time.monotonic() + 600
         while time.monotonic() < ends:
             assert _load(served, 1_000, mails) == 0
             served.spamc("-L", "spam", message=next(mails))
         # 100,000 remembered tokens come to 20 MB, and these mails hold a new word or two each.
-        assert _memory(served.process.pid) < start + 25_000
+        assert _resident(served.process) < start + 25
