@@ -131,7 +131,7 @@ def failing_after(items, error):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-@each("n", [1, 3, 4, 40])
+@each("n", [1, 2, 3, 4, 7, 40])
 def test_what_was_read_before_a_failure_comes_first(n, jobs):
     raws = [RawMessage(f"x:{i}", None, f"text {i}") for i in range(n)]
     source = failing_after(raws, SourceError("broken"))
@@ -231,7 +231,7 @@ each_executor = pytest.mark.parametrize(
 
 
 @each_executor
-@each("n", [0, 1, 5, 100])
+@each("n", [0, 1, 4, 5, 6, 100])
 def test_values_come_in_the_order_of_the_items(where, n):
     assert list(where.map(times, 3, range(n))) == [3 * i for i in range(n)]
 
@@ -243,7 +243,7 @@ def test_processes_may_be_spawned():
 @each_executor
 def test_what_precedes_a_failure_comes_first(where):
     assert until("seven", where.map(unless, 7, range(100))) == list(range(7))
-    for n in (0, 1, 6, 50):
+    for n in (0, 1, 5, 6, 50):
         items = failing_after(range(n), OSError("unplugged"))
         assert until("unplugged", where.map(times, 3, items)) == [3 * i for i in range(n)]
 
