@@ -109,12 +109,13 @@ def test_it_is_one_sentence_and_a_message_passes_unchanged(shared, command, name
     [
         (True, "classify -m MODEL"),
         (True, "train --update --spam - -m MODEL"),
-        (False, "model merge MODEL MODEL -o /dev/null"),
+        (False, "model merge MODEL OTHER -o /dev/null"),
     ],
 )
-def test_a_closed_folder_is_told_and_merging_names_the_model(shared, folder, command):
+def test_a_closed_folder_is_told_and_merging_names_the_model(shared, model, folder, command):
     closed = shared.parent if folder else shared
-    done = run_closed(closed, *command.replace("MODEL", str(shared)).split())
+    paths = {"MODEL": shared, "OTHER": model}
+    done = run_closed(closed, *(paths.get(word, word) for word in command.split()))
     assert (done.returncode, done.stdout) == (1, b"")
     said = done.stderr.decode()
     assert said.startswith(f"nbspam: {shared}: ")
