@@ -300,9 +300,9 @@ def test_one_message_loads_of_other_packages_what_it_needs(model, command, neede
 @pytest.mark.few(1)
 @pytest.mark.parametrize("options", ["-p", "", "--exit-code"])
 def test_learning_a_verdict_loads_what_learning_one_message_needs(tmp_path, options):
-    table, model = tmp_path / "six.tsv", tmp_path / "model.json"
-    table.write_text((SAMPLE / "sms.tsv").read_text() * 6)  # enough to learn by itself
-    nbspam.train(table).save(model)
+    model = tmp_path / "model.json"
+    texts = {"spam": "win a free prize now", "ham": "lunch at noon"}
+    nbspam.train([*texts.items()] * 500).save(model)  # enough to learn by itself
     before = model.read_bytes()
     sure = "--learn-from 0.5 --spam-cutoff 0 --ham-cutoff 0".split()
     found = loaded_by("classify", "--learn", *sure, *options.split(), "-m", model)

@@ -1,5 +1,6 @@
 import gc
 import itertools
+import operator
 import os
 import subprocess
 import sys
@@ -207,10 +208,6 @@ def test_batches_keep_all_and_their_bounds(contents):
 # Executors
 
 
-def times(factor, number):
-    return factor * number
-
-
 def unless(unlucky, number):
     if number == unlucky:
         raise ValueError("seven")
@@ -233,11 +230,11 @@ each_executor = pytest.mark.parametrize(
 @each_executor
 @each("n", [0, 1, 4, 5, 6, 100])
 def test_values_come_in_the_order_of_the_items(where, n):
-    assert list(where.map(times, 3, range(n))) == [3 * i for i in range(n)]
+    assert list(where.map(operator.mul, 3, range(n))) == [3 * i for i in range(n)]
 
 
 def test_processes_may_be_spawned():
-    assert list(SPAWNED.map(times, 3, range(50))) == [3 * i for i in range(50)]
+    assert list(SPAWNED.map(operator.mul, 3, range(50))) == [3 * i for i in range(50)]
 
 
 @each_executor
@@ -245,13 +242,13 @@ def test_what_precedes_a_failure_comes_first(where):
     assert until("seven", where.map(unless, 7, range(100))) == list(range(7))
     for n in (0, 1, 5, 6, 50):
         items = failing_after(range(n), OSError("unplugged"))
-        assert until("unplugged", where.map(times, 3, items)) == [3 * i for i in range(n)]
+        assert until("unplugged", where.map(operator.mul, 3, items)) == [3 * i for i in range(n)]
 
 
 @each_executor
 def test_items_are_taken_no_further_than_needed(where):
     read = []
-    values = where.map(times, 3, (read.append(i) or i for i in range(1_000)))
+    values = where.map(operator.mul, 3, (read.append(i) or i for i in range(1_000)))
     assert [next(values) for _ in range(6)] == [0, 3, 6, 9, 12, 15]
     assert len(read) < 100
     if not isinstance(where, Serial):

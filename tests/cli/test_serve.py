@@ -172,6 +172,11 @@ def test_filter(common, options):
         (mark,) = MARK.findall(out)
         assert mark.startswith(b"X-Nbspam: spam, " if is_spam else b"X-Nbspam: ham, ")
         assert MARK.sub(b"", out) == message
+    forged = b"X-Nbspam: ham, probability=0.000001, version=9\n" + SPAM
+    _, out = common.spamc(*options, message=forged)
+    (mark,) = MARK.findall(out)
+    assert mark.startswith(b"X-Nbspam: spam, ")
+    assert MARK.sub(b"", out) == SPAM
 
 
 @spamc
@@ -180,7 +185,7 @@ def test_teaching(serve, own_model, nbspam):
     new = b"Subject: other\nMessage-ID: <1@example.org>\n\nsome quite unheard-of words\n"
     done = (0, b"Message successfully un/learned\n")
     already = (0, b"Message was already un/learned\n")
-    mails = [b"Message-ID: <%d@example.org>\n\nhello %s\n" % (i, b"x" * i) for i in range(1, 31)]
+    mails = [b"Message-ID: <%d@example.org>\n\nhello %s\n" % (i, b"x" * i) for i in range(1, 16)]
     with serve(own_model, "--tell") as served, ThreadPoolExecutor(8) as pool:
         before = points(served.spamc("-c", message=new)[1])
         steps = [("spam", done), ("spam", already), ("ham", done), ("ham", already)]
@@ -193,10 +198,10 @@ def test_teaching(serve, own_model, nbspam):
         assert nbspam("train", "--update", "-m", own_model, "--spam", "-", stdin=new).code == 0
         assert points(served.spamc("-c", message=new)[1]) > before
         said = list(pool.map(lambda m: served.spamc("-L", "spam", message=m), mails * 2))
-        assert sorted(said) == sorted([done, already] * 30)
+        assert sorted(said) == sorted([done, already] * 15)
         assert served.said[1:] == []
     assert nbspam("model", "check", "-m", own_model).code == 0
-    assert '"spam": 71' in nbspam("model", "info", "--format", "json", "-m", own_model).out
+    assert '"spam": 56' in nbspam("model", "info", "--format", "json", "-m", own_model).out
 
 
 @spamc
@@ -237,15 +242,6 @@ def test_an_odd_message_comes_out_whole(common, mail_model, passed, name, option
         assert options or name == "empty"
         return
     assert passed(message, "classify", "-p", "-m", mail_model)[:2] == (0, out)
-
-
-@spamc
-def test_a_forged_verdict_is_taken_out(common):
-    forged = b"X-Nbspam: ham, probability=0.000001, version=9\n" + SPAM
-    _, out = common.spamc(message=forged)
-    (mark,) = MARK.findall(out)
-    assert mark.startswith(b"X-Nbspam: spam, ")
-    assert MARK.sub(b"", out) == SPAM
 
 
 @spamc
@@ -363,7 +359,7 @@ def _hang_up(served):
 
 @measures_memory
 @pytest.mark.few(1)
-@pytest.mark.parametrize("bombs, clients", [(6, 4), (60, 40)])
+@pytest.mark.parametrize("bombs, clients", [(3, 3), (60, 40)])
 def test_messages_of_hostile_clients_are_freed_at_once(serve, mail_model, bombs, clients):
     bomb = zlib.compress(bytes(40 * MIB), 9)
     header = b"CHECK SPAMC/1.5\r\nCompress: zlib\r\nContent-length: %d\r\n\r\n"
@@ -564,17 +560,22 @@ def test_a_damaged_model_is_not_taken_and_a_hangup_reopens_it(serve, own_model):
 
 @pytest.mark.long
 def test_the_log_has_the_end_and_what_was_mended(serve, own_model):
-    raw = own_model.read_bytes()
-    with serve(own_model, "--log", "stderr", answers=False) as served:
+    """With metrics by TCP."""
+    raw, port = own_model.read_bytes(), _free_port()
+    options = ("--log", "stderr", "--metrics", f"127.0.0.1:{port}")
+    with serve(own_model, *options, answers=False) as served:
         served.wait(lambda: served.said)
+        _assert_metrics(_scraped(socket.AF_INET, ("127.0.0.1", port)), checks=0)
         for i, content in enumerate((b"", raw), 2):
             own_model.write_bytes(content)
             served.process.send_signal(signal.SIGHUP)
             served.wait(lambda n=i: len(served.said) == n)
-    assert served.said[1].startswith(f'nbspam: action=serve error="{own_model}: ')
-    again = f"{own_model}: the model can be used again, and was opened"
-    assert served.said[2] == f'nbspam: action=serve note="{again}"\n'
-    assert served.said[3] == f'nbspam: action=serve note="stopped serving {own_model}"\n'
+    start, bad, again, end = served.said
+    assert start.endswith(f', and its metrics on 127.0.0.1:{port}"\n')
+    assert bad.startswith(f'nbspam: action=serve error="{own_model}: ')
+    note = f"{own_model}: the model can be used again, and was opened"
+    assert again == f'nbspam: action=serve note="{note}"\n'
+    assert end == f'nbspam: action=serve note="stopped serving {own_model}"\n'
 
 
 @pytest.mark.long  # tests/serving/test_tell.py has the same with few clients, without a process
@@ -608,13 +609,6 @@ def _refused(path):
         return knock.connect_ex(str(path)) != 0
 
 
-def test_no_model(nbspam, tmp_path, assert_sentence):
-    path = tmp_path / "none.json"
-    found = nbspam("serve", "-m", path, "--socket", tmp_path / "socket")
-    assert_sentence(found, path, "there is no such model")
-    assert not (tmp_path / "socket").exists()
-
-
 @in_turn(
     "options, said",
     [
@@ -624,13 +618,21 @@ def test_no_model(nbspam, tmp_path, assert_sentence):
         (["--socket-mode", "rw", "--listen", "127.0.0.1:0"], "--socket-mode"),
         (["--socket-mode", "7777", "--listen", "127.0.0.1:0"], "--socket-mode"),
         (["--ham-cutoff", "0.95", "--listen", "127.0.0.1:0"], "above the spam cut-off"),
+        (["--socket", "SOCKET", "--metrics", "0.0.0.0:0"], "open to other machines"),
+        (["--socket", "SOCKET", "--metrics", "9783"], "is not HOST:PORT"),
+        (["--metrics", "127.0.0.1:0"], "there is no socket to listen on"),  # for mail
     ],
 )
-def test_senseless_options(nbspam, mail_model, assert_sentence, options, said):
+def test_senseless_options(nbspam, mail_model, tmp_path, assert_sentence, options, said):
+    options = [str(tmp_path / "socket") if each == "SOCKET" else each for each in options]
     assert_sentence(nbspam("serve", "-m", mail_model, *options), said, code=2)
 
 
-def test_a_second_server(common, nbspam, mail_model, assert_sentence):
+def test_no_model_and_a_second_server(common, nbspam, mail_model, tmp_path, assert_sentence):
+    path, socket_path = tmp_path / "none.json", tmp_path / "socket"
+    found = nbspam("serve", "-m", path, "--socket", socket_path)
+    assert_sentence(found, path, "there is no such model")
+    assert not socket_path.exists()
     found = nbspam("serve", "-m", mail_model, "--socket", common.path)
     assert_sentence(found, common.path, "a server is listening there")
 
@@ -725,23 +727,6 @@ def _scraped(family, address):
 def _assert_metrics(page, checks):
     assert page.startswith(b"HTTP/1.1 200 OK\r\n")
     assert b'\nnbspam_requests_total{command="CHECK"} %d\n' % checks in page
-
-
-@pytest.mark.long
-def test_metrics_by_tcp(serve, mail_model):
-    place = f"127.0.0.1:{_free_port()}"
-    with serve(mail_model, "--metrics", place, answers=False) as served:
-        served.wait(lambda: served.said)
-        assert served.said[0].endswith(f", and its metrics on {place}\n")
-        _assert_metrics(_scraped(socket.AF_INET, ("127.0.0.1", int(place[10:]))), checks=0)
-
-
-def test_metrics_are_for_this_machine_alone(nbspam, mail_model, tmp_path, assert_sentence):
-    serve = "serve", "-m", mail_model, "--socket", tmp_path / "socket", "--metrics"
-    assert_sentence(nbspam(*serve, "0.0.0.0:0"), "open to other machines", code=2)
-    assert_sentence(nbspam(*serve, "9783"), "is not HOST:PORT", code=2)
-    found = nbspam("serve", "-m", mail_model, "--metrics", "127.0.0.1:0")
-    assert_sentence(found, "there is no socket to listen on", code=2)  # for mail
 
 
 @spamc

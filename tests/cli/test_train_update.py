@@ -360,24 +360,16 @@ def test_an_empty_file_of_a_folder_or_a_list_is_skipped_and_named(
     assert nbspam("train", "--strict", "--update", "--ham", folder, "-m", model).code == 0
 
 
-@in_turn("input_format", ["mbox", "lines", "files", "files0"])
-def test_standard_input_with_no_message_of_many_is_no_error(nbspam, model, input_format):
-    before = model.read_bytes()
-    options = ("--input-format", input_format, "-m", model)
-    found = nbspam("train", "--update", "--ham", "-", *options)
-    assert (found.code, found.err) == (0, "")
-    assert model.read_bytes() == before
-
-
-def test_a_message_of_a_header_alone_is_learned(nbspam, model):
-    before = model.read_bytes()
-    options = ("--update", "--spam", "-", "-m", model)
-    assert nbspam("train", *options, stdin=b"Subject: win\n\n") == (0, "", "")
-    assert model.read_bytes() != before
-
-
-def test_eval_has_no_empty_message_either(nbspam, model, assert_sentence):
+def test_standard_input_with_no_message_of_many_is_no_error(nbspam, model, assert_sentence):
+    before, update = model.read_bytes(), ("train", "--update", "-m", model)
+    for name in ("mbox", "lines", "files", "files0"):
+        found = nbspam(*update, "--ham", "-", "--input-format", name)
+        assert (found.code, found.err) == (0, "")
+        assert model.read_bytes() == before
     assert_sentence(nbspam("eval", "--spam", "-", "-m", model), "standard input is empty")
+    header = b"Subject: win\n\n"  # alone is a message
+    assert nbspam(*update, "--spam", "-", stdin=header) == (0, "", "")
+    assert model.read_bytes() != before
 
 
 @in_turn("labels", [("spam",), ("ham", "spam")])
@@ -510,15 +502,10 @@ UNNAMED = (
 )
 
 
-@pytest.fixture
-def imported(nbspam, tmp_path):
-    """Return a model of 7 messages that were imported."""
-    counts = b"token,ham,spam\n(messages),4,3\nfree,0,3\nlunch,3,0\n"
-    assert nbspam("model", "import", "-", "-m", tmp_path / "i.json", stdin=counts).code == 0
-    return tmp_path / "i.json"
-
-
-def test_before_messages_are_counted_twice_that_is_said(nbspam, imported, tmp_path):
+def test_before_messages_are_counted_twice_that_is_said(nbspam, tmp_path):
+    imported = tmp_path / "i.json"
+    words = b"token,ham,spam\n(messages),4,3\nfree,0,3\nlunch,3,0\n"
+    assert nbspam("model", "import", "-", "-m", imported, stdin=words).code == 0
     (tmp_path / "a.eml").write_bytes(mail("spam", 1))
     update = "train", "--update", "-m", imported, "--spam"
     assert nbspam(*update, tmp_path / "a.eml").err == UNNAMED.format(imported, "7 messages")
@@ -530,12 +517,12 @@ def test_before_messages_are_counted_twice_that_is_said(nbspam, imported, tmp_pa
     assert counts(imported) == {"ham": 4, "spam": 7}
 
 
-def test_a_model_with_a_ledger_has_no_such_note(nbspam, table, model, tmp_path):
-    table.write_text("spam\tfree prize\nspam\tfree prize\nham\tsee you\n")  # one of them twice
-    assert nbspam("train", "--update", table, "-m", model).err == ""
-    table.write_text("spam\tprize for you\n")
-    assert nbspam("train", "--update", table, "-m", model).err == ""
-    assert nbspam("train", "--update", "--no-ledger", table, "-m", model).err == ""
-    table.write_text("spam\tprize for me\n")
-    found = nbspam("train", "--update", table, "-m", model)
-    assert found.err == UNNAMED.format(model, "1 message")
+def test_a_model_with_a_ledger_has_no_such_note(nbspam, table, model):
+    for rows, options, said in (
+        ("spam\tfree prize\nspam\tfree prize\nham\tsee you\n", (), ""),  # one of them twice
+        ("spam\tprize for you\n", (), ""),
+        ("spam\tprize for you\n", ("--no-ledger",), ""),
+        ("spam\tprize for me\n", (), UNNAMED.format(model, "1 message")),
+    ):
+        table.write_text(rows)
+        assert nbspam("train", "--update", table, "-m", model, *options).err == said

