@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -141,27 +140,23 @@ def test_a_model_begins_with_one_message(command, tmp_path):
 
 def test_it_serves(environment, model, tmp_path):
     path = tmp_path / "socket"
-    process = subprocess.Popen(
-        [sys.executable, "-S", "-m", "nbspam", "serve", "--tell", "-m", model, "--socket", path],
-        env=environment,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        assert process.stderr.readline() == f"nbspam: serving {model} on {path}\n".encode()
-        size = f"Content-length: {len(MAIL)}\r\n\r\n".encode()
-        for request in (
-            b"CHECK SPAMC/1.5\r\n",
-            b"TELL SPAMC/1.5\r\nMessage-class: spam\r\nSet: local\r\n",
-        ):
-            with socket.socket(socket.AF_UNIX) as client:
-                client.settimeout(20)
-                client.connect(str(path))
-                client.sendall(request + size + MAIL)
-                assert client.recv(1000).startswith(b"SPAMD/1.1 0 EX_OK\r\n")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(20)
-        process.stderr.close()
+    command = [sys.executable, "-S", "-m", "nbspam", "serve", "--tell", "-m", model]
+    command += ["--socket", path]
+    size = f"Content-length: {len(MAIL)}\r\n\r\n".encode()
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stderr.readline() == f"nbspam: serving {model} on {path}\n".encode()
+            for head in (
+                b"CHECK SPAMC/1.5",
+                b"TELL SPAMC/1.5\r\nMessage-class: spam\r\nSet: local",
+            ):
+                with socket.socket(socket.AF_UNIX) as client:
+                    client.settimeout(60)
+                    client.connect(str(path))
+                    client.sendall(head + b"\r\n" + size + MAIL)
+                    assert client.recv(1000).startswith(b"SPAMD/1.1 0 EX_OK\r\n")
+        finally:
+            process.terminate()
 
 
 @pytest.mark.few(2)

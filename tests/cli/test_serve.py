@@ -33,6 +33,7 @@ SPAMC = shutil.which("spamc")
 spamc = pytest.mark.skipif(not SPAMC, reason="needs spamc (Debian package spamc)")
 SPAM = b"Subject: prize\n\nclaim the free cash prize today, win it now\n"
 HAM = b"Subject: lunch\n\nsee you at the meeting, lunch is at noon today\n"
+CHECK = b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n"
 MARK = re.compile(rb"^X-Nbspam: [^\r\n]*\r?\n", re.MULTILINE)
 
 
@@ -107,19 +108,10 @@ def common(mail_model, tmp_path_factory):
 @pytest.fixture(scope="module")
 def mail_model(tmp_path_factory):
     """Return a model of invented messages; not to be changed."""
-    kinds = {
-        "spam": (
-            "win a free prize now",
-            "free prize for the winner",
-            "claim the free cash prize today",
-        ),
-        "ham": (
-            "lunch at noon today",
-            "see you at the meeting",
-            "the meeting notes are here, love",
-        ),
-    }
-    pairs = [(label, f"{texts[i % 3]} {i}") for i in range(40) for label, texts in kinds.items()]
+    spam = "win a free prize now", "free prize for the winner", "claim the free cash prize today"
+    ham = "lunch at noon today", "see you at the meeting", "the meeting notes are here, love"
+    both = ("spam", spam), ("ham", ham)
+    pairs = [(label, f"{texts[i % 3]} {i}") for i in range(40) for label, texts in both]
     path = tmp_path_factory.mktemp("served") / "model.json"
     train(pairs).save(path)
     return path
@@ -246,10 +238,8 @@ def test_an_odd_message_comes_out_whole(common, mail_model, passed, name, option
 
 @spamc
 def test_without_a_server_mail_comes_out_as_it_was(tmp_path):
-    gone = tmp_path / "gone"
-    done = subprocess.run(
-        [SPAMC, "-U", gone, "--connect-retries=1"], input=SPAM, capture_output=True
-    )
+    command = [SPAMC, "-U", tmp_path / "gone", "--connect-retries=1"]
+    done = subprocess.run(command, input=SPAM, capture_output=True)
     assert (done.returncode, done.stdout) == (0, SPAM)
 
 
@@ -296,7 +286,7 @@ def test_a_model_is_exchanged_under_load_and_its_cut_offs_are_the_servers(serve,
     log_odds = json.loads(judged.out)["log_odds"]
     assert log_odds > 5
     with serve(own_model) as served:
-        assert _under_load(served, own_model, exchange=8, messages=60) == 8
+        _under_load(served, own_model, exchange=8, messages=60)
         assert served.spamc("-c") == (1, b"%.1f/5.0\n" % (5 + log_odds - math.log(9)))
         for spam_cutoff in (0.5, 0.99):
             settings = ("-m", own_model, "--spam-cutoff", spam_cutoff, "--ham-cutoff", "0.4")
@@ -310,8 +300,8 @@ def test_a_model_is_exchanged_under_load_and_its_cut_offs_are_the_servers(serve,
 
 
 def _under_load(served, model, exchange, messages):
-    """Filter messages with 8 clients while the model is replaced; return how often it was."""
-    raw, exchanged = model.read_bytes(), 0
+    """Filter messages with 8 clients while the model is replaced."""
+    raw, beside = model.read_bytes(), model.with_name("beside")
 
     def filtered(number):
         message = (SPAM, HAM)[number % 2]
@@ -320,14 +310,11 @@ def _under_load(served, model, exchange, messages):
 
     with ThreadPoolExecutor(8) as pool:
         results = [pool.submit(filtered, number) for number in range(messages)]
-        while exchanged < exchange:
-            beside = model.with_name("beside")
+        for _ in range(exchange):
             beside.write_bytes(raw)
             beside.replace(model)
-            exchanged += 1
             time.sleep(0.02)
         assert all(result.result() for result in results)
-    return exchanged
 
 
 # Memory
@@ -342,7 +329,7 @@ def _resident(process):
     return int(line) >> 10
 
 
-def _ask(served, header, body):
+def _ask(served, body, header=CHECK):
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(served.path))
         client.sendall(header % len(body) + body)
@@ -353,8 +340,7 @@ def _ask(served, header, body):
 def _hang_up(served):
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(served.path))
-        client.sendall(b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n" % (32 * MIB))
-        client.sendall(bytes(31 * MIB))
+        client.sendall(CHECK % (32 * MIB) + bytes(31 * MIB))
 
 
 @measures_memory
@@ -365,7 +351,7 @@ def test_messages_of_hostile_clients_are_freed_at_once(serve, mail_model, bombs,
     header = b"CHECK SPAMC/1.5\r\nCompress: zlib\r\nContent-length: %d\r\n\r\n"
     with serve(mail_model) as served, ThreadPoolExecutor(clients) as pool:
         before = _resident(served.process)
-        for reply in pool.map(lambda _: _ask(served, header, bomb), range(bombs)):
+        for reply in pool.map(lambda _: _ask(served, bomb, header), range(bombs)):
             assert b"larger than" in reply
         served.wait(lambda: _resident(served.process) < before + 20)  # else 28 to 66 stay
         assert list(pool.map(lambda _: _hang_up(served), range(clients))) == [None] * clients
@@ -470,7 +456,7 @@ def _besieged(served, clients, seconds):
     most, waits = 0, []
     while time.monotonic() < ends:
         begun = time.monotonic()
-        reply = _ask(served, b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n", SPAM)
+        reply = _ask(served, SPAM)
         assert reply.startswith(b"SPAMD/1.1 0 EX_OK\r\nSpam: ")
         waits.append(time.monotonic() - begun)
         most = max(most, _most(served.process))
@@ -517,7 +503,7 @@ def test_a_start_after_a_crash_and_a_clean_end(serve, mail_model, tmp_path, numb
     with serve(mail_model, "-q", answers=False) as served:
         with socket.socket(socket.AF_UNIX) as client:
             served.wait(lambda: client.connect_ex(str(served.path)) == 0)
-            client.sendall(b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n" % len(SPAM))
+            client.sendall(CHECK % len(SPAM))
             wait_until(lambda: not unsent(client))
             served.process.send_signal(number)
             served.wait(lambda: not served.path.exists() or _refused(served.path))
@@ -589,12 +575,11 @@ def test_a_locked_model_stops_neither_judging_nor_the_end(serve, own_model):
         ThreadPoolExecutor(80) as pool,
     ):
         fcntl.flock(lock, fcntl.LOCK_EX)
-        told = [pool.submit(_ask, served, teach, b"a word %d" % i) for i in range(80)]
+        told = [pool.submit(_ask, served, b"a word %d" % i, teach) for i in range(80)]
         served.wait(lambda: len(served.said) == 2)
         assert "waiting for its lock" in served.said[1]
         assert f"process {os.getpid()} (" in served.said[1]
-        check = b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n"
-        assert _ask(served, check, SPAM).startswith(b"SPAMD/1.1 0 EX_OK\r\nSpam: True")
+        assert _ask(served, SPAM).startswith(b"SPAMD/1.1 0 EX_OK\r\nSpam: True")
         assert not all(one.done() for one in told)  # while they wait
         started = time.monotonic()
         assert served.stop() == 0
@@ -775,14 +760,12 @@ def test_systemd_hands_over_its_socket(mail_model, tmp_path):
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="needs systemd-analyze")
 def test_the_units_are_valid(tmp_path):
-    for name in ("nbspam.service", "nbspam.socket"):
-        text = (ROOT / "docs" / name).read_text()
-        (tmp_path / name).write_text(re.sub(r"(?<=ExecStart=)\S+", "/bin/true", text))
-    done = subprocess.run(
-        ["systemd-analyze", "verify", tmp_path / "nbspam.service", tmp_path / "nbspam.socket"],
-        capture_output=True,
-        text=True,
-    )
+    units = [tmp_path / "nbspam.service", tmp_path / "nbspam.socket"]
+    for path in units:
+        text = (ROOT / "docs" / path.name).read_text()
+        path.write_text(re.sub(r"(?<=ExecStart=)\S+", "/bin/true", text))
+    command = ["systemd-analyze", "verify", *units]
+    done = subprocess.run(command, capture_output=True, text=True)
     complaints = [line for line in done.stderr.splitlines() if "nbspam" in line]
     assert (done.returncode, complaints) == (0, [])
 
@@ -820,7 +803,7 @@ def _mails():
 def test_ten_thousand_messages_and_a_hundred_models(serve, own_model):
     with serve(own_model) as served:
         assert _load(served, 10_000, _mails()) == 0
-        assert _under_load(served, own_model, 100, 3_000) == 100
+        _under_load(served, own_model, exchange=100, messages=3_000)
 
 
 @spamc

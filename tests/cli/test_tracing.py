@@ -251,24 +251,17 @@ def test_an_error_in_the_log_itself_changes_nothing(nbspam, model, monkeypatch):
 
 def test_standard_error_that_nobody_reads_delays_no_mail(model):
     """It is full before the message comes: without a bound nbspam would wait for ever."""
-    ends = os.pipe()
-    try:
-        os.set_blocking(ends[1], False)
+    read, write = os.pipe()
+    with os.fdopen(read, "rb"), os.fdopen(write, "wb") as stderr:
+        os.set_blocking(write, False)
         with pytest.raises(BlockingIOError):
             while True:
-                os.write(ends[1], b"x" * 4096)
-        os.set_blocking(ends[1], True)
+                os.write(write, b"x" * 4096)
+        os.set_blocking(write, True)
         command = [sys.executable, "-m", "nbspam", "classify", "-p", "--log", "stderr", "-m", model]
-        with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=ends[1]
-        ) as process:
-            process.stdin.write(MAIL)
-            process.stdin.close()
-            assert MARKED.sub(b"", process.stdout.read()) == MAIL
-            assert process.wait(20) == 0
-    finally:
-        os.close(ends[0])
-        os.close(ends[1])
+        streams = {"stdout": subprocess.PIPE, "stderr": stderr}
+        done = subprocess.run(command, input=MAIL, **streams, timeout=60)
+    assert (done.returncode, MARKED.sub(b"", done.stdout)) == (0, MAIL)
 
 
 def test_to_standard_error(nbspam, model):
