@@ -151,7 +151,7 @@ WITH_BASE = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @WITH_BASE
 def test_with_a_base_nothing_heavy_is_loaded(model, tmp_path, command):
     me = tmp_path / "me.json"
@@ -161,7 +161,7 @@ def test_with_a_base_nothing_heavy_is_loaded(model, tmp_path, command):
     assert packages(names) & HEAVY == set()
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @WITH_BASE
 def test_without_a_base_nothing_of_it_is_loaded(model, command):
     assert "nbspam.scoring.base" not in ours_loaded(*command.split(), "-m", model)

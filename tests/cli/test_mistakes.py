@@ -26,9 +26,9 @@ def with_mistakes(table):
     return table
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
-    "protocol", ["--train-first 20", "--folds 3", "--leave-one-out", "--online --batch 6"]
+    "protocol", ["--folds 3", "--train-first 20", "--leave-one-out", "--online --batch 6"]
 )
 def test_mistakes_show_the_message_in_every_protocol(nbspam, with_mistakes, protocol):
     arguments = (with_mistakes, *protocol.split())
