@@ -11,11 +11,19 @@ from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import Processes, Serial
 
 _ONE = 1e-9  # seconds: one item is done in this process
-EXECUTORS = {
-    "serial": Serial(),
-    "forked": Processes(2, alone=_ONE, start_method="fork"),
-    "spawned": Processes(2, alone=_ONE, start_method="spawn"),
-}
+SERIAL, FORKED = Serial(), Processes(2, alone=_ONE, start_method="fork")
+SPAWNED = Processes(2, alone=_ONE, start_method="spawn")
+in_any_way = pytest.mark.parametrize(
+    ("where", "table_pays"),
+    [
+        *((FORKED, True), (SERIAL, False)),
+        *(pytest.param(SPAWNED, pays, marks=pytest.mark.long) for pays in (True, False)),
+        *(
+            pytest.param(*case, marks=pytest.mark.long)
+            for case in ((FORKED, False), (SERIAL, True))
+        ),
+    ],
+)
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +36,10 @@ def path(learned, tmp_path_factory):
     return learned.save(tmp_path_factory.mktemp("filter") / "model.json")
 
 
-@pytest.fixture(params=[1e-9, 1e9], ids=["with a table", "without"])
-def table_pays(request, monkeypatch):
+@pytest.fixture
+def table(table_pays, monkeypatch):
     """Make a table of the tokens at once, or never."""
-    monkeypatch.setattr(nbspam.filter, "_SHARE_JUDGED", request.param)
+    monkeypatch.setattr(nbspam.filter, "_SHARE_JUDGED", 1e-9 if table_pays else 1e9)
 
 
 def messages_of(learned, n=300):
@@ -39,10 +47,9 @@ def messages_of(learned, n=300):
     return [f"{tokens[7 * i % len(tokens)]} {tokens[i % len(tokens)]} new{i}" for i in range(n)]
 
 
-@pytest.mark.parametrize("where", EXECUTORS.values(), ids=EXECUTORS)
-def test_many_messages_have_the_verdict_that_each_has_alone(
-    learned, path, where, table_pays, tmp_path
-):
+@pytest.mark.usefixtures("table")
+@in_any_way
+def test_many_messages_have_the_verdict_that_each_has_alone(learned, path, where, tmp_path):
     raws = [RawMessage(f"x:{i}", "ham", text) for i, text in enumerate(messages_of(learned))]
     raws.insert(5, RawMessage("gone", None, tmp_path / "gone"))
     skips = Skips()
@@ -87,10 +94,11 @@ def base():
     return learn(many_messages(500, 0), scoring="evidence")
 
 
-@pytest.mark.parametrize("where", EXECUTORS.values(), ids=EXECUTORS)
+@pytest.mark.usefixtures("table")
 @pytest.mark.parametrize("has_own", [True, False], ids=["own model", "base alone"])
+@in_any_way
 def test_with_a_base_many_messages_have_the_verdict_that_each_has_alone(
-    base, where, has_own, table_pays, tmp_path
+    base, where, has_own, tmp_path
 ):
     texts, own = messages_of(base), tmp_path / "own.json"
     path = base.save(tmp_path / "base.json")

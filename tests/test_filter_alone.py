@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -56,14 +55,11 @@ def trained(command, tmp_path_factory):
     """Return a model made here, one class after the other; not to be changed."""
     folder = tmp_path_factory.mktemp("alone")
     rows = [row.split("\t") for row in (SAMPLE / "sms.tsv").read_text().splitlines()]
+    learn = ("train", "--update", "-m", folder / "model.json", "--lines")
     for label in ("ham", "spam"):
         lines = folder / f"{label}.txt"
         lines.write_text("".join(f"{text}\n" for own, text in rows if own == label))
-        succeeded(
-            command(
-                "train", "--update", "-m", folder / "model.json", "--lines", f"--{label}", lines
-            )
-        )
+        succeeded(command(*learn, f"--{label}", lines))
     return folder / "model.json"
 
 
@@ -76,26 +72,15 @@ def model(trained, tmp_path):
 
 def test_no_other_package_is_found(environment):
     code = (
-        "import sys\nfor name in sys.argv[1:]:\n try: __import__(name)\n except ImportError: pass"
+        "import sys\nfor name in sys.argv[1:]:\n try: __import__(name)\n except ImportError: pass\n"
+        "print(*set(sys.modules) & {*sys.argv[1:]})"
     )
-    names = ("click", "numpy", "scipy", "pandas", "rich", "pytest")
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-S",
-            "-c",
-            f"{code}\nprint(*set(sys.modules) & {{*sys.argv[1:]}})",
-            *names,
-        ],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == ["click"]
+    command = [sys.executable, "-S", "-c", code, "click", "numpy", "scipy", "pandas", "rich"]
+    assert subprocess.check_output(command, env=environment, text=True).split() == ["click"]
 
 
-@pytest.mark.parametrize("name", ["sms.tsv", "mail", "odd"])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name", ["mail", "sms.tsv", "odd"])
 def test_many_messages_are_classified(command, model, name):
     done = command("classify", "-m", model, SAMPLE / name)
     verdicts = [line.split("\t")[0] for line in succeeded(done).splitlines()]
@@ -113,25 +98,20 @@ def test_one_message_is_classified_and_passed_on(command, model):
     assert command("classify", "--exit-code", *careful).returncode == 2  # unsure
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("explain",),
-        ("explain", "--format", "json"),
-        ("explain", "--words"),
-        ("model", "info"),
-        ("model", "info", "--format", "json"),
-        ("model", "check"),
-        ("model", "set", "--ham-cutoff", "0.4"),
-        ("model", "prune", "--min-count", "2"),
-        ("model", "export"),
+        *("explain", "model info", "explain --format json", "explain --words"),
+        *("model info --format json", "model check", "model set --ham-cutoff 0.4"),
+        *("model prune --min-count 2", "model export"),
     ],
-    ids=" ".join,
 )
 def test_models_are_explained_and_changed(command, model, arguments):
-    assert succeeded(command(*arguments, "-m", model))
+    assert succeeded(command(*arguments.split(), "-m", model))
 
 
+@pytest.mark.long
 def test_models_are_merged_exported_and_imported(command, model, tmp_path):
     merged, words, imported = (tmp_path / name for name in ("merged.json", "words", "new.json"))
     succeeded(command("model", "merge", model, model, "--allow-overlap", "-o", merged))
@@ -142,15 +122,14 @@ def test_models_are_merged_exported_and_imported(command, model, tmp_path):
 
 def test_messages_are_learned_moved_and_forgotten(command, model):
     def messages():
-        told = json.loads(succeeded(command("model", "info", "--format", "json", "-m", model)))
-        return told["messages"]
+        return json.loads(model.read_bytes())["messages"]
 
-    before = messages()
-    for arguments in (["train", "--update", "--ham", "-"], ["train", "--update", "--spam", "-"]):
-        succeeded(command(*arguments, "-m", model))
-    assert messages() == before | {"spam": before["spam"] + 1}
+    ham, spam = messages()
+    for label in ("ham", "spam"):
+        succeeded(command("train", "--update", f"--{label}", "-", "-m", model))
+    assert messages() == [ham, spam + 1]
     succeeded(command("forget", "-m", model))
-    assert messages() == before
+    assert messages() == [ham, spam]
 
 
 def test_a_model_begins_with_one_message(command, tmp_path):
@@ -161,42 +140,33 @@ def test_a_model_begins_with_one_message(command, tmp_path):
 
 def test_it_serves(environment, model, tmp_path):
     path = tmp_path / "socket"
-    process = subprocess.Popen(
-        [sys.executable, "-S", "-m", "nbspam", "serve", "--tell", "-m", model, "--socket", path],
-        env=environment,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        assert process.stderr.readline() == f"nbspam: serving {model} on {path}\n".encode()
-        size = f"Content-length: {len(MAIL)}\r\n\r\n".encode()
-        for request in (
-            b"CHECK SPAMC/1.5\r\n",
-            b"TELL SPAMC/1.5\r\nMessage-class: spam\r\nSet: local\r\n",
-        ):
-            with socket.socket(socket.AF_UNIX) as client:
-                client.settimeout(20)
-                client.connect(str(path))
-                client.sendall(request + size + MAIL)
-                assert client.recv(1000).startswith(b"SPAMD/1.1 0 EX_OK\r\n")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(20)
-        process.stderr.close()
+    command = [sys.executable, "-S", "-m", "nbspam", "serve", "--tell", "-m", model]
+    command += ["--socket", path]
+    size = f"Content-length: {len(MAIL)}\r\n\r\n".encode()
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stderr.readline() == f"nbspam: serving {model} on {path}\n".encode()
+            for head in (
+                b"CHECK SPAMC/1.5",
+                b"TELL SPAMC/1.5\r\nMessage-class: spam\r\nSet: local",
+            ):
+                with socket.socket(socket.AF_UNIX) as client:
+                    client.settimeout(60)
+                    client.connect(str(path))
+                    client.sendall(head + b"\r\n" + size + MAIL)
+                    assert client.recv(1000).startswith(b"SPAMD/1.1 0 EX_OK\r\n")
+        finally:
+            process.terminate()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ("train", "--replace", "-m", "new.json", SAMPLE / "sms.tsv"),
-        ("eval", "--folds", "5", SAMPLE / "sms.tsv"),
-        ("eval", "--compare", "all", SAMPLE / "sms.tsv"),
-        ("eval", "-m", "MODEL", SAMPLE / "sms.tsv"),
-    ],
-    ids=lambda arguments: " ".join(map(str, arguments[:2])),
+    ["train --replace -m NEW", "eval -m MODEL", "eval --folds 5", "eval --compare all"],
 )
 def test_what_needs_more_says_what(command, model, tmp_path, arguments):
-    known = {"new.json": tmp_path / "new.json", "MODEL": model}
-    done = command(*(known.get(each, each) for each in arguments))
+    known = {"NEW": tmp_path / "new.json", "MODEL": model}
+    done = command(*(known.get(each, each) for each in arguments.split()), SAMPLE / "sms.tsv")
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.decode() == (
         "nbspam: numpy is not installed, which eval needs, and train unless it has --update;"
@@ -214,6 +184,7 @@ def test_a_parquet_table_says_what_it_needs(command, model, tmp_path):
     assert done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.long  # tests/cli/test_progress.py has it without a process
 def test_progress_is_not_shown_without_rich(environment, model, tmp_path):
     """On a terminal many messages draw a bar, if they can."""
     table = tmp_path / "many.tsv"

@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from one_case import one_by_default
+
+import nbspam
 
 ROOT = Path(__file__).parents[1]
 KINDS = "missing empty half zeros syntax error exit stop bytecode".split()
@@ -28,8 +29,7 @@ main()
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model.json"
-    command = [sys.executable, "-m", "nbspam", "train", "-m", path, ROOT / "sample_data/sms.tsv"]
-    subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+    nbspam.train(ROOT / "sample_data/sms.tsv").save(path)
     return path
 
 
@@ -37,10 +37,8 @@ def model(tmp_path_factory):
 def installed(tmp_path_factory):
     """Return a folder with nbspam and its bytecode, as it is installed."""
     folder = tmp_path_factory.mktemp("installed")
-    shutil.copy(ROOT / "nbspam_main.py", folder)
-    shutil.copytree(
-        ROOT / "nbspam", folder / "nbspam", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    shutil.copy2(ROOT / "nbspam_main.py", folder)
+    shutil.copytree(ROOT / "nbspam", folder / "nbspam")  # with what bytecode there is
     assert compileall.compile_dir(folder, quiet=1)
     return folder
 
@@ -75,8 +73,8 @@ def damage(folder, model, damages):
 
 
 def test_the_message_passes_whatever_file_is_damaged(installed, model, files):
-    """Each file, in one way or another; all of them if `-m long` asks for them."""
-    damages = list(zip(itertools.cycle(KINDS), files, strict=False))
+    """Every third file, in one way or another; each of them in every way if `long` is asked for."""
+    damages = list(zip(itertools.cycle(KINDS), files[::3], strict=False))
     assert {kind for kind, _ in damages} == set(KINDS)
     assert damage(installed, model, damages) == ""
 
@@ -174,26 +172,21 @@ def test_a_copy_that_was_cut_off_is_not_written_again(installed, damaged):
 # Bytecode that cannot be written whole
 
 
-def test_bytecode_is_written_whole_or_not_at_all(tmp_path, model):
-    for name in ("nbspam_main.py", "nbspam"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, tmp_path / name)
-    for path in tmp_path.rglob("__pycache__"):
+def limited(kind, size):
+    """Return what limits a process that is started: a kind of `resource`, and its bytes."""
+    return lambda: resource.setrlimit(kind, (size, size))
+
+
+def test_bytecode_is_written_whole_or_not_at_all(installed, tmp_path, model):
+    folder = shutil.copytree(installed, tmp_path / "copy")
+    for path in folder.rglob("__pycache__"):
         shutil.rmtree(path)
     env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    for _ in range(2):
-        for limit in (4 << 10, 9 << 10):
-            done = run(
-                tmp_path,
-                *("classify", "-m", model),
-                input=MAIL,
-                env=env,
-                preexec_fn=lambda limit=limit: resource.setrlimit(
-                    resource.RLIMIT_FSIZE, (limit, limit)
-                ),
-            )
-            assert (done.returncode, done.stderr) == (0, b"")
-    written = list(tmp_path.rglob("*.pyc"))
+    for limit in (9 << 10, 4 << 10):
+        full = limited(resource.RLIMIT_FSIZE, limit)
+        done = run(folder, "classify", "-m", model, input=MAIL, env=env, preexec_fn=full)
+        assert (done.returncode, done.stderr) == (0, b"")
+    written = list(folder.rglob("*.pyc"))
     assert written
     for path in written:
         marshal.loads(path.read_bytes()[16:])
@@ -202,25 +195,11 @@ def test_bytecode_is_written_whole_or_not_at_all(tmp_path, model):
 # Little memory
 
 
-def passed_with(folder, model, kib, *command):
-    """Pass a mail through in an address space of `kib` KiB."""
-    limits = (kib << 10, kib << 10)
-    return subprocess.run(
-        [sys.executable, *command, "classify", "-p", "-m", model],
-        input=MAIL,
-        capture_output=True,
-        timeout=60,
-        check=False,
-        cwd=folder,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limits),
-    )
-
-
 def starts(kib):
     """Return whether Python itself, and pip's script, which imports re, start in so little."""
 
     def limit():
-        resource.setrlimit(resource.RLIMIT_AS, (kib << 10, kib << 10))
+        limited(resource.RLIMIT_AS, kib << 10)()
         # Python 3.11 may loop for ever where the last bytes are missing.
         resource.setrlimit(resource.RLIMIT_CPU, (3, 3))
 
@@ -234,13 +213,22 @@ SCRIPT = "import re\nimport sys\nfrom nbspam_main import main\nsys.exit(main())"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others count an address space otherwise")
-@one_by_default("step", [1024, 512, 16])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("step", [4096, 512, 16])
 def test_the_message_passes_in_any_address_space_that_python_starts_in(installed, model, step):
     (installed / "script").write_text(SCRIPT)
     least = next(kib for kib in range(24 << 10, 0, -step) if not starts(kib)) + step
     codes = set()
     for kib in range(least + 256, least + (16 << 10), step):
-        done = passed_with(installed, model, kib, "script")
+        done = subprocess.run(
+            [sys.executable, "script", "classify", "-p", "-m", model],
+            input=MAIL,
+            capture_output=True,
+            timeout=60,
+            check=False,
+            cwd=installed,
+            preexec_fn=limited(resource.RLIMIT_AS, kib << 10),
+        )
         if done.returncode != 0:
             assert_passed_on(done, "not enough memory")
         codes.add(done.returncode)

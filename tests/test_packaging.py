@@ -46,18 +46,16 @@ SCRIPTS = {
 UNITS = ("nbspam.service", "nbspam.socket")
 
 
-def test_the_wheel_has_what_systems_look_for(wheel):
+def test_the_wheel_has_what_systems_look_for_as_the_program_makes_it(wheel):
+    pages = manual_pages("")
     shared = {name for name in wheel if name.startswith(("share/", "lib/"))}
     assert shared == {
-        *(f"share/man/man1/{name}" for name in manual_pages("")),
+        *(f"share/man/man1/{name}" for name in pages),
         *SCRIPTS.values(),
         *(f"lib/systemd/system/{name}" for name in UNITS),
     }
     assert {"nbspam_main.py", "nbspam/__init__.py", "nbspam/py.typed"} <= wheel.keys()
-
-
-def test_they_are_those_of_the_program(wheel):
-    for name, text in manual_pages("").items():
+    for name, text in pages.items():
         lines = wheel[f"share/man/man1/{name}"].decode().splitlines()
         assert lines[1:] == text.splitlines()[1:]  # the first has the date
     for shell, path in SCRIPTS.items():

@@ -26,34 +26,28 @@ def with_mistakes(table):
     return table
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
-    "protocol",
-    [("--folds", "3"), ("--leave-one-out",), ("--online", "--batch", "6"), ("--train-first", "20")],
+    "protocol", ["--folds 3", "--train-first 20", "--leave-one-out", "--online --batch 6"]
 )
 def test_mistakes_show_the_message_in_every_protocol(nbspam, with_mistakes, protocol):
-    shown = nbspam("eval", with_mistakes, *protocol, "--errors", "9").out
+    arguments = (with_mistakes, *protocol.split())
+    shown = nbspam("eval", *arguments, "--errors", "9").out
     assert "\x1b" not in shown
     assert re.search(r"^    .*\[\+.*prize.*\+\]", shown, re.MULTILINE)
-    found = evaluated(nbspam, with_mistakes, *protocol, "--errors", "9")
-    message = next(e["message"] for e in found["errors"] if e["label"] == "ham")
+    found = evaluated(nbspam, *arguments, "--errors", "9")
+    errors = found.pop("errors")
+    message = next(e["message"] for e in errors if e["label"] == "ham")
     assert message["text"].startswith("win a ")
     assert any(nats > 0 for _, _, nats in message["highlights"]["text"])
+    assert found == evaluated(nbspam, *arguments)  # without mistakes
 
 
-def test_mistakes_of_a_saved_model_show_the_message_on_several_cores(
-    nbspam, with_mistakes, sms_model, sample
-):
-    found = evaluated(
-        nbspam,
-        "-m",
-        sms_model,
-        sample / "sms.tsv",
-        "--errors",
-        "5",
-        "--jobs",
-        "2",
-        "--including-learned",
-    )
+@pytest.mark.few(1)
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_mistakes_of_a_saved_model_show_the_message(nbspam, sms_model, sample, jobs):
+    how = ("--errors", "5", "--jobs", jobs, "--including-learned")
+    found = evaluated(nbspam, "-m", sms_model, sample / "sms.tsv", *how)
     by_line = (sample / "sms.tsv").read_text(encoding="utf-8").splitlines()
     assert found["errors"]
     for error in found["errors"]:
@@ -64,13 +58,6 @@ def test_mistakes_of_a_saved_model_show_the_message_on_several_cores(
 def test_nothing_of_a_message_is_kept_unless_it_is_shown(nbspam, table, monkeypatch):
     monkeypatch.setattr("nbspam.tokens.excerpt.excerpt_of", None)  # which would fail
     assert nbspam("eval", "--folds", "3", table, "--jobs", "1").code == 0
-
-
-def test_figures_are_the_same_with_mistakes_and_without(nbspam, with_mistakes):
-    plain = evaluated(nbspam, "--folds", "3", with_mistakes)
-    found = evaluated(nbspam, "--folds", "3", with_mistakes, "--errors", "3")
-    del found["errors"]
-    assert found == plain
 
 
 @pytest.mark.long

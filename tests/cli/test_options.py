@@ -26,21 +26,21 @@ def test_the_default_model_is_in_the_folder_of_data(monkeypatch, home, data):
     assert default_model() == os.fspath(folder / "nbspam" / "model.json")
 
 
-def test_the_environment_names_another(monkeypatch):
+def test_the_environment_names_another_and_must_where_there_is_no_home(nbspam, monkeypatch):
+    monkeypatch.setenv("HOME", "~")
+    found = nbspam("model", "info")
+    assert found.code == 2
+    assert found.err == "nbspam: there is no home folder for the model; name it with --model\n"
     monkeypatch.setenv("NBSPAM_MODEL", "own.json")
     assert default_model() == "own.json"
-
-
-def test_without_a_home_folder_the_model_must_be_named(program):
-    found = program("model", "info", env={"HOME": "~", "NBSPAM_MODEL": ""})
-    assert found.code == 2
-    assert found.err == ("nbspam: there is no home folder for the model; name it with --model\n")
 
 
 @in_turn("given_as", ["-m {}", "-m{}", "--model {}", "--model={}", "-j 1 -m {}"])
 def test_a_model_is_named_in_any_way(nbspam, tmp_path, given_as):
     found = nbspam("classify", *given_as.format(tmp_path / "none.json").split())
     assert found.err.startswith(f"nbspam: {tmp_path / 'none.json'}: there is no such model")
+    found = nbspam("classify", "-m", "-j", "-p")  # a value that looks like an option is a value
+    assert "-j: there is no such model" in found.err
 
 
 @in_turn("arguments", [["-m"], ["-j", "1", "-m"]])
@@ -66,25 +66,18 @@ def test_a_value_that_is_missing_is_told_with_the_usage(nbspam, command):
     assert found.err.endswith(f"\nError: Option '{command[-1]}' requires an argument.\n")
 
 
-def test_a_value_that_looks_like_an_option_is_a_value(nbspam):
-    found = nbspam("classify", "-m", "-j", "-p")
-    assert "-j: there is no such model" in found.err
-
-
 @in_turn(
-    "command, option",
+    "option",
     [
-        ("classify", "--learn-from"),
-        ("classify", "--spam-cutoff"),
-        ("explain", "--ham-cutoff"),
-        ("train", "--sure-from"),
-        ("train", "--prior"),
+        *("classify --learn-from", "classify --spam-cutoff", "explain --ham-cutoff"),
+        *("train --sure-from", "train --prior"),
     ],
 )
-@in_turn("percentage, share", [("99%", "0.99"), ("99.5 %", "0.995")])
-def test_a_percentage_is_told_as_a_probability(nbspam, command, option, percentage, share):
-    found = nbspam(command, option, percentage)
-    assert found.code == 2
-    said = f"'{option}': '{percentage}' is a percentage; write it as {share}.\n"
-    assert found.err.endswith(said)
-    assert "is not a valid float" in nbspam(command, option, "most%").err
+def test_a_percentage_is_told_as_a_probability(nbspam, option):
+    for percentage, share in (("99%", "0.99"), ("99.5 %", "0.995")):
+        found = nbspam(*option.split(), percentage)
+        assert found.code == 2
+        name = option.split()[1]
+        said = f"'{name}': '{percentage}' is a percentage; write it as {share}.\n"
+        assert found.err.endswith(said)
+    assert "is not a valid float" in nbspam(*option.split(), "most%").err

@@ -29,38 +29,33 @@ def test_train(nbspam, table, mailbox, options):
     assert_kept(nbspam("train", "-m", mailbox, *options, table), mailbox)
 
 
-def test_an_update_changes_nothing_either(nbspam, table, mailbox):
+def test_an_update_the_library_and_a_link_are_no_ways_around(nbspam, table, tmp_path, mailbox):
     found = nbspam("train", "--update", "-m", mailbox, table)
     assert found.code == 1
     assert "is not an nbspam model" in found.err
-    assert mailbox.read_bytes() == MBOX
-
-
-def test_merge_and_prune(nbspam, table, make_model, mailbox):
-    one = make_model(table, "--no-ledger", name="one.json")
-    two = make_model(table, "--no-ledger", name="two.json")
-    merging = ("model", "merge", one, two, "-o", mailbox, "--replace")
-    assert_kept(nbspam(*merging), mailbox)
-    pruning = ("model", "prune", "-m", one, "--min-count", "2", "-o", mailbox, "--replace")
-    assert_kept(nbspam(*pruning), mailbox)
-
-
-def test_import_and_export(nbspam, model, tmp_path, mailbox):
-    counts = tmp_path / "counts.csv"
-    assert nbspam("model", "export", "-m", model, "--form", "csv", "-o", counts).code == 0
-    assert_kept(nbspam("model", "import", counts, "-m", mailbox, "--replace"), mailbox)
-    for form in ("csv", "bogofilter"):
-        again = ("model", "export", "-m", model, "--form", form, "--replace", "-o")
-        assert_kept(nbspam(*again, mailbox), mailbox, what="an export")
-        before = model.read_bytes()
-        assert_kept(nbspam(*again, model), model, before, what="an export")
-        assert nbspam(*again, counts).code == 0  # an export in the other form
-
-
-def test_the_library(table, mailbox):
     with pytest.raises(ModelError, match="is not a model, and would be lost"):
         library.train(table).save(mailbox)
+    link = tmp_path / "model.json"
+    link.symlink_to(mailbox)
+    assert nbspam("train", "-m", link, "--replace", table).code == 1
     assert mailbox.read_bytes() == MBOX
+
+
+def test_merge_prune_import_and_export(nbspam, table, make_model, tmp_path, mailbox):
+    one, two = (make_model(table, "--no-ledger", name=name) for name in ("one.json", "two.json"))
+    counts = tmp_path / "counts.csv"
+    assert nbspam("model", "export", "-m", one, "--form", "csv", "-o", counts).code == 0
+    for arguments in (
+        ("merge", one, two, "-o", mailbox),
+        ("prune", "-m", one, "--min-count", "2", "-o", mailbox),
+        ("import", counts, "-m", mailbox),
+    ):
+        assert_kept(nbspam("model", *arguments, "--replace"), mailbox)
+    for form in ("csv", "bogofilter"):
+        again = ("model", "export", "-m", one, "--form", form, "--replace", "-o")
+        assert_kept(nbspam(*again, mailbox), mailbox, what="an export")
+        assert_kept(nbspam(*again, one), one, one.read_bytes(), what="an export")
+        assert nbspam(*again, counts).code == 0  # an export in the other form
 
 
 def test_what_was_a_model_or_nothing_is_replaced(nbspam, table, model):
@@ -75,14 +70,6 @@ def test_what_was_a_model_or_nothing_is_replaced(nbspam, table, model):
         found = nbspam("train", "-m", model, "--replace", table)
         assert (found.code, found.err) == (0, ""), spoiled[:99]
         assert nbspam("model", "check", "-m", model).code == 0
-
-
-def test_a_link_to_a_mailbox_is_no_way_around(nbspam, table, tmp_path, mailbox):
-    link = tmp_path / "model.json"
-    link.symlink_to(mailbox)
-    found = nbspam("train", "-m", link, "--replace", table)
-    assert found.code == 1
-    assert mailbox.read_bytes() == MBOX
 
 
 OUTPUTS = [("--predictions", "w.csv"), ("--report", "w.csv"), ("--plot", "w.png")]

@@ -36,17 +36,26 @@ def run(arguments, stdout, env=RAW, **options):
     )
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("env", [BUFFERED, RAW], ids=["buffered", "raw"])
+def run_limited(arguments, path, **options):
+    """Run nbspam with its output in a file that becomes too large; return its exit code."""
+    with path.open("wb") as out:
+        done = run(arguments, out, preexec_fn=limited, **options)
+    assert b"File too large" in done.stderr
+    assert path.stat().st_size <= LIMIT
+    return done.returncode
+
+
+def each_output(few):
+    """Run some cases of a test by default, all of them with raw and buffered output if `long`."""
+    each = pytest.mark.parametrize("env", [BUFFERED, RAW], ids=["buffered", "raw"])
+    return lambda test: pytest.mark.few(few)(each(test))
+
+
+@each_output(1)
 @pytest.mark.parametrize("options", [(), ("--bogus",)])
 def test_a_message_cut_off_by_a_full_file_is_told(model, tmp_path, env, options):
-    with (tmp_path / "out").open("wb") as out:
-        done = run(
-            ["classify", "-p", "-m", model, *options], out, env, input=MAIL, preexec_fn=limited
-        )
-    assert done.returncode == 75
-    assert b"File too large" in done.stderr
-    assert (tmp_path / "out").stat().st_size <= LIMIT
+    command = ["classify", "-p", "-m", model, *options]
+    assert run_limited(command, tmp_path / "out", env=env, input=MAIL) == 75
 
 
 @contextmanager
@@ -90,35 +99,22 @@ def test_a_reader_that_leaves_is_told(model):
         assert process.wait(60) == 75
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("env", [BUFFERED, RAW], ids=["buffered", "raw"])
+@each_output(1)
 @pytest.mark.parametrize("form", ["csv", "bogofilter"])
 def test_an_export_cut_off_is_told(sms_model, tmp_path, env, form):
-    with (tmp_path / "out").open("wb") as out:
-        done = run(
-            ["model", "export", "--form", form, "-m", sms_model], out, env, preexec_fn=limited
-        )
-    assert done.returncode == 1
-    assert b"File too large" in done.stderr
-    whole = run(["model", "export", "--form", form, "-m", sms_model], subprocess.PIPE, env)
+    command = ["model", "export", "--form", form, "-m", sms_model]
+    assert run_limited(command, tmp_path / "out", env=env) == 1
+    whole = run(command, subprocess.PIPE, env)
     assert whole.returncode == 0
     assert len(whole.stdout) > LIMIT
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("env", [BUFFERED, RAW], ids=["buffered", "raw"])
+@each_output(1)
 def test_verdicts_cut_off_are_told(model, tmp_path, env):
     table = tmp_path / "many.txt"
-    table.write_text("free prize\n" * 3_000)
-    with (tmp_path / "out").open("wb") as out:
-        done = run(
-            ["classify", "-m", model, "--lines", "--format", "json", table],
-            out,
-            env,
-            preexec_fn=limited,
-        )
-    assert done.returncode == 1
-    assert b"File too large" in done.stderr
+    table.write_text("free prize\n" * 1_000)
+    command = ["classify", "-m", model, "--lines", "--format", "json", table]
+    assert run_limited(command, tmp_path / "out", env=env) == 1
 
 
 def test_raw_output_is_written_line_by_line(model):

@@ -41,22 +41,20 @@ IN_MAIL = {"Mail/a": "ham", "Mail/b": "ham", "Mail/Work/e": "ham"}
 IN_JUNK = {"Mail/Junk/c": "spam", "Mail/Junk/old/d": "spam"}
 
 
-def test_a_folder_of_another_class_is_read_as_that_only(mail):
-    found, said = read(ham=["Mail"], spam=["Mail/Junk"])
-    assert found == IN_MAIL | IN_JUNK
-    assert said == ["Mail/Junk: is given as a source of its own and is read only as spam"]
-
-
-def test_a_folder_of_the_same_class_is_read_once(mail):
-    found, said = read(ham=["Mail", "Mail/Junk"])
-    assert found == IN_MAIL | dict.fromkeys(IN_JUNK, "ham")
-    assert said == ["Mail/Junk: is given as a source of its own and is read only as ham"]
+ONLY = "{}: is given as a source of its own and is read only as {}".format
 
 
 def test_each_belongs_to_the_innermost_source(mail):
+    found, said = read(ham=["Mail"], spam=["Mail/Junk"])
+    assert (found, said) == (IN_MAIL | IN_JUNK, [ONLY("Mail/Junk", "spam")])
+    found, said = read(ham=["Mail", "Mail/Junk"])
+    both = IN_MAIL | dict.fromkeys(IN_JUNK, "ham")
+    assert (found, said) == (both, [ONLY("Mail/Junk", "ham")])
     found, said = read(ham=["Mail", "Mail/Junk/old"], spam=["Mail/Junk"])
     assert found == IN_MAIL | IN_JUNK | {"Mail/Junk/old/d": "ham"}
     assert len(said) == 2
+    found, said = read(ham=["Mail/Work"], spam=["Mail/Junk"])  # beside one another
+    assert (found, said) == ({"Mail/Work/e": "ham"} | IN_JUNK, [])
 
 
 def test_a_file_in_a_folder_is_read_as_its_own_class(mail):
@@ -89,12 +87,6 @@ def test_sub_folders_of_a_maildir_are_no_part_of_it(tmp_path, monkeypatch):
     found, said = read(ham=["M"], spam=["M/new/2"])
     assert found == {"M/cur/1": "ham", "M/new/2": "spam"}
     assert len(said) == 1
-
-
-def test_folders_beside_one_another_are_read_as_they_are(mail):
-    found, said = read(ham=["Mail/Work"], spam=["Mail/Junk"])
-    assert found == {"Mail/Work/e": "ham"} | IN_JUNK
-    assert said == []
 
 
 def test_a_folder_of_classes_has_not_what_is_given_with_a_label(mail):

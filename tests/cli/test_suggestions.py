@@ -41,13 +41,10 @@ def test_a_command_that_does_not_exist(nbspam, typed, meant):
     assert (done.code, done.out) == (2, "")
 
 
-def test_a_file_in_place_of_a_command(nbspam, tmp_path):
+def test_a_file_in_place_of_a_command_and_a_word_like_no_other(nbspam, tmp_path):
     (tmp_path / "one.eml").write_text("hello")
     path = str(tmp_path / "one.eml")
     assert f"did you mean 'nbspam classify {path}'?" in nbspam(path).err
-
-
-def test_a_word_like_no_other_has_no_suggestion(nbspam):
     assert nbspam("zzz").err.endswith("\nError: No such command 'zzz'.\n")
 
 
@@ -73,15 +70,13 @@ def test_an_option_that_does_not_exist(nbspam, typed, said):
     assert (done.code, done.out) == (2, "")
 
 
-@in_turn("word", ["-p -m model.json", "--passthrough -m model.json", "-p --exit-code"])
-def test_options_in_quotes_are_told(nbspam, word):
-    done = nbspam("classify", word, stdin=b"hello\n")
-    assert (done.code, done.out) == (75, "hello\n")
-    assert done.err.startswith("nbspam: No such option '-")
-    assert "; what is in quotes is one word: leave out the quotes around several; see " in done.err
-
-
-def test_a_command_in_quotes_is_told(nbspam):
+def test_words_in_quotes_are_told(nbspam):
+    for word in ("-p -m model.json", "--passthrough -m model.json", "-p --exit-code"):
+        done = nbspam("classify", word, stdin=b"hello\n")
+        assert (done.code, done.out) == (75, "hello\n")
+        assert done.err.startswith("nbspam: No such option '-")
+        said = "; what is in quotes is one word: leave out the quotes around several; see "
+        assert said in done.err
     done = nbspam("classify -p -m model.json")
     assert (done.code, done.out) == (2, "")
     assert done.err.endswith(
@@ -93,10 +88,8 @@ def test_a_command_in_quotes_is_told(nbspam):
 def test_the_message_passes_beside_a_suggestion(nbspam):
     done = nbspam("classify", "-p", "--threshold", "0.3", stdin=b"hello\n")
     assert (done.code, done.out) == (75, "hello\n")
-    assert done.err == (
-        "nbspam: No such option '--threshold'; did you mean '--spam-cutoff'; see nbspam classify"
-        " --help\n"
-    )
+    said = "nbspam: No such option '--threshold'; did you mean '--spam-cutoff'; see nbspam classify"
+    assert done.err == f"{said} --help\n"
 
 
 @in_turn("before, table", [("", OF_PROGRAM), ("model ", OF_MODEL)])

@@ -6,11 +6,30 @@ import pytest
 from many_cases import in_turn
 
 
+@pytest.fixture
+def trained(nbspam, tmp_path):
+    """Return a function that trains a model and returns its fields and what was printed as JSON."""
+
+    def train(*arguments):
+        path = tmp_path / "model.json"
+        found = nbspam("train", *arguments, "-m", path, "--replace", "--format", "json")
+        assert (found.code, found.err) == (0, "")
+        return json.loads(path.read_text()), json.loads(found.out)
+
+    return train
+
+
+def judged(nbspam, path, text):
+    found = nbspam("classify", "-m", path, "--format", "json", stdin=text)
+    return json.loads(found.out)
+
+
 def test_train_says_what_it_learned_and_what_to_expect(nbspam, table, tmp_path):
-    found = nbspam("train", table, "-m", tmp_path / "model.json")
+    path = tmp_path / "model.json"
+    found = nbspam("train", table, "-m", path)
     assert (found.code, found.err) == (0, "")
     learned, expect, young = found.sentences.splitlines()
-    assert learned.startswith(f"{tmp_path / 'model.json'}: learned 30 messages")
+    assert learned.startswith(f"{path}: learned 30 messages")
     assert "18" in learned
     assert "12" in learned
     share = r"\d+\.\d\d % \(\d+\.\d\d to \d+\.\d\d\)"
@@ -21,17 +40,14 @@ def test_train_says_what_it_learned_and_what_to_expect(nbspam, table, tmp_path):
         expect,
     )
     assert "82 more ham and 88 more spam" in young
+    assert nbspam("classify", "-m", path, stdin=b"a free prize for us").out.startswith("spam\t")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600  # the owner's alone
+    assert nbspam("train", "-q", table, "-m", path, "--replace") == (0, "", "")
 
 
-def test_train_writes_a_model_that_classifies(nbspam, model):
-    found = nbspam("classify", "-m", model, stdin=b"a free prize for the winner")
-    assert found.out.startswith("spam\t")
-
-
-def test_train_as_json(nbspam, table, tmp_path):
-    path = tmp_path / "model.json"
-    found = json.loads(nbspam("train", table, "-m", path, "--format", "json").out)
-    assert str(path) == found["model"]
+def test_train_as_json(table, trained, tmp_path):
+    _, found = trained(table)
+    assert found["model"] == str(tmp_path / "model.json")
     assert found["messages"] == {"ham": 18, "spam": 12}
     assert found["skipped"] == 0
     assert found["tokens"] > 20
@@ -49,189 +65,132 @@ def test_the_estimate_of_three_classes_is_that_of_their_verdicts(nbspam, three_c
     assert "0.5" not in expect
 
 
-def test_train_quietly_says_nothing(nbspam, table, tmp_path):
-    found = nbspam("train", "-q", table, "-m", tmp_path / "model.json")
-    assert found == (0, "", "")
-
-
-def test_the_sample_data_trains(nbspam, sample, tmp_path):
-    mail = sample / "mail"
-    found = nbspam(
-        *("train", "--spam", mail / "spam.mbox", "--ham", mail / "ham"),
-        *("-m", tmp_path / "mail.json", "--format", "json"),
-    )
-    assert json.loads(found.out)["messages"] == {"ham": 28, "spam": 20}
+def test_the_sample_data_trains(trained, sample):
+    _, found = trained("--spam", sample / "mail" / "spam.mbox", "--ham", sample / "mail" / "ham")
+    assert found["messages"] == {"ham": 28, "spam": 20}
 
 
 def test_two_messages_are_enough(nbspam, tmp_path):
-    (tmp_path / "spam.txt").write_text("free prize")
-    (tmp_path / "ham.txt").write_text("see you")
-    sources = ("--spam", tmp_path / "spam.txt", "--ham", tmp_path / "ham.txt")
+    for label, text in (("spam", "free prize"), ("ham", "see you")):
+        (tmp_path / label).write_text(text)
+    sources = ("--spam", tmp_path / "spam", "--ham", tmp_path / "ham")
     found = nbspam("train", *sources, "-m", tmp_path / "model.json")
     assert (found.code, found.err) == (0, "")
 
 
-def test_an_existing_model_needs_replace(nbspam, table, model, assert_sentence):
+def test_an_existing_model_needs_replace(nbspam, table, three_classes, model, assert_sentence):
     before = model.read_bytes()
     assert_sentence(nbspam("train", table, "-m", model), model, "--replace")
     assert before == model.read_bytes()
-
-
-def test_replace_replaces(nbspam, three_classes, model):
-    found = nbspam("train", "--replace", three_classes, "-m", model)
-    assert found.code == 0
+    assert nbspam("train", "--replace", three_classes, "-m", model).code == 0
     assert b"promo" in model.read_bytes()
 
 
-def test_training_twice_gives_the_same_model(table, make_model):
+def test_the_same_messages_give_the_same_model_and_in_any_order_the_same_counts(table, make_model):
     first, second = make_model(table, name="a.json"), make_model(table, name="b.json")
     assert first.read_bytes() == second.read_bytes()
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[::-1]))
+    third = make_model(table, name="c.json")
+    assert json.loads(first.read_text())["tokens"] == json.loads(third.read_text())["tokens"]
 
 
-def test_counts_do_not_depend_on_the_order_of_messages(nbspam, table, make_model):
-    first = make_model(table)
-    lines = table.read_text().splitlines(keepends=True)
-    table.write_text("".join(lines[::-1]))
-    second = make_model(table, name="b.json")
-    tokens = [json.loads(path.read_text())["tokens"] for path in (first, second)]
-    assert tokens[0] == tokens[1]
-
-
-def test_the_model_is_the_owners_alone(model):
-    assert stat.S_IMODE(model.stat().st_mode) == 0o600
-
-
-def test_the_models_place_is_the_environments(nbspam, table, tmp_path, monkeypatch):
+def test_the_models_place_is_the_environments_or_the_users_data_folder(
+    nbspam, table, tmp_path, monkeypatch, own_home
+):
+    assert nbspam("train", table).code == 0
+    (path,) = own_home.rglob("model.json")
+    assert path.parent.name == "nbspam"
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert nbspam("classify", stdin=b"free prize").code == 0
     monkeypatch.setenv("NBSPAM_MODEL", str(tmp_path / "named.json"))
     assert nbspam("train", table).code == 0
     assert (tmp_path / "named.json").exists()
     assert nbspam("classify", stdin=b"free prize").code == 0
 
 
-def test_the_models_place_without_a_name_is_the_users_data_folder(nbspam, table, own_home):
-    assert nbspam("train", table).code == 0
-    (path,) = own_home.rglob("model.json")
-    assert path.parent.name == "nbspam"
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert nbspam("classify", stdin=b"free prize").code == 0
+# Classes and sources
 
 
-def test_spam_label_names_the_class(nbspam, tmp_path, table):
-    text = table.read_text().replace("spam\t", "junk\t").replace("ham\t", "fine\t")
-    table.write_text(text)
+def test_spam_label_names_the_class_and_is_needed_where_none_is_spam(
+    nbspam, tmp_path, table, assert_sentence
+):
     path = tmp_path / "model.json"
+    table.write_text(table.read_text().replace("spam\t", "junk\t").replace("ham\t", "fine\t"))
+    assert_sentence(nbspam("train", table, "-m", path), "--spam-label", "'junk'", "'fine'")
     assert nbspam("train", table, "-m", path, "--spam-label", "junk").code == 0
-    found = nbspam("classify", "-m", path, stdin=b"win a free prize now")
-    verdict, probability, _ = found.out.split("\t")
+    verdict, probability, _ = nbspam("classify", "-m", path, stdin=b"win a free prize").out.split()
     assert verdict == "junk"
     assert float(probability) > 0.5
 
 
-def test_two_classes_of_which_none_is_spam_need_the_label(nbspam, tmp_path, table, assert_sentence):
-    table.write_text(table.read_text().replace("spam\t", "junk\t"))
-    found = nbspam("train", table, "-m", tmp_path / "model.json")
-    assert_sentence(found, "--spam-label", "'junk'", "'ham'")
-
-
-def test_label_gives_any_class(nbspam, tmp_path):
+def test_label_gives_any_class(trained, tmp_path):
     for name in ("a", "b", "c"):
         (tmp_path / name).write_text(f"word{name} other\nword{name} more\n")
-    found = nbspam(
-        *("train", "--lines", "-m", tmp_path / "model.json", "--format", "json"),
-        *(f"--label=class {name}={tmp_path / name}" for name in "abc"),
-    )
-    assert json.loads(found.out)["messages"] == {"class a": 2, "class b": 2, "class c": 2}
+    _, found = trained("--lines", *(f"--label=class {name}={tmp_path / name}" for name in "abc"))
+    assert found["messages"] == {"class a": 2, "class b": 2, "class c": 2}
 
 
-@pytest.mark.parametrize(
-    ("option", "field", "value"), [("--alpha", "alpha", 0.7), ("--prior", "prior", 0.2)]
-)
-def test_learning_options_are_kept_in_the_model(nbspam, table, make_model, option, field, value):
-    path = make_model(table, option, str(value))
-    assert json.loads(path.read_text())[field] == value
-
-
-def test_a_smaller_prior_gives_a_smaller_probability(nbspam, table, make_model):
-    found = []
-    for prior in ("0.01", "0.5", "0.99"):
-        path = make_model(table, "--prior", prior, "--replace")
-        printed = nbspam("classify", "-m", path, "--format", "json", stdin=b"free meeting").out
-        found.append(json.loads(printed)["probability"])
-    assert sorted(found) == found
-    assert found[0] < found[2]
-
-
-def test_a_bad_row_is_skipped_counted_and_named(nbspam, table, tmp_path):
+def test_a_bad_row_is_skipped_counted_and_named_or_ends_it(
+    nbspam, table, tmp_path, assert_sentence
+):
     with table.open("a") as file:
         file.write("only one cell\n")
-    found = nbspam("train", table, "-m", tmp_path / "model.json", "--format", "json")
+    path = tmp_path / "model.json"
+    assert_sentence(nbspam("train", table, "-m", path, "--strict"), f"{table}:31")
+    assert not path.exists()
+    found = nbspam("train", table, "-m", path, "--format", "json")
     assert found.code == 0
     assert json.loads(found.out)["skipped"] == 1
     assert f"{table}:31" in found.err
 
 
-def test_strict_stops_at_a_bad_row(nbspam, table, tmp_path, assert_sentence):
-    with table.open("a") as file:
-        file.write("only one cell\n")
-    found = nbspam("train", table, "-m", tmp_path / "model.json", "--strict")
-    assert_sentence(found, f"{table}:31")
-    assert not (tmp_path / "model.json").exists()
-
-
-@pytest.mark.parametrize("scoring", ["evidence", "sum"])
-def test_the_largest_alpha_still_gives_probabilities(nbspam, table, make_model, scoring):
-    path = make_model(table, "--alpha", "1e6", "--scoring", scoring)
-    found = nbspam("classify", "-m", path, "--format", "json", stdin=b"free prize")
-    assert 0 < json.loads(found.out)["probability"] < 1
-
-
-def test_a_tiny_alpha_still_gives_probabilities(nbspam, table, make_model):
-    path = make_model(table, "--alpha", "1e-300")
-    found = nbspam("classify", "-m", path, "--format", "json", stdin=b"free prize")
-    assert 0 <= json.loads(found.out)["probability"] <= 1
-
-
-def test_messages_without_words_can_be_learned(nbspam, tmp_path):
-    (tmp_path / "t.jsonl").write_text(
-        '{"label": "spam", "text": ""}\n{"label": "ham", "text": " "}\n' * 3
-    )
-    found = nbspam("train", tmp_path / "t.jsonl", "-m", tmp_path / "model.json")
-    assert "Traceback" not in found.err
-
-
-def test_half_of_a_surrogate_pair_is_no_hindrance(nbspam, tmp_path):
-    rows = '{"label": "spam", "text": "http://a\\ud800b.example free"}\n'
-    rows += '{"label": "ham", "text": "\\udfff lunch"}\n'
-    (tmp_path / "t.jsonl").write_text(rows * 3)
-    found = nbspam("train", tmp_path / "t.jsonl", "-m", tmp_path / "model.json")
+@in_turn("spam, ham", [(".", "- -"), (r"http://a\ud800b.example free", r"\udfff lunch")])
+def test_texts_without_words_and_halves_of_surrogate_pairs_can_be_learned(
+    nbspam, tmp_path, spam, ham
+):
+    table = tmp_path / "t.jsonl"
+    rows = f'{{"label": "spam", "text": "{spam}"}}\n{{"label": "ham", "text": "{ham}"}}\n'
+    table.write_text(rows * 3)
+    found = nbspam("train", table, "-m", tmp_path / "model.json", "--replace")
     assert (found.code, found.err) == (0, "")
 
 
-# Scoring
+# Options of learning
 
 
-@pytest.mark.parametrize(("scoring", "alpha"), [("evidence", 0.05), ("sum", 0.1)])
-def test_scoring_is_kept_in_the_model_with_its_own_alpha(nbspam, table, make_model, scoring, alpha):
-    path = make_model(table, "--scoring", scoring)
-    fields = json.loads(path.read_text())
-    assert (fields["scoring"], fields["alpha"]) == (scoring, alpha)
+@in_turn(
+    "options, fields",
+    [
+        (("--alpha", "0.7"), {"alpha": 0.7}),
+        (("--prior", "0.2"), {"prior": 0.2}),
+        ((), {"scoring": "evidence", "alpha": 0.05}),
+        (("--scoring", "evidence"), {"scoring": "evidence", "alpha": 0.05}),
+        (("--scoring", "sum"), {"scoring": "sum", "alpha": 0.1}),
+    ],
+)
+def test_learning_options_are_kept_in_the_model(table, trained, options, fields):
+    found, _ = trained(table, *options)
+    assert {name: found[name] for name in fields} == fields
 
 
-def test_evidence_is_the_default_scoring(nbspam, table, make_model):
-    assert (
-        make_model(table).read_bytes()
-        == make_model(table, "--scoring", "evidence", name="b.json").read_bytes()
-    )
+def test_a_smaller_prior_gives_a_smaller_probability_and_scorings_differ(nbspam, table, make_model):
+    def log_odds(text, *options):
+        return judged(nbspam, make_model(table, "--replace", *options), text)["log_odds"]
 
-
-def test_scorings_differ(nbspam, table, make_model):
-    found = []
-    for scoring in ("evidence", "sum"):
-        path = make_model(table, "--scoring", scoring, "--replace")
-        printed = nbspam("classify", "-m", path, "--format", "json", stdin=b"free prize").out
-        found.append(json.loads(printed)["log_odds"])
+    low, even, high = (log_odds(b"free meeting", "--prior", p) for p in ("0.01", "0.5", "0.99"))
+    assert low <= even <= high
+    assert low < high
+    found = [log_odds(b"free prize", "--scoring", scoring) for scoring in ("evidence", "sum")]
     assert found[0] != found[1]
     assert min(found) > 0
+
+
+@in_turn("options", [("1e6",), ("1e6", "--scoring", "sum"), ("1e-300",)])
+def test_the_largest_and_a_tiny_alpha_give_probabilities(nbspam, table, make_model, options):
+    path = make_model(table, "--replace", "--alpha", *options)
+    probability = judged(nbspam, path, b"free prize")["probability"]
+    assert 0 <= probability <= 1
+    assert options == ("1e-300",) or 0 < probability < 1
 
 
 def test_a_scoring_that_is_none_is_a_usage_error(nbspam, table, tmp_path):
@@ -240,7 +199,7 @@ def test_a_scoring_that_is_none_is_a_usage_error(nbspam, table, tmp_path):
     assert "magic" in found.err
 
 
-# The cut-off
+# The cut-offs
 
 
 @pytest.fixture
@@ -253,10 +212,6 @@ def mixed(tmp_path):
     rows = [f"ham\t{text}" for text in ham] + [f"spam\t{text}" for text in spam]
     path.write_text("\n".join(rows) + "\n")
     return path
-
-
-def cut_off(path):
-    return json.loads(path.read_text())["spam_cutoff"]
 
 
 def cut_offs(path):
@@ -275,28 +230,19 @@ def cut_offs(path):
         (("--ham-cost", "19"), (0.95, 0.95)),
     ],
 )
-def test_the_cut_offs_are_kept_in_the_model(nbspam, table, make_model, options, expected):
-    plain = json.loads(make_model(table, "--replace", name="plain.json").read_text())
-    path = make_model(table, "--replace", *options)
+def test_the_cut_offs_are_kept_in_the_model(nbspam, model, table, make_model, options, expected):
+    path = make_model(table, "--replace", *options, name="own.json")
     assert cut_offs(path) == pytest.approx(expected)
     fields = json.loads(path.read_text())
-    assert fields | {"spam_cutoff": 0.9, "ham_cutoff": 0.5} == plain
+    assert fields | {"spam_cutoff": 0.9, "ham_cutoff": 0.5} == json.loads(model.read_text())
     found = json.loads(nbspam("model", "info", "-m", path, "--format", "json").out)
     assert (found["spam_cutoff"], found["ham_cutoff"]) == cut_offs(path)
     assert nbspam("model", "check", "-m", path).code == 0
 
 
-def test_a_new_model_that_update_begins_takes_cut_offs_too(nbspam, table, tmp_path):
-    path = tmp_path / "new.json"
-    found = nbspam("train", "--update", table, "-m", path, "--spam-cutoff", "0.75")
-    assert found.code == 0
-    assert cut_offs(path) == (0.75, 0.5)
-
-
-def test_the_estimate_is_with_the_cut_offs_that_are_stored(nbspam, mixed, tmp_path):
-    options = ("--format", "json", "-m", tmp_path / "model.json", "--replace")
+def test_the_estimate_is_with_the_cut_offs_that_are_stored(mixed, trained):
     found = [
-        json.loads(nbspam("train", mixed, *options, *more).out)["leave_one_out"]
+        trained(mixed, *more)[1]["leave_one_out"]
         for more in ((), ("--ham-cost", "1"), ("--spam-cutoff", "1", "--ham-cutoff", "0"))
     ]
     assert len({(one["accuracy"], one["sc_pct"], one["bh_pct"]) for one in found}) == 1
@@ -306,6 +252,19 @@ def test_the_estimate_is_with_the_cut_offs_that_are_stored(nbspam, mixed, tmp_pa
     assert half["unsure_pct"] == 0
     figures = (never["verdict_bh_pct"], never["verdict_sm_pct"], never["unsure_pct"])
     assert figures == (0, 100, 100)
+
+
+def test_the_estimate_is_that_of_the_cut_off_for_ham_blocked(mixed, trained):
+    plain, tight, loose = (
+        trained(mixed, *more)[1]["leave_one_out"]
+        for more in ((), ("--max-ham-blocked", "2.5%"), ("--max-ham-blocked", "5%"))
+    )
+    assert plain["bh_pct"] == tight["bh_pct"] == pytest.approx(5)
+    assert tight["verdict_bh_pct"] <= 2.5
+    assert loose["verdict_bh_pct"] == pytest.approx(5)
+
+
+SHARES = ["100%", "1", "-1", "-0.1%", "much", "%", "", "nan", "inf", "1e9%"]
 
 
 @in_turn(
@@ -318,6 +277,7 @@ def test_the_estimate_is_with_the_cut_offs_that_are_stored(nbspam, mixed, tmp_pa
         (("--ham-cost", "9", "--spam-cutoff", "0.9"), ("leave out",)),
         (("--max-ham-blocked", "1%", "--ham-cost", "9"), ("--max-ham-blocked", "leave out")),
         (("--max-ham-blocked", "1%", "--spam-cutoff", "0.9"), ("--max-ham-blocked", "leave out")),
+        *(((f"--max-ham-blocked={share}",), ("--max-ham-blocked", "0.1%")) for share in SHARES),
     ],
 )
 def test_cut_offs_that_make_no_sense_write_no_model(
@@ -330,10 +290,12 @@ def test_cut_offs_that_make_no_sense_write_no_model(
 
 
 def test_cut_offs_of_three_classes_are_refused(nbspam, three_classes, tmp_path, assert_sentence):
-    path = tmp_path / "model.json"
-    found = nbspam("train", three_classes, "-m", path, "--spam-cutoff", "0.9")
+    train = "train", three_classes, "-m", tmp_path / "model.json"
+    found = nbspam(*train, "--spam-cutoff", "0.9")
     assert_sentence(found, "3 classes", "leave out the cut-offs", code=2)
-    assert not path.exists()
+    found = nbspam(*train, "--max-ham-blocked", "1%")
+    assert_sentence(found, "--max-ham-blocked", "two classes")
+    assert not (tmp_path / "model.json").exists()
 
 
 def test_an_update_leaves_the_models_cut_offs_and_says_what_sets_them(
@@ -351,19 +313,20 @@ def test_an_update_leaves_the_models_cut_offs_and_says_what_sets_them(
     assert cut_offs(path) == (0.8, 0.2)
 
 
-@pytest.mark.parametrize("scoring", ["evidence", "sum"])
-def test_max_ham_blocked_raises_the_cut_off_and_stores_it(nbspam, mixed, make_model, scoring):
-    loose = cut_off(make_model(mixed, "--scoring", scoring, "--max-ham-blocked", "10%"))
-    tight = cut_off(make_model(mixed, "--scoring", scoring, "--max-ham-blocked", "0", "--replace"))
-    assert 0.5 <= loose <= tight
-    assert tight > 0.5
+@in_turn("scoring", ["evidence", "sum"])
+def test_max_ham_blocked_raises_the_cut_off_and_stores_it(mixed, make_model, scoring):
+    """A share is a percentage or a number."""
 
+    def made(share):
+        how = ("--scoring", scoring, "--replace", "--max-ham-blocked")
+        path = make_model(mixed, *how, share)
+        return cut_offs(path)[0], path.read_bytes()
 
-@pytest.mark.parametrize(("percent", "share"), [("0.1%", "0.001"), ("5%", "0.05"), ("0%", "0")])
-def test_a_share_is_a_percentage_or_a_number(mixed, make_model, percent, share):
-    one = make_model(mixed, "--max-ham-blocked", percent)
-    other = make_model(mixed, "--max-ham-blocked", share, name="b.json")
-    assert one.read_bytes() == other.read_bytes()
+    loose, tight = made("10%"), made("0")
+    assert 0.5 <= loose[0] <= tight[0]
+    assert tight[0] > 0.5
+    assert made("0.1") == loose
+    assert made("0%") == tight
 
 
 def test_train_says_where_the_cut_off_came_to_lie(nbspam, mixed, tmp_path):
@@ -373,44 +336,15 @@ def test_train_says_where_the_cut_off_came_to_lie(nbspam, mixed, tmp_path):
     sentence = found.sentences.splitlines()[2]
     assert "at most 0.1 % of ham blocked" in sentence
     assert "the verdicts above are with it" in sentence
-    assert f"{cut_off(path):.6g}" in sentence
+    assert f"{cut_offs(path)[0]:.6g}" in sentence
     assert "40 ham messages are too few to measure less than 2.5 %" in sentence
-
-
-def test_enough_ham_has_no_such_warning(nbspam, mixed, tmp_path):
-    found = nbspam("train", mixed, "-m", tmp_path / "model.json", "--max-ham-blocked", "10%")
+    found = nbspam("train", mixed, "-m", path, "--replace", "--max-ham-blocked", "10%")
     assert "too few" not in found.out
-
-
-def test_the_estimate_is_that_of_the_cut_off(nbspam, mixed, tmp_path):
-    options = ("--format", "json", "-m", tmp_path / "model.json", "--replace")
-    plain = json.loads(nbspam("train", mixed, *options).out)["leave_one_out"]
-    tight = nbspam("train", mixed, *options, "--max-ham-blocked", "2.5%").out
-    tight = json.loads(tight)["leave_one_out"]
-    assert plain["bh_pct"] == tight["bh_pct"] == pytest.approx(5)
-    assert tight["verdict_bh_pct"] <= 2.5
-    loose = nbspam("train", mixed, *options, "--max-ham-blocked", "5%").out
-    assert json.loads(loose)["leave_one_out"]["verdict_bh_pct"] == pytest.approx(5)
-
-
-@in_turn("share", ["100%", "1", "-1", "-0.1%", "much", "%", "", "nan", "inf", "1e9%"])
-def test_a_share_that_is_none_is_refused(nbspam, mixed, tmp_path, assert_sentence, share):
-    path = tmp_path / "model.json"
-    found = nbspam("train", mixed, "-m", path, f"--max-ham-blocked={share}")
-    assert_sentence(found, "--max-ham-blocked", "0.1%", code=2)
-    assert not path.exists()
-
-
-def test_three_classes_have_no_cut_off(nbspam, three_classes, tmp_path, assert_sentence):
-    path = tmp_path / "model.json"
-    found = nbspam("train", three_classes, "-m", path, "--max-ham-blocked", "1%")
-    assert_sentence(found, "--max-ham-blocked", "two classes")
-    assert not path.exists()
 
 
 def test_the_models_cut_off_is_what_the_other_commands_use(nbspam, mixed, make_model):
     path = make_model(mixed, "--max-ham-blocked", "0")
-    bound = cut_off(path)
+    bound = cut_offs(path)[0]
     rows = nbspam("classify", "-m", path, "--format", "json", mixed).out.splitlines()
     found = [json.loads(row) for row in rows]
     assert any(0.5 < row["probability"] <= bound for row in found)
@@ -426,10 +360,6 @@ def test_the_models_cut_off_is_what_the_other_commands_use(nbspam, mixed, make_m
     for label, rows in (("ham", found[:40]), ("spam", found[40:])):
         for verdict, n in evaluated["verdicts"][label].items():
             assert n == sum(row["verdict"] == verdict for row in rows)
-
-
-def test_a_cut_off_that_is_asked_for_goes_before_the_models(nbspam, mixed, make_model):
-    path = make_model(mixed, "--max-ham-blocked", "0")
     rows = nbspam("classify", "-m", path, "--format", "json", "--spam-cutoff", "0.5", mixed)
-    for row in map(json.loads, rows.out.splitlines()):
+    for row in map(json.loads, rows.out.splitlines()):  # what is asked for goes before the model's
         assert row["verdict"] == ("spam" if row["probability"] > 0.5 else "ham")

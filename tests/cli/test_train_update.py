@@ -1,5 +1,6 @@
 """`nbspam train --update`."""
 
+import functools
 import gzip
 import json
 import mailbox
@@ -35,6 +36,23 @@ def counts(model):
     return dict(zip(fields["classes"], fields["messages"], strict=True))
 
 
+def printed(found):
+    """Return what was printed as JSON."""
+    assert found.code == 0
+    return json.loads(found.out)
+
+
+@pytest.fixture
+def update(nbspam, tmp_path):
+    """Return a function that updates model.json and returns what it printed."""
+
+    def run(*arguments, stdin=b""):
+        options = ("-m", tmp_path / "model.json", "--format", "json")
+        return printed(nbspam("train", "--update", *options, *arguments, stdin=stdin))
+
+    return run
+
+
 @pytest.fixture
 def maildir(tmp_path):
     """Return a Maildir of ten ham, with a Junk folder of ten spam in it, all of them read."""
@@ -47,49 +65,32 @@ def maildir(tmp_path):
 
 
 @pytest.fixture
-def nightly(nbspam, maildir, tmp_path):
+def nightly(update, maildir):
     """Return a function that runs what cron runs every night, and returns its JSON."""
-
-    def run(*more):
-        found = nbspam(
-            *("train", "--update", "--seen", "--spam", maildir / ".Junk", "--ham", maildir),
-            *("-m", tmp_path / "model.json", "--format", "json", *more),
-        )
-        assert (found.code, found.err) == (0, "")
-        return json.loads(found.out)
-
-    return run
+    return functools.partial(update, "--seen", "--spam", maildir / ".Junk", "--ham", maildir)
 
 
 # The nightly line
 
 
-def test_the_first_night_makes_the_model_and_the_second_changes_nothing(nightly, tmp_path):
+def test_night_after_night(nbspam, nightly, maildir, tmp_path):
+    """The first makes the model, the second changes nothing; then mail is moved, and some comes."""
     model = tmp_path / "model.json"
     assert nightly()["messages"] == {"ham": 10, "spam": 10}
     before, node = model.read_bytes(), model.stat().st_ino
     found = nightly()
     assert (found["learned"], found["moved"], found["unchanged"]) == (0, 0, 20)
-    assert before == model.read_bytes()
-    assert node == model.stat().st_ino
-
-
-def test_what_the_user_moves_is_moved(nbspam, nightly, maildir, tmp_path):
-    nightly()
+    assert (before, node) == (model.read_bytes(), model.stat().st_ino)
     name = "1700000003.M3.host:2,S"
     (maildir / ".Junk" / "cur" / name).rename(maildir / "cur" / f"{name}F")
     found = nightly()
     assert (found["learned"], found["moved"], found["unchanged"]) == (0, 1, 19)
-    assert counts(tmp_path / "model.json") == {"ham": 11, "spam": 9}
+    assert counts(model) == {"ham": 11, "spam": 9}
     assert nightly()["moved"] == 0
-    assert nbspam("model", "check", "-m", tmp_path / "model.json").code == 0
-
-
-def test_new_mail_is_learned(nightly, maildir, tmp_path):
-    nightly()
     (maildir / "cur" / "1700000099.M1.host:2,RS").write_bytes(mail("ham", 99))
     assert nightly()["learned"] == 1
-    assert counts(tmp_path / "model.json") == {"ham": 11, "spam": 10}
+    assert counts(model) == {"ham": 12, "spam": 9}
+    assert nbspam("model", "check", "-m", model).code == 0
 
 
 SEEN = "cur/1.host:2,S cur/2.host:2,FRS cur/3.host,S=123,W=130:2,Sab".split()
@@ -124,10 +125,9 @@ def test_of_an_mbox_only_what_was_read_and_not_deleted_is_seen(nightly, tmp_path
         assert nightly("--ham", box)["learned"] == 1 + (lines in SEEN_LINES), lines
 
 
-def test_without_seen_unread_mail_is_learned_too(nbspam, maildir, tmp_path):
+def test_without_seen_unread_mail_is_learned_too(update, maildir):
     (maildir / "new" / "1.host").write_bytes(mail("ham", 50))
-    found = nbspam("train", "--update", "--ham", maildir, "-m", tmp_path / "m", "--format", "json")
-    assert json.loads(found.out)["learned"] == 11
+    assert update("--ham", maildir)["learned"] == 11
 
 
 # The same message
@@ -156,43 +156,42 @@ def test_what_mail_software_adds_makes_no_other_message(nbspam, tmp_path, extra,
     assert counts(model) == {"ham": 0, "spam": 0}
 
 
-def test_what_has_passed_through_is_the_same_message(nbspam, program, model, tmp_path):
+def test_what_has_passed_through_is_the_same_message(passed, update, model, tmp_path):
     raw = mail("spam", 1)
-    marked = program("classify", "--passthrough", "-m", model, input=raw)
-    assert "X-Nbspam" in marked.out
-    learn = ("train", "--update", "-m", model, "--format", "json")
-    assert json.loads(nbspam(*learn, "--spam", "-", stdin=marked.out.encode()).out)["learned"] == 1
-    assert json.loads(nbspam(*learn, "--spam", "-", stdin=raw).out)["unchanged"] == 1
+    marked = passed(raw, "classify", "--passthrough", "-m", model)[1]
+    assert b"X-Nbspam" in marked
+    assert update("--spam", "-", stdin=marked)["learned"] == 1
+    assert update("--spam", "-", stdin=raw)["unchanged"] == 1
     box = mailbox.mbox(tmp_path / "box")
-    box.add(marked.out.encode())
+    box.add(marked)
     box.close()
-    assert json.loads(nbspam(*learn, "--spam", tmp_path / "box").out)["unchanged"] == 1
-    assert json.loads(nbspam(*learn, "--ham", tmp_path / "box").out)["moved"] == 1
+    assert update("--spam", tmp_path / "box")["unchanged"] == 1
+    assert update("--ham", tmp_path / "box")["moved"] == 1
 
 
 LONG = "our offer of today is a fine one, " * 20  # so that no trigram has the number
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.parametrize("form", ["Subject: an offer\n\nnumber {}\n", LONG + "number {}"])
-def test_texts_that_differ_in_a_number_are_learned_each(nbspam, tmp_path, form, jobs):
-    model, table = tmp_path / "model.json", tmp_path / "t.jsonl"
+def test_texts_that_differ_in_a_number_are_learned_each(update, tmp_path, form, jobs):
     texts = [form.format(i) for i in range(1, 7)]
-    learn = ("train", "--update", "-m", model, "-j", jobs, "--format", "json")
     for text in texts:  # one by one, as a user teaches them
-        assert json.loads(nbspam(*learn, "--spam", "-", stdin=text.encode()).out)["learned"] == 1
-    assert counts(model) == {"ham": 0, "spam": 6}
+        assert update("--spam", "-", stdin=text.encode())["learned"] == 1
+    assert counts(tmp_path / "model.json") == {"ham": 0, "spam": 6}
     (tmp_path / "copies").mkdir()
     for i, text in enumerate(texts):
         (tmp_path / "copies" / str(i)).write_bytes(text.encode().replace(b"\n", b"\r\n"))
-    found = json.loads(nbspam(*learn, "--spam", tmp_path / "copies").out)
+    found = update("-j", jobs, "--spam", tmp_path / "copies")
     assert (found["learned"], found["unchanged"]) == (0, 6)
     if "\n" not in form:
-        (tmp_path / "lines").write_text("\n".join(texts))
+        lines, table = tmp_path / "lines", tmp_path / "t.jsonl"
+        lines.write_text("\n".join(texts))
         table.write_text("".join(json.dumps({"label": "spam", "text": t}) + "\n" for t in texts))
-        for source in (["--lines", "--spam", tmp_path / "lines"], [table]):
-            assert json.loads(nbspam(*learn, *source).out)["unchanged"] == 6
-    with open_filter(model) as spam_filter:
+        for source in (["--lines", "--spam", lines], [table]):
+            assert update("-j", jobs, *source)["unchanged"] == 6
+    with open_filter(tmp_path / "model.json") as spam_filter:
         assert spam_filter.learn(("spam", text.encode()) for text in texts).unchanged == 6
         assert spam_filter.forget(texts[0].encode() for _ in range(2)).forgotten == 1
 
@@ -207,25 +206,21 @@ def test_one_message_from_standard_input_is_learned_in_silence(nbspam, model):
     assert counts(model) == {"ham": 18, "spam": 13}
 
 
-def test_a_text_without_a_header_is_a_message_too(nbspam, model):
-    learn = ("train", "--update", "--ham", "-", "-m", model, "--format", "json")
-    assert json.loads(nbspam(*learn, stdin=b"Reminder: call me at noon").out)["learned"] == 1
-    assert json.loads(nbspam(*learn, stdin=b"Reminder: call me at noon").out)["learned"] == 0
+def test_a_text_without_a_header_is_a_message_too(update):
+    for learned in (1, 0):
+        found = update("--ham", "-", stdin=b"Reminder: call me at noon")
+        assert found["learned"] == learned
 
 
 def test_as_text_it_says_what_it_did(nbspam, model, tmp_path):
     (tmp_path / "mail").write_bytes(mail("spam", 1))
-    found = nbspam("train", "--update", "--spam", tmp_path / "mail", "-m", model)
+    learn = ("train", "--update", "--spam", tmp_path / "mail", "-m", model)
+    found = nbspam(*learn)
     assert (found.code, found.err) == (0, "")
     did, young = found.sentences.splitlines()
     assert did == f"{model}: learned 1 new message, moved 0 to another class, 0 already known"
     assert young.endswith("messages of each class, 82 more ham and 87 more spam")
-
-
-def test_quietly_it_says_nothing(nbspam, model, tmp_path):
-    (tmp_path / "mail").write_bytes(mail("spam", 1))
-    found = nbspam("train", "--update", "-q", "--spam", tmp_path / "mail", "-m", model)
-    assert found == (0, "", "")
+    assert nbspam(*learn, "-q") == (0, "", "")
 
 
 def test_as_json_it_says_all_it_did(nbspam, table, model):
@@ -259,48 +254,37 @@ def test_updates_come_to_what_training_comes_to(nbspam, table, make_model, tmp_p
     assert nbspam("model", "check", "-m", model).code == 0
 
 
-def test_equal_rows_all_count_in_one_run(nbspam, tmp_path):
+def test_equal_rows_all_count_in_one_run(update, tmp_path):
     table = tmp_path / "rows.tsv"
     table.write_text("spam\tfree prize\n" * 3 + "ham\tlunch\n")
-    learn = ("train", "--update", table, "-m", tmp_path / "model.json", "--format", "json")
-    assert json.loads(nbspam(*learn).out)["messages"] == {"ham": 1, "spam": 3}
-    assert json.loads(nbspam(*learn).out)["unchanged"] == 4
+    assert update(table)["messages"] == {"ham": 1, "spam": 3}
+    assert update(table)["unchanged"] == 4
 
 
-def test_without_the_ledger_every_run_learns_anew(nbspam, table, model):
-    learn = ("train", "--update", "--no-ledger", table, "-m", model, "--format", "json")
-    assert json.loads(nbspam(*learn).out)["learned"] == 30
-    assert json.loads(nbspam(*learn).out)["learned"] == 30
+def test_without_the_ledger_every_run_learns_anew(nbspam, update, table, make_model, model):
+    for _ in range(2):
+        assert update("--no-ledger", table)["learned"] == 30
     assert counts(model) == {"ham": 54, "spam": 36}
     assert nbspam("model", "check", "-m", model).code == 0
-
-
-def test_a_model_without_a_ledger_takes_its_messages_for_new(nbspam, table, make_model):
-    model = make_model(table, "--no-ledger")
+    model = make_model(table, "--no-ledger", "--replace")
     assert json.loads(model.read_text())["learned"] == {}
-    found = nbspam("train", "--update", table, "-m", model, "--format", "json")
-    assert json.loads(found.out)["learned"] == 30
+    assert update(table)["learned"] == 30
 
 
 # One class
 
 
-@pytest.mark.parametrize("label", ["spam", "ham"])
-def test_a_model_of_one_class_is_unsure_and_says_so(nbspam, tmp_path, label):
-    model = tmp_path / "model.json"
-    assert (
-        nbspam("train", "--update", f"--{label}", "-", "-m", model, stdin=mail(label, 1)).code == 0
-    )
+@in_turn("label, other", [("spam", "ham"), ("ham", "spam")])
+def test_a_model_of_one_class_is_unsure_and_says_so(nbspam, tmp_path, label, other):
+    model = tmp_path / f"{label}.json"
+    update = ("train", "--update", "-m", model)
+    assert nbspam(*update, f"--{label}", "-", stdin=mail(label, 1)).code == 0
     found = nbspam("classify", "-m", model, stdin=mail(label, 2))
     assert found.out == "unsure\t0.5000\t-\ttoo few learned classes\n"
     assert found.err.startswith(f"nbspam: {model}: has learned only {label} so far")
     assert "train --update" in found.err
-    found = nbspam("classify", "--exit-code", "-m", model, stdin=mail(label, 2))
-    assert found.code == 2
-    other = "ham" if label == "spam" else "spam"
-    assert (
-        nbspam("train", "--update", f"--{other}", "-", "-m", model, stdin=mail(other, 1)).code == 0
-    )
+    assert nbspam("classify", "--exit-code", "-m", model, stdin=mail(label, 2)).code == 2
+    assert nbspam(*update, f"--{other}", "-", stdin=mail(other, 1)).code == 0
     found = nbspam("classify", "-m", model, "--spam-cutoff", "0.5", stdin=mail(label, 1))
     assert found.out.startswith(f"{label}\t")
     assert found.err == ""
@@ -326,13 +310,12 @@ def test_an_empty_message_on_standard_input_is_an_error(
     nbspam, model, assert_sentence, content, options
 ):
     """What should have written it has failed: bogofilter learns nothing of it either."""
-    before = model.read_bytes()
+    before, new = model.read_bytes(), model.with_name("new.json")
     found = nbspam("train", *options, "--spam", "-", "-m", model, stdin=content)
     assert_sentence(found, "-: standard input is empty", "; check the command that writes it")
     assert model.read_bytes() == before
-    found = nbspam("train", "--update", "--spam", "-", "-m", f"{model}.new", stdin=content)
-    assert found.code == 1
-    assert not model.with_name("model.json.new").exists()
+    assert nbspam("train", "--update", "--spam", "-", "-m", new, stdin=content).code == 1
+    assert not new.exists()
 
 
 def test_an_empty_pipe_is_an_error_too(program, model, tmp_path):
@@ -377,42 +360,29 @@ def test_an_empty_file_of_a_folder_or_a_list_is_skipped_and_named(
     assert nbspam("train", "--strict", "--update", "--ham", folder, "-m", model).code == 0
 
 
-@in_turn("input_format", ["mbox", "lines", "files", "files0"])
-def test_standard_input_with_no_message_of_many_is_no_error(nbspam, model, input_format):
-    before = model.read_bytes()
-    options = ("--input-format", input_format, "-m", model)
-    found = nbspam("train", "--update", "--ham", "-", *options)
-    assert (found.code, found.err) == (0, "")
-    assert model.read_bytes() == before
-
-
-def test_a_message_of_a_header_alone_is_learned(nbspam, model):
-    before = model.read_bytes()
-    options = ("--update", "--spam", "-", "-m", model)
-    assert nbspam("train", *options, stdin=b"Subject: win\n\n") == (0, "", "")
+def test_standard_input_with_no_message_of_many_is_no_error(nbspam, model, assert_sentence):
+    before, update = model.read_bytes(), ("train", "--update", "-m", model)
+    for name in ("mbox", "lines", "files", "files0"):
+        found = nbspam(*update, "--ham", "-", "--input-format", name)
+        assert (found.code, found.err) == (0, "")
+        assert model.read_bytes() == before
+    assert_sentence(nbspam("eval", "--spam", "-", "-m", model), "standard input is empty")
+    header = b"Subject: win\n\n"  # alone is a message
+    assert nbspam(*update, "--spam", "-", stdin=header) == (0, "", "")
     assert model.read_bytes() != before
 
 
-def test_eval_has_no_empty_message_either(nbspam, model, assert_sentence):
-    assert_sentence(nbspam("eval", "--spam", "-", "-m", model), "standard input is empty")
-
-
-@pytest.mark.parametrize("labels", [("spam",), ("ham", "spam")])
+@in_turn("labels", [("spam",), ("ham", "spam")])
 def test_cut_offs_of_a_new_model_are_stored(nbspam, tmp_path, labels):
-    table, path = tmp_path / "some.tsv", tmp_path / "new.json"
+    table, path = tmp_path / "some.tsv", tmp_path / f"{len(labels)}.json"
     table.write_text("label\ttext\n" + "".join(f"{label}\tsome {label}\n" for label in labels))
-    found = nbspam("train", "--update", table, "-m", path, "--spam-cutoff", "0.99")
-    assert found.code == 0
-    assert json.loads(nbspam("model", "info", "-m", path, "--format", "json").out)[
-        "spam_cutoff"
-    ] == pytest.approx(0.99)
-
-
-def test_one_message_from_stdin_stores_the_cut_offs_of_a_new_model(nbspam, tmp_path):
-    path = tmp_path / "new.json"
+    assert nbspam("train", "--update", table, "-m", path, "--spam-cutoff", "0.99").code == 0
+    info = printed(nbspam("model", "info", "-m", path, "--format", "json"))
+    assert (info["spam_cutoff"], info["ham_cutoff"]) == pytest.approx((0.99, 0.5))
+    path.unlink()
     options = ("--update", "--spam", "-", "-m", path, "--ham-cost", "9")
     assert nbspam("train", *options, stdin=b"Subject: a\n\nfree prize\n").code == 0
-    info = json.loads(nbspam("model", "info", "-m", path, "--format", "json").out)
+    info = printed(nbspam("model", "info", "-m", path, "--format", "json"))
     assert info["spam_cutoff"] == info["ham_cutoff"] == pytest.approx(0.9)
 
 
@@ -437,25 +407,20 @@ def test_options_that_contradict_are_refused(nbspam, table, model, assert_senten
     assert before == model.read_bytes()
 
 
-@in_turn("options", [("--alpha", "0.05"), ("--scoring", "evidence"), ("--spam-label", "Spam")])
-def test_options_that_say_what_the_model_is_are_no_hindrance(nbspam, table, model, options):
-    assert nbspam("train", "--update", table, "-m", model, *options).code == 0
+def test_options_that_say_what_the_model_is_are_no_hindrance(update, table, model):
+    for options in (("--alpha", "0.05"), ("--scoring", "evidence"), ("--spam-label", "Spam")):
+        assert update(table, *options)["unchanged"] == 30
 
 
-def test_a_class_that_the_model_has_not_is_refused(nbspam, three_classes, model, assert_sentence):
-    before = model.read_bytes()
-    found = nbspam("train", "--update", three_classes, "-m", model)
-    assert_sentence(found, model, "'promo'", "ham, spam", "--replace")
-    assert before == model.read_bytes()
-
-
-def test_a_missing_source_leaves_the_model(nbspam, model, tmp_path, assert_sentence):
-    before = model.read_bytes()
-    found = nbspam(
-        *("train", "--update", "--spam", "-", "--ham", tmp_path / "none", "-m", model),
-        stdin=mail("spam", 1),
-    )
-    assert_sentence(found, tmp_path / "none")
+def test_a_class_that_the_model_has_not_and_a_source_that_is_none_leave_the_model(
+    nbspam, three_classes, model, tmp_path, assert_sentence
+):
+    before, update = model.read_bytes(), ("train", "--update", "-m", model)
+    assert_sentence(nbspam(*update, three_classes), model, "'promo'", "ham, spam", "--replace")
+    sources = ("--spam", "-", "--ham", tmp_path / "none")
+    assert_sentence(nbspam(*update, *sources, stdin=mail("spam", 1)), tmp_path / "none")
+    for source in (("--ham", model), (model,)):
+        assert_sentence(nbspam(*update, *source), model)
     assert before == model.read_bytes()
 
 
@@ -468,60 +433,35 @@ BOTH = in_turn("command", ["train", "forget"])
 
 
 @BOTH
-def test_a_damaged_model_is_told_and_left(nbspam, model, command, assert_sentence):
-    model.write_bytes(model.read_bytes()[:-10])
-    before = model.read_bytes()
-    assert_sentence(act(nbspam, command, model), model, "cut short")
-    assert before == model.read_bytes()
-
-
-@BOTH
-def test_what_is_no_model_is_told_and_left(nbspam, tmp_path, command, assert_sentence):
-    (tmp_path / "letter.txt").write_text("Dear Ann")
-    assert_sentence(
-        act(nbspam, command, tmp_path / "letter.txt"), "letter.txt", "not an nbspam model"
-    )
-    assert (tmp_path / "letter.txt").read_text() == "Dear Ann"
-
-
-@BOTH
-def test_a_folder_in_the_models_place_is_told_and_left(nbspam, tmp_path, command, assert_sentence):
-    (tmp_path / "folder").mkdir(exist_ok=True)
-    assert_sentence(act(nbspam, command, tmp_path / "folder"), tmp_path / "folder")
-    assert not list((tmp_path / "folder").iterdir())
-
-
-@BOTH
-def test_links_in_a_circle_are_told_and_left(nbspam, tmp_path, command, assert_sentence):
-    loop = tmp_path / f"loop-{command}"
+def test_what_is_no_model_is_told_and_left(nbspam, model, tmp_path, command, assert_sentence):
+    letter, folder, loop = tmp_path / "letter", tmp_path / "folder", tmp_path / f"loop-{command}"
+    cut_off, missing = tmp_path / "cut.json", tmp_path / "none" / "model.json"
+    cut_off.write_bytes(model.read_bytes()[:-10])
+    letter.write_bytes(b"Dear Ann")
+    folder.mkdir(exist_ok=True)
     loop.symlink_to(loop.name)
-    assert_sentence(act(nbspam, command, loop), loop, "symbolic links")
+    for path, said in (
+        *((cut_off, "cut short"), (letter, "not an nbspam model"), (folder, "")),
+        *((loop, "symbolic links"), (missing, "")),
+    ):
+        before = path.read_bytes() if path.is_file() else None
+        assert_sentence(act(nbspam, command, path), path, said)
+        assert before is None or path.read_bytes() == before
+    assert not list(folder.iterdir())
     assert loop.is_symlink()
 
 
-@BOTH
-def test_a_missing_folder_is_told(nbspam, tmp_path, command, assert_sentence):
-    model = tmp_path / "none" / "model.json"
-    assert_sentence(act(nbspam, command, model), model)
-
-
-def test_a_link_to_the_model_stays_a_link(nbspam, model, tmp_path):
+def test_a_link_to_the_model_stays_a_link_wherever_it_leads(nbspam, model, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(model.name)
+    for command, spam in (("train", 13), ("forget", 12)):
+        assert act(nbspam, command, link) == (0, "", "")
+        assert link.is_symlink()
+        assert counts(model) == {"ham": 18, "spam": spam}
+    model.unlink()
     assert act(nbspam, "train", link) == (0, "", "")
     assert link.is_symlink()
-    assert counts(model) == {"ham": 18, "spam": 13}
-    assert act(nbspam, "forget", link) == (0, "", "")
-    assert link.is_symlink()
-    assert counts(model) == {"ham": 18, "spam": 12}
-
-
-def test_a_link_that_leads_nowhere_gets_its_model(nbspam, tmp_path):
-    link = tmp_path / "link"
-    link.symlink_to("model.json")
-    assert act(nbspam, "train", link) == (0, "", "")
-    assert link.is_symlink()
-    assert counts(tmp_path / "model.json") == {"ham": 0, "spam": 1}
+    assert counts(model) == {"ham": 0, "spam": 1}
 
 
 @in_turn("mode", [0o600, 0o640, 0o644])
@@ -538,13 +478,6 @@ def test_the_default_models_folder_is_made(nbspam, own_home):
     assert nbspam("train", "--update", "--ham", "-", stdin=mail("ham", 1)) == (0, "", "")
     (path,) = own_home.rglob("model.json")
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-
-
-def test_a_source_that_is_the_model_itself_is_no_table(nbspam, model, assert_sentence):
-    before = model.read_bytes()
-    assert_sentence(nbspam("train", "--update", "--ham", model, "-m", model), model)
-    assert_sentence(nbspam("train", "--update", model, "-m", model), model)
-    assert model.read_bytes() == before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
@@ -569,15 +502,10 @@ UNNAMED = (
 )
 
 
-@pytest.fixture
-def imported(nbspam, tmp_path):
-    """Return a model of 7 messages that were imported."""
-    counts = b"token,ham,spam\n(messages),4,3\nfree,0,3\nlunch,3,0\n"
-    assert nbspam("model", "import", "-", "-m", tmp_path / "i.json", stdin=counts).code == 0
-    return tmp_path / "i.json"
-
-
-def test_before_messages_are_counted_twice_that_is_said(nbspam, imported, tmp_path):
+def test_before_messages_are_counted_twice_that_is_said(nbspam, tmp_path):
+    imported = tmp_path / "i.json"
+    words = b"token,ham,spam\n(messages),4,3\nfree,0,3\nlunch,3,0\n"
+    assert nbspam("model", "import", "-", "-m", imported, stdin=words).code == 0
     (tmp_path / "a.eml").write_bytes(mail("spam", 1))
     update = "train", "--update", "-m", imported, "--spam"
     assert nbspam(*update, tmp_path / "a.eml").err == UNNAMED.format(imported, "7 messages")
@@ -589,12 +517,12 @@ def test_before_messages_are_counted_twice_that_is_said(nbspam, imported, tmp_pa
     assert counts(imported) == {"ham": 4, "spam": 7}
 
 
-def test_a_model_with_a_ledger_has_no_such_note(nbspam, table, model, tmp_path):
-    table.write_text("spam\tfree prize\nspam\tfree prize\nham\tsee you\n")  # one of them twice
-    assert nbspam("train", "--update", table, "-m", model).err == ""
-    table.write_text("spam\tprize for you\n")
-    assert nbspam("train", "--update", table, "-m", model).err == ""
-    assert nbspam("train", "--update", "--no-ledger", table, "-m", model).err == ""
-    table.write_text("spam\tprize for me\n")
-    found = nbspam("train", "--update", table, "-m", model)
-    assert found.err == UNNAMED.format(model, "1 message")
+def test_a_model_with_a_ledger_has_no_such_note(nbspam, table, model):
+    for rows, options, said in (
+        ("spam\tfree prize\nspam\tfree prize\nham\tsee you\n", (), ""),  # one of them twice
+        ("spam\tprize for you\n", (), ""),
+        ("spam\tprize for you\n", ("--no-ledger",), ""),
+        ("spam\tprize for me\n", (), UNNAMED.format(model, "1 message")),
+    ):
+        table.write_text(rows)
+        assert nbspam("train", "--update", table, "-m", model, *options).err == said

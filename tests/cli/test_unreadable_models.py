@@ -1,6 +1,5 @@
 """A model that may not be read is no wrong usage: one sentence, with its owner and its mode."""
 
-import itertools
 import os
 import pwd
 import subprocess
@@ -87,48 +86,36 @@ def sentence_on(path):
     )
 
 
-COMMANDS = [
-    ("classify",),
-    ("classify", "--exit-code"),
-    ("explain",),
-    ("model", "info"),
-    ("model", "check"),
-    ("model", "export"),
-    ("model", "words", "free"),
-]
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    "command, named",
-    [(COMMANDS[0], True), (COMMANDS[1], False), *itertools.product(COMMANDS, [True, False])],
-)
-def test_it_is_one_sentence(shared, command, named):
-    options = ("-m", shared) if named else ()
-    done = run_closed(shared, *command, *options, NBSPAM_MODEL="" if named else str(shared))
-    assert done.stderr.decode() == sentence_on(shared)
-    assert (done.returncode, done.stdout) == (3 if "--exit-code" in command else 1, b"")
-
-
-def test_merging_names_the_model(shared, model):
-    done = run_closed(shared, "model", "merge", shared, model, "-o", "/dev/null")
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert b"Usage" not in done.stderr
-
-
-@pytest.mark.few(1)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("named", [True, False])
-def test_a_message_passes_unchanged(shared, named):
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("classify -p", "classify --exit-code", "classify", "explain", "model info"),
+        *("model check", "model export", "model words free"),
+    ],
+)
+def test_it_is_one_sentence_and_a_message_passes_unchanged(shared, command, named):
     options = ("-m", shared) if named else ()
-    done = run_closed(shared, "classify", "-p", *options, NBSPAM_MODEL=str(shared))
+    done = run_closed(shared, *command.split(), *options, NBSPAM_MODEL="" if named else str(shared))
     assert done.stderr.decode() == sentence_on(shared)
-    assert (done.returncode, done.stdout) == (75, MAIL)
+    code = 75 if "-p" in command else 3 if "--exit-code" in command else 1
+    assert (done.returncode, done.stdout) == (code, MAIL if code == 75 else b"")
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("command", [("classify",), ("train", "--update", "--spam", "-")])
-def test_a_closed_folder_is_told(shared, command):
-    done = run_closed(shared.parent, *command, "-m", shared)
+@pytest.mark.parametrize(
+    "folder, command",
+    [
+        (True, "classify -m MODEL"),
+        (True, "train --update --spam - -m MODEL"),
+        (False, "model merge MODEL OTHER -o /dev/null"),
+    ],
+)
+def test_a_closed_folder_is_told_and_merging_names_the_model(shared, model, folder, command):
+    closed = shared.parent if folder else shared
+    paths = {"MODEL": shared, "OTHER": model}
+    done = run_closed(closed, *(paths.get(word, word) for word in command.split()))
     assert (done.returncode, done.stdout) == (1, b"")
     said = done.stderr.decode()
     assert said.startswith(f"nbspam: {shared}: ")

@@ -12,6 +12,7 @@ import time
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from string import Template
 
 import pytest
 
@@ -31,87 +32,8 @@ LACKING = [
     ("MOVE", "UIDPLUS"),
     ("MOVE", "UIDPLUS", "IDLE", "SPECIAL-USE", "LITERAL+", "SASL-IR", "ENABLE", "CONDSTORE"),
 ]
-_LOCAL = """
-local {address} {{
-  protocol imap {{
-    imap_capability = {capability}
-  }}
-}}
-"""
-
-_SETTINGS = """
-base_dir = {top}/run
-state_dir = {top}/state
-log_path = {top}/log
-protocols = imap
-listen = {addresses}
-default_internal_user = {user}
-default_internal_group = {group}
-default_login_user = {user}
-first_valid_uid = 1
-first_valid_gid = 1
-default_process_limit = 60
-ssl = yes
-ssl_cert = <{top}/cert.pem
-ssl_key = <{top}/key.pem
-disable_plaintext_auth = no
-auth_mechanisms = plain login
-mail_location = maildir:~/Maildir
-mail_fsync = never
-mail_plugins = quota
-auth_failure_delay = 0
-passdb {{
-  driver = passwd-file
-  args = scheme=PLAIN username_format=%u {top}/users/%u
-}}
-userdb {{
-  driver = passwd-file
-  args = username_format=%u {top}/users/%u
-}}
-plugin {{
-  quota = count:User quota
-  quota_vsizes = yes
-}}
-namespace inbox {{
-  inbox = yes
-  mailbox Junk {{
-    auto = create
-    special_use = \\Junk
-  }}
-  mailbox Trash {{
-    auto = create
-    special_use = \\Trash
-  }}
-}}
-service imap-login {{
-  chroot =
-  process_min_avail = 1
-  service_count = 0
-  inet_listener imap {{
-    port = {plain}
-  }}
-  inet_listener imaps {{
-    port = {port}
-    ssl = yes
-  }}
-}}
-service imap {{
-  service_count = 500
-}}
-service anvil {{
-  chroot =
-  unix_listener anvil-auth-penalty {{
-    mode = 0
-  }}
-}}
-service stats {{
-  chroot =
-}}
-protocol imap {{
-  mail_plugins = quota imap_quota
-  mail_max_userip_connections = 50
-}}
-"""
+_LOCAL = "\nlocal {} {{\n  protocol imap {{\n    imap_capability = {}\n  }}\n}}\n"
+_SETTINGS = Path(__file__).parents[1] / "golden" / "imap" / "dovecot.conf"  # a string.Template
 
 
 def address_without(lacking):
@@ -144,7 +66,7 @@ class Dovecot:
         ]
         user, group, self._uid, self._gid = (each.stdout.strip() for each in asked)
         self.settings = top / "dovecot.conf"
-        settings = _SETTINGS.format(
+        settings = Template(_SETTINGS.read_text()).substitute(
             top=top,
             user=user,
             group=group,
@@ -154,7 +76,7 @@ class Dovecot:
         )
         for names in LACKING[1:]:
             listed = " ".join(name for name in _CAPABILITY.split() if name not in names)
-            settings += _LOCAL.format(address=address_without(names), capability=listed)
+            settings += _LOCAL.format(address_without(names), listed)
         self.settings.write_text(settings)
         (top / "users").mkdir()
         self.certificate = top / "cert.pem"

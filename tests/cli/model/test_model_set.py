@@ -25,17 +25,14 @@ def judged(nbspam, model, *options):
 
 
 def test_it_says_what_holds_now(nbspam, model):
-    out = settings(nbspam, model, "--spam-cutoff", "0.99")
-    assert out == f"{model}: spam above 0.99, ham up to 0.5\n"
-    out = settings(nbspam, model, "--ham-cutoff", "0.25")
-    assert out == f"{model}: spam above 0.99, ham up to 0.25\n"
-    out = settings(nbspam, model, "--ham-cost", "9")
-    assert out == f"{model}: spam above 0.9, ham up to 0.9\n"
-
-
-def test_json_has_the_promised_keys(nbspam, model):
+    for options, said in (
+        (("--spam-cutoff", "0.99"), "spam above 0.99, ham up to 0.5"),
+        (("--ham-cutoff", "0.25"), "spam above 0.99, ham up to 0.25"),
+        (("--ham-cost", "9"), "spam above 0.9, ham up to 0.9"),
+    ):
+        assert settings(nbspam, model, *options) == f"{model}: {said}\n"
     out = settings(nbspam, model, "--spam-cutoff", "0.99", "--format", "json")
-    assert json.loads(out) == {"model": str(model), "spam_cutoff": 0.99, "ham_cutoff": 0.5}
+    assert json.loads(out) == {"model": str(model), "spam_cutoff": 0.99, "ham_cutoff": 0.9}
 
 
 @in_turn(
@@ -49,13 +46,14 @@ def test_json_has_the_promised_keys(nbspam, model):
         (("--ham-cost", "19"), (0.95, 0.95)),
     ],
 )
-def test_what_is_not_given_stays(nbspam, make_model, table, options, expected):
-    model = make_model(table, "--replace", "--spam-cutoff", "0.8", "--ham-cutoff", "0.4")
+def test_what_is_not_given_stays(nbspam, model, options, expected):
+    settings(nbspam, model, "--spam-cutoff", "0.8", "--ham-cutoff", "0.4")
     settings(nbspam, model, *options)
     assert cut_offs(model) == pytest.approx(expected)
 
 
-def test_nothing_else_changes(nbspam, model, table, make_model):
+def test_nothing_else_changes(nbspam, model, table, make_model, tmp_path):
+    """Then or when it learns, forgets or is pruned."""
     fields = json.loads(model.read_text())
     settings(nbspam, model, "--spam-cutoff", "0.75", "--ham-cutoff", "0.25")
     assert json.loads(model.read_text()) == fields | {"spam_cutoff": 0.75, "ham_cutoff": 0.25}
@@ -63,6 +61,12 @@ def test_nothing_else_changes(nbspam, model, table, make_model):
     assert model.stat().st_mode & 0o777 == 0o600
     trained = make_model(table, "--spam-cutoff", "0.75", "--ham-cutoff", "0.25", name="b.json")
     assert trained.read_bytes() == model.read_bytes()
+    mail = tmp_path / "mail"
+    mail.write_bytes(b"Subject: prize\n\na prize of another kind\n")
+    learn, forget = ("train", "--update", "--spam", mail), ("forget", mail)
+    for command in (learn, forget, ("model", "prune", "--min-count", "2")):
+        assert nbspam(*command, "-m", model).code == 0
+        assert cut_offs(model) == (0.75, 0.25)
 
 
 def test_every_command_uses_them_and_options_go_first(nbspam, model, table):
@@ -85,16 +89,6 @@ def test_every_command_uses_them_and_options_go_first(nbspam, model, table):
         options = ("--spam-cutoff", "0.9", "--ham-cutoff", "0.5")
         assert judged(nbspam, model, *options) == before
         assert cut_offs(model) == (cut_off, cut_off)
-
-
-def test_learning_and_forgetting_keep_them(nbspam, model, tmp_path):
-    settings(nbspam, model, "--spam-cutoff", "0.75", "--ham-cutoff", "0.25")
-    (tmp_path / "mail").write_bytes(b"Subject: prize\n\na prize of another kind\n")
-    for command in (("train", "--update", "--spam"), ("forget",)):
-        assert nbspam(*command, tmp_path / "mail", "-m", model).code == 0
-        assert cut_offs(model) == (0.75, 0.25)
-    assert nbspam("model", "prune", "-m", model, "--min-count", "2").code == 0
-    assert cut_offs(model) == (0.75, 0.25)
 
 
 @in_turn(
@@ -121,28 +115,23 @@ def test_what_makes_no_sense_is_one_sentence_and_changes_nothing(
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
-def test_three_classes_have_no_cut_off(nbspam, three_classes, make_model, assert_sentence):
+def test_models_that_cannot_be_set_are_left_as_they_are(
+    nbspam, three_classes, make_model, tmp_path, assert_sentence
+):
     model = make_model(three_classes)
-    before = model.read_bytes()
-    found = nbspam("model", "set", "-m", model, "--spam-cutoff", "0.9")
-    assert_sentence(found, "3 classes", "leave out the cut-offs", code=2)
-    assert before == model.read_bytes()
-
-
-def test_without_a_model_nothing_is_written(nbspam, tmp_path, assert_sentence):
-    found = nbspam("model", "set", "-m", tmp_path / "none.json", "--spam-cutoff", "0.9")
-    assert_sentence(found, tmp_path / "none.json", "there is no such model")
-    assert not list(tmp_path.iterdir())
-
-
-@in_turn("damaged", [b"", b"{}", b"no model", "half"])
-def test_a_damaged_model_is_left_as_it_is(nbspam, model, assert_sentence, damaged):
     whole = model.read_bytes()
-    model.write_bytes(whole[: len(whole) // 2] if damaged == "half" else damaged)
-    before = model.read_bytes()
-    assert_sentence(nbspam("model", "set", "-m", model, "--ham-cost", "9"), model)
-    assert before == model.read_bytes()
-    model.write_bytes(whole)
+    spam_cutoff = ("model", "set", "--spam-cutoff", "0.9", "-m")
+    said = "3 classes", "leave out the cut-offs"
+    assert_sentence(nbspam(*spam_cutoff, model), *said, code=2)
+    assert model.read_bytes() == whole
+    for damaged in (b"", b"{}", b"no model", whole[: len(whole) // 2]):
+        model.write_bytes(damaged)
+        assert_sentence(nbspam("model", "set", "-m", model, "--ham-cost", "9"), model)
+        assert model.read_bytes() == damaged
+    none = tmp_path / "none" / "none.json"
+    none.parent.mkdir()
+    assert_sentence(nbspam(*spam_cutoff, none), none, "there is no such model")
+    assert not list(none.parent.iterdir())
 
 
 def test_a_model_of_one_class_can_be_set(nbspam, tmp_path):

@@ -5,18 +5,16 @@ import json
 import pytest
 from many_cases import in_turn
 
+from nbspam import train
+
 
 @pytest.fixture
-def mail_model(nbspam, tmp_path):
+def mail_model(tmp_path):
     """Return a model of mails with a Subject."""
-    for label, words in (("spam", "free prize"), ("ham", "team lunch")):
-        (tmp_path / "mail" / label).mkdir(parents=True)
-        for n in range(5):
-            text = (
-                f"Subject: {words}\nFrom: a@{label}.example.org\n\nhello there, {n} {label} words"
-            )
-            (tmp_path / "mail" / label / str(n)).write_text(text)
-    assert nbspam("train", "-q", tmp_path / "mail", "-m", tmp_path / "mail.json").code == 0
+    mail = "Subject: {1}\nFrom: a@{0}.example.org\n\nhello there, {2} {0} words"
+    kinds = {"spam": "free prize", "ham": "team lunch"}
+    pairs = [(k, mail.format(k, kinds[k], n).encode()) for k in kinds for n in range(5)]
+    train(pairs).save(tmp_path / "mail.json")
     return tmp_path / "mail.json"
 
 
@@ -34,13 +32,18 @@ def test_the_counts_are_those_of_the_file(nbspam, model):
     assert found[0]["messages"] == {"ham": 18, "spam": 12}
 
 
-def test_the_weights_are_those_of_explain(nbspam, model):
+def test_the_weights_are_those_of_explain(nbspam, model, three_classes, make_model):
     explained = json.loads(nbspam("explain", "--words", "--format", "json", "-m", model).out)
     strongest = explained["spam"][0]
     (found,) = words(nbspam, model, strongest["token"])
     assert found["weights"]["spam"] == strongest["weight"]
     assert found["weights"]["ham"] == -strongest["weight"]
     assert found["counts"] == strongest["counts"]
+    model = make_model(three_classes, "--replace")
+    (found,) = words(nbspam, model, "shoes")
+    assert set(found["weights"]) == {"ham", "promo", "spam"}
+    text = nbspam("model", "words", "shoes", "-m", model).out
+    assert text.splitlines()[-1].endswith(f"{found['weights']['promo']:+.3f} for promo")
 
 
 @in_turn(
@@ -57,12 +60,6 @@ def test_the_weights_are_those_of_explain(nbspam, model):
 def test_words_are_looked_up_as_the_tokenizer_writes_them(nbspam, model, typed, token):
     (found,) = words(nbspam, model, typed)
     assert (found["word"], found["token"]) == (typed, token)
-
-
-def test_several_words_are_their_bigrams(nbspam, model):
-    found = words(nbspam, model, "win a free prize")
-    assert [word["token"] for word in found] == ["win a", "a free", "free prize"]
-    assert all(word["known"] for word in found)
 
 
 def test_what_is_absent_is_said_with_the_kind_that_has_it(nbspam, mail_model):
@@ -91,23 +88,15 @@ def test_in_text(nbspam, mail_model):
     ]
 
 
-def test_from_standard_input(nbspam, model):
+def test_from_standard_input_and_of_several_words_their_bigrams(nbspam, model):
     found = words(nbspam, model, "win", "-", "noon", stdin=b"prize\n\n  free prize \nxyz\xff\n")
     assert [word["token"] for word in found][:4] == ["win", "prize", "free prize", "xyz"]
     assert found[-1]["token"] == "noon"
-
-
-def test_three_classes(nbspam, three_classes, make_model):
-    model = make_model(three_classes)
-    (found,) = words(nbspam, model, "shoes")
-    assert set(found["weights"]) == {"ham", "promo", "spam"}
-    text = nbspam("model", "words", "shoes", "-m", model).out
-    assert text.splitlines()[-1].endswith(f"{found['weights']['promo']:+.3f} for promo")
-
-
-def test_what_would_command_a_terminal_is_not_printed(nbspam, model):
+    found = words(nbspam, model, "win a free prize")
+    assert [word["token"] for word in found] == ["win a", "a free", "free prize"]
+    assert all(word["known"] for word in found)
     found = nbspam("model", "words", "-m", model, "from:\x1b[31m")
-    assert "\x1b" not in found.out
+    assert "\x1b" not in found.out  # it would command a terminal
 
 
 def test_what_fails(nbspam, model, table, make_model, tmp_path, assert_sentence):
