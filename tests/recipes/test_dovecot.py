@@ -97,14 +97,7 @@ class Dovecot:
             self.port = free.getsockname()[1]
         self.settings = top / "dovecot.conf"
         self.settings.write_text(
-            SETTINGS.format(
-                top=top,
-                port=self.port,
-                user=user,
-                group=group,
-                uid=uid,
-                gid=gid,
-            )
+            SETTINGS.format(top=top, port=self.port, user=user, group=group, uid=uid, gid=gid)
         )
         texts = recipes()
         for name in ("deliver.sieve", "learn-spam.sieve", "learn-ham.sieve"):

@@ -8,14 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nbspam import __version__
-from nbspam.reading.marks import (
-    MARK,
-    PLACE_LIMIT,
-    TAG_LIMIT,
-    may_be_mark,
-    may_be_tag,
-    unmarked,
-)
+from nbspam.reading.marks import MARK, PLACE_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag, unmarked
 from nbspam.reading.message import parse
 from nbspam.serving.passthrough import Marks, cleaned, evidence_value, marked, verdict_value
 from nbspam.tokens.tokenizer import message_tokens
