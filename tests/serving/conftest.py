@@ -1,28 +1,22 @@
 """A model to serve, and a server in a thread."""
 
-import subprocess
-import sys
 from functools import partial
 
 import pytest
 from servers import serving_in
 
+import nbspam
+
 
 @pytest.fixture(scope="session")
 def model_file(tmp_path_factory):
     """Return a model of invented messages; not to be changed."""
-    folder = tmp_path_factory.mktemp("model")
     spam = "win a free prize now", "free prize for the winner", "claim the free cash prize today"
     ham = "lunch at noon today", "see you at the meeting", "the meeting notes are here, love"
-    rows = [
-        f"{label}\t{texts[i % 3]} {i}\n"
-        for i in range(40)
-        for label, texts in (("spam", spam), ("ham", ham))
-    ]
-    table = folder / "messages.tsv"
-    table.write_text("".join(rows), encoding="utf-8")
-    path = folder / "model.json"
-    subprocess.run([sys.executable, "-m", "nbspam", "train", "-q", "-m", path, table], check=True)
+    pairs = ("spam", spam), ("ham", ham)
+    rows = [(label, f"{texts[i % 3]} {i}") for i in range(40) for label, texts in pairs]
+    path = tmp_path_factory.mktemp("model") / "model.json"
+    nbspam.train(rows).save(path)
     return path
 
 
