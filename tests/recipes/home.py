@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_data" / "mail"
+GOLDEN = ROOT / "tests" / "golden" / "recipes"
 _OURS = re.compile(rb"^X-Nbspam: (spam|ham|unsure), .*\n", re.M)
 
 
