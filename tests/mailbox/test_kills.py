@@ -10,7 +10,7 @@ import pytest
 from imap_servers import Proxy
 from junk_mails import many
 
-MOMENTS = int(os.environ.get("NBSPAM_TEST_KILLS", "3"))  # 50 were tried
+MOMENTS = int(os.environ.get("NBSPAM_TEST_KILLS", "2"))  # 50 were tried
 _WAYS = {"MOVE": (), "COPY": ("MOVE",)}
 
 
@@ -116,6 +116,7 @@ def test_kill_while_it_learns(home, killer):
     assert home.learned() == (before[0] + 5 * MOMENTS, before[1] + 5 * MOMENTS)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("way", _WAYS)
 @pytest.mark.parametrize("after", ["journal", "copy", "flag", "expunge"])
 def test_an_end_at_each_step_of_a_move(home, account, monkeypatch, way, after):

@@ -1,4 +1,4 @@
-"""The mails of tests/golden/recipes/mails.toml: usual ones, and two kinds that a model misjudges."""
+"""The mails of tests/golden/recipes: usual ones, and two kinds that a model misjudges."""
 
 import tomllib
 from itertools import count

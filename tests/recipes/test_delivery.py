@@ -22,7 +22,7 @@ def maildrop():
 
 @pytest.fixture(params=["procmail", "maildrop"])
 def agent(request, recipe):
-    """Return who delivers, the recipe, and what is added to the end of a message that is filtered."""
+    """Return who delivers, the recipe, and what is added to a message that is filtered."""
     # the empty line is procmail's, after any filter
     end = b"\n" if request.param == "procmail" else b""
     names = {"procmail": "procmail-filter", "maildrop": "maildrop-filter"}
