@@ -14,6 +14,7 @@ import junk_mails
 import pytest
 from imap_servers import PASSWORD, Mailbox, address_without, program, running_dovecot
 
+import nbspam
 import nbspam_main
 
 ROOT = Path(__file__).parents[2]
@@ -35,20 +36,11 @@ def dovecot():
 @pytest.fixture(scope="session")
 def trained_model(tmp_path_factory):
     """Return a model of mail that the tests do not deliver; not to be changed."""
-    folder = tmp_path_factory.mktemp("mailbox")
-    for label in ("ham", "spam"):
-        (folder / label).mkdir()
-        for i, mail in enumerate(junk_mails.many(label, 150)):
-            (folder / label / f"{i:03}").write_bytes(mail)
-    sources = ("--ham", folder / "ham", "--spam", folder / "spam")
-    subprocess.run(
-        program("train", "-q", "-m", folder / "model.json", *sources),
-        cwd=ROOT,
-        env={**os.environ, "NBSPAM_CONFIG": ""},
-        check=True,
-        timeout=60,
-    )
-    return folder / "model.json"
+    path = tmp_path_factory.mktemp("mailbox") / "model.json"
+    labels = ("ham", "spam")
+    rows = [(label, mail) for label in labels for mail in junk_mails.many(label, 150)]
+    nbspam.train(rows).save(path)
+    return path
 
 
 class Home:

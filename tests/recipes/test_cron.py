@@ -23,13 +23,6 @@ def test_cron_takes_the_line(recipe, home):
     assert home.run("crontab", option, table).code != 0
 
 
-def test_the_first_night_makes_the_model_in_silence(home, nightly):
-    home.put(".", mails.HAM, mails.ODD)
-    home.put(".Junk", mails.SPAM)
-    assert nightly(home) == (0, b"", "")
-    assert home.learned() == (2, 1)
-
-
 def test_only_what_the_user_has_read_is_learned_and_only_once(trained, nightly):
     ham, spam = trained.learned()
     known = trained.model.read_bytes()
@@ -47,9 +40,11 @@ def test_only_what_the_user_has_read_is_learned_and_only_once(trained, nightly):
     assert known == trained.model.read_bytes()
 
 
-def test_a_failure_is_one_sentence_for_cron_to_mail(home, nightly):
-    home.put(".", mails.HAM)
-    home.model.parent.mkdir(parents=True)
+def test_the_first_night_makes_the_model_in_silence_and_a_failure_is_one_sentence(home, nightly):
+    home.put(".", mails.HAM, mails.ODD)
+    home.put(".Junk", mails.SPAM)
+    assert nightly(home) == (0, b"", "")
+    assert home.learned() == (2, 1)
     home.model.write_text("no model")
     ended = nightly(home)
     assert (ended.code, ended.out) == (1, b"")

@@ -46,7 +46,7 @@ def test_it_finds_every_token_and_no_other(tmp_path_factory, messages, others):
 
 
 def test_a_model_longer_than_is_read_at_once(tmp_path, monkeypatch):
-    large = big(5_000)
+    large = big(2_000)
     with Lookup(large.save(tmp_path / "large.json")) as lookup:
         monkeypatch.setattr("nbspam.store.lookup._COPIED", 3_000)
         table = TokenTable(lookup)
