@@ -85,6 +85,13 @@ class Served(NamedTuple):
     def stop(self):
         self.loop.call_soon_threadsafe(self.server.stop)
 
+    def stop_within(self, seconds):
+        """Stop it, which must not take longer."""
+        started = time.monotonic()
+        self.stop()
+        self.thread.join(60)
+        assert time.monotonic() - started < seconds
+
     @property
     def n_open(self):
         return self.server.connections.n_open
@@ -95,6 +102,15 @@ class Served(NamedTuple):
         while not condition():
             assert time.monotonic() < ends, "it did not come about in time"
             time.sleep(0.005)
+
+
+def together(n, work):
+    """Do the same in so many threads, to its end."""
+    threads = [threading.Thread(target=work) for _ in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def request(command, message=None, *headers, version="1.5", user="nobody"):

@@ -16,7 +16,7 @@ from exposition import metrics_of, value
 from hypothesis import given
 from hypothesis import strategies as st
 from logs import fields
-from servers import HAM, SPAM, Client, request
+from servers import HAM, SPAM, Client, request, together
 
 from nbspam.serving import metrics_page
 from nbspam.serving.log import Entry
@@ -197,16 +197,19 @@ def test_a_client_that_hangs_up_is_counted_and_logged(serving, model):
     assert len(log.entries) == 2
 
 
-def test_a_model_that_failed_is_logged_with_the_message(serving, model):
+def test_a_model_damaged_where_it_is_read_is_told_logged_and_counted(serving, model):
     log = Kept()
     raw = model.read_bytes()
     line = raw.index(b'"claim the": [')
     model.write_bytes(raw[:line] + raw[line:].replace(b"[", b"[x", 1))
     with serving(model, log=log) as served:
-        served.ask(request("CHECK", b"Message-ID: <1@example.org>\n" + SPAM))
+        reply = served.ask(request("PROCESS", b"Message-ID: <1@example.org>\n" + SPAM))
+        assert reply.startswith(b"SPAMD/1.0 74 Model unusable: ")
+        assert reply.count(b"\n") == 1
         served.wait(lambda: log.entries)
-        found = scraped(served)
-    assert value(found, "errors_total", kind="model") == 1
+        assert value(scraped(served), "errors_total", kind="model") == 1
+    (said,) = served.said
+    assert said.startswith(f"{model}: the model is damaged")
     [entry] = log.entries
     assert (entry.action, entry.message_id) == ("classify", "<1@example.org>")
     assert entry.error.startswith(f"74 Model unusable: {model}: the model is damaged")
@@ -291,19 +294,15 @@ def test_slow_clients_keep_nobody_out(serving, model, monkeypatch):
         assert time.monotonic() - started < 20  # and not 60
         with Client(served.path.with_name("metrics")) as unread:  # is ended with the server
             unread.send(b"GET")
-            served.stop()
-            started = time.monotonic()
-            served.thread.join(60)
-            assert not served.thread.is_alive()
-            assert time.monotonic() - started < 8  # and not 10
+            served.stop_within(8)  # and not 10
 
 
 @pytest.mark.long
 def test_a_flood_of_questions_slows_no_mail(serving, model):
     """80 answers a second at most, however many ask."""
-    stop = threading.Event()
+    stop, answers, waits = threading.Event(), [], []
 
-    def flood(served, answers):
+    def flood():
         while not stop.is_set():
             try:
                 answers.append(ask(served)[:15])
@@ -311,24 +310,20 @@ def test_a_flood_of_questions_slows_no_mail(serving, model):
                 time.sleep(0.01)
 
     with serving(model) as served:
-        answers: list[bytes] = []
-        threads = [threading.Thread(target=flood, args=(served, answers)) for _ in range(8)]
-        for thread in threads:
-            thread.start()
         started = time.monotonic()
-        slowest = 0.0
+        flooding = threading.Thread(target=together, args=(8, flood))
+        flooding.start()
         for _ in range(100):
             asked = time.monotonic()
             assert b"Spam: True" in served.ask(request("CHECK", SPAM))
-            slowest = max(slowest, time.monotonic() - asked)
+            waits.append(time.monotonic() - asked)
         served.wait(lambda: len(answers) > 10, 60)
         seconds = time.monotonic() - started
         stop.set()
-        for thread in threads:
-            thread.join(60)
-        assert slowest < 1
-        assert set(answers) == {b"HTTP/1.1 200 OK"}
-        assert len(answers) <= 4 * (seconds / 0.05 + 10)
+        flooding.join(60)
+    assert max(waits) < 1
+    assert set(answers) == {b"HTTP/1.1 200 OK"}
+    assert len(answers) <= 4 * (seconds / 0.05 + 10)
 
 
 def test_the_page_tells_what_the_server_holds(serving, model):

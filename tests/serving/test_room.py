@@ -23,19 +23,6 @@ def in_room(size, scene, **limits):
     asyncio.run(main())
 
 
-def test_what_fits_is_given_at_once_and_what_does_not_waits():
-    async def scene(room, _):
-        await room.take(60)
-        waiting = asyncio.create_task(room.take(60))
-        await asyncio.sleep(0.01)
-        assert not waiting.done()
-        room.free(60)
-        await asyncio.wait_for(waiting, 1)
-        room.free(60)
-
-    in_room(100, scene)
-
-
 def test_a_large_message_is_not_overtaken():
     async def scene(room, _):
         order = []

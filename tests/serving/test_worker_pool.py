@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from servers import HAM, SPAM, Client, request
+from servers import HAM, SPAM, Client, request, together
 
 import nbspam
 from nbspam.serving.metrics import Metrics
@@ -85,15 +85,6 @@ def is_ready(pid):
             "eventpoll" in str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()
         )
     return False
-
-
-def together(n, work):
-    """Do the same in so many threads, to its end."""
-    threads = [threading.Thread(target=work) for _ in range(n)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
 
 
 @contextmanager
