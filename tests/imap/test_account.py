@@ -137,8 +137,6 @@ def test_a_file_only_its_owner_can_read(tmp_path):
 
 
 class Small:
-    """A server that knows the login, and no more."""
-
     def __init__(self, capability, answer="OK done", folders=()):
         pytest.importorskip("imapclient", reason="imapclient is not installed")
         self.said = []

@@ -15,7 +15,6 @@ ODD = (
 
 
 def state_of(mailbox):
-    """Return of each message its bytes, flags and date, and in which folders it is."""
     found = {}
     for folder in ("INBOX", "Junk", "Trash"):
         for mail_, flags, date in mailbox.all(folder):

@@ -15,7 +15,6 @@ _WAYS = {"MOVE": (), "COPY": ("MOVE",)}
 
 
 def everywhere(mailbox):
-    """Return of each message where it is, its flags and its date."""
     found = {}
     for folder in ("INBOX", "Junk"):
         for mail, flags, date in mailbox.all(folder):
@@ -38,7 +37,6 @@ class Killer:
         )
 
     def run(self, moment, *arguments):
-        """Return whether it was killed before it ended."""
         self._left = moment
         self._process = self._home.start(*arguments)
         self._process.communicate(timeout=300)
@@ -56,7 +54,6 @@ class Killer:
 
 @pytest.fixture
 def killer(home, account):
-    """Return a function that makes an account, and who kills what works on it."""
     with ExitStack() as stack:
 
         def make(way):

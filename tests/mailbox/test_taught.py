@@ -85,7 +85,6 @@ def test_no_message_is_tokenized_twice_and_ham_is_not_looked_up(trained_model, m
 
 
 def teach(home, mail):
-    """Learn a mail as ham, from a file."""
     (home.path / "taught.eml").write_bytes(mail)
     assert home.run("train", "--update", "-q", "--ham", home.path / "taught.eml").code == 0
 

@@ -12,7 +12,6 @@ from junk_mails import many
 
 
 def fails(home, *arguments, code=1):
-    """Run a command that must fail, and return its one sentence."""
     done = home.run("imap", *arguments)
     assert done.code == code, done
     lines = [line for line in done.err.splitlines() if "the first run judges" not in line]
@@ -127,7 +126,6 @@ def test_a_keyword_that_is_none(home, mailbox):
 
 
 def literal(said):
-    """Cut in the middle of the first message that is fetched."""
     at = said.find(b"BODY[] {")
     return at + 200 if at >= 0 and len(said) > at + 200 else None
 
@@ -189,8 +187,6 @@ def test_a_server_that_answers_slowly(home, mailbox):
 
 
 class Nonsense:
-    """A server that answers everything with lines that nobody understands."""
-
     def __init__(self, line):
         self._line = line
         self._socket = socket.create_server(("127.0.0.1", 0))

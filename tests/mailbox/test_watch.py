@@ -21,7 +21,6 @@ def until(condition, seconds=60):
 
 @pytest.fixture
 def watching(home):
-    """Return a function that starts to watch, and waits for the first look."""
     processes = []
 
     def start(*arguments):

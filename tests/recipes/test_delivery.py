@@ -9,7 +9,6 @@ THREE = mails.SPAM, mails.HAM, mails.ODD
 
 @pytest.fixture
 def maildrop():
-    """Return a function that hands a message to maildrop."""
     need("maildrop")
 
     def run(home, rules, message):

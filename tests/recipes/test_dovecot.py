@@ -63,7 +63,6 @@ class Dovecot:
         self.write("nbspam.conf", settings)
 
     def add_user(self):
-        """Go on with the home of a new user."""
         self.user = f"hal{next(self.users)}"
         self.home = Home(self.top / self.user)
         return self.home
@@ -75,7 +74,6 @@ class Dovecot:
         return path
 
     def give(self):
-        """Make the ordinary user the owner of all there is."""
         if "setpriv" in self.ordinary:
             for path in (self.top, *self.top.rglob("*")):
                 shutil.chown(path, "nobody", "nogroup")
@@ -84,7 +82,6 @@ class Dovecot:
         return self.home.run(*self.ordinary, *command, stdin=stdin)
 
     def compile(self):
-        """Compile the scripts, as the page asks for."""
         for script in (self.top / "sieve").glob("*.sieve"):
             ended = self.run("sievec", "-c", self.settings, script)
             assert (ended.code, ended.err) == (0, "")
@@ -120,7 +117,6 @@ class Dovecot:
         return False
 
     def deliver(self, message):
-        """Deliver a message by LMTP."""
         with smtplib.LMTP(str(self.top / "run" / "lmtp")) as server:
             server.sendmail("sender@example.net", [self.user], message.replace(b"\n", b"\r\n"))
 
@@ -141,7 +137,6 @@ class Dovecot:
 
 @pytest.fixture(scope="module")
 def dovecot(model):
-    """Return a running Dovecot; its folders are outside pytest's, which only root may enter."""
     need("dovecot", "sievec")
     if not Path("/usr/lib/dovecot/modules/sieve/lib90_sieve_extprograms_plugin.so").exists():
         pytest.skip("dovecot-sieve is not installed")
@@ -168,7 +163,6 @@ def dovecot(model):
 
 @pytest.fixture
 def server(dovecot, model):
-    """Return Dovecot with a user who has a model of the sample mail and no mail yet."""
     dovecot.add_user().add_model(model)
     dovecot.give()
     return dovecot

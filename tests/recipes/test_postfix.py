@@ -30,7 +30,6 @@ with smtplib.SMTP("127.0.0.1", timeout=30) as server:
 
 
 def script(home, model, tools):
-    """Write the filter with this test's folders put in the place of a system's."""
     text = recipes()["postfix-filter"]
     for path, own in (("/usr/local/bin", tools), ("/var/lib/nbspam/model.json", model)):
         assert path in text
@@ -40,7 +39,6 @@ def script(home, model, tools):
 
 @pytest.fixture
 def alone(trained):
-    """Return a function that runs the script as Postfix would, with a stand-in for sendmail."""
     tools = trained.program.parent
     run = script(trained, trained.model, tools)
     sendmail = tools / "sendmail"
@@ -173,7 +171,6 @@ class Postfix:
         self.process.communicate(timeout=30)
 
     def within(self, *command, stdin=b""):
-        """Run a command where this Postfix is."""
         done = subprocess.run(
             ["nsenter", f"--target={self.process.pid}", "--mount", "--net", *map(str, command)],
             input=stdin,
@@ -185,17 +182,14 @@ class Postfix:
         return done.returncode, done.stdout.decode(), done.stderr.decode()
 
     def send(self, message):
-        """Send a message by SMTP."""
         message = message.replace(b"\n", b"\r\n")
         assert self.within(sys.executable, "-c", SEND, stdin=message) == (0, "", "")
 
     def log(self):
-        """Return what was logged since `read` was set."""
         path = self.top / "log"
         return path.read_text()[self.read :] if path.exists() else ""
 
     def until(self, condition):
-        """Wait for what Postfix does in its own time."""
         for _ in range(1200):
             if condition():
                 return
@@ -205,7 +199,6 @@ class Postfix:
 
 @pytest.fixture(scope="module")
 def postfix():
-    """Return a running Postfix."""
     need("postfix", "ip")
     need_name_spaces("--mount", "--net")
     top = Path(tempfile.mkdtemp(prefix="nbspam-postfix-"))
@@ -223,7 +216,6 @@ def postfix():
 
 @pytest.fixture
 def server(postfix, model):
-    """Return Postfix with a model and no mail."""
     for path in postfix.home.everything():
         path.unlink()
     shutil.copy(model, postfix.model)

@@ -47,8 +47,6 @@ def switched(rules, *whats):
 
 @pytest.fixture
 def deliver(procmail):
-    """Return a function that hands messages to procmail; it must deliver them in silence."""
-
     def run(home, rules, *messages):
         for message in messages:
             assert procmail(home, rules, message) == (0, b"", "")
@@ -58,7 +56,6 @@ def deliver(procmail):
 
 @pytest.fixture
 def bogofilter(home):
-    """Return a home with the word list of a bogofilter that has learned some mail."""
     need("bogofilter", "bogoutil", "procmail")
     with closing(mailbox.mbox(SAMPLE / "spam.mbox", create=False)) as junk:
         spam = [message.as_bytes() for message in junk]
@@ -72,7 +69,6 @@ def bogofilter(home):
 
 @pytest.fixture
 def imported(bogofilter, recipe):
-    """Return the same home with what bogofilter had learned in a model."""
     home = bogofilter
     ended = home.shell(recipe("bogofilter-import"))
     assert ended.code == 0, ended.err

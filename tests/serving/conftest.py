@@ -10,7 +10,6 @@ import nbspam
 
 @pytest.fixture(scope="session")
 def model_file(tmp_path_factory):
-    """Return a model of invented messages; not to be changed."""
     spam = "win a free prize now", "free prize for the winner", "claim the free cash prize today"
     ham = "lunch at noon today", "see you at the meeting", "the meeting notes are here, love"
     pairs = ("spam", spam), ("ham", ham)
@@ -22,7 +21,6 @@ def model_file(tmp_path_factory):
 
 @pytest.fixture
 def model(model_file, tmp_path):
-    """Return a copy of the model, to be changed at will."""
     path = tmp_path / "model.json"
     path.write_bytes(model_file.read_bytes())
     return path
@@ -30,12 +28,10 @@ def model(model_file, tmp_path):
 
 @pytest.fixture(scope="module")
 def served(model_file, tmp_path_factory):
-    """Return a server of that model, for all tests that only ask it."""
     with serving_in(tmp_path_factory.mktemp("served"), model_file) as found:
         yield found
 
 
 @pytest.fixture
 def serving(tmp_path):
-    """Return a context manager that serves a model on a socket of the test's own."""
     return partial(serving_in, tmp_path)

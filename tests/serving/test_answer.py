@@ -24,7 +24,6 @@ def metadata_of(classes=("ham", "spam"), messages=None) -> Metadata:
 
 
 def score_of(log_odds):
-    """Return the score of a message whose words are all known."""
     p = 0.0 if log_odds < -700 else 1 / (1 + math.exp(-log_odds))
     return Score(log_odds, p, (1 - p, p), known=9, text=9)
 
@@ -41,7 +40,6 @@ class Scored:
 
 
 def tenths(metadata, score, cut_offs):
-    """Return what the server makes of a message with this score."""
     spam_filter = Filter(Scored(metadata, score), cut_offs)
     judged = judge(spam_filter, TokenizedMessage("-", None, []))
     assert judged.spam == (judged.verdict.verdict == "spam")
@@ -143,7 +141,6 @@ def test_symbols():
 
 
 def spamc_appends(message, head):
-    """Return what spamc makes of a HEADERS reply, as libspamc does it."""
     for at in range(len(message)):
         for end in (b"\r\n\r\n", b"\n\n"):
             if message.startswith(end, at):
@@ -153,7 +150,6 @@ def spamc_appends(message, head):
 
 
 def with_header(message):
-    """Put a line before the first empty one, or all and an empty line."""
     at = message.find(b"\n\n")
     if at < 0:
         return b"X: y\n\n" + message

@@ -20,8 +20,6 @@ CHECK = request("CHECK", SPAM)
 
 
 class Clock:
-    """Seconds that pass as the test says."""
-
     def __init__(self):
         self.now = 100.0
 
@@ -31,7 +29,6 @@ class Clock:
 
 @pytest.fixture
 def pair():
-    """Return the server's side of a connection and the client's."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     with ours, theirs:

@@ -31,7 +31,6 @@ def current(model, said):
 
 
 def put(path, raw, name="new"):
-    """Replace a file as nbspam does."""
     beside = path.with_name(name)
     beside.write_bytes(raw)
     beside.replace(path)
@@ -47,7 +46,6 @@ def cut_off_of(current):
 
 
 def open_files(path):
-    """Return how many of this process's descriptors are of files that were once at the path."""
     links = []
     for number in FDS.iterdir():
         with contextlib.suppress(OSError):

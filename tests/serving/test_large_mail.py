@@ -38,7 +38,6 @@ def padded(message, size=2 * LARGE):
 
 
 def program_of(served):
-    """Return the number of the process that reads large messages."""
     pids = [int(pid) for task in Path("/proc/self/task").iterdir() for pid in _children(task)]
     (pid,) = [pid for pid in pids if b"large_mail" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     return pid

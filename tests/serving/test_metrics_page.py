@@ -106,8 +106,6 @@ def test_the_names_of_classes_are_escaped():
 
 
 class Kept:
-    """A log that keeps its lines."""
-
     n_dropped = 0
 
     def __init__(self):

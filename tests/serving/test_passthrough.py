@@ -22,7 +22,6 @@ FROM = b"From a@example.org Mon Jan  1 10:00:00 2024\n"
 
 
 def rows_of(name):
-    """Return the rows of a table of messages, which are written as Python writes bytes."""
     lines = (Path(__file__).parents[1] / "golden" / "serving" / name).read_text().splitlines()
     rows = [line.split("\t") for line in lines[1:]]
     return [
@@ -31,7 +30,6 @@ def rows_of(name):
 
 
 def filled(wanted):
-    """Return what is wanted, with our lines for lines of M and T."""
     for letter, line in ((b"M", LINE), (b"T", b"X-Nbspam-Tag: [SPAM]")):
         wanted = re.sub(rb"(?:(?<=[\r\n])|\A)%s(?=[\r\n]|\Z)" % letter, line, wanted)
     return wanted

@@ -35,7 +35,6 @@ def said():
 
 @pytest.fixture
 def current(me, model, said):
-    """Return a user's model, which does not exist yet, on the base `model`."""
     found = WorkerSettings(me, (None, None, None), Limits(), base=model).models(said.append)
     yield found
     found.close()

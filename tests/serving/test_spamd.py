@@ -33,7 +33,6 @@ REFUSED = Path(__file__).parents[1] / "golden" / "serving" / "refused.tsv"
 
 @pytest.fixture(scope="module")
 def judged(model_file):
-    """Return a function that gives the verdict on a message, by the way of `nbspam classify`."""
     with Lookup(model_file) as lookup:
         metadata = lookup.metadata
         classifier = Classifier(metadata, lookup.counts)
@@ -60,7 +59,6 @@ def passed(judged):
 
 @pytest.fixture
 def spam_lines(judged):
-    """Return the `Spam:` lines of the two messages."""
     found = {}
     for message, spam in ((SPAM, "True"), (HAM, "False")):
         points = 5 + judged(message).log_odds - logit(0.9)
@@ -301,7 +299,6 @@ def test_no_bytes_crash_it_or_get_an_empty_message(fuzzed, asked):
 
 @pytest.fixture(scope="module")
 def fuzzed(model_file, tmp_path_factory):
-    """Return a server that goes on from example to example."""
     folder = tmp_path_factory.mktemp("fuzzed")
     with serving_in(folder, model_file, lambda told, _: [True] * len(told)) as served:
         yield served

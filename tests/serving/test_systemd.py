@@ -37,7 +37,6 @@ except NbspamError as error:
 
 
 def run_with(descriptor):
-    """Run Python with a descriptor passed as systemd passes it."""
     become = (
         "import os, sys; os.dup2(int(sys.argv[1]), 3);"
         "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1');"

@@ -31,7 +31,6 @@ def results(path, *requests):
 
 
 def apply_requests(path, requests):
-    """Return of each request whether it changed the model, or its error."""
     return [
         done if isinstance(done, Exception) else done != UNCHANGED
         for done in results(path, *requests)
@@ -266,7 +265,6 @@ OK = b"SPAMD/1.1 0 EX_OK\r\n"
 
 @contextmanager
 def held(model):
-    """Hold the model's lock, as another program would."""
     with model.with_name(f".{model.name}.lock").open("a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield lock

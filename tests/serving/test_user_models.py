@@ -30,14 +30,12 @@ AS_SPAM, AS_HAM = ("Message-class: spam", "Set: local"), ("Message-class: ham", 
 
 @pytest.fixture
 def users(tmp_path):
-    """Return the folder of users' models."""
     folder = tmp_path / "users"
     folder.mkdir(mode=0o700)
     return folder
 
 
 def train(path, word):
-    """Write a model in which one word is spam, and everything else ham or unknown."""
     pairs = ("spam", word), ("ham", "meeting lunch notes")
     nbspam.train([(label, f"{text} {i}") for i in range(30) for label, text in pairs]).save(path)
 
@@ -47,7 +45,6 @@ def mail(word):
 
 
 def verdict(served, user, message):
-    """Return the symbols of a message for a user."""
     reply = served.ask(request("SYMBOLS", message, user=user))
     assert reply.startswith(OK), reply
     return reply.rpartition(b"\r\n\r\n")[2].split(b",")[0]
@@ -58,14 +55,12 @@ def tell(served, user, message, *headers):
 
 
 def probability(served, user, message):
-    """Return what the server says of a message for a user, with 4 digits."""
     reply = served.ask(request("REPORT", message, user=user))
     assert reply.startswith(OK), reply
     return re.search(rb"probability (0|1)\.(\d{4})", reply)[0]
 
 
 def by_file(own, common, message):
-    """Return the same as `nbspam classify --base` says it."""
     with open_filter(own, base=common) as both:
         return f"probability {both.classify(message).probability:.4f}".encode()
 

@@ -30,8 +30,6 @@ AS_SPAM = "Message-class: spam", "Set: local"
 
 
 class Program:
-    """`nbspam serve` as a program of its own."""
-
     def __init__(self, process, folder):
         self.process, self.folder, self.said = process, folder, []
         self.listener = threading.Thread(target=lambda: self.said.extend(process.stderr))
@@ -48,7 +46,6 @@ class Program:
 
     @property
     def workers(self):
-        """The numbers of the processes beside the first."""
         return [pid for pid in children(self.process.pid) if b"worker_program" in command(pid)]
 
     def metric(self, name):
@@ -141,7 +138,6 @@ def asked_of(program, alone, every):
 
 
 def checks(program, n):
-    """Wait until so many CHECKs have been counted."""
     program.wait(lambda: program.metric('nbspam_requests_total{command="CHECK"}') == n)
 
 

@@ -42,7 +42,6 @@ def texts(place):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Return where to put a file."""
     return tmp_path_factory.mktemp("bad") / "model.json"
 
 
@@ -99,7 +98,6 @@ VALUE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d[\d.e+-]*|null|[][{},:]|\n')
 
 
 def spoil(draw, text):
-    """Draw the text with one thing changed."""
     kind = draw(st.sampled_from("value value value line lines cut bytes ends".split()))
     if kind == "value":
         found = draw(st.sampled_from([*VALUE.finditer(text), *re.finditer(rb"\Z", text)]))

@@ -71,7 +71,6 @@ def test_words_of_a_mail_are_its_tokens():
 
 
 def sample_tokens():
-    """Return every token of the sample data: mail, odd mails and texts."""
     paths = [p for p in sorted((SAMPLE / "mail").rglob("*")) if p.is_file()]
     paths += sorted((SAMPLE / "odd").glob("*.eml"))
     messages = [parse(path.read_bytes()) for path in paths]

@@ -23,13 +23,11 @@ def large_file(large, tmp_path_factory):
 
 @pytest.fixture(params=[0, 1 << 26], ids=["in the file", "in memory"])
 def place(request):
-    """Return the number of bytes of tokens that are kept in memory."""
     return request.param
 
 
 @contextmanager
 def indexed(path, **layout):
-    """Open a model file and index it."""
     with Lookup(path) as lookup:
         yield TokenIndex(lookup, IndexLayout(**layout))
 

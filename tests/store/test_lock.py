@@ -30,7 +30,6 @@ def lock_of(model):
 
 @contextmanager
 def held(model):
-    """Hold a model's lock in this process; yields its number."""
     with locked(model):
         yield os.getpid()
 

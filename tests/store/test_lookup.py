@@ -127,8 +127,6 @@ def test_tokens_beyond_the_limit_never_give_a_wrong_count(tmp_path):
 
 
 class Reads:
-    """Counts positioned reads and their bytes."""
-
     def __init__(self, monkeypatch):
         self.calls = self.bytes = 0
         real = os.pread

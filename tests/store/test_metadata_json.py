@@ -141,7 +141,6 @@ def test_a_model_of_text_has_no_hosts_and_no_trust():
 
 
 def of_tokenizer(name, rules):
-    """Return the parsed metadata of a model that was made by this tokenizer."""
     fields = fields_of(learn().fit.metadata)
     assert fields["tokenizer"] == {"name": NAME, "rules": RULES}
     return fields | {"tokenizer": {"name": name, "rules": rules}}

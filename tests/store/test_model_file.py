@@ -133,8 +133,6 @@ def fail(*_, **__):
 
 
 class Full:
-    """A file on a disk that is full."""
-
     def __init__(self, handle, *arguments, open_it=os.fdopen, **options):
         self._file = open_it(handle, *arguments, **options)
 
@@ -208,7 +206,6 @@ def calibration_damages(scale):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """Return the text of a model."""
     return learn().save(tmp_path_factory.mktemp("whole") / "model.json").read_text()
 
 

@@ -34,7 +34,6 @@ LEDGERS = st.dictionaries(DIGESTS, TRUE_ROWS, max_size=30)
 
 
 def whole(counts, learned, metadata=METADATA) -> bytes:
-    """Return a model's file, written anew."""
     file = io.BytesIO()
     rows, ledger = ([pair for pair in some.items() if any(pair[1])] for some in (counts, learned))
     write_lines(file, metadata, rows, sorted(ledger))

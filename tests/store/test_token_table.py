@@ -12,7 +12,6 @@ from nbspam.tokens.kinds import channel_of
 
 
 def counts_in(table, tokens):
-    """Return the counts and channels of those tokens that the table knows."""
     rows = table.find(tokens)
     return {
         token: table.rows[row]

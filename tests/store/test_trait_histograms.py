@@ -61,7 +61,6 @@ def test_histograms_of_no_message_and_of_no_traits():
 
 
 def whole():
-    """Return the parsed JSON of the traits of 4 ham, 3 of them with numbers, and 2 spam."""
     histograms = ((({3: 2, 5: 1}, {4: 2}),)) * len(NAMES)
     return json.loads(json.dumps(dump_histograms(histograms, CLASSES)))
 
@@ -110,7 +109,6 @@ DAMAGE = [
 
 
 def model_fields(histograms):
-    """Return the parsed metadata of a model that has learned 4 ham and 2 spam."""
     metadata = empty_metadata(CLASSES, "spam", TrainingSettings(traits="kernel"))
     learned = metadata.learned._replace(messages=(4, 2))
     fields = json.loads(dump_metadata(metadata._replace(learned=learned)).rstrip(",\n") + "}")
