@@ -75,13 +75,11 @@ def test_marks_in_place_of_moving_and_a_keyword_for_what_is_unsure(home, mailbox
     ham, spam = many("ham", 2), many("spam", 2)
     odd = mail("Someone <x@example.com>", "Zwrrk", "Vlunt grobbel snaf quix drell murp.")
     mailbox.put(*ham, *spam, odd)
+    done = home.run("imap", "filter", "--mark", "--unsure-keyword", "a b")
+    assert (done.code, "is not a keyword" in done.err) == (2, True)
     home.imap("filter", "--mark", "--unsure-keyword", "Unsure")
     flags = [flags for _, flags, _ in mailbox.all()]
-    assert flags == [
-        *[frozenset()] * 2,
-        *[frozenset([b"$Junk"])] * 2,
-        frozenset([b"Unsure"]),
-    ]
+    assert list(map(set, flags)) == [set()] * 2 + [{b"$Junk"}] * 2 + [{b"Unsure"}]
     assert mailbox.mails("Junk") == []
     # what was read of it later is not learned as ham
     mailbox.flag("INBOX", [b"\\Seen"])

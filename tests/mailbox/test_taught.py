@@ -118,13 +118,18 @@ def test_what_was_moved_back_and_learned_stays_when_nothing_else_is_remembered(h
     assert sorted(mailbox.mails("Junk")) == sorted(spam)
 
 
-def test_what_was_taught_is_not_marked_either(home, mailbox):
+def test_what_was_taught_is_not_marked_either_unless_the_config_file_asks_for_it(home, mailbox):
     spam = many("spam", 2)
     teach(home, spam[0])
     mailbox.put(*spam)
     done = home.imap("filter", *_LOW, "--mark")
     assert done.out.endswith(" 1 marked spam, 0 unsure, 1 kept (taught as ham)\n")
     assert [flags for _, flags, _ in mailbox.all()] == [frozenset(), frozenset([b"$Junk"])]
+    home.config.write_text(home.config.read_text() + "[imap-filter]\nmove-taught = true\n")
+    home.imap("filter", *_LOW, "--all", "--no-move-taught")
+    assert mailbox.mails() == spam[:1]
+    home.imap("filter", *_LOW, "--all")
+    assert sorted(mailbox.mails("Junk")) == sorted(spam)
 
 
 def test_a_message_larger_than_what_is_fetched_is_known_again(home, mailbox, monkeypatch):
@@ -137,14 +142,3 @@ def test_a_message_larger_than_what_is_fetched_is_known_again(home, mailbox, mon
     home.imap("filter", *_LOW, "--all")
     assert mailbox.mails() == spam[:1]
     assert mailbox.mails("Junk") == spam[1:]
-
-
-def test_the_config_file_can_ask_for_it(home, mailbox):
-    spam = many("spam", 1)
-    teach(home, spam[0])
-    mailbox.put(*spam)
-    home.config.write_text(home.config.read_text() + "[imap-filter]\nmove-taught = true\n")
-    home.imap("filter", *_LOW, "--no-move-taught")
-    assert mailbox.mails() == spam
-    home.imap("filter", *_LOW, "--all")
-    assert mailbox.mails("Junk") == spam
