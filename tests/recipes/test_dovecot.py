@@ -218,6 +218,7 @@ def test_a_move_teaches_and_the_way_to_trash_does_not(server):
     assert known == server.home.model.read_bytes()
 
 
+@pytest.mark.long
 def test_the_nightly_line_knows_what_a_move_taught(server, recipe):
     server.deliver(mails.CHATTY_SPAM[0])
     server.move("INBOX", "Junk")

@@ -1,13 +1,20 @@
-"""Where a server listens, and where it refuses to."""
+"""Where a server listens and where it refuses to, what systemd passes and is told, and signals."""
 
+import asyncio
 import os
+import signal
 import socket
 import stat
+import subprocess
+import sys
+import threading
 
 import pytest
 
 from nbspam.errors import OptionError, ServingError
+from nbspam.serving.server import serve
 from nbspam.serving.sockets import name_of, tcp_sockets, unix_socket
+from nbspam.serving.systemd import notify, passed_sockets
 
 
 def test_a_socket_has_its_mode_and_is_removed_at_the_end(tmp_path):
@@ -101,3 +108,104 @@ def test_what_is_no_address_or_a_bad_one():
         other.bind(("127.0.0.1", 0))
         other.listen()
         refused("cannot listen there", f"127.0.0.1:{other.getsockname()[1]}")
+
+
+# systemd
+
+
+def test_no_sockets_are_passed(monkeypatch):
+    names = "LISTEN_PID", "LISTEN_FDS"
+    for said in ((), ("1", "1"), ("x", "1")):  # nothing, to another process, junk
+        for name in names:
+            monkeypatch.delenv(name, raising=False)
+        for name, value in zip(names, said, strict=False):
+            monkeypatch.setenv(name, value)
+        assert passed_sockets() == []
+
+
+TAKE = """
+import os
+from nbspam.errors import NbspamError
+from nbspam.serving.sockets import name_of
+from nbspam.serving.systemd import passed_sockets
+try:
+    print(*map(name_of, passed_sockets()), "LISTEN_FDS" in os.environ)
+except NbspamError as error:
+    print(error)
+"""
+
+
+def run_with(descriptor):
+    become = (
+        "import os, sys; os.dup2(int(sys.argv[1]), 3);"
+        "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1');"
+        "os.execv(sys.executable, [sys.executable, '-c', sys.argv[2]])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", become, str(descriptor), TAKE],
+        pass_fds=[descriptor],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_passed_sockets_are_taken(tmp_path):
+    path = tmp_path / "socket"
+    with unix_socket(path, 0o600) as listener:
+        assert run_with(listener.fileno()) == f"{path} False\n"
+    with socket.socket() as connected:
+        assert "is not a listening stream socket" in run_with(connected.fileno())
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_systemd_is_told(tmp_path, monkeypatch, abstract):
+    if abstract and sys.platform != "linux":
+        pytest.skip("Linux has abstract addresses")
+    address = f"@nbspam-test-{os.getpid()}" if abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(address.replace("@", "\0"))
+        systemd.settimeout(5)
+        monkeypatch.setenv("NOTIFY_SOCKET", address)
+        notify("READY=1")
+        assert systemd.recv(100) == b"READY=1"
+    notify("STOPPING=1")  # nobody hears it, and nothing happens
+    monkeypatch.delenv("NOTIFY_SOCKET")
+    notify("READY=1")
+
+
+# Signals
+
+
+class Watched:
+    """A server that has no clients, and counts how often it was asked to reopen its model."""
+
+    shares = False
+
+    def __init__(self):
+        self.n_reloads = 0
+
+    async def run(self, _, ready, __):
+        ready()
+        while not self.n_reloads:
+            await asyncio.sleep(0.001)
+
+    def reload(self):
+        self.n_reloads += 1
+
+
+def test_signals_are_heeded_once_it_says_that_it_serves():
+    """Who waits for that and sends SIGHUP would end it otherwise."""
+    server, handlers = Watched(), []
+
+    def say_start():
+        assert threading.current_thread() is threading.main_thread()
+        handlers.extend(signal.getsignal(n) for n in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT))
+        assert signal.SIG_DFL not in handlers
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    before = signal.getsignal(signal.SIGHUP)
+    serve(server, [], say_start=say_start)
+    assert server.n_reloads == 1
+    assert signal.getsignal(signal.SIGHUP) is before
