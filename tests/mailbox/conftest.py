@@ -14,6 +14,7 @@ import junk_mails
 import pytest
 from imap_servers import PASSWORD, Mailbox, address_without, program, running_dovecot
 
+import nbspam
 import nbspam_main
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +28,6 @@ class Result(NamedTuple):
 
 @pytest.fixture(scope="session")
 def dovecot():
-    """Return a running Dovecot."""
     with running_dovecot() as server:
         yield server
 
@@ -35,25 +35,14 @@ def dovecot():
 @pytest.fixture(scope="session")
 def trained_model(tmp_path_factory):
     """Return a model of mail that the tests do not deliver; not to be changed."""
-    folder = tmp_path_factory.mktemp("mailbox")
-    for label in ("ham", "spam"):
-        (folder / label).mkdir()
-        for i, mail in enumerate(junk_mails.many(label, 150)):
-            (folder / label / f"{i:03}").write_bytes(mail)
-    sources = ("--ham", folder / "ham", "--spam", folder / "spam")
-    subprocess.run(
-        program("train", "-q", "-m", folder / "model.json", *sources),
-        cwd=ROOT,
-        env={**os.environ, "NBSPAM_CONFIG": ""},
-        check=True,
-        timeout=60,
-    )
-    return folder / "model.json"
+    path = tmp_path_factory.mktemp("mailbox") / "model.json"
+    labels = ("ham", "spam")
+    rows = [(label, mail) for label in labels for mail in junk_mails.many(label, 150)]
+    nbspam.train(rows).save(path)
+    return path
 
 
 class Home:
-    """The home of somebody who runs nbspam."""
-
     def __init__(self, path, monkeypatch):
         self.path, self._patch = path, monkeypatch
         self.config = path / "config.toml"
@@ -70,7 +59,6 @@ class Home:
         (path / "password").chmod(0o600)
 
     def write(self, user, server, **values):
-        """Describe an account in the config file."""
         values = {
             "host": "localhost",
             "port": server.port,
@@ -109,7 +97,6 @@ class Home:
         return Result(code, *texts)
 
     def imap(self, command, *arguments):
-        """Run `nbspam imap`; it must succeed."""
         done = self.run("imap", command, *arguments)
         assert done.code == 0, done
         return done
@@ -125,7 +112,6 @@ class Home:
         )
 
     def learned(self):
-        """Return how many messages of ham and of spam the model has learned."""
         found = json.loads(self.model.read_text())
         numbers = dict(zip(found["classes"], found["messages"], strict=True))
         return numbers["ham"], numbers["spam"]
@@ -133,7 +119,6 @@ class Home:
 
 @pytest.fixture
 def home(tmp_path, monkeypatch, trained_model):
-    """Return the home of a user with a model."""
     path = tmp_path / "home"
     path.mkdir()
     shutil.copy(trained_model, path / "model.json")
@@ -142,7 +127,6 @@ def home(tmp_path, monkeypatch, trained_model):
 
 @pytest.fixture
 def account(dovecot, home):
-    """Return a function that makes an account with settings of its own, and writes it down."""
     made = []
 
     def make(values=None, lacking=(), **fields):
@@ -160,5 +144,4 @@ def account(dovecot, home):
 
 @pytest.fixture
 def mailbox(account):
-    """Return an empty account."""
     return account()

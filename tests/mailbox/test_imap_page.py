@@ -18,11 +18,8 @@ BLOCKS = dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```$", PAGE, re.M | re.S))
 UNITS = ["nbspam-imap.service", "nbspam-imap.timer", "nbspam-imap-watch.service"]
 
 
-def test_the_page_has_the_recipes():
+def test_the_page_has_the_recipes_and_its_account_is_one(tmp_path):
     assert set(BLOCKS) == {"account", "cron", *UNITS}
-
-
-def test_the_account_is_one(tmp_path):
     path = tmp_path / "config.toml"
     path.write_text(BLOCKS["account"])
     found = accounts.accounts_of(read_settings(str(path)))["home"]
@@ -48,8 +45,7 @@ def test_cron_takes_its_line(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("unit", UNITS)
-def test_systemd_takes_the_units(tmp_path, unit):
+def test_systemd_takes_the_units(tmp_path):
     if not shutil.which("systemd-analyze"):
         pytest.skip("systemd-analyze is not installed")
     program = tmp_path / "nbspam"
@@ -58,43 +54,38 @@ def test_systemd_takes_the_units(tmp_path, unit):
     for name in UNITS:
         (tmp_path / name).write_text(BLOCKS[name].replace("=nbspam ", f"={program} "))
     done = subprocess.run(
-        ["systemd-analyze", "--user", "verify", tmp_path / unit],
+        ["systemd-analyze", "--user", "verify", *(tmp_path / unit for unit in UNITS)],
         capture_output=True,
         text=True,
         check=False,
         env={"PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": str(tmp_path), "HOME": str(tmp_path)},
     )
-    wrong = [line for line in done.stderr.splitlines() if str(tmp_path) in line or unit in line]
+    own = str(tmp_path), *UNITS
+    wrong = [line for line in done.stderr.splitlines() if any(name in line for name in own)]
     assert wrong == [], done.stderr
 
 
-def commands():
-    """Return the commands of nbspam imap that the recipes run."""
-    found = re.findall(r"nbspam (imap .*)", BLOCKS["cron"])
-    return found + [
-        re.search(r"nbspam (imap .*)", BLOCKS[name])[1] for name in (UNITS[0], UNITS[2])
-    ]
-
-
 def test_the_recipes_run(home, mailbox):
+    commands = re.findall(r"nbspam (imap .*)", BLOCKS["cron"])
+    commands += [re.search(r"nbspam (imap .*)", BLOCKS[UNITS[i]])[1] for i in (0, 2)]
     spam = many("spam", 2)
     mailbox.put(*spam)
-    for command in commands():
+    for command in commands:
         if "watch" not in command:
             assert home.imap(*command.split()[1:]).code == 0
     assert mailbox.mails("Junk") == spam
-    assert sum("watch home --learn" in command for command in commands()) == 1
+    assert sum("watch home --learn" in command for command in commands) == 1
 
 
-@pytest.mark.parametrize("command", ["filter", "learn"])
-def test_the_json_has_the_keys_that_are_documented(home, mailbox, command):
+def test_the_json_has_the_keys_that_are_documented(home, mailbox):
     text = (DOCS / "json.md").read_text(encoding="utf-8")
-    section = re.search(rf"^## imap {command}\n(.*?)(?=^## |\Z)", text, re.M | re.S)[1]
-    rows = re.findall(r"^\| (`.*?) \|", section, re.M)
-    documented = {key for row in rows for key in re.findall(r"`(\w+)`", row)}
     mailbox.put(*many("ham", 1))
-    [line] = home.imap(command, "--format", "json").out.splitlines()
-    assert set(json.loads(line)) == documented - {"probabilities", "reason"}
+    for command in ("filter", "learn"):
+        section = re.search(rf"^## imap {command}\n(.*?)(?=^## |\Z)", text, re.M | re.S)[1]
+        rows = re.findall(r"^\| (`.*?) \|", section, re.M)
+        documented = {key for row in rows for key in re.findall(r"`(\w+)`", row)}
+        [line] = home.imap(command, "--format", "json").out.splitlines()
+        assert set(json.loads(line)) == documented - {"probabilities", "reason"}
 
 
 def test_the_first_steps(home, mailbox):

@@ -10,12 +10,11 @@ import pytest
 from imap_servers import Proxy
 from junk_mails import many
 
-MOMENTS = int(os.environ.get("NBSPAM_TEST_KILLS", "3"))  # 50 were tried
+MOMENTS = int(os.environ.get("NBSPAM_TEST_KILLS", "2"))  # 50 were tried
 _WAYS = {"MOVE": (), "COPY": ("MOVE",)}
 
 
 def everywhere(mailbox):
-    """Return of each message where it is, its flags and its date."""
     found = {}
     for folder in ("INBOX", "Junk"):
         for mail, flags, date in mailbox.all(folder):
@@ -38,7 +37,6 @@ class Killer:
         )
 
     def run(self, moment, *arguments):
-        """Return whether it was killed before it ended."""
         self._left = moment
         self._process = self._home.start(*arguments)
         self._process.communicate(timeout=300)
@@ -56,7 +54,6 @@ class Killer:
 
 @pytest.fixture
 def killer(home, account):
-    """Return a function that makes an account, and who kills what works on it."""
     with ExitStack() as stack:
 
         def make(way):
@@ -116,6 +113,7 @@ def test_kill_while_it_learns(home, killer):
     assert home.learned() == (before[0] + 5 * MOMENTS, before[1] + 5 * MOMENTS)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("way", _WAYS)
 @pytest.mark.parametrize("after", ["journal", "copy", "flag", "expunge"])
 def test_an_end_at_each_step_of_a_move(home, account, monkeypatch, way, after):

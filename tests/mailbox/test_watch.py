@@ -21,7 +21,6 @@ def until(condition, seconds=60):
 
 @pytest.fixture
 def watching(home):
-    """Return a function that starts to watch, and waits for the first look."""
     processes = []
 
     def start(*arguments):
@@ -42,9 +41,8 @@ def ended(process, by=signal.SIGTERM):
     return process.returncode, out.decode(), err.decode()
 
 
-@pytest.mark.parametrize(
-    "by", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
-)
+@pytest.mark.few(1)
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
 def test_mail_is_filtered_as_it_comes(mailbox, watching, by):
     first, second, ham = many("spam", 1), many("spam", 1), many("ham", 1)
     mailbox.put(*first)
@@ -94,10 +92,10 @@ def test_it_connects_again_with_growing_pauses(mailbox, home):
         home.write(mailbox.user, mailbox.server, port=proxy.port, tls="none")
         account = configured_accounts()["home"].account
         limit[0] = 10
-        thread = threading.Timer(0.5, lambda: limit.__setitem__(0, 10**9))
+        thread = threading.Timer(0.25, lambda: limit.__setitem__(0, 10**9))
         thread.start()
         arguments = (account, "INBOX", sort, stop, 1, said.append)
-        worker = threading.Thread(target=watch, args=arguments, kwargs={"first_pause": 0.1})
+        worker = threading.Thread(target=watch, args=arguments, kwargs={"first_pause": 0.05})
         worker.start()
         until(lambda: len(looks) == 1)
         mailbox.put(*many("ham", 1))

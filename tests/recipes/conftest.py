@@ -8,7 +8,6 @@ from page import recipes
 
 @pytest.fixture
 def recipe():
-    """Return a function that gives a recipe's text by its name."""
     return recipes().__getitem__
 
 
@@ -26,20 +25,17 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def home(tmp_path):
-    """Return a home without a model."""
     return Home(tmp_path / "home")
 
 
 @pytest.fixture
 def trained(home, model):
-    """Return a home with that model."""
     home.add_model(model)
     return home
 
 
 @pytest.fixture
 def procmail():
-    """Return a function that hands a message to procmail as a mail server does."""
     need("procmail")
 
     def run(home, rules, message):
@@ -53,8 +49,6 @@ def procmail():
 
 @pytest.fixture
 def nightly(recipe):
-    """Return a function that runs the crontab's line as cron does."""
-
     def run(home):
         *times, command = recipe("cron").rstrip("\n").split(maxsplit=5)
         assert len(times) == 5

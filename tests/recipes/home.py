@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_data" / "mail"
+GOLDEN = ROOT / "tests" / "golden" / "recipes"
 _OURS = re.compile(rb"^X-Nbspam: (spam|ham|unsure), .*\n", re.M)
 
 
@@ -61,7 +62,6 @@ class Home:
                 (folder / part).mkdir(parents=True)
 
     def run(self, *command, stdin=b""):
-        """Run a program as the user."""
         done = subprocess.run(
             [str(part) for part in command],
             input=stdin,
@@ -82,7 +82,6 @@ class Home:
         return self.run(self.program, *arguments, stdin=stdin)
 
     def probabilities(self, messages):
-        """Return of each message the probability that it is spam."""
         with tempfile.TemporaryDirectory() as folder:
             paths = [Path(folder, str(number)) for number in range(len(messages))]
             for path, message in zip(paths, messages, strict=True):
@@ -92,13 +91,11 @@ class Home:
         return [json.loads(line)["probability"] for line in judged.out.splitlines()]
 
     def learned(self):
-        """Return how many messages of ham and of spam the model has learned."""
         found = json.loads(self.model.read_text())
         numbers = dict(zip(found["classes"], found["messages"], strict=True))
         return numbers["ham"], numbers["spam"]
 
     def break_program(self, how):
-        """Put what is left of nbspam in its place."""
         self.program.unlink(missing_ok=True)
         if BROKEN[how]:
             self.write(self.program.relative_to(self.path), BROKEN[how], 0o755)
@@ -122,7 +119,6 @@ class Home:
             (self.maildir / folder / "cur" / name).write_bytes(message)
 
     def files(self, folder="."):
-        """Return the files of the messages in a folder of the Maildir, oldest first."""
         parts = [self.maildir / folder / part for part in ("cur", "new")]
         found = [path for part in parts if part.is_dir() for path in part.iterdir()]
         return sorted(found, key=lambda path: path.stat().st_mtime_ns)
@@ -131,12 +127,10 @@ class Home:
         return [path.read_bytes() for path in self.files(folder)]
 
     def everything(self):
-        """Return all messages that are in the Maildir, wherever."""
         return [path for path in self.maildir.rglob("*") if path.parent.name in ("cur", "new")]
 
 
 def need(*programs):
-    """Skip the test where one of the programs that it drives is not installed."""
     for program in programs:
         if not shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin"):
             pytest.skip(f"{program} is not installed")
@@ -153,7 +147,6 @@ def need_name_spaces(*kinds):
 
 
 def verdict(delivered):
-    """Return the verdict in a message's one header of ours."""
     (found,) = _OURS.findall(delivered)
     return found.decode()
 
@@ -168,5 +161,4 @@ def bare(delivered):
 
 
 def sent(delivered):
-    """Return what the sender wrote: a message without the lines that servers put before it."""
     return delivered[delivered.index(b"Received: from mx.example.net") :]

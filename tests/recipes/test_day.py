@@ -11,8 +11,6 @@ from home import SAMPLE, bare
 
 @pytest.fixture
 def deliver(procmail, recipe):
-    """Return a function that hands messages to procmail; it must deliver them in silence."""
-
     def run(home, messages):
         for message in messages:
             assert procmail(home, recipe("procmail-filter"), message) == (0, b"", "")
@@ -22,7 +20,6 @@ def deliver(procmail, recipe):
 
 @pytest.fixture
 def settled(home, recipe):
-    """Return a home with sorted mail that was read, and the model that the first training made."""
     with closing(mailbox.mbox(SAMPLE / "spam.mbox", create=False)) as junk:
         home.put(".Junk", *[message.as_bytes() for message in junk], *mails.kept(wanted=False))
     ham = [path.read_bytes() for path in (SAMPLE / "ham").glob("[cn]*/*")]
@@ -39,7 +36,6 @@ def read(home, path, folder="."):
 
 
 def find(home, folder, messages):
-    """Return the files of some of the messages in a folder."""
     wanted = [message + b"\n" for message in messages]
     new = [path for path in home.files(folder) if b"\nX-Nbspam: " in path.read_bytes()]
     return [path for path in new if bare(path.read_bytes()) in wanted]

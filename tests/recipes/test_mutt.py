@@ -92,6 +92,7 @@ def test_a_key_learns_spam_and_saves_it_in_junk(trained, mutt, nightly):
     assert known == trained.model.read_bytes()
 
 
+@pytest.mark.long
 def test_a_key_learns_ham_and_saves_it_in_the_inbox(trained, mutt):
     trained.put(".Junk", mails.LOUD_HAM[0])
     ham, spam = trained.learned()

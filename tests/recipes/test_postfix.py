@@ -12,31 +12,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from string import Template
 
 import mails
 import pytest
-from home import BROKEN, ROOT, Home, bare, need, need_name_spaces, sent, verdict
+from home import BROKEN, GOLDEN, ROOT, Home, bare, need, need_name_spaces, sent, verdict
 from page import recipes
 
-MAIN = """
-compatibility_level = 3.6
-maillog_file = {top}/log
-maillog_file_prefixes = {top}
-myhostname = mail.example.org
-mydestination =
-inet_interfaces = 127.0.0.1
-inet_protocols = ipv4
-alias_maps =
-alias_database =
-default_transport = discard
-relay_transport = discard
-virtual_mailbox_domains = example.org
-virtual_mailbox_base = {top}
-virtual_mailbox_maps = static:mail/Maildir/
-virtual_uid_maps = static:{uid}
-virtual_gid_maps = static:{gid}
-virtual_minimum_uid = 1
-"""
+MAIN = (GOLDEN / "main.cf").read_text()
 # Postfix's programs are where only root's PATH leads.
 ENVIRONMENT = os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
 SEND = """
@@ -47,7 +30,6 @@ with smtplib.SMTP("127.0.0.1", timeout=30) as server:
 
 
 def script(home, model, tools):
-    """Write the filter with this test's folders put in the place of a system's."""
     text = recipes()["postfix-filter"]
     for path, own in (("/usr/local/bin", tools), ("/var/lib/nbspam/model.json", model)):
         assert path in text
@@ -57,7 +39,6 @@ def script(home, model, tools):
 
 @pytest.fixture
 def alone(trained):
-    """Return a function that runs the script as Postfix would, with a stand-in for sendmail."""
     tools = trained.program.parent
     run = script(trained, trained.model, tools)
     sendmail = tools / "sendmail"
@@ -84,15 +65,11 @@ def test_the_script_hands_the_mail_back_with_a_header(trained, alone):
     assert arguments == "-G -i -f a@example.net -- hal@example.org "
 
 
-def test_if_nbspam_fails_nothing_is_handed_back(trained, alone):
+def test_if_nbspam_fails_or_does_not_run_nothing_is_handed_back(trained, alone):
     trained.model.unlink()
     ended, back = alone(mails.HAM)
-    assert ended.code == 75
+    assert (ended.code, back) == (75, None)
     assert str(trained.model) in ended.err
-    assert back is None
-
-
-def test_if_nbspam_does_not_run_nothing_is_handed_back(trained, alone):
     for how in BROKEN:
         trained.break_program(how)
         ended, back = alone(mails.HAM)
@@ -104,7 +81,7 @@ def test_if_sendmail_fails_the_mail_is_kept_and_no_copy_is_left_behind(trained, 
     folder.mkdir()
     trained.environment["TMPDIR"] = str(folder)
     alone(mails.HAM)
-    for code in (1, 65, 69, 75, 127):
+    for code in (1, 75):
         assert alone(mails.HAM, code)[0].code == 75, code
     trained.model.unlink()
     alone(mails.HAM)
@@ -152,7 +129,7 @@ class Postfix:
             if Path("/etc/postfix", name).exists():
                 shutil.copy(f"/etc/postfix/{name}", top / "etc")
         uid, gid = (int(self.id(flag)) for flag in ("-u", "-g"))
-        (top / "etc" / "main.cf").write_text(MAIN.format(top=top, uid=uid, gid=gid))
+        (top / "etc" / "main.cf").write_text(Template(MAIN).substitute(top=top, uid=uid, gid=gid))
         program = script(self.home, self.model, self.home.program.parent)
         services = recipes()["master.cf"].replace("user=nbspam", "user=nobody")
         services = services.replace("/usr/local/lib/nbspam/postfix-filter", str(program))
@@ -194,7 +171,6 @@ class Postfix:
         self.process.communicate(timeout=30)
 
     def within(self, *command, stdin=b""):
-        """Run a command where this Postfix is."""
         done = subprocess.run(
             ["nsenter", f"--target={self.process.pid}", "--mount", "--net", *map(str, command)],
             input=stdin,
@@ -206,17 +182,14 @@ class Postfix:
         return done.returncode, done.stdout.decode(), done.stderr.decode()
 
     def send(self, message):
-        """Send a message by SMTP."""
         message = message.replace(b"\n", b"\r\n")
         assert self.within(sys.executable, "-c", SEND, stdin=message) == (0, "", "")
 
     def log(self):
-        """Return what was logged since `read` was set."""
         path = self.top / "log"
         return path.read_text()[self.read :] if path.exists() else ""
 
     def until(self, condition):
-        """Wait for what Postfix does in its own time."""
         for _ in range(1200):
             if condition():
                 return
@@ -226,7 +199,6 @@ class Postfix:
 
 @pytest.fixture(scope="module")
 def postfix():
-    """Return a running Postfix."""
     need("postfix", "ip")
     need_name_spaces("--mount", "--net")
     top = Path(tempfile.mkdtemp(prefix="nbspam-postfix-"))
@@ -244,7 +216,6 @@ def postfix():
 
 @pytest.fixture
 def server(postfix, model):
-    """Return Postfix with a model and no mail."""
     for path in postfix.home.everything():
         path.unlink()
     shutil.copy(model, postfix.model)

@@ -47,8 +47,6 @@ def switched(rules, *whats):
 
 @pytest.fixture
 def deliver(procmail):
-    """Return a function that hands messages to procmail; it must deliver them in silence."""
-
     def run(home, rules, *messages):
         for message in messages:
             assert procmail(home, rules, message) == (0, b"", "")
@@ -58,7 +56,6 @@ def deliver(procmail):
 
 @pytest.fixture
 def bogofilter(home):
-    """Return a home with the word list of a bogofilter that has learned some mail."""
     need("bogofilter", "bogoutil", "procmail")
     with closing(mailbox.mbox(SAMPLE / "spam.mbox", create=False)) as junk:
         spam = [message.as_bytes() for message in junk]
@@ -72,7 +69,6 @@ def bogofilter(home):
 
 @pytest.fixture
 def imported(bogofilter, recipe):
-    """Return the same home with what bogofilter had learned in a model."""
     home = bogofilter
     ended = home.shell(recipe("bogofilter-import"))
     assert ended.code == 0, ended.err
@@ -86,13 +82,6 @@ def test_the_procmail_file_works_with_bogofilter(bogofilter, deliver):
     assert len(bogofilter.mails()) == 1
 
 
-def test_the_same_file_works_with_nbspam(imported, deliver):
-    rules = switched(FILTER, "the command of a filter", "its header")
-    deliver(imported, rules, mails.SPAM, mails.HAM, mails.ODD)
-    assert [bare(found) for found in imported.mails(".Junk")] == [mails.SPAM + b"\n"]
-    assert [bare(found) for found in imported.mails()] == [mails.HAM + b"\n", mails.ODD + b"\n"]
-
-
 @pytest.mark.long
 def test_a_condition_works_with_both(imported, deliver):
     for rules in (CONDITION, switched(CONDITION, "a condition (of `:0HB`)")):
@@ -101,7 +90,12 @@ def test_a_condition_works_with_both(imported, deliver):
     assert imported.mails() == [mails.HAM] * 2
 
 
-def test_learning_goes_on_with_the_commands_of_the_table(imported):
+def test_the_same_file_works_with_nbspam_and_the_commands_of_the_table_too(imported, deliver):
+    rules = switched(FILTER, "the command of a filter", "its header")
+    deliver(imported, rules, mails.SPAM, mails.HAM, mails.ODD)
+    assert [bare(found) for found in imported.mails(".Junk")] == [mails.SPAM + b"\n"]
+    assert [bare(found) for found in imported.mails()] == [mails.HAM + b"\n", mails.ODD + b"\n"]
+
     def run(what, message):
         assert imported.shell(changes()[what][1], stdin=message) == (0, b"", "")
         return imported.learned()

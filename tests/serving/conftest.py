@@ -1,34 +1,26 @@
 """A model to serve, and a server in a thread."""
 
-import subprocess
-import sys
 from functools import partial
 
 import pytest
 from servers import serving_in
 
+import nbspam
+
 
 @pytest.fixture(scope="session")
 def model_file(tmp_path_factory):
-    """Return a model of invented messages; not to be changed."""
-    folder = tmp_path_factory.mktemp("model")
     spam = "win a free prize now", "free prize for the winner", "claim the free cash prize today"
     ham = "lunch at noon today", "see you at the meeting", "the meeting notes are here, love"
-    rows = [
-        f"{label}\t{texts[i % 3]} {i}\n"
-        for i in range(40)
-        for label, texts in (("spam", spam), ("ham", ham))
-    ]
-    table = folder / "messages.tsv"
-    table.write_text("".join(rows), encoding="utf-8")
-    path = folder / "model.json"
-    subprocess.run([sys.executable, "-m", "nbspam", "train", "-q", "-m", path, table], check=True)
+    pairs = ("spam", spam), ("ham", ham)
+    rows = [(label, f"{texts[i % 3]} {i}") for i in range(40) for label, texts in pairs]
+    path = tmp_path_factory.mktemp("model") / "model.json"
+    nbspam.train(rows).save(path)
     return path
 
 
 @pytest.fixture
 def model(model_file, tmp_path):
-    """Return a copy of the model, to be changed at will."""
     path = tmp_path / "model.json"
     path.write_bytes(model_file.read_bytes())
     return path
@@ -36,12 +28,10 @@ def model(model_file, tmp_path):
 
 @pytest.fixture(scope="module")
 def served(model_file, tmp_path_factory):
-    """Return a server of that model, for all tests that only ask it."""
     with serving_in(tmp_path_factory.mktemp("served"), model_file) as found:
         yield found
 
 
 @pytest.fixture
 def serving(tmp_path):
-    """Return a context manager that serves a model on a socket of the test's own."""
     return partial(serving_in, tmp_path)

@@ -58,5 +58,4 @@ def _check_histogram(samples):
 
 
 def value(found, name, **labels):
-    """Return a sample's value."""
     return found[f"nbspam_{name}"].samples["", *sorted(labels.items())]

@@ -11,15 +11,12 @@ PACKET = re.compile(
 
 
 class Daemon:
-    """What listens on such a socket."""
-
     def __init__(self, path):
         self.path = str(path)
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(self.path)
 
     def packets(self):
-        """Return all that came so far."""
         self.socket.setblocking(False)
         found = []
         while True:
@@ -33,7 +30,6 @@ class Daemon:
         return [entry_of(packet) for packet in self.packets()]
 
     def fill(self):
-        """Send it as much as it takes without reading."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.setblocking(False)
             while True:

@@ -24,8 +24,6 @@ _CUT_OFFS = CutOffs()
 
 
 class Client:
-    """A connection to a server."""
-
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(60)
@@ -48,7 +46,6 @@ class Client:
         self.socket.shutdown(socket.SHUT_WR)
 
     def rest(self):
-        """Return all that the server says until it closes."""
         found = b""
         try:
             while chunk := self.socket.recv(1 << 16):
@@ -59,8 +56,6 @@ class Client:
 
 
 class Served(NamedTuple):
-    """A running server."""
-
     path: Path
     said: list[str]
     server: Server
@@ -72,7 +67,6 @@ class Served(NamedTuple):
         return Client(self.path)
 
     def ask(self, request, end=True):
-        """Return the reply to a request, sent whole."""
         with self.connect() as client:
             try:
                 client.send(request)
@@ -85,20 +79,32 @@ class Served(NamedTuple):
     def stop(self):
         self.loop.call_soon_threadsafe(self.server.stop)
 
+    def stop_within(self, seconds):
+        started = time.monotonic()
+        self.stop()
+        self.thread.join(60)
+        assert time.monotonic() - started < seconds
+
     @property
     def n_open(self):
         return self.server.connections.n_open
 
     def wait(self, condition, seconds=60.0):
-        """Wait until a condition holds."""
         ends = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < ends, "it did not come about in time"
             time.sleep(0.005)
 
 
+def together(n, work):
+    threads = [threading.Thread(target=work) for _ in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def request(command, message=None, *headers, version="1.5", user="nobody"):
-    """Return a request as spamc writes it."""
     lines = [f"{command} SPAMC/{version}", f"User: {user}", *headers]
     if message is None:
         return "".join(f"{line}\r\n" for line in [*lines, ""]).encode()

@@ -24,7 +24,6 @@ def metadata_of(classes=("ham", "spam"), messages=None) -> Metadata:
 
 
 def score_of(log_odds):
-    """Return the score of a message whose words are all known."""
     p = 0.0 if log_odds < -700 else 1 / (1 + math.exp(-log_odds))
     return Score(log_odds, p, (1 - p, p), known=9, text=9)
 
@@ -41,7 +40,6 @@ class Scored:
 
 
 def tenths(metadata, score, cut_offs):
-    """Return what the server makes of a message with this score."""
     spam_filter = Filter(Scored(metadata, score), cut_offs)
     judged = judge(spam_filter, TokenizedMessage("-", None, []))
     assert judged.spam == (judged.verdict.verdict == "spam")
@@ -78,10 +76,14 @@ def test_a_point_is_a_nat_above_the_cut_off():
 
 
 def test_both_ends_are_bounded():
-    assert tenths(metadata_of(), score_of(1e9), CutOffs()) == 1000
-    assert tenths(metadata_of(), score_of(-1e9), CutOffs()) == -1000
-    assert tenths(metadata_of(), score_of(3.0), CutOffs(1.0, 1.0)) == -1000
-    assert tenths(metadata_of(), score_of(3.0), CutOffs(0.0, 0.0)) == 1000
+    for odds, cut_off, wanted in (
+        (1e9, 0.9, 1000),
+        (-1e9, 0.9, -1000),
+        (3, 1, -1000),
+        (3, 0, 1000),
+    ):
+        cut_offs = CutOffs(cut_off, min(cut_off, 0.5))
+        assert tenths(metadata_of(), score_of(float(odds)), cut_offs) == wanted
 
 
 @given(st.lists(st.floats(-30, 30), min_size=3, max_size=3))
@@ -95,7 +97,7 @@ def test_of_three_classes_the_most_probable_decides(log_scores):
     assert (tenths(metadata, score, CutOffs()) >= 50) == (called == "spam")
 
 
-def test_a_model_of_one_side_is_below_the_threshold():
+def test_a_model_of_one_side_and_what_has_no_known_word_are_below_the_threshold():
     for classes, cut_off, points in (
         (("ham", "spam"), 0.5, 4.9),
         (("ham", "spam"), 0.9, 2.8),  # of a probability of 0.5
@@ -104,29 +106,19 @@ def test_a_model_of_one_side_is_below_the_threshold():
         metadata = metadata_of(classes, (5,) + (0,) * (len(classes) - 1))
         score = undecided(metadata.settings)
         assert tenths(metadata, score, CutOffs(cut_off, 0.5)) / 10 == points, (classes, cut_off)
-
-
-def test_what_the_model_knows_no_word_of_is_below_the_threshold_however_probable():
-    unknown = score_of(9.0)._replace(known=0)
+    unknown = score_of(9.0)._replace(known=0)  # however probable
     assert tenths(metadata_of(), unknown, CutOffs()) == 49
 
 
-BAYES = {
-    0.0: "BAYES_00",
-    0.0099: "BAYES_00",
-    0.01: "BAYES_05",
-    0.3: "BAYES_40",
-    0.5: "BAYES_50",
-    0.6: "BAYES_60",
-    0.95: "BAYES_95",
-    0.9989: "BAYES_99",
-    0.999: "BAYES_99,BAYES_999",
-    1.0: "BAYES_99,BAYES_999",
-}
+BAYES = [
+    *((0.0, "BAYES_00"), (0.0099, "BAYES_00"), (0.01, "BAYES_05"), (0.3, "BAYES_40")),
+    *((0.5, "BAYES_50"), (0.6, "BAYES_60"), (0.95, "BAYES_95"), (0.9989, "BAYES_99")),
+    *((0.999, "BAYES_99,BAYES_999"), (1.0, "BAYES_99,BAYES_999")),
+]
 
 
 def test_symbols():
-    for probability, names in BAYES.items():
+    for probability, names in BAYES:
         score = Score(0.0, probability, (1 - probability, probability))
 
         def judged(called, is_spam, p=probability, score=score):
@@ -149,7 +141,6 @@ def test_symbols():
 
 
 def spamc_appends(message, head):
-    """Return what spamc makes of a HEADERS reply, as libspamc does it."""
     for at in range(len(message)):
         for end in (b"\r\n\r\n", b"\n\n"):
             if message.startswith(end, at):
@@ -159,7 +150,6 @@ def spamc_appends(message, head):
 
 
 def with_header(message):
-    """Put a line before the first empty one, or all and an empty line."""
     at = message.find(b"\n\n")
     if at < 0:
         return b"X: y\n\n" + message
@@ -178,13 +168,10 @@ def test_what_spamc_makes_of_the_head_is_the_message(pieces):
     assert spamc_appends(message, head) == rewritten
 
 
-def test_a_usual_mail_has_a_head():
+def test_a_usual_mail_has_a_head_and_a_rewriting_of_the_body_is_refused():
     assert header_for_spamc(b"To: a\n\nb\n\nc", b"To: a\nX: y\n\nb\n\nc") == b"To: a\nX: y\n\n"
     crlf = b"To: a\r\n\r\nb\r\n"
     assert header_for_spamc(crlf, b"To: a\r\nX: y\r\n\r\nb\r\n") == b"To: a\r\nX: y\r\n\r\n"
-
-
-def test_a_rewriting_of_the_body_is_refused():
     with pytest.raises(RefusedError, match="use PROCESS"):
         header_for_spamc(b"To: a\n\nb", b"To: a\n\nc")
 

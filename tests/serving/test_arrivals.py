@@ -20,8 +20,6 @@ CHECK = request("CHECK", SPAM)
 
 
 class Clock:
-    """Seconds that pass as the test says."""
-
     def __init__(self):
         self.now = 100.0
 
@@ -31,7 +29,6 @@ class Clock:
 
 @pytest.fixture
 def pair():
-    """Return the server's side of a connection and the client's."""
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     with ours, theirs:
@@ -50,21 +47,12 @@ def test_a_whole_request_is_read_at_once(pair):
 
 
 OTHERS = [
-    CHECK[:-1],
-    CHECK[:30],
-    CHECK + b"x",
-    CHECK + CHECK,
-    request("CHECK", b"x" * (SMALL + 1)),
-    request("CHECK", SPAM, "Compress: zlib"),
-    request("CHECK", SPAM, "no colon"),
-    CHECK.replace(b"\r\n", b"\n"),
+    *(CHECK[:-1], CHECK[:30], CHECK + b"x", CHECK + CHECK, b"", b"\x00\xff" * 5_000),
+    *(request("CHECK", b"x" * (SMALL + 1)), request("CHECK", SPAM, "Compress: zlib")),
+    *(request("CHECK", SPAM, "no colon"), CHECK.replace(b"\r\n", b"\n"), request("PING")),
     CHECK.replace(b"User: nobody\r\n", b"User: nobody\n"),
-    CHECK.replace(b"1.5", b"1.0"),
-    request("CHECK", SPAM).replace(b"Content-length", b"X-Length"),
+    *(CHECK.replace(b"1.5", b"1.0"), CHECK.replace(b"Content-length", b"X-Length")),
     request("TELL", SPAM, "Message-class: spam", "Set: local"),
-    request("PING"),
-    b"",
-    b"\x00\xff" * 5_000,
 ]
 
 
@@ -160,7 +148,6 @@ def test_drops_are_waited_for_no_longer_than_silence(pair):
         def recv(self, n):
             return ours.recv(n)
 
-    started = time.perf_counter()
     n = 0
     clock = Clock()
 
@@ -175,13 +162,12 @@ def test_drops_are_waited_for_no_longer_than_silence(pair):
     assert found is None
     assert CHECK.startswith(begun)
     assert n < 20
-    assert time.perf_counter() - started < 5
 
 
 # On the wire
 
 
-def test_half_a_request_in_the_first_read(served):
+def test_half_a_request_in_the_first_read_and_bytes_among_whole_ones(served):
     whole = served.ask(CHECK)
     assert whole.startswith(OK + b"Spam: True")
     for cut in (1, 20, CHECK.index(b"\r\n\r\n") + 4, len(CHECK) - 1):
@@ -190,11 +176,7 @@ def test_half_a_request_in_the_first_read(served):
             time.sleep(0.02)
             client.send(CHECK[cut:])
             assert client.rest() == whole
-
-
-def test_byte_by_byte_among_whole_ones(serving, model):
-    with serving(model) as served, served.connect() as slow:
-        whole = served.ask(CHECK)
+    with served.connect() as slow:
         for byte in CHECK:
             slow.send(bytes([byte]))
             if byte == ord("e"):
@@ -209,36 +191,25 @@ def test_junk_behind_a_request_is_refused_as_ever(served):
     assert served.ask(CHECK).startswith(OK)
 
 
-def test_a_reply_that_the_system_does_not_take_whole_is_sent_to_its_end(
-    serving, model, monkeypatch
-):
-    real = socket.socket.send
+def test_a_reply_that_the_system_does_not_take_whole_or_not_now(serving, model, monkeypatch):
+    real, errors, most = socket.socket.send, [], [1 << 30]
 
     def send(self, data, *flags):
-        return real(self, bytes(data)[:1000], *flags)
+        if errors and bytes(data).startswith(OK):
+            raise errors.pop()
+        return real(self, bytes(data)[: most[0]], *flags)
 
     with serving(model) as served:
         asked = request("PROCESS", HAM + b"and so on\n" * 3_000)
         whole = served.ask(asked)
         assert len(whole) > 30_000
         monkeypatch.setattr(socket.socket, "send", send)
+        for error in (BlockingIOError(), BrokenPipeError()):
+            errors.append(error)
+            assert bool(served.ask(CHECK)) == isinstance(error, BlockingIOError)
+            assert served.ask(CHECK).startswith(OK)
+        most[0] = 1000
         assert served.ask(asked) == whole
-
-
-@pytest.mark.parametrize("error", [BlockingIOError(), BrokenPipeError()])
-def test_a_reply_that_the_system_does_not_take(serving, model, monkeypatch, error):
-    with serving(model) as served:
-        real, errors = socket.socket.send, [error]
-
-        def send(self, data, *flags):
-            if errors and bytes(data).startswith(OK):
-                raise errors.pop()
-            return real(self, data, *flags)
-
-        monkeypatch.setattr(socket.socket, "send", send)
-        reply = served.ask(CHECK)
-        assert bool(reply) == isinstance(error, BlockingIOError)
-        assert served.ask(CHECK).startswith(OK)
         served.wait(lambda: served.n_open == 0)
     assert served.said == []
 

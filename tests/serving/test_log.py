@@ -49,28 +49,18 @@ def test_a_line_has_each_value_that_there_is():
     )
 
 
-HOSTILE = {
-    "folded": "<1@x>\r\n action=classify verdict=ham",
-    "a line of its own": "<1@x>\nNov 22 06:05:26 host nbspam[1]: action=classify verdict=ham",
-    "a field of the journal": "<1@x>\nNBSPAM_VERDICT=ham",
-    "a field of its own": "<1@x> verdict=ham",
-    "a field after a quote": '<1@x>" verdict="ham',
-    "an escaped quote": '<1@x>\\" verdict="ham',
-    "of 100 KB": "<" + "a" * 100_000 + "@x>",
-    "of 100 KB of quotes": '"' * 100_000,
-    "not ASCII": "<\xe9\u2028\u202e\U0001f600@x>",
-    "half a character": "<\ud800@x>",
-    "NUL": "<a\0b@x>",
-    "a terminal's commands": "\x1b]0;owned\x07\x1b[2J",
-    "C1": "\x85\x9b2J",
-    "an equals sign": "<SRS0=a=b@x>",
-    "blanks alone": "   ",
-}
+HOSTILE = [
+    *("<1@x>\r\n action=classify verdict=ham", "<1@x>\nNBSPAM_VERDICT=ham", "<1@x> verdict=ham"),
+    "<1@x>\nNov 22 06:05:26 host nbspam[1]: action=classify verdict=ham",
+    *('<1@x>" verdict="ham', '<1@x>\\" verdict="ham', "<SRS0=a=b@x>", "   ", "<a\0b@x>"),
+    *("<" + "a" * 100_000 + "@x>", '"' * 100_000, "<\xe9\u2028\u202e\U0001f600@x>", "<\ud800@x>"),
+    *("\x1b]0;owned\x07\x1b[2J", "\x85\x9b2J"),
+]
 
 
 def test_no_value_ends_its_field(daemon):
     log = Log(SYSLOG, daemon.path)
-    for value, name in product(HOSTILE.values(), ["message_id", "user", "verdict", "error"]):
+    for value, name in product(HOSTILE, ["message_id", "user", "verdict", "error"]):
         assert log.write(Entry("learn", result="learned")._replace(**{name: value}))
         [found] = daemon.entries()
         key = name.replace("_", "-")
@@ -79,17 +69,17 @@ def test_no_value_ends_its_field(daemon):
         assert len(found[key]) <= 500
 
 
-@given(st.text(), st.text(), st.text(min_size=1))
-def test_any_text_is_a_value(message_id, user, error):
-    entry = Entry("classify", message_id=message_id, user=user, error=error)
-    found = fields(entry.line())
-    assert found.keys() <= {"action", "message-id", "user", "error"}
+@given(
+    st.text(),
+    st.text(),
+    st.text(min_size=1),
+    st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters='"\\')),
+)
+def test_any_text_is_a_value_and_a_usual_message_id_is_written_as_it_is(mid, user, error, usual):
+    entry = Entry("classify", message_id=mid, user=user, error=error)
+    assert fields(entry.line()).keys() <= {"action", "message-id", "user", "error"}
     assert len(entry.line()) < 2048
-
-
-@given(st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters='"\\')))
-def test_a_usual_message_id_is_written_as_it_is(text):
-    assert safe("message-id", text[:250]) == text[:250]
+    assert safe("message-id", usual[:250]) == usual[:250]
 
 
 def test_the_journal_gets_fields(daemon):
@@ -122,7 +112,7 @@ def test_the_journal_gets_fields(daemon):
 
 
 def test_no_value_is_another_field_of_the_journal(daemon):
-    for value in HOSTILE.values():
+    for value in HOSTILE:
         assert Log(JOURNAL, daemon.path).write(Entry("classify", message_id=value, verdict="spam"))
         [packet] = daemon.packets()
         names = [line.partition("=")[0] for line in packet.decode("ascii").split("\n")[:-1]]
@@ -144,21 +134,16 @@ def test_what_is_not_there_is_not_waited_for(tmp_path):
 
 def test_a_daemon_that_does_not_read_is_not_waited_for(daemon):
     daemon.fill()
-    log = Log(SYSLOG, daemon.path)
+    log, patient = Log(SYSLOG, daemon.path), Log(SYSLOG, daemon.path, patience=0.05)
     assert [log.write(WHOLE) for _ in range(100)] == [False] * 100
     assert log.n_dropped == 100
     assert "100 log lines could not be written (" in log.problem
+    started = time.monotonic()
+    assert [patient.write(WHOLE) for _ in range(400)] == [False] * 400
+    assert 0.05 <= time.monotonic() - started < 15  # and not 20, for each
     daemon.packets()
     assert log.write(WHOLE)
     assert log.n_dropped == 100
-
-
-def test_patience_is_for_all_lines_together(daemon):
-    daemon.fill()
-    log = Log(SYSLOG, daemon.path, patience=0.2)
-    started = time.monotonic()
-    assert [log.write(WHOLE) for _ in range(100)] == [False] * 100
-    assert 0.2 <= time.monotonic() - started < 15  # and not 20, for each
 
 
 def test_a_daemon_that_was_restarted_gets_the_next_line(tmp_path):
@@ -174,37 +159,19 @@ def test_a_daemon_that_was_restarted_gets_the_next_line(tmp_path):
         assert len(daemon.entries()) == 1
 
 
-def test_standard_error_that_nobody_reads_is_not_waited_for():
-    code = (
-        "import os, sys\n"
-        "from nbspam.serving.log import Entry, Log\n"
-        "log = Log('stderr')\n"
-        "entry = Entry('classify', message_id='x' * 300, error='y' * 600)\n"
-        "done = [log.write(entry) for _ in range(1000)]\n"
-        "print(sum(done), log.n_dropped)\n"
-    )
+def test_standard_error_that_nobody_reads_or_that_is_closed_or_full_drops_lines(monkeypatch):
+    entry = Entry("classify", message_id="x" * 300, error="y" * 600)
     ends = os.pipe()
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            stdout=subprocess.PIPE,
-            stderr=ends[1],
-            timeout=20,
-            check=True,
-        )
-        written, dropped = map(int, done.stdout.split())
-        assert written + dropped == 1000
+    with os.fdopen(ends[0], "rb", 0) as reader, os.fdopen(ends[1], "w") as unread:
+        monkeypatch.setattr(sys, "stderr", unread)
+        log = Log(STDERR)
+        written = sum(log.write(entry) for _ in range(1000))
+        assert written + log.n_dropped == 1000
         assert 0 < written < 100  # a pipe of 64 KiB
-        lines = os.read(ends[0], 1 << 20).decode().splitlines()
-        assert len(lines) == written
-        assert all(line.startswith("nbspam: action=classify message-id=xxx") for line in lines)
-        assert all(line.endswith("yyy...") for line in lines)
-    finally:
-        os.close(ends[0])
-        os.close(ends[1])
-
-
-def test_standard_error_that_is_closed_or_full_drops_lines(monkeypatch):
+        lines = reader.read(1 << 20).decode().splitlines()
+    assert len(lines) == written
+    assert all(line.startswith("nbspam: action=classify message-id=xxx") for line in lines)
+    assert all(line.endswith("yyy...") for line in lines)
     monkeypatch.setattr(sys, "stderr", None)
     assert not Log(STDERR).write(WHOLE)
     with Path("/dev/full").open("w") as full:

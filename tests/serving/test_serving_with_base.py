@@ -35,7 +35,6 @@ def said():
 
 @pytest.fixture
 def current(me, model, said):
-    """Return a user's model, which does not exist yet, on the base `model`."""
     found = WorkerSettings(me, (None, None, None), Limits(), base=model).models(said.append)
     yield found
     found.close()
@@ -60,14 +59,7 @@ def test_without_a_model_the_base_answers_and_then_both(me, model, current):
     assert log_odds(current, SPAM) == of_base
 
 
-def test_a_base_that_is_replaced_is_opened_again(me, model, current, said):
-    tell(me, model, HAM, False)
-    before = log_odds(current, SPAM)
-    tell(model, None, SPAM + b"quite another", True)
-    assert log_odds(current, SPAM) != before
-    assert said == []
-
-
+@pytest.mark.few(1)
 @pytest.mark.parametrize("has_own", [True, False])
 def test_files_that_break_leave_the_last_ones(me, model, current, said, has_own):
     if has_own:
@@ -126,16 +118,19 @@ def test_an_unlike_model_is_refused(me, model):
         WorkerSettings(me, (None, None, None), Limits(), base=model).models(print)
 
 
-def test_the_index_of_a_base_is_made_once(me, model, current):
+def test_the_index_of_a_base_is_made_once_for_each_base(me, model, current, said):
     tell(me, model, SPAM, True)
     with current.use() as opened:
         first = opened.base
     tell(me, model, HAM, False)
+    before = log_odds(current, SPAM)
     with current.use() as opened:
         assert opened.base is first
-    tell(model, None, SPAM, True)
+    tell(model, None, SPAM + b"quite another", True)
+    assert log_odds(current, SPAM) != before
     with current.use() as opened:
         assert opened.base is not first
+    assert said == []
 
 
 def test_workers_have_the_same_base(me, model):

@@ -1,23 +1,38 @@
-"""Where a server listens, and where it refuses to."""
+"""Where a server listens and where it refuses to, what systemd passes and is told, and signals."""
 
+import asyncio
 import os
+import signal
 import socket
 import stat
+import subprocess
+import sys
+import threading
 
 import pytest
 
 from nbspam.errors import OptionError, ServingError
+from nbspam.serving.server import serve
 from nbspam.serving.sockets import name_of, tcp_sockets, unix_socket
+from nbspam.serving.systemd import notify, passed_sockets
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o660, 0o666])
-def test_a_socket_has_its_mode_and_is_removed_at_the_end(tmp_path, mode):
+def test_a_socket_has_its_mode_and_is_removed_at_the_end(tmp_path):
     path = tmp_path / "socket"
-    with unix_socket(path, mode) as listener:
-        assert stat.S_IMODE(path.stat().st_mode) == mode
-        assert name_of(listener) == str(path)
-    assert not path.exists()
+    for mode in (0o600, 0o660, 0o666):
+        with unix_socket(path, mode) as listener:
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+            assert name_of(listener) == str(path)
+        assert not path.exists()
     assert os.umask(0o022) == 0o022
+
+
+def refused(reason, place, error=ServingError):
+    with pytest.raises(error, match=reason):
+        if isinstance(place, str):
+            tcp_sockets(place, any_address=False).__enter__()
+        else:
+            unix_socket(place, 0o600).__enter__()
 
 
 def test_what_a_dead_server_left_is_replaced(tmp_path):
@@ -29,16 +44,11 @@ def test_what_a_dead_server_left_is_replaced(tmp_path):
         client.connect(str(path))
 
 
-def test_a_live_server_is_left_alone(tmp_path):
+def test_a_live_server_is_left_alone_though_its_queue_is_full(tmp_path):
     path = tmp_path / "socket"
     with unix_socket(path, 0o600):
-        with pytest.raises(ServingError, match="a server is listening there"), unix_socket(path, 0):
-            pass
+        refused("a server is listening there", path)
         assert path.exists()
-
-
-def test_a_live_server_with_a_full_queue_is_live(tmp_path):
-    path = tmp_path / "socket"
     with socket.socket(socket.AF_UNIX) as busy:
         busy.bind(str(path))
         busy.listen(0)
@@ -46,25 +56,16 @@ def test_a_live_server_with_a_full_queue_is_live(tmp_path):
             for client in (one, two):
                 client.setblocking(False)
                 client.connect_ex(str(path))
-            with pytest.raises(ServingError, match="listening"), unix_socket(path, 0o600):
-                pass
+            refused("listening", path)
 
 
-def test_a_file_that_is_no_socket_is_left_alone(tmp_path):
+def test_a_file_that_is_no_socket_is_left_alone_and_an_impossible_place_told(tmp_path):
     path = tmp_path / "mail"
     path.write_text("precious")
-    with pytest.raises(ServingError, match="exists and is not a socket"), unix_socket(path, 0o600):
-        pass
+    refused("exists and is not a socket", path)
     assert path.read_text() == "precious"
-
-
-@pytest.mark.parametrize("name", ["no/folder/socket", "x" * 200, "a\0b"])
-def test_a_socket_that_cannot_be_made(tmp_path, name):
-    with (
-        pytest.raises(ServingError, match="the socket cannot be created"),
-        unix_socket(tmp_path / name, 0o600),
-    ):
-        pass
+    for name in ("no/folder/socket", "x" * 200, "a\0b"):
+        refused("the socket cannot be created", tmp_path / name)
 
 
 def test_another_servers_socket_is_not_removed(tmp_path):
@@ -92,44 +93,119 @@ def test_this_machine_alone(place):
         pytest.skip("there is no IPv6 here")
 
 
-@pytest.mark.parametrize("place", ["0.0.0.0:0", "[::]:0"])
-def test_other_machines_only_if_asked_for(place):
-    with (
-        pytest.raises(OptionError, match="open to other machines"),
-        tcp_sockets(place, any_address=False),
-    ):
-        pass
-    if place == "0.0.0.0:0":
-        with tcp_sockets(place, any_address=True) as listeners:
-            assert len(listeners) == 1
+def test_other_machines_only_if_asked_for():
+    for place in ("0.0.0.0:0", "[::]:0"):
+        refused("open to other machines", place, OptionError)
+    with tcp_sockets("0.0.0.0:0", any_address=True) as listeners:
+        assert len(listeners) == 1
 
 
-@pytest.mark.parametrize(
-    "place", ["", "783", ":783", "localhost:", "localhost:x", "h:99999", "h:-1"]
-)
-def test_what_is_no_address(place):
-    with (
-        pytest.raises(OptionError, match="is not HOST:PORT"),
-        tcp_sockets(place, any_address=False),
-    ):
-        pass
-
-
-def test_a_port_that_is_taken():
+def test_what_is_no_address_or_a_bad_one():
+    for place in ("", "783", ":783", "localhost:", "localhost:x", "h:99999", "h:-1"):
+        refused("is not HOST:PORT", place, OptionError)
+    refused("cannot listen there", "nowhere.invalid:783")
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        place = f"127.0.0.1:{other.getsockname()[1]}"
-        with (
-            pytest.raises(ServingError, match="cannot listen there"),
-            tcp_sockets(place, any_address=False),
-        ):
-            pass
+        refused("cannot listen there", f"127.0.0.1:{other.getsockname()[1]}")
 
 
-def test_a_host_that_does_not_exist():
-    with (
-        pytest.raises(ServingError, match="cannot listen there"),
-        tcp_sockets("nowhere.invalid:783", any_address=False),
-    ):
-        pass
+# systemd
+
+
+def test_no_sockets_are_passed(monkeypatch):
+    names = "LISTEN_PID", "LISTEN_FDS"
+    for said in ((), ("1", "1"), ("x", "1")):  # nothing, to another process, junk
+        for name in names:
+            monkeypatch.delenv(name, raising=False)
+        for name, value in zip(names, said, strict=False):
+            monkeypatch.setenv(name, value)
+        assert passed_sockets() == []
+
+
+TAKE = """
+import os
+from nbspam.errors import NbspamError
+from nbspam.serving.sockets import name_of
+from nbspam.serving.systemd import passed_sockets
+try:
+    print(*map(name_of, passed_sockets()), "LISTEN_FDS" in os.environ)
+except NbspamError as error:
+    print(error)
+"""
+
+
+def run_with(descriptor):
+    become = (
+        "import os, sys; os.dup2(int(sys.argv[1]), 3);"
+        "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1');"
+        "os.execv(sys.executable, [sys.executable, '-c', sys.argv[2]])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", become, str(descriptor), TAKE],
+        pass_fds=[descriptor],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_passed_sockets_are_taken(tmp_path):
+    path = tmp_path / "socket"
+    with unix_socket(path, 0o600) as listener:
+        assert run_with(listener.fileno()) == f"{path} False\n"
+    with socket.socket() as connected:
+        assert "is not a listening stream socket" in run_with(connected.fileno())
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_systemd_is_told(tmp_path, monkeypatch, abstract):
+    if abstract and sys.platform != "linux":
+        pytest.skip("Linux has abstract addresses")
+    address = f"@nbspam-test-{os.getpid()}" if abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(address.replace("@", "\0"))
+        systemd.settimeout(5)
+        monkeypatch.setenv("NOTIFY_SOCKET", address)
+        notify("READY=1")
+        assert systemd.recv(100) == b"READY=1"
+    notify("STOPPING=1")  # nobody hears it, and nothing happens
+    monkeypatch.delenv("NOTIFY_SOCKET")
+    notify("READY=1")
+
+
+# Signals
+
+
+class Watched:
+    """A server that has no clients, and counts how often it was asked to reopen its model."""
+
+    shares = False
+
+    def __init__(self):
+        self.n_reloads = 0
+
+    async def run(self, _, ready, __):
+        ready()
+        while not self.n_reloads:
+            await asyncio.sleep(0.001)
+
+    def reload(self):
+        self.n_reloads += 1
+
+
+def test_signals_are_heeded_once_it_says_that_it_serves():
+    """Who waits for that and sends SIGHUP would end it otherwise."""
+    server, handlers = Watched(), []
+
+    def say_start():
+        assert threading.current_thread() is threading.main_thread()
+        handlers.extend(signal.getsignal(n) for n in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT))
+        assert signal.SIG_DFL not in handlers
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    before = signal.getsignal(signal.SIGHUP)
+    serve(server, [], say_start=say_start)
+    assert server.n_reloads == 1
+    assert signal.getsignal(signal.SIGHUP) is before

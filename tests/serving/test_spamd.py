@@ -6,11 +6,13 @@ import socket
 import threading
 import time
 import zlib
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from servers import HAM, SPAM, request, serving_in
+from many_cases import in_turn
+from servers import HAM, SPAM, request, serving_in, together
 
 from nbspam.bayes.posterior import logit
 from nbspam.reading.marks import MARK
@@ -25,12 +27,12 @@ from nbspam.serving.spamd import HEADERS_LIMIT, LINE_LIMIT
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import tokenize
 
-OK = b"SPAMD/1.1 0 EX_OK\r\n"
+OK, PONG = b"SPAMD/1.1 0 EX_OK\r\n", b"SPAMD/1.5 0 PONG\r\n"
+REFUSED = Path(__file__).parents[1] / "golden" / "serving" / "refused.tsv"
 
 
 @pytest.fixture(scope="module")
 def judged(model_file):
-    """Return a function that gives the verdict on a message, by the way of `nbspam classify`."""
     with Lookup(model_file) as lookup:
         metadata = lookup.metadata
         classifier = Classifier(metadata, lookup.counts)
@@ -57,7 +59,6 @@ def passed(judged):
 
 @pytest.fixture
 def spam_lines(judged):
-    """Return the `Spam:` lines of the two messages."""
     found = {}
     for message, spam in ((SPAM, "True"), (HAM, "False")):
         points = 5 + judged(message).log_odds - logit(0.9)
@@ -69,33 +70,25 @@ def spam_lines(judged):
 # Replies
 
 
-def test_ping(served):
+def test_ping_and_skip(served):
     for line in (b"PING SPAMC/1.5\r\n\r\n", b"PING SPAMC/1.2\r\n", b"PING SPAMC/1.5\n\n"):
-        assert served.ask(line) == b"SPAMD/1.5 0 PONG\r\n"
-        assert served.ask(line, end=False) == b"SPAMD/1.5 0 PONG\r\n"
-
-
-def test_skip_is_answered_with_nothing(served):
+        assert served.ask(line) == served.ask(line, end=False) == PONG
     assert served.ask(b"SKIP SPAMC/1.5\r\n\r\n") == b""
     assert served.ask(b"") == b""
 
 
-def test_check(served, spam_lines):
-    for message in (SPAM, HAM):
-        assert served.ask(request("CHECK", message)) == OK + spam_lines[message] + b"\r\n"
-
-
-def test_symbols(served, spam_lines):
+def test_check_and_symbols(served, spam_lines):
     for message, called in ((SPAM, b"SPAM"), (HAM, b"HAM")):
-        length, line, *rest = served.ask(request("SYMBOLS", message))[len(OK) :].split(b"\r\n")
-        assert line + b"\r\n" == spam_lines[message]
-        assert rest[0] == b""
-        (names,) = rest[1:]
+        assert served.ask(request("CHECK", message)) == OK + spam_lines[message] + b"\r\n"
+        length, line, empty, names = served.ask(request("SYMBOLS", message))[len(OK) :].split(
+            b"\r\n"
+        )
+        assert (line + b"\r\n", empty) == (spam_lines[message], b"")
         assert length == b"Content-length: %d" % len(names)
         assert names.startswith(b"NBSPAM_" + called + b",BAYES_")
 
 
-@pytest.mark.parametrize("command", ["REPORT", "REPORT_IFSPAM"])
+@in_turn("command", ["REPORT", "REPORT_IFSPAM"])
 def test_report(served, spam_lines, command):
     reply = served.ask(request(command, SPAM))
     head, _, report = reply.partition(b"\r\n\r\n")
@@ -118,19 +111,14 @@ def test_report_of_ham_that_was_asked_for_spam_is_empty(served, spam_lines):
     assert reply == OK + b"Content-length: 0\r\n" + spam_lines[HAM] + b"\r\n"
 
 
-def test_process(served, spam_lines, passed):
+def test_process_and_headers_which_ends_where_spamc_goes_on(served, spam_lines, passed):
     for message in (SPAM, HAM):
         whole = passed(message)
-        length = b"Content-length: %d\r\n" % len(whole)
-        reply = served.ask(request("PROCESS", message))
-        assert reply == OK + length + spam_lines[message] + b"\r\n" + whole
-
-
-def test_headers_ends_where_spamc_goes_on(served, spam_lines, passed):
-    reply = served.ask(request("HEADERS", SPAM))
-    head = passed(SPAM).removesuffix(SPAM[SPAM.index(b"\n\n") + 2 :])
-    length = b"Content-length: %d\r\n" % len(head)
-    assert reply == OK + length + spam_lines[SPAM] + b"\r\n" + head
+        head = whole.removesuffix(message[message.index(b"\n\n") + 2 :])
+        for command, wanted in (("PROCESS", whole), ("HEADERS", head)):
+            length = b"Content-length: %d\r\n" % len(wanted)
+            reply = served.ask(request(command, message))
+            assert reply == OK + length + spam_lines[message] + b"\r\n" + wanted
 
 
 TELLS = [  # headers; as what it is learned; whether that changes the model; what is said
@@ -141,6 +129,7 @@ TELLS = [  # headers; as what it is learned; whether that changes the model; wha
     (["Remove: local"], None, True, b"DidRemove: local\r\n"),
     (["Message-class: spam", "Set: local"], True, False, b""),
     (["Remove: local"], None, False, b""),
+    (["Message-class: spam", "Set: remote"], ..., False, b""),  # the database of others
 ]
 
 
@@ -155,14 +144,8 @@ def test_tell(serving, model):
         for headers, is_spam, changed, said in TELLS:
             results[:] = [LEARNED if changed else UNCHANGED]
             assert served.ask(request("TELL", SPAM, *headers)) == OK + said + b"\r\n\r\n", headers
-            assert told.pop() == (SPAM, is_spam)
-            assert told == []
-
-
-def test_tell_of_others_databases_does_nothing(serving, model):
-    with serving(model, lambda told, _: pytest.fail("nothing to learn")) as served:
-        headers = ["Message-class: spam", "Set: remote"]
-        assert served.ask(request("TELL", SPAM, *headers)) == OK + b"\r\n\r\n"
+            assert told == ([] if is_spam is ... else [(SPAM, is_spam)])
+            told.clear()
 
 
 # Older clients
@@ -174,6 +157,7 @@ def test_before_1_3_there_is_one_header_at_most(served, spam_lines, passed):
         return served.ask(request(command, SPAM, version=version))
 
     whole = passed(SPAM)
+    assert served.ask(b"CHECK SPAMC/1.0\r\n" + SPAM) == OK + spam_lines[SPAM] + b"\r\n"
     assert ask("CHECK", "1.2") == OK + spam_lines[SPAM] + b"\r\n"
     length = b"Content-length: %d\r\n" % len(whole)
     assert ask("PROCESS", "1.2") == OK + length + b"\r\n" + whole
@@ -184,153 +168,84 @@ def test_before_1_3_there_is_one_header_at_most(served, spam_lines, passed):
     assert ask("SYMBOLS", "1.2") == OK + spam_lines[SPAM] + b"\r\n" + names + b"\r\n"
 
 
-def test_version_1_0_has_no_headers(served, spam_lines):
-    assert served.ask(b"CHECK SPAMC/1.0\r\n" + SPAM) == OK + spam_lines[SPAM] + b"\r\n"
-
-
 # What is let pass
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        b"CHECK SPAMC/1.5\nUser: x\nContent-length: %d\n\n",
-        b"CHECK SPAMC/1.5\r\ncontent-length: %d\r\n\r\n",
-        b"CHECK SPAMC/1.5\r\nCONTENT-LENGTH:%d\r\n\r\n",
-        b"CHECK SPAMC/1.5  \r\nUser: a\xff\x00b\r\nX-Odd: 1\r\n: 2\r\nContent-length: %d\r\n\r\n",
-    ],
-    ids=["LF alone", "lower case", "capitals", "unknown headers"],
-)
-def test_other_ways_to_ask(served, spam_lines, head):
-    for end in (True, False):
-        reply = served.ask(head % len(SPAM) + SPAM, end)
-        assert reply == OK + spam_lines[SPAM] + b"\r\n"
+OTHERWISE = [
+    b"CHECK SPAMC/1.5\nUser: x\nContent-length: %d\n\n",
+    b"CHECK SPAMC/1.5\r\ncontent-length: %d\r\n\r\n",
+    b"CHECK SPAMC/1.5\r\nCONTENT-LENGTH:%d\r\n\r\n",
+    b"CHECK SPAMC/1.5  \r\nUser: a\xff\x00b\r\nX-Odd: 1\r\n: 2\r\nContent-length: %d\r\n\r\n",
+]
 
 
-def test_a_message_without_its_length_ends_with_the_connection(served, spam_lines):
-    assert served.ask(b"CHECK SPAMC/1.5\r\n\r\n" + SPAM) == OK + spam_lines[SPAM] + b"\r\n"
+def test_other_ways_to_ask(served, spam_lines):
+    wanted = OK + spam_lines[SPAM] + b"\r\n"
+    for head in OTHERWISE:
+        assert served.ask(head % len(SPAM) + SPAM) == wanted
+        assert served.ask(head % len(SPAM) + SPAM, end=False) == wanted
+    assert served.ask(b"CHECK SPAMC/1.5\r\n\r\n" + SPAM) == wanted  # it ends with the connection
+    headers = [f"X-{i}: x" for i in range(HEADERS_LIMIT - 2)]  # User and Content-length too
+    assert served.ask(request("CHECK", SPAM, *headers)) == wanted
+    reply = served.ask(request("CHECK", SPAM, *headers, "X: x"))
+    assert reply == b"SPAMD/1.0 76 Bad header line: (too many headers)\r\n"
 
 
-def test_zlib(served, spam_lines, passed):
+def test_zlib_and_an_empty_message(served, spam_lines, passed):
     packed = zlib.compress(SPAM)
     for name in ("Compress: zlib", "compress: ZLIB"):
         reply = served.ask(request("CHECK", packed, name))
         assert reply == OK + spam_lines[SPAM] + b"\r\n"
     reply = served.ask(request("PROCESS", packed, "Compress: zlib"))
     assert reply.endswith(b"\r\n\r\n" + passed(SPAM))
+    assert served.ask(request("CHECK", b"")).startswith(OK + b"Spam: ")
+    assert served.ask(request("PROCESS", b"")).endswith(b"\r\n\r\n" + passed(b""))
 
 
 def test_what_cannot_be_read_has_its_reason_in_every_reply(served, passed):
     raw = "Subject: зима\n\nвсё о погоде и о море, о ветре с востока\n".encode()
-    assert b"\r\n\r\nNBSPAM_UNSURE,NBSPAM_TOO_FEW_KNOWN_WORDS,BAYES_" in served.ask(
-        request("SYMBOLS", raw)
-    )
+    why = b"\r\n\r\nNBSPAM_UNSURE,NBSPAM_TOO_FEW_KNOWN_WORDS,BAYES_"
+    assert why in served.ask(request("SYMBOLS", raw))
     assert b": unsure (too few known words), probability 0." in served.ask(request("REPORT", raw))
     reply = served.ask(request("PROCESS", raw))
     assert reply.endswith(b"\r\n\r\n" + passed(raw))
     assert b", reason=too-few-known-words, version=" in reply
 
 
-def test_an_empty_message_has_an_answer(served, passed):
-    assert served.ask(request("CHECK", b"")).startswith(OK + b"Spam: ")
-    assert served.ask(request("PROCESS", b"")).endswith(b"\r\n\r\n" + passed(b""))
-
-
-def test_as_many_headers_as_allowed(served, spam_lines):
-    headers = [f"X-{i}: x" for i in range(HEADERS_LIMIT - 2)]  # User and Content-length too
-    reply = served.ask(request("CHECK", SPAM, *headers))
-    assert reply == OK + spam_lines[SPAM] + b"\r\n"
-    reply = served.ask(request("CHECK", SPAM, *headers, "X: x"))
-    assert reply == b"SPAMD/1.0 76 Bad header line: (too many headers)\r\n"
-
-
 # Errors: a status line, and nothing else
 
 BOMB = zlib.compress(bytes(3 << 20))
 BAD = "76 Bad header line: "
-EOF, NO_NUMBER = BAD + "(EOF during headers)", BAD + "(Content-Length contains non-numeric bytes)"
 TOO_LARGE = "65 Message refused: the message is larger than 1000000 bytes"
 DAMAGED = "65 Message refused: the zlib data is truncated or has trailing bytes"
-LENGTH = b"CHECK SPAMC/1.5\r\nContent-length: "
 ZLIB = "Compress: zlib"
-ODD = {
-    "no command": (b"\r\n", BAD),
-    "unknown": (b"BURN SPAMC/1.5\r\n\r\n", BAD + "BURN SPAMC/1.5"),
-    "lower case": (b"check SPAMC/1.5\r\n\r\n", BAD + "check SPAMC/1.5"),
-    "no version": (b"CHECK\r\n\r\n", BAD + "CHECK"),
-    "odd version": (b"CHECK SPAMC/x\r\n\r\n", BAD + "CHECK SPAMC/x"),
-    "HTTP": (b"GET / HTTP/1.1\r\n\r\n", BAD + "GET / HTTP/1.1"),
-    "not text": (b"\x16\x03\x01\r\x1b[2J\n", BAD + " [2J"),
-    "no line": (b"CHECK", BAD + "(closed before headers)"),
-    "a long line": (b"x" * (LINE_LIMIT + 2) + b"\n", BAD + "(the first line is too long)"),
-    "ends in the header": (b"CHECK SPAMC/1.5\r\nUser: x\r\n", EOF),
-    "half a header line": (b"CHECK SPAMC/1.5\r\nUser", EOF),
-    "a long header": (
+PACKED = zlib.compress(SPAM)
+ODD = [
+    (b"x" * (LINE_LIMIT + 2) + b"\n", BAD + "(the first line is too long)"),
+    (
         b"CHECK SPAMC/1.5\r\nUser: " + b"x" * LINE_LIMIT + b"\r\n\r\n",
         BAD + "(a header line is too long)",
     ),
-    "no colon": (
-        b"CHECK SPAMC/1.5\r\nUser x\r\n\r\n",
-        BAD + "(header not in 'Name: value' format)",
-    ),
-    "no number": (LENGTH + b"ten\r\n\r\n", NO_NUMBER),
-    "a negative length": (LENGTH + b"-1\r\n\r\n", NO_NUMBER),
-    "no length": (LENGTH + b"\r\n\r\n", NO_NUMBER),
-    "another script's number": (LENGTH + "٣\r\n\r\n".encode(), NO_NUMBER),
-    "too short": (
-        LENGTH + b"9\r\n\r\nabc",
-        BAD + "(Content-Length mismatch: Expected 9 bytes, got 3 bytes)",
-    ),
-    "too long": (
-        LENGTH.replace(b"CHECK", b"PROCESS") + b"3\r\n\r\nabcdef",
-        BAD + "(Content-Length mismatch: Expected 3 bytes, got 6 bytes)",
-    ),
-    "said to be large": (LENGTH + b"1000001\r\n\r\n", TOO_LARGE),
-    "said to be huge": (LENGTH + b"9" * 5_000 + b"\r\n\r\n", TOO_LARGE),
-    "large": (b"PROCESS SPAMC/1.5\r\n\r\n" + bytes(1_000_001), TOO_LARGE),
-    "another compression": (
-        request("PROCESS", SPAM, "Compress: gzip"),
-        BAD + "(compression type not supported: gzip)",
-    ),
-    "not zlib": (request("PROCESS", SPAM, ZLIB), "65 Message refused: invalid zlib data"),
-    "zlib cut short": (request("PROCESS", zlib.compress(SPAM)[:-3], ZLIB), DAMAGED),
-    "zlib and more": (request("PROCESS", zlib.compress(SPAM) + b"x", ZLIB), DAMAGED),
-    "a zlib bomb": (
+    (b"CHECK SPAMC/1.5\r\nContent-length: " + b"9" * 5_000 + b"\r\n\r\n", TOO_LARGE),
+    (b"PROCESS SPAMC/1.5\r\n\r\n" + bytes(1_000_001), TOO_LARGE),
+    (request("PROCESS", SPAM, "Compress: gzip"), BAD + "(compression type not supported: gzip)"),
+    (request("PROCESS", SPAM, ZLIB), "65 Message refused: invalid zlib data"),
+    (request("PROCESS", PACKED[:-3], ZLIB), DAMAGED),
+    (request("PROCESS", PACKED + b"x", ZLIB), DAMAGED),
+    (
         request("PROCESS", BOMB, ZLIB),
         "65 Message refused: the decompressed message is larger than 1000000 bytes",
     ),
-    "a header that is none": (
-        request("HEADERS", b"Subject: a"),
-        "65 Message refused: HEADERS needs a message with an empty line after its header",
-    ),
-    "a NUL that spamc would cut at": (
-        request("HEADERS", b"Subject: a\n\nb\0c"),
-        "65 Message refused: HEADERS would change this message's body; use PROCESS",
-    ),
-    "to learn and forget": (
-        request("TELL", SPAM, "Message-class: spam", "Set: local", "Remove: local"),
-        BAD + "Unable to set local and remove local in the same operation.",
-    ),
-    "to learn and forget elsewhere": (
-        request("TELL", SPAM, "Message-class: spam", "Set: local,remote", "Remove: remote"),
-        BAD + "Unable to set remote and remove remote in the same operation.",
-    ),
-    "to learn as what": (
-        request("TELL", SPAM, "Set: local"),
-        BAD + "(Set needs a Message-class of spam or ham)",
-    ),
-    "to learn as eggs": (
-        request("TELL", SPAM, "Message-class: eggs", "Set: local"),
-        BAD + "(Message-class header contains invalid class)",
-    ),
-}
+]
 
 
 def test_an_error_is_a_status_line_and_nothing_else(serving, model):
+    rows = [line.split("\t") for line in REFUSED.read_text().splitlines()[1:]]
+    odd = [(asked.encode().decode("unicode_escape"), line) for _, asked, line in rows]
     with serving(model, lambda told, _: [True] * len(told), max_size=1_000_000) as served:
-        for name, (asked, line) in ODD.items():
-            assert served.ask(asked) == f"SPAMD/1.0 {line}\r\n".encode(), name
-            assert served.ask(b"PING SPAMC/1.5\r\n\r\n") == b"SPAMD/1.5 0 PONG\r\n", name
+        for asked, line in [*ODD, *((asked.encode("latin-1"), line) for asked, line in odd)]:
+            assert served.ask(asked) == f"SPAMD/1.0 {line}\r\n".encode(), line
+            assert served.ask(b"PING SPAMC/1.5\r\n\r\n") == PONG, line
 
 
 def test_tell_is_refused_unless_asked_for(served):
@@ -348,18 +263,6 @@ def test_a_failure_of_ours_is_a_status_line_too(serving, model, monkeypatch):
         assert reply == b"SPAMD/1.0 70 Internal error: RecursionError\r\n"
         assert served.ask(request("CHECK", SPAM)).startswith(OK)
     assert served.said == ["internal error, RecursionError: too deep; please report it"]
-
-
-def test_a_model_damaged_where_it_is_read_is_a_status_line_too(serving, model):
-    raw = model.read_bytes()
-    line = raw.index(b'"claim the": [')
-    model.write_bytes(raw[:line] + raw[line:].replace(b"[", b"[x", 1))
-    with serving(model) as served:
-        reply = served.ask(request("PROCESS", SPAM))
-        assert reply.startswith(b"SPAMD/1.0 74 Model unusable: ")
-        assert reply.count(b"\n") == 1
-    (said,) = served.said
-    assert said.startswith(f"{model}: the model is damaged")
 
 
 COMMANDS = b"CHECK PROCESS HEADERS TELL REPORT SYMBOLS PING".split()
@@ -396,7 +299,6 @@ def test_no_bytes_crash_it_or_get_an_empty_message(fuzzed, asked):
 
 @pytest.fixture(scope="module")
 def fuzzed(model_file, tmp_path_factory):
-    """Return a server that goes on from example to example."""
     folder = tmp_path_factory.mktemp("fuzzed")
     with serving_in(folder, model_file, lambda told, _: [True] * len(told)) as served:
         yield served
@@ -405,36 +307,28 @@ def fuzzed(model_file, tmp_path_factory):
 # Slow, silent, many
 
 
-def test_silent_clients_keep_nobody_waiting(serving, model, spam_lines):
-    with serving(model) as served, contextlib.ExitStack() as silent:
-        clients = [silent.enter_context(served.connect()) for _ in range(20)]
-        for client in clients[::2]:
-            client.send(b"PROCESS SPAMC/1.5\r\nContent-length: 900\r\n\r\nhalf of")
-        started = time.monotonic()
-        assert served.ask(request("CHECK", SPAM)) == OK + spam_lines[SPAM] + b"\r\n"
-        assert time.monotonic() - started < 30  # silence is heard for 60
-        for client in clients:
-            client.socket.close()
-
-
 def test_who_does_not_say_what_he_wants_must_go(serving, model):
-    with serving(model, timeout=0.2) as served:
+    with serving(model, timeout=0.05) as served:
         line = b"SPAMD/1.0 79 Timeout: (the request did not arrive in time)\r\n"
-        assert served.ask(b"", end=False) == line
-        assert served.ask(b"CHECK SPAMC/1.5\r\n", end=False) == line
-        assert served.ask(b"CHECK SPAMC/1.5\r\nContent-length: 9\r\n\r\nx", end=False) == line
+        for begun in (
+            b"",
+            b"CHECK SPAMC/1.5\r\n",
+            b"CHECK SPAMC/1.5\r\nContent-length: 9\r\n\r\nx",
+        ):
+            assert served.ask(begun, end=False) == line
         with served.connect() as client:  # a drop now and then does not win time
-            started = time.monotonic()
+            n = 0
             with contextlib.suppress(OSError):
-                for byte in b"CHECK SPAMC/1.5\r\nUser: slow\r\n" * 20:
+                for byte in b"CHECK SPAMC/1.5\r\nUser: slow\r\n" * 100:
                     client.send(bytes([byte]))
-                    time.sleep(0.02)
-            assert time.monotonic() - started < 30  # and not 60
+                    n += 1
+                    time.sleep(0.005)
+            assert n < 1000
             assert client.rest() in (line, b"")
 
 
 def test_who_does_not_take_his_reply_must_go(serving, model):
-    with serving(model, timeout=0.3) as served, served.connect() as client:
+    with serving(model, timeout=0.05) as served, served.connect() as client:
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.send(request("PROCESS", SPAM + b"x" * 4_000_000))
         client.end()
@@ -443,14 +337,14 @@ def test_who_does_not_take_his_reply_must_go(serving, model):
 
 
 def test_a_full_house_of_silent_clients_makes_room(serving, model, spam_lines):
-    with serving(model, connections=4, grace=0.2) as served, contextlib.ExitStack() as silent:
+    with serving(model, connections=4, grace=0.05) as served, contextlib.ExitStack() as silent:
         clients = [silent.enter_context(served.connect()) for _ in range(12)]
+        for client in clients[::2]:
+            client.send(b"PROCESS SPAMC/1.5\r\nContent-length: 900\r\n\r\nhalf of")
         started = time.monotonic()
         assert served.ask(request("CHECK", SPAM)) == OK + spam_lines[SPAM] + b"\r\n"
-        assert 0.2 < time.monotonic() - started < 30  # and not 60
+        assert 0.05 < time.monotonic() - started < 30  # silence is heard for 60
         assert served.n_open <= 4
-        for client in clients:
-            client.socket.close()
 
 
 def test_a_slow_server_sends_nobody_away(serving, model, spam_lines, monkeypatch):
@@ -458,11 +352,11 @@ def test_a_slow_server_sends_nobody_away(serving, model, spam_lines, monkeypatch
     real = responder_module.answer
 
     def slow(*arguments):
-        time.sleep(0.15)
+        time.sleep(0.03)
         return real(*arguments)
 
     monkeypatch.setattr(responder_module, "answer", slow)
-    with serving(model, connections=4, grace=0.1) as served, contextlib.ExitStack() as opened:
+    with serving(model, connections=4, grace=0.02) as served, contextlib.ExitStack() as opened:
         clients = [opened.enter_context(served.connect()) for _ in range(12)]
         for client in clients:
             client.send(request("CHECK", SPAM))
@@ -472,17 +366,9 @@ def test_a_slow_server_sends_nobody_away(serving, model, spam_lines, monkeypatch
 
 
 def test_a_rush_is_served_to_the_last(serving, model, spam_lines):
+    replies = []
     with serving(model, connections=3) as served:
-        replies = []
-
-        def one():
-            replies.append(served.ask(request("CHECK", SPAM)))
-
-        threads = [threading.Thread(target=one) for _ in range(40)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        together(40, lambda: replies.append(served.ask(request("CHECK", SPAM))))
     assert replies == [OK + spam_lines[SPAM] + b"\r\n"] * 40
 
 
@@ -502,9 +388,9 @@ def test_no_descriptor_left_is_waited_out(serving, model, monkeypatch):
 
 
 def test_a_large_message_is_no_ones_wait(served):
-    words = " ".join(f"<b>word{i}</b>" for i in range(40_000)).encode()
+    words = " ".join(f"<b>word{i}</b>" for i in range(10_000)).encode()
     large = request("CHECK", b"Content-Type: text/html\n\n" + words)
-    started, taken = time.monotonic(), []
+    started, taken, waits = time.monotonic(), [], []
 
     def ask_large():
         assert served.ask(large).startswith(OK)
@@ -512,13 +398,11 @@ def test_a_large_message_is_no_ones_wait(served):
 
     thread = threading.Thread(target=ask_large)
     thread.start()
-    waits = []
     while thread.is_alive():
         begun = time.monotonic()
         assert served.ask(request("CHECK", SPAM)).startswith(OK)
         waits.append(time.monotonic() - begun)
     thread.join()
-    assert taken
     assert min(waits) < taken[0]  # at least one was answered meanwhile
     assert len(waits) > 2
 
@@ -565,13 +449,10 @@ def test_who_is_at_the_door_at_the_end_is_served(serving, model, spam_lines):
 
 
 def test_the_end_does_not_wait_for_ever(serving, model):
-    with serving(model, shutdown=0.2) as served, served.connect() as client:
+    with serving(model, shutdown=0.05) as served, served.connect() as client:
         client.send(b"CHECK SPAMC/1.5\r\n")
         served.wait(lambda: served.n_open == 1)
-        started = time.monotonic()
-        served.stop()
-        served.thread.join(60)
-        assert time.monotonic() - started < 8  # and not 10
+        served.stop_within(8)  # and not 10
 
 
 def test_unsure_is_not_spam(serving, model, judged):

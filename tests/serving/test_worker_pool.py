@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from servers import HAM, SPAM, Client, request
+from servers import HAM, SPAM, Client, request, together
 
 import nbspam
 from nbspam.serving.metrics import Metrics
@@ -30,8 +30,6 @@ AS_SPAM = "Message-class: spam", "Set: local"
 
 
 class Program:
-    """`nbspam serve` as a program of its own."""
-
     def __init__(self, process, folder):
         self.process, self.folder, self.said = process, folder, []
         self.listener = threading.Thread(target=lambda: self.said.extend(process.stderr))
@@ -48,7 +46,6 @@ class Program:
 
     @property
     def workers(self):
-        """The numbers of the processes beside the first."""
         return [pid for pid in children(self.process.pid) if b"worker_program" in command(pid)]
 
     def metric(self, name):
@@ -85,15 +82,6 @@ def is_ready(pid):
             "eventpoll" in str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()
         )
     return False
-
-
-def together(n, work):
-    """Do the same in so many threads, to its end."""
-    threads = [threading.Thread(target=work) for _ in range(n)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
 
 
 @contextmanager
@@ -149,105 +137,34 @@ def asked_of(program, alone, every):
         go_on(every)
 
 
-def test_each_worker_serves_and_all_are_counted(tmp_path, model):
-    with running(tmp_path, model) as program:
-        every = [program.process.pid, *program.workers]
-        for alone in every * 5:
-            assert asked_of(program, alone, every).startswith(OK + b"Spam: True")
-        program.wait(lambda: program.metric('nbspam_requests_total{command="CHECK"}') == 15)
-        program.wait(lambda: program.metric("nbspam_judging_seconds_count") == 15)
-        judged = 'nbspam_judged_messages_total{command="CHECK",verdict="spam"}'
-        program.wait(lambda: program.metric(judged) == 15)
-        program.wait(lambda: program.metric("nbspam_received_bytes_total") == 15 * len(SPAM))
-    assert program.said[1:] == [f"nbspam: stopped serving {model}\n"]
+def checks(program, n):
+    program.wait(lambda: program.metric('nbspam_requests_total{command="CHECK"}') == n)
 
 
-def test_what_a_worker_does_not_answer_the_first_one_does(tmp_path, model):
-    large = b"Subject: prize\n\n" + b"claim the free cash prize today\n" * 20_000
-    with running(tmp_path, model, "--tell", n=2) as program:
-        (worker,) = program.workers
-        for asked in (
-            CHECK[:40],
-            CHECK[:-1],
-            b"PING SPAMC/1.5\r\n\r\n",
-            request("TELL", HAM + b"quite new\n", *AS_SPAM),
-            request("CHECK", large),
-            request("PROCESS", large),
-            CHECK + b"junk",
-            b"\xff\n",
-        ):
-            stopped(program, [program.process.pid])
-            with program.connect() as client:
-                client.send(asked[:60])
-                time.sleep(0.1)  # the worker hands it on
-                go_on([program.process.pid])
-                client.send(asked[60:])
-                if asked == CHECK[:40]:
-                    client.send(CHECK[40:])
-                elif asked == CHECK[:-1]:
-                    client.send(CHECK[-1:])
-                assert client.rest().startswith(
-                    b"SPAMD/1.0 76 " if asked[-4:] in (b"junk", b"\xff\n") else b"SPAMD/1."
-                )
-        program.wait(lambda: program.metric('nbspam_requests_total{command="TELL"}') == 1)
-        program.wait(lambda: program.metric('nbspam_requests_total{command="CHECK"}') == 3)
-        assert program.workers == [worker]
-
-
-def test_a_worker_that_dies_is_replaced_and_its_counts_stay(tmp_path, model):
-    with running(tmp_path, model, n=2) as program:
-        (worker,) = program.workers
-        for _ in range(3):
-            assert asked_of(program, worker, [program.process.pid, worker]).startswith(OK)
-        program.wait(lambda: program.metric('nbspam_requests_total{command="CHECK"}') == 3)
-        os.kill(worker, signal.SIGKILL)
-        for _ in range(20):
-            assert program.ask(CHECK).startswith(OK)
-        program.wait(lambda: program.workers not in ([], [worker]))
-        program.wait(lambda: len(program.said) == 2)
-        assert "a worker has ended (signal 9); a new one follows" in program.said[1]
-        program.wait(lambda: program.metric('nbspam_requests_total{command="CHECK"}') == 23)
-
-
-def test_slow_clients_of_workers_are_bounded_as_ever(tmp_path, model):
-    with running(tmp_path, model, "--connections", "4", n=2) as program, ExitStack() as opened:
-        slow = [opened.enter_context(program.connect()) for _ in range(30)]
-        for client in slow:
-            client.send(CHECK[:20])
-        time.sleep(0.3)
-        assert program.metric("nbspam_connections") <= 5
-        for client in slow:
-            client.socket.close()
-        program.wait(lambda: program.metric("nbspam_connections") == 0)
-        assert program.ask(CHECK).startswith(OK)
-
-
-def test_all_end_together(tmp_path, model):
-    with running(tmp_path, model) as program:
-        workers = program.workers
-        with program.connect() as client:
-            client.send(CHECK[:40])
-            time.sleep(0.1)
-            program.process.send_signal(signal.SIGTERM)
-            time.sleep(0.1)
-            client.send(CHECK[40:])
-            assert client.rest().startswith(OK)
-        assert program.process.wait(10) == 0
-        program.wait(lambda: not any(command(pid) for pid in workers))
-        assert not (tmp_path / "socket").exists()
-
-
-def test_no_worker_outlives_the_first(tmp_path, model):
-    with running(tmp_path, model) as program:
-        workers = program.workers
-        program.process.kill()
-        program.wait(lambda: not any(command(pid) for pid in workers))
-
-
-def test_clients_at_the_end_lose_nothing(tmp_path, model):
-    """Whoever was connected before SIGTERM gets his verdict, whichever worker has him."""
+def test_each_worker_serves_learns_once_and_ends_with_all(tmp_path, model):
+    with Lookup(model) as lookup:
+        before = lookup.metadata.learned.messages
     replies, numbers = [], count(1)
-    with running(tmp_path, model) as program:
+    with running(tmp_path, model, "--tell") as program:
+        workers = program.workers
+        every = [program.process.pid, *workers]
+        for alone in every * 3:
+            assert asked_of(program, alone, every).startswith(OK + b"Spam: True")
+        checks(program, 9)
+        program.wait(lambda: program.metric("nbspam_judging_seconds_count") == 9)
+        judged = 'nbspam_judged_messages_total{command="CHECK",verdict="spam"}'
+        program.wait(lambda: program.metric(judged) == 9)
+        program.wait(lambda: program.metric("nbspam_received_bytes_total") == 9 * len(SPAM))
+
+        def teach():
+            for number in range(5):
+                message = HAM + bytes([97 + number]) * 6 + b"\n"
+                assert program.ask(request("TELL", message, *AS_SPAM)).startswith(OK)
+
+        together(6, teach)  # whoever accepts them, each message is learned once
+        assert program.metric('nbspam_told_messages_total{result="learned"}') == 5
+        with Lookup(model) as lookup:
+            assert lookup.metadata.learned.messages == (before[0], before[1] + 5)
 
         def client():
             while True:
@@ -262,28 +179,74 @@ def test_clients_at_the_end_lose_nothing(tmp_path, model):
                 if next(numbers) == 30:
                     program.process.send_signal(signal.SIGTERM)
 
-        together(6, client)
+        together(6, client)  # whoever was connected before SIGTERM gets his verdict
         assert program.process.wait(60) == 0
+        program.wait(lambda: not any(command(pid) for pid in workers))
+        assert not (tmp_path / "socket").exists()
     assert len(replies) >= 30
     assert all(reply.startswith(OK + b"Spam: True") for reply in replies)
+    assert program.said[1:] == [f"nbspam: stopped serving {model}\n"]
 
 
-def test_messages_are_learned_once_whoever_accepts_them(tmp_path, model):
-    with Lookup(model) as lookup:
-        before = lookup.metadata.learned.messages
-    with running(tmp_path, model, "--tell") as program:
+LARGE = b"Subject: prize\n\n" + b"claim the free cash prize today\n" * 20_000
+HANDED_ON = [
+    *(CHECK, CHECK[:-1], b"PING SPAMC/1.5\r\n\r\n", request("CHECK", LARGE)),
+    *(request("TELL", HAM + b"quite new\n", *AS_SPAM), request("PROCESS", LARGE)),
+    *(CHECK + b"junk", b"\xff\n"),
+]
 
-        def client():
-            for number in range(5):
-                message = HAM + bytes([97 + number]) * 6 + b"\n"
-                assert program.ask(request("TELL", message, *AS_SPAM)).startswith(OK)
 
-        together(6, client)
-        learned = program.metric('nbspam_told_messages_total{result="learned"}')
-        assert program.ask(CHECK).startswith(OK)
-    with Lookup(model) as lookup:
-        after = lookup.metadata.learned.messages
-    assert (after[0] - before[0], after[1] - before[1], learned) == (0, 5, 5)
+def test_what_a_worker_cannot_do_the_first_one_does(tmp_path, model):
+    with running(tmp_path, model, "--tell", "--connections", "4", n=2) as program:
+        (worker,) = program.workers
+        for asked in HANDED_ON:
+            stopped(program, [program.process.pid])
+            with program.connect() as client:
+                at = 40 if asked == CHECK else 60
+                client.send(asked[:at])
+                time.sleep(0.02)  # the worker hands it on
+                go_on([program.process.pid])
+                client.send(asked[at:] + (CHECK[-1:] if asked == CHECK[:-1] else b""))
+                is_junk = asked.endswith((b"junk", b"\xff\n"))
+                assert client.rest().startswith(b"SPAMD/1.0 76 " if is_junk else b"SPAMD/1.")
+        program.wait(lambda: program.metric('nbspam_requests_total{command="TELL"}') == 1)
+        checks(program, 3)
+        assert program.workers == [worker]
+
+        with ExitStack() as opened:  # slow clients are bounded as ever
+            slow = [opened.enter_context(program.connect()) for _ in range(30)]
+            for client in slow:
+                client.send(CHECK[:20])
+            time.sleep(0.1)
+            assert program.metric("nbspam_connections") <= 5
+        program.wait(lambda: program.metric("nbspam_connections") == 0)
+
+        for _ in range(3):
+            assert asked_of(program, worker, [program.process.pid, worker]).startswith(OK)
+        checks(program, 6)
+        os.kill(worker, signal.SIGKILL)  # it is replaced, and its counts stay
+        for _ in range(20):
+            assert program.ask(CHECK).startswith(OK)
+        program.wait(lambda: program.workers not in ([], [worker]))
+        program.wait(lambda: len(program.said) == 2)
+        assert "a worker has ended (signal 9); a new one follows" in program.said[1]
+        checks(program, 26)
+
+        workers = program.workers
+        program.process.kill()
+        program.wait(lambda: not any(command(pid) for pid in workers))  # none outlives the first
+
+
+@pytest.mark.long
+def test_who_is_heard_at_the_end_is_answered(tmp_path, model):
+    with running(tmp_path, model, n=2) as program, program.connect() as client:
+        client.send(CHECK[:40])
+        time.sleep(0.05)
+        program.process.send_signal(signal.SIGTERM)
+        time.sleep(0.05)
+        client.send(CHECK[40:])
+        assert client.rest().startswith(OK)
+        assert program.process.wait(10) == 0
 
 
 def test_counts_of_processes_add_up():

@@ -36,27 +36,24 @@ def model(tmp_path):
     return path
 
 
-def test_a_file_is_made_and_replaced(model):
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def lock_of(model):
+    return model.with_name(f".{model.name}.lock")
+
+
+def test_a_file_is_made_and_replaced_and_its_lock_stays(model):
     assert model.read_bytes() == b"old"
-    put(model, b"new")
-    assert model.read_bytes() == b"new"
-    assert stat.S_IMODE(model.stat().st_mode) == 0o600
-    assert names_in(model.parent) == ["model.json"]
-
-
-def test_the_lock_stays_and_is_the_owners_alone(model):
-    lock = model.with_name(".model.json.lock")
-    before = lock.stat()
-    put(model, b"new")
-    assert before.st_ino == lock.stat().st_ino
-    assert stat.S_IMODE(before.st_mode) == 0o600
-    assert before.st_size == 0
-
-
-def test_a_reader_keeps_the_old_file(model):
+    before = lock_of(model).stat()
     with model.open("rb") as file:
         put(model, b"new")
-        assert file.read() == b"old"
+        assert file.read() == b"old"  # a reader keeps the old file
+    assert model.read_bytes() == b"new"
+    assert before.st_ino == lock_of(model).stat().st_ino
+    assert (before.st_size, mode_of(lock_of(model)), mode_of(model)) == (0, 0o600, 0o600)
+    assert names_in(model.parent) == ["model.json"]
 
 
 def test_a_copy_that_is_made_during_saves_is_whole(model):
@@ -97,23 +94,8 @@ def test_the_second_writer_waits_for_the_first(model):
 def test_a_lock_is_free_again_after_a_failure(model):
     with pytest.raises(ZeroDivisionError), locked(model):
         1 / 0  # noqa: B018
-    with model.with_name(".model.json.lock").open("r+") as lock:
+    with lock_of(model).open("r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def test_a_lock_is_free_again_when_its_holder_is_killed(model):
-    code = (
-        "import sys, time; from pathlib import Path; from nbspam.store.lock import locked\n"
-        "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
-    )
-    holder = subprocess.Popen([sys.executable, "-c", code, model], stdout=subprocess.PIPE)
-    try:
-        assert holder.stdout.readline() == b"held\n"
-    finally:
-        holder.kill()
-        holder.communicate()
-    put(model, b"new")
-    assert model.read_bytes() == b"new"
 
 
 def test_what_a_killed_writer_left_is_cleared_away(model):
@@ -158,16 +140,13 @@ def test_a_link_keeps_pointing_at_the_model(model, tmp_path):
     assert list((tmp_path / "sub").iterdir()) == [link]  # one lock for both names
 
 
-def test_a_link_that_leads_nowhere_gets_a_model_there(tmp_path):
-    link = tmp_path / "link"
-    link.symlink_to("model.json")
-    put(link, b"new")
-    assert link.is_symlink()
-    assert (tmp_path / "model.json").read_bytes() == b"new"
-
-
-def test_links_in_a_circle_are_refused_and_stay(tmp_path):
+def test_a_link_that_leads_nowhere_gets_a_model_there_and_a_circle_stays(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
+    one.symlink_to("model.json")
+    put(one, b"new")
+    assert one.is_symlink()
+    assert (tmp_path / "model.json").read_bytes() == b"new"
+    one.unlink()
     one.symlink_to(two)
     two.symlink_to(one)
     with pytest.raises(ModelError) as error:
@@ -175,68 +154,45 @@ def test_links_in_a_circle_are_refused_and_stay(tmp_path):
     assert_one_sentence(error, one, "Too many levels of symbolic links")
     assert one.is_symlink()
     assert two.is_symlink()
-    assert names_in(tmp_path) == ["one", "two"]
+    assert names_in(tmp_path) == ["model.json", "one", "two"]
 
 
 # What cannot be locked or written
 
 
-def test_a_folder_in_the_models_place_stays(tmp_path):
-    with pytest.raises(ModelError) as error:
-        put(tmp_path, b"new")
-    assert_one_sentence(error, tmp_path, "folder")
-
-
-def test_a_file_in_the_folders_place_is_named(model):
-    with pytest.raises(ModelError) as error:
-        put(model / "model.json", b"new")
-    assert_one_sentence(error, model / "model.json", "Not a directory")
-    assert model.read_bytes() == b"old"
-
-
-def test_a_pipe_in_the_models_place_stays(tmp_path):
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    with pytest.raises(ModelError) as error:
-        put(path, b"new")
-    assert_one_sentence(error, path, "is not a regular file")
-    assert stat.S_ISFIFO(path.stat().st_mode)
-
-
-def test_a_lock_that_is_none_is_named(model):
-    lock = model.with_name(".model.json.lock")
-    lock.unlink()
-    for make in (lock.mkdir, lambda: (lock.rmdir(), lock.symlink_to("model.json"))):
-        make()
+def test_a_place_that_no_file_can_have_is_named(model, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path, said in (
+        (tmp_path, "folder"),
+        (model / "model.json", "Not a directory"),
+        (tmp_path / "pipe", "is not a regular file"),
+        (tmp_path / ("x" * 254), "File name too long"),
+        (tmp_path / "none" / "model.json", "; make its folder, or name another file"),
+    ):
         with pytest.raises(ModelError) as error:
-            put(model, b"new")
-        assert_one_sentence(error, model, str(lock), "cannot be locked")
-        assert model.read_bytes() == b"old"
-
-
-def test_a_folder_in_the_new_files_place_is_told(model):
-    model.with_name(".model.json.new").mkdir()
-    with pytest.raises(ModelError) as error:
-        put(model, b"new")
-    assert_one_sentence(error, model, "Is a directory", "unchanged")
+            put(path, b"new")
+        assert_one_sentence(error, path, said)
+    assert str(error.value).endswith(said)
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
     assert model.read_bytes() == b"old"
 
 
-def test_a_name_that_is_too_long_is_refused(tmp_path):
-    path = tmp_path / ("x" * 254)
-    with pytest.raises(ModelError) as error:
-        put(path, b"new")
-    assert_one_sentence(error, path, "File name too long")
-
-
-def test_a_disk_that_cannot_lock_is_told(model, monkeypatch):
+def test_a_lock_that_is_none_is_named(model, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
-    monkeypatch.setattr(fcntl, "flock", fail)
-    with pytest.raises(ModelError) as error:
-        put(model, b"new")
-    assert_one_sentence(error, model, "No locks available", "unchanged")
+    lock, new = lock_of(model), model.with_name(".model.json.new")
+    for make, *said in (
+        (lambda: monkeypatch.setattr(fcntl, "flock", fail), "No locks available", "unchanged"),
+        (lambda: (monkeypatch.undo(), new.mkdir()), "Is a directory", "unchanged"),
+        (lambda: (lock.unlink(), lock.mkdir()), str(lock), "cannot be locked"),
+        (lambda: (lock.rmdir(), lock.symlink_to("model.json")), str(lock), "cannot be locked"),
+    ):
+        make()
+        with pytest.raises(ModelError) as error:
+            put(model, b"new")
+        assert_one_sentence(error, model, *said)
+        assert model.read_bytes() == b"old"
 
 
 REMEDIES = {
@@ -263,78 +219,61 @@ def test_each_reason_has_its_own_remedy(model):
         assert model.read_bytes() == b"old"
 
 
-def test_a_folder_that_is_not_there_is_to_be_made(tmp_path):
-    with pytest.raises(ModelError, match=r"make its folder, or name another file$"):
-        put(tmp_path / "none" / "model.json", b"new")
-
-
-def test_a_disk_that_cannot_sync_a_folder_is_no_hindrance(model, monkeypatch):
-    sync = os.fsync
-
-    def fail(handle):
-        if stat.S_ISDIR(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-        sync(handle)
-
-    monkeypatch.setattr(os, "fsync", fail)
-    put(model, b"new")
-    assert model.read_bytes() == b"new"
-
-
 def test_the_file_is_on_the_disk_before_it_has_the_name(model, monkeypatch):
-    seen = []
-    sync = os.fsync
+    """A disk that cannot sync a folder is no hindrance."""
+    seen, sync = [], os.fsync
 
     def note(handle):
         seen.append((stat.S_ISDIR(os.fstat(handle).st_mode), model.read_bytes()))
+        if seen[-1][0]:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         sync(handle)
 
     monkeypatch.setattr(os, "fsync", note)
     put(model, b"new")
     assert seen == [(False, b"old"), (True, b"new")]
+    assert model.read_bytes() == b"new"
 
 
 # Who may read and write it
 
 
-def mode_of(path):
-    return stat.S_IMODE(path.stat().st_mode)
-
-
 def test_the_mode_of_what_was_there_stays(model):
     for mode, mask in product([0o600, 0o640, 0o644, 0o664, 0o400], [0o777, 0o077, 0o000]):
         model.chmod(mode)
-        before = os.umask(mask)
-        try:
-            put(model, b"%o" % mask)
-        finally:
-            os.umask(before)
+        put_under(mask, model)
         assert (mode_of(model), model.read_bytes()) == (mode, b"%o" % mask)
-        assert mode_of(model.with_name(".model.json.lock")) == 0o600
-
-
-def test_bits_that_run_a_file_as_another_do_not_stay(model):
-    model.chmod(0o6755)
+        assert mode_of(lock_of(model)) == 0o600
+    model.chmod(0o6755)  # bits that run a file as another do not stay
     put(model, b"new")
     assert mode_of(model) == 0o755
 
 
-def test_a_mode_that_is_changed_during_the_save_stays(model):
-    def write(file):
-        file.write(b"new")
-        model.chmod(0o644)
-
-    with locked(model) as place:
-        write_atomically(place, write)
-    assert mode_of(model) == 0o644
+def put_under(mask, path):
+    before = os.umask(mask)
+    try:
+        put(path, b"%o" % mask)
+    finally:
+        os.umask(before)
 
 
-def test_the_new_file_is_the_owners_alone_until_it_is_whole(model):
+def test_a_new_model_is_its_owners_to_read_whatever_the_umask(tmp_path):
+    for mask in (0o777, 0o277, 0o000):
+        put_under(mask, path := tmp_path / f"{mask}.json")
+        assert (mode_of(path), mode_of(lock_of(path))) == (0o600, 0o600)
+
+
+def test_a_file_is_the_owners_alone_until_it_is_whole_and_a_mode_given_meanwhile_stays(model):
     seen = []
+
+    def write(file):
+        seen.append(stat.S_IMODE(os.fstat(file.fileno()).st_mode))
+        model.chmod(0o640)
+
     model.chmod(0o644)
     with locked(model) as place:
-        write_atomically(place, lambda file: seen.append(os.fstat(file.fileno()).st_mode))
-    assert [stat.S_IMODE(mode) for mode in seen] == [0o600]
+        write_atomically(place, write)
+    assert (seen, mode_of(model)) == ([0o600], 0o640)
 
 
 def written_by(uid, gid, path):
@@ -351,18 +290,18 @@ def written_by(uid, gid, path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another")
-@pytest.mark.parametrize(("writer", "mode"), [(1235, 0o640), (77, 0o600)])
-def test_who_is_not_in_the_group_does_not_open_the_file_to_another(writer, mode):
+def test_who_is_not_in_the_group_does_not_open_the_file_to_another():
     """The bits of the model's group are not for the group of whoever writes."""
-    with tempfile.TemporaryDirectory() as folder:  # pytest's own folders are closed to others
-        model = Path(folder, "model.json")
-        model.write_bytes(b"old")
-        os.chown(model, 1234, 1235)
-        model.chmod(0o640)
-        model.parent.chmod(0o777)
-        written_by(4321, writer, model)
-        assert model.read_bytes() == b"new"
-        assert (mode_of(model), model.stat().st_gid) == (mode, writer)
+    for writer, mode in ((1235, 0o640), (77, 0o600)):
+        with tempfile.TemporaryDirectory() as folder:  # pytest's own folders are closed to others
+            model = Path(folder, "model.json")
+            model.write_bytes(b"old")
+            os.chown(model, 1234, 1235)
+            model.chmod(0o640)
+            model.parent.chmod(0o777)
+            written_by(4321, writer, model)
+            assert model.read_bytes() == b"new"
+            assert (mode_of(model), model.stat().st_gid) == (mode, writer)
 
 
 def access_list(*entries):
@@ -384,16 +323,11 @@ def put_list(path, name, content):
         pytest.skip("this disk has no access control lists")
 
 
-def test_an_access_control_list_stays(model):
+def test_an_access_control_list_stays_or_the_file_is_open_to_nobody(model, monkeypatch):
     put_list(model, "access", BOB_READS)
     put(model, b"new")
     assert os.getxattr(model, "system.posix_acl_access") == BOB_READS
-
-
-def test_a_list_that_cannot_be_kept_opens_the_file_to_nobody(model, monkeypatch):
-    """Its mask looks like bits of the group, which may not read."""
-    put_list(model, "access", BOB_READS)
-    assert mode_of(model) == 0o640
+    assert mode_of(model) == 0o640  # its mask looks like bits of the group, which may not read
 
     def fail(*_):
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
@@ -413,32 +347,23 @@ def test_the_folders_list_opens_no_file_that_had_none(model):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
-@pytest.mark.parametrize("there", [True, False])
-def test_roots_update_leaves_a_users_model_the_users(tmp_path, there):
-    folder = tmp_path / "home"
-    folder.mkdir()
-    path = folder / "model.json"
-    if there:
-        path.write_bytes(b"old")
-        path.chmod(0o600)
-        os.chown(path, 1234, 1235)
-    else:
-        os.chown(folder, 1234, 1235)
-    put(path, b"new")
-    for name in ("model.json", ".model.json.lock"):
-        owner = (folder / name).stat()
-        assert (owner.st_uid, owner.st_gid) == (1234, 1235)
-        assert stat.S_IMODE(owner.st_mode) == 0o600
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
-def test_root_gives_no_lock_away_that_was_there(tmp_path):
-    path = tmp_path / "model.json"
-    path.write_bytes(b"old")
-    os.chown(path, 1234, 1235)
+def test_roots_update_leaves_a_users_model_the_users_and_other_files_root(tmp_path):
+    for there in (True, False):
+        folder = tmp_path / f"home{there}"
+        folder.mkdir()
+        path = folder / "model.json"
+        if there:
+            path.write_bytes(b"old")
+            path.chmod(0o600)
+        os.chown(path if there else folder, 1234, 1235)
+        put(path, b"new")
+        for each in (path, lock_of(path)):
+            owner = each.stat()
+            assert (owner.st_uid, owner.st_gid, mode_of(each)) == (1234, 1235, 0o600)
     other = tmp_path / "precious"
     other.write_bytes(b"")
-    os.link(other, tmp_path / ".model.json.lock")
+    lock_of(path).unlink()
+    os.link(other, lock_of(path))  # a lock that was there is not given away
     put(path, b"new")
     assert other.stat().st_uid == 0
 
@@ -470,13 +395,3 @@ def test_who_waits_for_a_lock_that_is_removed_takes_a_new_one(tmp_path):
     waiting.join(5)
     assert order == [True]
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_model_is_its_owners_to_read_whatever_the_umask(tmp_path):
-    for mask in (0o777, 0o277, 0o000):
-        before = os.umask(mask)
-        try:
-            put(path := tmp_path / f"{mask}.json", b"x")
-        finally:
-            os.umask(before)
-        assert (mode_of(path), mode_of(path.with_name(f".{mask}.json.lock"))) == (0o600, 0o600)

@@ -26,24 +26,22 @@ SEVERAL = [
 
 
 @pytest.fixture(scope="module")
-def texts(tmp_path_factory):
+def texts(place):
     """Return whole model files: of both scorings, of two classes and three, with a ledger."""
     found = []
     for scoring in ("sum", "evidence"):
         for more in ([], [("promo", {"prize", "click"})]):
             learned = learn([*SEVERAL, *more], scoring=scoring)
-            path = tmp_path_factory.mktemp("texts") / "model.json"
             row = (1,) + (0,) * (len(learned.fit.metadata.settings.classes) - 1)
             ledger = [(digest, row) for digest in DIGESTS]
             metadata = with_learned(learned.fit.metadata, recent=tuple(DIGESTS))
-            write_model(path, metadata, learned.counts.items(), ledger)
-            found.append(path.read_bytes())
+            write_model(place, metadata, learned.counts.items(), ledger)
+            found.append(place.read_bytes())
     return found
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Return where to put a file."""
     return tmp_path_factory.mktemp("bad") / "model.json"
 
 
@@ -100,7 +98,6 @@ VALUE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d[\d.e+-]*|null|[][{},:]|\n')
 
 
 def spoil(draw, text):
-    """Draw the text with one thing changed."""
     kind = draw(st.sampled_from("value value value line lines cut bytes ends".split()))
     if kind == "value":
         found = draw(st.sampled_from([*VALUE.finditer(text), *re.finditer(rb"\Z", text)]))
@@ -160,33 +157,26 @@ def with_more(text, **more):
 
 
 LARGE = {
-    "metadata of 6 MB": {"metadata": b'"x": [' + b"[]," * 2_000_000 + b"0],\n"},
-    "metadata of a million keys": {
-        "metadata": b"".join(b'"x%d": 0,\n' % i for i in range(500_000))
-    },
-    "a long line in the metadata": {"metadata": b'"x": "' + b"y" * 3_000_000 + b'",\n'},
-    "a long line of quotes": {"tokens": b'"' + b'": [' * 100_000 + b"\n"},
-    "a long line of backslashes": {"tokens": b'"' + b"\\" * 500_000 + b"\n"},
-    "a long line of numbers": {"tokens": b'"a": [' + b"1, " * 200_000 + b"\n"},
+    "six MB": {"metadata": b'"x": [' + b"[]," * 2_000_000 + b"0],\n"},
+    "a million keys": {"metadata": b"".join(b'"x%d": 0,\n' % i for i in range(500_000))},
+    "a long line": {"metadata": b'"x": "' + b"y" * 3_000_000 + b'",\n'},
+    "quotes": {"tokens": b'"' + b'": [' * 100_000 + b"\n"},
+    "backslashes": {"tokens": b'"' + b"\\" * 500_000 + b"\n"},
+    "numbers": {"tokens": b'"a": [' + b"1, " * 200_000 + b"\n"},
     "a long token": {"tokens": b'"a' + b"y" * 1_000_000 + b'": [1, 0],\n'},
     "no line ends": {"tokens": b'"a": [1, 0],' * 200_000},
-    "more tokens than it says": {
-        "tokens": b"".join(b'"a%06d": [1, 0],\n' % i for i in range(100_000))
-    },
+    "many": {"tokens": b"".join(b'"a%06d": [1, 0],\n' % i for i in range(100_000))},
 }
 
 
-ONE, *MORE = sorted(LARGE)  # one example of megabytes is enough by default
-
-
-@pytest.mark.parametrize(
-    "name", [ONE, *(pytest.param(name, marks=pytest.mark.long) for name in MORE)]
-)
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name", sorted(LARGE))
 def test_a_large_model_takes_bounded_time(texts, place, name):
     place.write_bytes(with_more(texts[0], **LARGE[name]))
     read_both_ways(place)
 
 
+@pytest.mark.long
 def test_a_long_line_that_the_search_does_not_meet_is_no_hang(texts, place):
     """The lines around it are so many that bisection never lands on it."""
     lines = [b'"a%06d": [1, 0],\n' % i for i in range(100_000)]
@@ -203,19 +193,14 @@ def test_a_long_line_that_the_search_does_not_meet_is_no_hang(texts, place):
 # Single findings, each of which once did harm
 
 
-def test_a_class_name_that_would_break_its_line_is_refused(texts, place):
-    for name in (b'"a\\nX-Forged: yes"', b'"\\u001b[2J"', b'"\\ud800"', b'" a"'):
-        place.write_bytes(texts[0].replace(b'"ham"', name))
-        assert read_both_ways(place) == (False, False), name
-
-
-def test_half_of_a_character_in_a_token_is_refused(texts, place):
-    last = '"é"'.encode()
-    assert last in texts[0]
-    place.write_bytes(texts[0].replace(last, b'"\\ud800"'))
-    assert read_both_ways(place)[0] is False
-
-
-def test_a_key_that_stands_twice_in_the_metadata_is_refused_both_ways(texts, place):
-    place.write_bytes(texts[0].replace(b'"alpha": 0.1', b'"alpha": 0.1, "alpha": 0.2'))
-    assert read_both_ways(place) == (False, False)
+def test_single_findings_each_of_which_once_did_harm_are_refused(texts, place):
+    key, last = b'"alpha": 0.1', '"é"'.encode()
+    names = b'"a\\nX-Forged: yes"', b'"\\u001b[2J"', b'"\\ud800"', b'" a"'
+    for old, new, both in (
+        *((b'"ham"', name, True) for name in names),  # a class name that would break its line
+        (last, b'"\\ud800"', False),  # half of a character
+        (key, key + b', "alpha": 0.2', True),  # a key that stands twice
+    ):
+        assert old in texts[0]
+        place.write_bytes(texts[0].replace(old, new))
+        assert read_both_ways(place)[: 1 + both] == (False, False)[: 1 + both], new

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from many_cases import in_turn
 from small_models import ALPHAS, PRIORS, SCORINGS, big, labelled_tokens, learn
 from whole_models import THREE, TWO, numbered, taught
 
@@ -87,122 +88,94 @@ def test_a_large_model_has_nothing_wrong(tmp_path):
     assert wrong_with(big(3000).save(tmp_path / "big.json")) == ""
 
 
+def derived(path):
+    return json.loads(path.read_bytes())["derived"]
+
+
+DIGEST = f"{1:032x}".encode()
+HISTOGRAMS, HOST_ROWS = b'[{"0": 5, "1": 10, ', b"[[2, 1, 1], [3, 4, 1]]"
+WRONG_HOSTS = "its counts of hosts are not those of its tokens"
+# (what is changed, into what, what is said, what is not said)
+DAMAGES = [
+    (HISTOGRAMS, b'[{"0": 6, "1": 9, ', "count histograms", "bias"),
+    *(
+        (HOST_ROWS, rows, WRONG_HOSTS, "; ")
+        for rows in (
+            *(b"[]", b"[[2, 1, 1], [3, 4, 2]]", b"[[2, 1, 1], [3, 3, 1]]"),
+            *(b"[[1, 2, 1], [4, 3, 1]]", b"[[5, 5, 1]]"),
+        )
+    ),
+    (b'"by:mx1": [', b'"by;mx1": [', "counts of hosts", "count histograms"),  # no more a host
+    (b'"w2": [1, 1]', b'"w2": [1, 2]', "count histograms", "\n"),
+    (b'"w2": [1, 1]', b'"w2": [1, 2]', "bias", "\n"),
+    (b'"w2": [1, 1],\n', b"", "tokens and has", "\n"),
+    (
+        *(b'"%s": [0, 1]' % DIGEST, b'"%s": [0, 2]' % DIGEST),
+        *("its ledger has 6 messages of spam and it learned 5", "; "),
+    ),
+]
+
+
+@in_turn("old, new, said, not_said", DAMAGES)
+def test_what_disagrees_is_named(path, old, new, said, not_said):
+    whole = path.read_bytes()
+    found = wrong_with(change(path, (old, new)))
+    path.write_bytes(whole)
+    assert said in found
+    assert not_said not in found
+
+
 def test_the_number_of_tokens(path):
     n = len(json.loads(path.read_bytes())["tokens"])
     change(path, (b'"tokens": %d,' % n, b'"tokens": %d,' % (n + 1)))
     assert f"states {n + 1} tokens and has {n}" in wrong_with(path)
 
 
-def test_the_count_histograms(path):
-    line = next(li for li in path.read_bytes().splitlines() if li.startswith(b'"derived"'))
-    assert b'[{"0": 5, "1": 10, ' in line
-    change(path, (b'[{"0": 5, "1": 10, ', b'[{"0": 6, "1": 9, '))
-    found = wrong_with(path)
-    assert "count histograms" in found
-    assert "bias" not in found
-
-
-def hosts_line(path):
-    hosts = json.loads(path.read_bytes())["derived"]["hosts"]
-    return json.dumps(hosts).encode()
-
-
-def test_the_counts_of_hosts(path):
-    assert hosts_line(path) == b"[[2, 1, 1], [3, 4, 1]]"
-    change(path, (b"[[2, 1, 1], [3, 4, 1]]", b"[[2, 1, 1], [3, 4, 2]]"))
-    assert wrong_with(path) == "its counts of hosts are not those of its tokens"
-
-
-@pytest.mark.parametrize(
-    "hosts", [b"[]", b"[[2, 1, 1], [3, 3, 1]]", b"[[1, 2, 1], [4, 3, 1]]", b"[[5, 5, 1]]"]
-)
-def test_any_wrong_counts_of_hosts(path, hosts):
-    change(path, (hosts_line(path), hosts))
-    assert "counts of hosts" in wrong_with(path)
-
-
-def test_the_count_of_a_host(path):
-    change(path, (b'"by:mx1": [', b'"by;mx1": ['))  # a word, no more a host
-    found = wrong_with(path)
-    assert "counts of hosts" in found
-    assert "count histograms" not in found
-
-
-def test_the_bias(path):
-    bias = json.loads(path.read_bytes())["derived"]["bias"]
-    change(path, (json.dumps(bias).encode(), json.dumps([bias[0], bias[1] + 1e-6]).encode()))
+def test_the_bias_and_that_its_last_digit_is_no_damage(path):
+    bias = derived(path)["bias"]
+    near, other = [b * (1 + 4e-16) for b in bias], [bias[0], bias[1] + 1e-6]
+    change(path, (json.dumps(bias).encode(), json.dumps(near).encode()))
+    assert wrong_with(path) == ""
+    change(path, (json.dumps(near).encode(), json.dumps(other).encode()))
     assert wrong_with(path) == "its bias does not follow from its counts"
 
 
-def test_a_last_digit_of_the_bias_is_no_damage(path):
-    bias = json.loads(path.read_bytes())["derived"]["bias"]
-    near = [b * (1 + 4e-16) for b in bias]
-    change(path, (json.dumps(bias).encode(), json.dumps(near).encode()))
-    assert wrong_with(path) == ""
-
-
-def test_a_count(path):
-    change(path, (b'"w2": [1, 1]', b'"w2": [1, 2]'))
-    found = wrong_with(path)
-    assert "count histograms" in found
-    assert "bias" in found
-
-
-def test_a_token_taken_out(path):
-    change(path, (b'"w2": [1, 1],\n', b""))
-    assert "tokens and has" in wrong_with(path)
-
-
-def test_more_in_the_ledger_than_was_learned(path):
-    digest = f"{1:032x}".encode()
-    change(path, (b'"%s": [0, 1]' % digest, b'"%s": [0, 2]' % digest))
-    assert wrong_with(path) == "its ledger has 6 messages of spam and it learned 5"
-
-
 def test_less_in_the_ledger_than_was_learned_is_no_damage(path):
-    change(path, (b' "%s": [0, 1],\n' % f"{1:032x}".encode(), b""))
-    assert wrong_with(path) == ""
+    assert wrong_with(change(path, (b' "%s": [0, 1],\n' % DIGEST, b""))) == ""
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
+W2, LEARNED = b'"w2": [1, 1]', b'},"learned": {\n'
+
+
+@in_turn(
+    "old, new",
     [
-        (b'"w2": [1, 1]', b'"w2":[1, 1]'),
-        (b'"w2": [1, 1]', b'"w2": [1,1]'),
-        (b'"w2": [1, 1],\n', b'"w2": [1, 1], '),
-        (b'"w2": [1, 1]', b'"\\u0077\\u0032": [1, 1]'),
+        *((W2, new) for new in (b'"w2":[1, 1]', b'"w2": [1,1]', b'"\\u0077\\u0032": [1, 1]')),
+        *((W2 + b",\n", W2 + end) for end in (b", ", b",\n\n", b",\r\n", b" ,\n", b", \n")),
         ('"é"'.encode(), b'"\\u00e9"'),
-        (b'"w2": [1, 1],\n', b'"w2": [1, 1],\n\n'),
-        (b'"w2": [1, 1],\n', b'"w2": [1, 1],\r\n'),
-        (b'"w2": [1, 1],\n', b'"w2": [1, 1] ,\n'),
-        (b'"w2": [1, 1],\n', b'"w2": [1, 1], \n'),
-        (b'"w2": [1, 1]', b'\t"w2": [1, 1]'),
-        (b'},"learned": {\n', b'}, "learned": {\n'),
-        (b'},"learned": {\n', b'},\n"learned": {\n'),
-        (b' "%s": ' % f"{1:032x}".encode(), b'"%s": ' % f"{1:032x}".encode()),
-        (b' "%s": ' % f"{1:032x}".encode(), b'  "%s": ' % f"{1:032x}".encode()),
-        (b"]\n}}\n", b"]}}\n"),
-        (b"]\n}}\n", b"]\n\n}}\n"),
+        (W2, b"\t" + W2),
+        *((LEARNED, new) for new in (b'}, "learned": {\n', b'},\n"learned": {\n')),
+        *((b' "%s": ' % DIGEST, new % DIGEST) for new in (b'"%s": ', b'  "%s": ')),
+        *((b"]\n}}\n", new) for new in (b"]}}\n", b"]\n\n}}\n")),
     ],
 )
 def test_lines_that_are_json_and_yet_not_as_they_must_be(path, old, new):
-    change(path, (old, new))
-    json.loads(path.read_bytes())
+    whole = path.read_bytes()
+    json.loads(change(path, (old, new)).read_bytes())
     try:
         found = wrong_with(path)
     except ModelError as error:
         found = str(error)
+    path.write_bytes(whole)
     assert found
 
 
-@pytest.mark.parametrize(
-    "extra", [b'"tokens": {},\n', b'"tokens": {"a": [1, 1]},\n', b'"messages": [5, 5],\n']
-)
-def test_a_key_that_stands_twice(path, extra):
+def test_a_key_that_stands_twice(path):
     raw = path.read_bytes()
-    path.write_bytes(raw.replace(TOKENS_LINE, extra + TOKENS_LINE, 1))
-    with pytest.raises(ModelError, match="duplicate key"):
-        disagreements(path)
+    for extra in (b'"tokens": {},\n', b'"tokens": {"a": [1, 1]},\n', b'"messages": [5, 5],\n'):
+        path.write_bytes(raw.replace(TOKENS_LINE, extra + TOKENS_LINE, 1))
+        with pytest.raises(ModelError, match="duplicate key"):
+            disagreements(path)
 
 
 def test_metadata_that_goes_on_after_the_tokens(path):

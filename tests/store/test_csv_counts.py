@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from many_cases import in_turn
 from whole_models import THREE, TWO, taught
 
 from nbspam.errors import SourceError
@@ -55,23 +56,13 @@ def test_other_line_ends_and_empty_lines():
     assert read(TABLE.replace("\n", "\r\n"))[0] == read(TABLE + "\n\n")[0]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "x,1",
-        "x,1,2,3",
-        "x,one,2",
-        "x,-1,2",
-        "x,1.5,2",
-        "x,1_0,2",
-        "x,٣,2",
-        "x,,2",
-        "x,99999999999999999,2",
-        "free,1,1",
-        '"x"y,1,1',
-        f"{'x' * 1001},1,1",
-    ],
-)
+BAD_ROWS = [
+    *("x,1", "x,1,2,3", "x,one,2", "x,-1,2", "x,1.5,2", "x,1_0,2", "x,٣,2", "x,,2"),
+    *("x,99999999999999999,2", "free,1,1", '"x"y,1,1', f"{'x' * 1001},1,1"),
+]
+
+
+@in_turn("line", BAD_ROWS)
 def test_a_bad_row_is_skipped_and_named(line):
     found, skips = read(f"{TABLE}{line}\nlast,1,1\n")
     assert found.counts == {"free": (2, 20), "claim now": (0, 7), "last": (1, 1)}
@@ -87,19 +78,16 @@ def test_a_quote_that_never_closes_takes_the_rest():
     assert skips.count == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
+@in_turn(
+    "text, line",
     [
-        ("", 1),
-        ("token\n", 1),
-        ("token,spam\n(messages),1\n", 1),
-        ("token,spam,spam\n(messages),1,2\n", 1),
-        ("token,spam,\n(messages),1,2\n", 1),
+        *[(text, 1) for text in ("", "token\n", "token,spam\n(messages),1\n")],
+        *[(f"{first}\n(messages),1,2\n", 1) for first in ("token,spam,spam", "token,spam,")],
         ("word,ham,spam\n(messages),1,2\n", 1),
-        ("token,ham,spam\n", 2),
-        ("token,ham,spam\nfree,1,2\n", 2),
-        ("token,ham,spam\n(messages),1\n", 2),
-        ("token,ham,spam\n(messages),1,many\n", 2),
+        *[
+            (f"token,ham,spam\n{second}", 2)
+            for second in ("", "free,1,2\n", "(messages),1\n", "(messages),1,many\n")
+        ],
     ],
 )
 def test_a_table_without_its_first_lines_is_none(text, line):

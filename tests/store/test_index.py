@@ -13,7 +13,7 @@ from nbspam.store.model_file import token_key
 
 @pytest.fixture(scope="module")
 def large():
-    return big(5_000)
+    return big(3_000)
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +23,11 @@ def large_file(large, tmp_path_factory):
 
 @pytest.fixture(params=[0, 1 << 26], ids=["in the file", "in memory"])
 def place(request):
-    """Return the number of bytes of tokens that are kept in memory."""
     return request.param
 
 
 @contextmanager
 def indexed(path, **layout):
-    """Open a model file and index it."""
     with Lookup(path) as lookup:
         yield TokenIndex(lookup, IndexLayout(**layout))
 
@@ -50,10 +48,7 @@ def test_how_the_file_is_read_makes_no_difference(large, large_file, place):
     for chunk in (2 * LINE_LIMIT + 100, 1 << 20):
         with indexed(large_file, chunk=chunk, in_memory=place) as index:
             assert index.counts(large.counts) == large.counts
-
-
-def test_a_model_of_any_size_has_a_bounded_index(large, large_file):
-    with indexed(large_file, entries=10) as index:
+    with indexed(large_file, entries=10) as index:  # a model of any size has a bounded index
         assert 5 <= len(index._keys) <= 10
         assert index.counts(large.counts) == large.counts
 
@@ -77,27 +72,23 @@ def test_small_models_too(tmp_path_factory, tokens, probe):
         }
 
 
-def test_two_lines_exchanged(large_file, tmp_path, place):
+def test_two_lines_exchanged_and_a_line_that_is_too_long(large_file, tmp_path, place):
     raw = large_file.read_bytes()
     start = raw.index(b'"tokens": {\n') + len(b'"tokens": {\n')
     lines = raw[start:].split(b"\n")
     lines[100], lines[200] = lines[200], lines[100]
     path = tmp_path / "model.json"
-    path.write_bytes(raw[:start] + b"\n".join(lines))
-    with Lookup(path) as lookup, pytest.raises(ModelError) as error:
-        TokenIndex(lookup, IndexLayout(stride=1, in_memory=place))
-    assert_one_sentence(error, path, "not in order")
-
-
-def test_a_line_that_is_too_long(large_file, tmp_path, place):
-    raw = large_file.read_bytes()
-    start = raw.index(b'"tokens": {\n') + len(b'"tokens": {\n')
-    path = tmp_path / "model.json"
-    for length in (LINE_LIMIT * 3, 1 << 21):
-        path.write_bytes(raw[:start] + b'"' + b"\x01" * length + b'": [1, 1],\n' + raw[start:])
+    for tokens, stride, said in (
+        (b"\n".join(lines), 1, "not in order"),
+        *(
+            (b'"' + b"\1" * n + b'": [1, 1],\n' + raw[start:], 1 << 10, "")
+            for n in (LINE_LIMIT * 3, 1 << 21)
+        ),
+    ):
+        path.write_bytes(raw[:start] + tokens)
         with Lookup(path) as lookup, pytest.raises(ModelError) as error:
-            TokenIndex(lookup, IndexLayout(in_memory=place))
-        assert_one_sentence(error, path)
+            TokenIndex(lookup, IndexLayout(stride=stride, in_memory=place))
+        assert_one_sentence(error, path, said)
 
 
 def test_a_line_that_is_no_token(large, large_file, tmp_path, place):

@@ -5,8 +5,6 @@ import fcntl
 import os
 import pwd
 import re
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -32,31 +30,26 @@ def lock_of(model):
 
 @contextmanager
 def held(model):
-    """Hold a model's lock in another process; yields its number."""
-    code = (
-        "import sys; from pathlib import Path; from nbspam.store.lock import locked\n"
-        "with locked(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
-    )
-    command = [sys.executable, "-c", code, model]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"held\n"
-        try:
-            yield process.pid
-        finally:
-            process.stdin.close()
+    with locked(model):
+        yield os.getpid()
 
 
-def test_a_wait_of_a_second_is_told_once_with_the_holder(model):
+def test_a_long_wait_is_told_once_and_given_up_and_the_holder_named(model, monkeypatch):
+    monkeypatch.setattr(lock_module, "_SILENT", 0.1)
     said = []
     with (
         held(model) as pid,
-        pytest.raises(LockedError),
-        locked(model, LockWait(limit=1.5, say=said.append)),
+        pytest.raises(LockedError) as error,
+        locked(model, LockWait(limit=0.3, say=said.append)),
     ):
-        pass
+        pytest.fail("it is not ours")
     (sentence,) = said
     assert sentence.startswith(f"{model}: waiting for its lock {lock_of(model)}, held by process ")
     assert re.search(rf"\b{pid} \(.*python", sentence)
+    assert_one_sentence(error, model, str(lock_of(model)), f"process {pid}", "nothing was changed")
+    assert error.value.exit_code == 75
+    with locked(model, LockWait(0)):  # the first attempt is always made
+        pass
 
 
 def test_a_short_wait_is_not_told(model):
@@ -69,18 +62,9 @@ def test_a_short_wait_is_not_told(model):
     with locked(model):
         other = threading.Thread(target=wait)
         other.start()
-        time.sleep(0.3)
+        time.sleep(0.05)
     other.join(10)
     assert (said, done) == ([], [True])
-
-
-def test_it_is_given_up_and_the_holder_named(model):
-    with held(model) as pid, pytest.raises(LockedError) as error, locked(model, LockWait(0.2)):
-        pytest.fail("it is not ours")
-    assert_one_sentence(error, model, str(lock_of(model)), f"process {pid}", "nothing was changed")
-    assert error.value.exit_code == 75
-    with locked(model, LockWait(0)):  # the first attempt is always made
-        pass
 
 
 def test_it_is_given_up_when_the_waiter_is_told_to(model):

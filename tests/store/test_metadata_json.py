@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from many_cases import in_turn
 from small_models import (
     ALPHAS,
     PRIORS,
@@ -23,8 +24,12 @@ from nbspam.store.metadata_json import MetadataError, dump_metadata, load_counte
 from nbspam.tokens.tokenizer import NAME, RULES
 
 
+def fields_of(metadata):
+    return json.loads(dump_metadata(metadata).rstrip().rstrip(",") + "}")
+
+
 def loaded_again(metadata):
-    return load_metadata(json.loads(dump_metadata(metadata).rstrip().rstrip(",") + "}"))
+    return load_metadata(fields_of(metadata))
 
 
 @given(labelled_tokens(), ALPHAS, PRIORS)
@@ -101,7 +106,7 @@ def test_any_two_calibrations_survive(seed, run, noise, traits):
 
 def test_a_model_from_before_labels_could_be_wrong_has_no_noise_and_takes_nothing_back():
     metadata = learn(scoring="evidence").fit.metadata
-    fields = json.loads(dump_metadata(metadata).rstrip().rstrip(",") + "}")
+    fields = fields_of(metadata)
     del fields["recent"]
     for calibration in fields["calibration"]["spam"].values():
         assert calibration.pop("noise") == 0
@@ -114,7 +119,7 @@ def test_the_keys_of_the_calibrations_and_hosts(traits):
     messages = [("ham", {"a", "by:mx"}), ("ham", {"b", "by:mx"}), ("spam", {"a", "by:-"})]
     messages.append(("spam", {"c", "by:mx"}))
     metadata = learn(messages, scoring="evidence", traits=traits).fit.metadata
-    fields = json.loads(dump_metadata(metadata).rstrip().rstrip(",") + "}")
+    fields = fields_of(metadata)
     both = fields["calibration"]["spam"]
     assert list(both) == ["text", "full"]
     for scale in scales(with_traits=traits != "none"):
@@ -136,44 +141,38 @@ def test_a_model_of_text_has_no_hosts_and_no_trust():
 
 
 def of_tokenizer(name, rules):
-    """Return the parsed metadata of a model that was made by this tokenizer."""
-    fields = json.loads(dump_metadata(learn().fit.metadata).rstrip().rstrip(",") + "}")
+    fields = fields_of(learn().fit.metadata)
     assert fields["tokenizer"] == {"name": NAME, "rules": RULES}
     return fields | {"tokenizer": {"name": name, "rules": rules}}
 
 
-@pytest.mark.parametrize("rules", [1, RULES - 1])
-def test_counts_of_older_rules_are_used_and_stay_older(rules):
-    metadata = load_metadata(of_tokenizer(NAME, rules))
-    assert metadata == with_settings(learn().fit.metadata, rules=rules)
-    assert loaded_again(metadata) == metadata
+def test_counts_of_older_rules_are_used_and_stay_older():
+    for rules in (1, RULES - 1):
+        metadata = load_metadata(of_tokenizer(NAME, rules))
+        assert metadata == with_settings(learn().fit.metadata, rules=rules)
+        assert loaded_again(metadata) == metadata
 
 
-def test_counts_of_newer_rules_are_refused():
+def test_counts_of_newer_rules_or_another_tokenizer_are_refused():
     with pytest.raises(MetadataError) as error:
         load_metadata(of_tokenizer(NAME, RULES + 1))
     assert str(error.value) == (
         f"was made with tokenizer rules {RULES + 1}, newer than this program's {RULES}; update"
         " nbspam"
     )
+    odd = (0, -1, True, 1.0, None, "2")
+    for name, rules in (("other", 1), ("other", RULES), *((NAME, rules) for rules in odd)):
+        with pytest.raises(MetadataError) as error:
+            load_metadata(of_tokenizer(name, rules))
+        assert str(error.value) == (
+            f"was made with the tokenizer {{'name': {name!r}, 'rules': {rules!r}}}, and this"
+            f" program has 'nbspam' with rules {RULES}; train again, or take its counts with nbspam"
+            " model export"
+        )
 
 
-@pytest.mark.parametrize(
-    ("name", "rules"),
-    [("other", 1), ("other", RULES), *((NAME, rules) for rules in (0, -1, True, 1.0, None, "2"))],
-)
-def test_counts_of_another_tokenizer_are_refused(name, rules):
-    with pytest.raises(MetadataError) as error:
-        load_metadata(of_tokenizer(name, rules))
-    assert str(error.value) == (
-        f"was made with the tokenizer {{'name': {name!r}, 'rules': {rules!r}}}, and this program"
-        f" has 'nbspam' with rules {RULES}; train again, or take its counts with nbspam model"
-        " export"
-    )
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "why"),
+@in_turn(
+    "key, value, why",
     [
         ("version", 2, "update nbspam"),
         ("format", "other", "is not an nbspam model"),
@@ -196,15 +195,13 @@ def test_what_counts_are_of_is_needed_to_export_them(key, value, why):
         load_counted({name: kept for name, kept in fields.items() if name != key})
 
 
-def test_a_class_without_messages_has_an_impossible_bias_that_survives_too():
+def test_odd_classes_survive_too():
+    """One without messages has an impossible bias."""
     metadata = learn([("ham", {"a"}), ("spam", {"a"})]).fit.metadata
     learned = metadata.learned._replace(messages=(1, 0), count_histograms=({1: 1}, {0: 1}))
     metadata = metadata._replace(learned=learned)
     assert -math.inf == metadata.bias[1]
     assert metadata == loaded_again(metadata)
-
-
-def test_class_names_of_any_script_survive():
     metadata = learn([('häm "1"', {"a"}), ("спам\\", {"b"})], positive="спам\\").fit.metadata
     assert metadata == loaded_again(metadata)
 
@@ -221,16 +218,12 @@ def test_the_positive_class_has_an_index():
     assert three.fit.metadata.settings.positive_index is None
 
 
-@pytest.mark.parametrize("fields", [None, [], "nbspam-model", 1, {}, {"format": []}])
-def test_what_is_not_metadata_is_refused(fields):
-    with pytest.raises(MetadataError, match="not an nbspam model"):
-        load_metadata(fields)
-
-
-def test_a_class_that_is_called_as_the_verdict_of_none_is_refused():
-    metadata = learn([("ham", {"a"}), ("spam", {"b"})]).fit.metadata
-    fields = json.loads(dump_metadata(metadata).rstrip().rstrip(",") + "}")
-    fields["classes"][0] = "unsure"
+def test_what_is_not_metadata_is_refused():
+    for fields in (None, [], "nbspam-model", 1, {}, {"format": []}):
+        with pytest.raises(MetadataError, match="not an nbspam model"):
+            load_metadata(fields)
+    fields = fields_of(learn([("ham", {"a"}), ("spam", {"b"})]).fit.metadata)
+    fields["classes"][0] = "unsure"  # called as the verdict of none
     with pytest.raises(MetadataError, match="unsure"):
         load_metadata(fields)
 
@@ -249,7 +242,7 @@ def test_what_follows_from_the_counts_follows_them_when_they_change(one, other, 
 
 def test_derived_numbers_in_a_file_are_not_relied_on():
     metadata = learn().fit.metadata
-    fields = json.loads(dump_metadata(metadata).rstrip().rstrip(",") + "}")
+    fields = fields_of(metadata)
     fields["derived"]["tokens"] += 1
     fields["derived"]["bias"] = [0.0, 0.0]
     found = load_metadata(fields)

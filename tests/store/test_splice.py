@@ -1,11 +1,13 @@
 import io
 import os
 from contextlib import contextmanager
+from itertools import product
 from unittest import mock
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from many_cases import in_turn
 
 from nbspam.errors import ModelError
 from nbspam.learning.settings import TrainingSettings, empty_metadata
@@ -32,12 +34,9 @@ LEDGERS = st.dictionaries(DIGESTS, TRUE_ROWS, max_size=30)
 
 
 def whole(counts, learned, metadata=METADATA) -> bytes:
-    """Return a model's file, written anew."""
     file = io.BytesIO()
-    rows = [(key, row) for key, row in counts.items() if any(row)]
-    write_lines(
-        file, metadata, rows, sorted((key, row) for key, row in learned.items() if any(row))
-    )
+    rows, ledger = ([pair for pair in some.items() if any(pair[1])] for some in (counts, learned))
+    write_lines(file, metadata, rows, sorted(ledger))
     return file.getvalue()
 
 
@@ -86,31 +85,19 @@ FEW = {"b": (1, 0), "d": (0, 2), "f": (3, 3)}
 MARKED = {"2" * 32: (1, 0), "4" * 32: (0, 1), "6" * 32: (2, 0)}
 
 
-@pytest.mark.parametrize("block", [8, 8192])
-@pytest.mark.parametrize("learned", [{}, MARKED], ids=["no-ledger", "ledger"])
-@pytest.mark.parametrize(
-    "digests", [{}, {"1" * 32: (1, 0), "9" * 32: (1, 0)}, dict.fromkeys(MARKED, (0, 0))]
+GONE = dict.fromkeys("bdf", (0, 0))
+CHANGES = [
+    *({}, {"a": (1, 1)}, {"g": (1, 1)}, {"c": (1, 1)}, {"b": (0, 0)}, {"f": (0, 0)}),
+    *({"d": (0, 0)}, {"b": (9, 9), "f": (9, 9)}, GONE, GONE | {"e": (1, 0)}),
+    *({"f": (0, 0), "g": (1, 0)}, {"a": (1, 0), "b": (0, 0)}, {"z": (0, 0)}),
+]
+DIGEST_CHANGES = [{}, {"1" * 32: (1, 0), "9" * 32: (1, 0)}, dict.fromkeys(MARKED, (0, 0))]
+
+
+@in_turn(
+    "counts, change, learned, digests, block",
+    product([{}, FEW], CHANGES, [{}, MARKED], DIGEST_CHANGES, [8, 8192]),
 )
-@pytest.mark.parametrize("counts", [{}, FEW], ids=["no-tokens", "tokens"])
-@pytest.mark.parametrize(
-    "change",
-    [
-        {},
-        {"a": (1, 1)},
-        {"g": (1, 1)},
-        {"c": (1, 1)},
-        {"b": (0, 0)},
-        {"f": (0, 0)},
-        {"d": (0, 0)},
-        {"b": (9, 9), "f": (9, 9)},
-        {"b": (0, 0), "d": (0, 0), "f": (0, 0)},
-        {"b": (0, 0), "d": (0, 0), "f": (0, 0), "e": (1, 0)},
-        {"f": (0, 0), "g": (1, 0)},
-        {"a": (1, 0), "b": (0, 0)},
-        {"z": (0, 0)},
-    ],
-    ids=str,
-)  # fmt: skip
 def test_lines_at_the_ends_come_and_go(tmp_path, counts, change, learned, digests, block):
     path = tmp_path / "model.json"
     path.write_bytes(whole(counts, learned))
@@ -144,8 +131,13 @@ def test_what_does_not_change_is_not_read_line_by_line(tmp_path, monkeypatch):
     assert len(looked_at) < 100
 
 
-@pytest.mark.parametrize("damage", [b": [x, 2]", b": [1]", b": [1, 200]", b"", b": [1, 2]]"])
-@pytest.mark.parametrize("token", ["token000499", "token000500", "token000501"])
+@in_turn(
+    "damage, token",
+    product(
+        [b": [x, 2]", b": [1]", b": [1, 200]", b"", b": [1, 2]]"],
+        ["token000499", "token000500", "token000501"],
+    ),
+)
 def test_a_damaged_line_beside_a_changed_one_is_refused(tmp_path, damage, token):
     counts = {f"token{i:06}": (1, 2) for i in range(1_000)}
     path = tmp_path / "model.json"

@@ -12,7 +12,6 @@ from nbspam.tokens.kinds import channel_of
 
 
 def counts_in(table, tokens):
-    """Return the counts and channels of those tokens that the table knows."""
     rows = table.find(tokens)
     return {
         token: table.rows[row]
@@ -46,7 +45,7 @@ def test_it_finds_every_token_and_no_other(tmp_path_factory, messages, others):
 
 
 def test_a_model_longer_than_is_read_at_once(tmp_path, monkeypatch):
-    large = big(5_000)
+    large = big(2_000)
     with Lookup(large.save(tmp_path / "large.json")) as lookup:
         monkeypatch.setattr("nbspam.store.lookup._COPIED", 3_000)
         table = TokenTable(lookup)
