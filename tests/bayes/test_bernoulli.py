@@ -3,15 +3,12 @@ from collections import Counter
 from typing import ClassVar
 
 import pytest
+from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.bayes.bernoulli import joints, log_absent_sum, weight
 from nbspam.bayes.posterior import log_priors, sigmoid, softmax
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 class TestChinaExample:

@@ -4,13 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from closeness import close
 from counted_models import TWO, counted_messages, learn_counted, message, settings_of
 from hypothesis import given
 from small_models import ALPHAS
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 class TestSpellingErrors:

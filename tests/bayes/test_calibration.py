@@ -697,13 +697,7 @@ def test_the_fit_is_the_best_of_coefficients_and_noise_together(scale, share_wro
 
 @pytest.mark.parametrize(
     ("n", "far", "is_noisy"),
-    [
-        (20, 2.0, False),
-        (200, 1.0, False),
-        (200, 2.0, False),
-        (200, 3.0, True),
-        (3_000, 2.0, False),
-    ],
+    [(20, 2.0, False), (200, 1.0, False), (200, 2.0, False), (200, 3.0, True), (3_000, 2.0, False)],
 )
 def test_one_surprising_message_is_no_noise_unless_it_is_beyond_belief(n, far, is_noisy):
     """One spam that looks like ham, whose features are at -1 to -3."""

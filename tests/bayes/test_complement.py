@@ -1,7 +1,7 @@
 import math
 from collections import Counter
 
-import pytest
+from closeness import close
 from counted_models import THREE, learn_counted, message, settings_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,15 +13,7 @@ from nbspam.learning.settings import empty_metadata
 
 CHOSEN = settings_of(("complement", "none"), alpha=1)
 # Ham has a 4 times; promo a once and b twice; spam b 3 times.
-MESSAGES = [
-    message("ham", {"a": 4}),
-    message("promo", {"a": 1, "b": 2}),
-    message("spam", {"b": 3}),
-]
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
+MESSAGES = [message("ham", {"a": 4}), message("promo", {"a": 1, "b": 2}), message("spam", {"b": 3})]
 
 
 def test_weights_by_hand():

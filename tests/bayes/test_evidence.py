@@ -3,6 +3,7 @@ import random
 from fractions import Fraction
 
 import pytest
+from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,10 +30,6 @@ NEAR_0 = st.lists(st.floats(-0.5, 0.5), max_size=60)
 WEIGHTS = TIED | FREE | NEAR_0
 MOST = st.sampled_from([1, 2, 5, HEADERS, STRONGEST])
 COEFFICIENTS = st.tuples(*[st.floats(-5, 5)] * WORD_FEATURES)
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def group(weights, most=STRONGEST):

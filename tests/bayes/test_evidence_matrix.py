@@ -127,13 +127,7 @@ def test_evidence_of_many_long_rows_is_that_of_each_alone(spread):
 
 
 @pytest.mark.parametrize(
-    "row",
-    [
-        [],
-        [(math.nan, TEXT)] * 3,
-        [(1.0, HOST)],
-        [(math.nan, HEADER), (math.nan, FIELDS)],
-    ],
+    "row", [[], [(math.nan, TEXT)] * 3, [(1.0, HOST)], [(math.nan, HEADER), (math.nan, FIELDS)]]
 )
 def test_rows_without_known_words_have_the_evidence_of_nothing(row):
     assert_as_each_alone([row] * 3)

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from closeness import close
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -14,10 +15,6 @@ from nbspam.bayes.gaussian import Gaussian, Moments
 from nbspam.bayes.variances import Variances
 
 PLAIN = Variances(smoothing=0.0)
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def histograms(columns, labels, n_classes):

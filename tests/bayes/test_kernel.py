@@ -3,6 +3,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -24,10 +25,6 @@ def bandwidth(values):
 
 def log_density(values, x):
     return ClassDensity(values).log_density(x)
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def reference(values, h):

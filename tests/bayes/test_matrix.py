@@ -1,4 +1,5 @@
 import numpy as np
+from closeness import CLOSE
 from hypothesis import given
 from random_messages import ALPHAS, PRIORS, Messages, bias, messages
 from sklearn.naive_bayes import BernoulliNB
@@ -6,8 +7,6 @@ from sklearn.naive_bayes import BernoulliNB
 from nbspam.bayes import bernoulli_arrays, matrix
 from nbspam.bayes.bernoulli import joints, log_absent_sum, weight
 from nbspam.bayes.posterior import log_priors, sigmoid, softmax
-
-CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 
 
 def parts(found: Messages, alpha: float, prior: float | None = None):

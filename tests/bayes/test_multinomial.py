@@ -3,15 +3,12 @@ from collections import Counter
 from typing import ClassVar
 
 import pytest
+from closeness import close
 from counted_models import learn_counted, message, settings_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.bayes.multinomial import BinaryMultinomial, Multinomial, outcomes_of, trials_of
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def histograms_of(rows, n_classes=2):

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
 from small_models import learn
@@ -23,13 +24,7 @@ from nbspam.bayes.calibration import (
     scales,
     untrained,
 )
-from nbspam.bayes.evidence import (
-    HEADERS,
-    STRONGEST,
-    TRAIT_SCALE,
-    evidence,
-    group_shares,
-)
+from nbspam.bayes.evidence import HEADERS, STRONGEST, TRAIT_SCALE, evidence, group_shares
 from nbspam.bayes.prediction import (
     CALIBRATION_DOUBT,
     COUNT_DOUBT,
@@ -45,10 +40,6 @@ WORDS = st.lists(WEIGHT, max_size=60)
 FEW = st.lists(WEIGHT, max_size=3)
 EXPERIENCE = st.builds(Experience, st.integers(0, 100_000), st.integers(0, 100_000))
 TRAITS = st.none() | st.lists(st.floats(-9, 9), max_size=7)  # the weight of each
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 @st.composite

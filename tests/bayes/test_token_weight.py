@@ -3,16 +3,13 @@
 import math
 
 import pytest
+from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.bayes import token_weight
 from nbspam.bayes.bernoulli import Bernoulli, weight
 from nbspam.bayes.token_weight import class_alphas, pair_weight
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def contrast(row, messages, k, alpha):

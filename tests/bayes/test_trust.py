@@ -5,14 +5,11 @@ from collections import Counter
 from operator import add
 
 import pytest
+from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.bayes.trust import ENOUGH, WORDS, trust, unconfoundedness
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 @st.composite
@@ -172,10 +169,7 @@ def test_merging_is_adding_and_unlearning_is_taking_away(mails, data):
     }
     assert merged == whole
     expected = measured((row, 1) for row in whole.values())
-    assert measured((row, 1) for row in merged.values()) == (
-        close(expected[0]),
-        expected[1],
-    )
+    assert measured((row, 1) for row in merged.values()) == (close(expected[0]), expected[1])
 
 
 def test_no_hosts_have_no_trust():

@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from channel_models import EVERY_CHANNEL, many_mails
+from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
 from small_models import (
@@ -36,10 +37,6 @@ from nbspam.store.check import histograms_of
 
 TOKENS = EVERY_CHANNEL
 BOTH_TRAITS = pytest.mark.parametrize("traits", ["none", "kernel"])
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def learner_of(learned) -> OnlineLearner:

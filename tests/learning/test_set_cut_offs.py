@@ -101,10 +101,7 @@ def test_whoever_reads_meanwhile_reads_the_old_or_the_new_model(path):
 
 def test_changes_at_the_same_time_all_happen(path):
     def lower():
-        set_cut_offs(
-            path,
-            lambda metadata: CutOffs(metadata.settings.spam_cutoff - 0.03125, 0.0),
-        )
+        set_cut_offs(path, lambda metadata: CutOffs(metadata.settings.spam_cutoff - 0.03125, 0.0))
 
     set_cut_offs(path, lambda metadata: CutOffs(1.0, 0.0))
     threads = [threading.Thread(target=lower) for _ in range(8)]

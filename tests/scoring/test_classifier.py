@@ -3,6 +3,7 @@ from typing import NamedTuple
 
 import pytest
 from channel_models import EVERY_CHANNEL, labelled_mails, many_mails
+from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
 from small_models import (
@@ -19,10 +20,6 @@ from small_models import (
 from nbspam.bayes.posterior import IMPOSSIBLE, logit, sigmoid
 from nbspam.scoring.classifier import Classifier
 from nbspam.store.lookup import Lookup
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def assert_same_score(expected, actual):

@@ -2,16 +2,10 @@ import math
 
 import pytest
 from channel_models import labelled_mails, many_mails
+from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
-from small_models import (
-    ALPHAS,
-    MESSAGES,
-    PRIORS,
-    SCORINGS,
-    learn,
-    with_learned,
-)
+from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn, with_learned
 
 import nbspam
 from nbspam.bayes.bernoulli import weight
@@ -23,10 +17,6 @@ from nbspam.scoring.explanation import explain
 from nbspam.scoring.terms import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
 from nbspam.tokens.kinds import HEADER, channel_of, is_host
 from nbspam.tokens.tokenized import tokenize
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def explained(learned, tokens):

@@ -4,6 +4,7 @@ import math
 
 import pytest
 from channel_models import labelled_mails, many_mails
+from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
 from small_models import ALPHAS, PRIORS, SCORINGS, learn, with_learned
@@ -26,10 +27,6 @@ UNKNOWN = st.sets(
 CUT_OFFS = st.builds(
     lambda a, b: CutOffs(max(a, b), min(a, b)), st.floats(0.01, 0.99), st.floats(0.01, 0.99)
 )
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def prior_of(metadata):

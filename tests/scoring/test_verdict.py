@@ -1,6 +1,7 @@
 import math
 
 import pytest
+from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
 from small_models import learn, with_settings
@@ -11,10 +12,6 @@ from nbspam.errors import OptionError
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import TOO_FEW_WORDS, CutOffs, verdict_of, verdict_on
 from nbspam.store.metadata import HAM_CUTOFF, SPAM_CUTOFF
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def test_two_classes_have_a_verdict_on_either_side():
@@ -153,11 +150,7 @@ def test_of_three_classes_the_most_probable_one_is_the_verdict():
     classifier = learned.classifier
     assert [
         verdict_of(learned.fit.metadata, classifier.score({token}), CutOffs()) for token in "xyz"
-    ] == [
-        "a",
-        "b",
-        "c",
-    ]
+    ] == ["a", "b", "c"]
 
 
 # Cut-offs
@@ -233,12 +226,7 @@ NAN, INFINITY = math.nan, math.inf
         (None, None, -1, "the ham cost must be above 0, not -1;"),
         (None, None, NAN, "the ham cost must be above 0, not nan;"),
         (None, None, INFINITY, "the ham cost must be above 0, not inf;"),
-        (
-            0.9,
-            None,
-            9,
-            "the ham cost sets both cut-offs; leave out the spam and the ham cut-off",
-        ),
+        (0.9, None, 9, "the ham cost sets both cut-offs; leave out the spam and the ham cut-off"),
         (None, 0.1, 9, "the ham cost sets both cut-offs;"),
         (0.9, 0.1, 9, "the ham cost sets both cut-offs;"),
     ],
