@@ -10,36 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_models import SCORINGS, assert_one_sentence, with_learned
 from small_models import learn as fitted
-from whole_models import THREE, TWO, assert_same_fit, numbers_of, taught
+from whole_models import THREE, TWO, assert_same_fit, message, pending, save, taught
 
 from nbspam.errors import ModelError, TrainingError
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.prune import prune
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import PendingMessages, forget, forget_in_memory, learn, learn_in_memory
-from nbspam.store.model_file import Model, read_model, write_model
-from nbspam.tokens.digest import digest_of
-from nbspam.tokens.tokenized import TokenizedMessage, Wanted
+from nbspam.store.model_file import Model, read_model
 
 NAME = Path("the model")
-
-
-def message(label, *tokens, number=0):
-    """Return a message; the number tells messages of the same tokens apart."""
-    numbers = numbers_of(number)
-    digest = digest_of(tokens, [("message-id", f"<{number}>")], *numbers)
-    return TokenizedMessage("-", label, sorted(tokens), digest, numbers=numbers)
-
-
-def pending(messages):
-    found = PendingMessages(Wanted(traits=True))
-    found.add(messages)
-    return found
-
-
-def save(path, model):
-    write_model(path, model.metadata, model.counts.items(), sorted(model.learned.items()))
-    return model
 
 
 def assert_same_model(in_file, in_memory):
@@ -94,7 +74,8 @@ def test_learning_and_forgetting_are_those_of_the_file(
     model = None
     if start != "new":
         model = taught(begun, classes, scoring, prior=prior, traits="kernel")
-        model = save(path, prune(model, min_count=2) if start == "pruned" else model)
+        model = prune(model, min_count=2) if start == "pruned" else model
+        save(path, model)
     for act, messages in acts:
         before = copy.deepcopy(model)
         if model is None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from many_cases import in_turn
 from small_models import assert_one_sentence, with_learned
-from whole_models import assert_same_fit, numbers_of, without_calibration
+from whole_models import assert_same_fit, message, without_calibration
 
 from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.errors import ModelError, TrainingError
@@ -24,18 +24,10 @@ from nbspam.scoring.verdict import CutOffs, verdict_of
 from nbspam.store.check import disagreements, histograms_of, with_counts
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import read_model, write_model
-from nbspam.tokens.digest import digest_of
 from nbspam.tokens.tokenized import TokenizedMessage
 
 HAM, SPAM = "ham", "spam"
 WANTED = TrainingSettings().wanted
-
-
-def message(label, *tokens, number=0):
-    """Return a message as `learn` takes it; the number tells messages of the same tokens apart."""
-    numbers = numbers_of(number)
-    digest = digest_of(tokens, [("message-id", f"<{number}>")], *numbers)
-    return TokenizedMessage("-", label, sorted(tokens), digest, numbers=numbers)
 
 
 def teach(path, messages, remember=True, chosen=TrainingSettings(), batch=500):  # noqa: B008
