@@ -523,7 +523,7 @@ def test_fewer_than_two_of_a_class_are_no_basis_for_a_fit(scale, labels):
 @SOME
 @EACH
 def test_the_fit_of_many_messages_is_the_mode_and_near_the_truth(scale):
-    x, is_spam = drawn_messages(scale, 20_000)
+    x, is_spam = drawn_messages(scale, 10_000)
     found = fit_calibration(scale, x, is_spam)
     assert found.noise == 0
     np.testing.assert_allclose(derivative(scale, found.coefficients, x, is_spam), 0, atol=1e-3)

@@ -39,9 +39,6 @@ def test_the_fields_have_their_own_tokens():
 def test_what_is_weak_beside_the_rest_is_not_highlighted():
     found = highlighted(text("prize lunch table"), {"prize": 3.0, "lunch": -0.2, "table": 0.1})
     assert shown(found.text) == [("prize", "++"), ("lunch", ""), ("table", "")]
-
-
-def test_nothing_is_highlighted_where_nothing_is_known():
     assert {run.emphasis for run in highlighted(text("prize lunch"), {}).text} == {0}
     assert highlighted(text(""), {}).text == ()
 
