@@ -96,3 +96,11 @@ def save(path, model):
     """Write a model to a file."""
     write_model(path, model.metadata, model.counts.items(), sorted(model.learned.items()))
     return path
+
+
+def messages_of(labels, most=12):
+    """Draw messages, few different ones, so that the same comes again, and in another class."""
+    tokens = st.sampled_from(["a", "b", 'd"', "from:c", "received:e", "by:mx", "by:-"])
+    one = st.tuples(st.sampled_from(labels), st.sets(tokens), st.integers(0, 2))
+    drawn = one.map(lambda own: message(own[0], *own[1], number=own[2]))
+    return st.lists(drawn, max_size=most)

@@ -7,14 +7,7 @@ from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
 from many_cases import in_turn
-from small_models import (
-    SCORINGS,
-    labelled_tokens,
-    learn,
-    many_messages,
-    with_learned,
-    with_settings,
-)
+from small_models import SCORINGS, learn, many_messages, with_learned, with_settings
 
 from nbspam.bayes.calibration import Calibrations
 from nbspam.bayes.posterior import logit, sigmoid
@@ -142,14 +135,6 @@ def three(seed=0):
     return messages
 
 
-@given(labelled_tokens(classes=THREE))
-def test_probabilities_of_three_classes_add_up_to_one(messages):
-    learned = learn(messages, scoring="evidence")
-    for score in list(learned.fit.scores(learned.corpus.presence())):
-        assert close(1) == sum(score.probabilities)
-        assert all(0 <= p <= 1 for p in score.probabilities)
-
-
 def test_three_classes_are_told_apart_left_out():
     messages = three()
     learned = learn(messages, scoring="evidence")
@@ -158,18 +143,6 @@ def test_three_classes_are_told_apart_left_out():
         for score, (label, _) in zip(left_out_scores(learned), messages, strict=True)
     ]
     assert sum(right) > 0.8 * len(right)
-
-
-@in_turn("prior", [None, 0.05, 0.9])
-def test_what_explains_three_classes_adds_up_to_the_log_odds(prior):
-    learned = learn(three(), scoring="evidence", prior=prior)
-    for _, tokens in three(1)[::3] + three(2)[1::9]:
-        found = explain(learned.classifier, tokens)
-        k = learned.fit.metadata.settings.classes.index(found.of)
-        p = found.score.probabilities[k]
-        assert found.total == pytest.approx(math.log(p) - math.log1p(-p), rel=1e-6, abs=1e-6)
-        if found.of == "spam":
-            assert found.total == pytest.approx(found.score.log_odds, rel=1e-6, abs=1e-6)
 
 
 def test_what_explains_the_surest_of_three_classes_is_finite():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_models import SCORINGS, assert_one_sentence, with_learned
 from small_models import learn as fitted
-from whole_models import THREE, TWO, assert_same_fit, message, pending, save, taught
+from whole_models import THREE, TWO, assert_same_fit, message, messages_of, pending, save, taught
 
 from nbspam.errors import ModelError, TrainingError
 from nbspam.learning.online import OnlineLearner
@@ -30,15 +30,9 @@ def assert_same_model(in_file, in_memory):
 
 
 def batches(labels):
-    """Draw batches of messages; few of each, so that the same comes again, and in another class."""
-    one = st.builds(
-        lambda label, tokens, number: message(label, *tokens, number=number),
-        st.sampled_from(labels),
-        st.sets(st.sampled_from(["a", "b", 'd"', "from:c", "received:e", "by:mx", "by:-"])),
-        st.integers(0, 2),
-    )
+    """Draw batches of messages to learn or to forget."""
     acts = st.sampled_from(["learn", "learn", "forget", "learn all"])
-    return st.lists(st.tuples(acts, st.lists(one, max_size=8)), max_size=5)
+    return st.lists(st.tuples(acts, messages_of(labels, most=8)), max_size=5)
 
 
 @st.composite
