@@ -1,3 +1,4 @@
+import math
 import random
 
 import numpy as np
@@ -36,7 +37,6 @@ from nbspam.bayes.calibration import (
     untrained,
     untrained_calibrations,
     update,
-    widened,
 )
 from nbspam.bayes.evidence import WORD_FEATURES, evidence
 from nbspam.bayes.evidence_matrix import fit_calibration
@@ -152,11 +152,11 @@ def share_right_of(z, is_spam, noise):
         (0.0, True, 0.0, 0.995),  # the least noise
         (0.0, False, 0.004, 0.995),
         (0.0, True, 0.2, 0.8),
-        (-5.293304824724492, True, 0.0, 0.5),  # -ln 199
-        (5.293304824724492, False, 0.0, 0.5),
-        (-1.3862943611198906, True, 0.2, 0.5),  # -ln 4
-        (1.0986122886681098, True, 0.1, 0.9642857142857143),  # r = 3/4: .675 / (.675 + .025)
-        (1.0986122886681098, False, 0.1, 0.75),  # r = 1/4: .225 / (.225 + .075)
+        (-math.log(199), True, 0.0, 0.5),
+        (math.log(199), False, 0.0, 0.5),
+        (-math.log(4), True, 0.2, 0.5),
+        (math.log(3), True, 0.1, 0.9642857142857143),  # r = 3/4: .675 / (.675 + .025)
+        (math.log(3), False, 0.1, 0.75),  # r = 1/4: .225 / (.225 + .075)
         (40.0, True, 0.1, 1.0),
         (-40.0, True, 0.1, 0.0),
         (-1e4, True, 0.0, 0.0),
@@ -253,34 +253,12 @@ def test_the_run_after_a_message_was_undone(before, is_spam, learned, back):
     assert undone(TEXT, untrained(TEXT), x, is_spam).run == 0
 
 
-@given(with_history())
-def test_forgetting_decays_to_a_floor_and_never_below(drawn):
-    scale, history = drawn
-    beyond_doubt = (1.0, *[0.0] * (scale.size - 1))
-    before = after(scale, history)
-    sure = before._replace(coefficients=(40.0, *before.coefficients[1:]))
-    _, new = arrays(update(scale, sure, beyond_doubt, True))
-    np.testing.assert_allclose(new, rested(scale, before), rtol=1e-9, atol=1e-9)
-    added = new - FORGET * arrays(before)[1]
-    np.testing.assert_allclose(added, np.diag(np.diag(added)), atol=1e-9)
-    assert (np.diag(added) >= 0.999 * (1 - FORGET) * np.array(scale.precision)).all()
-
-
 @given(with_history(), st.lists(st.tuples(xs(FULL, st.floats(-1e3, 1e3)), LABEL), max_size=10))
 def test_any_history_leaves_a_sound_calibration(drawn, wild):
     scale, history = drawn
     assert_sound(scale, after(scale, history))
     for found in arrays(after(FULL, wild)):
         assert np.isfinite(found).all()
-
-
-@in_turn("scale", EVERY)
-def test_a_message_moves_the_calibration_toward_itself(scale):
-    x = (1.0, 2.0, 1.0, 1.0, 0.0, *[1.0] * (scale.size - 5))
-    for is_spam in (True, False):
-        before = untrained(scale)
-        now = update(scale, before, x, is_spam)
-        assert (np.dot(x, now.coefficients) > np.dot(x, before.coefficients)) == is_spam
 
 
 def test_before_any_message_it_is_the_prior():
@@ -338,18 +316,6 @@ def test_the_ranges_are_those_of_the_messages(drawn):
     np.testing.assert_array_equal(np.array(now.ranges)[:, 1], columns.max(axis=0))
     for x, _ in history:  # what was seen is not held
         assert clamped(now, x) == x
-
-
-@given(st.data())
-def test_a_message_widens_the_ranges_and_narrows_none(data):
-    scale = data.draw(st.sampled_from(EVERY))
-    before = after(scale, data.draw(histories(scale)))
-    x = data.draw(xs(scale))
-    now = widened(before, x)
-    if any(map(any, before.ranges)):
-        assert all(a <= b and c >= d for (a, c), (b, d) in zip(now, before.ranges, strict=True))
-        assert widened(before._replace(ranges=now), x) == now
-    assert all(low <= value <= high for (low, high), value in zip(now, x[1:], strict=True))
 
 
 ENDS = st.tuples(FEATURE, FEATURE).map(sorted).map(tuple)
@@ -443,12 +409,6 @@ def test_a_slip_that_is_noticed_late_is_taken_back_but_for_a_little():
     assert np.mean(undone_late) < 0.25 * np.mean(left)
 
 
-def test_each_of_one_class_leaves_a_sound_calibration():
-    chance = random.Random(3)
-    for is_spam in (True, False):
-        assert_sound(TEXT, after(TEXT, [(easy(chance, is_spam), is_spam) for _ in range(1_000)]))
-
-
 # Linear equations
 
 
@@ -511,23 +471,6 @@ def test_the_fit_is_the_mode(drawn):
     assert list(found.ranges) == expected
     assert found.run == 0
     assert all(type(value) is float for value in (*b.tolist(), *found.ranges[0], found.noise))
-
-
-@in_turn("scale", EVERY)
-@in_turn("labels", [[], [1], [1, 1, 1], [0, 0], [1, 0], [1, 1, 1, 0], [0, 0, 0, 1]])
-def test_fewer_than_two_of_a_class_are_no_basis_for_a_fit(scale, labels):
-    x, _ = drawn_messages(scale, len(labels))
-    assert fit_calibration(scale, x, np.array(labels, dtype=bool)) == untrained(scale)
-
-
-@SOME
-@EACH
-def test_the_fit_of_many_messages_is_the_mode_and_near_the_truth(scale):
-    x, is_spam = drawn_messages(scale, 10_000)
-    found = fit_calibration(scale, x, is_spam)
-    assert found.noise == 0
-    np.testing.assert_allclose(derivative(scale, found.coefficients, x, is_spam), 0, atol=1e-3)
-    np.testing.assert_allclose(found.coefficients, truth(scale), atol=0.1)
 
 
 @in_turn("scale", EVERY)
@@ -675,14 +618,17 @@ def test_two_messages_of_each_class_give_sane_coefficients(ham, spam):
     assert abs(of_length) < 0.5
 
 
-@SOME
-@EACH
+@in_turn("scale", EVERY[:2])
 def test_learning_one_by_one_ends_near_the_fit_of_all(scale):
     x, is_spam = drawn_messages(scale, 3_000, seed=7)
     found = after(scale, zip(map(tuple, x.tolist()), is_spam.tolist(), strict=True))
     whole = fit_calibration(scale, x, is_spam)
     np.testing.assert_allclose(found.coefficients, whole.coefficients, atol=0.4)
+    np.testing.assert_allclose(whole.coefficients, truth(scale), atol=0.2)
     assert found.ranges == whole.ranges
+    for labels in ([], [1], [1, 1, 1], [0, 0], [1, 0], [1, 1, 1, 0], [0, 0, 0, 1]):
+        few = np.array(labels, dtype=bool)  # fewer than two of a class are no basis for a fit
+        assert fit_calibration(scale, x[: len(few)], few) == untrained(scale)
 
 
 # Several calibrations together

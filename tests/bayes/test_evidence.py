@@ -14,7 +14,6 @@ from nbspam.bayes.evidence import (
     STRONGEST,
     WORD_FEATURES,
     Group,
-    edge_of,
     evidence,
     group_of,
     group_shares,
@@ -92,22 +91,6 @@ def test_of_the_text_25_are_the_strongest_and_of_the_header_20():
     assert found.text.strongest == close(8.897959183673469)  # (216 + 2) / 24.5
     assert found.text_and_fields == found.text
     assert found.header.strongest == close(8.871794871794872)  # (171 + 2) / 19.5
-
-
-@in_turn(
-    ("weights", "most", "edge"),
-    [
-        ([], 3, -0.5),
-        ([1.0], 3, -0.5),
-        ([2.0, -2.0, -3.0], 3, -0.5),
-        ([0.0, 0.0], 1, 0.0),
-        ([2.0, -2.0, 1.0, -3.0], 2, 2.0),
-        ([2.0, -2.0, 1.0, -3.0], 3, 2.0),
-        ([2.0, -2.5, 2.0, -3.0], 2, 2.5),
-    ],
-)
-def test_the_edge_of_a_few_weights(weights, most, edge):
-    assert edge_of(sorted(weights), most) == edge
 
 
 def test_a_group_without_known_words():

@@ -164,16 +164,6 @@ def test_a_feature_outside_its_range_is_held_at_the_ranges_end(case):
     assert case.predict(x=case.found.inputs) == case.found
 
 
-@given(cases(), st.data())
-def test_farther_out_of_the_range_nothing_changes(case, data):
-    i = data.draw(st.integers(1, case.scale.size - 1))
-    low, high = bounds(case.calibration.ranges)[i - 1]
-    end, sign = data.draw(st.sampled_from([(low, -1), (high, 1)]))
-    far = data.draw(st.floats(0, 1e6))
-    at, beyond = ((*case.x[:i], value, *case.x[i + 1 :]) for value in (end, end + sign * far))
-    assert case.predict(x=at) == case.predict(x=beyond)
-
-
 # The terms
 
 

@@ -7,16 +7,7 @@ from closeness import CLOSE, assert_evidence_agrees, assert_scores_agree
 from hypothesis import given
 from hypothesis import strategies as st
 from many_cases import in_turn
-from small_models import (
-    ALPHAS,
-    MESSAGES,
-    PRIORS,
-    SCORINGS,
-    learn,
-    many_messages,
-    rows_of,
-    with_learned,
-)
+from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn, rows_of, with_learned
 from whole_models import without_calibration
 
 from nbspam.bayes.calibration import UNTRAINED, inputs
@@ -65,14 +56,6 @@ def test_left_out_scores_of_evidence_follow_from_the_left_out_evidence(messages,
     learned = learn(messages, alpha=alpha, prior=prior, scoring="evidence")
     actual, rule = left_out_scores(learned), learned.classifier.rule
     assert [rule.score_of(score.evidences, score.text) for score in actual] == actual
-
-
-@pytest.mark.parametrize("prior", [None, 0.3])
-def test_left_out_scores_are_those_of_real_retraining_on_many_tokens(prior):
-    messages = many_messages(500, seed=3)
-    learned = learn(messages, prior=prior)
-    actual, some = left_out_scores(learned), range(0, len(messages), 5)
-    assert_scores_agree(retrained_scores(messages, some, learned), [actual[i] for i in some])
 
 
 @pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])

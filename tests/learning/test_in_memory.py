@@ -144,22 +144,25 @@ def log_odds(model, messages, ranges_of=None):
 def test_learned_and_forgotten_is_as_if_it_had_not_happened(drawn, i, data):
     """But for the ranges of features, which do not narrow, and a run that it ended."""
     model, mails = drawn
-    one = mails[i]._replace(label=data.draw(st.sampled_from(model.metadata.settings.classes)))
+    some, one = (
+        mails[:10],
+        mails[i]._replace(label=data.draw(st.sampled_from(model.metadata.settings.classes))),
+    )
     between = teach(model, one)
     assert between.metadata.learned.recent == (one.digest,)
-    assert log_odds(between, mails) != pytest.approx(log_odds(model, mails), abs=1e-9)
+    assert log_odds(between, some) != pytest.approx(log_odds(model, some), abs=1e-9)
     after = unteach(between, one)
     assert (after.counts, after.learned) == (model.counts, model.learned)
     now, before = after.metadata.learned, model.metadata.learned
     assert now._replace(calibrations=()) == before._replace(calibrations=())
     assert_same_fit(before.calibrations, now.calibrations)
-    assert log_odds(after, mails, model) == pytest.approx(log_odds(model, mails), rel=0, abs=1e-9)
+    assert log_odds(after, some, model) == pytest.approx(log_odds(model, some), rel=0, abs=1e-9)
 
 
 @given(MODELS, st.integers(0, 39), st.data())
 def test_taught_wrong_and_then_moved_is_as_taught_rightly(drawn, i, data):
     model, mails = drawn
-    right = mails[i]
+    some, right = mails[:10], mails[i]
     others = [name for name in model.metadata.settings.classes if name != right.label]
     wrong = right._replace(label=data.draw(st.sampled_from(others)))
     corrected, expected = teach(teach(model, wrong), right), teach(model, right)
@@ -168,7 +171,7 @@ def test_taught_wrong_and_then_moved_is_as_taught_rightly(drawn, i, data):
     assert now.recent == then.recent == (right.digest,)
     assert now._replace(calibrations=()) == then._replace(calibrations=())
     assert_same_fit(then.calibrations, now.calibrations, exact=["ranges"])
-    assert log_odds(corrected, mails) == pytest.approx(log_odds(expected, mails), rel=0, abs=1e-9)
+    assert log_odds(corrected, some) == pytest.approx(log_odds(expected, some), rel=0, abs=1e-9)
 
 
 def test_a_message_learned_twice_is_taken_back_once_and_again():
