@@ -36,9 +36,6 @@ def group(weights, most=STRONGEST):
     return group_of(sorted(weights), most)
 
 
-# The definition, by hand: the numbers are not computed from the constants
-
-
 @in_turn(
     ("strength", "edge", "expected"),
     [
@@ -100,9 +97,6 @@ def test_a_group_without_known_words():
     assert group_shares([], STRONGEST, (1.0, 1.0, 1.0)) == []
 
 
-# The definition, by brute force, in exact fractions
-
-
 def brute_force(weights, most):
     """Return the features by their definition."""
     exact = [Fraction(w) for w in weights]
@@ -134,9 +128,6 @@ def test_a_group_is_what_its_definition_says(weights, most):
     expected, found = brute_force(weights, most), group(weights, most)
     assert expected.n == found.n
     assert pytest.approx(tuple(expected), rel=1e-12, abs=1e-12) == tuple(found)
-
-
-# What holds for any weights
 
 
 @given(WEIGHTS.filter(bool), MOST, st.data())

@@ -126,9 +126,6 @@ def test_the_evidence_of_some_messages_is_theirs_in_the_whole(table, with_traits
     assert list(found.messages(place)) == whole[place]
 
 
-# Weights
-
-
 def by_hand(counts, per_class, positive, alpha):
     """Return the weights by the definition, NaN for tokens that no message has."""
     n, everyone = int(per_class[positive]), int(per_class.sum())

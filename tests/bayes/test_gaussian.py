@@ -39,9 +39,6 @@ def tables(draw, highest=150):
     return [draw(row) for _ in labels], labels, k
 
 
-# Against scikit-learn
-
-
 @given(tables(), st.sampled_from([1e-9, 1e-3, 0.1, 2.0]))
 def test_densities_are_scikit_learns(table, smoothing):
     rows, labels, k = table
@@ -51,9 +48,6 @@ def test_densities_are_scikit_learns(table, smoothing):
     model = Gaussian(histograms(rows, labels, k), Variances(smoothing))
     found = [np.sum(model.log_densities(row), axis=0) for row in rows]
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-
-
-# By hand
 
 
 class TestMaleOrFemale:
@@ -140,9 +134,6 @@ def test_with_a_shared_variance_the_log_odds_are_linear(table, smoothing, prior,
     np.testing.assert_allclose(odds[0], slope * x + constant, **close_to_it)
 
 
-# What cannot be divided by
-
-
 @in_turn("shared", [False, True])
 @in_turn("prior", [0.0, 3.0])
 def test_a_trait_that_is_the_same_everywhere_says_nothing(shared, prior):
@@ -170,9 +161,6 @@ def test_left_out_is_rebuilt(table, smoothing, prior, shared):
     rebuilt = Gaussian(histograms(rows[:-1], labels[:-1], k), variances)
     assert found == rebuilt.log_densities(rows[-1])
     assert model.log_densities(rows[-1]) == before
-
-
-# Exactness
 
 
 @given(st.dictionaries(st.integers(0, 1000), st.integers(1, 2**53), min_size=1, max_size=6))

@@ -97,9 +97,6 @@ def test_a_density_is_finite_far_from_all_data(values, x):
     assert math.isfinite(log_density(Counter(values), x))
 
 
-# The model of several traits and classes
-
-
 @given(st.lists(ROWS, min_size=1, max_size=3), st.data())
 def test_left_out_is_rebuilt(traits, data):
     n = min(len(row) for row in traits)

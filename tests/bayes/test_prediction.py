@@ -95,9 +95,6 @@ def cases(draw, words=WORDS):
     return Case(i, draw(calibrations(scale)), found, draw(EXPERIENCE))
 
 
-# By hand
-
-
 def test_a_prediction_by_hand():
     calibration = Calibration(
         (0.1, 1.0, 2.0, 0.5, 0.2),
@@ -118,9 +115,6 @@ def test_a_prediction_by_hand():
     assert actual.log_odds == close(kappa * b_x - margin)
     assert (actual.hold, actual.gain) == (1, close(kappa))
     assert actual.inputs == x
-
-
-# Knowing nothing
 
 
 @given(cases(st.just([])))
@@ -152,9 +146,6 @@ def test_weaker_words_are_held_to_less(case, part):
     assert held * case.move >= -1e-12
 
 
-# Beyond what was seen
-
-
 @given(cases())
 def test_a_feature_outside_its_range_is_held_at_the_ranges_end(case):
     limits = bounds(case.calibration.ranges)
@@ -162,9 +153,6 @@ def test_a_feature_outside_its_range_is_held_at_the_ranges_end(case):
         assert low <= value <= high
     assert case.found.inputs == clamped(case.calibration, case.x)
     assert case.predict(x=case.found.inputs) == case.found
-
-
-# The terms
 
 
 @given(st.integers(0, 1), WORDS, WORDS, WORDS, TRAITS, EXPERIENCE, st.data())
@@ -192,9 +180,6 @@ def test_the_parts_and_the_shares_of_words_and_traits_add_up_to_the_log_odds(
     assert abs(parts.prior) <= abs(experience.prior)
 
 
-# Doubt
-
-
 @given(cases(), st.integers(1, 50), st.floats(1, 1e6))
 def test_more_messages_and_a_more_precise_calibration_leave_less_doubt(case, n, times):
     own, others = case.experience
@@ -206,9 +191,6 @@ def test_more_messages_and_a_more_precise_calibration_leave_less_doubt(case, n, 
     for experience in (Experience(0, 0), Experience(0, 9), Experience(9, 0), Experience(2**53, 1)):
         found = case.predict(experience=experience)
         assert all(map(math.isfinite, (found.log_odds, found.gain, found.hold)))
-
-
-# Experience
 
 
 @given(EXPERIENCE)
@@ -229,16 +211,10 @@ def test_the_margin_falls_with_the_ham_learned_alone(experience, more):
     assert Experience(5, 100_000).margin < 1e-5
 
 
-# The inverse
-
-
 @given(st.sampled_from([*SCALES, *scales(with_traits=True)]).flatmap(calibrations))
 def test_the_inverse_is_numpys(calibration):
     expected = np.linalg.inv(np.array(calibration.precision))
     np.testing.assert_allclose(inverse(calibration.precision), expected, rtol=1e-5, atol=1e-9)
-
-
-# Numbers that no training has left, but a file may hold
 
 
 @given(cases(), st.integers(0, 2**32), st.sampled_from([1.0, 1e6, 1e15]))

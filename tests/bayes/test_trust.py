@@ -32,9 +32,6 @@ def rho(found, *more):
     return measured((row, 1) for row in [*found, *more])[0]
 
 
-# By hand
-
-
 def test_rho_of_two_hosts_by_hand():
     """Ham 3 and 1, spam 1 and 3: pi = 3.5 / 8 for both."""
     pi = 3.5 / 8
@@ -92,9 +89,6 @@ def test_a_second_servers_spam_costs_trust_in_proportion():
     assert rho([own], (0, 20)) > rho([own], (0, 300)) > rho([(400, 0)], (0, 400))
 
 
-# What holds for any hosts
-
-
 @given(hosts(), st.data())
 def test_rho_is_from_0_to_1_and_m_is_the_smaller_class(found, data):
     value, mails = measured((row, 1) for row in found)
@@ -130,9 +124,6 @@ def test_the_order_of_the_hosts_and_of_the_classes_does_not_matter(found, chance
     assert rho([tuple(row[k] for k in order) for row in found]) == close(expected)
     # Equal hosts counted together are the same as one by one.
     assert measured(Counter(found).items()) == (close(expected), mails)
-
-
-# The trust in a message's headers
 
 
 def test_tau_by_hand():

@@ -47,9 +47,6 @@ def retrained_scores(messages, which, learned):
     return scores
 
 
-# Random messages of every kind of model are in test_event_models.py.
-
-
 @given(labelled_mails(per_class=2), ALPHAS, PRIORS)
 def test_left_out_scores_of_evidence_follow_from_the_left_out_evidence(messages, alpha, prior):
     """Number of messages, hosts and calibrations are those of the whole model."""

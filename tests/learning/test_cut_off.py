@@ -119,9 +119,6 @@ def test_more_than_two_classes_have_no_cut_off():
     assert "\n" not in str(error.value)
 
 
-# Three classes by evidence
-
-
 def three(seed=0):
     chance = np.random.default_rng(seed)
     messages = []
@@ -161,9 +158,6 @@ def test_what_explains_the_surest_of_three_classes_is_finite():
     assert found.total == pytest.approx(found.score.log_odds)
 
 
-# The prior
-
-
 @in_turn("scoring", SCORINGS)
 @in_turn("prior", [0.001, 0.2, 0.5, 0.99])
 def test_a_prior_moves_the_log_odds_by_what_it_differs(scoring, prior):
@@ -179,9 +173,6 @@ def test_a_prior_moves_the_log_odds_by_what_it_differs(scoring, prior):
         )
         assert of_fixed - odds == close(logit(prior) - learned)
         assert of_other - of_fixed == close(logit(0.8) - logit(prior))
-
-
-# Few messages
 
 
 @pytest.fixture(scope="module")

@@ -73,9 +73,6 @@ def token_joint(learned, class_prior=None):
     return model.predict_joint_log_proba(matrix), model.predict_proba(matrix)
 
 
-# The tokens
-
-
 @pytest.mark.parametrize("event_model", TOKEN_MODELS)
 @given(counted_messages(), ALPHAS)
 def test_scores_are_scikit_learns(event_model, messages, alpha):
@@ -108,9 +105,6 @@ def test_the_matrix_has_occurrences_where_they_count():
         np.testing.assert_array_equal(learned.corpus.presence().toarray(), rows)
         counted = {token: tuple(column) for token, *column in zip("abc", *rows, strict=True)}
         assert learned.counts == counted
-
-
-# The traits
 
 
 def has_variance(messages):
@@ -170,9 +164,6 @@ def test_tokens_and_kernel_traits_are_multiplied(messages, event_model, alpha):
     assert_joint(learned, messages, token_joint(learned)[0] + kernel_joint(learned))
 
 
-# One message and many
-
-
 @by_combination
 @settings(max_examples=5)
 @given(counted_messages(told=False), counted_messages(told=False), ALPHAS, VARIANCES)
@@ -188,9 +179,6 @@ def test_one_message_scores_as_in_the_matrix(kind, scoring, messages, others, al
     rows = whole.corpus.presence()[len(messages) :]
     traits = None if whole.fit.traits is None else whole.fit.traits[len(messages) :]
     assert_scores_agree(one_by_one(learned, new), list(learned.fit.scores(rows, traits)))
-
-
-# Left out
 
 
 def assert_left_out_is_retrained(messages, chosen, which=None):
@@ -240,9 +228,6 @@ def test_left_out_is_retrained_on_longer_messages(kind, scoring):
             for i in range(24)
         ]
         assert_left_out_is_retrained(messages, settings_of(kind, scoring), range(0, 24, 11))
-
-
-# Learning one by one
 
 
 @by_combination

@@ -89,9 +89,6 @@ def test_learning_and_forgetting_are_those_of_the_file(
             return  # a new model has two classes
 
 
-# What a message taught is taken back with it
-
-
 @cache
 def mail_model(classes, traits, seed, n=60):
     """Return a model that was fitted to n mails, with their ledger, and 40 more mails."""

@@ -26,9 +26,6 @@ def together(*models, overlap=False):
     return merge([(Path(f"{i}.json"), model) for i, model in enumerate(models)], overlap)
 
 
-# Counts and ledger
-
-
 def parts_of(messages, whose, **chosen):
     """Return three models; whose: which of them learns each message."""
     return [
@@ -112,9 +109,6 @@ def test_classes_are_told_by_their_names():
     assert back.counts["b"] == (0, 0, 1)
 
 
-# What cannot be merged
-
-
 def test_shared_messages_are_refused_with_their_number(tmp_path):
     paths = [
         save(tmp_path / "a.json", taught(SPAM + HAM[:1])),
@@ -131,12 +125,6 @@ def test_shared_messages_are_refused_with_their_number(tmp_path):
     assert merged.model.metadata.learned.messages == (4, 3)
     assert merged.model.learned[f"{3:032x}"] == (2, 0)
     assert disagreements(tmp_path / "out.json")[1] == []
-
-
-def test_a_message_shared_under_another_label_is_shared():
-    model, other = taught([("spam", {"a"}, 1)]), taught([("ham", {"a"}, 1)])
-    with pytest.raises(ModelError, match="share 1 message,"):
-        together(model, other)
 
 
 @in_turn(
@@ -160,7 +148,7 @@ def test_models_of_different_kinds_are_refused(changes, words):
     assert "0.json has spam" in str(error.value)
 
 
-def test_a_model_given_twice_is_refused(tmp_path):
+def test_a_model_given_twice_or_a_message_under_another_label_is_shared(tmp_path):
     path = save(tmp_path / "a.json", taught(SPAM)._replace(learned={}))
     link = tmp_path / "link.json"
     link.symlink_to(path)
@@ -169,9 +157,8 @@ def test_a_model_given_twice_is_refused(tmp_path):
     assert_one_sentence(error, path, "allow the overlap")
     doubled = merge_files([path, link], tmp_path / "out.json", overlap=True)
     assert doubled.model.metadata.learned.messages == (0, 4)
-
-
-# The output
+    with pytest.raises(ModelError, match="share 1 message,"):
+        together(taught([("spam", {"a"}, 1)]), taught([("ham", {"a"}, 1)]))
 
 
 def test_a_merged_file_is_whole_and_overwrites_only_if_asked(tmp_path):
@@ -196,9 +183,6 @@ def test_a_merged_file_is_whole_and_overwrites_only_if_asked(tmp_path):
     assert_same_counts(taught(SPAM + HAM), read_model(a))
     full, bare = taught(SPAM), taught(HAM)._replace(learned={})
     assert together(full, bare).unremembered == (Path("1.json"),)
-
-
-# Calibration and cut-off
 
 
 def trained(seed, n=40, traits="kernel"):

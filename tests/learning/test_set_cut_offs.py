@@ -1,6 +1,5 @@
 """The cut-offs of a model file are changed, and nothing else is."""
 
-import os
 import threading
 
 import pytest
@@ -75,18 +74,6 @@ def test_the_file_stays_its_owners_alone_and_a_link_a_link(path, tmp_path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_whoever_reads_meanwhile_reads_the_old_or_the_new_model(path):
-    """The file is replaced whole: one who has it open goes on reading the old one."""
-    before = path.read_bytes()
-    with path.open("rb") as open_before, Lookup(path) as lookup:
-        set_cut_offs(path, lambda metadata: CutOffs(0.75, 0.25))
-        assert open_before.read() == before
-        assert CutOffs.of_model(lookup.metadata) == CutOffs()
-        assert lookup.counts(["w1", "by:mx"])
-    assert path.read_bytes() != before
-    assert CutOffs.of_model(read_model(path).metadata) == (0.75, 0.25)
-
-
 def test_changes_at_the_same_time_all_happen(path):
     def lower():
         change = lambda metadata: CutOffs(metadata.settings.spam_cutoff - 0.03125, 0.0)  # noqa: E731
@@ -99,20 +86,6 @@ def test_changes_at_the_same_time_all_happen(path):
     for thread in threads:
         thread.join()
     assert read_model(path).metadata.settings.spam_cutoff == 1 - 8 * 0.03125
-
-
-def test_a_full_disk_leaves_the_model_as_it_was(path, monkeypatch):
-    before = path.read_bytes()
-
-    def fails(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fails)
-    with pytest.raises(ModelError) as error:
-        set_cut_offs(path, lambda metadata: CutOffs(0.75, 0.25))
-    assert_one_sentence(error, path)
-    assert path.read_bytes() == before
-    assert {each.name for each in path.parent.iterdir()} <= {path.name, f".{path.name}.lock"}
 
 
 def test_without_a_whole_model_there_is_nothing_to_set(path, tmp_path):

@@ -253,9 +253,6 @@ def test_a_model_made_meanwhile_is_added_to(path):
     assert assert_whole(path).metadata.learned.messages == (3, 3)
 
 
-# A new model
-
-
 def test_the_settings_are_those_of_a_new_model_only(path):
     first = TrainingSettings(alpha=0.7, prior=0.2, scoring="sum", positive="junk")
     assert teach(path, [], chosen=first) == Change()  # a model that knows nothing
@@ -293,9 +290,6 @@ def test_labels_that_make_no_model_are_refused(path):
     assert not list(path.parent.iterdir())
 
 
-# Without the ledger
-
-
 def test_without_the_ledger_everything_is_new_and_nothing_is_remembered(model):
     ledger = sections(model)[1]
     assert teach(model, BASE, remember=False) == Change(learned=5)
@@ -325,9 +319,6 @@ def test_without_the_ledger_what_was_learned_is_forgotten_by_its_counts(model):
     ):
         assert forget(model, [never], remember=False) == Change(unchanged=1)
         assert contents == model.read_bytes()
-
-
-# Forgetting
 
 
 def test_a_message_without_a_label_is_forgotten_where_it_was_learned(model):
@@ -371,9 +362,6 @@ def test_a_slip_that_is_forgotten_leaves_the_file_as_it_was(path, scoring):
     changed = [old[:14] for old, new in zip(before, after, strict=True) if old != new]
     assert changed == ([b'"calibration":'] if refines else [])
     assert_same_fit(learned.calibrations, calibrations(path))
-
-
-# Damage
 
 
 @in_turn("move", [False, True])

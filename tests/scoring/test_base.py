@@ -46,9 +46,6 @@ def scores(classifier, mails, traits):
     ]
 
 
-# The scores of both
-
-
 @given(mails_of_both())
 def test_a_small_base_is_as_if_one_model_had_learned_the_messages_of_both(drawn):
     """With r = 1 every count is that of the merged model, so every score is, too."""
@@ -117,9 +114,6 @@ def test_a_large_base_counts_as_so_many_messages_of_its_smaller_class():
     }
 
 
-# Calibrations
-
-
 def with_noise(metadata, **changes):
     """Return metadata whose calibrations are changed."""
     noisy = tuple(
@@ -165,9 +159,6 @@ def test_what_learned_without_a_base_has_its_calibrations_pooled_with_them_once(
     assert imported.first().learned.calibrations == untrained
 
 
-# Explanations
-
-
 @in_turn("classes", [TWO, THREE])
 @in_turn("traits", ["none", "kernel", "gaussian"])
 @in_turn("strength", [7, STRENGTH])
@@ -188,9 +179,6 @@ def test_an_explanation_adds_up_and_shows_the_counts_of_both(
     assert counts["never seen"] == (pytest.approx(r, abs=0.05), *[0] * (len(classes) - 1))
     words = sum(not w.is_trait for w in found.words)
     assert found.unknown == len(NEW) - words - ("by:mx" not in counts)
-
-
-# What cannot be a base
 
 
 @in_turn(

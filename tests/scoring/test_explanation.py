@@ -113,9 +113,6 @@ def test_without_a_known_word_the_prior_is_all_that_is_explained():
     assert close(math.log(25.5 / 26.5)) == found.constants[PRIOR] == found.score.log_odds
 
 
-# Weights
-
-
 @given(labelled_mails(("ham", "spam")), ALPHAS)
 def test_a_weight_under_evidence_is_what_the_counts_say(messages, alpha):
     learned = learn(messages, alpha=alpha, scoring="evidence")

@@ -50,9 +50,6 @@ def far_fetched(draw, learned):
     return Classifier(metadata, learned.classifier.counts)
 
 
-# No known token
-
-
 @given(labelled_mails(TWO), ALPHAS, PRIORS, UNKNOWN, CUT_OFFS, st.data())
 def test_without_a_known_token_the_probability_is_the_prior_and_the_verdict_unsure(
     messages, alpha, prior, unknown, cut_offs, data
@@ -107,9 +104,6 @@ def test_a_class_that_has_no_message_yet_has_a_probability(prior, scoring, empty
         assert math.isfinite(explain(classifier, tokens).total)
 
 
-# Few known tokens
-
-
 @given(labelled_mails(TWO), ALPHAS, PRIORS, UNKNOWN, st.data())
 def test_few_words_move_the_prior_by_half_of_what_they_say_at_most(
     messages, alpha, prior, unknown, data
@@ -124,9 +118,6 @@ def test_few_words_move_the_prior_by_half_of_what_they_say_at_most(
         move = classifier.score(few | unknown).log_odds - start
         assert move <= 0.5 * sum(w for w in weights if w > 0) + 1e-9
         assert move >= 0.5 * sum(w for w in weights if w < 0) - 1e-9
-
-
-# Unknown words beside known ones
 
 
 @given(
@@ -171,9 +162,6 @@ def test_one_token_in_ten_is_enough_for_ham(scoring, known):
     for unknown, verdict in ((9 * known, "ham"), (9 * known + 1, "unsure")):
         score = learned.classifier.score(lunch | {f"unknown{i}" for i in range(unknown)})
         assert verdict_of(learned.fit.metadata, score, CutOffs()) == verdict
-
-
-# Young models
 
 
 @in_turn("classes", [TWO, THREE])

@@ -48,9 +48,6 @@ def test_cut_offs_of_0_and_1_are_never_and_always():
         assert verdict_of(METADATA, score, CutOffs(1, 0)) == "unsure"
 
 
-# Where not the number decides
-
-
 @in_turn(
     ("known", "text", "of_spam", "of_ham"),
     [
@@ -106,9 +103,6 @@ def test_of_three_classes_the_most_probable_one_is_the_verdict():
     learned = learn([("a", {"x"}), ("b", {"y"}), ("c", {"z"})])
     scores = map(learned.classifier.score, ["x", "y", "z"])
     assert [verdict_of(learned.fit.metadata, s, CutOffs()) for s in scores] == ["a", "b", "c"]
-
-
-# Cut-offs
 
 
 @in_turn(
