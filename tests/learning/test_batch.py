@@ -1,3 +1,5 @@
+"""What batches teach; random messages of every kind of model are in test_event_models.py."""
+
 from collections import Counter
 
 import numpy as np

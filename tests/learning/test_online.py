@@ -5,11 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from channel_models import EVERY_CHANNEL, many_mails
-from closeness import CLOSE, assert_scores_agree, close
+from closeness import CLOSE, close
 from hypothesis import given
 from hypothesis import strategies as st
 from many_cases import in_turn
-from small_models import PRIORS, SCORINGS, labelled_tokens, learn, many_messages, with_learned
+from small_models import PRIORS, SCORINGS, labelled_tokens, learn, many_messages
 from whole_models import numbers_of
 
 from nbspam.bayes.calibration import (
@@ -24,19 +24,9 @@ from nbspam.bayes.calibration import (
 from nbspam.bayes.posterior import log_priors
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
-from nbspam.scoring.classifier import Classifier
 from nbspam.store.check import histograms_of
 
 TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
-
-
-def learner_of(learned) -> OnlineLearner:
-    """Return an empty learner for the classes and settings of a fitted model."""
-    fitted = learned.fit.metadata.settings
-    chosen = TrainingSettings(
-        alpha=fitted.alpha, prior=fitted.prior, scoring=fitted.scoring, traits=fitted.traits
-    )
-    return OnlineLearner(empty_metadata(fitted.classes, fitted.positive, chosen), {})
 
 
 def empty_learner(**chosen) -> OnlineLearner:
@@ -46,14 +36,6 @@ def empty_learner(**chosen) -> OnlineLearner:
 
 def untrained(traits):
     return untrained_calibrations(with_traits=traits != "none")
-
-
-def taught(learned, messages) -> OnlineLearner:
-    learner = learner_of(learned)
-    for label, tokens in messages:
-        learner.learn(label, tokens)
-        learner.refine(label, tokens)
-    return learner
 
 
 def going_on(learned) -> OnlineLearner:
@@ -93,27 +75,6 @@ def test_going_on_from_a_fit_counts_as_learning_all_at_once():
     assert (metadata.n_tokens, metadata.host_trust) == (expected.n_tokens, expected.host_trust)
     assert metadata.bias == close(expected.bias)
     assert dict(learner.classifier().counts([*whole.counts, "never seen"])) == whole.counts
-
-
-@in_turn(
-    ("scoring", "labels", "prior"),
-    [("sum", TWO, None), ("evidence", TWO, 0.2), ("sum", THREE, 0.2), ("evidence", THREE, None)],
-)
-def test_scores_are_those_of_a_classifier_of_the_fitted_counts(scoring, labels, prior):
-    messages = many_mails(60, 2, labels, hosts="mixed")
-    learned = learn(messages, scoring=scoring, prior=prior)
-    learner = taught(learned, messages)
-    calibrations = learner.metadata.learned.calibrations
-    metadata = with_learned(learned.fit.metadata, calibrations=calibrations)
-    expected, actual = Classifier(metadata, learned.classifier.counts), learner.classifier()
-    some = [own | {"never seen"} for _, own in messages[:20]]
-    assert_scores_agree(list(map(expected.score, some)), list(map(actual.score, some)))
-
-
-def test_under_the_sum_rule_the_calibration_stays_as_it_is():
-    learned = learn()
-    before = learner_of(learned).metadata.learned.calibrations
-    assert taught(learned, [("spam", {"prize"})] * 3).metadata.learned.calibrations == before
 
 
 def refined(both, found, is_spam):
@@ -251,7 +212,10 @@ def test_the_first_messages_of_the_second_class_do_not_spoil_the_calibration(fir
 
 def test_of_three_classes_each_ones_calibration_is_refined():
     messages = [(name, {name, "x"}) for name in THREE]
-    learner = taught(learn(messages * 3, scoring="evidence"), messages * 20)
+    learner = OnlineLearner(empty_metadata(THREE, "spam", TrainingSettings(traits="none")), {})
+    for label, tokens in messages * 20:
+        learner.learn(label, tokens)
+        learner.refine(label, tokens)
     assert len(learner.metadata.learned.calibrations) == 3
     assert all(found != UNTRAINED for found in learner.metadata.learned.calibrations)
     for k, (_, tokens) in enumerate(messages):

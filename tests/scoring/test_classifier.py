@@ -2,7 +2,7 @@ import math
 from typing import NamedTuple
 
 import pytest
-from channel_models import EVERY_CHANNEL, labelled_mails, many_mails
+from channel_models import EVERY_CHANNEL, many_mails
 from closeness import assert_scores_agree, close
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +14,6 @@ from small_models import (
     labelled_tokens,
     learn,
     many_messages,
-    rows_of,
     with_learned,
 )
 
@@ -43,14 +42,6 @@ def test_one_message_scores_as_in_the_matrix(tmp_path_factory, messages, alpha, 
         assert close(1) == sum(score.probabilities)
         assert score.probability in score.probabilities
         assert close(sigmoid(score.log_odds)) == score.probability
-
-
-@given(labelled_mails(), labelled_mails(), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
-def test_one_new_message_scores_as_in_the_matrix(known, new, alpha, prior, scoring):
-    learned = learn(known, alpha=alpha, prior=prior, scoring=scoring)
-    tokens = [own & learned.counts.keys() for _, own in new]
-    expected = list(learned.fit.scores(rows_of(learned, tokens)))
-    assert_scores_agree(expected, list(map(learned.classifier.score, tokens)))
 
 
 @pytest.mark.few(4)

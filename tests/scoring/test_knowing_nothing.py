@@ -154,16 +154,6 @@ def test_unknown_words_change_no_probability_of_three_classes(messages, unknown,
         assert score(tokens).probabilities == score(tokens | unknown).probabilities
 
 
-@in_turn("scoring", SCORINGS)
-@in_turn("known", [1, 3, 7])
-def test_one_token_in_ten_is_enough_for_ham(scoring, known):
-    lunch = {f"lunch{i}" for i in range(known)}
-    learned = learn([("ham", lunch), ("spam", {"prize"})] * 400, scoring=scoring)
-    for unknown, verdict in ((9 * known, "ham"), (9 * known + 1, "unsure")):
-        score = learned.classifier.score(lunch | {f"unknown{i}" for i in range(unknown)})
-        assert verdict_of(learned.fit.metadata, score, CutOffs()) == verdict
-
-
 @in_turn("classes", [TWO, THREE])
 @in_turn("learned", [[], [("spam", {"prize", "by:mx"}, 1)] * 9])
 def test_a_model_of_fewer_than_two_classes_is_unsure_of_everything(classes, learned):
