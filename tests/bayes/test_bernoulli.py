@@ -133,6 +133,9 @@ def test_softmax_adds_up_to_one(scores):
     assert close(1) == sum(softmax(scores))
     assert softmax([-math.inf, -5.0]) == [0.0, 1.0]
     assert softmax([-math.inf, -math.inf]) == [0.5, 0.5]
+    # Far scores neither overflow nor vanish.
+    far = [(-1e5, 0.0), (1e5, 0.0), (-3e4, -3e4)]
+    assert list(map(softmax, far)) == [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
 
 
 @given(st.floats(-700, 700))

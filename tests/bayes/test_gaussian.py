@@ -10,7 +10,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from many_cases import in_turn
 from scipy.stats import norm
-from sklearn.naive_bayes import GaussianNB
 
 from nbspam.bayes.gaussian import Gaussian, Moments
 from nbspam.bayes.variances import Variances
@@ -37,17 +36,6 @@ def tables(draw, highest=150):
     row = st.lists(st.integers(0, highest), min_size=width, max_size=width)
     labels = [*range(k), *draw(st.lists(st.integers(0, k - 1), max_size=8))]
     return [draw(row) for _ in labels], labels, k
-
-
-@given(tables(), st.sampled_from([1e-9, 1e-3, 0.1, 2.0]))
-def test_densities_are_scikit_learns(table, smoothing):
-    rows, labels, k = table
-    assume(np.ptp(rows, axis=0).any())
-    reference = GaussianNB(var_smoothing=smoothing).fit(rows, labels)
-    expected = reference.predict_joint_log_proba(rows) - np.log(reference.class_prior_)
-    model = Gaussian(histograms(rows, labels, k), Variances(smoothing))
-    found = [np.sum(model.log_densities(row), axis=0) for row in rows]
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 class TestMaleOrFemale:

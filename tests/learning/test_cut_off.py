@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from channel_models import many_mails
 from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,31 +120,19 @@ def test_more_than_two_classes_have_no_cut_off():
     assert "\n" not in str(error.value)
 
 
-def three(seed=0):
-    chance = np.random.default_rng(seed)
-    messages = []
-    for i in range(90):
-        name = THREE[i % 3]
-        tokens = {f"w{j}" for j in chance.integers(0, 30, 6)}
-        tokens |= {f"{name}{j}" for j in chance.integers(0, 4, 2)}
-        if chance.random() < 0.3:
-            tokens |= {f"received:{name}", f"by:{name}"}
-        messages.append((name, tokens))
-    return messages
-
-
 def test_three_classes_are_told_apart_left_out():
-    messages = three()
+    messages = many_mails(90, 0, THREE, "mixed", longest=12)
     learned = learn(messages, scoring="evidence")
     right = [
         verdict_of(learned.fit.metadata, score, CutOffs()) == label
         for score, (label, _) in zip(left_out_scores(learned), messages, strict=True)
     ]
     assert sum(right) > 0.8 * len(right)
+    assert {len(score.probabilities) for score in left_out_scores(learned)} == {3}
 
 
 def test_what_explains_the_surest_of_three_classes_is_finite():
-    learned = learn(three(), scoring="evidence")
+    learned = learn(many_mails(90, 0, THREE, "mixed", longest=12), scoring="evidence")
     metadata = learned.fit.metadata
     sure = [
         Calibrations(

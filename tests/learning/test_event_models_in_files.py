@@ -6,7 +6,6 @@ import pytest
 from counted_models import (
     KINDS,
     THREE,
-    TWO,
     by_combination,
     counted_messages,
     learn_counted,
@@ -177,14 +176,3 @@ def test_a_saved_model_is_read_as_it_was(folder, kind, scoring, messages):
             own = one.tokens, one.numbers
             assert saved.score(*own) == learned.classifier.score(*own)
             assert explain(saved, *own) == explain(learned.classifier, *own)
-
-
-@pytest.mark.few(5)
-@pytest.mark.parametrize("kind", KINDS, ids="-".join)
-def test_a_model_begun_by_one_message_after_the_other_is_that_of_all(tmp_path, kind):
-    chosen = settings_of(kind, "evidence")
-    messages = begun(TWO)
-    for one in messages:
-        assert teach(tmp_path / "model.json", [one], chosen) == Change(learned=1)
-    train(tmp_path / "whole.json", messages, chosen)
-    assert contents(tmp_path / "model.json") == contents(tmp_path / "whole.json")

@@ -187,15 +187,9 @@ def test_a_merged_file_is_whole_and_overwrites_only_if_asked(tmp_path):
 
 def trained(seed, n=40, traits="kernel"):
     """Return a model fitted to random messages."""
-    chance = np.random.default_rng(seed)
-
-    def words(i):
-        drawn = [(kind, chance.integers(0, 12, 4) + 3 * (i % 2)) for kind in ("", "received:")]
-        return {f"{kind}w{j}" for kind, some in drawn for j in some}
-
-    messages = [(TWO[i % 2], words(i)) for i in range(n)]
     numbers = [numbers_of(1_000 * (seed + 1) + i) for i in range(n)]
-    learned = learn(messages, numbers, scoring="evidence", traits=traits)
+    mails = many_mails(n, seed, longest=6)
+    learned = learn(mails, numbers, scoring="evidence", traits=traits)
     assert learned.fit.metadata.learned.calibrated_by == TRAINING
     return Model(learned.fit.metadata, learned.counts, {})
 
