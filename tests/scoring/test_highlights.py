@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from many_cases import in_turn
 
 from nbspam.scoring.highlights import excerpt_json, highlighted, without_highlights
 from nbspam.tokens.excerpt import Excerpt
@@ -36,17 +37,30 @@ def test_the_fields_have_their_own_tokens():
     assert [run.text for run in found.sender if run.emphasis > 0] == ["a@shop.example"]
 
 
-def test_what_is_weak_beside_the_rest_is_not_highlighted():
-    found = highlighted(text("prize lunch table"), {"prize": 3.0, "lunch": -0.2, "table": 0.1})
-    assert shown(found.text) == [("prize", "++"), ("lunch", ""), ("table", "")]
-    assert {run.emphasis for run in highlighted(text("prize lunch"), {}).text} == {0}
-    assert highlighted(text(""), {}).text == ()
+@in_turn(
+    ("shares", "emphases"),
+    [
+        ({"prize": 3.0, "lunch": -0.2, "table": 0.1}, ["++", "", ""]),
+        ({"prize": 3.0, "lunch": -1.6, "table": 1.4}, ["++", "-", ""]),  # 1.4 is less than 3 / 2
+        ({"prize": 3.0, "lunch": 1.5, "table": -1.5}, ["++", "+", "-"]),
+        ({"prize": 3.0, "lunch": -2.0, "table": 1.0}, ["++", "-", ""]),
+        ({"prize": 3.0, "lunch": 2.8, "table": 2.6}, ["++", "+", "+"]),
+        ({"prize": 4.0, "lunch": 2.0, "table": 2.0}, ["++", "+", "+"]),  # just half of all
+        ({"prize": 1.0, "lunch": 1.0, "table": 1.0}, ["++", "++", "++"]),
+        ({}, ["", "", ""]),
+    ],
+)
+def test_what_is_weak_beside_the_rest_is_not_highlighted(shares, emphases):
+    found = highlighted(text("prize lunch table"), shares)
+    assert shown(found.text) == list(zip(("prize", "lunch", "table"), emphases, strict=True))
+    assert highlighted(text(""), shares).text == ()
 
 
 def test_words_of_one_emphasis_are_joined_with_the_blank_between_them():
-    shares = {"free": 1.0, "prize": 1.0, "lunch": -1.0}
-    found = highlighted(text("a free prize, and lunch"), shares).joined()
-    assert [run.text for run in found.text] == ["a ", "free prize", ", and ", "lunch"]
+    shares = {"free": 1.0, "prize": 3.0, "lunch": -1.0}
+    found = highlighted(text("a prize prize, and lunch free prize"), shares).joined()
+    words = ["a ", "prize prize", ", and ", "lunch", " ", "free prize"]
+    assert [run.text for run in found.text if run.text] == words
 
 
 @given(st.text(max_size=60), st.dictionaries(st.sampled_from("abc"), st.floats(-3, 3)))
