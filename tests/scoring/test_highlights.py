@@ -40,20 +40,20 @@ def test_the_fields_have_their_own_tokens():
 @in_turn(
     ("shares", "emphases"),
     [
-        ({"prize": 3.0, "lunch": -0.2, "table": 0.1}, ["++", "", ""]),
-        ({"prize": 3.0, "lunch": -1.6, "table": 1.4}, ["++", "-", ""]),  # 1.4 is less than 3 / 2
-        ({"prize": 3.0, "lunch": 1.5, "table": -1.5}, ["++", "+", "-"]),
-        ({"prize": 3.0, "lunch": -2.0, "table": 1.0}, ["++", "-", ""]),
-        ({"prize": 3.0, "lunch": 2.8, "table": 2.6}, ["++", "+", "+"]),
-        ({"prize": 4.0, "lunch": 2.0, "table": 2.0}, ["++", "+", "+"]),  # just half of all
-        ({"prize": 1.0, "lunch": 1.0, "table": 1.0}, ["++", "++", "++"]),
-        ({}, ["", "", ""]),
+        ((3.0, -0.2, 0.1, 0), ["++", "", "", ""]),
+        ((3.0, -1.6, 1.4, 0), ["++", "-", "", ""]),  # 1.4 is less than 3 / 2
+        ((3.0, 1.5, -1.5, 0), ["++", "+", "-", ""]),
+        ((3.0, 1.0, 1.0, 1.0), ["++", "+", "+", "+"]),  # 3 is just half of all
+        ((1.0, 0.9, 0.8, 0.7), ["++", "+", "+", "+"]),  # the first is 29 % of all
+        ((1.0, 1.0, 1.0, 1.0), ["++", "++", "++", "++"]),
+        ((0, 0, 0, 0), ["", "", "", ""]),
     ],
 )
 def test_what_is_weak_beside_the_rest_is_not_highlighted(shares, emphases):
-    found = highlighted(text("prize lunch table"), shares)
-    assert shown(found.text) == list(zip(("prize", "lunch", "table"), emphases, strict=True))
-    assert highlighted(text(""), shares).text == ()
+    words = "prize lunch table chair".split()
+    found = highlighted(text(" ".join(words)), dict(zip(words, shares, strict=True)))
+    assert shown(found.text) == list(zip(words, emphases, strict=True))
+    assert highlighted(text(""), {}).text == ()
 
 
 def test_words_of_one_emphasis_are_joined_with_the_blank_between_them():
