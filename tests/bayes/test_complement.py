@@ -1,7 +1,7 @@
 import math
 from collections import Counter
 
-import pytest
+from closeness import close
 from counted_models import THREE, learn_counted, message, settings_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,18 +13,10 @@ from nbspam.learning.settings import empty_metadata
 
 CHOSEN = settings_of(("complement", "none"), alpha=1)
 # Ham has a 4 times; promo a once and b twice; spam b 3 times.
-MESSAGES = [
-    message("ham", {"a": 4}),
-    message("promo", {"a": 1, "b": 2}),
-    message("spam", {"b": 3}),
-]
+MESSAGES = [message("ham", {"a": 4}), message("promo", {"a": 1, "b": 2}), message("spam", {"b": 3})]
 
 
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
-def test_weights_by_hand():
+def test_weights_and_scores_by_hand():
     """All but ham: a 1, b 5; all but promo: a 4, b 3; all but spam: a 5, b 2."""
     learned = learn_counted(MESSAGES, CHOSEN)
     assert learned.counts == {"a": (4, 1, 0), "b": (0, 2, 3)}
@@ -33,22 +25,15 @@ def test_weights_by_hand():
     a, b = (Complement().class_weights(learned.counts[token], size, 1) for token in "ab")
     assert [math.exp(-w) for w in a] == close([2 / 8, 5 / 9, 6 / 9])
     assert [math.exp(-w) for w in b] == close([6 / 8, 4 / 9, 3 / 9])
-
-
-def test_scores_by_hand():
     one = message(None, {"a": 1, "b": 2})
-    score = learn_counted(MESSAGES, CHOSEN).classifier.score(one.tokens, one.numbers)
+    score = learned.classifier.score(one.tokens, one.numbers)
     odds = [1 / (2 / 8 * (6 / 8) ** 2), 1 / (5 / 9 * (4 / 9) ** 2), 1 / (6 / 9 * (3 / 9) ** 2)]
     assert score.log_scores == close([math.log(x) for x in odds])
     assert score.probabilities == close([x / sum(odds) for x in odds])
-
-
-def test_a_class_of_many_messages_is_not_preferred():
-    """The prior has no part, and copies of a message without tokens change nothing."""
-    expected = learn_counted(MESSAGES, CHOSEN).classifier.score(["a"])
-    more = learn_counted([*MESSAGES, *[message("spam", {})] * 50], CHOSEN)
-    assert more.classifier.score(["a"]).log_scores == expected.log_scores
-    assert more.classifier.score([]).probabilities == close([1 / 3] * 3)
+    # The prior has no part, and copies of a message without tokens change nothing.
+    more = learn_counted([*MESSAGES, *[message("spam", {})] * 50], CHOSEN).classifier
+    assert more.score(["a"]).log_scores == learned.classifier.score(["a"]).log_scores
+    assert more.score([]).probabilities == close([1 / 3] * 3)
 
 
 def test_a_class_without_messages_is_impossible():

@@ -3,8 +3,10 @@ import random
 from fractions import Fraction
 
 import pytest
+from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
+from many_cases import in_turn
 
 from nbspam.bayes.evidence import (
     HEADERS,
@@ -12,7 +14,6 @@ from nbspam.bayes.evidence import (
     STRONGEST,
     WORD_FEATURES,
     Group,
-    edge_of,
     evidence,
     group_of,
     group_shares,
@@ -31,18 +32,11 @@ MOST = st.sampled_from([1, 2, 5, HEADERS, STRONGEST])
 COEFFICIENTS = st.tuples(*[st.floats(-5, 5)] * WORD_FEATURES)
 
 
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
 def group(weights, most=STRONGEST):
     return group_of(sorted(weights), most)
 
 
-# The definition, by hand: the numbers are not computed from the constants
-
-
-@pytest.mark.parametrize(
+@in_turn(
     ("strength", "edge", "expected"),
     [
         (2.0, 2.5, 0.0),
@@ -71,7 +65,7 @@ def test_features_of_a_few_weights():
     assert (found.n, found.positive, found.negative) == (4, close(6), close(-1))
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("weights", "most", "expected"),
     [
         # The 2nd strongest has 3: parts 1, 0.5, 0.3 and 0.
@@ -96,38 +90,11 @@ def test_of_the_text_25_are_the_strongest_and_of_the_header_20():
     assert found.header.strongest == close(8.871794871794872)  # (171 + 2) / 19.5
 
 
-@pytest.mark.parametrize(
-    ("weights", "most", "edge"),
-    [
-        ([], 3, -0.5),
-        ([1.0], 3, -0.5),
-        ([2.0, -2.0, -3.0], 3, -0.5),
-        ([0.0, 0.0], 1, 0.0),
-        ([2.0, -2.0, 1.0, -3.0], 2, 2.0),
-        ([2.0, -2.0, 1.0, -3.0], 3, 2.0),
-        ([2.0, -2.5, 2.0, -3.0], 2, 2.5),
-    ],
-)
-def test_the_edge_of_a_few_weights(weights, most, edge):
-    assert edge_of(sorted(weights), most) == edge
-
-
 def test_a_group_without_known_words():
     assert group([]) == Group(0.0, 0.0, 0.0, 0, 0.0, 0.0)
     assert group([]).length == -LENGTH_CENTRE
     assert evidence([], [], []) == (group([]), group([]), group([]), None)
-
-
-def test_the_groups_of_a_message():
-    text, fields, header = [1.0, -4.0], [3.0], [-2.0, 2.5]
-    found = evidence(text, fields, header)
-    assert found.text == group(text)
-    assert found.text_and_fields == group(text + fields)
-    assert found.header == group(header, HEADERS)
-    assert evidence(text, [], header).text_and_fields == group(text)
-
-
-# The definition, by brute force, in exact fractions
+    assert group_shares([], STRONGEST, (1.0, 1.0, 1.0)) == []
 
 
 def brute_force(weights, most):
@@ -163,9 +130,6 @@ def test_a_group_is_what_its_definition_says(weights, most):
     assert pytest.approx(tuple(expected), rel=1e-12, abs=1e-12) == tuple(found)
 
 
-# What holds for any weights
-
-
 @given(WEIGHTS.filter(bool), MOST, st.data())
 def test_no_word_jumps_over_an_edge(weights, most, data):
     """Many words have the same counts, and so the same weight; all of them move a little."""
@@ -177,60 +141,43 @@ def test_no_word_jumps_over_an_edge(weights, most, data):
 
 
 @given(WEIGHTS, WEIGHTS, WEIGHTS, st.randoms(use_true_random=False))
-def test_the_order_of_the_words_does_not_matter(text, fields, header, chance: random.Random):
+def test_the_groups_of_a_message_whatever_the_order_of_the_words(
+    text, fields, header, chance: random.Random
+):
+    found = evidence(text, fields, header)
+    assert found.text == group(text)
+    assert found.text_and_fields == group(text + fields)
+    assert found.header == group(header, HEADERS)
     mixed = [chance.sample(part, len(part)) for part in (text, fields, header)]
-    assert evidence(text, fields, header) == evidence(*mixed)
-
-
-@given(WEIGHTS, WEIGHTS)
-def test_a_group_does_not_depend_on_the_others(weights, others):
-    assert evidence(weights, others, others).text == evidence(weights, [], []).text
-    assert evidence(others, others, weights).header == evidence([], [], weights).header
-    assert evidence(weights, others, others[:1]).text_and_fields == group(weights + others)
+    assert found == evidence(*mixed)
 
 
 @given(WEIGHTS, MOST)
 def test_opposite_weights_have_opposite_features_and_equal_lengths(weights, most):
     found, opposite = group(weights, most), group([-w for w in weights], most)
-    for one, other in zip(found.features, opposite.features, strict=True):
-        assert close(one) == -other
+    assert found.features == close(tuple(-x for x in opposite.features))
     assert found.length == opposite.length
-    assert (found.positive, found.negative) == (
-        close(-opposite.negative),
-        close(-opposite.positive),
-    )
-
-
-@given(WEIGHTS, MOST)
-def test_the_features_of_a_mirrored_message_are_nothing(weights, most):
+    assert (found.positive, found.negative) == close((-opposite.negative, -opposite.positive))
     both = group(weights + [-w for w in weights], most)
-    assert both.features == (close(0), close(0), close(0))
+    assert both.features == close((0, 0, 0))
     assert both.positive == close(-both.negative)
 
 
-@given(WEIGHTS, MOST, COEFFICIENTS)
-def test_the_shares_add_up_to_the_coefficients_times_the_features(weights, most, coefficients):
+@given(WEIGHTS, MOST, COEFFICIENTS, st.randoms(use_true_random=False))
+def test_the_shares_add_up_to_the_coefficients_times_the_features(
+    weights, most, coefficients, chance
+):
     shares = group_shares(weights, most, coefficients)
     assert len(shares) == len(weights)
     expected = sum(b * x for b, x in zip(coefficients, group(weights, most).features, strict=True))
     assert close(expected) == sum(shares)
-
-
-@given(TIED, MOST, COEFFICIENTS)
-def test_equal_weights_have_equal_shares_and_opposite_ones_opposite_shares(
-    weights, most, coefficients
-):
     of_weight: dict[float, float] = {}
-    for w, share in zip(weights, group_shares(weights, most, coefficients), strict=True):
+    for w, share in zip(weights, shares, strict=True):
         assert close(of_weight.setdefault(w, share)) == share
         if -w in of_weight:
             assert close(-of_weight[-w]) == share
-
-
-@given(TIED, MOST, COEFFICIENTS, st.randoms(use_true_random=False))
-def test_a_words_share_does_not_depend_on_its_place(weights, most, coefficients, chance):
+    # A word's share does not depend on its place.
     places = chance.sample(range(len(weights)), len(weights))
-    shares = group_shares(weights, most, coefficients)
     mixed = group_shares([weights[i] for i in places], most, coefficients)
     assert [shares[i] for i in places] == pytest.approx(mixed, rel=1e-12, abs=1e-12)
 
@@ -243,7 +190,3 @@ def test_the_shares_of_words_at_the_edges_by_hand():
     assert shares == [close(2.4), close(0.75), close(-0.75), 0.0]  # 3 w part / (2 + 3)
     shares = group_shares([4.0, 2.5, -2.5, 1.0], 2, (0.0, 3.0, 0.0))
     assert shares == [close(1.2), close(0.75), close(-0.75), close(0.3)]  # 3 w / (5 sqrt 4)
-
-
-def test_no_words_have_no_shares():
-    assert group_shares([], STRONGEST, (1.0, 1.0, 1.0)) == []

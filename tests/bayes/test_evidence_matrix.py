@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from many_cases import in_turn
 from random_messages import ALPHAS, Messages, messages
 
 from nbspam.bayes.bernoulli_arrays import one_against_rest
@@ -71,28 +72,11 @@ def assert_as_each_alone(table, traits=None):
             np.testing.assert_allclose(x[i], own, **CLOSE)
 
 
-@given(ROWS)
-def test_evidence_of_rows_is_that_of_each_alone(table):
-    assert_as_each_alone(table)
-
-
-@given(ROWS, st.data())
-def test_evidence_of_rows_with_traits_is_that_of_each_alone(table, data):
-    traits = st.lists(st.floats(-9, 9), max_size=7)
-    assert_as_each_alone(
-        table, data.draw(st.lists(traits, min_size=len(table), max_size=len(table)))
-    )
-
-
 @given(ROWS, st.booleans(), st.data())
-def test_the_evidence_of_some_messages_is_theirs_in_the_whole(table, with_traits, data):
-    found = rows_of(table)
-    if with_traits:
-        found = found._replace(traits=np.arange(len(table)) / 7)
-    places = data.draw(st.lists(st.integers(0, len(table) - 1), unique=True))
-    some = found.some(np.array(places, dtype=np.int64))
-    whole = list(found.messages(slice(None)))
-    assert list(some.messages(slice(None))) == [whole[i] for i in places]
+def test_evidence_of_rows_is_that_of_each_alone(table, has_traits, data):
+    each = st.lists(st.floats(-9, 9), max_size=7)
+    traits = st.lists(each, min_size=len(table), max_size=len(table))
+    assert_as_each_alone(table, data.draw(traits) if has_traits else None)
 
 
 def test_ties_at_the_edge_are_shared_alike():
@@ -103,17 +87,19 @@ def test_ties_at_the_edge_are_shared_alike():
     ]
     stronger = [(9.0, channel) for channel in (TEXT, HEADER) for _ in range(7)]
     assert_as_each_alone([weights, weights[::-1], weights[10:] + weights[:10], weights + stronger])
-
-
-def test_of_as_many_words_as_are_the_strongest_all_are_whole():
+    # Of as many words as are the strongest all are whole.
     just = [(i / 10, TEXT) for i in range(25)] + [(i / 10, HEADER) for i in range(20)]
     one_more = [*just, (0.05, TEXT), (0.05, HEADER)]
     assert_as_each_alone([just, one_more])
     assert alone(just).text.strongest == pytest.approx(1.2)  # 0.1 (0 + 1 + … + 24) / 25
     assert alone(one_more).text.strongest > 1.2
+    # Rows without known words have the evidence of nothing.
+    for row in ([], [(math.nan, TEXT)] * 3, [(1.0, HOST)], [(math.nan, c) for c in (HEADER, TEXT)]):
+        assert_as_each_alone([row, [(3.0, TEXT)], row])
+        assert alone(row) == evidence([], [], [])
 
 
-@pytest.mark.parametrize("spread", [3, 0.1, 1e-12, 0])
+@in_turn("spread", [3, 0.1, 1e-12, 0])
 def test_evidence_of_many_long_rows_is_that_of_each_alone(spread):
     chance = np.random.default_rng(0)
     table = []
@@ -126,30 +112,18 @@ def test_evidence_of_many_long_rows_is_that_of_each_alone(spread):
     assert_as_each_alone(table[::-1])
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        [],
-        [(math.nan, TEXT)] * 3,
-        [(1.0, HOST)],
-        [(math.nan, HEADER), (math.nan, FIELDS)],
-    ],
-)
-def test_rows_without_known_words_have_the_evidence_of_nothing(row):
-    assert_as_each_alone([row] * 3)
-    assert_as_each_alone([row, [(3.0, TEXT)], row])
-    assert alone(row) == evidence([], [], [])
-
-
-@given(ROWS, st.data())
-def test_a_slice_of_messages_is_that_of_the_whole(table, data):
+@given(ROWS, st.booleans(), st.data())
+def test_the_evidence_of_some_messages_is_theirs_in_the_whole(table, with_traits, data):
     found = rows_of(table)
+    if with_traits:
+        found = found._replace(traits=np.arange(len(table)) / 7)
+    whole = list(found.messages(slice(None)))
+    places = data.draw(st.lists(st.integers(0, len(table) - 1), unique=True))
+    some = found.some(np.array(places, dtype=np.int64))
+    assert list(some.messages(slice(None))) == [whole[i] for i in places]
     first = data.draw(st.integers(0, len(table)))
     place = slice(first, data.draw(st.integers(first, len(table))))
-    assert list(found.messages(place)) == list(found.messages(slice(None)))[place]
-
-
-# Weights
+    assert list(found.messages(place)) == whole[place]
 
 
 def by_hand(counts, per_class, positive, alpha):
@@ -165,52 +139,31 @@ def by_hand(counts, per_class, positive, alpha):
 
 
 @given(messages(), ALPHAS, st.data())
-def test_weights_are_those_of_the_definition(found, alpha, data):
+def test_weights_are_those_of_the_definition_and_left_out_of_the_other_messages(found, alpha, data):
     positive = data.draw(st.integers(0, found.n_classes - 1))
-    actual = one_against_rest(found.counts, found.per_class, positive, alpha, None)
-    np.testing.assert_allclose(actual, by_hand(found.counts, found.per_class, positive, alpha))
-
-
-@given(messages(), ALPHAS, st.data())
-def test_weights_left_out_are_those_after_removing_the_message(found, alpha, data):
-    positive = data.draw(st.integers(0, found.n_classes - 1))
+    counts, per_class = found.counts, found.per_class
+    actual = one_against_rest(counts, per_class, positive, alpha, None)
+    np.testing.assert_allclose(actual, by_hand(counts, per_class, positive, alpha))
+    # They are those of one message to the last bit.
+    size = Size(per_class.tolist(), per_class.tolist(), 2)
+    of_one = [contrast(tuple(row), size, positive, alpha) for row in counts.T.tolist()]
+    assert actual.tolist() == of_one
     i = data.draw(st.integers(0, len(found.labels) - 1))
-    label = int(found.labels[i])
     others = np.arange(len(found.labels)) != i
     rest = Messages(found.dense[others], found.labels[others], found.n_classes)
-    left_out = one_against_rest(found.counts, found.per_class, positive, alpha, label)
+    left_out = one_against_rest(counts, per_class, positive, alpha, int(found.labels[i]))
     held = found.dense[i] == 1
     expected = np.array(by_hand(rest.counts, rest.per_class, positive, alpha))
     np.testing.assert_allclose(left_out[held], expected[held], **CLOSE)
 
 
 def test_a_token_of_the_message_alone_is_gone():
-    counts = np.array([[1, 0, 2], [0, 1, 1]])
-    per_class = np.array([3, 2])
+    counts, per_class = np.array([[1, 0, 2], [0, 1, 1]]), np.array([3, 2])
     assert np.isnan(one_against_rest(counts, per_class, 1, 0.1, 0)).tolist()[0]
     assert np.isnan(one_against_rest(counts, per_class, 1, 0.1, 1)).tolist()[1]
     assert not np.isnan(one_against_rest(counts, per_class, 1, 0.1, None)).any()
-
-
-def test_the_only_message_of_a_class_left_out_leaves_finite_weights():
-    counts = np.array([[2, 1], [1, 1]])
-    found = one_against_rest(counts, np.array([2, 1]), 1, 0.1, 1)
-    assert np.isfinite(found).all()
-
-
-def test_weights_of_two_classes_are_opposite():
-    counts = np.array([[5, 0, 2], [1, 3, 2]])
-    per_class = np.array([9, 4])
     spam, ham = (one_against_rest(counts, per_class, k, 0.3, None) for k in (1, 0))
     assert spam.tolist() == (-ham).tolist()
-
-
-@given(messages(), ALPHAS, st.data())
-def test_the_weights_of_a_matrix_are_those_of_one_message_to_the_last_bit(found, alpha, data):
-    positive = data.draw(st.integers(0, found.n_classes - 1))
-    actual = one_against_rest(found.counts, found.per_class, positive, alpha, None)
-    per_class = found.per_class.tolist()
-    size = Size(per_class, per_class, 2)
-    assert actual.tolist() == [
-        contrast(tuple(row), size, positive, alpha) for row in found.counts.T.tolist()
-    ]
+    # The only message of a class left out leaves finite weights.
+    found = one_against_rest(np.array([[2, 1], [1, 1]]), np.array([2, 1]), 1, 0.1, 1)
+    assert np.isfinite(found).all()

@@ -5,19 +5,16 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from closeness import close
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from many_cases import in_turn
 from scipy.stats import norm
-from sklearn.naive_bayes import GaussianNB
 
 from nbspam.bayes.gaussian import Gaussian, Moments
 from nbspam.bayes.variances import Variances
 
 PLAIN = Variances(smoothing=0.0)
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def histograms(columns, labels, n_classes):
@@ -31,10 +28,6 @@ def histograms(columns, labels, n_classes):
     ]
 
 
-def densities(model, values):
-    return np.exp(model.log_densities(values))
-
-
 @st.composite
 def tables(draw, highest=150):
     """Draw the traits of some messages, and their classes, each of which has some."""
@@ -43,23 +36,6 @@ def tables(draw, highest=150):
     row = st.lists(st.integers(0, highest), min_size=width, max_size=width)
     labels = [*range(k), *draw(st.lists(st.integers(0, k - 1), max_size=8))]
     return [draw(row) for _ in labels], labels, k
-
-
-# Against scikit-learn
-
-
-@given(tables(), st.sampled_from([1e-9, 1e-3, 0.1, 2.0]))
-def test_densities_are_scikit_learns(table, smoothing):
-    rows, labels, k = table
-    assume(np.ptp(rows, axis=0).any())
-    reference = GaussianNB(var_smoothing=smoothing).fit(rows, labels)
-    expected = reference.predict_joint_log_proba(rows) - np.log(reference.class_prior_)
-    model = Gaussian(histograms(rows, labels, k), Variances(smoothing))
-    found = [np.sum(model.log_densities(row), axis=0) for row in rows]
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-
-
-# By hand
 
 
 class TestMaleOrFemale:
@@ -81,39 +57,19 @@ class TestMaleOrFemale:
     ]
     published: ClassVar = [(2.2346e-1, 1.5789), (1.6789e-2, 5.9881e-6), (2.8669e-1, 1.3112e-3)]
 
-    def histograms(self):
-        labels = [0] * 4 + [1] * 4
-        return histograms([*self.female, *self.male], labels, 2)
-
-    def test_moments(self):
-        for row, expected in zip(self.histograms(), self.by_hand, strict=True):
-            for values, (mean, deviation) in zip(row, expected, strict=True):
-                found = Moments.of(values)
-                assert found.total == mean * 4
-                assert found.deviation == deviation
-
-    def test_with_unbiased_variances_it_is_what_is_published(self):
-        units = (100, 1, 1)
-        for row, x, unit, expected in zip(
-            self.histograms(), self.message, units, self.published, strict=True
-        ):
-            for values, density in zip(row, expected, strict=True):
-                found = Moments.of(values)
-                spread = math.sqrt(found.deviation / 3)
-                assert unit * norm.pdf(x, found.total / 4, spread) == pytest.approx(
-                    density, rel=3e-4
-                )
-
-    def test_densities(self):
-        found = Gaussian(self.histograms(), PLAIN).log_densities(self.message)
-        for row, x, expected in zip(found, self.message, self.by_hand, strict=True):
-            for density, (mean, deviation) in zip(row, expected, strict=True):
-                variance = float(deviation / 4)
+    def test_moments_and_densities(self):
+        every = histograms([*self.female, *self.male], [0] * 4 + [1] * 4, 2)
+        found = Gaussian(every, PLAIN).log_densities(self.message)
+        for i, (x, unit) in enumerate(zip(self.message, (100, 1, 1), strict=True)):
+            for k, (mean, deviation) in enumerate(self.by_hand[i]):
+                moments = Moments.of(every[i][k])
+                assert (moments.total, moments.deviation) == (mean * 4, deviation)
                 square = float((x - mean) ** 2 / (deviation / 4))
-                assert density == close(-0.5 * (math.log(2 * math.pi * variance) + square))
-
-    def test_it_is_female(self):
-        female, male = np.sum(Gaussian(self.histograms(), PLAIN).log_densities(self.message), 0)
+                spread = math.log(2 * math.pi * float(deviation / 4))
+                assert found[i][k] == close(-0.5 * (spread + square))
+                unbiased = norm.pdf(x, moments.total / 4, math.sqrt(moments.deviation / 3))
+                assert unit * unbiased == pytest.approx(self.published[i][k], rel=3e-4)
+        female, male = np.sum(found, 0)
         assert female - male > 10  # as 5.3778e-4 to 6.1984e-9 says: 11.4 nats
 
 
@@ -121,7 +77,7 @@ class TestMaleOrFemale:
 SMALL = [[{0: 1, 2: 1}, {4: 1, 6: 1, 8: 1}]]
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("variances", "expected"),
     [
         (PLAIN, (1, 8 / 3)),
@@ -131,25 +87,19 @@ SMALL = [[{0: 1, 2: 1}, {4: 1, 6: 1, 8: 1}]]
         (Variances(0.0, shared=True), (10 / 5, 10 / 5)),
         (Variances(0.0, prior=2.0, shared=True), (26 / 7, 26 / 7)),
         (Variances(0.25, prior=2.0, shared=True), (26 / 7 + 2, 26 / 7 + 2)),
+        (Variances(0.0, prior=1e12), (8, 8)),  # the variance of all
     ],
 )
 def test_variances_by_hand(variances, expected):
-    ((ham, spam),) = densities(Gaussian(SMALL, variances), [3])
-    assert ham == close(norm.pdf(3, 1, math.sqrt(expected[0])))
-    assert spam == close(norm.pdf(3, 6, math.sqrt(expected[1])))
+    assert_normal(SMALL, variances, 3, *zip((1, 6), expected, strict=True))
+    if variances == Variances(0.25):  # the floor is of the trait that varies most
+        assert_normal([[{5: 1, 6: 1}, {5: 3}], *SMALL], variances, 5, (5.5, 0.25 + 2), (5, 2))
 
 
-def test_a_prior_of_great_weight_is_the_variance_of_all():
-    ((ham, spam),) = densities(Gaussian(SMALL, Variances(0.0, prior=1e12)), [3])
-    assert ham == pytest.approx(norm.pdf(3, 1, math.sqrt(8)))
-    assert spam == pytest.approx(norm.pdf(3, 6, math.sqrt(8)))
-
-
-def test_the_floor_is_of_the_trait_that_varies_most():
-    other = [[{5: 1, 6: 1}, {5: 3}]]
-    (_, (ham, spam)) = densities(Gaussian(SMALL + other, Variances(0.25)), [3, 5])
-    assert ham == close(norm.pdf(5, 5.5, math.sqrt(0.25 + 2)))
-    assert spam == close(norm.pdf(5, 5, math.sqrt(2)))
+def assert_normal(histograms, variances, x, *expected):
+    """Hold the densities of the first trait's value to means and variances of both classes."""
+    found = Gaussian(histograms, variances).log_densities([x] * len(histograms))[0]
+    assert found == close(tuple(norm.logpdf(x, mean, math.sqrt(v)) for mean, v in expected))
 
 
 @given(tables(), st.sampled_from([0.0, 0.1]), st.sampled_from([0.0, 2.5]), st.integers(0, 150))
@@ -172,36 +122,19 @@ def test_with_a_shared_variance_the_log_odds_are_linear(table, smoothing, prior,
     np.testing.assert_allclose(odds[0], slope * x + constant, **close_to_it)
 
 
-def test_with_variances_of_their_own_the_log_odds_are_not_linear():
-    model = Gaussian(SMALL, PLAIN)
-    odds = [spam - ham for ((ham, spam),) in map(model.log_densities, ([2], [3], [4]))]
-    assert odds[2] - 2 * odds[1] + odds[0] == close(1 / 1 - 1 / (8 / 3))
-
-
-# What cannot be divided by
-
-
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("prior", [0.0, 3.0])
+@in_turn("shared", [False, True])
+@in_turn("prior", [0.0, 3.0])
 def test_a_trait_that_is_the_same_everywhere_says_nothing(shared, prior):
     model = Gaussian([[{7: 4}, {7: 2}]], Variances(0.0, prior, shared))
     for x in (7, 0, 1000):
         ((ham, spam),) = model.log_densities([x])
         assert ham == spam
         assert math.isfinite(ham)
-
-
-def test_without_smoothing_a_constant_has_the_variance_that_rounding_hides():
-    model = Gaussian([[{7: 4}, {5: 1, 9: 1}]], PLAIN)
-    ((ham, spam),) = densities(model, [8])
-    assert ham == close(norm.pdf(8, 7, math.sqrt(1 / 12)))
-    assert spam == close(norm.pdf(8, 7, 2))
-
-
-def test_a_class_without_messages_has_no_say():
-    model = Gaussian([[{}, {5: 1}], [{1: 1}, {5: 2}]], Variances(0.1))
-    assert model.log_densities([5, 5])[0] == (0.0, 0.0)
-    assert model.log_densities([5, 5])[1] != (0.0, 0.0)
+    # Without smoothing a constant has the variance that rounding hides.
+    assert_normal([[{7: 4}, {5: 1, 9: 1}]], PLAIN, 8, (7, 1 / 12), (7, 4))
+    # A class without messages has no say.
+    found = Gaussian([[{}, {5: 1}], [{1: 1}, {5: 2}]], Variances(0.1)).log_densities([5, 5])
+    assert found[0] == (0.0, 0.0) != found[1]
     alone = Gaussian([[{3: 1}, {5: 1}]], Variances(0.1))
     assert alone.log_densities([5], left_out=1) == [(0.0, 0.0)]
 
@@ -218,9 +151,6 @@ def test_left_out_is_rebuilt(table, smoothing, prior, shared):
     assert model.log_densities(rows[-1]) == before
 
 
-# Exactness
-
-
 @given(st.dictionaries(st.integers(0, 1000), st.integers(1, 2**53), min_size=1, max_size=6))
 def test_moments_are_exact_whatever_their_size(values):
     n = sum(values.values())
@@ -234,8 +164,7 @@ def test_moments_are_exact_whatever_their_size(values):
 def test_a_small_variance_far_from_0_keeps_its_digits():
     """In floating point the mean of the squares less the square of the mean would lose them."""
     n = 10**13
-    ((one, other),) = densities(Gaussian([[{999: n, 1000: n}, {999: 1, 1001: 1}]], PLAIN), [999])
-    assert one == close(norm.pdf(0.5, 0, 0.5))
-    assert other == close(norm.pdf(1, 0, 1))
+    two = [[{999: n, 1000: n}, {999: 1, 1001: 1}]]
+    assert_normal(two, PLAIN, 999, (999.5, 0.25), (1000, 1))
     moments = Moments.of({999: n, 1000: n}).without(1000)
     assert moments.deviation == float(Fraction(n * (n - 1), 2 * n - 1))

@@ -3,6 +3,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -26,37 +27,31 @@ def log_density(values, x):
     return ClassDensity(values).log_density(x)
 
 
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
 def reference(values, h):
     """Return scikit-learn's density of the values, not of a histogram."""
     return KernelDensity(kernel="gaussian", bandwidth=h).fit(np.array(values, float)[:, None])
 
 
 @given(VALUES, st.lists(st.integers(0, 300), min_size=1, max_size=5))
-def test_log_densities_are_scikit_learns(values, points):
-    expected = reference(values, bandwidth(Counter(values))).score_samples(
-        np.array(points, float)[:, None]
-    )
-    assert [log_density(Counter(values), x) for x in points] == close(expected.tolist())
+def test_log_densities_are_scikit_learns_and_densities_are_one_in_all(values, points):
+    h, histogram = bandwidth(Counter(values)), Counter(values)
+    expected = reference(values, h).score_samples(np.array(points, float)[:, None])
+    assert [log_density(histogram, x) for x in points] == close(expected.tolist())
+    # With kernels no narrower than 1, the sum over the integers is the integral.
+    every = range(-int(9 * h) - 1, 202 + int(9 * h))
+    total = math.fsum(math.exp(log_density(histogram, x)) for x in every)
+    assert total == pytest.approx(1, abs=1e-7)
 
 
-def test_a_density_by_hand():
+def test_densities_by_hand():
     """Two messages at 0, one at 1; the spread is so small that the kernels are as wide as 1."""
     expected = (2 * norm.pdf(0) + norm.pdf(1)) / 3
     assert bandwidth({0: 2, 1: 1}) == 1
     assert math.exp(log_density({0: 2, 1: 1}, 0)) == close(expected)
-
-
-@given(VALUES)
-def test_a_density_is_one_in_all(values):
-    h = bandwidth(Counter(values))
-    points = np.arange(-int(9 * h) - 1, 202 + int(9 * h))
-    # With kernels no narrower than 1, the sum over the integers is the integral.
-    total = math.fsum(math.exp(log_density(Counter(values), x)) for x in points.tolist())
-    assert total == pytest.approx(1, abs=1e-7)
+    # Far away a density falls as its nearest kernel does.
+    values = {0: 5, 10: 5}
+    nearest = norm.logpdf(999_990 / bandwidth(values)) - math.log(2 * bandwidth(values))
+    assert log_density(values, 1_000_000) == pytest.approx(nearest, rel=1e-9)
 
 
 @given(VALUES, st.integers(0, 2**32))
@@ -67,13 +62,9 @@ def test_rounding_to_integers_changes_a_density_by_a_bounded_amount(values, seed
     of_exact = np.exp(reference(exact, h).score_samples(points[:, None].astype(float)))
     of_rounded = np.exp([log_density(Counter(values), x) for x in points.tolist()])
     assert np.abs(of_exact - of_rounded).max() <= BINNING_ERROR / h**2 + 1e-12
-
-
-def test_the_bound_of_rounding_is_nearly_reached():
-    """All messages half a step off, where the kernel is steepest: the bound is no idle one."""
-    h = 5.0
-    slope = (norm.pdf((5 - 0.5) / h) - norm.pdf(5 / h)) / h
-    assert 0.9 * BINNING_ERROR / h**2 < slope <= BINNING_ERROR / h**2
+    # It is nearly reached by messages half a step off, where the kernel of h = 5 is steepest.
+    slope = (norm.pdf((5 - 0.5) / 5) - norm.pdf(5 / 5)) / 5
+    assert 0.9 * BINNING_ERROR / 25 < slope <= BINNING_ERROR / 25
 
 
 def silverman(values):
@@ -88,38 +79,22 @@ def test_the_bandwidth_is_silvermans_but_not_below_1(values):
     assert bandwidth(Counter(values)) == close(max(1.0, silverman(values)))
 
 
-def test_a_bandwidth_above_1_by_hand():
+def test_bandwidths_by_hand():
     """Of 0, 100, 200 and 300 the quartiles are 0 and 200, and the standard deviation is 111.8."""
     values = {0: 1, 100: 1, 200: 1, 300: 1}
     assert bandwidth(values) == close(0.9 * math.sqrt(12_500) * 4**-0.2)
     # Thrice as many in the middle: the interquartile range is 100 now, and the smaller measure.
     values = {0: 1, 100: 3, 200: 3, 300: 1}
     assert bandwidth(values) == close(0.9 * 100 / 1.34 * 8**-0.2)
-
-
-def test_where_most_have_one_value_the_spread_is_the_standard_deviation():
-    values = {0: 90, 100: 10}
-    assert bandwidth(values) == close(0.9 * 30 * 100**-0.2)
-
-
-@pytest.mark.parametrize("values", [{7: 1}, {7: 10**9}, {0: 1, 1: 10**12}])
-def test_the_bandwidth_is_never_below_the_unit(values):
-    assert bandwidth(values) == 1
+    # Where most have one value the spread is the standard deviation.
+    assert bandwidth({0: 90, 100: 10}) == close(0.9 * 30 * 100**-0.2)
+    # It is never below the unit.
+    assert [bandwidth(few) for few in ({7: 1}, {7: 10**9}, {0: 1, 1: 10**12})] == [1, 1, 1]
 
 
 @given(VALUES, st.integers(-(10**6), 10**6))
 def test_a_density_is_finite_far_from_all_data(values, x):
     assert math.isfinite(log_density(Counter(values), x))
-
-
-def test_far_away_a_density_falls_as_its_nearest_kernel_does():
-    values = {0: 5, 10: 5}
-    h = bandwidth(values)
-    found = log_density(values, 1_000_000)
-    assert found == pytest.approx(norm.logpdf(999_990 / h) - math.log(2 * h), rel=1e-9)
-
-
-# The model of several traits and classes
 
 
 @given(st.lists(ROWS, min_size=1, max_size=3), st.data())
@@ -145,10 +120,7 @@ def test_densities_of_each_trait_and_class_stand_in_their_places():
         (log_density({0: 3}, 1), log_density({5: 1}, 1)),
         (log_density({10: 2, 20: 2}, 12), log_density({0: 1, 30: 1}, 12)),
     ]
-
-
-def test_a_class_without_messages_has_no_say():
-    model = Kernel([[{}, {5: 1}], [{1: 1}, {5: 2}]])
-    assert model.log_densities([5, 5])[0] == (0.0, 0.0)
-    assert model.log_densities([5, 5])[1] != (0.0, 0.0)
+    # A class without messages has no say.
+    found = Kernel([[{}, {5: 1}], [{1: 1}, {5: 2}]]).log_densities([5, 5])
+    assert found[0] == (0.0, 0.0) != found[1]
     assert Kernel([[{3: 1}, {5: 1}]]).log_densities([5], left_out=1) == [(0.0, 0.0)]

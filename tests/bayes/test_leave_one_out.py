@@ -1,5 +1,7 @@
 import numpy as np
 from hypothesis import given
+from hypothesis import strategies as st
+from many_cases import in_turn
 from random_messages import ALPHAS, PRIORS, Messages, bias, messages
 
 from nbspam.bayes import bernoulli_arrays
@@ -20,46 +22,44 @@ def retrained_joints(found: Messages, i: int, alpha: float, prior: float | None)
 
 
 def left_out(found: Messages, alpha: float, prior: float | None = None):
+    """Return the joints of messages left out, held to those of retraining."""
     fixed = None
     if prior is not None:
         fixed = np.array(log_priors(found.per_class.tolist(), prior, found.n_classes - 1))
-    return left_out_joints(
+    actual = left_out_joints(
         found.presence, found.labels, found.counts, found.per_class, alpha, fixed
     )
-
-
-def assert_equals_retraining(found: Messages, alpha: float, prior: float | None = None):
-    actual = left_out(found, alpha, prior)
     expected = [retrained_joints(found, i, alpha, prior) for i in range(len(found.labels))]
     np.testing.assert_allclose(actual, np.array(expected), rtol=1e-9, atol=1e-9)
+    return actual
 
 
-@given(messages(), ALPHAS)
-def test_equals_retraining(found, alpha):
-    assert_equals_retraining(found, alpha)
+@given(messages(), ALPHAS, st.none() | PRIORS)
+def test_left_out_is_retrained(found, alpha, prior):
+    left_out(found, alpha, prior)
 
 
-@given(messages(), ALPHAS, PRIORS)
-def test_equals_retraining_with_a_fixed_prior(found, alpha, prior):
-    assert_equals_retraining(found, alpha, prior)
-
-
-def test_equals_retraining_on_many_messages():
+def test_left_out_is_retrained_on_many_messages():
     random = np.random.default_rng(7)
     dense = (random.random((60, 200)) < random.random(200) * 0.2).astype(np.int64)
     dense = dense[:, dense.any(axis=0)]
-    assert_equals_retraining(Messages(dense, random.integers(0, 3, 60), 3), 0.1)
+    left_out(Messages(dense, random.integers(0, 3, 60), 3), 0.1)
 
 
-def test_the_last_message_of_a_class_leaves_an_impossible_class():
+@in_turn(
+    ("dense", "labels"),
+    [
+        ([[0, 0], [1, 1], [0, 0], [0, 1]], [0, 0, 1, 1]),  # messages without tokens
+        ([[1, 0], [0, 1]], [0, 1]),  # one message of each class
+    ],
+)
+def test_few_tokens_and_few_messages_have_joints(dense, labels):
+    left_out(Messages(np.array(dense), np.array(labels), 2), 0.1)
+
+
+def test_the_last_message_of_a_class_leaves_an_impossible_class_but_with_a_fixed_prior():
     found = Messages(np.array([[1, 0], [1, 1], [0, 1]]), np.array([0, 0, 1]), 2)
-    assert_equals_retraining(found, 0.5)
     assert left_out(found, 0.5)[2, 1] == -np.inf
-
-
-def test_the_last_message_of_a_class_with_a_fixed_prior_leaves_it_possible():
-    found = Messages(np.array([[1, 0], [1, 1], [0, 1]]), np.array([0, 0, 1]), 2)
-    assert_equals_retraining(found, 0.5, prior=0.3)
     assert np.isfinite(left_out(found, 0.5, prior=0.3)).all()
 
 
@@ -67,13 +67,3 @@ def test_a_token_of_one_message_alone_says_nothing_of_it():
     with_own = Messages(np.array([[1, 0], [1, 0], [1, 1]]), np.array([0, 1, 0]), 2)
     without = Messages(np.array([[1], [1], [1]]), np.array([0, 1, 0]), 2)
     np.testing.assert_allclose(left_out(with_own, 1)[2], left_out(without, 1)[2], rtol=1e-12)
-
-
-def test_messages_without_tokens_have_scores():
-    found = Messages(np.array([[0, 0], [1, 1], [0, 0], [0, 1]]), np.array([0, 0, 1, 1]), 2)
-    assert_equals_retraining(found, 0.1)
-
-
-def test_one_message_of_each_class():
-    found = Messages(np.array([[1, 0], [0, 1]]), np.array([0, 1]), 2)
-    assert_equals_retraining(found, 0.1)

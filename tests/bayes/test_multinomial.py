@@ -2,16 +2,13 @@ import math
 from collections import Counter
 from typing import ClassVar
 
-import pytest
+from closeness import close
 from counted_models import learn_counted, message, settings_of
 from hypothesis import given
 from hypothesis import strategies as st
+from many_cases import in_turn
 
 from nbspam.bayes.multinomial import BinaryMultinomial, Multinomial, outcomes_of, trials_of
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def histograms_of(rows, n_classes=2):
@@ -50,14 +47,13 @@ class TestChinaExample:
         one = message(None, Counter(self.test_document.split()))
         return self.learned(event_model).classifier.score(one.tokens, one.numbers)
 
-    def test_counts(self):
+    def test_counts_and_likelihoods(self):
         learned = self.learned()
         assert learned.fit.metadata.settings.classes == ("not", "china")
         assert learned.counts == self.counts
+        assert list(map(math.exp, learned.fit.metadata.bias)) == close([1 / 4, 3 / 4])
         size = learned.fit.metadata.size
         assert (size.messages, size.trials, size.outcomes) == ((1, 3), (3, 8), 6)
-
-    def test_likelihoods(self):
         size = Multinomial().size(histograms_of(self.counts.values()), (1, 3))
         for token, expected in (
             ("Chinese", (2 / 9, 3 / 7)),
@@ -67,9 +63,6 @@ class TestChinaExample:
         ):
             weights = Multinomial().class_weights(self.counts[token], size, 1)
             assert list(map(math.exp, weights)) == close(expected)
-
-    def test_the_prior(self):
-        assert list(map(math.exp, self.learned().fit.metadata.bias)) == close([1 / 4, 3 / 4])
 
     def test_the_test_document_is_about_china(self):
         other, china = map(math.exp, self.score().log_scores)
@@ -95,21 +88,15 @@ class TestChinaExample:
         assert other == close(-3 * math.log(3 / 7) - 2 * math.log(1 / 14))
 
 
-def test_a_token_says_as_much_each_time_that_it_occurs():
+def test_a_token_says_as_much_each_time_that_it_occurs_and_an_unknown_one_nothing():
     messages = [message("ham", {"a": 2, "b": 1}), message("spam", {"a": 1, "c": 3})]
     classifier = learn_counted(messages, settings_of(("multinomial", "none"))).classifier
-    none, *several = (
-        classifier.score(one.tokens, one.numbers).log_odds
-        for one in (message(None, {"c": n} if n else {}) for n in range(4))
+    none, one, two, three = (
+        classifier.score(m.tokens, m.numbers).log_odds
+        for m in (message(None, {"c": n} if n else {}) for n in range(4))
     )
-    steps = [odds - before for before, odds in zip([none, *several], several, strict=False)]
-    assert steps == close([steps[0]] * 3)
-    assert steps[0] > 0
-
-
-def test_a_token_that_training_has_not_seen_says_nothing():
-    messages = [message("ham", {"a": 2}), message("spam", {"b": 3})]
-    classifier = learn_counted(messages, settings_of(("multinomial", "none"))).classifier
+    assert [one - none, two - one, three - two] == close([one - none] * 3)
+    assert one > none
     expected = classifier.score(["a"])
     found = classifier.score(["a", "new"], message(None, {"a": 1, "new": 5}).numbers)
     assert (expected.log_scores, expected.text + 1) == (found.log_scores, found.text)
@@ -135,7 +122,7 @@ def test_sizes_are_of_the_histograms():
     assert (trials_of([{}, {}]), outcomes_of([{}, {}])) == ([0, 0], 1)
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("row", "multinomial", "binary"),
     [
         ((0, 0), False, False),
@@ -149,8 +136,5 @@ def test_sizes_are_of_the_histograms():
 def test_possible_counts_where_two_and_three_messages_were_learned(row, multinomial, binary):
     assert Multinomial().is_row(row, (2, 3)) == multinomial
     assert BinaryMultinomial().is_row(row, (2, 3)) == binary
-
-
-def test_no_token_of_a_class_without_messages_is_possible():
-    assert not Multinomial().is_row((1, 4), (0, 3))
-    assert Multinomial().is_row((0, 4), (0, 3))
+    # None of a class without messages.
+    assert [Multinomial().is_row(some, (0, 3)) for some in ((1, 4), (0, 4))] == [False, True]

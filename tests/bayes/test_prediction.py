@@ -4,14 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
-from small_models import learn
 
 from nbspam.bayes.calibration import (
-    LENGTH,
     SCALES,
-    TEXT,
     UNTRAINED,
     Calibration,
     Scale,
@@ -23,13 +21,7 @@ from nbspam.bayes.calibration import (
     scales,
     untrained,
 )
-from nbspam.bayes.evidence import (
-    HEADERS,
-    STRONGEST,
-    TRAIT_SCALE,
-    evidence,
-    group_shares,
-)
+from nbspam.bayes.evidence import HEADERS, STRONGEST, TRAIT_SCALE, evidence, group_shares
 from nbspam.bayes.prediction import (
     CALIBRATION_DOUBT,
     COUNT_DOUBT,
@@ -43,12 +35,9 @@ from nbspam.bayes.prediction import (
 WEIGHT = st.sampled_from([-4.0, -2.5, -1.0, 0.0, 1.0, 2.5, 4.0]) | st.floats(-9, 9)
 WORDS = st.lists(WEIGHT, max_size=60)
 FEW = st.lists(WEIGHT, max_size=3)
+OF_HAM, OF_SPAM = (st.lists(st.floats(*ends), max_size=5) for ends in ((-9, 0), (0, 9)))
 EXPERIENCE = st.builds(Experience, st.integers(0, 100_000), st.integers(0, 100_000))
 TRAITS = st.none() | st.lists(st.floats(-9, 9), max_size=7)  # the weight of each
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 @st.composite
@@ -106,9 +95,6 @@ def cases(draw, words=WORDS):
     return Case(i, draw(calibrations(scale)), found, draw(EXPERIENCE))
 
 
-# By hand
-
-
 def test_a_prediction_by_hand():
     calibration = Calibration(
         (0.1, 1.0, 2.0, 0.5, 0.2),
@@ -131,31 +117,21 @@ def test_a_prediction_by_hand():
     assert actual.inputs == x
 
 
-# Knowing nothing
-
-
 @given(cases(st.just([])))
 def test_without_a_known_word_it_is_exactly_the_prior(case):
     assert case.found.log_odds == case.experience.prior
 
 
-@given(cases() | cases(FEW))
+@given(cases() | cases(FEW) | cases(OF_HAM) | cases(OF_SPAM))
 def test_the_move_from_the_prior_is_at_most_half_of_the_words_sum_in_its_direction(case):
+    """So words of one class alone never make the other more probable."""
     highest = 0.5 * sum(group.positive for group in case.groups)
     lowest = 0.5 * sum(group.negative for group in case.groups)
     room = 1e-12 * (1 + abs(case.experience.prior))
     assert lowest - room <= case.move <= highest + room
-    assert 0 <= case.found.hold <= 1
-
-
-@given(cases(st.lists(st.floats(-9, 0), max_size=5)))
-def test_words_of_ham_alone_never_make_spam_more_probable(case):
-    assert case.move <= 1e-12
-
-
-@given(cases(st.lists(st.floats(0, 9), max_size=5)))
-def test_words_of_spam_alone_never_make_ham_more_probable(case):
-    assert case.move >= -1e-12
+    assert 0 <= case.found.gain <= case.found.hold <= 1
+    if case.found.hold:
+        assert 0 < case.kappa <= 1 + 1e-12
 
 
 @given(cases(), st.floats(0, 1))
@@ -170,26 +146,6 @@ def test_weaker_words_are_held_to_less(case, part):
     assert held * case.move >= -1e-12
 
 
-KNOWN = learn(
-    [(("ham", "spam")[i % 2], {f"w{(i * j) % 11}" for j in range(1, 5)}) for i in range(60)],
-    scoring="evidence",
-)
-TOKENS = st.sets(st.sampled_from([f"w{i}" for i in range(11)]), max_size=8)
-UNKNOWN = st.sets(st.text("xyz漢ก ", min_size=1, max_size=6), max_size=200)
-
-
-@given(TOKENS, UNKNOWN)
-def test_unknown_words_never_enter(tokens, unknown):
-    classifier = KNOWN.classifier
-    before, now = classifier.score(tokens), classifier.score(tokens | unknown)
-    assert (now.log_odds, now.probability) == (before.log_odds, before.probability)
-    assert now.evidences == before.evidences
-    assert (now.known, now.text) == (before.known, before.text + len(unknown))
-
-
-# Beyond what was seen
-
-
 @given(cases())
 def test_a_feature_outside_its_range_is_held_at_the_ranges_end(case):
     limits = bounds(case.calibration.ranges)
@@ -197,29 +153,6 @@ def test_a_feature_outside_its_range_is_held_at_the_ranges_end(case):
         assert low <= value <= high
     assert case.found.inputs == clamped(case.calibration, case.x)
     assert case.predict(x=case.found.inputs) == case.found
-
-
-@given(cases(), st.data())
-def test_farther_out_of_the_range_nothing_changes(case, data):
-    i = data.draw(st.integers(1, case.scale.size - 1))
-    low, high = bounds(case.calibration.ranges)[i - 1]
-    end, sign = data.draw(st.sampled_from([(low, -1), (high, 1)]))
-    far = data.draw(st.floats(0, 1e6))
-    at, beyond = ((*case.x[:i], value, *case.x[i + 1 :]) for value in (end, end + sign * far))
-    assert case.predict(x=at) == case.predict(x=beyond)
-
-
-def test_a_message_far_longer_than_any_seen_is_as_the_longest():
-    calibration = untrained(TEXT)._replace(
-        coefficients=(0.0, 0.5, 1.3, 1.5, 2.0), ranges=((0.0, 1.0),) * 3 + ((-2.0, 1.0),)
-    )
-    found = evidence([1.0] * 50_000, [], [])
-    case = Case(0, calibration, found, Experience(500, 500))
-    assert case.x[LENGTH] > 6
-    assert case.found.inputs[LENGTH] == 1.0
-
-
-# The terms
 
 
 @given(st.integers(0, 1), WORDS, WORDS, WORDS, TRAITS, EXPERIENCE, st.data())
@@ -247,52 +180,17 @@ def test_the_parts_and_the_shares_of_words_and_traits_add_up_to_the_log_odds(
     assert abs(parts.prior) <= abs(experience.prior)
 
 
-# Doubt
-
-
-@given(cases())
-def test_kappa_is_above_0_and_at_most_1(case):
-    if case.found.hold:
-        assert 0 < case.kappa <= 1 + 1e-12
-    assert 0 <= case.found.gain <= case.found.hold <= 1
-
-
-@given(cases(), st.integers(1, 50))
-def test_more_messages_leave_less_doubt(case, times):
-    experience = case.experience
-    more = case.predict(experience=Experience(times * experience.own, times * experience.others))
-    if case.found.hold and more.hold:
-        assert more.gain / more.hold >= case.kappa - 1e-12
-
-
-@given(cases(), st.floats(1, 1e6))
-def test_a_more_precise_calibration_leaves_less_doubt(case, times):
+@given(cases(), st.integers(1, 50), st.floats(1, 1e6))
+def test_more_messages_and_a_more_precise_calibration_leave_less_doubt(case, n, times):
+    own, others = case.experience
     covariance = tuple(tuple(v / times for v in row) for row in case.covariance)
-    more = case.predict(covariance=covariance)
-    if case.found.hold and more.hold:
-        assert more.gain / more.hold >= case.kappa - 1e-12
-
-
-@given(cases())
-def test_nothing_learned_and_everything_learned_are_finite(case):
+    for changed in ({"experience": Experience(n * own, n * others)}, {"covariance": covariance}):
+        more = case.predict(**changed)
+        if case.found.hold and more.hold:
+            assert more.gain / more.hold >= case.kappa - 1e-12
     for experience in (Experience(0, 0), Experience(0, 9), Experience(9, 0), Experience(2**53, 1)):
         found = case.predict(experience=experience)
         assert all(map(math.isfinite, (found.log_odds, found.gain, found.hold)))
-
-
-def test_of_one_text_more_experience_gives_a_surer_verdict():
-    found = evidence([3.0] * 30, [], [])
-    x, (group,) = inputs(found)[0], groups(found)[0]
-    covariance = inverse(UNTRAINED.text.precision)
-    odds = [
-        predict(UNTRAINED.text, covariance, x, (group,), Experience(n, n)).log_odds
-        for n in (1, 3, 10, 100, 10_000)
-    ]
-    assert odds == sorted(odds)
-    assert odds[-1] > 2 * odds[0]
-
-
-# Experience
 
 
 @given(EXPERIENCE)
@@ -309,24 +207,14 @@ def test_the_margin_falls_with_the_ham_learned_alone(experience, more):
     assert 0 < experience.margin <= 1
     assert Experience(own, others + more).margin < experience.margin
     assert Experience(own + more, others).margin == experience.margin
-
-
-def test_the_margin_is_1_nat_at_first_half_at_200_and_nothing_in_the_end():
-    assert Experience(5, 0).margin == 1
-    assert Experience(5, 200).margin == 0.5
+    assert (Experience(5, 0).margin, Experience(5, 200).margin) == (1, 0.5)
     assert Experience(5, 100_000).margin < 1e-5
-
-
-# The inverse
 
 
 @given(st.sampled_from([*SCALES, *scales(with_traits=True)]).flatmap(calibrations))
 def test_the_inverse_is_numpys(calibration):
     expected = np.linalg.inv(np.array(calibration.precision))
     np.testing.assert_allclose(inverse(calibration.precision), expected, rtol=1e-5, atol=1e-9)
-
-
-# Numbers that no training has left, but a file may hold
 
 
 @given(cases(), st.integers(0, 2**32), st.sampled_from([1.0, 1e6, 1e15]))

@@ -5,14 +5,11 @@ from collections import Counter
 from operator import add
 
 import pytest
+from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.bayes.trust import ENOUGH, WORDS, trust, unconfoundedness
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 @st.composite
@@ -35,9 +32,6 @@ def rho(found, *more):
     return measured((row, 1) for row in [*found, *more])[0]
 
 
-# By hand
-
-
 def test_rho_of_two_hosts_by_hand():
     """Ham 3 and 1, spam 1 and 3: pi = 3.5 / 8 for both."""
     pi = 3.5 / 8
@@ -45,6 +39,10 @@ def test_rho_of_two_hosts_by_hand():
     alone = -8 * math.log(pi)
     found, mails = measured([((3, 1), 1), ((1, 3), 1)])
     assert (found, mails) == (close(min(1, given_host / alone)), 4)
+    # No hosts, and hosts of one class, have no trust.
+    assert [measured(rows) for rows in ([], [((5, 0), 3)], [((0, 5, 0), 3)])] == [(0, 0)] * 3
+    # A class without mails (from a table, say) changes nothing of the others' trust.
+    assert rho([(30, 20, 0), (10, 40, 0)]) == close(rho([(30, 20), (10, 40)]))
 
 
 def test_a_host_that_tells_the_class_leaves_next_to_no_trust():
@@ -52,6 +50,9 @@ def test_a_host_that_tells_the_class_leaves_next_to_no_trust():
     assert rho([(500, 0), (0, 500), (1, 1)]) < 0.03
     assert rho([(300, 0), (200, 0), (0, 100), (0, 400)]) < 0.02
     assert rho([(500, 0, 0), (0, 500, 0), (0, 0, 500)]) < 0.01
+    # All spam from hosts of its own was taken in elsewhere.
+    assert rho([(500, 0)], *[(0, 1)] * 500) < 0.01
+    assert rho([(500, 5)], *[(0, 1)] * 500) < 0.1
 
 
 def test_the_more_the_host_tells_the_less_the_trust():
@@ -70,11 +71,6 @@ def test_hosts_of_one_mail_are_one_host_together():
         assert rho(others, *once) == close(rho(others, (50, 40)))
 
 
-def test_all_spam_from_hosts_of_its_own_was_taken_in_elsewhere():
-    assert rho([(500, 0)], *[(0, 1)] * 500) < 0.01
-    assert rho([(500, 5)], *[(0, 1)] * 500) < 0.1
-
-
 def test_messages_without_a_host_are_one_more_host():
     """Their words are counted too: texts of spam beside mails of ham are two places."""
     mails, texts = (1_000, 10), (0, 1_000)
@@ -82,10 +78,7 @@ def test_messages_without_a_host_are_one_more_host():
     assert measured([(mails, 1)])[0] == 1
     assert measured([(mails, 1)], together)[0] < 0.1
     assert measured([(mails, 1)], together)[0] == close(rho([mails, texts]))
-
-
-def test_mails_with_a_host_count_by_their_share():
-    """Twenty mails of one's own beside an imported list of thousands speak for little."""
+    # Twenty mails of one's own beside an imported list of thousands speak for little.
     assert measured([((10, 10), 1)])[1] == 10
     assert measured([((10, 10), 1)], (1_010, 1_010))[1] == close(10 * 20 / 2_020)
 
@@ -96,11 +89,8 @@ def test_a_second_servers_spam_costs_trust_in_proportion():
     assert rho([own], (0, 20)) > rho([own], (0, 300)) > rho([(400, 0)], (0, 400))
 
 
-# What holds for any hosts
-
-
-@given(hosts())
-def test_rho_is_from_0_to_1_and_m_is_the_smaller_class(found):
+@given(hosts(), st.data())
+def test_rho_is_from_0_to_1_and_m_is_the_smaller_class(found, data):
     value, mails = measured((row, 1) for row in found)
     totals = [total for total in map(sum, zip(*found, strict=True)) if total]
     alone = [row for row in found if sum(row) == 1]
@@ -111,85 +101,29 @@ def test_rho_is_from_0_to_1_and_m_is_the_smaller_class(found):
     else:
         assert 0 <= value <= 1
         assert mails == close(min(totals))
-
-
-@given(st.lists(st.integers(0, 10_000), min_size=2, max_size=4))
-def test_one_host_says_nothing_of_the_class_so_rho_is_1(row):
-    if sum(map(bool, row)) < 2:
-        assert measured([(tuple(row), 1)]) == (0, 0)
-    else:
-        value, mails = measured([(tuple(row), 1)])
-        assert value == 1
-        assert mails == min(filter(None, row))
-
-
-@given(st.integers(2, 200), st.integers(2, 200), st.integers(2, 6))
-def test_hosts_with_the_same_shares_say_nothing_so_rho_is_1(ham, spam, n):
-    assert rho([(ham, spam)] * n) == pytest.approx(1, abs=1e-3)
-
-
-@given(hosts(n_classes=2), st.tuples(st.integers(1, 60), st.integers(1, 60)))
-def test_hosts_with_more_mails_than_there_are_messages_have_a_trust_too(found, messages):
-    """An imported table may say so."""
+    # Hosts with more mails than there are messages, as an imported table may have them.
+    messages = data.draw(st.tuples(*[st.integers(1, 60)] * len(found[0])))
     value, mails = unconfoundedness([(row, 1) for row in found], messages)
     assert 0 <= value <= 1
     assert mails >= 0
 
 
-@given(hosts(), st.randoms(use_true_random=False))
-def test_the_order_of_the_hosts_does_not_matter(found, chance):
-    assert rho(found) == close(rho(chance.sample(found, len(found))))
+@given(st.integers(2, 200), st.integers(2, 200), st.integers(2, 6))
+def test_hosts_with_the_same_shares_say_nothing_so_rho_is_1(ham, spam, n):
+    assert rho([(ham, spam)] * n) == pytest.approx(1, abs=1e-3)
+    assert measured([((ham, spam), 1)]) == (1, min(ham, spam))
+    assert measured([((ham, 0, spam), 1)]) == (1, min(ham, spam))
+    assert measured([((ham, 0), 1)]) == (0, 0)
 
 
 @given(hosts(), st.randoms(use_true_random=False))
-def test_the_order_of_the_classes_does_not_matter(found, chance):
+def test_the_order_of_the_hosts_and_of_the_classes_does_not_matter(found, chance):
+    expected, mails = measured((row, 1) for row in found)
+    assert rho(chance.sample(found, len(found))) == close(expected)
     order = chance.sample(range(len(found[0])), len(found[0]))
-    assert rho(found) == close(rho([tuple(row[k] for k in order) for row in found]))
-
-
-@given(hosts())
-def test_equal_hosts_counted_together_are_the_same_as_one_by_one(found):
-    together = measured(Counter(found).items())
-    assert together == (close(rho(found)), measured((row, 1) for row in found)[1])
-
-
-@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 2)), max_size=60), st.data())
-def test_merging_is_adding_and_unlearning_is_taking_away(mails, data):
-    """The hosts of two models added up are those of all their mails, in any split."""
-
-    def counts(some):
-        rows: dict[str, tuple[int, ...]] = {}
-        for host, k in some:
-            own = tuple(int(k == i) for i in range(3))
-            rows[host] = tuple(map(add, rows.get(host, (0, 0, 0)), own))
-        return rows
-
-    cut = data.draw(st.integers(0, len(mails)))
-    one, other, whole = counts(mails[:cut]), counts(mails[cut:]), counts(mails)
-    none = (0, 0, 0)
-    merged = {
-        host: tuple(map(add, one.get(host, none), other.get(host, none))) for host in one | other
-    }
-    assert merged == whole
-    expected = measured((row, 1) for row in whole.values())
-    assert measured((row, 1) for row in merged.values()) == (
-        close(expected[0]),
-        expected[1],
-    )
-
-
-def test_no_hosts_have_no_trust():
-    assert measured([]) == (0, 0)
-    assert measured([((5, 0), 3)]) == (0, 0)
-    assert measured([((0, 5, 0), 3)]) == (0, 0)
-
-
-def test_a_class_without_mails_changes_nothing_of_the_others_trust():
-    """Its messages came without headers, from a table, say."""
-    assert rho([(30, 20, 0), (10, 40, 0)]) == close(rho([(30, 20), (10, 40)]))
-
-
-# The trust in a message's headers
+    assert rho([tuple(row[k] for k in order) for row in found]) == close(expected)
+    # Equal hosts counted together are the same as one by one.
+    assert measured(Counter(found).items()) == (close(expected), mails)
 
 
 def test_tau_by_hand():
@@ -205,9 +139,3 @@ def test_tau_is_from_0_to_rho_and_0_without_mails_or_header_words(rho, mails, wo
     least = tau * (1 - 1e-12)  # rounded
     assert trust(rho, mails + 1, words) >= least
     assert trust(rho, mails, words + 1) >= least
-
-
-@given(hosts(), st.integers(0, 100))
-def test_without_two_classes_tau_is_0(found, words):
-    one_sided = [(sum(row), *[0] * (len(row) - 1)) for row in found]
-    assert trust(*measured((row, 1) for row in one_sided), words) == 0

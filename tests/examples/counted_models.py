@@ -1,7 +1,9 @@
 """Messages with repeated tokens and traits, and models of every combination learned from them."""
 
+import itertools
 from collections.abc import Iterable
 
+import pytest
 from channel_models import EVERY_CHANNEL
 from hypothesis import strategies as st
 from small_models import SCORINGS, Learned
@@ -18,19 +20,35 @@ from nbspam.tokens.traits import TRAITS
 
 TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
 TOKEN_MODELS = tuple(name for name in EVENT_MODELS if name != "none")
-KINDS = [  # all but the one without tokens and without traits
-    (event_model, traits)
-    for event_model in EVENT_MODELS
-    for traits in TRAIT_MODELS
-    if (event_model, traits) != ("none", "none")
+# All but the one without tokens and without traits.  First come some that show each event model,
+# each trait model and each scoring: the cases of the default run.
+FIRST = [
+    ("bernoulli", "kernel", "evidence"),
+    ("multinomial", "gaussian", "sum"),
+    ("binary-multinomial", "none", "evidence"),
+    ("complement", "kernel", "sum"),
+    ("none", "gaussian", "evidence"),
 ]
-COMBINATIONS = [(*kind, scoring) for kind in KINDS for scoring in SCORINGS]
+KINDS = sorted(
+    {*itertools.product(EVENT_MODELS, TRAIT_MODELS)} - {("none", "none")},
+    key=lambda kind: (kind not in [first[:2] for first in FIRST], kind),
+)
+COMBINATIONS = sorted(
+    ((*kind, scoring) for kind in KINDS for scoring in SCORINGS),
+    key=lambda combination: (combination not in FIRST, combination),
+)
 VALUES = 5  # of a trait
 # With the default smoothing joints can be of 1e9 nats, whose differences have few digits.
 SMOOTH = Variances(smoothing=0.01)
 VARIANCES = st.builds(
     Variances, st.sampled_from([0.01, 0.5]), st.sampled_from([0.0, 2.5]), st.booleans()
 )
+
+
+def by_combination(test):
+    """Run a test with the kind and the scoring of each model; all but five in the long run."""
+    every = [pytest.param(tuple(c[:2]), c[2], id="-".join(c)) for c in COMBINATIONS]
+    return pytest.mark.few(len(FIRST))(pytest.mark.parametrize(("kind", "scoring"), every)(test))
 
 
 def message(label, times, traits=(), number=0) -> TokenizedMessage:

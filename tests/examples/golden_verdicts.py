@@ -19,6 +19,7 @@ FOLDER = Path(__file__).parent.parent / "golden" / "verdicts"
 Labelled = list[tuple[str, str | bytes]]
 # Models whose explanations are kept whole; of the others the log-odds are.
 EXPLAINED = ("default", "sum", "gaussian", "three-classes", "base")
+SHOWN = ("verdict", "log_odds")
 
 
 def messages() -> dict[str, str | bytes]:
@@ -125,17 +126,11 @@ def main() -> None:
         for name, found in every_verdict(Path(folder)):
             path = path_of(name)
             old = json.loads(path.read_text()) if path.exists() else {}
-            for message, fields in found.items():
-                before = old.get(message, {})
-                if {k: v for k, v in fields.items() if k != "words"} != {
-                    k: v for k, v in before.items() if k != "words"
-                }:
-                    print(
-                        f"{name} {message}: {before.get('verdict')} {before.get('log_odds')}"
-                        f" -> {fields['verdict']} {fields['log_odds']}"
-                    )
-                elif fields != before:
-                    print(f"{name} {message}: its words")
+            for message in found:
+                before, now = (one.get(message, {}) for one in (old, found))
+                if before != now:
+                    fields = (one.get(key) for one in (before, now) for key in SHOWN)
+                    print("{} {}: {} {} -> {} {}".format(name, message, *fields))
             lines = (f"{json.dumps(m)}: {json.dumps(f)}" for m, f in found.items())
             path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 

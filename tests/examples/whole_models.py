@@ -10,9 +10,11 @@ from small_models import with_learned
 
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
+from nbspam.learning.update import PendingMessages
 from nbspam.store.metadata import EVIDENCE, Metadata
-from nbspam.store.model_file import Model
-from nbspam.tokens.tokenized import Numbers
+from nbspam.store.model_file import Model, write_model
+from nbspam.tokens.digest import digest_of
+from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted
 from nbspam.tokens.traits import TRAITS
 
 TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
@@ -74,3 +76,31 @@ def assert_same_fit(expected, found, exact: Sequence[str] = ()) -> None:
             assert other.noise == one.noise
             for name in exact:
                 assert getattr(one, name) == getattr(other, name)
+
+
+def message(label, *tokens, number=0, traits_of=None):
+    """Return a message as `learn` takes it; the number tells messages of the same tokens apart."""
+    numbers = numbers_of(number if traits_of is None else traits_of)
+    digest = digest_of(tokens, [("message-id", f"<{number}>")], *numbers)
+    return TokenizedMessage("-", label, sorted(tokens), digest, numbers=numbers)
+
+
+def pending(messages):
+    """Return messages that wait to be learned into a model with traits."""
+    found = PendingMessages(Wanted(traits=True))
+    found.add(messages)
+    return found
+
+
+def save(path, model):
+    """Write a model to a file."""
+    write_model(path, model.metadata, model.counts.items(), sorted(model.learned.items()))
+    return path
+
+
+def messages_of(labels, most=12):
+    """Draw messages, few different ones, so that the same comes again, and in another class."""
+    tokens = st.sampled_from(["a", "b", 'd"', "from:c", "received:e", "by:mx", "by:-"])
+    one = st.tuples(st.sampled_from(labels), st.sets(tokens), st.integers(0, 2))
+    drawn = one.map(lambda own: message(own[0], *own[1], number=own[2]))
+    return st.lists(drawn, max_size=most)

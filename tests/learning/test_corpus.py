@@ -34,47 +34,28 @@ def test_the_ledger_counts_each_digest_per_class_in_the_order_of_the_digests(mes
     assert [(digest, tuple(expected[digest])) for digest in sorted(expected)] == found
 
 
-def test_without_digests_there_is_no_ledger():
-    assert list(corpus_of([("ham", {"a"}, ""), ("spam", {"b"}, "")]).learned(CLASSES)) == []
-
-
 @given(MESSAGES)
-def test_the_messages_are_those_that_were_added(messages):
-    def key(label, tokens, digest):
-        return label, frozenset(tokens), digest
-
+def test_the_messages_are_those_that_were_added_in_the_order_of_digests_and_labels(messages):
     found = list(corpus_of(messages).messages())
-    again = Counter(key(m.label, m.tokens, m.digest) for m in found)
-    assert Counter(key(*m) for m in messages) == again
     assert all(len(set(m.tokens)) == len(m.tokens) for m in found)
+    again = Counter((m.label, frozenset(m.tokens), m.digest) for m in found)
+    assert again == Counter((label, frozenset(own), digest) for label, own, digest in messages)
+    order = [(m.digest, m.label) for m in found]
+    assert sorted(order) == order
 
 
-@given(MESSAGES)
-def test_messages_come_in_the_order_of_digests_and_labels(messages):
-    found = [(m.digest, m.label) for m in corpus_of(messages).messages()]
-    assert sorted(found) == found
-
-
-def test_messages_without_digests_come_class_by_class():
-    messages = [("spam", {"a"}, ""), ("ham", {"b"}, ""), ("ham", set(), "")]
-    found = corpus_of(messages).messages()
-    assert [(m.label, m.tokens, m.digest) for m in found] == [
-        ("ham", ["b"], ""),
-        ("ham", [], ""),
-        ("spam", ["a"], ""),
-    ]
+def test_messages_without_digests_come_class_by_class_and_have_no_ledger():
+    corpus = corpus_of([("spam", {"a"}, ""), ("ham", {"b"}, ""), ("ham", set(), "")])
+    found = [(m.label, m.tokens, m.digest) for m in corpus.messages()]
+    assert found == [("ham", ["b"], ""), ("ham", [], ""), ("spam", ["a"], "")]
+    assert list(corpus.learned(CLASSES)) == []
 
 
 def test_each_column_has_the_channel_of_its_token():
     corpus = corpus_of([("ham", {"a", "from:b", "by:c"}, ""), ("spam", {"received:d", "a:b"}, "")])
     channels = dict(zip(corpus.vocabulary, corpus.channels().tolist(), strict=True))
-    assert channels == {
-        "a": TEXT,
-        "a:b": TEXT,
-        "from:b": FIELDS,
-        "received:d": HEADER,
-        "by:c": HOST,
-    }
+    expected = {"a": TEXT, "a:b": TEXT, "from:b": FIELDS, "received:d": HEADER, "by:c": HOST}
+    assert channels == expected
     assert Corpus().channels().shape == (0,)
 
 

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from closeness import CLOSE, assert_scores_agree, close, features
 from counted_models import (
-    COMBINATIONS,
     KINDS,
     THREE,
     TOKEN_MODELS,
     TWO,
     VARIANCES,
+    by_combination,
     counted_messages,
     learn_counted,
     message,
@@ -16,6 +17,7 @@ from counted_models import (
 )
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from many_cases import in_turn
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KernelDensity
 from small_models import ALPHAS
@@ -24,9 +26,6 @@ from nbspam.bayes.kernel import ClassDensity
 from nbspam.bayes.variances import Variances
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import empty_metadata
-
-CLOSE = {"rtol": 1e-9, "atol": 1e-9}
-PRIORS = st.none() | st.floats(0.01, 0.99)
 
 
 def reference(event_model, alpha, class_prior=None):
@@ -55,13 +54,15 @@ def assert_joint(learned, messages, joint):
     for scores in (one_by_one(learned, messages), all_at_once(learned)):
         np.testing.assert_allclose([s.log_scores for s in scores], joint, **CLOSE)
         np.testing.assert_allclose([s.probabilities for s in scores], posterior, **CLOSE)
+        if joint.shape[1] == 2:
+            assert [s.log_odds for s in scores] == close((joint[:, 1] - joint[:, 0]).tolist())
+            assert [s.probability for s in scores] == close(posterior[:, 1].tolist())
 
 
 def with_a_token(messages):
     """Make sure that the vocabulary is not empty: scikit-learn has no model of no columns."""
     first, *others = messages
-    tokens = sorted({*first.tokens, "a"})
-    return [first._replace(tokens=tokens), *others]
+    return [first._replace(tokens=sorted({*first.tokens, "a"})), *others]
 
 
 def token_joint(learned, class_prior=None):
@@ -69,31 +70,27 @@ def token_joint(learned, class_prior=None):
     chosen = learned.fit.metadata.settings
     matrix, labels = learned.corpus.presence().toarray(), learned.fit.labels
     model = reference(chosen.event_model, chosen.alpha, class_prior).fit(matrix, labels)
-    return model, model.predict_joint_log_proba(matrix), model.predict_proba(matrix)
-
-
-# The tokens
+    return model.predict_joint_log_proba(matrix), model.predict_proba(matrix)
 
 
 @pytest.mark.parametrize("event_model", TOKEN_MODELS)
-@settings(max_examples=20)
 @given(counted_messages(), ALPHAS)
 def test_scores_are_scikit_learns(event_model, messages, alpha):
     messages = with_a_token(messages)
     learned = learn_counted(messages, settings_of((event_model, "none"), alpha=alpha))
-    _, joint, posterior = token_joint(learned)
+    joint, posterior = token_joint(learned)
     assert_joint(learned, messages, joint)
     probabilities = [s.probabilities for s in one_by_one(learned, messages)]
     np.testing.assert_allclose(probabilities, posterior, **CLOSE)
 
 
-@pytest.mark.parametrize("event_model", ["multinomial", "binary-multinomial"])
-@settings(max_examples=12)
+@in_turn("event_model", [name for name in TOKEN_MODELS if name != "complement"])
+@settings(max_examples=10)
 @given(counted_messages(classes=TWO), ALPHAS, st.floats(0.01, 0.99))
 def test_scores_with_a_fixed_prior_are_scikit_learns(event_model, messages, alpha, prior):
     messages = with_a_token(messages)
     learned = learn_counted(messages, settings_of((event_model, "none"), alpha=alpha, prior=prior))
-    assert_joint(learned, messages, token_joint(learned, [1 - prior, prior])[1])
+    assert_joint(learned, messages, token_joint(learned, [1 - prior, prior])[0])
 
 
 def test_the_matrix_has_occurrences_where_they_count():
@@ -110,12 +107,13 @@ def test_the_matrix_has_occurrences_where_they_count():
         assert learned.counts == counted
 
 
-# The traits
-
-
 def has_variance(messages):
     """Return whether some trait differs: scikit-learn divides by 0 where none does."""
     return np.ptp([one.numbers.traits for one in messages], axis=0).any()
+
+
+def gaussian_reference(learned, smoothing):
+    return GaussianNB(var_smoothing=smoothing).fit(learned.fit.traits, learned.fit.labels)
 
 
 @given(counted_messages(), st.sampled_from([1e-9, 0.01, 0.1, 3.0]))
@@ -123,17 +121,12 @@ def test_traits_alone_are_scikit_learns_gaussian_model(messages, smoothing):
     assume(has_variance(messages))
     chosen = settings_of(("none", "gaussian"), variances=Variances(smoothing))
     learned = learn_counted(messages, chosen)
-    model = GaussianNB(var_smoothing=smoothing).fit(learned.fit.traits, learned.fit.labels)
+    model = gaussian_reference(learned, smoothing)
     joint = model.predict_joint_log_proba(learned.fit.traits)
     for scores in (one_by_one(learned, messages), all_at_once(learned)):
         np.testing.assert_allclose([s.log_scores for s in scores], joint, **CLOSE)
     if smoothing > 1e-9:  # else the joints are of up to 1e10 nats, and their differences blur
         assert_joint(learned, messages, joint)
-        np.testing.assert_allclose(
-            [s.probabilities for s in one_by_one(learned, messages)],
-            model.predict_proba(learned.fit.traits),
-            **CLOSE,
-        )
 
 
 def kernel_joint(learned):
@@ -150,142 +143,93 @@ def kernel_joint(learned):
     return joint
 
 
-@pytest.mark.parametrize("event_model", TOKEN_MODELS)
-@settings(max_examples=12)
+@in_turn("event_model", TOKEN_MODELS)
+@settings(max_examples=4)
 @given(counted_messages(), ALPHAS, st.sampled_from([0.01, 0.1]))
-def test_tokens_and_gaussian_traits_are_multiplied(event_model, messages, alpha, smoothing):
+def test_tokens_and_traits_are_multiplied(event_model, messages, alpha, smoothing):
     messages = with_a_token(messages)
     assume(has_variance(messages))
     kind, variances = (event_model, "gaussian"), Variances(smoothing)
     learned = learn_counted(messages, settings_of(kind, alpha=alpha, variances=variances))
-    _, joint, _ = token_joint(learned)
-    model = GaussianNB(var_smoothing=smoothing).fit(learned.fit.traits, learned.fit.labels)
+    model = gaussian_reference(learned, smoothing)
     of_traits = model.predict_joint_log_proba(learned.fit.traits) - np.log(model.class_prior_)
-    assert_joint(learned, messages, joint + of_traits)
-
-
-@settings(max_examples=12)
-@given(counted_messages(), st.sampled_from(TOKEN_MODELS), ALPHAS)
-def test_tokens_and_kernel_traits_are_multiplied(messages, event_model, alpha):
-    messages = with_a_token(messages)
+    assert_joint(learned, messages, token_joint(learned)[0] + of_traits)
     learned = learn_counted(messages, settings_of((event_model, "kernel"), alpha=alpha))
-    assert_joint(learned, messages, token_joint(learned)[1] + kernel_joint(learned))
+    assert_joint(learned, messages, token_joint(learned)[0] + kernel_joint(learned))
 
 
-# One message and many
-
-
-def assert_scores_agree(expected, actual):
-    """Hold two lists of scores to each other, in all that a score has."""
-    for name in ("log_odds", "probability", "probabilities", "log_scores", "trust"):
-        np.testing.assert_allclose(
-            [getattr(s, name) for s in actual], [getattr(s, name) for s in expected], **CLOSE
-        )
-    assert [s.known for s in actual] == [s.known for s in expected]
-    np.testing.assert_allclose(features(actual), features(expected), **CLOSE)
-
-
-def features(scores):
-    """Return the evidence of each message for each scored class, in one row."""
-    return [
-        [x for found in score.evidences for group in found[:3] for x in group]
-        + [found.traits or 0.0 for found in score.evidences]
-        for score in scores
-    ]
-
-
-@pytest.mark.parametrize("combination", COMBINATIONS, ids="-".join)
-@settings(max_examples=6)
+@by_combination
+@settings(max_examples=5)
 @given(counted_messages(told=False), counted_messages(told=False), ALPHAS, VARIANCES)
-def test_one_message_scores_as_in_the_matrix(combination, messages, others, alpha, variances):
-    *kind, scoring = combination
+def test_one_message_scores_as_in_the_matrix(kind, scoring, messages, others, alpha, variances):
     learned = learn_counted(messages, settings_of(kind, scoring, variances, alpha=alpha))
     assert_scores_agree(one_by_one(learned, messages), all_at_once(learned))
     # New messages, in the same columns.
-    known = set(learned.corpus.vocabulary)
-    new = [one._replace(tokens=[t for t in one.tokens if t in known]) for one in others]
-    whole = learn_counted([*messages, *with_labels_of(messages, new)], settings_of(kind, scoring))
+    known, label = set(learned.corpus.vocabulary), messages[0].label
+    new = [
+        one._replace(label=label, tokens=[t for t in one.tokens if t in known]) for one in others
+    ]
+    whole = learn_counted([*messages, *new], settings_of(kind, scoring))
     rows = whole.corpus.presence()[len(messages) :]
     traits = None if whole.fit.traits is None else whole.fit.traits[len(messages) :]
     assert_scores_agree(one_by_one(learned, new), list(learned.fit.scores(rows, traits)))
 
 
-def with_labels_of(messages, others):
-    return [one._replace(label=messages[0].label) for one in others]
-
-
-# Left out
-
-
-def assert_left_out_is_retrained(messages, chosen):
+def assert_left_out_is_retrained(messages, chosen, which=None):
     """Hold the scores of messages left out to those of a model of all the others."""
     learned = learn_counted(messages, chosen)
     left_out = list(learned.fit.left_out_scores(learned.corpus))
-    others = [messages[:i] + messages[i + 1 :] for i in range(len(messages))]
-    models = [learn_counted(some, chosen) for some in others]
+    which = range(len(messages)) if which is None else which
     retrained = [
-        model.classifier.score(one.tokens, one.numbers)
-        for model, one in zip(models, messages, strict=True)
+        learn_counted(messages[:i] + messages[i + 1 :], chosen).classifier.score(
+            messages[i].tokens, messages[i].numbers
+        )
+        for i in which
     ]
-    assert_same_left_out(left_out, retrained, chosen.scoring)
-
-
-def assert_same_left_out(left_out, retrained, scoring):
-    if scoring == "sum":
+    left_out = [left_out[i] for i in which]
+    if chosen.scoring == "sum":
         assert_scores_agree(retrained, left_out)
     else:  # the calibration is fitted to these very features
         np.testing.assert_allclose(features(left_out), features(retrained), **CLOSE)
         assert [s.known for s in left_out] == [s.known for s in retrained]
 
 
-@pytest.mark.parametrize("combination", COMBINATIONS, ids="-".join)
-@settings(max_examples=5)
+@by_combination
+@settings(max_examples=3)
 @given(counted_messages(per_class=2, told=False), ALPHAS, VARIANCES)
-def test_left_out_is_retrained(combination, messages, alpha, variances):
-    *kind, scoring = combination
+def test_left_out_is_retrained(kind, scoring, messages, alpha, variances):
     assert_left_out_is_retrained(messages, settings_of(kind, scoring, variances, alpha=alpha))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind[0] != "complement"], ids="-".join)
-@settings(max_examples=4)
-@given(counted_messages(classes=TWO, per_class=2), st.floats(0.01, 0.99))
+@in_turn("kind", [kind for kind in KINDS if kind[0] != "complement"])
+@settings(max_examples=2)
+@given(counted_messages(classes=TWO, per_class=2, most=6), st.floats(0.01, 0.99))
 def test_left_out_is_retrained_with_a_fixed_prior(kind, messages, prior):
     assert_left_out_is_retrained(messages, settings_of(kind, prior=prior))
 
 
-@pytest.mark.parametrize("combination", COMBINATIONS, ids="-".join)
-@pytest.mark.parametrize("classes", [TWO, THREE], ids=len)
-def test_left_out_is_retrained_on_longer_messages(combination, classes):
-    *kind, scoring = combination
-    chance = np.random.default_rng(len(classes))
-    messages = [
-        message(
-            classes[i % len(classes)],
-            {f"w{j}": int(n) for j, n in enumerate(chance.poisson(0.5 + i % 2, 40)) if n},
-            chance.integers(0, 80, 12).tolist(),
-            i,
-        )
-        for i in range(24)
-    ]
-    chosen = settings_of(kind, scoring)
-    learned = learn_counted(messages, chosen)
-    left_out = list(learned.fit.left_out_scores(learned.corpus.presence()))
-    for i in range(0, 24, 11):
-        model = learn_counted(messages[:i] + messages[i + 1 :], chosen)
-        score = model.classifier.score(messages[i].tokens, messages[i].numbers)
-        assert_same_left_out([left_out[i]], [score], scoring)
+@by_combination
+def test_left_out_is_retrained_on_longer_messages(kind, scoring):
+    for classes in (TWO, THREE):
+        chance = np.random.default_rng(len(classes))
+        messages = [
+            message(
+                classes[i % len(classes)],
+                {f"w{j}": int(n) for j, n in enumerate(chance.poisson(0.5 + i % 2, 40)) if n},
+                chance.integers(0, 80, 12).tolist(),
+                i,
+            )
+            for i in range(24)
+        ]
+        assert_left_out_is_retrained(messages, settings_of(kind, scoring), range(0, 24, 11))
 
 
-# Learning one by one
-
-
-@pytest.mark.parametrize("combination", COMBINATIONS, ids="-".join)
+@by_combination
 @settings(max_examples=3)
 @given(counted_messages(told=False), st.randoms())
 def test_learning_one_by_one_in_any_order_counts_as_learning_all_at_once(
-    combination, messages, chance
+    kind, scoring, messages, chance
 ):
-    *kind, scoring = combination
     chosen = settings_of(kind, scoring)
     learned = learn_counted(messages, chosen)
     expected = learned.fit.metadata
@@ -298,13 +242,12 @@ def test_learning_one_by_one_in_any_order_counts_as_learning_all_at_once(
         learner.refine(one.label, one.tokens, one.numbers)
     assert learner.counts == learned.counts
     found = learner.metadata
-    assert found.learned.messages == expected.learned.messages
-    assert found.learned.count_histograms == expected.learned.count_histograms
-    assert found.learned.trait_histograms == expected.learned.trait_histograms
-    assert found.learned.host_rows == expected.learned.host_rows
+    for name in ("messages", "count_histograms", "trait_histograms", "host_rows"):
+        assert getattr(found.learned, name) == getattr(expected.learned, name)
     assert found.bias == expected.bias
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("kind", KINDS, ids="-".join)
 def test_a_message_refines_by_the_evidence_that_it_had_before(kind):
     """Batch after batch; what the message itself has taught is left out."""
@@ -321,7 +264,7 @@ def test_a_message_refines_by_the_evidence_that_it_had_before(kind):
     learned = learn_counted(messages[:20], settings_of(kind, "evidence"))
     metadata = learned.fit.metadata
     before, after = (OnlineLearner(metadata, dict(learned.counts)) for _ in range(2))
-    for i, one in enumerate(messages[20:]):
+    for one in messages[20:]:
         known = before.classifier().known_words(one.tokens, one.numbers)
         rule, k = before.classifier().rule, TWO.index(one.label)
         expected = rule.refined(after.metadata.learned.calibrations, known, k)
@@ -330,9 +273,8 @@ def test_a_message_refines_by_the_evidence_that_it_had_before(kind):
         after.refine(one.label, one.tokens, one.numbers)
         for both, again in zip(expected, after.metadata.learned.calibrations, strict=True):
             for calibration, found in zip(both, again, strict=True):
-                np.testing.assert_allclose(
-                    found.coefficients, calibration.coefficients, **CLOSE, err_msg=f"message {i}"
-                )
-                np.testing.assert_allclose(found.precision, calibration.precision, **CLOSE)
-                np.testing.assert_allclose(found.ranges, calibration.ranges, **CLOSE)
+                for name in ("coefficients", "precision", "ranges"):
+                    np.testing.assert_allclose(
+                        getattr(found, name), getattr(calibration, name), **CLOSE
+                    )
     assert after.metadata.learned.calibrations != metadata.learned.calibrations

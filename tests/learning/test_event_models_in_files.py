@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 from counted_models import (
-    COMBINATIONS,
     KINDS,
     THREE,
-    TWO,
+    by_combination,
     counted_messages,
     learn_counted,
     message,
@@ -16,12 +15,14 @@ from counted_models import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from many_cases import in_turn
 
 from nbspam.learning.merge import merge, merge_files
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import empty_metadata
 from nbspam.learning.update import Change, PendingMessages, forget, learn
 from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.explanation import explain
 from nbspam.store.check import disagreements
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import Model, read_model, write_model
@@ -61,14 +62,9 @@ def lines_but_calibration(path):
     return contents(path, b'"calibration"')
 
 
-def assert_whole(path):
+def is_whole(path):
     """Hold a model to what `model check` recomputes, and traits to the number of messages."""
-    model, wrong = disagreements(path)
-    assert wrong == []
-    return model
-
-
-by_combination = pytest.mark.parametrize("combination", COMBINATIONS, ids="-".join)
+    return disagreements(path)[1] == []
 
 
 @pytest.fixture(scope="module")
@@ -86,26 +82,26 @@ def emptied(folder):
 @by_combination
 @settings(max_examples=2)
 @given(counted_messages(per_class=1, told=False), st.data())
-def test_what_was_learned_and_forgotten_leaves_no_trace(folder, combination, messages, data):
-    *kind, scoring = combination
+def test_what_was_learned_and_forgotten_leaves_no_trace(folder, kind, scoring, messages, data):
     chosen = settings_of(kind, scoring)
     first = begun({one.label for one in messages})
     path = train(emptied(folder) / "model.json", first, chosen)
     before = lines_but_calibration(path)
     assert teach(path, messages, chosen) == Change(learned=len(messages))
-    assert_whole(path)
+    assert is_whole(path)
     known = data.draw(st.permutations(messages))
     unlabelled = [one._replace(label=None) for one in known[:1]]
     assert forget(path, [*unlabelled, *known[1:]]) == Change(forgotten=len(messages))
     assert lines_but_calibration(path) == before
-    assert_whole(path)
+    assert is_whole(path)
 
 
 @by_combination
 @settings(max_examples=2)
 @given(counted_messages(per_class=1, told=False), st.data())
-def test_any_order_makes_the_same_file(folder, combination, messages, data):
-    *kind, scoring = combination
+def test_any_order_makes_the_same_file_and_so_do_merged_halves(
+    folder, kind, scoring, messages, data
+):
     chosen = settings_of(kind, scoring)
     classes = {one.label for one in messages}
     first = begun(classes)
@@ -113,33 +109,16 @@ def test_any_order_makes_the_same_file(folder, combination, messages, data):
     path = folder / "model.json"
     mixed = data.draw(st.permutations([*first, *messages]))
     half = data.draw(st.integers(0, len(mixed)))
-    if {one.label for one in mixed[:half]} == classes:
-        train(path, mixed[:half], chosen)
-    else:
-        train(path, first, chosen)
+    train(path, mixed[:half] if {one.label for one in mixed[:half]} == classes else first, chosen)
     teach(path, mixed[:half], chosen)
     teach(path, mixed[half:], chosen)
     assert contents(path) == contents(whole)
-    assert_whole(path)
-
-
-@by_combination
-@settings(max_examples=2)
-@given(counted_messages(per_class=1, told=False))
-def test_merged_halves_are_the_whole(folder, combination, messages):
-    *kind, scoring = combination
-    chosen = settings_of(kind, scoring)
-    first = begun({one.label for one in messages})
-    emptied(folder)
-    whole = train(folder / "whole.json", [*first, *messages], chosen)
-    parts = [
-        train(folder / "a.json", first, chosen),
-        train(folder / "b.json", messages, chosen),
-    ]
+    assert is_whole(path)
+    parts = [train(folder / "a.json", first, chosen), train(folder / "b.json", messages, chosen)]
     merge_files(parts, folder / "ab.json")
     merge_files(parts[::-1], folder / "ba.json")
     assert contents(folder / "ab.json") == contents(folder / "ba.json") == contents(whole)
-    assert_whole(folder / "ab.json")
+    assert is_whole(folder / "ab.json")
 
 
 def taught(messages, classes, chosen):
@@ -150,31 +129,19 @@ def taught(messages, classes, chosen):
     return Model(learner.metadata, learner.counts, {})
 
 
-@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+@in_turn("kind", KINDS)
 def test_merging_tells_classes_by_their_names(kind):
     chosen = settings_of(kind)
-    parts = [
-        taught(BEGUN[:2], THREE, chosen),
-        taught(BEGUN[2:], ("spam", "ham", "promo"), chosen),
-    ]
+    parts = [taught(BEGUN[:2], THREE, chosen), taught(BEGUN[2:], ("spam", "ham", "promo"), chosen)]
     found = merge([(Path(str(i)), model) for i, model in enumerate(parts)]).model
     whole = taught(BEGUN, THREE, chosen)
     assert found.counts == whole.counts
     assert found.metadata == whole.metadata
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("kind", KINDS, ids="-".join)
-def test_a_message_that_is_moved_takes_its_numbers_with_it(tmp_path, kind):
-    chosen = settings_of(kind, "evidence")
-    path = train(tmp_path / "model.json", BEGUN, chosen)
-    moved = BEGUN[0]._replace(label="spam")
-    assert teach(path, [moved], chosen) == Change(moved=1)
-    right = train(tmp_path / "right.json", [moved, *BEGUN[1:]], chosen)
-    assert contents(path) == contents(right)
-
-
-@pytest.mark.parametrize("kind", KINDS, ids="-".join)
-def test_without_the_ledger_what_the_counts_have_can_be_forgotten(tmp_path, kind):
+def test_a_message_is_moved_and_forgotten_with_its_numbers(tmp_path, kind):
     chosen = settings_of(kind, "evidence")
     path = train(tmp_path / "model.json", BEGUN, chosen)
     before = lines_but_calibration(path)
@@ -184,16 +151,20 @@ def test_without_the_ledger_what_the_counts_have_can_be_forgotten(tmp_path, kind
         tokens=[*one.tokens, "never"],
         numbers=one.numbers._replace(traits=tuple(v + 1 for v in one.numbers.traits)),
     )
+    # Without the ledger what the counts have can be forgotten.
     assert forget(path, [strange], remember=False) == Change(unchanged=1)
     assert forget(path, [one], remember=False) == Change(forgotten=1)
     assert lines_but_calibration(path) == before
+    moved = BEGUN[0]._replace(label="spam")
+    assert teach(path, [moved], chosen) == Change(moved=1)
+    right = train(tmp_path / "right.json", [moved, *BEGUN[1:]], chosen)
+    assert contents(path) == contents(right)
 
 
 @by_combination
 @settings(max_examples=2)
 @given(counted_messages(told=False))
-def test_a_saved_model_is_read_as_it_was(folder, combination, messages):
-    *kind, scoring = combination
+def test_a_saved_model_is_read_as_it_was(folder, kind, scoring, messages):
     learned = learn_counted(messages, settings_of(kind, scoring))
     path = learned.save(emptied(folder) / "model.json")
     model = read_model(path)
@@ -202,15 +173,6 @@ def test_a_saved_model_is_read_as_it_was(folder, combination, messages):
         assert lookup.metadata == learned.fit.metadata
         saved = Classifier(lookup.metadata, lookup.counts)
         for one in messages:
-            score = saved.score(one.tokens, one.numbers)
-            assert score == learned.classifier.score(one.tokens, one.numbers)
-
-
-@pytest.mark.parametrize("kind", KINDS, ids="-".join)
-def test_a_model_begun_by_one_message_after_the_other_is_that_of_all(tmp_path, kind):
-    chosen = settings_of(kind, "evidence")
-    messages = begun(TWO)
-    for one in messages:
-        assert teach(tmp_path / "model.json", [one], chosen) == Change(learned=1)
-    train(tmp_path / "whole.json", messages, chosen)
-    assert contents(tmp_path / "model.json") == contents(tmp_path / "whole.json")
+            own = one.tokens, one.numbers
+            assert saved.score(*own) == learned.classifier.score(*own)
+            assert explain(saved, *own) == explain(learned.classifier, *own)

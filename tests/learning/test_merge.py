@@ -5,8 +5,9 @@ import pytest
 from channel_models import TOKENS, many_mails
 from hypothesis import given
 from hypothesis import strategies as st
+from many_cases import in_turn
 from small_models import ALPHAS, SCORINGS, assert_one_sentence, learn, with_learned, with_settings
-from whole_models import THREE, TWO, assert_same_counts, numbered, numbers_of, taught
+from whole_models import THREE, TWO, assert_same_counts, numbered, numbers_of, save, taught
 
 from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.bayes.trait_model import TRAIT_MODELS
@@ -25,13 +26,12 @@ def together(*models, overlap=False):
     return merge([(Path(f"{i}.json"), model) for i, model in enumerate(models)], overlap)
 
 
-def save(path, model):
-    with path.open("wb") as file:
-        model.write(file)
-    return path
-
-
-# Counts and ledger
+def parts_of(messages, whose, **chosen):
+    """Return three models; whose: which of them learns each message."""
+    return [
+        taught([m for m, k in zip(messages, whose, strict=False) if k == part], **chosen)
+        for part in range(3)
+    ]
 
 
 @st.composite
@@ -53,11 +53,7 @@ def test_merging_counts_as_training_on_all_messages_does(drawn, scoring, traits,
     classes, messages, whose = drawn
     chosen = {"classes": classes, "scoring": scoring, "alpha": alpha, "prior": prior}
     chosen["traits"] = traits
-    parts = [
-        taught([m for m, k in zip(messages, whose, strict=False) if k == part], **chosen)
-        for part in range(3)
-    ]
-    found = together(*parts)
+    found = together(*parts_of(messages, whose, **chosen))
     assert_same_counts(taught(messages, **chosen), found.model)
     assert (found.shared, found.unremembered) == (0, ())
 
@@ -65,50 +61,38 @@ def test_merging_counts_as_training_on_all_messages_does(drawn, scoring, traits,
 @given(divided(), st.permutations(range(3)), st.booleans())
 def test_order_and_grouping_do_not_matter(drawn, order, overlap):
     classes, messages, whose = drawn
-    parts = [
-        taught([m for m, k in zip(messages, whose, strict=False) if k == part], classes)
-        for part in range(3)
-    ]
+    parts = parts_of(messages, whose, classes=classes)
     if overlap:
         parts[2] = taught(messages, classes)
-    flat = together(*parts, overlap=True).model
-    shuffled = together(*(parts[i] for i in order), overlap=True).model
-    left = together(together(*parts[:2], overlap=True).model, parts[2], overlap=True).model
-    right = together(parts[0], together(*parts[1:], overlap=True).model, overlap=True).model
+
+    def merged(*models):
+        return together(*models, overlap=True).model
+
+    flat, shuffled = merged(*parts), merged(*(parts[i] for i in order))
+    left, right = merged(merged(*parts[:2]), parts[2]), merged(parts[0], merged(*parts[1:]))
     for other in (shuffled, left, right):
         assert_same_counts(flat, other)
-    for both, again in zip(
-        flat.metadata.learned.calibrations, shuffled.metadata.learned.calibrations, strict=True
-    ):
-        for a, b in zip(both, again, strict=True):
+    both = [model.metadata.learned.calibrations for model in (flat, shuffled)]
+    for one, again in zip(*both, strict=True):
+        for a, b in zip(one, again, strict=True):
             np.testing.assert_allclose(a.coefficients, b.coefficients)
             np.testing.assert_allclose(a.precision, b.precision)
             assert a.ranges == b.ranges
 
 
 def test_the_hosts_of_merged_halves_are_those_of_the_whole():
-    mails = [(label, tokens, i) for i, (label, tokens) in enumerate(many_mails(60, hosts="mixed"))]
+    mails = [(*mail, i) for i, mail in enumerate(many_mails(60, hosts="mixed"))]
     whole, found = taught(mails), together(taught(mails[:25]), taught(mails[25:])).model
     assert_same_counts(whole, found)
     assert found.metadata.learned.host_rows == whole.metadata.learned.host_rows != {}
     assert found.metadata.host_trust == whole.metadata.host_trust
     assert 0.3 < found.metadata.host_trust[0] < 0.7
-
-
-def test_ham_of_one_server_and_spam_of_another_earn_no_trust_by_merging():
-    mails = [(label, tokens, i) for i, (label, tokens) in enumerate(many_mails(60, hosts="own"))]
+    # Ham of one server and spam of another earn no trust by merging.
+    mails = [(*mail, i) for i, mail in enumerate(many_mails(60, hosts="own"))]
     parts = [taught([mail for mail in mails if mail[0] == label]) for label in TWO]
     metadata = together(*parts).model.metadata
     assert metadata.host_trust[0] < 0.1
     assert metadata.host_trust[1] == 30
-
-
-def test_all_derived_numbers_of_a_merged_file_agree(tmp_path):
-    paths = [save(tmp_path / "a.json", taught(SPAM)), save(tmp_path / "b.json", taught(HAM))]
-    merge_files(paths, tmp_path / "ab.json")
-    model, wrong = disagreements(tmp_path / "ab.json")
-    assert wrong == []
-    assert_same_counts(taught(SPAM + HAM), model)
 
 
 def test_classes_are_told_by_their_names():
@@ -123,9 +107,6 @@ def test_classes_are_told_by_their_names():
     back = together(second, first).model
     assert back.metadata.learned.messages == (3, 2, 1)
     assert back.counts["b"] == (0, 0, 1)
-
-
-# What cannot be merged
 
 
 def test_shared_messages_are_refused_with_their_number(tmp_path):
@@ -146,13 +127,7 @@ def test_shared_messages_are_refused_with_their_number(tmp_path):
     assert disagreements(tmp_path / "out.json")[1] == []
 
 
-def test_a_message_shared_under_another_label_is_shared():
-    model, other = taught([("spam", {"a"}, 1)]), taught([("ham", {"a"}, 1)])
-    with pytest.raises(ModelError, match="share 1 message,"):
-        together(model, other)
-
-
-@pytest.mark.parametrize(
+@in_turn(
     ("changes", "words"),
     [
         ({"alpha": 0.25}, ["alpha", "0.25", "0.5"]),
@@ -163,14 +138,9 @@ def test_a_message_shared_under_another_label_is_shared():
     ],
 )
 def test_models_of_different_kinds_are_refused(changes, words):
-    chosen = {"alpha": 0.5} | changes
-    for pair in ([taught([], alpha=0.5), taught([], **chosen)],):
-        with pytest.raises(ModelError) as error:
-            together(*pair)
-        assert_one_sentence(error, Path("1.json"), "0.json", "train one of the two again", *words)
-
-
-def test_another_positive_class_is_refused():
+    with pytest.raises(ModelError) as error:
+        together(taught([], alpha=0.5), taught([], **{"alpha": 0.5} | changes))
+    assert_one_sentence(error, Path("1.json"), "0.json", "train one of the two again", *words)
     model = taught([], THREE)
     other = model._replace(metadata=with_settings(model.metadata, positive="promo"))
     with pytest.raises(ModelError, match="positive class promo") as error:
@@ -178,7 +148,7 @@ def test_another_positive_class_is_refused():
     assert "0.json has spam" in str(error.value)
 
 
-def test_a_model_given_twice_is_refused(tmp_path):
+def test_a_model_given_twice_or_a_message_under_another_label_is_shared(tmp_path):
     path = save(tmp_path / "a.json", taught(SPAM)._replace(learned={}))
     link = tmp_path / "link.json"
     link.symlink_to(path)
@@ -187,78 +157,51 @@ def test_a_model_given_twice_is_refused(tmp_path):
     assert_one_sentence(error, path, "allow the overlap")
     doubled = merge_files([path, link], tmp_path / "out.json", overlap=True)
     assert doubled.model.metadata.learned.messages == (0, 4)
+    with pytest.raises(ModelError, match="share 1 message,"):
+        together(taught([("spam", {"a"}, 1)]), taught([("ham", {"a"}, 1)]))
 
 
-def test_a_damaged_model_leaves_nothing_behind(tmp_path):
-    whole = save(tmp_path / "a.json", taught(SPAM))
-    damaged = tmp_path / "b.json"
-    damaged.write_bytes(whole.read_bytes()[:-20])
-    with pytest.raises(ModelError) as error:
-        merge_files([whole, damaged], tmp_path / "out.json")
-    assert_one_sentence(error, damaged)
-    assert not (tmp_path / "out.json").exists()
-
-
-# The output
-
-
-def test_what_is_there_is_overwritten_only_if_asked(tmp_path):
+def test_a_merged_file_is_whole_and_overwrites_only_if_asked(tmp_path):
     a, b = save(tmp_path / "a.json", taught(SPAM)), save(tmp_path / "b.json", taught(HAM))
-    before = a.read_bytes()
+    before, output = a.read_bytes(), tmp_path / "out.json"
     with pytest.raises(ModelError) as error:
         merge_files([a, b], a)
     assert_one_sentence(error, a, "the file exists; replace it")
     assert before == a.read_bytes()
+    b.write_bytes(b.read_bytes()[:-20])
+    with pytest.raises(ModelError) as error:
+        merge_files([a, b], output)
+    assert_one_sentence(error, b)
+    assert not output.exists()  # a damaged model leaves nothing behind
+    save(b, taught(HAM))
+    merge_files([a, b], output)
+    assert output.stat().st_mode & 0o777 == 0o600  # for its owner alone
+    model, wrong = disagreements(output)
+    assert wrong == []
+    assert_same_counts(taught(SPAM + HAM), model)
     merge_files([a, b], a, replace_old=True)
     assert_same_counts(taught(SPAM + HAM), read_model(a))
-
-
-def test_the_output_is_for_its_owner_alone(tmp_path):
-    paths = [save(tmp_path / "a.json", taught(SPAM)), save(tmp_path / "b.json", taught(HAM))]
-    merge_files(paths, tmp_path / "out.json")
-    assert (tmp_path / "out.json").stat().st_mode & 0o777 == 0o600
-
-
-def test_models_that_do_not_remember_are_named(tmp_path):
     full, bare = taught(SPAM), taught(HAM)._replace(learned={})
-    found = merge([(Path("a"), full), (Path("b"), bare)])
-    assert found.unremembered == (Path("b"),)
-
-
-# Calibration and cut-off
-
-
-BOTH_TRAITS = pytest.mark.parametrize("traits", ["none", "kernel"])
+    assert together(full, bare).unremembered == (Path("1.json"),)
 
 
 def trained(seed, n=40, traits="kernel"):
     """Return a model fitted to random messages."""
-    chance = np.random.default_rng(seed)
-    messages = [
-        (
-            ("ham", "spam")[i % 2],
-            {
-                f"{kind}w{j}"
-                for kind in ("", "received:")
-                for j in chance.integers(0, 12, 4) + 3 * (i % 2)
-            },
-        )
-        for i in range(n)
-    ]
     numbers = [numbers_of(1_000 * (seed + 1) + i) for i in range(n)]
-    learned = learn(messages, numbers, scoring="evidence", traits=traits)
+    mails = many_mails(n, seed, longest=6)
+    learned = learn(mails, numbers, scoring="evidence", traits=traits)
     assert learned.fit.metadata.learned.calibrated_by == TRAINING
     return Model(learned.fit.metadata, learned.counts, {})
 
 
-@BOTH_TRAITS
+@in_turn("traits", ["none", "kernel"])
 def test_a_merged_calibration_is_marked_and_lies_between(traits):
     models = [trained(seed, traits=traits) for seed in (1, 2, 3)]
     lessons = with_learned(models[0].metadata, recent=("0" * 32,))
-    metadata = together(models[0]._replace(metadata=lessons), *models[1:]).model.metadata
-    assert metadata.learned.calibrated_by == MERGING
-    assert metadata.learned.recent == ()  # of a mean nothing can be taken back
-    for i, merged in enumerate(metadata.learned.calibrations[0]):
+    learned = together(models[0]._replace(metadata=lessons), *models[1:]).model.metadata.learned
+    assert learned.calibrated_by == MERGING
+    assert learned.recent == ()  # of a mean nothing can be taken back
+    for i, merged in enumerate(learned.calibrations[0]):
         own = [model.metadata.learned.calibrations[0][i] for model in models]
         parts = np.array([calibration.coefficients for calibration in own])
         found = np.array(merged.coefficients)
@@ -266,16 +209,19 @@ def test_a_merged_calibration_is_marked_and_lies_between(traits):
         assert (found <= parts.max(axis=0) + 1e-12).all()
         assert np.linalg.eigvalsh(np.array(merged.precision)).min() > 0
         ranges = np.array([calibration.ranges for calibration in own])
-        np.testing.assert_array_equal(
-            ranges[:, :, 0].min(axis=0), [low for low, _ in merged.ranges]
-        )
-        np.testing.assert_array_equal(
-            ranges[:, :, 1].max(axis=0), [high for _, high in merged.ranges]
-        )
+        ends = np.stack([ranges[:, :, 0].min(axis=0), ranges[:, :, 1].max(axis=0)])
+        np.testing.assert_array_equal(ends.T, merged.ranges)
         assert merged.run == 0
+    # A model that was never calibrated has no say.
+    found = together(models[0], taught(SPAM, traits=traits)).model.metadata
+    assert found.learned.calibrated_by == MERGING
+    both = (models[0].metadata.learned.calibrations[0], found.learned.calibrations[0])
+    for own, merged in zip(*both, strict=True):
+        np.testing.assert_allclose(merged.coefficients, own.coefficients)
+        assert merged.ranges == own.ranges
 
 
-@pytest.mark.parametrize("traits", TRAIT_MODELS)
+@in_turn("traits", TRAIT_MODELS)
 def test_spam_alone_and_ham_alone_make_a_model_with_the_default_calibration(traits):
     found = together(taught(SPAM, traits=traits), taught(HAM, traits=traits)).model
     assert found.metadata.learned.messages == (3, 2)
@@ -285,28 +231,14 @@ def test_spam_alone_and_ham_alone_make_a_model_with_the_default_calibration(trai
     assert found.metadata.learned.calibrations == (untrained,)
 
 
-@BOTH_TRAITS
-def test_a_model_that_was_never_calibrated_has_no_say(traits):
-    model = trained(1, traits=traits)
-    found = together(model, taught(SPAM, traits=traits)).model.metadata
-    assert found.learned.calibrated_by == MERGING
-    for own, merged in zip(
-        model.metadata.learned.calibrations[0], found.learned.calibrations[0], strict=True
-    ):
-        np.testing.assert_allclose(merged.coefficients, own.coefficients)
-        assert merged.ranges == own.ranges
-
-
 def test_each_of_three_classes_keeps_its_own_calibration():
     labelled = [(THREE[i % 3], {f"w{i % 3}", f"x{i % 5}"}) for i in range(45)]
-    first = learn(labelled, scoring="evidence")
-    second = learn(labelled[::-1], scoring="evidence")
-    models = [Model(part.fit.metadata, part.counts, {}) for part in (first, second)]
-    found = together(*models).model.metadata
-    for i, both in enumerate(found.learned.calibrations):
+    fitted = [learn(some, scoring="evidence") for some in (labelled, labelled[::-1])]
+    models = [Model(part.fit.metadata, part.counts, {}) for part in fitted]
+    every = [model.metadata.learned.calibrations for model in models]
+    for i, both in enumerate(together(*models).model.metadata.learned.calibrations):
         for scale, merged in enumerate(both):
-            own = [model.metadata.learned.calibrations[i][scale] for model in models]
-            mean = np.mean([calibration.coefficients for calibration in own], axis=0)
+            mean = np.mean([own[i][scale].coefficients for own in every], axis=0)
             np.testing.assert_allclose(mean, merged.coefficients, atol=1e-9)
 
 

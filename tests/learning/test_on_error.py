@@ -1,40 +1,31 @@
 """Train on error: what is judged, in which order, and what is learned of it."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
-import pytest
-from whole_models import numbers_of
+from many_cases import in_turn
+from whole_models import message, pending, save
 
 from nbspam.learning import on_error
 from nbspam.learning.on_error import SURE, TrainOnError
 from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.update import LearningRun, PendingMessages, learn_in_memory
+from nbspam.learning.update import LearningRun, learn_in_memory
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.check import disagreements
-from nbspam.store.model_file import write_model
-from nbspam.tokens.digest import digest_of
-from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
 NAME = Path("the model")
-
-
-def message(label, *tokens, number=0):
-    numbers = numbers_of(number % 3)
-    digest = digest_of(tokens, [("message-id", f"<{number}>")], *numbers)
-    return TokenizedMessage(str(number), label, sorted(tokens), digest, numbers=numbers)
 
 
 def stream(n):
     for i in range(n):
         label, words = (("ham", "lunch noon"), ("spam", "prize win"))[i % 2]
-        yield message(label, *words.split(), f"rare{i}", number=i)
+        yield message(label, *words.split(), f"rare{i}", number=i, traits_of=i % 3)
 
 
 def taught(messages, sure=SURE, model=None, remember=True):
-    pending = PendingMessages(Wanted(traits=True))
-    pending.add(messages)
     teach = TrainOnError(CutOffs.of_model, sure)
-    return learn_in_memory(NAME, model, pending, TrainingSettings(), remember, teach)
+    chosen = TrainingSettings()
+    return learn_in_memory(NAME, model, pending(messages), chosen, remember, teach)
 
 
 def test_each_is_judged_by_what_was_learned_before_it():
@@ -45,22 +36,22 @@ def test_each_is_judged_by_what_was_learned_before_it():
     # The first are all learned, since nothing is sure of them; the last are not.
     assert {"rare0", "rare1"} <= model.counts.keys()
     assert not {"rare198", "rare199"} & model.counts.keys()
-
-
-def test_a_higher_bound_learns_more():
-    learned = [taught(stream(200), sure)[0].learned for sure in (0, 0.9, 0.99, 1)]
-    assert learned == sorted(learned)
-    assert learned[0] < learned[2] < learned[3] == 200
-
-
-def test_a_wrong_verdict_is_learned_however_sure():
-    _, model = taught(stream(200))
-    change, after = taught([message("ham", "prize", "win", number=999)], 0, model)
+    # A right verdict changes nothing; a wrong one is learned however sure it is.
+    right, wrong = (message(label, "prize", "win", number=999) for label in ("spam", "ham"))
+    change, after = taught([right], 0, model)
+    assert (change.learned, change.judged_right, after) == (0, 1, model)
+    change, after = taught([wrong], 0, model)
     assert (change.learned, change.judged_right) == (1, 0)
     assert after.metadata.learned.messages[0] == model.metadata.learned.messages[0] + 1
 
 
-@pytest.mark.parametrize("remember", [True, False])
+def test_a_higher_bound_learns_more():
+    learned = [taught(stream(100), sure)[0].learned for sure in (0, 0.9, 0.99, 1)]
+    assert learned == sorted(learned)
+    assert learned[0] < learned[2] < learned[3] == 100
+
+
+@in_turn("remember", [True, False])
 def test_what_is_learned_so_can_be_taken_back(remember):
     _, before = taught(stream(40))
     slip = message("ham", "prize", "win", number=999)
@@ -71,32 +62,20 @@ def test_what_is_learned_so_can_be_taken_back(remember):
     assert model.metadata.learned.recent == ((*recent, slip.digest) if remember else recent)
 
 
-def test_what_is_left_out_changes_nothing():
-    _, model = taught(stream(200))
-    change, after = taught([message("spam", "prize", "win", number=999)], 0, model)
-    assert (change.learned, change.judged_right) == (0, 1)
-    assert after == model
-
-
 def test_the_classes_come_in_turns_each_in_its_order():
-    pending = PendingMessages(Wanted(traits=True))
     spam = [message("spam", "a", number=n) for n in range(3)]
     ham = [message("ham", "b", number=n) for n in range(10, 16)]
-    pending.add([*spam, *ham])
-    learner = type("Learner", (), {})()
-    learner.metadata = taught(stream(4))[1].metadata
-    run = LearningRun(NAME, learner, pending, {}, remember=True)
-    labels = [each.label for each in on_error._in_turns(run)]
-    assert labels == ["ham", "spam", "ham"] * 3
-    digests = [each.digest for each in on_error._in_turns(run)]
+    learner = SimpleNamespace(metadata=taught(stream(4))[1].metadata)
+    run = LearningRun(NAME, learner, pending([*spam, *ham]), {}, remember=True)
+    turns = list(on_error._in_turns(run))
+    assert [each.label for each in turns] == ["ham", "spam", "ham"] * 3
+    digests = [each.digest for each in turns]
     for of_class in (spam, ham):
         places = [digests.index(each.digest) for each in of_class]
         assert places == sorted(places)
 
 
-@pytest.mark.parametrize("sure", [0, SURE])
+@in_turn("sure", [0, SURE])
 def test_a_model_learned_so_is_whole(sure, tmp_path):
     _, model = taught(stream(100), sure)
-    path = tmp_path / "model.json"
-    write_model(path, model.metadata, model.counts.items(), model.learned.items())
-    assert disagreements(path)[1] == []
+    assert disagreements(save(tmp_path / "model.json", model))[1] == []

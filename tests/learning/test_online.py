@@ -1,22 +1,15 @@
 import math
-import random
 from collections import Counter
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from channel_models import EVERY_CHANNEL, many_mails
+from closeness import CLOSE, close
 from hypothesis import given
 from hypothesis import strategies as st
-from small_models import (
-    ALPHAS,
-    PRIORS,
-    SCORINGS,
-    labelled_tokens,
-    learn,
-    many_messages,
-    with_learned,
-)
+from many_cases import in_turn
+from small_models import PRIORS, SCORINGS, labelled_tokens, learn, many_messages
 from whole_models import numbers_of
 
 from nbspam.bayes.calibration import (
@@ -31,24 +24,9 @@ from nbspam.bayes.calibration import (
 from nbspam.bayes.posterior import log_priors
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
-from nbspam.scoring.classifier import Classifier
 from nbspam.store.check import histograms_of
 
-TOKENS = EVERY_CHANNEL
-BOTH_TRAITS = pytest.mark.parametrize("traits", ["none", "kernel"])
-
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
-def learner_of(learned) -> OnlineLearner:
-    """Return an empty learner for the classes and settings of a fitted model."""
-    fitted = learned.fit.metadata.settings
-    chosen = TrainingSettings(
-        alpha=fitted.alpha, prior=fitted.prior, scoring=fitted.scoring, traits=fitted.traits
-    )
-    return OnlineLearner(empty_metadata(fitted.classes, fitted.positive, chosen), {})
+TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
 
 
 def empty_learner(**chosen) -> OnlineLearner:
@@ -60,32 +38,12 @@ def untrained(traits):
     return untrained_calibrations(with_traits=traits != "none")
 
 
-def taught(learned, messages, refined=False) -> OnlineLearner:
-    learner = learner_of(learned)
-    for label, tokens in messages:
-        learner.learn(label, tokens)
-        if refined:
-            learner.refine(label, tokens)
-    return learner
+def going_on(learned) -> OnlineLearner:
+    """Return a learner that goes on from a fitted model."""
+    return OnlineLearner(learned.fit.metadata, dict(learned.counts))
 
 
-def counts_of(learner: OnlineLearner, tokens):
-    return dict(learner.classifier().counts(tokens))
-
-
-def assert_same_counts(learned, learner: OnlineLearner):
-    expected, metadata = learned.fit.metadata, learner.metadata
-    assert expected.learned.messages == metadata.learned.messages
-    assert expected.n_tokens == metadata.n_tokens
-    histograms = [list(map(dict, m.learned.count_histograms)) for m in (expected, metadata)]
-    assert histograms[0] == histograms[1]
-    assert expected.learned.host_rows == metadata.learned.host_rows
-    assert expected.host_trust == metadata.host_trust
-    assert close(expected.bias) == metadata.bias
-    assert learned.counts == counts_of(learner, [*learned.counts, "never seen"])
-
-
-@given(labelled_tokens(tokens=TOKENS, classes=("ham", "spam")), st.sets(st.integers(0, 9)))
+@given(labelled_tokens(tokens=EVERY_CHANNEL, classes=TWO), st.sets(st.integers(0, 9)))
 def test_looking_at_the_counts_between_messages_changes_nothing(messages, looks):
     """What is learned is added to the rows when somebody looks, or all of it at the end."""
     watched, left_alone = empty_learner(), empty_learner()
@@ -101,66 +59,22 @@ def test_looking_at_the_counts_between_messages_changes_nothing(messages, looks)
     assert watched.metadata.learned.count_histograms == histograms
 
 
-@given(labelled_tokens(tokens=TOKENS), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
-def test_learning_one_by_one_counts_as_learning_all_at_once(messages, alpha, prior, scoring):
-    learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
-    assert_same_counts(learned, taught(learned, messages))
-    assert_same_counts(learned, taught(learned, messages, refined=True))
-
-
-@given(labelled_tokens(tokens=TOKENS), st.randoms())
-def test_counts_do_not_depend_on_the_order(messages, chance: random.Random):
-    learned = learn(messages)
-    mixed = messages[:]
-    chance.shuffle(mixed)
-    assert_same_counts(learned, taught(learned, mixed))
-
-
 def test_going_on_from_a_fit_counts_as_learning_all_at_once():
     messages = many_mails(50, seed=1, hosts="mixed")
     whole, first = learn(messages, scoring="evidence"), learn(messages[:15], scoring="evidence")
-    learner = OnlineLearner(first.fit.metadata, dict(first.counts))
+    learner = going_on(first)
     for label, tokens in messages[15:]:
+        before = learner.metadata.learned.calibrations
         learner.learn(label, tokens)
+        assert learner.metadata.learned.calibrations == before
         learner.refine(label, tokens)
-    assert_same_counts(whole, learner)
-
-
-@pytest.mark.parametrize("scoring", SCORINGS)
-@pytest.mark.parametrize("labels", [("ham", "spam"), ("ham", "promo", "spam")])
-@pytest.mark.parametrize("prior", [None, 0.2])
-def test_scores_are_those_of_a_classifier_of_the_fitted_counts(scoring, labels, prior):
-    messages = many_mails(60, 2, labels, hosts="mixed")
-    learned = learn(messages, scoring=scoring, prior=prior)
-    learner = taught(learned, messages, refined=True)
-    calibrations = learner.metadata.learned.calibrations
-    metadata = with_learned(learned.fit.metadata, calibrations=calibrations)
-    expected = Classifier(metadata, learned.classifier.counts)
-    actual = learner.classifier()
-    for _, tokens in messages[:20]:
-        one, other = expected.score(tokens), actual.score(tokens | {"never seen"})
-        assert close(one.log_odds) == other.log_odds
-        assert close(one.probabilities) == other.probabilities
-        assert (one.trust, one.known, one.text + 1) == (other.trust, other.known, other.text)
-        for found, again in zip(one.evidences, other.evidences, strict=True):
-            for group, same in zip(found[:3], again[:3], strict=True):
-                assert close(group) == same
-            assert found.traits is None is again.traits
-
-
-def test_learning_leaves_the_calibration_as_it_is():
-    learned = learn(scoring="evidence")
-    learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
-    learner.learn("spam", {"prize", "new"})
-    assert learned.fit.metadata.learned.calibrations == learner.metadata.learned.calibrations
-
-
-def test_under_the_sum_rule_the_calibration_stays_as_it_is():
-    learned = learn()
-    assert (
-        learner_of(learned).metadata.learned.calibrations
-        == taught(learned, [("spam", {"prize"})] * 3, refined=True).metadata.learned.calibrations
-    )
+        assert learner.metadata.learned.calibrations != before
+    expected, metadata = whole.fit.metadata, learner.metadata
+    for name in ("messages", "count_histograms", "host_rows"):
+        assert getattr(metadata.learned, name) == getattr(expected.learned, name)
+    assert (metadata.n_tokens, metadata.host_trust) == (expected.n_tokens, expected.host_trust)
+    assert metadata.bias == close(expected.bias)
+    assert dict(learner.classifier().counts([*whole.counts, "never seen"])) == whole.counts
 
 
 def refined(both, found, is_spam):
@@ -172,7 +86,7 @@ def refined(both, found, is_spam):
 def test_both_calibrations_are_refined_by_the_evidence_that_a_message_had_before():
     mails = many_mails(60, seed=3, hosts="mixed")
     learned = learn(mails[:40], scoring="evidence")
-    learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
+    learner = going_on(learned)
     expected = learned.fit.metadata.learned.calibrations[0]
     for label, tokens in mails[40:]:
         (found,) = learner.classifier().score(tokens).evidences
@@ -185,7 +99,7 @@ def test_both_calibrations_are_refined_by_the_evidence_that_a_message_had_before
     assert (expected,) == learner.metadata.learned.calibrations
 
 
-@BOTH_TRAITS
+@in_turn("traits", ["none", "kernel"])
 def test_without_trust_in_headers_both_calibrations_learn_too(traits):
     """Trust may come later, and there must be something to trust then."""
     learner = empty_learner(traits=traits)
@@ -202,11 +116,10 @@ def test_without_trust_in_headers_both_calibrations_learn_too(traits):
 
 def test_of_a_batch_each_message_is_scored_with_itself_left_out():
     messages = many_mails(50, seed=3, hosts="mixed")
-    learned = learn(messages[:40], scoring="evidence")
-    learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
+    learner = going_on(learn(messages[:40], scoring="evidence"))
+    (expected,) = learner.metadata.learned.calibrations
     for label, tokens in messages[40:]:
         learner.learn(label, tokens)
-    expected = learned.fit.metadata.learned.calibrations[0]
     for i, (label, tokens) in enumerate(messages[40:], 40):
         others = learn(messages[:i] + messages[i + 1 :], scoring="evidence")
         (found,) = others.classifier.score(tokens).evidences
@@ -214,35 +127,31 @@ def test_of_a_batch_each_message_is_scored_with_itself_left_out():
         learner.refine(label, tokens)
     (actual,) = learner.metadata.learned.calibrations
     for calibration, other in zip(expected, actual, strict=True):
-        assert close(calibration.coefficients) == other.coefficients
-        np.testing.assert_allclose(other.precision, calibration.precision, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(other.ranges, calibration.ranges, rtol=1e-9, atol=1e-9)
+        for name in ("coefficients", "precision", "ranges"):
+            np.testing.assert_allclose(getattr(other, name), getattr(calibration, name), **CLOSE)
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from(["ham", "spam"]), st.sets(TOKENS, max_size=8)), max_size=12)
-)
+@given(st.lists(st.tuples(st.sampled_from(TWO), st.sets(EVERY_CHANNEL, max_size=8)), max_size=12))
 def test_ranges_widen_to_every_message_and_never_narrow(messages):
-    learned = learn(many_mails(30, longest=3), scoring="evidence")
-    learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
-    before = learned.fit.metadata.learned.calibrations[0]
+    learner = going_on(OF_FEW_TOKENS)
+    (before,) = learner.metadata.learned.calibrations
     for label, tokens in messages:
         (found,) = learner.classifier().score(tokens).evidences
         learner.learn(label, tokens)
         learner.refine(label, tokens)
         (after,) = learner.metadata.learned.calibrations
         for old, new, x in zip(before, after, inputs(found), strict=True):
-            for (low, high), (lower, higher), value in zip(
-                old.ranges, new.ranges, x[1:], strict=True
-            ):
-                assert (lower, higher) == (min(low, value), max(high, value))
+            ends = zip(old.ranges, x[1:], strict=True)
+            assert new.ranges == tuple((min(low, v), max(high, v)) for (low, high), v in ends)
         before = after
 
 
-@pytest.mark.parametrize("only", ["ham", "spam"])
+OF_FEW_TOKENS = learn(many_mails(30, longest=3), scoring="evidence")
+
+
+@in_turn("only", TWO)
 def test_a_long_run_of_one_class_teaches_nothing_more(only):
-    learned = learn(many_mails(60, seed=6), scoring="evidence")
-    learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
+    learner = going_on(learn(many_mails(60, seed=6), scoring="evidence"))
     batch = [tokens for label, tokens in many_mails(240, seed=7) if label == only]
     for tokens in batch:
         learner.learn(only, tokens)
@@ -267,10 +176,8 @@ def test_a_long_run_of_one_class_teaches_nothing_more(only):
 
 def test_of_three_classes_a_lesson_that_only_some_took_is_not_taken_back():
     """In a long run of one class, the others' calibrations learn longer than its own."""
-    classes = ("ham", "promo", "spam")
-    learned = learn(many_mails(60, 6, classes), scoring="evidence")
-    learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
-    batch = [tokens for label, tokens in many_mails(180, 7, classes) if label == "spam"]
+    learner = going_on(learn(many_mails(60, 6, THREE), scoring="evidence"))
+    batch = [tokens for label, tokens in many_mails(180, 7, THREE) if label == "spam"]
     taken_by = []  # of each message, how many classes
     for i, tokens in enumerate(batch):
         before = learner.metadata.learned
@@ -287,7 +194,7 @@ def test_of_three_classes_a_lesson_that_only_some_took_is_not_taken_back():
     assert learner.metadata.learned.recent == after.recent
 
 
-@pytest.mark.parametrize("first", ["ham", "spam"])
+@in_turn("first", TWO)
 def test_the_first_messages_of_the_second_class_do_not_spoil_the_calibration(first):
     messages = many_messages(3_000, seed=4, longest=5)
     own = {"ham": {"lunch", "notes"}, "spam": {"prize", "click"}}
@@ -304,48 +211,41 @@ def test_the_first_messages_of_the_second_class_do_not_spoil_the_calibration(fir
 
 
 def test_of_three_classes_each_ones_calibration_is_refined():
-    learned = learn(
-        [(name, {name, "x"}) for name in ("ham", "promo", "spam")] * 3, scoring="evidence"
-    )
-    learner = learner_of(learned)
-    for _ in range(20):
-        for name in ("ham", "promo", "spam"):
-            tokens = {name, "x"}
-            learner.learn(name, tokens)
-            learner.refine(name, tokens)
+    messages = [(name, {name, "x"}) for name in THREE]
+    learner = OnlineLearner(empty_metadata(THREE, "spam", TrainingSettings(traits="none")), {})
+    for label, tokens in messages * 20:
+        learner.learn(label, tokens)
+        learner.refine(label, tokens)
     assert len(learner.metadata.learned.calibrations) == 3
     assert all(found != UNTRAINED for found in learner.metadata.learned.calibrations)
-    for k, name in enumerate(("ham", "promo", "spam")):
-        probabilities = learner.classifier().score({name, "x"}).probabilities
-        assert probabilities[k] == max(probabilities)
-        assert probabilities[k] > 0.5
+    for k, (_, tokens) in enumerate(messages):
+        probabilities = learner.classifier().score(tokens).probabilities
+        assert probabilities[k] == max(probabilities) > 0.5
 
 
-def test_a_learner_of_nothing_is_undecided():
-    for scoring in SCORINGS:
-        learner = empty_learner(scoring=scoring)
-        assert learner.classifier().score({"prize"}).probability == close(0.5)
-        assert (learner.metadata.learned.messages, learner.metadata.n_tokens) == ((0, 0), 0)
-
-
-@BOTH_TRAITS
-@pytest.mark.parametrize("scoring", SCORINGS)
-def test_a_learner_of_one_class_alone_is_undecided(scoring, traits):
+@in_turn("traits", ["none", "kernel"])
+@in_turn("scoring", SCORINGS)
+def test_a_learner_of_nothing_or_of_one_class_alone_is_undecided(scoring, traits):
     learner = empty_learner(scoring=scoring, traits=traits)
+    assert (learner.metadata.learned.messages, learner.metadata.n_tokens) == ((0, 0), 0)
+    first = learner.classifier()
     for i in range(5):
         tokens, numbers = {"lunch", f"word{i}"}, numbers_of(i)
         score = learner.classifier().score(tokens, numbers)
-        assert score.probability == 0.5
-        assert score.log_odds == 0
+        assert (score.probability, score.log_odds) == (0.5, 0)
         learner.learn("ham", tokens, numbers)
         learner.refine("ham", tokens, numbers)
         assert learner.metadata.learned.calibrations == (untrained(traits),)
     learner.learn("spam", {"prize"})
     assert learner.classifier().score({"lunch"}).probability < 0.5
+    with pytest.raises(ValueError, match="not in tuple"):
+        learner.learn("promo", {"a"})
+    assert learner.metadata.learned.messages == (5, 1)
+    assert first.metadata.learned.messages == (0, 0)  # it does not see what is learned later
 
 
-@BOTH_TRAITS
-@pytest.mark.parametrize("only", ["ham", "spam"])
+@in_turn("traits", ["none", "kernel"])
+@in_turn("only", TWO)
 def test_mails_of_one_class_alone_earn_no_trust_and_no_calibration(only, traits):
     learner = empty_learner(traits=traits)
     for i, (_, tokens) in enumerate(many_mails(20)):
@@ -362,65 +262,36 @@ def test_mails_of_one_class_alone_earn_no_trust_and_no_calibration(only, traits)
     assert not any(any(values) for values in learner.metadata.learned.trait_histograms)
 
 
-def test_a_label_that_is_no_class_is_refused():
-    learner = empty_learner()
-    with pytest.raises(ValueError, match="not in tuple"):
-        learner.learn("promo", {"a"})
-    assert learner.metadata.learned.messages == (0, 0)
-
-
-def test_a_classifier_does_not_see_what_is_learned_later():
-    learner = learner_of(learn())
-    before = learner.classifier()
-    learner.learn("spam", {"prize"})
-    assert before.metadata.learned.messages == (0, 0)
-    assert learner.classifier().metadata.learned.messages == (0, 1)
-
-
-# Metadata is a snapshot: what follows from it fits it, and it does not change
-
-
 def assert_consistent(metadata, counts, messages, traits):
     """Hold metadata to the counts and messages it was taken with, in all that follows from them.
 
     traits: (trait, class, value) -> how many messages have it.
     """
-    histograms = metadata.learned.trait_histograms
-    if metadata.settings.has_traits:
-        assert traits == {
-            (i, k, value): n
-            for i, of_trait in enumerate(histograms)
-            for k, values in enumerate(of_trait)
-            for value, n in values.items()
-        }
-    else:
-        assert histograms == ()
-    assert metadata.learned.messages == messages
+    settings, learned = metadata.settings, metadata.learned
+    found = {
+        (i, k, value): n
+        for i, of_trait in enumerate(learned.trait_histograms)
+        for k, values in enumerate(of_trait)
+        for value, n in values.items()
+    }
+    assert found == (traits if settings.has_traits else {})
+    assert learned.messages == messages
     assert metadata.n_tokens == len(counts)
     assert metadata.is_one_sided == (sum(map(bool, messages)) < 2)
     histograms = histograms_of(counts.values(), len(messages))
-    assert tuple(map(dict, metadata.learned.count_histograms)) == tuple(map(dict, histograms))
+    assert list(map(dict, learned.count_histograms)) == list(map(dict, histograms))
     hosts = Counter(row for token, row in counts.items() if token.startswith("by:"))
-    assert dict(hosts) == metadata.learned.host_rows
-    settings_ = metadata.settings
-    priors = log_priors(messages, settings_.prior, settings_.positive_index)
+    assert dict(hosts) == learned.host_rows
+    priors, alpha = log_priors(messages, settings.prior, settings.positive_index), settings.alpha
     for k, n in enumerate(messages):
-        absent = [
-            math.log(n - row[k] + settings_.alpha) - math.log(n + 2 * settings_.alpha)
-            for row in counts.values()
-        ]
-        assert close(math.fsum([priors[k], *absent])) == metadata.bias[k]
-
-
-def traits_of(tokens):
-    """Return numbers for the message with these tokens."""
-    return numbers_of(len(tokens))
+        share = [(n - row[k] + alpha) / (n + 2 * alpha) for row in counts.values()]
+        assert metadata.bias[k] == close(priors[k] + math.fsum(map(math.log, share)))
 
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["ham", "promo", "spam"]),
-        st.sets(TOKENS, max_size=4),
+        st.sampled_from(THREE),
+        st.sets(EVERY_CHANNEL, max_size=4),
         st.sampled_from(["learn", "learn", "refine", "unlearn"]),
     ),
     max_size=10,
@@ -430,44 +301,30 @@ STEPS = st.lists(
 @given(STEPS, st.sampled_from(SCORINGS), PRIORS)
 def test_metadata_fits_the_counts_at_every_step_and_never_changes(steps, scoring, prior):
     chosen = TrainingSettings(scoring=scoring, prior=prior)
-    names = ("ham", "promo", "spam")
-    learner = OnlineLearner(empty_metadata(names, "spam", chosen), {})
-    messages = [0, 0, 0]
-    taken = []
-    learned = []
+    learner = OnlineLearner(empty_metadata(THREE, "spam", chosen), {})
+    taken, learned = [], []
     for label, tokens, act in steps:
-        k, numbers = names.index(label), traits_of(tokens)
+        numbers = numbers_of(len(tokens))
         if act == "unlearn":
             if (label, tokens) not in learned:
                 continue
             learned.remove((label, tokens))
             learner.unlearn(label, tokens, numbers)
-            messages[k] -= 1
         else:
             learned.append((label, tokens))
             learner.learn(label, tokens, numbers)
-            messages[k] += 1
             if act == "refine":
                 learner.refine(label, tokens, numbers)
         traits = Counter(
-            (i, names.index(name), value)
+            (i, THREE.index(name), value)
             for name, some in learned
-            for i, value in enumerate(traits_of(some).traits)
+            for i, value in enumerate(numbers_of(len(some)).traits)
         )
-        now = dict(learner.counts), tuple(messages), dict(traits)
-        assert_consistent(learner.metadata, *now)
-        taken.append((learner.metadata, now))
-        taken.append((learner.classifier().metadata, now))
-    for metadata, then in taken:
+        messages = tuple(sum(own == name for own, _ in learned) for name in THREE)
+        now = dict(learner.counts), messages, dict(traits)
+        for metadata in (learner.metadata, learner.classifier().metadata):
+            taken.append((metadata, metadata.learned.calibrations, now))
+            assert_consistent(metadata, *now)
+    for metadata, calibrations, then in taken:
         assert_consistent(metadata, *then)
-
-
-def test_the_calibration_of_metadata_taken_before_stays():
-    learned = learn(many_messages(100), scoring="evidence")
-    learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
-    before, classifier = learner.metadata, learner.classifier()
-    for label, tokens in many_messages(100)[:4]:
-        learner.learn(label, tokens)
-        learner.refine(label, tokens)
-    assert before == classifier.metadata == learned.fit.metadata
-    assert learner.metadata.learned.calibrations != before.learned.calibrations
+        assert metadata.learned.calibrations == calibrations

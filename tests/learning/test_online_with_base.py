@@ -1,12 +1,14 @@
 """Learning message by message through a base: its counts are not learned, its calibrations are."""
 
+import numpy as np
 import pytest
 from based_models import base_of, digest_of, numbered_messages, taught_through, trained
 from channel_models import labelled_mails, many_mails
+from closeness import CLOSE
 from hypothesis import given
 from hypothesis import strategies as st
 from small_models import with_learned
-from whole_models import numbers_of
+from whole_models import THREE, TWO, numbers_of, without_calibration
 
 from nbspam.bayes.calibration import RUN
 from nbspam.learning.online import OnlineLearner
@@ -14,7 +16,6 @@ from nbspam.scoring import base as base_module
 from nbspam.scoring.base import STRENGTH
 from nbspam.tokens.tokenized import NO_NUMBERS
 
-TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
 MIXED = ["w1", "w9", "spam1", "ham2", "from:w7", "received:spam2", "by:mx", "new"]
 
 
@@ -25,8 +26,10 @@ def lessons(draw):
     return draw(labelled_mails(classes, most=12)), draw(labelled_mails(classes)), traits
 
 
-def without_calibrations(metadata):
-    return with_learned(metadata, calibrations=(), calibrated_by="", recent=())
+def assert_same_coefficients(found, expected, name="coefficients"):
+    for both, its in zip(found, expected, strict=True):
+        for one, other in zip(both, its, strict=True):
+            np.testing.assert_allclose(getattr(one, name), getattr(other, name), **CLOSE)
 
 
 @given(lessons())
@@ -39,12 +42,13 @@ def test_what_is_counted_is_the_same_as_without_a_base(drawn):
     for (label, tokens), own in zip(mails, numbers, strict=True):
         alone.learn(label, tokens, own)
     assert through.counts == alone.counts
-    assert without_calibrations(through.metadata) == without_calibrations(alone.metadata)
+    assert without_calibration(through.metadata) == without_calibration(alone.metadata)
 
 
+@pytest.mark.few(3)
+@pytest.mark.parametrize("n", [0, 1, 12])
 @pytest.mark.parametrize("strength", [5, STRENGTH])
 @pytest.mark.parametrize("traits", ["none", "kernel"])
-@pytest.mark.parametrize("n", [0, 1, 12])
 @pytest.mark.parametrize("label", TWO)
 def test_what_is_learned_and_forgotten_was_never_learned(monkeypatch, strength, traits, n, label):
     """To the last digit, but that the calibrations have faded by one message: .1 %."""
@@ -63,18 +67,16 @@ def test_what_is_learned_and_forgotten_was_never_learned(monkeypatch, strength, 
     assert learner.metadata.learned.recent[-1:] == ("once",)
     learner.unlearn(label, MIXED, numbers, "once")
     assert learner.counts == counts
-    assert without_calibrations(learner.metadata) == without_calibrations(before)
-    after = learner.metadata.learned
-    assert after.recent == before.learned.recent
-    for both, its in zip(after.calibrations, before.learned.calibrations, strict=True):
-        for one, other in zip(both, its, strict=True):
-            assert one.coefficients == pytest.approx(other.coefficients, rel=1e-9, abs=1e-9)
+    assert without_calibration(learner.metadata) == without_calibration(before)
+    after, old = learner.metadata.learned, before.learned
+    assert after.recent == old.recent
+    assert_same_coefficients(after.calibrations, old.calibrations)
     # The ranges of the features stay as wide as the message made them.
-    restored = [
+    restored = tuple(
         type(both)(*(o._replace(ranges=b.ranges) for o, b in zip(both, its, strict=True)))
-        for both, its in zip(after.calibrations, before.learned.calibrations, strict=True)
-    ]
-    metadata = with_learned(learner.metadata, calibrations=tuple(restored))
+        for both, its in zip(after.calibrations, old.calibrations, strict=True)
+    )
+    metadata = with_learned(learner.metadata, calibrations=restored)
     classifier = OnlineLearner(metadata, counts, base).classifier()
     found = [classifier.score(tokens, numbers).log_odds for tokens in asked]
     assert found == pytest.approx(expected, rel=1e-3, abs=1e-3)
@@ -102,56 +104,42 @@ def test_a_message_is_scored_as_if_it_had_not_been_learned(drawn, strength):
     learner = taught_through(base, mails, traits)
     label, tokens = "spam", {"a", "b", "from:a", "received:b", "by:mx", "own"}
     numbers = numbers_of(5) if traits != "none" else NO_NUMBERS
-    classifier = learner.classifier()
-    expected = classifier.rule.refined(
-        learner.metadata.learned.calibrations,
-        classifier.known_words(tokens, numbers),
-        learner.metadata.settings.classes.index(label),
-    )
+    classifier, metadata = learner.classifier(), learner.metadata
+    known, k = classifier.known_words(tokens, numbers), metadata.settings.classes.index(label)
+    expected = classifier.rule.refined(metadata.learned.calibrations, known, k)
     learner.learn(label, tokens, numbers)
     learner.refine(label, tokens, numbers)
-    for both, its in zip(learner.metadata.learned.calibrations, expected, strict=True):
-        for one, other in zip(both, its, strict=True):
-            assert one.coefficients == pytest.approx(other.coefficients, rel=1e-9, abs=1e-9)
-            for found, wanted in zip(one.ranges, other.ranges, strict=True):
-                assert found == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+    for name in ("coefficients", "ranges"):
+        assert_same_coefficients(learner.metadata.learned.calibrations, expected, name)
 
 
 def test_one_right_message_or_one_slip_changes_little():
     """Whatever it is, and whatever it is called."""
-    mails = many_mails(500, seed=4)
+    mails = many_mails(400, seed=4)
     base, tested = base_of(mails[:300]), mails[320:]
 
-    def missed(learner):
-        classifier = learner.classifier()
-        found = [(label, classifier.score(tokens).probability) for label, tokens in tested]
-        return (
-            sum(label == "spam" and p <= 0.9 for label, p in found),
-            sum(label == "ham" and p > 0.9 for label, p in found),
-        )
+    def missed(taught):
+        score = taught_through(base, taught).classifier().score
+        found = [(label, score(tokens).probability > 0.9) for label, tokens in tested]
+        return found.count(("spam", False)), found.count(("ham", True))
 
-    before = missed(taught_through(base, []))
-    for label, tokens in mails[300:316]:
+    before = missed([])
+    for i, (label, tokens) in enumerate(mails[300:308]):
         for taught in TWO:
-            now = missed(taught_through(base, [(taught, tokens)]))
-            assert now[0] <= before[0] + 3, (label, taught)
+            now = missed([(taught, tokens)])
+            assert now[0] <= before[0] + 3, (i, label, taught)
             assert now[1] <= before[1]
 
 
-def test_a_folder_of_one_class_teaches_no_more_than_a_run_of_it():
+def test_a_folder_of_one_class_teaches_something_and_no_more_than_a_run_of_it():
     base = base_of(many_mails(60))
     spam = [("spam", {f"spam{i % 9}", f"w{i}", "by:mx"}) for i in range(60)]
     calibration = taught_through(base, spam).metadata.learned.calibrations[0].text
     assert RUN < calibration.run < 50  # of 60: the longer, the less of the other class there is
-
-
-def test_one_class_alone_is_enough_to_learn_through_a_base():
-    base = base_of(many_mails(60))
     learner = taught_through(base, [("ham", {"w1", "friend", "by:mx"})] * 3)
-    classifier = learner.classifier()
-    friend = classifier.score({"w1", "friend", "by:mx"}).log_odds
-    assert friend < classifier.score({"w1", "by:mx"}).log_odds
-    assert not classifier.metadata.is_one_sided
+    score = learner.classifier().score
+    assert score({"w1", "friend", "by:mx"}).log_odds < score({"w1", "by:mx"}).log_odds
+    assert not learner.classifier().metadata.is_one_sided
     assert learner.metadata.learned.calibrations != base.metadata.learned.calibrations
 
 

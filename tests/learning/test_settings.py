@@ -1,6 +1,7 @@
 import math
 
 import pytest
+from many_cases import in_turn
 
 from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.bayes.variances import Variances
@@ -9,7 +10,7 @@ from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.tokens.traits import TRAITS
 
 
-@pytest.mark.parametrize(
+@in_turn(
     "chosen",
     [
         {},
@@ -24,13 +25,12 @@ from nbspam.tokens.traits import TRAITS
         {"scoring": "sum", "event_model": "none", "traits": "gaussian"},
         {"traits": "gaussian", "variances": Variances(0, 2.5, True)},
     ],
-    ids=str,
 )
 def test_settings_within_bounds_pass(chosen):
     TrainingSettings(**chosen).check()
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("chosen", "words"),
     [
         ({"alpha": 0}, "alpha must be above 0 and at most 1e+06, not 0"),
@@ -64,7 +64,6 @@ def test_settings_within_bounds_pass(chosen):
             "the weight of the variance prior must be from 0 to 1e+06 messages, not 2000000.0;",
         ),
     ],
-    ids=str,
 )
 def test_settings_out_of_bounds_are_refused_in_one_sentence(chosen, words):
     with pytest.raises(OptionError) as error:
@@ -73,38 +72,30 @@ def test_settings_out_of_bounds_are_refused_in_one_sentence(chosen, words):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(("scoring", "alpha"), [("sum", 0.1), ("evidence", 0.05)])
-def test_the_default_alpha_is_that_of_the_scoring(scoring, alpha):
-    metadata = empty_metadata(("ham", "spam"), "spam", TrainingSettings(scoring=scoring))
-    assert metadata.settings.alpha == alpha
-    chosen = TrainingSettings(scoring=scoring, alpha=0.7)
-    assert empty_metadata(("ham", "spam"), "spam", chosen).settings.alpha == 0.7
+@in_turn(("scoring", "alpha", "traits"), [("sum", 0.1, "none"), ("evidence", 0.05, "kernel")])
+def test_the_default_alpha_and_traits_are_those_of_the_scoring(scoring, alpha, traits):
+    def settings(**chosen):
+        of_new = TrainingSettings(scoring=scoring, **chosen)
+        return empty_metadata(("ham", "spam"), "spam", of_new).settings
+
+    found = settings()
+    assert (found.alpha, found.traits, found.has_traits) == (alpha, traits, traits != "none")
+    assert found.wanted == TrainingSettings(scoring=scoring).wanted
+    assert settings(alpha=0.7).alpha == 0.7
+    assert settings(traits="gaussian").traits == "gaussian"
 
 
-@pytest.mark.parametrize(("scoring", "traits"), [("sum", "none"), ("evidence", "kernel")])
-def test_the_default_traits_are_those_of_the_scoring(scoring, traits):
-    metadata = empty_metadata(("ham", "spam"), "spam", TrainingSettings(scoring=scoring))
-    assert (metadata.settings.traits, metadata.settings.has_traits) == (traits, traits != "none")
-    assert metadata.settings.wanted == TrainingSettings(scoring=scoring).wanted
-    chosen = TrainingSettings(scoring=scoring, traits="gaussian")
-    assert empty_metadata(("ham", "spam"), "spam", chosen).settings.traits == "gaussian"
-
-
-@pytest.mark.parametrize("traits", [None, "none"], ids=["default", "none"])
-@pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
+@in_turn("traits", [None, "none"])
+@in_turn("classes", [("ham", "spam"), ("ham", "promo", "spam")])
 def test_a_model_that_has_learned_nothing(classes, traits):
     metadata = empty_metadata(classes, "spam", TrainingSettings(prior=0.2, traits=traits))
-    assert metadata.settings.classes == classes
-    assert metadata.settings.prior == 0.2
-    assert metadata.learned.messages == (0,) * len(classes)
-    assert len(metadata.learned.calibrations) == len(metadata.settings.scored_classes)
-    assert set(metadata.learned.calibrations) == {
-        untrained_calibrations(with_traits=traits is None)
-    }
-    assert metadata.learned.trait_histograms == (({},) * len(classes),) * (
-        len(TRAITS) if traits is None else 0
-    )
-    assert (metadata.settings.spam_cutoff, metadata.settings.ham_cutoff) == (0.9, 0.5)
-    assert (metadata.learned.host_rows, metadata.host_trust) == ({}, (0, 0))
+    settings, learned, n = metadata.settings, metadata.learned, len(classes)
+    assert (settings.classes, settings.prior) == (classes, 0.2)
+    assert (settings.spam_cutoff, settings.ham_cutoff) == (0.9, 0.5)
+    assert learned.messages == (0,) * n
+    assert len(learned.calibrations) == len(settings.scored_classes)
+    assert set(learned.calibrations) == {untrained_calibrations(with_traits=traits is None)}
+    assert learned.trait_histograms == (({},) * n,) * (len(TRAITS) if traits is None else 0)
+    assert (learned.host_rows, metadata.host_trust) == ({}, (0, 0))
     assert metadata.n_tokens == 0
     assert metadata.is_one_sided

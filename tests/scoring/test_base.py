@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from based_models import base_of, no_counts, numbered_messages, taught_through, trained
 from channel_models import labelled_mails, many_mails
 from hypothesis import given
 from hypothesis import strategies as st
+from many_cases import in_turn
 from small_models import assert_one_sentence, with_learned, with_settings
 from whole_models import numbers_of
 
@@ -22,8 +24,6 @@ from nbspam.store.model_file import Model
 from nbspam.tokens.tokenizer import RULES
 
 TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
-TRAITS = st.sampled_from(["none", "kernel", "gaussian"])
-CLASSES = st.sampled_from([TWO, THREE])
 NEW = {"spam1", "w3", "from:w7", "received:spam2", "received:w9", "by:mx", "never seen"}
 CLOSE = {"rel": 1e-9, "abs": 1e-9}
 
@@ -31,11 +31,10 @@ CLOSE = {"rel": 1e-9, "abs": 1e-9}
 @st.composite
 def mails_of_both(draw):
     """Draw mails of a base and of a personal model, whose hosts are others, and their traits."""
-    classes = draw(CLASSES)
-    base = draw(labelled_mails(classes, most=12))
-    own = draw(labelled_mails(classes))
+    classes = draw(st.sampled_from([TWO, THREE]))
+    base, own = draw(labelled_mails(classes, most=12)), draw(labelled_mails(classes))
     own = [(label, {t.replace("by:", "by:my-") for t in tokens}) for label, tokens in own]
-    return base, own, draw(TRAITS)
+    return base, own, draw(st.sampled_from(["none", "kernel", "gaussian"]))
 
 
 def scores(classifier, mails, traits):
@@ -45,9 +44,6 @@ def scores(classifier, mails, traits):
         classifier.score(tokens, *([numbers[i]] if numbers else []))
         for i, (_, tokens) in enumerate(mails)
     ]
-
-
-# The scores of both
 
 
 @given(mails_of_both())
@@ -118,96 +114,59 @@ def test_a_large_base_counts_as_so_many_messages_of_its_smaller_class():
     }
 
 
-@pytest.mark.parametrize("traits", ["none", "kernel"])
-def test_a_base_helps_a_model_of_few_messages(traits):
-    mails = many_mails(120, seed=1)
-    base, alone = base_of(mails[:80], traits), trained(mails[80:84], traits, first=80)
-    through = base.classifier(alone.fit.metadata, alone.classifier.counts)
-
-    def errors(classifier):
-        found = zip(mails[84:], scores(classifier, mails[84:], traits), strict=True)
-        return sum((score.log_odds > 0) != (label == "spam") for (label, _), score in found)
-
-    assert errors(through) <= min(2, errors(alone.classifier))
-
-
-def test_what_neither_model_knows_is_the_prior():
-    base = base_of(many_mails(60))
-    classifier = taught_through(base, many_mails(4, seed=3)).classifier()
-    assert classifier.score({"unheard of"}).probability == pytest.approx(0.5)
-
-
-# Calibrations
+def with_noise(metadata, **changes):
+    """Return metadata whose calibrations are changed."""
+    noisy = tuple(
+        type(both)(*(one._replace(**changes) for one in both))
+        for both in metadata.learned.calibrations
+    )
+    return with_learned(metadata, calibrations=noisy)
 
 
 def test_a_new_model_begins_as_the_base():
     metadata = with_settings(base_of(many_mails(60)).metadata, spam_cutoff=0.97, alpha=0.2, rules=1)
-    noisy = tuple(
-        type(both)(*(one._replace(noise=0.03, run=7) for one in both))
-        for both in metadata.learned.calibrations
-    )
-    base = Base("base.json", with_learned(metadata, calibrations=noisy), no_counts)
-    first = base.first()
+    first = Base("base.json", with_noise(metadata, noise=0.03, run=7), no_counts).first()
     assert first.settings == metadata.settings._replace(rules=RULES)
     assert first.learned.calibrated_by == BASE
     # The run is of the messages that the base has learned.
-    for both, its in zip(first.learned.calibrations, noisy, strict=True):
-        assert both == type(both)(*(one._replace(run=0) for one in its))
+    expected = with_noise(metadata, noise=0.03, run=0).learned.calibrations
+    assert first.learned.calibrations == expected
     assert (sum(first.learned.messages), first.n_tokens) == (0, 0)
 
 
 def test_what_learned_without_a_base_has_its_calibrations_pooled_with_them_once():
     mails = many_mails(200)
     base, own = base_of(mails[:40]), trained(mails[40:]).fit.metadata
-    noisy = tuple(
-        type(both)(*(one._replace(noise=0.05) for one in both)) for both in own.learned.calibrations
-    )
-    own = with_learned(own, calibrations=noisy, recent=("a digest",))
+    own = with_learned(with_noise(own, noise=0.05), recent=("a digest",))
     begun = base.begun(own)
     assert (begun.learned.calibrated_by, begun.learned.recent) == (BASE, ())
     assert begun._replace(learned=own.learned) == own
-    for mine, its, both in zip(
-        own.learned.calibrations[0],
-        base.metadata.learned.calibrations[0],
-        begun.learned.calibrations[0],
-        strict=True,
-    ):
-        for a, b, c in zip(mine.coefficients, its.coefficients, both.coefficients, strict=True):
-            assert c == pytest.approx((80 * a + 20 * b) / 100)
+    every = [each.learned.calibrations[0] for each in (own, base.metadata, begun)]
+    for mine, its, both in zip(*every, strict=True):
+        mean = 0.8 * np.array(mine.coefficients) + 0.2 * np.array(its.coefficients)
+        assert both.coefficients == pytest.approx(mean)
         assert both.noise == pytest.approx((80 * 0.05 + 20 * its.noise) / 100)
     assert base.begun(begun) == begun
     assert base.through(begun) == base.through(own)
-
-
-def test_a_model_of_one_class_has_the_bases_calibrations():
-    base = base_of(many_mails(40))
+    # A model of one class has the base's, and a base without any leaves the model's own.
     untrained = (untrained_calibrations(with_traits=False),)
-    own = with_learned(
+    young = with_learned(
         base.first(), messages=(3, 0), calibrated_by="default", calibrations=untrained
     )
-    assert base.begun(own).learned.calibrations == base.metadata.learned.calibrations
-
-
-def test_a_base_without_a_calibration_leaves_the_own():
-    mails = many_mails(60)
-    base, own = base_of(mails[:20]), trained(mails[20:]).fit.metadata
-    untrained = (untrained_calibrations(with_traits=False),)
+    assert base.begun(young).learned.calibrations == base.metadata.learned.calibrations
     imported = Base("base.json", with_learned(base.metadata, calibrations=untrained), no_counts)
     assert imported.begun(own).learned.calibrations == own.learned.calibrations
     assert imported.first().learned.calibrations == untrained
 
 
-# Explanations
-
-
-@pytest.mark.parametrize("classes", [TWO, THREE])
-@pytest.mark.parametrize("traits", ["none", "kernel", "gaussian"])
-@pytest.mark.parametrize("strength", [7, STRENGTH])
+@in_turn("classes", [TWO, THREE])
+@in_turn("traits", ["none", "kernel", "gaussian"])
+@in_turn("strength", [7, STRENGTH])
 def test_an_explanation_adds_up_and_shows_the_counts_of_both(
     classes, traits, strength, monkeypatch
 ):
     monkeypatch.setattr(base_module, "STRENGTH", strength)
-    mails = many_mails(90, classes=classes, hosts="mixed")
+    mails = many_mails(90, classes=classes, hosts="mixed", longest=15)
     mails[0][1].add("never seen")  # but by the base
     base = base_of(mails[:60], traits)
     classifier = taught_through(base, mails[60:], traits).classifier()
@@ -218,15 +177,11 @@ def test_an_explanation_adds_up_and_shows_the_counts_of_both(
     counts = {word.token: word.counts for word in found.words}
     r = min(1, strength / (60 // len(classes)))
     assert counts["never seen"] == (pytest.approx(r, abs=0.05), *[0] * (len(classes) - 1))
-    assert found.unknown == len(NEW) - sum(not w.is_trait for w in found.words) - (
-        "by:mx" not in counts
-    )
+    words = sum(not w.is_trait for w in found.words)
+    assert found.unknown == len(NEW) - words - ("by:mx" not in counts)
 
 
-# What cannot be a base
-
-
-@pytest.mark.parametrize(
+@in_turn(
     ("chosen", "named"),
     [
         ({"event_model": "multinomial"}, "event model multinomial"),
@@ -235,21 +190,18 @@ def test_an_explanation_adds_up_and_shows_the_counts_of_both(
         ({"scoring": "sum"}, "scoring sum"),
     ],
 )
-def test_a_base_must_be_of_the_default_kind(chosen, named):
+def test_a_base_must_be_of_the_default_kind_and_know_every_class(chosen, named):
     learned = trained(many_mails(6), **chosen)
     with pytest.raises(ModelError) as error:
         Base("base.json", learned.fit.metadata, learned.classifier.counts)
     assert_one_sentence(error, "base.json", named, "leave the base out")
-
-
-def test_a_base_must_know_every_class():
     metadata = with_learned(base_of(many_mails(6)).metadata, messages=(3, 0))
     with pytest.raises(ModelError) as error:
         Base("base.json", metadata, no_counts)
     assert_one_sentence(error, "base.json", "'spam'", "of each class")
 
 
-@pytest.mark.parametrize(
+@in_turn(
     ("changes", "named"),
     [
         ({"classes": ("ham", "junk"), "positive": "junk"}, "has the classes ham, junk, and"),
@@ -264,10 +216,6 @@ def test_the_two_must_be_alike(changes, named):
     with pytest.raises(ModelError) as error:
         base.check("me.json", with_settings(base.first(), **changes).settings)
     assert_one_sentence(error, "me.json", named, "base.json", "leave the base out")
-
-
-def test_other_smoothing_and_cut_offs_are_the_personal_models_own():
-    base = base_of(many_mails(6))
-    own = with_settings(base.first(), alpha=0.5, prior=0.3, spam_cutoff=0.6)
+    own = with_settings(base.first(), alpha=0.5, prior=0.3, spam_cutoff=0.6)  # its own
     base.check("me.json", own.settings)
     assert base.through(own).settings == own.settings

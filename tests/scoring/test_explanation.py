@@ -2,16 +2,11 @@ import math
 
 import pytest
 from channel_models import labelled_mails, many_mails
+from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
-from small_models import (
-    ALPHAS,
-    MESSAGES,
-    PRIORS,
-    SCORINGS,
-    learn,
-    with_learned,
-)
+from many_cases import in_turn
+from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn, with_learned
 
 import nbspam
 from nbspam.bayes.bernoulli import weight
@@ -24,16 +19,6 @@ from nbspam.scoring.terms import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASS
 from nbspam.tokens.kinds import HEADER, channel_of, is_host
 from nbspam.tokens.tokenized import tokenize
 
-
-def close(expected):
-    return pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
-def explained(learned, tokens):
-    return explain(learned.classifier, tokens)
-
-
-KEYS = {BIAS, CALIBRATION, LENGTH, CAUTION, PRIOR, OTHER_CLASSES}
 # Mails per class that one host took in, which is all trust depends on beside the header words.
 HOST_ROWS = {
     "none": {},
@@ -57,7 +42,7 @@ def assert_adds_up(found, metadata):
         against = settings.classes.index(found.against)
         expected = score.log_scores[k] - score.log_scores[against]
     assert close(expected) == found.total
-    assert found.constants.keys() <= KEYS
+    assert found.constants.keys() <= {BIAS, CALIBRATION, LENGTH, CAUTION, PRIOR, OTHER_CLASSES}
     assert (BIAS in found.constants) == (settings.scoring == "sum")
     if settings.scoring == "sum":
         assert found.constants.keys() == {BIAS}
@@ -77,28 +62,19 @@ def with_hosts(learned, rows, n_classes):
     return Classifier(metadata, learned.classifier.counts)
 
 
-@given(
-    labelled_mails(),
-    labelled_mails(),
-    ALPHAS,
-    PRIORS,
-    st.sampled_from(SCORINGS),
-    st.sampled_from([None, *HOST_ROWS]),
-)
-def test_constants_and_shares_add_up_to_the_score(messages, new, alpha, prior, scoring, hosts):
+@given(labelled_mails(), labelled_mails(), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
+def test_constants_and_shares_add_up_to_the_score(messages, new, alpha, prior, scoring):
     learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
-    metadata = learned.fit.metadata
-    classifier = learned.classifier
-    if hosts is not None:
-        classifier = with_hosts(learned, HOST_ROWS[hosts], len(metadata.settings.classes))
     for _, tokens in [*messages, *new]:
-        assert_adds_up(explain(classifier, tokens | {"unknown", "received:unknown"}), metadata)
+        found = explain(learned.classifier, tokens | {"unknown", "received:unknown"})
+        assert_adds_up(found, learned.fit.metadata)
 
 
-@pytest.mark.parametrize("scoring", SCORINGS)
-@pytest.mark.parametrize("prior", [None, 0.2])
-@pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
+@pytest.mark.few(6)
 @pytest.mark.parametrize("hosts", [None, *HOST_ROWS])
+@pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
+@pytest.mark.parametrize("prior", [None, 0.2])
+@pytest.mark.parametrize("scoring", SCORINGS[::-1])
 def test_constants_and_shares_of_mails_add_up_to_the_score(scoring, prior, classes, hosts):
     learned = learn(many_mails(60, 4, classes), scoring=scoring, prior=prior)
     classifier = learned.classifier
@@ -118,19 +94,12 @@ def test_constants_and_shares_of_mails_add_up_to_the_score(scoring, prior, class
         assert low <= max(trust) <= high
 
 
-def test_under_the_sum_rule_every_token_counts():
-    messages = [("ham", {"a", "from:a", "received:a", "by:a"}), ("spam", {"b"}), ("spam", {"c"})]
-    found = explained(learn(messages), {"a", "from:a", "received:a", "by:a"})
-    (share,) = {word.share for word in found.words}
-    assert len(found.words) == 4
-    assert share < 0
-    assert close(found.score.log_odds) == found.bias + 4 * share
-
-
 def test_under_evidence_who_took_the_mail_in_has_no_share():
     learned = learn(many_mails(60, hosts="mixed"), scoring="evidence")
     tokens = {"ham1", "ham2", "received:ham3", "from:ham4"}
-    alone, found = (explained(learned, tokens | by) for by in (set(), {"by:ham", "by:spam"}))
+    alone, found = (
+        explain(learned.classifier, tokens | by) for by in (set(), {"by:ham", "by:spam"})
+    )
     assert {word.token for word in found.words} == tokens
     assert all(word.share < 0 for word in found.words)
     assert (found.words, found.constants) == (alone.words, alone.constants)
@@ -139,12 +108,9 @@ def test_under_evidence_who_took_the_mail_in_has_no_share():
 
 def test_without_a_known_word_the_prior_is_all_that_is_explained():
     learned = learn(many_mails(60, 1)[:51], scoring="evidence")
-    found = explained(learned, {"зима", "by:mx"})
+    found = explain(learned.classifier, {"зима", "by:mx"})
     assert found.constants.keys() == {PRIOR}
     assert close(math.log(25.5 / 26.5)) == found.constants[PRIOR] == found.score.log_odds
-
-
-# Weights
 
 
 @given(labelled_mails(("ham", "spam")), ALPHAS)
@@ -153,19 +119,11 @@ def test_a_weight_under_evidence_is_what_the_counts_say(messages, alpha):
     ham, spam = learned.fit.metadata.learned.messages
     # alpha in proportion to the size of the class, its mean alpha
     of_ham, of_spam = (2 * alpha * (n + 1) / (ham + spam + 2) for n in (ham, spam))
-    for word in explained(learned, set(learned.counts)).words:
+    for word in explain(learned.classifier, set(learned.counts)).words:
         in_ham, in_spam = word.counts
         ratio = (in_spam + of_spam) / (spam + 2 * of_spam)
         ratio /= (in_ham + of_ham) / (ham + 2 * of_ham)
         assert close(math.log(ratio)) == word.weight
-
-
-def test_a_token_that_nearly_all_messages_have_weighs_next_to_nothing():
-    messages = [("ham", {"received:", "x"} if i < 473 else {"x"}) for i in range(500)]
-    learned = learn(messages + [("spam", {"received:"})] * 100, scoring="evidence")
-    (word,) = explained(learned, {"received:"}).words
-    assert word.counts == (473, 100)
-    assert math.exp(word.weight) == pytest.approx(500 / 473, rel=0.002)
 
 
 @given(labelled_mails(("ham", "spam")), ALPHAS, PRIORS)
@@ -173,21 +131,20 @@ def test_plain_bernoulli_is_told_beside_any_score(messages, alpha, prior):
     plain = learn(messages, alpha=alpha, prior=prior)
     other = learn(messages, alpha=alpha, prior=prior, scoring="evidence")
     for _, tokens in messages:
-        found = explained(plain, tokens)
+        found = explain(plain.classifier, tokens)
         assert close(found.score.log_odds) == found.sum_log_odds
         assert close(found.sum_log_odds) == found.bias + sum(w.weight for w in found.words)
-        beside = explained(other, tokens)
+        beside = explain(other.classifier, tokens)
         assert close(found.sum_log_odds) == beside.sum_log_odds
 
 
 @given(labelled_mails(("a", "b", "c")), ALPHAS, st.sampled_from(SCORINGS))
 def test_of_three_classes_the_most_probable_is_explained(messages, alpha, scoring):
     learned = learn(messages, alpha=alpha, scoring=scoring)
+    classes = learned.fit.metadata.settings.classes
     for _, tokens in messages:
-        found = explained(learned, tokens)
-        names = dict(
-            zip(learned.fit.metadata.settings.classes, found.score.probabilities, strict=True)
-        )
+        found = explain(learned.classifier, tokens)
+        names = dict(zip(classes, found.score.probabilities, strict=True))
         assert max(names.values()) == names[found.of]
         if scoring == "sum":
             assert sorted(names.values())[-2] == names[found.against]
@@ -198,50 +155,26 @@ def test_of_three_classes_the_most_probable_is_explained(messages, alpha, scorin
         assert pytest.approx(expected, rel=1e-6, abs=1e-6) == found.total
 
 
-def test_weights_are_those_of_the_formula():
-    found = explained(learn(alpha=0.5), {"free", "prize", "notes"})
+def test_words_have_the_weights_of_the_formula_and_come_in_the_order_of_their_strength():
+    """Two classes are explained as spam against ham; unknown tokens are counted and not shown."""
+    found = explain(learn(alpha=0.5).classifier, {"free", "prize", "notes", "zebra", "x"})
     expected = {
-        token: weight(spam, 2, 0.5) - weight(ham, 3, 0.5)
+        token: (weight(spam, 2, 0.5) - weight(ham, 3, 0.5), (ham, spam))
         for token, ham, spam in [("free", 1, 1), ("prize", 0, 2), ("notes", 1, 0)]
     }
-    assert close(expected) == {word.token: word.weight for word in found.words}
-
-
-def test_words_bring_their_counts_in_the_order_of_the_classes():
-    found = explained(learn(), {"free", "prize"})
-    assert {w.token: w.counts for w in found.words} == {"free": (1, 1), "prize": (0, 2)}
-
-
-def test_two_classes_are_explained_as_spam_against_ham():
-    found = explained(learn(), {"meeting"})
-    assert (found.of, found.against) == ("spam", "ham")
-    assert found.words[0].weight < 0
-
-
-def test_the_strongest_word_comes_first():
-    found = explained(learn(), set().union(*(tokens for _, tokens in MESSAGES)))
+    assert {w.token: (close(w.weight), w.counts) for w in found.words} == expected
+    assert (found.unknown, found.of, found.against) == (2, "spam", "ham")
+    found = explain(learn().classifier, set().union(*(tokens for _, tokens in MESSAGES)))
     shares = [abs(word.share) for word in found.words]
     assert sorted(shares, reverse=True) == shares
+    equal = learn([("ham", {"x"}), ("spam", {"b", "c", "a"})]).classifier
+    assert [word.token for word in explain(equal, {"c", "a", "b"}).words] == ["a", "b", "c"]
+    none = explain(equal, set())  # without tokens the bias is all that is explained
+    assert none.words == ()
+    assert none.bias == none.total == none.sum_log_odds
 
 
-def test_words_of_equal_strength_come_in_the_order_of_the_alphabet():
-    found = explained(learn([("ham", {"x"}), ("spam", {"b", "c", "a"})]), {"c", "a", "b"})
-    assert [word.token for word in found.words] == ["a", "b", "c"]
-
-
-def test_unknown_tokens_are_counted_and_not_shown():
-    found = explained(learn(), {"prize", "xylophone", "zebra"})
-    assert found.unknown == 2
-    assert [word.token for word in found.words] == ["prize"]
-
-
-def test_a_message_without_tokens_is_explained_by_the_bias_alone():
-    found = explained(learn(), set())
-    assert found.words == ()
-    assert found.bias == found.total == found.sum_log_odds
-
-
-@pytest.mark.parametrize("event_model", EVENT_MODELS)
+@in_turn("event_model", EVENT_MODELS)
 def test_the_score_explained_is_the_score(event_model):
     pairs = [("ham", "see you at noon"), ("spam", "FREE prize, call 0900 111222 now")] * 2
     spam_filter = nbspam.train(pairs, event_model=event_model, traits="kernel")
