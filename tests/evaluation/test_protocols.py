@@ -50,7 +50,7 @@ def labelled(messages):
     )
 
 
-def classifier_of(messages, settings) -> Classifier:
+def classifier_of(messages, settings):
     corpus = corpus_of(messages)
     found = fit(corpus.presence(), corpus.labels, settings, corpus.channels())
     counts = {t: tuple(row) for t, row in token_counts(corpus.vocabulary, found.counts)}

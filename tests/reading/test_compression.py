@@ -14,26 +14,26 @@ Pack = Callable[[bytes], bytes]
 packed = pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
 
 
-def read(path: Path) -> bytes:
+def read(path):
     with open_bytes(path) as stream:
         return stream.read()
 
 
 @each("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
-def test_content_is_what_was_packed_whatever_the_name(pack: Pack, tmp_path: Path) -> None:
+def test_content_is_what_was_packed_whatever_the_name(pack, tmp_path):
     path = tmp_path / "mail"
     path.write_bytes(pack(CONTENT))
     assert read(path) == CONTENT
 
 
-def test_archives_in_a_row_are_one_file(tmp_path: Path) -> None:
+def test_archives_in_a_row_are_one_file(tmp_path):
     path = tmp_path / "mail.gz"
     path.write_bytes(gzip.compress(b"one\n") + gzip.compress(b"two\n"))
     assert read(path) == b"one\ntwo\n"
 
 
 @packed
-def test_archive_cut_short_is_an_oserror_that_says_so(pack: Pack, tmp_path: Path) -> None:
+def test_archive_cut_short_is_an_oserror_that_says_so(pack, tmp_path):
     path = tmp_path / "mail"
     path.write_bytes(pack(CONTENT)[:-20])
     with pytest.raises(OSError, match="damaged archive"):
@@ -42,9 +42,7 @@ def test_archive_cut_short_is_an_oserror_that_says_so(pack: Pack, tmp_path: Path
 
 @packed
 @each("at", [12, 30, -10])
-def test_archive_with_wrong_bytes_is_an_oserror_that_says_so(
-    pack: Pack, at: int, tmp_path: Path
-) -> None:
+def test_archive_with_wrong_bytes_is_an_oserror_that_says_so(pack, at, tmp_path):
     data = bytearray(pack(CONTENT))
     data[at] ^= 0xFF
     data[at + 1] ^= 0xFF
@@ -56,7 +54,7 @@ def test_archive_with_wrong_bytes_is_an_oserror_that_says_so(
 
 
 @each("content", [b"", b"\x1f", b"\x1f\x8b", b"BZ", b"\xfd7zXZ"])
-def test_files_shorter_than_a_mark_are_read_as_they_are(content: bytes, tmp_path: Path) -> None:
+def test_files_shorter_than_a_mark_are_read_as_they_are(content, tmp_path):
     path = tmp_path / "mail"
     path.write_bytes(content)
     assert read(path) == content
@@ -72,5 +70,5 @@ def test_files_shorter_than_a_mark_are_read_as_they_are(content: bytes, tmp_path
         ("mail", ""),
     ],
 )
-def test_bare_suffix(name: str, expected: str) -> None:
+def test_bare_suffix(name, expected):
     assert expected == bare_suffix(Path(name))

@@ -63,10 +63,7 @@ def test_what_shows_nothing_counts_toward_no_limit(padding):
 
 
 def test_blanks_of_plain_text_count_toward_no_limit():
-    assert fit("\n" * 9_000 + "buy" + " " * 9_000 + "now" + "\n" * 900) == (
-        "  buy  now  ",
-        set(),
-    )
+    assert fit("\n" * 9_000 + "buy" + " " * 9_000 + "now" + "\n" * 900) == ("  buy  now  ", set())
 
 
 def test_of_a_long_style_sheet_the_ends_are_kept():

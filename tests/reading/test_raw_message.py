@@ -1,5 +1,4 @@
 import gzip
-from pathlib import Path
 
 import pytest
 from one_case import each
@@ -12,37 +11,37 @@ from nbspam.reading.raw_message import RawMessage
 MAIL = b"Subject: hello\n\nthe body\n"
 
 
-def test_bytes_are_a_mail() -> None:
+def test_bytes_are_a_mail():
     assert RawMessage("-", None, MAIL).message().header("subject") == "hello"
 
 
-def test_text_is_text() -> None:
+def test_text_is_text():
     message = RawMessage("a.tsv:1", "ham", MAIL.decode()).message()
     assert message.headers == []
     assert message.parts[0].text == MAIL.decode()
 
 
 @each("content", [MAIL, gzip.compress(MAIL)])
-def test_path_is_a_file_with_a_mail(content: bytes, tmp_path: Path) -> None:
+def test_path_is_a_file_with_a_mail(content, tmp_path):
     path = tmp_path / "mail"
     path.write_bytes(content)
     assert RawMessage(str(path), None, path).message() == RawMessage("-", None, MAIL).message()
 
 
-def test_file_that_is_gone_is_named(tmp_path: Path) -> None:
+def test_file_that_is_gone_is_named(tmp_path):
     path = tmp_path / "gone.eml"
     with pytest.raises(SourceError, match=r"gone\.eml: cannot be read \(No such file.*\); check"):
         RawMessage(str(path), None, path).message()
 
 
-def test_damaged_archive_is_named_with_its_damage(tmp_path: Path) -> None:
+def test_damaged_archive_is_named_with_its_damage(tmp_path):
     path = tmp_path / "mail.gz"
     path.write_bytes(gzip.compress(MAIL)[:-6] + b"\x00\x00\x00\x00\x00\x00")
     with pytest.raises(SourceError, match=r"mail\.gz: cannot be read \(damaged archive: .+\); "):
         RawMessage(str(path), None, path).message()
 
 
-def test_archive_that_unpacks_to_gigabytes_is_read_in_part(tmp_path: Path) -> None:
+def test_archive_that_unpacks_to_gigabytes_is_read_in_part(tmp_path):
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(MAIL + b"x" * (3 * BYTES_LIMIT), 1))
     assert RawMessage(str(path), None, path).message().header("subject") == "hello"
@@ -52,5 +51,5 @@ def test_archive_that_unpacks_to_gigabytes_is_read_in_part(tmp_path: Path) -> No
     "label, expected",
     [("Spam", "spam"), (" HAM ", "ham"), ("Promo", "Promo"), (" 1", "1"), ("", "")],
 )
-def test_normal_label(label: str, expected: str) -> None:
+def test_normal_label(label, expected):
     assert expected == normal_label(label)

@@ -7,11 +7,11 @@ from nbspam.errors import Remedy, SourceError
 from nbspam.reading.skips import NAMED_LIMIT, Skips
 
 
-def test_nothing_skipped_nothing_reported() -> None:
+def test_nothing_skipped_nothing_reported():
     assert Skips().report() == []
 
 
-def test_what_was_skipped_is_counted_and_named() -> None:
+def test_what_was_skipped_is_counted_and_named():
     skips = Skips()
     skips("a.tsv:3", "the row has no text")
     skips("b.eml", "cannot be read")
@@ -23,7 +23,7 @@ def test_what_was_skipped_is_counted_and_named() -> None:
     ]
 
 
-def test_only_the_first_are_named() -> None:
+def test_only_the_first_are_named():
     skips = Skips()
     for number in range(1000):
         skips(f"a.tsv:{number}", "bad")
@@ -32,7 +32,7 @@ def test_only_the_first_are_named() -> None:
     assert skips.report()[-1] == f"  … and {1000 - NAMED_LIMIT} more"
 
 
-def test_strict_stops_at_the_first() -> None:
+def test_strict_stops_at_the_first():
     skips = Skips(strict=True)
     with pytest.raises(
         SourceError, match=r"^a\.tsv:3: the row has no text; fix it, or read without strict to"
@@ -40,7 +40,7 @@ def test_strict_stops_at_the_first() -> None:
         skips("a.tsv:3", "the row has no text")
 
 
-def test_what_is_skipped_cannot_command_a_terminal_or_break_its_line() -> None:
+def test_what_is_skipped_cannot_command_a_terminal_or_break_its_line():
     skips = Skips()
     skips("a\nb\x1b[2J\x85", "cannot be read")
     assert skips.named == ["a\ufffdb\ufffd[2J\ufffd: cannot be read"]
@@ -48,14 +48,14 @@ def test_what_is_skipped_cannot_command_a_terminal_or_break_its_line() -> None:
         Skips(strict=True)("a\nb", "cannot be read")
 
 
-def test_one_item_is_not_several() -> None:
+def test_one_item_is_not_several():
     skips = Skips()
     skips("b.eml", "cannot be read")
     assert skips.report()[0] == "skipped 1 item that could not be read:"
 
 
 @each("count", [0, 1, NAMED_LIMIT - 1, NAMED_LIMIT, NAMED_LIMIT + 1, 40])
-def test_two_halves_merged_equal_the_whole(count: int) -> None:
+def test_two_halves_merged_equal_the_whole(count):
     for cut in {0, count // 3, count // 2, count}:
         whole, first, second = Skips(), Skips(), Skips()
         for number in range(count):
@@ -66,14 +66,14 @@ def test_two_halves_merged_equal_the_whole(count: int) -> None:
         assert first.report() == whole.report()
 
 
-def test_merging_is_no_error_under_strict() -> None:
+def test_merging_is_no_error_under_strict():
     skips, other = Skips(strict=True), Skips()
     other("b.eml", "cannot be read")
     skips.merge(other)
     assert skips.named == ["b.eml: cannot be read"]
 
 
-def test_remedy_is_in_the_words_of_whoever_reports() -> None:
+def test_remedy_is_in_the_words_of_whoever_reports():
     skips = Skips()
     skips.note("ham.txt", "the file is in no folder of a class", Remedy.GIVE_OUTSIDE_LABEL)
     assert skips.report({Remedy.GIVE_OUTSIDE_LABEL: "give it with --ham"})[1:] == [

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,14 +39,14 @@ LINES = ReadingOptions(input_format="lines")
 Found = list[tuple[str, str | None]]
 
 
-def put(root: Path, *names: str, content: bytes = MAIL) -> None:
+def put(root, *names, content=MAIL):
     for name in names:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
 
-def found(raws: Iterator[RawMessage], root: Path) -> Found:
+def found(raws, root):
     """Sources, relative to the folder, and labels; each message must be readable."""
     pairs = []
     for raw in raws:
@@ -55,18 +55,16 @@ def found(raws: Iterator[RawMessage], root: Path) -> Found:
     return pairs
 
 
-def with_labels(source: Path, root: Path, skips: Skips | None = None) -> Found:
+def with_labels(source, root, skips=None):
     return found(labelled(str(source), PLAIN, skips or Skips(strict=True)), root)
 
 
-def without(
-    source: Path, root: Path, skips: Skips | None = None, options: ReadingOptions = PLAIN
-) -> Found:
+def without(source, root, skips=None, options=PLAIN):
     raws = unlabelled(str(source), "spam", options, skips or Skips(strict=True))
     return [(name, label) for name, label in found(raws, root) if label == "spam"]
 
 
-def texts(raws: Iterator[RawMessage]) -> list[str]:
+def texts(raws):
     return [raw.message().parts[0].text for raw in raws]
 
 
@@ -75,16 +73,16 @@ class Input:
 
     closed = False
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content):
         self.buffer = io.BytesIO(content)
 
 
-def stdin(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def stdin(content, monkeypatch):
     monkeypatch.setattr(sys, "stdin", Input(content))
 
 
 @contextlib.contextmanager
-def piped(path: Path, content: bytes) -> Iterator[Path]:
+def piped(path, content):
     """Return a named pipe into which somebody writes."""
     os.mkfifo(path)
     writer = threading.Thread(target=path.write_bytes, args=(content,))
@@ -96,12 +94,12 @@ def piped(path: Path, content: bytes) -> Iterator[Path]:
 # Kinds
 
 
-def test_every_kind_that_may_be_refused_says_why() -> None:
+def test_every_kind_that_may_be_refused_says_why():
     for kind in (STANDARD_INPUT, *_kinds()):
         assert bool(kind.refusal) == (kind.labels in (Labels.NEVER, Labels.ALWAYS))
 
 
-def test_any_file_folder_or_pipe_is_of_some_kind(tmp_path: Path) -> None:
+def test_any_file_folder_or_pipe_is_of_some_kind(tmp_path):
     put(tmp_path, "file", content=bytes(range(256)))
     put(tmp_path, "folder/file")
     os.mkfifo(tmp_path / "pipe")
@@ -112,7 +110,7 @@ def test_any_file_folder_or_pipe_is_of_some_kind(tmp_path: Path) -> None:
         )
 
 
-def test_standard_input_loads_no_other_kind() -> None:
+def test_standard_input_loads_no_other_kind():
     code = (
         "import sys; from nbspam.reading import sources; from nbspam.reading.skips import Skips;"
         "list(sources.any_kind('-', sources.ReadingOptions(), Skips()));"
@@ -129,12 +127,12 @@ def test_standard_input_loads_no_other_kind() -> None:
 # With labels
 
 
-def test_table_has_labels(tmp_path: Path) -> None:
+def test_table_has_labels(tmp_path):
     put(tmp_path, "a.tsv", content=b"ham\tone\nspam\ttwo\n")
     assert with_labels(tmp_path / "a.tsv", tmp_path) == [("a.tsv:1", "ham"), ("a.tsv:2", "spam")]
 
 
-def test_table_without_a_telling_name(tmp_path: Path) -> None:
+def test_table_without_a_telling_name(tmp_path):
     put(tmp_path, "SMSCollection", content=b'ham\tone\nspam\ttwo\nham\t"three\n')
     assert with_labels(tmp_path / "SMSCollection", tmp_path) == [
         ("SMSCollection:1", "ham"),
@@ -143,7 +141,7 @@ def test_table_without_a_telling_name(tmp_path: Path) -> None:
     ]
 
 
-def test_folder_per_class(tmp_path: Path) -> None:
+def test_folder_per_class(tmp_path):
     put(tmp_path, "Ham/2", "Ham/1", "spam/deep/er/x", "promo/y", ".git/config", "README")
     assert with_labels(tmp_path, tmp_path) == [
         ("Ham/1", "ham"),
@@ -153,7 +151,7 @@ def test_folder_per_class(tmp_path: Path) -> None:
     ]
 
 
-def test_maildir_per_class(tmp_path: Path) -> None:
+def test_maildir_per_class(tmp_path):
     put(tmp_path, "ham/cur/1:2,S", "ham/new/2", "ham/tmp/3", "spam/cur/4", "spam/new/5")
     assert with_labels(tmp_path, tmp_path) == [
         ("ham/cur/1:2,S", "ham"),
@@ -164,7 +162,7 @@ def test_maildir_per_class(tmp_path: Path) -> None:
 
 
 @each("name", ["full.index", "index", "list"])
-def test_index(name: str, tmp_path: Path) -> None:
+def test_index(name, tmp_path):
     put(tmp_path, "data/1", "data/2 with blanks")
     put(tmp_path, f"full/{name}", content=b"spam ../data/1\r\nHAM ../data/2 with blanks\r\n\r\n")
     pairs = with_labels(tmp_path / "full" / name, tmp_path)
@@ -172,7 +170,7 @@ def test_index(name: str, tmp_path: Path) -> None:
 
 
 @each("name", ["full.index", "index", "list"])
-def test_missing_files_of_an_index_are_skipped_and_named(name: str, tmp_path: Path) -> None:
+def test_missing_files_of_an_index_are_skipped_and_named(name, tmp_path):
     put(tmp_path, "1", "2")
     put(tmp_path, name, content=b"spam gone\nspam 1\nham lost\nham 2\n")
     skips = Skips()
@@ -187,7 +185,7 @@ def test_missing_files_of_an_index_are_skipped_and_named(name: str, tmp_path: Pa
     "line",
     ["spam /etc/passwd", "spam ../../elsewhere/1", "ham link", "ham linked/1", "ham ../../no"],
 )
-def test_a_file_outside_an_index_must_be_allowed(line: str, tmp_path: Path) -> None:
+def test_a_file_outside_an_index_must_be_allowed(line, tmp_path):
     """Whoever wrote the index must not choose what else of its reader's files is learned."""
     put(tmp_path, "elsewhere/1", "corpus/full/1")
     (tmp_path / "corpus/full/link").symlink_to("../../elsewhere/1")
@@ -204,7 +202,7 @@ def test_a_file_outside_an_index_must_be_allowed(line: str, tmp_path: Path) -> N
     assert len(list(found)) == (1 if "no" in line else 2)
 
 
-def test_a_linked_index_and_files_of_any_name_are_within(tmp_path: Path) -> None:
+def test_a_linked_index_and_files_of_any_name_are_within(tmp_path):
     put(tmp_path, "corpus/data/1", "corpus/1", "corpus/full/deep/1", "corpus/full/..1")
     paths = ("../data/1", "../1", "deep/1", "..1", "../full/../data/../1", "a\0b")
     lines = "".join(f"spam {path}\n" for path in paths)
@@ -215,7 +213,7 @@ def test_a_linked_index_and_files_of_any_name_are_within(tmp_path: Path) -> None
     assert "there is no file" in skips.named[0]
 
 
-def test_bad_line_of_an_index_is_skipped_and_named(tmp_path: Path) -> None:
+def test_bad_line_of_an_index_is_skipped_and_named(tmp_path):
     put(tmp_path, "1")
     put(tmp_path, "a.index", content=b"oops\nspam 1\n")
     skips = Skips()
@@ -223,7 +221,7 @@ def test_bad_line_of_an_index_is_skipped_and_named(tmp_path: Path) -> None:
     assert skips.named == [f"{tmp_path}/a.index:1: the line is not a label and a file's path"]
 
 
-def test_label_of_nothing_to_show_is_none(tmp_path: Path) -> None:
+def test_label_of_nothing_to_show_is_none(tmp_path):
     put(tmp_path, "1", "ham/2", "\x01/3")
     put(tmp_path, "a.index", content=b"\x02\x00 1\nspam 1\n")
     skips = Skips()
@@ -233,7 +231,7 @@ def test_label_of_nothing_to_show_is_none(tmp_path: Path) -> None:
     assert "/\ufffd: the folder's name" in skips.named[-1]
 
 
-def test_strict_stops_at_a_missing_file_of_an_index(tmp_path: Path) -> None:
+def test_strict_stops_at_a_missing_file_of_an_index(tmp_path):
     put(tmp_path, "a.index", content=b"spam gone\n")
     with pytest.raises(
         SourceError, match=r"a\.index:1: there is no file .*gone; .*without strict to skip it$"
@@ -245,9 +243,7 @@ def test_strict_stops_at_a_missing_file_of_an_index(tmp_path: Path) -> None:
     "content, what",
     [(BOX, "an mbox"), (MAIL, "one mail"), (b"", "an empty file"), (b"just text\n", "the file")],
 )
-def test_file_without_labels_is_an_error_that_says_what_it_is(
-    content: bytes, what: str, tmp_path: Path
-) -> None:
+def test_file_without_labels_is_an_error_that_says_what_it_is(content, what, tmp_path):
     put(tmp_path, "thing", content=content)
     with pytest.raises(
         SourceError, match=rf"thing: {what} has no labels; give its messages with a label, or"
@@ -255,7 +251,7 @@ def test_file_without_labels_is_an_error_that_says_what_it_is(
         with_labels(tmp_path / "thing", tmp_path)
 
 
-def test_folder_without_classes_is_an_error(tmp_path: Path) -> None:
+def test_folder_without_classes_is_an_error(tmp_path):
     put(tmp_path, "1", ".hidden/2")
     with pytest.raises(
         SourceError, match="the folder has no sub-folder for each class; give its messages"
@@ -263,14 +259,14 @@ def test_folder_without_classes_is_an_error(tmp_path: Path) -> None:
         with_labels(tmp_path, tmp_path)
 
 
-def test_maildir_is_no_folder_of_classes() -> None:
+def test_maildir_is_no_folder_of_classes():
     with pytest.raises(
         SourceError, match="the folder has no sub-folder for each class; give its messages"
     ):
         list(labelled(str(SAMPLES / "mail" / "ham"), PLAIN, Skips()))
 
 
-def test_standard_input_without_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_without_labels(monkeypatch):
     stdin(MAIL, monkeypatch)
     with pytest.raises(
         SourceError, match=r"^-: standard input has no labels that can be recognised; give its mess"
@@ -278,7 +274,7 @@ def test_standard_input_without_labels(monkeypatch: pytest.MonkeyPatch) -> None:
         list(labelled("-", PLAIN, Skips()))
 
 
-def test_pipe_as_a_table(tmp_path: Path) -> None:
+def test_pipe_as_a_table(tmp_path):
     with piped(tmp_path / "pipe", b"ham\thello you\nspam\twin now\n") as pipe:
         raws = list(labelled(str(pipe), PLAIN, Skips()))
     assert [(raw.source, raw.label) for raw in raws] == [
@@ -287,7 +283,7 @@ def test_pipe_as_a_table(tmp_path: Path) -> None:
     ]
 
 
-def test_pipe_whose_labels_cannot_be_recognised(tmp_path: Path) -> None:
+def test_pipe_whose_labels_cannot_be_recognised(tmp_path):
     with (
         piped(tmp_path / "pipe", MAIL) as pipe,
         pytest.raises(SourceError, match=r"pipe: the pipe has no labels that can be recognised; "),
@@ -299,7 +295,7 @@ def test_pipe_whose_labels_cannot_be_recognised(tmp_path: Path) -> None:
 
 
 @each("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
-def test_mbox(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+def test_mbox(pack, tmp_path):
     put(tmp_path, "box", content=pack(BOX))
     assert without(tmp_path / "box", tmp_path) == [
         ("box:1", "spam"),
@@ -310,18 +306,18 @@ def test_mbox(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
 
 @each("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
 @each("content", [MAIL, b"bare text\n", b"", b"\tindented\n\ttext\n"])
-def test_one_message(content: bytes, pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+def test_one_message(content, pack, tmp_path):
     put(tmp_path, "mail", content=pack(content))
     assert without(tmp_path / "mail", tmp_path) == [("mail", "spam")]
     assert found(any_kind(str(tmp_path / "mail"), PLAIN, Skips()), tmp_path) == [("mail", None)]
 
 
-def test_eml_is_one_mail_whatever_is_in_it(tmp_path: Path) -> None:
+def test_eml_is_one_mail_whatever_is_in_it(tmp_path):
     put(tmp_path, "a.eml", content=BOX)
     assert without(tmp_path / "a.eml", tmp_path) == [("a.eml", "spam")]
 
 
-def test_maildir_is_cur_and_new_and_never_tmp(tmp_path: Path) -> None:
+def test_maildir_is_cur_and_new_and_never_tmp(tmp_path):
     put(
         tmp_path,
         "cur/b:2,S",
@@ -336,34 +332,34 @@ def test_maildir_is_cur_and_new_and_never_tmp(tmp_path: Path) -> None:
     assert expected == without(tmp_path, tmp_path)
 
 
-def test_folder_with_folders(tmp_path: Path) -> None:
+def test_folder_with_folders(tmp_path):
     put(tmp_path, "b", "a/2", "a/1/x", ".DS_Store", ".cache/y", "c/.hidden")
     assert without(tmp_path, tmp_path) == [("a/1/x", "spam"), ("a/2", "spam"), ("b", "spam")]
 
 
-def test_empty_folder(tmp_path: Path) -> None:
+def test_empty_folder(tmp_path):
     assert without(tmp_path, tmp_path) == []
 
 
-def test_files_of_a_folder_are_one_message_each(tmp_path: Path) -> None:
+def test_files_of_a_folder_are_one_message_each(tmp_path):
     put(tmp_path, "1", content=BOX)
     put(tmp_path, "2.tsv", content=b"ham\tone\n")
     assert without(tmp_path, tmp_path) == [("1", "spam"), ("2.tsv", "spam")]
 
 
-def test_sample_maildir_and_mbox() -> None:
+def test_sample_maildir_and_mbox():
     assert len(list(unlabelled(str(SAMPLES / "mail" / "ham"), "ham", PLAIN, Skips()))) == 28
     assert len(list(unlabelled(str(SAMPLES / "mail" / "spam.mbox"), "spam", PLAIN, Skips()))) == 20
 
 
-def test_lines(tmp_path: Path) -> None:
+def test_lines(tmp_path):
     put(tmp_path, "a.csv", content="one, é\r\n\n  \nSubject: two".encode())
     raws = list(unlabelled(str(tmp_path / "a.csv"), "spam", LINES, Skips(strict=True)))
     assert [raw.source.rpartition(":")[2] for raw in raws] == ["1", "4"]
     assert texts(iter(raws)) == ["one, é", "Subject: two"]
 
 
-def test_table_is_not_taken_without_its_labels(tmp_path: Path) -> None:
+def test_table_is_not_taken_without_its_labels(tmp_path):
     put(tmp_path, "a.csv", content=b"ham,x\n")
     with pytest.raises(
         SourceError, match=r"a\.csv: a table has labels of its own; give it without a label$"
@@ -371,12 +367,12 @@ def test_table_is_not_taken_without_its_labels(tmp_path: Path) -> None:
         without(tmp_path / "a.csv", tmp_path)
 
 
-def test_standard_input_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_one_message(monkeypatch):
     stdin(BOX, monkeypatch)
     assert list(unlabelled("-", "spam", PLAIN, Skips())) == [RawMessage("-", "spam", BOX)]
 
 
-def test_standard_input_as_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_as_lines(monkeypatch):
     stdin(b"one\r\n\ncaf\xc3\xa9\ncaf\xe9", monkeypatch)
     raws = list(any_kind("-", LINES, Skips()))
     assert raws == [
@@ -386,7 +382,7 @@ def test_standard_input_as_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_standard_input_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_that_is_closed(monkeypatch):
     sentence = "^-: standard input is closed; pipe a message in, or name a file$"
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(SourceError, match=sentence):
@@ -398,14 +394,14 @@ def test_standard_input_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
         list(unlabelled("-", "spam", PLAIN, Skips()))
 
 
-def test_standard_input_that_is_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_standard_input_that_is_a_folder(monkeypatch, tmp_path):
     descriptor = os.open(tmp_path, os.O_RDONLY)
 
     class Folder(io.RawIOBase):
-        def readable(self) -> bool:
+        def readable(self):
             return True
 
-        def readinto(self, buffer: object) -> int:
+        def readinto(self, buffer):
             return len(os.read(descriptor, 1))
 
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Folder())))
@@ -417,7 +413,7 @@ def test_standard_input_that_is_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 @each("options, expected", [(PLAIN, ["one\ntwo\n"]), (LINES, ["one", "two"])])
-def test_named_pipe(options: ReadingOptions, expected: list[str], tmp_path: Path) -> None:
+def test_named_pipe(options, expected, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(b"one\ntwo\n",))
@@ -429,13 +425,13 @@ def test_named_pipe(options: ReadingOptions, expected: list[str], tmp_path: Path
 # Any kind
 
 
-def test_any_kind_takes_labels_where_there_are_any(tmp_path: Path) -> None:
+def test_any_kind_takes_labels_where_there_are_any(tmp_path):
     put(tmp_path, "a.tsv", content=b"ham\tone\nspam\ttwo\n")
     put(tmp_path, "b.csv", content=b"text\none\n")
     put(tmp_path, "c", content=BOX)
     put(tmp_path, "d.index", content=b"spam c\n")
 
-    def kinds(name: str) -> Found:
+    def kinds(name):
         return found(any_kind(str(tmp_path / name), PLAIN, Skips(strict=True)), tmp_path)
 
     assert kinds("a.tsv") == [("a.tsv:1", "ham"), ("a.tsv:2", "spam")]
@@ -455,9 +451,7 @@ def test_any_kind_takes_labels_where_there_are_any(tmp_path: Path) -> None:
     ],
 )
 @each("name", ["message", "message.eml"])
-def test_a_message_does_not_choose_how_it_is_read(
-    tmp_path: Path, content: bytes, name: str
-) -> None:
+def test_a_message_does_not_choose_how_it_is_read(tmp_path, content, name):
     """Nor does it name files that are read in its place."""
     put(tmp_path, "c", content=BOX)
     put(tmp_path, name, content=content)
@@ -468,7 +462,7 @@ def test_a_message_does_not_choose_how_it_is_read(
         assert found(messages, tmp_path) == [(name, None)]
 
 
-def test_where_labels_are_needed_an_index_is_recognised_by_its_lines(tmp_path: Path) -> None:
+def test_where_labels_are_needed_an_index_is_recognised_by_its_lines(tmp_path):
     put(tmp_path, "c", content=BOX)
     put(tmp_path, "list", content=b"spam c\n")
     assert with_labels(tmp_path / "list", tmp_path) == [("c", "spam")]
@@ -490,27 +484,27 @@ Read = Callable[[str], list[RawMessage]]
 
 
 @EVERY
-def test_file_that_is_not_there(read: Read, tmp_path: Path) -> None:
+def test_file_that_is_not_there(read, tmp_path):
     with pytest.raises(SourceError, match=r"nowhere: no such file or folder; check the name$"):
         read(str(tmp_path / "nowhere"))
 
 
 @EVERY
-def test_link_that_leads_nowhere(read: Read, tmp_path: Path) -> None:
+def test_link_that_leads_nowhere(read, tmp_path):
     (tmp_path / "link").symlink_to("nowhere")
     with pytest.raises(SourceError, match=r"link: no such file or folder; check the name$"):
         read(str(tmp_path / "link"))
 
 
 @EVERY
-def test_link_to_itself(read: Read, tmp_path: Path) -> None:
+def test_link_to_itself(read, tmp_path):
     (tmp_path / "link").symlink_to("link")
     with pytest.raises(SourceError, match=r"link: cannot be read \(Too many .*\); check its"):
         read(str(tmp_path / "link"))
 
 
 @EVERY
-def test_file_as_a_folder(read: Read, tmp_path: Path) -> None:
+def test_file_as_a_folder(read, tmp_path):
     put(tmp_path, "mail")
     with pytest.raises(SourceError, match=r"x: cannot be read \(Not a directory\); check its"):
         read(str(tmp_path / "mail" / "x"))
@@ -518,13 +512,13 @@ def test_file_as_a_folder(read: Read, tmp_path: Path) -> None:
 
 @EVERY
 @each("name", ["a\x00b", "x" * 5000])
-def test_name_that_cannot_be(read: Read, name: str) -> None:
+def test_name_that_cannot_be(read, name):
     with pytest.raises(SourceError, match=r"cannot be read .*; check its permissions$"):
         read(name)
 
 
 @EVERY
-def test_damaged_archive(read: Read, tmp_path: Path) -> None:
+def test_damaged_archive(read, tmp_path):
     put(tmp_path, "a.txt.gz", content=gzip.compress(bytes(1000))[:-9] + b"123456789")
     with pytest.raises(SourceError, match=r"a\.txt\.gz: cannot be read \(damaged archive: .+\); "):
         read(str(tmp_path / "a.txt.gz"))
@@ -532,7 +526,7 @@ def test_damaged_archive(read: Read, tmp_path: Path) -> None:
 
 @EVERY
 @pytest.mark.parametrize("kind", ["file", "folder"])
-def test_no_permission(read: Read, kind: str, tmp_path: Path) -> None:
+def test_no_permission(read, kind, tmp_path):
     if os.geteuid() == 0:
         pytest.skip("root may read everything")
     path = tmp_path / "closed"
@@ -548,12 +542,10 @@ def test_no_permission(read: Read, kind: str, tmp_path: Path) -> None:
 
 
 @EVERY
-def test_file_that_may_not_be_opened(
-    read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_that_may_not_be_opened(read, tmp_path, monkeypatch):
     put(tmp_path, "closed")
 
-    def refuse(path: Path, mode: str) -> None:
+    def refuse(path, mode):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "open", refuse)
@@ -566,8 +558,8 @@ def test_file_that_may_not_be_opened(
 @pytest.mark.parametrize(
     "error", [PermissionError(13, "Permission denied"), OSError(5, "I/O error")]
 )
-def test_folder_that_fails(error: OSError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def iterdir(path: Path) -> Iterator[Path]:
+def test_folder_that_fails(error, tmp_path, monkeypatch):
+    def iterdir(path):
         error.filename = str(path)
         raise error
 
@@ -578,13 +570,11 @@ def test_folder_that_fails(error: OSError, tmp_path: Path, monkeypatch: pytest.M
         without(tmp_path, tmp_path)
 
 
-def test_folder_in_a_folder_that_may_not_be_read_is_skipped_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_in_a_folder_that_may_not_be_read_is_skipped_and_named(tmp_path, monkeypatch):
     put(tmp_path, "a", "closed/b", "d")
     iterdir = Path.iterdir
 
-    def guarded(path: Path) -> Iterator[Path]:
+    def guarded(path):
         if path.name == "closed":
             raise PermissionError(13, "Permission denied", str(path))
         return iterdir(path)
@@ -595,7 +585,7 @@ def test_folder_in_a_folder_that_may_not_be_read_is_skipped_and_named(
     assert skips.named == [f"{tmp_path}/closed: the folder cannot be read (Permission denied)"]
 
 
-def test_links_of_a_folder(tmp_path: Path) -> None:
+def test_links_of_a_folder(tmp_path):
     put(tmp_path, "elsewhere/x", "box/a")
     (tmp_path / "box" / "to-file").symlink_to("a")
     (tmp_path / "box" / "to-folder").symlink_to("../elsewhere")
@@ -615,7 +605,7 @@ def test_links_of_a_folder(tmp_path: Path) -> None:
     ]
 
 
-def test_damaged_archive_in_a_folder_is_named_when_it_is_read(tmp_path: Path) -> None:
+def test_damaged_archive_in_a_folder_is_named_when_it_is_read(tmp_path):
     put(tmp_path, "1", "3")
     put(tmp_path, "2.gz", content=gzip.compress(MAIL)[:-4])
     raws = list(unlabelled(str(tmp_path), "spam", PLAIN, Skips()))
@@ -625,7 +615,7 @@ def test_damaged_archive_in_a_folder_is_named_when_it_is_read(tmp_path: Path) ->
     assert raws[0].message() == raws[2].message()
 
 
-def test_encoding_that_nobody_knows(tmp_path: Path) -> None:
+def test_encoding_that_nobody_knows(tmp_path):
     put(tmp_path, "a.tsv", content=b"ham\tx\n")
     options = ReadingOptions(TableOptions(encoding="martian"))
     with pytest.raises(

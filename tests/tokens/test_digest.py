@@ -1,5 +1,3 @@
-from collections.abc import Callable
-
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
@@ -24,7 +22,7 @@ shall we meet at noon?
 WITHOUT_ID = MAIL.replace(b"Message-ID: <one@example.org>\n", b"")
 
 
-def digest(raw: bytes) -> str:
+def digest(raw):
     return tokenize(parse(raw), digest=True).digest
 
 
@@ -41,7 +39,7 @@ def test_a_digest_is_32_hexadecimal_digits():
     assert bytes.fromhex(found).hex() == found
 
 
-def after_the_header(line: bytes) -> Callable[[bytes], bytes]:
+def after_the_header(line):
     return lambda mail: mail.replace(b"\n\n", b"\n" + line + b"\n\n", 1)
 
 

@@ -73,7 +73,7 @@ def test_queue_ids_are_not_tokens(value):
 def test_of_an_id_the_hosts_alone_are_tokens(name):
     value = "<hkfzqtn.abc@Web7.example.org> <qqqq@mail.example.com> noise"
     assert tokens_of(name, value) == {
-        *(f"header:{name}:", "header:web7.example.org", "header:mail.example.com"),
+        *(f"header:{name}:", "header:web7.example.org", "header:mail.example.com")
     }
     assert tokens_of(name, "<no-host-at-all>") == {f"header:{name}:"}
 

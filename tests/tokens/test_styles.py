@@ -4,14 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each, one_by_default
 
-from nbspam.tokens.styles import (
-    Element,
-    StyleSheet,
-    background_of,
-    declarations,
-    hides,
-    is_tiny,
-)
+from nbspam.tokens.styles import Element, StyleSheet, background_of, declarations, hides, is_tiny
 
 
 @each(

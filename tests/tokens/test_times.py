@@ -14,7 +14,7 @@ from nbspam.tokens.tokenizer import message_tokens
 WANTED = Wanted(times=True)
 
 
-def times_of(message) -> dict[str, int]:
+def times_of(message):
     return dict(tokenize(message, wanted=WANTED).numbers.times)
 
 

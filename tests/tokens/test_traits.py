@@ -14,7 +14,7 @@ WANTED = Wanted(traits=True)
 NONE = dict.fromkeys(NAMES, 0)
 
 
-def traits_of(message) -> dict[str, int]:
+def traits_of(message):
     """Return a parsed message's traits by name."""
     return dict(zip(NAMES, tokenize(message, wanted=WANTED).numbers.traits, strict=True))
 
@@ -86,13 +86,7 @@ def test_nothing():
 
 @each(
     "text, expected",
-    [
-        ("12 345 6", 3),
-        ("call 09061701461 now", 11),
-        ("7" * 150, 99),
-        ("one", 0),
-        ("£1,000.50", 3),
-    ],
+    [("12 345 6", 3), ("call 09061701461 now", 11), ("7" * 150, 99), ("one", 0), ("£1,000.50", 3)],
 )
 def test_the_longest_run_of_digits(text, expected):
     assert of_text(text)["digit-run"] == expected
@@ -202,7 +196,7 @@ def test_a_mail_without_a_body():
     }
 
 
-def after_the_header(line: bytes) -> bytes:
+def after_the_header(line):
     return MAIL.replace(b"\n\n", b"\n" + line + b"\n\n", 1)
 
 
