@@ -1,6 +1,6 @@
 import io
 
-import pytest
+from one_case import each
 
 from nbspam.reading.lines import read_lines
 from nbspam.reading.skips import Skips
@@ -13,7 +13,7 @@ def test_lines_of_text(tmp_path):
     assert expected == list(read_lines(str(path), lambda: path.open("rb"), None, Skips()))
 
 
-@pytest.mark.parametrize("length", [99, 100, 101, 250])
+@each("length", [99, 100, 101, 250])
 def test_huge_line_is_cut(length, monkeypatch):
     monkeypatch.setattr("nbspam.reading.lines._LINE_LIMIT", 100)
     stream = io.BufferedReader(io.BytesIO(b"x" * length + b"\ny\n"))

@@ -11,11 +11,8 @@ from nbspam.reading.raw_message import RawMessage
 MAIL = b"Subject: hello\n\nthe body\n"
 
 
-def test_bytes_are_a_mail():
+def test_bytes_are_a_mail_and_text_is_text():
     assert RawMessage("-", None, MAIL).message().header("subject") == "hello"
-
-
-def test_text_is_text():
     message = RawMessage("a.tsv:1", "ham", MAIL.decode()).message()
     assert message.headers == []
     assert message.parts[0].text == MAIL.decode()
@@ -28,13 +25,10 @@ def test_path_is_a_file_with_a_mail(content, tmp_path):
     assert RawMessage(str(path), None, path).message() == RawMessage("-", None, MAIL).message()
 
 
-def test_file_that_is_gone_is_named(tmp_path):
+def test_file_that_is_gone_and_a_damaged_archive_are_named(tmp_path):
     path = tmp_path / "gone.eml"
     with pytest.raises(SourceError, match=r"gone\.eml: cannot be read \(No such file.*\); check"):
         RawMessage(str(path), None, path).message()
-
-
-def test_damaged_archive_is_named_with_its_damage(tmp_path):
     path = tmp_path / "mail.gz"
     path.write_bytes(gzip.compress(MAIL)[:-6] + b"\x00\x00\x00\x00\x00\x00")
     with pytest.raises(SourceError, match=r"mail\.gz: cannot be read \(damaged archive: .+\); "):
@@ -47,9 +41,6 @@ def test_archive_that_unpacks_to_gigabytes_is_read_in_part(tmp_path):
     assert RawMessage(str(path), None, path).message().header("subject") == "hello"
 
 
-@each(
-    "label, expected",
-    [("Spam", "spam"), (" HAM ", "ham"), ("Promo", "Promo"), (" 1", "1"), ("", "")],
-)
-def test_normal_label(label, expected):
-    assert expected == normal_label(label)
+def test_normal_label():
+    labels = {"Spam": "spam", " HAM ": "ham", "Promo": "Promo", " 1": "1", "": ""}
+    assert {label: normal_label(label) for label in labels} == labels
