@@ -20,32 +20,21 @@ def read(frame, skips=None, needs_labels=True, **options):
     return [tuple(raw) for raw in raws]
 
 
-def test_columns_by_name():
+def test_columns_by_name_by_content_and_as_the_user_names_them():
     frame = pd.DataFrame({"id": [7, 8], "Text": ["one", "two"], "label": ["ham", "SPAM "]})
     assert read(frame) == [("row:0", "ham", "one"), ("row:1", "spam", "two")]
-
-
-def test_columns_by_content():
     frame = pd.DataFrame({1: ["one", "two", "three"], 2: ["ham", "spam", "ham"]})
-    assert [(label, text) for _, label, text in read(frame)] == [
-        ("ham", "one"),
-        ("spam", "two"),
-        ("ham", "three"),
-    ]
-
-
-def test_columns_as_the_user_names_them():
+    found = [row[1:] for row in read(frame)]
+    assert found == [("ham", "one"), ("spam", "two"), ("ham", "three")]
     frame = pd.DataFrame({"text": ["x"], "label": ["y"], "real": ["ham"], "words": ["hello"]})
     assert read(frame, text_column="Words", label_column="real") == [("row:0", "ham", "hello")]
-    with pytest.raises(
-        TableError, match=r"^the data frame: there is no column 'no'; name one of 'text', 'label', "
-    ):
+    told = r"^the data frame: there is no column 'no'; name one of 'text', 'label', "
+    with pytest.raises(TableError, match=told):
         read(frame, text_column="no")
-
-
-def test_columns_of_one_name():
     frame = pd.DataFrame([["ham", "one", "more"]], columns=["label", "text", "text"])
-    assert read(frame) == [("row:0", "ham", "one")]
+    assert read(frame) == [("row:0", "ham", "one")]  # columns of one name
+    labels = {"label": ["ham"] * 500 + ["spam"], "text": ["x"] * 501}
+    assert read(pd.DataFrame(labels))[-1] == ("row:500", "spam", "x")
 
 
 @each("index", [["b", "a"], [5, 5]])
@@ -90,31 +79,20 @@ def test_bytes_are_a_mail():
     assert raws[1].message().header("subject") == "hello"
 
 
-def test_no_label_column():
+def test_a_frame_without_labels_rows_or_columns():
     frame = pd.DataFrame({"text": ["hello", "win"]})
     with pytest.raises(TableError, match=r"^the data frame: no column among 'text' looks like a"):
         read(frame)
     assert read(frame, needs_labels=False) == [("row:0", None, "hello"), ("row:1", None, "win")]
-
-
-def test_data_frame_without_rows_or_columns():
     assert read(pd.DataFrame({"label": [], "text": []})) == []
     with pytest.raises(TableError, match=r"^the data frame: it has no columns; give one with"):
         read(pd.DataFrame())
 
 
-def test_column_that_changes_after_the_rows_looked_at():
-    frame = pd.DataFrame({"label": ["ham"] * 500 + ["spam"], "text": ["x"] * 501})
-    assert read(frame)[-1] == ("row:500", "spam", "x")
-
-
-def test_data_frame_is_recognised():
+def test_data_frame_is_recognised_without_loading_pandas():
     assert is_data_frame(pd.DataFrame())
     for other in ("a.csv", b"x", [("ham", "x")], {"label": ["ham"]}, None, pd.Series(["x"])):
         assert not is_data_frame(other)
-
-
-def test_recognising_loads_no_pandas():
     code = (
         "import sys; from nbspam.reading.data_frame import is_data_frame; is_data_frame([]);"
         "sys.exit('pandas' in sys.modules)"

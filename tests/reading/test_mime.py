@@ -42,16 +42,13 @@ def test_a_page_is_read_at_any_depth(depth):
     assert texts(b"Subject: x\n" + raw) == [PAGE.decode()]
 
 
-def test_a_page_too_deep_is_read_without_its_tree():
+def test_a_page_too_deep_is_read_without_its_tree_and_messages_too_deep_are_text():
     raw = CODED
     for i in range(1_500):
         raw = b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n%b" % (i, i, raw)
     message = parse(b"Subject: x\n" + raw)
     assert [part.text for part in message.parts] == [PAGE.decode()]
     assert message.limits == {"depth"}
-
-
-def test_messages_too_deep_are_text():
     raw = b"Subject: in\nContent-Type: message/rfc822\n\n" * 1_500 + b"at the bottom\n"
     message = parse(raw)
     assert "at the bottom" in message.parts[-1].text

@@ -1,4 +1,5 @@
 import gzip
+import io
 
 import pytest
 from one_case import each
@@ -7,6 +8,7 @@ from nbspam.errors import SourceError
 from nbspam.labels import normal_label
 from nbspam.reading.message import BYTES_LIMIT
 from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.stream import one_message
 
 MAIL = b"Subject: hello\n\nthe body\n"
 
@@ -44,3 +46,10 @@ def test_archive_that_unpacks_to_gigabytes_is_read_in_part(tmp_path):
 def test_normal_label():
     labels = {"Spam": "spam", " HAM ": "ham", "Promo": "Promo", " 1": "1", "": ""}
     assert {label: normal_label(label) for label in labels} == labels
+
+
+def test_huge_stream_is_read_to_its_end_but_not_kept():
+    stream = io.BytesIO(b"x" * 3_000_000)
+    raw = one_message("-", stream, "spam", limit=100)
+    assert raw == RawMessage("-", "spam", b"x" * 100)
+    assert stream.read() == b""

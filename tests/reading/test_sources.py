@@ -94,12 +94,9 @@ def piped(path, content):
 # Kinds
 
 
-def test_every_kind_that_may_be_refused_says_why():
+def test_kinds_say_why_they_may_be_refused_and_any_file_folder_or_pipe_is_of_one(tmp_path):
     for kind in (STANDARD_INPUT, *_kinds()):
         assert bool(kind.refusal) == (kind.labels in (Labels.NEVER, Labels.ALWAYS))
-
-
-def test_any_file_folder_or_pipe_is_of_some_kind(tmp_path):
     put(tmp_path, "file", content=bytes(range(256)))
     put(tmp_path, "folder/file")
     os.mkfifo(tmp_path / "pipe")
@@ -280,18 +277,14 @@ def test_sample_maildir_and_mbox():
     assert len(list(unlabelled(str(SAMPLES / "mail" / "spam.mbox"), "spam", PLAIN, Skips()))) == 20
 
 
-def test_lines(tmp_path):
+def test_lines_and_a_table_that_is_not_taken_without_its_labels(tmp_path):
     put(tmp_path, "a.csv", content="one, é\r\n\n  \nSubject: two".encode())
     raws = list(unlabelled(str(tmp_path / "a.csv"), "spam", LINES, Skips(strict=True)))
     assert [raw.source.rpartition(":")[2] for raw in raws] == ["1", "4"]
     assert texts(iter(raws)) == ["one, é", "Subject: two"]
-
-
-def test_table_is_not_taken_without_its_labels(tmp_path):
     put(tmp_path, "a.csv", content=b"ham,x\n")
-    with pytest.raises(
-        SourceError, match=r"a\.csv: a table has labels of its own; give it without a label$"
-    ):
+    told = r"a\.csv: a table has labels of its own; give it without a label$"
+    with pytest.raises(SourceError, match=told):
         without(tmp_path / "a.csv", tmp_path)
 
 
