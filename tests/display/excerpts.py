@@ -18,15 +18,8 @@ HOSTILE = (
     b"See you at lunch? \xe5\x85\x8d\xe8\xb2\xbb\xe9\x80\x81 \xf0\x9f\x9a\x80 cafe\xcc\x81 "
     b"\xe2\x80\xaeevil\xe2\x80\xac &lt;b&gt; http://shop.example/win?a=1&b=2\n"
 )
-SHARES = {
-    "free": 0.8,
-    "prize": 1.1,
-    "subject:free": 1.5,
-    "from:@shop.example": 0.9,
-    "lunch": -0.9,
-    "host:shop.example": 0.6,
-    "免費": 0.5,
-}
+SHARES = {"free": 0.8, "prize": 1.1, "subject:free": 1.5, "from:@shop.example": 0.9}
+SHARES |= {"lunch": -0.9, "host:shop.example": 0.6, "免費": 0.5}
 
 
 def hostile_excerpt():

@@ -134,7 +134,7 @@ def test_the_best_comes_first_and_each_other_is_compared_with_it(everything):
         assert low <= model.difference.roca <= high
 
 
-def test_resamples_are_paired():
+def test_resamples_are_paired_and_a_few_messages_are_no_basis_for_them():
     """Two models of the same ranking differ in no resample, whatever their scores are."""
     spam = [True, False] * 30
     odds = np.random.default_rng(1).normal(size=60)
@@ -142,6 +142,12 @@ def test_resamples_are_paired():
     other = scored([True] * 60, spam, 3 * odds + 1)
     pairs = zip(Ranking(one).draw(50), Ranking(other).draw(50), strict=True)
     assert all(one_minus_roca_pct(a) == one_minus_roca_pct(b) for a, b in pairs)
+    assert bootstrap_p([1.0] * 98 + [2.0]) == pytest.approx(0.02)
+    assert bootstrap_p([-1.0] * 50 + [1.0] * 50) == 1.0
+    assert bootstrap_p([0.0] * 10) == 1.0
+    assert bootstrap_p([1.0] * 10) == 1.0  # each resample is the same: nothing was resampled
+    found = compare(read(16), chosen("kernel:sum,bernoulli:sum", GIVEN), GIVEN, left_out)
+    assert found.models[1].difference.roca_p == 1.0
 
 
 @given(st.integers(0, 2_000), st.integers(0, 2_000))
@@ -180,13 +186,6 @@ def test_holm_keeps_the_order_and_lowers_nothing(p_values):
     pairs = sorted(zip(p_values, adjusted, strict=True))
     assert [a for _, a in pairs] == sorted(a for _, a in pairs)
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-
-
-def test_the_bootstraps_p_value():
-    assert bootstrap_p([1.0] * 98 + [2.0]) == pytest.approx(0.02)
-    assert bootstrap_p([-1.0] * 50 + [1.0] * 50) == 1.0
-    assert bootstrap_p([0.0] * 10) == 1.0
-    assert bootstrap_p([1.0] * 10) == 1.0  # each resample is the same: nothing was resampled
 
 
 @each(
@@ -298,11 +297,6 @@ def test_traits_and_times_do_not_reach_a_model_that_does_not_count_them():
     assert max(corpus.corpus.presence().data) > 1
     counted = corpus.for_model(TrainingSettings(event_model="multinomial"))
     assert max(counted.corpus.presence().data) > 1
-
-
-def test_a_few_messages_of_a_class_are_no_basis_for_a_bootstrap():
-    found = compare(read(16), chosen("kernel:sum,bernoulli:sum", GIVEN), GIVEN, left_out)
-    assert found.models[1].difference.roca_p == 1.0
 
 
 def test_the_default_goes_first_among_equals():

@@ -160,11 +160,15 @@ def test_sm_at_hm_misses_half_the_spam(spam, log_odds):
     assert sm_pct_at_hm(ranked(booleans(*spam), floats(*log_odds))) == 50
 
 
-def test_a_sure_mistake_has_a_finite_log_loss():
+def test_few_messages_infinite_log_odds_and_sure_mistakes_have_finite_figures():
     nothing = floats(0, 0)
     found = figures(scored_messages(booleans(1, 0), floats(-9, -9), nothing, nothing > 0))
     assert found.values["log_loss"] == pytest.approx(-math.log(LOG_LOSS_FLOOR) / 2)
     assert found.values["brier"] == 0.5
+    found = computed(booleans(0, 1), floats(-1, 1))
+    assert (found.values["mcc"], found.values["one_minus_roca_pct"]) == (1, 0)
+    found = computed(booleans(0, 1, 0, 1), floats(-math.inf, math.inf, math.inf, 0))
+    assert found.values["one_minus_roca_pct"] == close(100 * 1.5 / 4)
 
 
 @each("page", ["json.md", "architecture.md", "which-naive-bayes.md"])
@@ -202,13 +206,6 @@ def test_figures_without_spam_without_ham_and_without_anything():
     assert found.values["accuracy"] is found.values["log_loss"] is None
 
 
-def test_one_message_of_each_class_and_infinite_log_odds():
-    found = computed(booleans(0, 1), floats(-1, 1))
-    assert (found.values["mcc"], found.values["one_minus_roca_pct"]) == (1, 0)
-    found = computed(booleans(0, 1, 0, 1), floats(-math.inf, math.inf, math.inf, 0))
-    assert found.values["one_minus_roca_pct"] == close(100 * 1.5 / 4)
-
-
 # Intervals
 
 
@@ -219,7 +216,7 @@ def random_evaluation():
     return spam, log_odds
 
 
-def test_each_interval_holds_its_figure():
+def test_each_interval_holds_its_figure_and_of_a_perfect_ranking_is_perfect():
     found = computed(*random_evaluation())
     assert set(found.intervals) >= {
         *UNDEFINED_WITHOUT_BOTH,
@@ -228,21 +225,25 @@ def test_each_interval_holds_its_figure():
     for name, (low, high) in found.intervals.items():
         assert low <= found.values[name] <= high
         assert low < high
+    found = computed(booleans(*[0] * 20, *[1] * 20), np.linspace(-1, 1, 40))
+    assert found.intervals["one_minus_roca_pct"] == (0, 0)
+    assert found.intervals["sm_pct_at_hm_0_1"] == (0, 0)
+    assert found.intervals["mcc"] == (1, 1)
 
 
-def test_intervals_are_the_same_every_time_whatever_the_order_of_ties():
+def test_intervals_are_the_same_every_time_and_the_seed_is_of_the_bootstrap_alone():
     assert computed(*random_evaluation()) == computed(*random_evaluation())
     spam = np.array([True, False] * 20)
     log_odds = np.repeat([0.0, 1.0], 20)
     first, second = computed(spam, log_odds), computed(spam[::-1], log_odds[::-1])
     assert pytest.approx(first.values, rel=1e-9) == second.values
-
-
-def test_the_bootstrap_of_a_perfect_ranking_is_perfect():
-    found = computed(booleans(*[0] * 20, *[1] * 20), np.linspace(-1, 1, 40))
-    assert found.intervals["one_minus_roca_pct"] == (0, 0)
-    assert found.intervals["sm_pct_at_hm_0_1"] == (0, 0)
-    assert found.intervals["mcc"] == (1, 1)
+    spam, log_odds = random_evaluation()
+    messages = scored_messages(spam, log_odds)
+    one, again, other = (figures(messages, seed) for seed in (0, 0, 1))
+    assert one == again == figures(messages)
+    assert one.values == other.values
+    assert one.intervals["auc"] != other.intervals["auc"]
+    assert one.intervals["accuracy"] == other.intervals["accuracy"]
 
 
 def test_percentages_have_percentages_for_intervals_and_json_has_each_beside_its_figure():
@@ -272,7 +273,7 @@ def test_the_figures_are_those_of_the_table_in_its_order_with_unique_names():
     ]
 
 
-def test_rows_are_the_figures_that_have_a_line_and_a_value():
+def test_rows_are_the_figures_that_have_a_line_and_a_value_with_their_counts():
     found = computed(*random_evaluation())
     rows = {row.name: row for row in found.rows(GENERAL, TRACK)}
     verdicts = [row.name for row in found.rows(VERDICTS)]
@@ -287,9 +288,6 @@ def test_rows_are_the_figures_that_have_a_line_and_a_value():
     assert [row.name for row in without_ham.rows(GENERAL, TRACK)] == [
         *("accuracy", "precision", "recall", "log-loss", "Brier", "SC%")
     ]
-
-
-def test_a_share_has_its_counts_beside_it():
     spam, log_odds = random_evaluation()
     rows = {row.name: row for row in computed(spam, log_odds).rows(GENERAL, TRACK)}
     called = log_odds > 0
@@ -301,16 +299,8 @@ def test_a_share_has_its_counts_beside_it():
     assert rows["AUC"].counts == ""
     many = computed(np.ones(2_500, dtype=bool), np.ones(2_500))
     assert next(many.rows(TRACK)).counts == "2,500 of 2,500 spam"
-
-
-def test_the_seed_is_of_the_bootstrap_alone():
-    spam, log_odds = random_evaluation()
-    messages = scored_messages(spam, log_odds)
-    one, again, other = (figures(messages, seed) for seed in (0, 0, 1))
-    assert one == again == figures(messages)
-    assert one.values == other.values
-    assert one.intervals["auc"] != other.intervals["auc"]
-    assert one.intervals["accuracy"] == other.intervals["accuracy"]
+    (row, *_) = left_out_rates(counts(3, 1, 1, 4), counts(3, 1, 1, 4)).rows(GENERAL, TRACK)
+    assert row.sentence() == "correct 77.78 % (45.26 to 93.68)"
 
 
 def test_a_resample_is_the_same_metric_of_repeated_messages():
@@ -362,11 +352,6 @@ def test_left_out_rates_are_the_figures_of_the_same_messages():
     assert [close(value) for value in by_hand] == [row.value for row in rates.rows(VERDICTS)]
     # Errors are counted at the threshold, whatever is unsure.
     assert rates.by_key["accuracy"] == left_out_rates(at_threshold, at_threshold).by_key["accuracy"]
-
-
-def test_a_percentage_is_printed_with_its_interval():
-    (row, *_) = left_out_rates(counts(3, 1, 1, 4), counts(3, 1, 1, 4)).rows(GENERAL, TRACK)
-    assert row.sentence() == "correct 77.78 % (45.26 to 93.68)"
 
 
 def test_verdicts_are_counted_against_the_rest_and_unsure_calls_nothing_spam():

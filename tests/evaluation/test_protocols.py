@@ -242,15 +242,12 @@ def test_messages_of_one_day_do_not_learn_of_each_other(scoring):
         assert pytest.approx(outcome.judged.score.log_odds) == again.judged.score.log_odds
 
 
-def test_online_learns():
+def test_online_learns_and_mistakes_bring_their_words():
     messages = random_messages(400, seed=5)
     outcomes = run_online(messages, 1).outcomes
     right = [o.verdict == o.label for o in outcomes]
     assert sum(right[-100:]) > 60
     assert sum(right[-200:]) > sum(right[:20]) * 10 * 0.8
-
-
-def test_online_mistakes_bring_their_words():
     outcomes = run_online(random_messages(60, seed=2), 5).outcomes
     mistakes = [o for o in outcomes if o.verdict != o.label]
     assert any(o.words for o in mistakes)

@@ -34,7 +34,7 @@ def test_text_in_a_pipe_is_plain_and_not_cut_the_general_figures_first(capsys):
     assert lines[1:4] == ["one of them was learned", "two are the same", ""]
 
 
-def test_the_text_has_figures_with_interval_and_meaning_and_what_the_verdicts_do(capsys):
+def test_text_has_figures_with_interval_and_meaning_verdicts_calibration_and_scores(capsys):
     lines = [line.split() for line in printed(capsys, TWO).splitlines()]
     assert "accuracy 0.7500 0.3006 – 0.9544 correct, 3 of 4 messages".split() in lines
     assert "Brier 0.2050 0.0000 – 0.4975 mean squared error of P(spam)".split() in lines
@@ -48,6 +48,15 @@ def test_the_text_has_figures_with_interval_and_meaning_and_what_the_verdicts_do
         "missed% 50.00 9.4531 – 90.55 spam missed, 1 of 2 spam".split(),
         "unsure% 25.00 4.5587 – 69.94 unsure, 1 of 4 messages".split(),
     ]
+    text = printed(capsys, TWO)
+    assert "calibration error 0.35" in text
+    lines = [line.split() for line in text.splitlines()]
+    assert ["P(spam)", "messages", "predicted", "observed"] in lines
+    assert ["0.8", "to", "0.9", "1", "0.8000", "0.0000"] in lines
+    bars = [line for line in lines if line[1:2] == ["to"] and line[-1].strip("hS") == ""]
+    assert sum(int(line[3]) for line in bars) == 2
+    assert sum(int(line[4]) for line in bars) == 2
+    assert all(line[-1] for line in bars)
 
 
 class Terminal(io.StringIO):
@@ -55,7 +64,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_of_eighty_columns_folds_nothing(monkeypatch):
+def test_a_terminal_of_eighty_columns_folds_nothing_and_no_line_is_longer(monkeypatch):
     many = compute(TWO._replace(outcomes=TWO.outcomes * 10_000), CUT_OFFS)
     drawn = {}
     for columns in (80, 200):
@@ -92,18 +101,13 @@ def test_text_of_three_classes_has_their_verdicts_once_no_cut_off_and_no_calibra
     assert "log-odds" not in text
 
 
-def test_text_of_mistakes_shows_their_source_as_it_is_and_their_words_or_that_there_are_none(
-    capsys,
-):
+def test_text_of_mistakes_shows_their_source_their_words_and_what_decided_as_they_are(capsys):
     text = printed(capsys, TWO, errors=1)
     assert "file:[b]2[/b]: ham called spam, probability 0.8000, verdict spam\n" in text
     assert "prize +2.50" in text
     assert "file:4" not in text
     right = Evaluation("a test", ("ham", "spam"), "spam", [TWO.outcomes[0], TWO.outcomes[2]])
     assert "no mistakes" in printed(capsys, right, errors=5)
-
-
-def test_class_names_are_no_markup(capsys):
     classes = ("[red]x[/red]", "[/]")
     wrong = outcome("[red]x[/red]", "[/]", 0.4, 0.6, classes=classes)
     right = outcome("[/]", "[/]", 0.1, 0.9, classes=classes)
@@ -111,27 +115,6 @@ def test_class_names_are_no_markup(capsys):
     text = printed(capsys, evaluation, errors=3)
     assert "called [red]x[/red]" in text
     assert "[/]" in text
-
-
-# Calibration and score distribution
-
-
-def test_the_text_has_calibration_and_score_distribution(capsys):
-    text = printed(capsys, TWO)
-    assert "calibration error 0.35" in text
-    lines = [line.split() for line in text.splitlines()]
-    assert ["P(spam)", "messages", "predicted", "observed"] in lines
-    assert ["0.8", "to", "0.9", "1", "0.8000", "0.0000"] in lines
-    bars = [line for line in lines if line[1:2] == ["to"] and line[-1].strip("hS") == ""]
-    assert sum(int(line[3]) for line in bars) == 2
-    assert sum(int(line[4]) for line in bars) == 2
-    assert all(line[-1] for line in bars)
-
-
-# Mistakes
-
-
-def test_a_mistake_shows_its_message_with_what_decided(capsys):
     excerpt = Excerpt("a prize", "Desk <a@b.example>", "free prize and lunch", 2_000)
     shown = highlighted(excerpt, {"free": 1.0, "prize": 1.0, "lunch": -1.0, "subject:prize": 1.0})
     mistake = TWO.outcomes[1]._replace(message=shown)
@@ -140,3 +123,9 @@ def test_a_mistake_shows_its_message_with_what_decided(capsys):
     assert "    From: Desk <a@b.example>\n" in text
     assert "    [+free prize+] and [-lunch-]\n" in text
     assert "    … (1,980 characters more)\n" in text
+
+
+# Calibration and score distribution
+
+
+# Mistakes

@@ -49,13 +49,17 @@ def test_column_called_spam_says_yes_or_no(spam):
     assert [label for _, label, _ in read(frame)] == ["spam", "ham"]
 
 
-def test_category_and_string_types():
+def test_category_string_and_bytes_columns():
     frame = pd.DataFrame({"label": ["ham", "spam"], "text": ["one", None]})
     frame = frame.astype({"label": "category", "text": "string"})
     skips = Skips()
     assert read(frame, skips) == [("row:0", "ham", "one")]
     assert skips.named == ["row:1: the row has no text"]
     assert len(read(frame, needs_labels=False)) == 2
+    frame = pd.DataFrame({"a": ["ham", "spam", "ham"], "b": [MAIL, MAIL, MAIL]})
+    raws = list(frame_messages(frame, TableOptions(), Skips(strict=True), needs_labels=True))
+    assert raws[1] == RawMessage("row:1", "spam", MAIL)
+    assert raws[1].message().header("subject") == "hello"
 
 
 @each("missing", [None, np.nan, pd.NA, pd.NaT, " "])
@@ -70,13 +74,6 @@ def test_row_without_a_label_is_skipped_and_named(missing):
 def test_strict_stops_at_a_row_without_a_label():
     with pytest.raises(SourceError, match=r"^row:0: the row has no label; fix it, or read without"):
         read(pd.DataFrame({"label": ["", "ham"], "text": ["one", "two"]}))
-
-
-def test_bytes_are_a_mail():
-    frame = pd.DataFrame({"a": ["ham", "spam", "ham"], "b": [MAIL, MAIL, MAIL]})
-    raws = list(frame_messages(frame, TableOptions(), Skips(strict=True), needs_labels=True))
-    assert raws[1] == RawMessage("row:1", "spam", MAIL)
-    assert raws[1].message().header("subject") == "hello"
 
 
 def test_a_frame_without_labels_rows_or_columns():

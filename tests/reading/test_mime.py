@@ -65,28 +65,27 @@ def test_of_too_many_parts_the_first_and_the_last_texts_are_read():
     assert "part 999" in message.parts[-1].text
 
 
-@each(
-    "fields, is_read",
-    [
-        (b"Content-Type: application/octet-stream\n", True),
-        (b"Content-Type: application/octet-stream; name=a.html\n", True),
-        (b"Content-Type: application/x-any; name=a.HTM\n", True),
-        (b"Content-Type: image/gif\nContent-Disposition: attachment; filename=a.xhtml\n", True),
-        (b"Content-Type: application/pdf; name=a.pdf\n", False),
-        (b"Content-Type: image/gif\n", False),
-    ],
-)
-def test_pages_in_attachments_are_read(fields, is_read):
+GIF, OCTETS = b"Content-Type: image/gif\n", b"Content-Type: application/octet-stream"
+NAMED = b"Content-Disposition: attachment; filename=a.xhtml\n"
+READ = [OCTETS + b"\n", OCTETS + b"; name=a.html\n", GIF + NAMED]
+READ += [b"Content-Type: application/x-any; name=a.HTM\n"]
+
+
+@each("fields", [*READ, GIF, b"Content-Type: application/pdf; name=a.pdf\n"])
+def test_pages_in_attachments_are_read(fields):
     raw = mixed(fields + b"Content-Transfer-Encoding: base64\n\n" + base64.encodebytes(PAGE))
-    assert texts(raw) == ([PAGE.decode()] if is_read else [])
-    assert texts(mixed(b"Content-Type: application/octet-stream\n\nbytes of any kind\n")) == []
+    assert texts(raw) == ([PAGE.decode()] if fields in READ else [])
+    assert texts(mixed(OCTETS + b"\n\nbytes of any kind\n")) == []
 
 
-def test_parts_of_one_choice_have_one_number():
+def test_parts_of_one_choice_have_one_number_and_may_begin_with_a_line_that_is_no_field():
     choice = mixed(b"\nplain", CODED).replace(b"mixed", b"alternative").partition(b"\n")[2]
     inner = choice.replace(b"=b", b"=c").replace(b"--b", b"--c")
     raw = mixed(b"\nfirst", inner, inner.replace(b"=c", b"=d").replace(b"--c", b"--d"))
     assert [part.choice for part in parse(raw).parts] == [0, 1, 1, 2, 2]
+    assert texts(mixed(b"no field here\n" + CODED)) == [PAGE.decode()]
+    text = b"\na text, then\nContent-Type: text/html\n\nmore"
+    assert texts(mixed(text)) == [text.removeprefix(b"\n").decode()]
 
 
 HTML = [
@@ -140,9 +139,3 @@ def test_the_parts_are_the_same_whichever_way_they_are_looked_for(before):
     parts = _split_parts(body, {"boundary": "b"}, set())
     assert parts[-1] == b"the last"
     assert len(parts) == min(before + 1, 9_998)
-
-
-def test_a_part_may_begin_with_a_line_that_is_no_field():
-    assert texts(mixed(b"no field here\n" + CODED)) == [PAGE.decode()]
-    text = b"\na text, then\nContent-Type: text/html\n\nmore"
-    assert texts(mixed(text)) == [text.removeprefix(b"\n").decode()]

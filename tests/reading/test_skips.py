@@ -27,13 +27,10 @@ def test_what_was_skipped_is_counted_and_named():
     assert skips.report()[-1] == f"  … and {1000 - NAMED_LIMIT} more"
 
 
-def test_strict_stops_at_the_first():
+def test_strict_stops_at_the_first_and_no_name_commands_a_terminal_or_breaks_its_line():
     told = r"^a\.tsv:3: the row has no text; fix it, or read without strict to"
     with pytest.raises(SourceError, match=told):
         Skips(strict=True)("a.tsv:3", "the row has no text")
-
-
-def test_what_is_skipped_cannot_command_a_terminal_or_break_its_line():
     skips = Skips()
     skips("a\nb\x1b[2J\x85", "cannot be read")
     assert skips.named == ["a\ufffdb\ufffd[2J\ufffd: cannot be read"]

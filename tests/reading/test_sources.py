@@ -198,11 +198,15 @@ def test_a_linked_index_and_files_of_any_name_are_within(tmp_path):
     assert "there is no file" in skips.named[0]
 
 
-def test_folder_whose_name_has_nothing_to_show_is_no_class(tmp_path):
+def test_folder_without_classes_is_an_error_and_names_with_nothing_to_show_are_none(tmp_path):
     put(tmp_path, "1", "ham/2", "\x01/3")
     skips = Skips()
     assert with_labels(tmp_path, tmp_path, skips) == [("ham/2", "ham")]
     assert "/\ufffd: the folder's name" in skips.named[-1]
+    put(tmp_path / "no", "1", ".hidden/2")
+    for folder in (tmp_path / "no", SAMPLES / "mail" / "ham"):
+        with pytest.raises(SourceError, match="the folder has no sub-folder for each class; give"):
+            list(labelled(str(folder), PLAIN, Skips()))
 
 
 @each(
@@ -215,13 +219,6 @@ def test_file_without_labels_is_an_error_that_says_what_it_is(content, what, tmp
         SourceError, match=rf"thing: {what} has no labels; give its messages with a label, or"
     ):
         with_labels(tmp_path / "thing", tmp_path)
-
-
-def test_folder_without_classes_is_an_error_and_so_is_a_maildir(tmp_path):
-    put(tmp_path, "1", ".hidden/2")
-    for folder in (tmp_path, SAMPLES / "mail" / "ham"):
-        with pytest.raises(SourceError, match="the folder has no sub-folder for each class; give"):
-            list(labelled(str(folder), PLAIN, Skips()))
 
 
 def test_pipe_as_a_table_or_without_labels(tmp_path, monkeypatch):
@@ -270,9 +267,6 @@ def test_folders_hold_one_message_a_file_and_a_maildir_those_of_cur_and_new(tmp_
     box = tmp_path / "maildir"
     put(box, "cur/b:2,S", "cur/a:2,", "new/c", "tmp/d", ".Junk/cur/e", "dovecot.index", "cur/.f")
     assert without(box, box) == [("cur/a:2,", "spam"), ("cur/b:2,S", "spam"), ("new/c", "spam")]
-
-
-def test_sample_maildir_and_mbox():
     assert len(list(unlabelled(str(SAMPLES / "mail" / "ham"), "ham", PLAIN, Skips()))) == 28
     assert len(list(unlabelled(str(SAMPLES / "mail" / "spam.mbox"), "spam", PLAIN, Skips()))) == 20
 

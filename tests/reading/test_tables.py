@@ -257,11 +257,8 @@ def test_quote_that_never_closes_costs_its_own_row_only(tmp_path):
     assert (len(found), skips.count) == (4_999, 2)
     path = file(tmp_path, "a.csv", 'label,text\nham,one\nspam,"two')
     assert (rows(path, skips), skips.count) == ([("ham", "one")], 3)
-
-
-def test_row_is_named_by_the_line_it_begins_on(tmp_path):
     path = file(tmp_path, "a.csv", 'label,text\nham,"one\ntwo\nthree"\nspam,four\n')
-    assert [raw.source for raw in read(path)] == [f"{path}:2", f"{path}:5"]
+    assert [raw.source for raw in read(path)] == [f"{path}:2", f"{path}:5"]  # where it begins
 
 
 def test_bad_json_lines_are_skipped_and_named(tmp_path):

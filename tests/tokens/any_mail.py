@@ -45,21 +45,11 @@ HTML = st.sampled_from(
 )
 SCRIPTS = st.sampled_from(
     [
-        *(
-            "fr\u200bee",
-            "ｆｒｅｅ",
-            "frее",
-            "𝐟𝐫𝐞𝐞",
-            "漢字仮名",
-            "ภาษาไทย",
-            "हिन्दी",
-            "👩\u200d👩",
-            "\u0300",
-        ),
-        *("\ufeff", "\u202e", "ﬃ", "İ", "ß", "$1,000.00", "0" * 40, "http://a@b.example:81/c%20"),
-        *("www.", "!!!", "WORD", "a-b'c", "\x1b[2J", "\x85", "\u2028", "\r", "\n", " ", "word"),
+        "fr\u200bee", "ｆｒｅｅ", "frее", "𝐟𝐫𝐞𝐞", "漢字仮名", "ภาษาไทย", "हिन्दी", "👩\u200d👩",
+        "\u0300", "\ufeff", "\u202e", "ﬃ", "İ", "ß", "$1,000.00", "0" * 40,
+        "http://a@b.example:81/c%20", "www.", "!!!", "WORD", "a-b'c", "\x1b[2J", "\x85", "\u2028", "\r", "\n", " ", "word",
     ]
-)
+)  # fmt: skip
 TEXTS = st.lists(st.one_of(SCRIPTS, HTML, st.text(max_size=8)), max_size=8).map("".join)
 WORDS = st.one_of(
     TEXTS, st.builds("=?{}?{}?{}?=".format, CHARSETS, st.sampled_from("bqBQx"), TEXTS)
@@ -155,3 +145,16 @@ def spoiled(draw, raw):
     if draw(st.integers(0, 9)) == 0:
         raw = raw[: draw(st.integers(0, len(raw)))]
     return raw
+
+
+# Verdicts, and what is written after a message arrived: no part of it.
+NEVER = """
+X-Spam-Status X-Spam-Flag X-Spam-Level X-Spam-Score X-Spam-Checker-Version X-Spam X-Spam-Anything
+X-Bogosity X-Nbspam X-CRM114-Status X-DSPAM-Result X-Rspamd-Score X-Rspamd-Queue-Id
+Authentication-Results ARC-Authentication-Results ARC-Seal ARC-Message-Signature Received-SPF
+DKIM-Signature X-Virus-Scanned X-Barracuda-Spam-Score X-Proofpoint-Spam-Details
+X-MailScanner-SpamCheck X-MS-Exchange-Organization-SCL X-Forefront-Antispam-Report
+X-Microsoft-Antispam X-Ham-Report X-Junk-Score
+Status X-Status X-Keywords X-UID X-UIDL X-Label X-Mozilla-Status X-Mozilla-Status2 X-Mozilla-Keys
+X-Gmail-Labels Content-Length Lines X-IMAPbase X-Evolution
+""".split()

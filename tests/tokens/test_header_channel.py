@@ -1,7 +1,7 @@
 import string
 import time
 
-from any_mail import mails
+from any_mail import NEVER, mails
 from golden_tables import golden_table
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,18 +99,6 @@ def test_an_empty_value_the_subject_and_the_date_have_no_tokens():
     for name in ("subject", "date"):
         assert tokens_of(name, "Wed, some words relay.example") == set()
         assert not has_name_token(name)
-
-
-NEVER = """
-X-Spam-Status X-Spam-Flag X-Spam-Level X-Spam-Score X-Spam-Checker-Version X-Spam X-Spam-Anything
-X-Bogosity X-Nbspam X-CRM114-Status X-DSPAM-Result X-Rspamd-Score X-Rspamd-Queue-Id
-Authentication-Results ARC-Authentication-Results ARC-Seal ARC-Message-Signature Received-SPF
-DKIM-Signature X-Virus-Scanned X-Barracuda-Spam-Score X-Proofpoint-Spam-Details
-X-MailScanner-SpamCheck X-MS-Exchange-Organization-SCL X-Forefront-Antispam-Report
-X-Microsoft-Antispam X-Ham-Report X-Junk-Score
-Status X-Status X-Keywords X-UID X-UIDL X-Label X-Mozilla-Status X-Mozilla-Status2 X-Mozilla-Keys
-X-Gmail-Labels Content-Length Lines X-IMAPbase X-Evolution
-""".split()
 
 
 @each("name", NEVER)

@@ -50,13 +50,10 @@ def test_the_kind_of_a_token(token, name):
     assert kind_of(token) == named(name)
 
 
-def test_each_kind_has_a_name_of_its_own():
+def test_each_kind_has_a_name_of_its_own_that_leads_back_to_it():
     assert len(NAMES) == len(KINDS)
     assert all(kind.meaning for kind in KINDS)
     assert not any(":" in name or name != name.lower() for name in NAMES)
-
-
-def test_what_begins_a_token_leads_back_to_its_kind():
     for kind in KINDS:
         assert kind_of(f"{kind.prefix}x") == kind
         assert channel_of(f"{kind.prefix}x") == kind.channel
@@ -72,12 +69,9 @@ CHANNELS = {
 }
 
 
-def test_the_channel_of_each_kind():
+def test_the_channel_of_each_kind_the_fragments_and_the_host():
     expected = {name: channel for channel, names in CHANNELS.items() for name in names}
     assert {kind.name: kind.channel for kind in KINDS} == expected | {"": TEXT}
-
-
-def test_the_fragments_and_the_host_are_kinds_of_their_own():
     assert [kind for kind in KINDS if kind.is_fragment] == [TRIGRAM]
     assert [kind for kind in KINDS if kind.channel == HOST] == [COLLECTED_BY]
 
@@ -99,12 +93,9 @@ OTHERS = [
     [
         *((token, True, False, False) for token in HEADER_TOKENS),
         *((token, False, token.startswith("by:"), token.startswith("tri:")) for token in OTHERS),
-        ("by:mx.example.org", False, True, False),
-        ("by:-", False, True, False),
-        ("by", False, False, False),
-        ("received:by", True, False, False),
-        ("tri:abc", False, False, True),
-        ("tri", False, False, False),
+        *(("by:mx.example.org", False, True, False), ("by:-", False, True, False)),
+        *(("by", False, False, False), ("received:by", True, False, False)),
+        *(("tri:abc", False, False, True), ("tri", False, False, False)),
         ("try:a", False, False, False),
     ],
 )

@@ -110,9 +110,11 @@ def test_selectors_that_fit_an_element_and_those_around_it():
             assert style_of(selector + "{display:none}", around=over) == found, selector
 
 
-def test_the_more_specific_rule_holds():
+def test_the_more_specific_rule_holds_and_rules_that_can_hide_nothing_are_not_kept():
     assert style_of("#i{color:red} .x{color:blue} div{color:green}") == {"color": "red"}
     assert style_of(".x{color:red} .y{color:blue}") == {"color": "blue"}
+    assert not StyleSheet("<style>p{line-height:1px;border:0}</style>")
+    assert not StyleSheet("<p>no sheet</p>")
 
 
 @each(
@@ -135,11 +137,6 @@ def test_the_more_specific_rule_holds():
 )
 def test_media_and_crooked_sheets(sheet, applies):
     assert (style_of(sheet) == HIDDEN) == applies
-
-
-def test_rules_that_can_hide_nothing_are_not_kept():
-    assert not StyleSheet("<style>p{line-height:1px;border:0}</style>")
-    assert not StyleSheet("<p>no sheet</p>")
 
 
 @given(st.text(alphabet="{}.#[]>@,:;abcx=\"'*/\\ \n<style>"))

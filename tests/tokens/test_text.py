@@ -58,9 +58,18 @@ def test_long_words_and_numbers_are_dropped(letter):
 # Texts
 
 
-def test_words_and_pairs_of_neighbours():
+def test_words_and_pairs_of_neighbours_and_what_a_short_text_has_besides():
     words = {"claim", "your", "prize"}
     assert text_tokens("Claim your prize") == words | {"claim your", "your prize"}
+    assert short_text_tokens("Win £5 NOW!") == {
+        *("case:Win", "case:NOW"),
+        *("sign:£", "sign:!"),
+        *("tri:_wi", "tri:win", "tri:in_", "tri:n_£", "tri:_£5", "tri:£5_", "tri:5_n"),
+        *("tri:_no", "tri:now", "tri:ow!", "tri:w!_"),
+    }
+    for text in ("", "   ", "\n\t"):
+        assert len(short_text_tokens(text)) <= 1
+    assert 160 * 2 < SHORT < 1000  # longer than an SMS, and shorter than a mail
 
 
 @given(st.text(alphabet="ab01é:д!.,'- "))
@@ -135,35 +144,14 @@ def test_a_link_to_nowhere_is_a_link(link):
     assert kind(tokens_of_link(link), "host:") == set()
 
 
-def test_a_link_is_no_words_of_the_text():
+def test_a_link_is_no_words_of_the_text_and_a_host_has_a_bounded_number_of_parents():
     tokens = text_tokens("See HTTPS://Shop.Example/Deal?x=1 (or www.example.org) now")
     words = {token for token in tokens if ":" not in token and " " not in token}
     assert words == {"see", "http", "or", "now"}
     assert {"host:shop.example", "path:deal", "host:example.org"} <= tokens
-
-
-def test_a_host_has_a_bounded_number_of_parents():
     tokens = tokens_of_link("http://" + "a." * 200 + "example/")
     assert len(kind(tokens, "host:")) <= 7
     assert max(map(len, tokens)) <= 100
-
-
-# Short texts
-
-
-def test_a_short_text_has_its_words_as_written_its_signs_and_triples():
-    assert short_text_tokens("Win £5 NOW!") == {
-        *("case:Win", "case:NOW"),
-        *("sign:£", "sign:!"),
-        *("tri:_wi", "tri:win", "tri:in_", "tri:n_£", "tri:_£5", "tri:£5_", "tri:5_n"),
-        *("tri:_no", "tri:now", "tri:ow!", "tri:w!_"),
-    }
-
-
-def test_a_short_text_of_nothing_has_next_to_nothing():
-    for text in ("", "   ", "\n\t"):
-        assert len(short_text_tokens(text)) <= 1
-    assert 160 * 2 < SHORT < 1000  # longer than an SMS, and shorter than a mail
 
 
 # Disguised words

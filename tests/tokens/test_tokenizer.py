@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from any_mail import mails
+from any_mail import NEVER, mails
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_case import each
@@ -72,13 +72,10 @@ def test_a_text_without_headers_has_the_tokens_of_short_texts_and_a_mail_has_non
     assert tokens_of_text("Reminder: call me") == message_tokens(parse(b"Reminder: call me"))
 
 
-def test_the_beginning_alone_of_a_long_text_has_triples():
+def test_html_is_read_as_html_whatever_its_type_and_long_texts_have_triples_at_their_beginning():
     found = tokens_of_text("word " * 200 + "xylophone")
     assert {"xylophone", "tri:wor"} <= found
     assert "tri:xyl" not in found
-
-
-def test_html_is_read_as_html_whatever_its_type_and_a_less_than_sign_makes_none():
     source = '<html><p>fr<!-- x -->ee</p><a href="http://evil.example/deal">here</a></html>'
     for content_type in ("text/html", "text/plain"):
         found = tokens_of_mail(source, content_type)
@@ -133,34 +130,13 @@ def test_all_parts_and_the_names_and_types_of_attachments_count():
     assert message_tokens(Message([], [Part("text/plain", "")])) == set()
 
 
-LATER = """\
-X-Spam-Status: Yes, score=15
-X-Spam-Flag: YES
-X-Bogosity: Spam, tests=bogofilter
-X-Nbspam: spam, probability=0.998712, version=1
-Authentication-Results: mx.example; dkim=pass
-Status: RO
-X-Status: A
-X-Keywords: Junk
-X-UID: 4711
-X-IMAPbase: 1700000000 5
-Received-SPF: pass
-X-Virus-Scanned: by amavisd at mx.example
-Content-Length: 999
-Lines: 12
-X-Mozilla-Status: 0001
-"""
-
-
 def test_what_mail_software_adds_later_and_line_ends_change_nothing():
-    mail = "From: a@b.example\nSubject: hello\n{}\nSome words\n"
+    mail = "From: a@b.example\nSubject: a\n long one\n{}\nSome words\n"
     before = message_tokens(parse(mail.format("").encode()))
-    assert before == message_tokens(parse(mail.format(LATER).encode()))
-    assert before == message_tokens(
-        parse(b"From a@b.example Mon Jan  1 10:00:00 2024\n" + mail.format(LATER).encode())
-    )
-    folded = b"From: a@b.example\nSubject: a\n long one\n\nSome words\nhere\n"
-    assert message_tokens(parse(folded)) == message_tokens(parse(folded.replace(b"\n", b"\r\n")))
+    later = mail.format("".join(f"{name}: Yes, score=15 Junk\n" for name in NEVER)).encode()
+    line = b"From a@b.example Mon Jan  1 10:00:00 2024\n"
+    for same in (later, line + later, later.replace(b"\n", b"\r\n")):
+        assert before == message_tokens(parse(same))
 
 
 # Properties
@@ -320,6 +296,7 @@ def test_html_in_which_no_two_colours_are_alike_takes_bounded_time():
         assert "word word" in message_tokens(message)
 
 
+@pytest.mark.long
 @settings(max_examples=8)
 @given(mails(), st.data())
 def test_four_times_the_mail_takes_about_four_times_as_long(raw, data):
@@ -350,11 +327,11 @@ def many_words(n, first=0):
 
 def test_a_message_has_a_bounded_number_of_tokens_which_hang_on_all_of_them():
     """Or a spammer could write the words that crowd out his others."""
-    found = tokens_of_mail(many_words(40_000))
+    found = tokens_of_mail(many_words(20_000))
     assert len(found) == 20_001
     assert "limit:tokens" in found
-    assert found == tokens_of_mail(many_words(40_000))
-    assert len(found & tokens_of_mail(many_words(40_000) + " one more")) < 16_000
+    assert found == tokens_of_mail(many_words(20_000))
+    assert len(found & tokens_of_mail(many_words(20_000) + " one more")) < 16_000
     assert "limit:tokens" not in tokens_of_mail(many_words(9_000))
 
 

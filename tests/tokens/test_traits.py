@@ -61,7 +61,7 @@ def test_values_are_shown_as_a_reader_expects_them(name, value, expected):
 # Texts
 
 
-def test_a_short_text():
+def test_a_short_text_and_nothing():
     """14 characters, 12 of them visible: 7 letters, 4 digits, a sign; 3 words of 4 on average."""
     assert of_text("Call 0906 NOW!") == NONE | {
         "characters": amount(14),
@@ -72,9 +72,6 @@ def test_a_short_text():
         "capitals": 57,
         "signs": 8,
     }
-
-
-def test_nothing():
     assert of_text("") == of_text(" \n\t ") == traits_of(Message([], [])) == NONE
 
 
