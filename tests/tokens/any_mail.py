@@ -47,7 +47,8 @@ SCRIPTS = st.sampled_from(
     [
         "fr\u200bee", "ｆｒｅｅ", "frее", "𝐟𝐫𝐞𝐞", "漢字仮名", "ภาษาไทย", "हिन्दी", "👩\u200d👩",
         "\u0300", "\ufeff", "\u202e", "ﬃ", "İ", "ß", "$1,000.00", "0" * 40,
-        "http://a@b.example:81/c%20", "www.", "!!!", "WORD", "a-b'c", "\x1b[2J", "\x85", "\u2028", "\r", "\n", " ", "word",
+        "http://a@b.example:81/c%20", "www.", "!!!", "WORD", "a-b'c", "\x1b[2J", "\x85",
+        "\u2028", "\r", "\n", " ", "word",
     ]
 )  # fmt: skip
 TEXTS = st.lists(st.one_of(SCRIPTS, HTML, st.text(max_size=8)), max_size=8).map("".join)
