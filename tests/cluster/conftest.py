@@ -1,5 +1,8 @@
 """Schedulers of Dask: with workers in threads, which start in no time, and as programs."""
 
+import ast
+import threading
+
 import pytest
 from dask_processes import DaskProcesses
 
@@ -13,8 +16,19 @@ def in_threads(n):
 
 @pytest.fixture(scope="module")
 def threads():
-    """Return a scheduler with two workers."""
-    with in_threads(2) as found:
+    """Return a scheduler with two workers.
+
+    Python 3.11 cannot parse in two threads at once (SystemError: AST constructor recursion depth
+    mismatch), as numpy does with the head of each array that it loads.
+    """
+    lock, parsed = threading.Lock(), ast.literal_eval
+
+    def alone(text):
+        with lock:
+            return parsed(text)
+
+    with pytest.MonkeyPatch.context() as patched, in_threads(2) as found:
+        patched.setattr(ast, "literal_eval", alone)
         yield found
 
 

@@ -311,7 +311,7 @@ def test_a_resample_is_the_same_metric_of_repeated_messages():
     messages = scored_messages(spam, log_odds)
     random = np.random.default_rng(0)
     of_spam, of_ham = np.flatnonzero(spam), np.flatnonzero(~spam)
-    for sample in Ranking(messages).draw(20):
+    for sample in Ranking(messages).draw(5):
         rows = np.concatenate(
             [of[random.integers(len(of), size=len(of))] for of in (of_spam, of_ham)]
         )

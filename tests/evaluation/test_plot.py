@@ -62,6 +62,7 @@ def assert_drawn(results, path):
     assert len(written) > 5_000
 
 
+@pytest.mark.long
 def test_a_picture_is_drawn(tmp_path):
     chance = np.random.default_rng(0)
     spam = chance.random(200) < 0.4
