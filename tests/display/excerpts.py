@@ -3,7 +3,7 @@
 from nbspam.display.explanation_page import ExplanationView, explanation_page
 from nbspam.reading.message import parse
 from nbspam.scoring.explanation import Explanation, Word
-from nbspam.scoring.highlights import HighlightedExcerpt, highlighted
+from nbspam.scoring.highlights import highlighted
 from nbspam.scoring.score import Score
 from nbspam.scoring.verdict import Verdict
 from nbspam.tokens.tokenized import Wanted, tokenize
@@ -18,24 +18,17 @@ HOSTILE = (
     b"See you at lunch? \xe5\x85\x8d\xe8\xb2\xbb\xe9\x80\x81 \xf0\x9f\x9a\x80 cafe\xcc\x81 "
     b"\xe2\x80\xaeevil\xe2\x80\xac &lt;b&gt; http://shop.example/win?a=1&b=2\n"
 )
-SHARES = {
-    "free": 0.8,
-    "prize": 1.1,
-    "subject:free": 1.5,
-    "from:@shop.example": 0.9,
-    "lunch": -0.9,
-    "host:shop.example": 0.6,
-    "免費": 0.5,
-}
+SHARES = {"free": 0.8, "prize": 1.1, "subject:free": 1.5, "from:@shop.example": 0.9}
+SHARES |= {"lunch": -0.9, "host:shop.example": 0.6, "免費": 0.5}
 
 
-def hostile_excerpt() -> HighlightedExcerpt:
+def hostile_excerpt():
     excerpt = tokenize(parse(HOSTILE), wanted=Wanted(excerpt=2_000)).excerpt
     assert excerpt is not None
     return highlighted(excerpt, SHARES)
 
 
-def explanation() -> Explanation:
+def explanation():
     words = tuple(Word(token, 3 * share, (2, 1234), share) for token, share in SHARES.items())
     score = Score(2.0, 0.9, (0.1, 0.9))
     return Explanation(score, "spam", "ham", {"calibration": -1.2}, words, 3, 0.1, 4.0)

@@ -22,30 +22,21 @@ def excerpt(text, **shares):
     return highlighted(Excerpt("", "", text, len(text)), shares)
 
 
-def test_signs_stand_around_what_decided():
+def test_signs_stand_around_what_decided_and_without_them_the_emphasis_is_in_the_pieces():
     found = excerpt("a free prize, and lunch", free=1.0, prize=1.0, lunch=-1.0)
     assert texts(found) == ["  a [+free prize+], and [-lunch-]"]
     assert texts(found, signs=False) == ["  a free prize, and lunch"]
-
-
-def test_without_signs_the_emphasis_is_in_the_pieces():
     found = excerpt("a free lunch", free=2.0, lunch=-1.9)
     (line,) = excerpt_lines(found, 80, 8, signs=False)
-    assert {piece.text: piece.emphasis for piece in line if piece.text.strip()} == {
-        "a": 0,
-        "free": 2,
-        "lunch": -1,
-    }
+    pieces = {piece.text: piece.emphasis for piece in line if piece.text.strip()}
+    assert pieces == {"a": 0, "free": 2, "lunch": -1}
 
 
-def test_subject_and_sender_stand_before_the_text():
+def test_the_golden_excerpt_has_subject_and_sender_before_the_text():
     lines = texts(hostile_excerpt())
     assert lines[0].startswith("  Subject: ")
     assert any(line.startswith("  From: ") for line in lines)
     assert "[+" in lines[0]
-
-
-def test_the_golden_excerpt():
     expected = (GOLDEN / "hostile-80.txt").read_text(encoding="utf-8")
     assert "".join(f"{line}\n" for line in texts(hostile_excerpt())) == expected
 
@@ -58,10 +49,11 @@ def test_no_line_is_too_wide_and_nothing_commands_the_terminal(width, signs):
         assert line.isprintable()
 
 
-def test_a_long_text_ends_with_how_much_is_left_out():
+def test_a_long_text_ends_with_how_much_is_left_out_and_a_hard_space_is_not_broken():
     lines = texts(excerpt("word " * 100), 40, 2)
     assert len(lines) == 3
     assert lines[-1].endswith("characters more)")
+    assert list(folded_text(f"one{HARD_SPACE}two three", 9)) == ["one two", "three"]
 
 
 @given(st.text(max_size=100), st.integers(4, 40), st.integers(0, 2))
@@ -70,10 +62,6 @@ def test_folded_text_loses_nothing_but_blanks(text, width, indent):
     lines = list(folded_text("ab"[:indent] + text, width, indent))
     assert "".join("".join(lines).split()) == "ab"[:indent] * bool(text) + "".join(text.split())
     assert all(cell_width(line) <= width for line in lines)
-
-
-def test_a_hard_space_is_not_broken():
-    assert list(folded_text(f"one{HARD_SPACE}two three", 9)) == ["one two", "three"]
 
 
 @given(

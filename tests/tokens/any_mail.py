@@ -45,25 +45,15 @@ HTML = st.sampled_from(
 )
 SCRIPTS = st.sampled_from(
     [
-        *(
-            "fr\u200bee",
-            "ｆｒｅｅ",
-            "frее",
-            "𝐟𝐫𝐞𝐞",
-            "漢字仮名",
-            "ภาษาไทย",
-            "हिन्दी",
-            "👩\u200d👩",
-            "\u0300",
-        ),
-        *("\ufeff", "\u202e", "ﬃ", "İ", "ß", "$1,000.00", "0" * 40, "http://a@b.example:81/c%20"),
-        *("www.", "!!!", "WORD", "a-b'c", "\x1b[2J", "\x85", "\u2028", "\r", "\n", " ", "word"),
+        "fr\u200bee", "ｆｒｅｅ", "frее", "𝐟𝐫𝐞𝐞", "漢字仮名", "ภาษาไทย", "हिन्दी", "👩\u200d👩",
+        "\u0300", "\ufeff", "\u202e", "ﬃ", "İ", "ß", "$1,000.00", "0" * 40,
+        "http://a@b.example:81/c%20", "www.", "!!!", "WORD", "a-b'c", "\x1b[2J", "\x85",
+        "\u2028", "\r", "\n", " ", "word",
     ]
-)
+)  # fmt: skip
 TEXTS = st.lists(st.one_of(SCRIPTS, HTML, st.text(max_size=8)), max_size=8).map("".join)
 WORDS = st.one_of(
-    TEXTS,
-    st.builds("=?{}?{}?{}?=".format, CHARSETS, st.sampled_from("bqBQx"), TEXTS),
+    TEXTS, st.builds("=?{}?{}?{}?=".format, CHARSETS, st.sampled_from("bqBQx"), TEXTS)
 )
 HEADERS = st.builds(
     "{}: {}".format,
@@ -78,7 +68,7 @@ HEADERS = st.builds(
 )
 
 
-def _encoded(text: str, charset: str, encoding: str) -> bytes:
+def _encoded(text, charset, encoding):
     try:
         data = text.encode(charset, "replace")
     except (LookupError, ValueError):
@@ -89,7 +79,7 @@ def _encoded(text: str, charset: str, encoding: str) -> bytes:
 
 
 @st.composite
-def leaves(draw) -> bytes:
+def leaves(draw):
     """Draw a part with text or anything in it, under a header that may lie."""
     claimed, encoding = draw(CHARSETS), draw(ENCODINGS)
     truly = claimed if draw(st.booleans()) else draw(CHARSETS)
@@ -106,7 +96,7 @@ def leaves(draw) -> bytes:
 
 
 @st.composite
-def multiparts(draw, inner) -> bytes:
+def multiparts(draw, inner):
     """Draw a multipart, or a message in a message, of such parts."""
     if draw(st.integers(0, 4)) == 0:
         return b"Content-Type: message/rfc822\n\n" + draw(inner)
@@ -126,7 +116,7 @@ TREES = st.recursive(leaves(), multiparts, max_leaves=6)
 
 
 @st.composite
-def mails(draw) -> bytes:
+def mails(draw):
     """Draw the bytes of a mail."""
     head = "".join(line + "\n" for line in draw(st.lists(HEADERS, max_size=4)))
     raw = b"From: a@example.org\n" + head.encode("utf-8", "surrogatepass") + draw(TREES)
@@ -137,7 +127,7 @@ def mails(draw) -> bytes:
 
 
 @st.composite
-def spoiled(draw, raw: bytes) -> bytes:
+def spoiled(draw, raw):
     """Draw the bytes as they are, or cut, doubled, or with other bytes in places."""
     for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2, 5]))):
         at = draw(st.integers(0, len(raw)))
@@ -156,3 +146,16 @@ def spoiled(draw, raw: bytes) -> bytes:
     if draw(st.integers(0, 9)) == 0:
         raw = raw[: draw(st.integers(0, len(raw)))]
     return raw
+
+
+# Verdicts, and what is written after a message arrived: no part of it.
+NEVER = """
+X-Spam-Status X-Spam-Flag X-Spam-Level X-Spam-Score X-Spam-Checker-Version X-Spam X-Spam-Anything
+X-Bogosity X-Nbspam X-CRM114-Status X-DSPAM-Result X-Rspamd-Score X-Rspamd-Queue-Id
+Authentication-Results ARC-Authentication-Results ARC-Seal ARC-Message-Signature Received-SPF
+DKIM-Signature X-Virus-Scanned X-Barracuda-Spam-Score X-Proofpoint-Spam-Details
+X-MailScanner-SpamCheck X-MS-Exchange-Organization-SCL X-Forefront-Antispam-Report
+X-Microsoft-Antispam X-Ham-Report X-Junk-Score
+Status X-Status X-Keywords X-UID X-UIDL X-Label X-Mozilla-Status X-Mozilla-Status2 X-Mozilla-Keys
+X-Gmail-Labels Content-Length Lines X-IMAPbase X-Evolution
+""".split()
