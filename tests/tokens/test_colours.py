@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.tokens.colours import are_alike, colour, is_clear
+from nbspam.tokens.styles import alpha, are_alike, colour
 
 
 @each(
