@@ -74,7 +74,7 @@ CONSTRUCTS: dict[str, Callable[[int], str]] = {
     "lists of selectors": lambda n: f"{HTML}<style>{'p,' * n}p{{opacity:0}}</style><p>w",
     ":is()": lambda n: f"{HTML}<style>{':is(a,' * n}b{')' * n}{{opacity:0}}</style><p>w",
     "@media": lambda n: f"{HTML}<style>{'@media screen{' * n}p{{opacity:0}}</style><p>w",
-    "a long @media": lambda n: f"{HTML}<style>@media {'screen and ' * n}{{p{{opacity:0}}</style><p>w",
+    "a long @media": lambda n: f"{HTML}<style>@media {'all and ' * n}{{p{{opacity:0}}</style><p>",
     "blanks in @media": lambda n: f"{HTML}<style>@media {' ' * n}x{{p{{opacity:0}}</style><p>w",
     "brackets": lambda n: f"{HTML}<style>{'[' * n}{{opacity:0}}</style><p>w",
     "comments in a sheet": lambda n: f"{HTML}<style>{'/* x */' * n}p{{color:red}}</style><p>w",
