@@ -107,17 +107,22 @@ def table(tmp_path):
     return path
 
 
+def refused(*arguments):
+    return str(CliRunner().invoke(program.nbspam, list(map(str, arguments))).exception)
+
+
+@pytest.mark.long
 def test_nobody_answers(tmp_path, table, monkeypatch):
     monkeypatch.setattr(connection, "_CONNECTING", 1)
     model, before = old_model(tmp_path, table)
-    command = ["train", "-q", "--replace", "--dask", "tcp://127.0.0.1:9", "-m", model, table]
-    done = CliRunner().invoke(program.nbspam, list(map(str, command)))
-    assert str(done.exception).startswith(
+    said = refused("train", "-q", "--replace", "--dask", "tcp://127.0.0.1:9", "-m", model, table)
+    assert said.startswith(
         "tcp://127.0.0.1:9: no scheduler answers there; start one with: dask scheduler"
     )
     assert model.read_bytes() == before
 
 
+@pytest.mark.long
 def test_no_worker(workerless):
     address = workerless.scheduler_address
     with pytest.raises(ClusterError) as raised, cluster_at(address):
@@ -145,16 +150,23 @@ def test_a_scheduler_that_dies(processes, tmp_path, table):
 
 
 @pytest.mark.long
-def test_a_worker_of_another_version(processes, tmp_path, table):
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "sitecustomize.py").write_text("import nbspam; nbspam.__version__ = '0.0.7'\n")
-    path = os.pathsep.join([str(other), processes.env["PYTHONPATH"]])
+@pytest.mark.parametrize(
+    "line, other",
+    [
+        ("import nbspam; nbspam.__version__ = '0.0.7'\n", "has nbspam 0.0.7"),
+        ("import nbspam.tokens.tokenizer as t; t.RULES = 999\n", "(rules 999)"),
+    ],
+)
+def test_a_worker_of_another_version_or_other_rules(processes, tmp_path, table, line, other):
+    folder = tmp_path / "other"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(line)
+    path = os.pathsep.join([str(folder), processes.env["PYTHONPATH"]])
     processes.add_worker(env={"PYTHONPATH": path})
     run = nbspam("train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json", table)
     said = sentence(run)
     assert said.startswith("nbspam: the worker tcp://127.0.0.1:")
-    assert "has nbspam 0.0.7" in said
+    assert other in said
     assert said.endswith("install the same on all machines, and start the worker again\n")
     assert not (tmp_path / "m.json").exists()
 
@@ -172,22 +184,9 @@ def test_a_worker_without_nbspam():
 
 def test_no_dask(tmp_path, table, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    command = ["train", "--dask", "local:1", "-m", tmp_path / "m.json", table]
-    done = CliRunner().invoke(program.nbspam, list(map(str, command)))
-    assert str(done.exception).startswith("local:1: Dask is not installed; install it with: ")
-    assert str(done.exception).endswith(" -m pip install dask distributed")
-
-
-@pytest.mark.long
-def test_a_worker_with_other_token_rules(processes, tmp_path, table):
-    other = tmp_path / "other"
-    other.mkdir()
-    line = "import nbspam.tokens.tokenizer as t; t.RULES = 999\n"
-    (other / "sitecustomize.py").write_text(line)
-    path = os.pathsep.join([str(other), processes.env["PYTHONPATH"]])
-    processes.add_worker(env={"PYTHONPATH": path})
-    run = nbspam("train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json", table)
-    assert "(rules 999)" in sentence(run)
+    said = refused("train", "--dask", "local:1", "-m", tmp_path / "m.json", table)
+    assert said.startswith("local:1: Dask is not installed; install it with: ")
+    assert said.endswith(" -m pip install dask distributed")
 
 
 @pytest.mark.long
@@ -197,22 +196,14 @@ def test_a_worker_without_the_file(processes, tmp_path, monkeypatch):
     elsewhere.mkdir()
     (elsewhere / "here.tsv").write_text(ROWS)
     processes.add_worker()
-    run = nbspam(
-        *("train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json", "here.tsv"),
-        cwd=elsewhere,
-        env=processes.env,
-    )
-    said = sentence(run)
+    command = "train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json", "here.tsv"
+    said = sentence(nbspam(*command, cwd=elsewhere, env=processes.env))
     assert said.startswith("nbspam: here.tsv: is not there")
     assert "on the worker tcp://127.0.0.1:" in said
     assert "put it where all machines find it under this name, or name it by a URL" in said
     (tmp_path / "here.tsv").write_text("another file\n")
-    run = nbspam(
-        *("train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json", "here.tsv"),
-        cwd=elsewhere,
-        env=processes.env,
-    )
-    assert "here.tsv: is another file (13 bytes and not" in sentence(run)
+    said = sentence(nbspam(*command, cwd=elsewhere, env=processes.env))
+    assert "here.tsv: is another file (13 bytes and not" in said
 
 
 @pytest.mark.long
@@ -239,6 +230,7 @@ class Gone:
         return _open_gone, ()
 
 
+@pytest.mark.long
 def test_a_worker_without_the_model_says_so_and_stays(threads):
     with cluster_at(threads.scheduler_address) as cluster:
         told = r"no such model on the worker tcp://.*; put it where all machines find it"

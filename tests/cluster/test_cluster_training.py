@@ -12,10 +12,13 @@ from cluster_training import ROWS, trained_alone, trained_on
 
 from nbspam.cli.program import nbspam
 from nbspam.cluster.connection import cluster_at
+from nbspam.cluster.training import ClusterTraining
 from nbspam.errors import NbspamError
 from nbspam.learning import batch
 from nbspam.learning.settings import TrainingSettings
-from nbspam.reading.cutting import Asked
+from nbspam.reading.cutting import Asked, Cutter
+from nbspam.reading.mbox import messages
+from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
@@ -31,15 +34,23 @@ def sms(tmp_path):
     return [Asked(str(SAMPLE / "sms.tsv"), needs_labels=True)]
 
 
+def rows(tmp_path, text=ROWS, name="rows.tsv"):
+    (tmp_path / name).write_text(text)
+    return [Asked(str(tmp_path / name), needs_labels=True)]
+
+
 def mboxes(tmp_path):
-    paths = {"ham": tmp_path / "ham.mbox", "spam": SAMPLE / "mail" / "spam.mbox"}
-    files = sorted((SAMPLE / "mail" / "ham").rglob("*.eml")) or sorted(
-        path for path in (SAMPLE / "mail" / "ham").rglob("*") if path.is_file()
-    )
-    mails = [path.read_bytes().rstrip() for path in files]
+    ham, spam = tmp_path / "ham.mbox", SAMPLE / "mail" / "spam.mbox"
+    files = sorted(path for path in (SAMPLE / "mail" / "ham").rglob("*") if path.is_file())
     line = b"From someone@example.org Thu Jan  1 00:00:00 2026\n"
-    paths["ham"].write_bytes(b"".join(line + mail + b"\n\n" for mail in mails))
-    return [Asked(str(path), name, True) for name, path in paths.items()]
+    ham.write_bytes(b"".join(line + path.read_bytes().rstrip() + b"\n\n" for path in files))
+    return [Asked(str(ham), "ham", True), Asked(str(spam), "spam", True)]
+
+
+def mails(tmp_path):
+    for asked in mboxes(tmp_path):
+        with Path(asked.name).open("rb") as stream:
+            yield from messages(stream, 1 << 20)
 
 
 def folders(tmp_path):
@@ -59,50 +70,37 @@ def index(tmp_path):
     return [Asked(str(tmp_path / "full" / "index"), needs_labels=True)]
 
 
-def mails(tmp_path):
-    from nbspam.reading.mbox import messages
-
-    for asked in mboxes(tmp_path):
-        with Path(asked.name).open("rb") as stream:
-            yield from messages(stream, 1 << 20)
-
-
 def parquet(tmp_path):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    rows = [line.split("\t") for line in ROWS.splitlines()]
-    frame = pandas.DataFrame(rows, columns=["label", "text"])
+    lines = [line.split("\t") for line in ROWS.splitlines()]
+    frame = pandas.DataFrame(lines, columns=["label", "text"])
     path = tmp_path / "rows.parquet"
     frame.to_parquet(path, row_group_size=37)
     return [Asked(str(path), needs_labels=True)]
 
 
 def quoted_csv(tmp_path):
-    path = tmp_path / "rows.csv"
     lines = (line.split("\t") for line in ROWS.splitlines())
-    path.write_text("label,text\n" + "".join(f'{label},"{text}\n2"\n' for label, text in lines))
-    return [Asked(str(path), needs_labels=True)]
+    text = "".join(f'{label},"{text}\n2"\n' for label, text in lines)
+    return rows(tmp_path, f"label,text\n{text}", "rows.csv")
 
 
 def json_lines(tmp_path):
-    path = tmp_path / "rows.jsonl"
     lines = (line.split("\t") for line in ROWS.splitlines())
-    rows = [f'{{"text": "{text}", "label": "{label}"}}\n' for label, text in lines]
-    path.write_text("".join([*rows[:50], "no JSON\n", *rows[50:]]))
-    return [Asked(str(path), needs_labels=True)]
+    objects = [f'{{"text": "{text}", "label": "{label}"}}\n' for label, text in lines]
+    return rows(tmp_path, "".join([*objects[:50], "no JSON\n", *objects[50:]]), "rows.jsonl")
 
 
 def two_kinds(tmp_path):
-    return [*sms(tmp_path), *mboxes(tmp_path)]
+    return [*index(tmp_path), *json_lines(tmp_path)]
 
 
-KINDS = [index, parquet, quoted_csv, json_lines, two_kinds]
-LONG = [
-    pytest.param(kind, marks=pytest.mark.long) for kind in (sms, mboxes, folders)
-]  # within them
+LONG = [parquet, quoted_csv, sms, mboxes, folders]
 
 
-@pytest.mark.parametrize("kind", [*KINDS, *LONG])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("kind", [two_kinds, *LONG])
 def test_the_model_has_the_same_bytes(cluster, tmp_path, kind):
     check(cluster, kind(tmp_path), tmp_path)
 
@@ -115,10 +113,11 @@ def check(cluster, asked, tmp_path, **options):
     assert far.read_bytes() == alone.read_bytes()
 
 
-@pytest.mark.parametrize("workers", [2, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 4))])
+@pytest.mark.long
+@pytest.mark.parametrize("workers", [1, 2, 4])
 def test_the_number_of_processes_changes_nothing(tmp_path, workers):
     with cluster_at(f"local:{workers}") as cluster:
-        check(cluster, two_kinds(tmp_path), tmp_path, size=3_000)
+        check(cluster, [*sms(tmp_path), *mboxes(tmp_path)], tmp_path, size=3_000)
 
 
 SETTINGS = {
@@ -129,47 +128,28 @@ SETTINGS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SETTINGS)
 def test_so_it_has_with_other_settings(cluster, tmp_path, name):
-    path = tmp_path / "rows.tsv"
-    path.write_text(ROWS)
-    settings = SETTINGS[name]
-    check(cluster, [Asked(str(path), needs_labels=True)], tmp_path, settings=settings, ledger=False)
+    check(cluster, rows(tmp_path), tmp_path, settings=SETTINGS[name], ledger=False)
 
 
-def test_so_it_has_with_three_classes(cluster, tmp_path):
-    path = tmp_path / "three.tsv"
-    path.write_text(ROWS + ROWS.replace("ham\tsee", "promo\tbuy"))
-    check(cluster, [Asked(str(path), needs_labels=True)], tmp_path)
-
-
-def test_so_it_has_of_a_sample(cluster, tmp_path, monkeypatch):
+@pytest.mark.long
+def test_so_it_has_with_three_classes_and_of_a_sample(cluster, tmp_path, monkeypatch):
+    check(cluster, rows(tmp_path, ROWS + ROWS.replace("ham\tsee", "promo\tbuy")), tmp_path)
+    trained_alone(sms(tmp_path), tmp_path / "all.json")
     monkeypatch.setattr(batch, "sample_end", lambda n: (70 << 64) // n)
     check(cluster, sms(tmp_path), tmp_path, fit_limit=70)
-    whole = trained_bytes(tmp_path / "alone.json")
-    monkeypatch.undo()
-    trained_alone(sms(tmp_path), tmp_path / "all.json")
-    assert trained_bytes(tmp_path / "all.json") != whole
+    assert (tmp_path / "all.json").read_bytes() != (tmp_path / "alone.json").read_bytes()
 
 
-def trained_bytes(path):
-    return path.read_bytes()
-
-
-def test_one_class_is_not_enough(cluster, tmp_path):
+@pytest.mark.long
+def test_one_class_is_not_enough_and_a_strict_run_stops_at_the_first_bad_row(cluster, tmp_path):
     with pytest.raises(NbspamError, match="only the class 'ham'"):
         trained_on(cluster, mboxes(tmp_path)[:1], tmp_path / "m.json")
-
-
-def test_a_strict_run_stops_at_the_first_bad_row(cluster, tmp_path):
-    from nbspam.cluster.training import ClusterTraining
-    from nbspam.reading.cutting import Cutter
-    from nbspam.reading.skips import Skips
-
-    path = tmp_path / "rows.tsv"
-    path.write_text(ROWS + "no label here\n" + ROWS)
+    [asked] = rows(tmp_path, ROWS + "no label here\n" + ROWS)
     skips = Skips(strict=True)
-    pieces = Cutter(ReadingOptions(), skips, 4_000).pieces(Asked(str(path), needs_labels=True))
+    pieces = Cutter(ReadingOptions(), skips, 4_000).pieces(asked)
     with pytest.raises(NbspamError, match=r"rows\.tsv:401: the row has no text"):
         ClusterTraining(cluster, TrainingSettings()).read(pieces, skips)
 
@@ -183,17 +163,7 @@ def run(*arguments, code=0, **options):
     return done
 
 
-@pytest.fixture(params=["threads", pytest.param("processes", marks=pytest.mark.long)])
-def address(request):
-    """Return the address of a scheduler with two workers; long: as people start them."""
-    found = request.getfixturevalue(request.param)
-    if request.param == "threads":
-        return found.scheduler_address
-    for _ in range(2):
-        found.add_worker()
-    return found.address
-
-
+@pytest.mark.long
 def test_the_commands_say_the_same(tmp_path, address):
     here, far = tmp_path / "here.json", tmp_path / "far.json"
     sources = ["--spam", SAMPLE / "mail" / "spam.mbox", "--ham", SAMPLE / "mail" / "ham"]
@@ -211,6 +181,7 @@ def test_the_commands_say_the_same(tmp_path, address):
     assert run("eval", "-q", *dask, *sources, "--leave-one-out").stdout == figures
 
 
+@pytest.mark.long
 def test_what_is_read_here_is_gathered_here(tmp_path, address):
     here, far = tmp_path / "here.json", tmp_path / "far.json"
     rows = {"input": ROWS.encode()}
@@ -221,6 +192,7 @@ def test_what_is_read_here_is_gathered_here(tmp_path, address):
         assert far.read_bytes() == here.read_bytes()
 
 
+@pytest.mark.long
 def test_update_on_a_cluster(tmp_path, address):
     here, far = tmp_path / "here.json", tmp_path / "far.json"
     for model, where in ((here, ["-j1"]), (far, ["--dask", address])):
@@ -229,6 +201,7 @@ def test_update_on_a_cluster(tmp_path, address):
     assert far.read_bytes() == here.read_bytes()
 
 
+@pytest.mark.long
 def test_messages_in_two_classes_are_counted(tmp_path, address):
     path, model = tmp_path / "rows.tsv", tmp_path / "m.json"
     path.write_text("ham\tnoon\nspam\tprize\nham\tok\n" + ROWS + "spam\tok\nspam\tnoon\n")
@@ -244,13 +217,10 @@ def test_messages_in_two_classes_are_counted(tmp_path, address):
     assert (json.loads(done.stdout)["in_two_classes"], done.stderr) == (None, "")
 
 
-def test_what_is_no_address(tmp_path):
+def test_what_is_no_address_and_a_log_from_far_are_refused(tmp_path):
     for name in ("local:0", "local:", "local:x", "here", "tcp://", "8786"):
         done = run("train", "--dask", name, SAMPLE / "sms.tsv", "-m", tmp_path / "m", code=1)
         assert f"{name!r} is no scheduler of Dask" in str(done.exception)
-
-
-def test_a_log_is_not_written_from_far(tmp_path, threads):
-    options = ["--dask", threads.scheduler_address, "--log", "stderr", "-m", tmp_path / "m"]
+    options = ["--dask", "local:1", "--log", "stderr", "-m", tmp_path / "m"]
     done = run("train", *options, SAMPLE / "sms.tsv", code=1)
     assert "--log says of each message" in str(done.exception)

@@ -8,56 +8,46 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from cluster_training import ROWS
 
-pytest.importorskip("s3fs", reason="s3fs is not installed")
-server = pytest.importorskip("moto.server", reason="moto's server is not installed")
+from nbspam.cli import program
+from nbspam.errors import NbspamError
 
-from click.testing import CliRunner  # noqa: E402
-from cluster_training import ROWS  # noqa: E402
-
-from nbspam.cli import program  # noqa: E402
-from nbspam.errors import NbspamError  # noqa: E402
-
-ROOT = Path(__file__).parents[2]
-SAMPLE = ROOT / "sample_data"
+SAMPLE = Path(__file__).parents[2] / "sample_data"
+pytestmark = pytest.mark.long  # the libraries of an object store alone take seconds to load
 
 
 @pytest.fixture(scope="module")
 def store():
     """Return a client of the server, which the environment names."""
+    pytest.importorskip("s3fs", reason="s3fs is not installed")
+    server = pytest.importorskip("moto.server", reason="moto's server is not installed")
     import boto3
 
     started = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     started.start()
     host, port = started.get_host_and_port()
-    url = f"http://{host}:{port}"
-    keys = {
+    environment = {
         "AWS_ACCESS_KEY_ID": "a",
         "AWS_SECRET_ACCESS_KEY": "b",
         "AWS_DEFAULT_REGION": "eu-west-1",
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
     }
-    client = boto3.client(
-        "s3",
-        endpoint_url=url,
-        aws_access_key_id="a",
-        aws_secret_access_key="b",
-        region_name="eu-west-1",
-    )
-    place = {"LocationConstraint": "eu-west-1"}
-    client.create_bucket(Bucket="mail", CreateBucketConfiguration=place)
-    client.put_object(Bucket="mail", Key="rows.tsv", Body=ROWS.encode())
-    spam = (SAMPLE / "mail" / "spam.mbox").read_bytes()
-    client.put_object(Bucket="mail", Key="spam.mbox", Body=spam)
-    for path in (SAMPLE / "mail" / "ham").rglob("*"):
-        if path.is_file():
-            name = f"ham/{path.parent.name}/{path.name}"
-            client.put_object(Bucket="mail", Key=name, Body=path.read_bytes())
     with pytest.MonkeyPatch.context() as patched:
-        for name, value in {**keys, "AWS_ENDPOINT_URL": url}.items():
+        for name, value in environment.items():
             patched.setenv(name, value)
+        client = boto3.client("s3")
+        place = {"LocationConstraint": "eu-west-1"}
+        client.create_bucket(Bucket="mail", CreateBucketConfiguration=place)
+        client.put_object(Bucket="mail", Key="rows.tsv", Body=ROWS.encode())
+        ham = [path for path in (SAMPLE / "mail" / "ham").rglob("*") if path.is_file()]
+        for path in (SAMPLE / "mail" / "spam.mbox", *ham):
+            name = str(path.relative_to(SAMPLE / "mail"))
+            client.put_object(Bucket="mail", Key=name, Body=path.read_bytes())
         yield client
-    client.close()
-    started.stop()
+        client.close()
+        started.stop()
 
 
 def run(*arguments, code=0):
@@ -72,9 +62,7 @@ def body(client, key):
     return client.get_object(Bucket="mail", Key=key)["Body"].read()
 
 
-@pytest.mark.parametrize(
-    "where", [["-j1"], pytest.param(["--dask", "local:2"], marks=pytest.mark.long)], ids=" ".join
-)
+@pytest.mark.parametrize("where", [["-j1"], ["--dask", "local:2"]], ids=" ".join)
 def test_a_table_and_a_model_in_the_store(store, tmp_path, where):
     (tmp_path / "rows.tsv").write_text(ROWS)
     run("train", "-q", "-j1", tmp_path / "rows.tsv", "-m", tmp_path / "here.json")
@@ -110,15 +98,7 @@ def test_a_model_in_the_store_is_not_lost(store):
     assert body(store, "kept.json") == before
 
 
-def test_what_cannot_be_read_is_one_sentence(store):
-    said = run("train", "-q", "odd://mail/rows.tsv", "-m", "m.json", code=1)
-    assert "\n" not in said
-    assert "odd://" in said
-    said = run("classify", "s3://mail/rows.tsv", "-m", "s3://mail/no.json", code=1)
-    assert "s3://mail/no.json: there is no such model" in said
-
-
-def test_what_changes_a_model_needs_a_file(store):
+def test_what_changes_a_model_needs_a_file_and_what_cannot_be_read_is_one_sentence(store):
     run("train", "-q", "--replace", "-j1", "s3://mail/rows.tsv", "-m", "s3://mail/fixed.json")
     before = body(store, "fixed.json")
     commands = "model set --ham-cost 9", "model prune --min-count 2", "forget", "serve --socket s"
@@ -129,6 +109,11 @@ def test_what_changes_a_model_needs_a_file(store):
         assert said.startswith("s3://mail/fixed.json: ")
         assert re.search("work on a file, and copy it there|copy it to a file", said)
         assert body(store, "fixed.json") == before
+    said = run("train", "-q", "odd://mail/rows.tsv", "-m", "m.json", code=1)
+    assert "\n" not in said
+    assert "odd://" in said
+    said = run("classify", "s3://mail/rows.tsv", "-m", "s3://mail/no.json", code=1)
+    assert "s3://mail/no.json: there is no such model" in said
 
 
 def test_models_at_urls_merge_into_a_file(store, tmp_path):
@@ -140,13 +125,15 @@ def test_models_at_urls_merge_into_a_file(store, tmp_path):
     assert "s3://mail/both.json: a model at a URL cannot be locked" in said
 
 
-# A web server, which has no bytes from the middle of a file
-
-
 @pytest.fixture(scope="module")
 def web():
-    """Return the address of a server of the sample data."""
+    """Return a server of the sample data, which has no bytes from the middle of a file."""
     pytest.importorskip("aiohttp", reason="aiohttp is not installed")
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
     served = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(SAMPLE)))
     thread = threading.Thread(target=served.serve_forever)
     thread.start()
@@ -156,14 +143,7 @@ def web():
     served.server_close()
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """Says nothing."""
-
-    def log_message(self, *_):
-        pass
-
-
-def test_a_table_and_an_mbox_on_the_web(web, tmp_path):
+def test_a_table_and_an_mbox_on_the_web_and_a_server_that_is_away(web, tmp_path):
     run("train", "-q", "-j1", SAMPLE / "sms.tsv", "-m", tmp_path / "here.json")
     run("train", "-q", "-j1", f"{web}/sms.tsv", "-m", tmp_path / "far.json")
     assert (tmp_path / "far.json").read_bytes() == (tmp_path / "here.json").read_bytes()
@@ -171,9 +151,6 @@ def test_a_table_and_an_mbox_on_the_web(web, tmp_path):
     far = run("classify", *model, f"{web}/mail/spam.mbox")
     assert far.replace(web, str(SAMPLE)) == run("classify", *model, SAMPLE / "mail/spam.mbox")
     assert "no such file" in run("classify", *model, f"{web}/none.tsv", code=1)
-
-
-def test_a_web_server_that_is_away(tmp_path):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/m.json"

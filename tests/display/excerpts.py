@@ -3,7 +3,7 @@
 from nbspam.display.explanation_page import ExplanationView, explanation_page
 from nbspam.reading.message import parse
 from nbspam.scoring.explanation import Explanation, Word
-from nbspam.scoring.highlights import HighlightedExcerpt, highlighted
+from nbspam.scoring.highlights import highlighted
 from nbspam.scoring.score import Score
 from nbspam.scoring.verdict import Verdict
 from nbspam.tokens.tokenized import Wanted, tokenize
@@ -29,13 +29,13 @@ SHARES = {
 }
 
 
-def hostile_excerpt() -> HighlightedExcerpt:
+def hostile_excerpt():
     excerpt = tokenize(parse(HOSTILE), wanted=Wanted(excerpt=2_000)).excerpt
     assert excerpt is not None
     return highlighted(excerpt, SHARES)
 
 
-def explanation() -> Explanation:
+def explanation():
     words = tuple(Word(token, 3 * share, (2, 1234), share) for token, share in SHARES.items())
     score = Score(2.0, 0.9, (0.1, 0.9))
     return Explanation(score, "spam", "ham", {"calibration": -1.2}, words, 3, 0.1, 4.0)

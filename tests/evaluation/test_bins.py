@@ -34,7 +34,7 @@ def evaluations(draw):
 # Calibration
 
 
-def test_bins_have_the_predicted_and_the_observed_share():
+def test_bins_have_the_predicted_and_the_observed_share_and_their_edges_belong_to_the_bin_above():
     spam = booleans(0, 1, 0, 1, 1)
     probability = floats(0.02, 0.08, 0.55, 0.95, 1)
     assert calibration_bins(spam, probability) == [
@@ -42,9 +42,6 @@ def test_bins_have_the_predicted_and_the_observed_share():
         CalibrationBin(0.5, 0.6, 1, close(0.55), 0),
         CalibrationBin(0.9, 1, 2, close(0.975), 1),
     ]
-
-
-def test_the_edges_belong_to_the_bin_above_and_one_to_the_last():
     bins = calibration_bins(booleans(0, 0, 0), floats(0, 0.5, 1))
     assert [(b.low, b.messages) for b in bins] == [(0, 1), (0.5, 1), (0.9, 1)]
 
@@ -62,13 +59,10 @@ def test_bins_hold_each_message_once_and_the_labels_of_all(evaluation):
     assert 0 <= calibration_error(bins) <= 1
 
 
-def test_the_calibration_error_is_the_mean_gap():
+def test_the_calibration_error_is_the_mean_gap_small_for_true_probabilities():
     bins = [CalibrationBin(0, 0.1, 30, 0.05, 0.15), CalibrationBin(0.9, 1, 10, 0.95, 0.75)]
     assert calibration_error(bins) == close((30 * 0.1 + 10 * 0.2) / 40)
     assert calibration_error([]) == 0
-
-
-def test_true_probabilities_have_a_small_calibration_error():
     chance = np.random.default_rng(0)
     probability = chance.random(20_000)
     spam = chance.random(20_000) < probability

@@ -17,22 +17,16 @@ def test_wilson_is_scipys(of):
         assert close((expected.low, expected.high)) == wilson(hits, of)
 
 
-def test_wilson_of_nothing_is_nothing():
+def test_wilson_of_nothing_is_nothing_and_it_holds_its_ends():
     assert wilson(0, 0) is None
-
-
-def test_wilson_holds_its_ends():
     assert wilson(0, 10)[0] == 0
     assert wilson(10, 10)[1] == 1
 
 
-def test_the_interval_of_a_mean_is_1_96_standard_errors_to_each_side():
+def test_intervals_of_a_mean_and_of_percentiles():
     losses = np.array([0.0, 1.0, 2.0, 3.0])
     error = 1.959964 * (5 / 3) ** 0.5 / 2
     assert mean_interval(losses) == pytest.approx((1.5 - error, 1.5 + error), rel=1e-6)
     assert mean_interval(np.array([0.0, 0.0, 1.0]))[0] == 0
     assert mean_interval(np.array([1.0])) is None
-
-
-def test_the_percentile_interval_leaves_2_5_percent_out_at_each_side():
     assert percentile_interval(list(range(1001))) == (25, 975)

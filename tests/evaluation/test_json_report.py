@@ -50,10 +50,13 @@ def test_json_has_the_worst_mistakes_when_asked():
     assert worst["words"][0]["token"] == "prize"
 
 
-def test_json_of_the_figures_that_have_none_is_null():
+def test_json_of_three_classes_has_null_for_the_figures_it_has_not():
     found = as_json(THREE)
     assert found["mcc"] is None
     assert found["accuracy"] == 0.5
+    found = as_json(THREE)
+    assert (found["calibration"], found["calibration_error"]) == ([], None)
+    assert compute(THREE, CutOffs()).bins == []
 
 
 def test_a_prediction_is_what_classify_prints_and_the_label():
@@ -64,9 +67,6 @@ def test_a_prediction_is_what_classify_prints_and_the_label():
         "probability": 0.6,
         "log_odds": pytest.approx(math.log(1.5)),
     }
-
-
-def test_a_prediction_of_three_classes_has_the_probability_of_each():
     found = prediction(THREE.outcomes[0])
     assert found["probabilities"] == {"a": 0.5, "b": 0.3, "c": 0.2}
 
@@ -74,17 +74,6 @@ def test_a_prediction_of_three_classes_has_the_probability_of_each():
 def test_json_has_the_calibration():
     found = as_json(TWO)
     assert [b["messages"] for b in found["calibration"]] == [1, 1, 1, 1]
-    assert found["calibration"][0] == {
-        "low": 0.1,
-        "high": 0.2,
-        "messages": 1,
-        "mean_probability": 0.1,
-        "spam_share": 0.0,
-    }
+    first = {"low": 0.1, "high": 0.2, "messages": 1, "mean_probability": 0.1, "spam_share": 0.0}
+    assert found["calibration"][0] == first
     assert found["calibration_error"] == pytest.approx((0.1 + 0.8 + 0.1 + 0.4) / 4)
-
-
-def test_without_a_positive_class_there_is_no_calibration():
-    found = as_json(THREE)
-    assert (found["calibration"], found["calibration_error"]) == ([], None)
-    assert compute(THREE, CutOffs()).bins == []

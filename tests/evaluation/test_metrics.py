@@ -55,18 +55,19 @@ def evaluations(draw):
     return np.array(spam), np.array(scores) / 2
 
 
-def computed(spam, log_odds, cut_off=0.0):
-    probability = 1 / (1 + np.exp(-log_odds))
-    called = log_odds > cut_off
-    return figures(ScoredMessages.of_two_classes(spam, log_odds, probability, called, 0.5))
+def scored_messages(spam, log_odds, probability=None, called=None, **counted):
+    probability = 1 / (1 + np.exp(-log_odds)) if probability is None else probability
+    called = log_odds > 0 if called is None else called
+    return ScoredMessages.of_two_classes(spam, log_odds, probability, called, 0.5, **counted)
+
+
+def computed(spam, log_odds):
+    return figures(scored_messages(spam, log_odds))
 
 
 def ranked(spam, log_odds):
     """Return the sample that holds each message once."""
-    probability = np.full(len(spam), 0.5)
-    called = np.zeros(len(spam), dtype=bool)
-    messages = ScoredMessages.of_two_classes(spam, log_odds, probability, called, 0.5)
-    return Ranking(messages).whole()
+    return Ranking(scored_messages(spam, log_odds)).whole()
 
 
 def counts(tp, fp, fn, tn):
@@ -81,14 +82,10 @@ def lam(fp, ham, fn, spam):
 
 
 @given(evaluations())
-def test_roca_is_scikit_learns(evaluation):
+def test_roca_and_the_figures_are_scikit_learns(evaluation):
     spam, log_odds = evaluation
     expected = 100 * (1 - roc_auc_score(spam, log_odds))
     assert close(expected) == one_minus_roca_pct(ranked(spam, log_odds))
-
-
-@given(evaluations())
-def test_the_figures_are_scikit_learns(evaluation):
     spam, log_odds = evaluation
     called = log_odds > 0
     probability = 1 / (1 + np.exp(-log_odds))
@@ -117,35 +114,23 @@ def test_counts_and_rates():
     assert values["threshold"] == 0.5
 
 
-def test_lam_is_the_logistic_average():
+def test_lam_is_the_logistic_average_and_counts_half_an_error_at_its_ends():
     # logit 0.1 + logit 0.5 = log(1/9): half of it is -log 3, and logit^-1(-log 3) = 1/4
     assert lam(10, 100, 50, 100) == close(25)
     assert lam(20, 100, 20, 100) == close(20)
-
-
-def test_lam_of_no_errors_counts_half_an_error():
     rate = 0.5 / 101
     assert lam(0, 100, 0, 100) == close(100 * rate)
-
-
-def test_lam_of_nothing_but_errors_counts_half_an_error_less():
     assert lam(100, 100, 100, 100) == close(100 * 100.5 / 101)
-
-
-def test_lam_of_one_rate_at_its_end():
     hm, sm = 0.5 / 11, 5.5 / 11
     expected = 1 / (1 + math.exp(-(math.log(hm / (1 - hm)) + math.log(sm / (1 - sm))) / 2))
     assert lam(0, 10, 5, 10) == close(100 * expected)
 
 
-def test_matthews_of_an_empty_margin_is_nothing():
+def test_matthews_of_an_empty_margin_is_nothing_and_of_many_messages_does_not_overflow():
     assert matthews(counts(5, 5, 0, 0)) == 0
     assert matthews(counts(0, 0, 5, 5)) == 0
     assert matthews(counts(5, 0, 0, 5)) == 1
     assert matthews(counts(0, 5, 5, 0)) == -1
-
-
-def test_matthews_of_many_messages_does_not_overflow():
     assert matthews(counts(10**9, 1, 1, 10**9)) == close(1 - 2e-9)
 
 
@@ -161,36 +146,23 @@ def test_roca_counts_pairs_ranked_wrongly_and_ties_half(spam, log_odds, expected
     assert close(expected) == one_minus_roca_pct(ranked(booleans(*spam), floats(*log_odds)))
 
 
-def test_sm_at_hm_of_few_ham_may_lose_none():
-    spam = booleans(0, 0, 0, 1, 1, 1, 1)
-    assert sm_pct_at_hm(ranked(spam, floats(1, 2, 3, 0, 2, 4, 5))) == 50
-
-
-def test_sm_at_hm_counts_a_tie_with_the_last_ham_as_missed():
-    spam = booleans(0, 0, 1, 1)
-    assert sm_pct_at_hm(ranked(spam, floats(1, 3, 3, 4))) == 50
-
-
-def test_sm_at_hm_of_a_thousand_ham_may_lose_one():
-    ham = np.arange(1000.0)
-    spam = floats(998.5, 998, 2000, 997)
-    is_spam = np.concatenate([np.zeros(1000, bool), np.ones(4, bool)])
-    # The ham at 999 may go; the cut-off is 998, which no ham exceeds but that one.
-    assert sm_pct_at_hm(ranked(is_spam, np.concatenate([ham, spam]))) == 50
-
-
-def test_sm_at_hm_of_999_ham_may_lose_none():
-    is_spam = np.concatenate([np.zeros(999, bool), np.ones(2, bool)])
-    log_odds = np.concatenate([np.zeros(998), floats(10, 5, 11)])
-    assert sm_pct_at_hm(ranked(is_spam, log_odds)) == 50
+@each(
+    "spam, log_odds",
+    [
+        ((0, 0, 0, 1, 1, 1, 1), (1, 2, 3, 0, 2, 4, 5)),  # few ham may lose none
+        ((0, 0, 1, 1), (1, 3, 3, 4)),  # a tie with the last ham counts as missed
+        # A thousand may lose that at 999; the cut-off is 998, which no other ham exceeds.
+        ([0] * 1000 + [1] * 4, [*range(1000), 998.5, 998, 2000, 997]),
+        ([0] * 999 + [1] * 2, [0] * 998 + [10, 5, 11]),  # 999 may lose none
+    ],
+)
+def test_sm_at_hm_misses_half_the_spam(spam, log_odds):
+    assert sm_pct_at_hm(ranked(booleans(*spam), floats(*log_odds))) == 50
 
 
 def test_a_sure_mistake_has_a_finite_log_loss():
-    found = figures(
-        ScoredMessages.of_two_classes(
-            booleans(1, 0), floats(-9, -9), floats(0, 0), booleans(0, 0), 0.5
-        )
-    )
+    nothing = floats(0, 0)
+    found = figures(scored_messages(booleans(1, 0), floats(-9, -9), nothing, nothing > 0))
     assert found.values["log_loss"] == pytest.approx(-math.log(LOG_LOSS_FLOOR) / 2)
     assert found.values["brier"] == 0.5
 
@@ -212,37 +184,27 @@ def assert_defined_except(found, undefined):
     assert set(undefined) == intervals
 
 
-def test_no_spam():
+def test_figures_without_spam_without_ham_and_without_anything():
     found = computed(booleans(0, 0, 0), floats(-1, -2, 1))
-    assert_defined_except(
-        found, [*UNDEFINED_WITHOUT_BOTH, *"recall sc_pct sm_pct verdict_sm_pct".split()]
-    )
+    of_spam = "recall sc_pct sm_pct verdict_sm_pct".split()
+    assert_defined_except(found, [*UNDEFINED_WITHOUT_BOTH, *of_spam])
     assert found.values["bh_pct"] == close(100 / 3)
     assert found.values["precision"] == 0  # of the one that is called spam
-
-
-def test_no_ham():
+    as_json = found.as_json()
+    assert as_json["mcc"] is as_json["mcc_ci"] is None
     found = computed(booleans(1, 1, 1), floats(1, 2, -1))
     assert_defined_except(found, [*UNDEFINED_WITHOUT_BOTH, "bh_pct", "hm_pct", "verdict_bh_pct"])
     assert found.values["sc_pct"] == close(200 / 3)
     assert found.values["recall"] == close(2 / 3)
     assert found.values["precision"] == 1
-
-
-def test_no_message():
     found = computed(booleans(), floats())
     assert found.values["messages"] == 0
-    assert found.values["accuracy"] is None
-    assert found.values["log_loss"] is None
+    assert found.values["accuracy"] is found.values["log_loss"] is None
 
 
-def test_one_message_of_each_class():
+def test_one_message_of_each_class_and_infinite_log_odds():
     found = computed(booleans(0, 1), floats(-1, 1))
-    assert found.values["mcc"] == 1
-    assert found.values["one_minus_roca_pct"] == 0
-
-
-def test_infinite_log_odds():
+    assert (found.values["mcc"], found.values["one_minus_roca_pct"]) == (1, 0)
     found = computed(booleans(0, 1, 0, 1), floats(-math.inf, math.inf, math.inf, 0))
     assert found.values["one_minus_roca_pct"] == close(100 * 1.5 / 4)
 
@@ -268,11 +230,8 @@ def test_each_interval_holds_its_figure():
         assert low < high
 
 
-def test_intervals_are_the_same_every_time():
+def test_intervals_are_the_same_every_time_whatever_the_order_of_ties():
     assert computed(*random_evaluation()) == computed(*random_evaluation())
-
-
-def test_intervals_do_not_hang_on_the_order_of_ties():
     spam = np.array([True, False] * 20)
     log_odds = np.repeat([0.0, 1.0], 20)
     first, second = computed(spam, log_odds), computed(spam[::-1], log_odds[::-1])
@@ -286,38 +245,26 @@ def test_the_bootstrap_of_a_perfect_ranking_is_perfect():
     assert found.intervals["mcc"] == (1, 1)
 
 
-def test_percentages_have_percentages_for_intervals():
+def test_percentages_have_percentages_for_intervals_and_json_has_each_beside_its_figure():
     found = computed(*random_evaluation())
     low, high = wilson(found.values["tp"], found.values["spam"])
     assert close((100 * low, 100 * high)) == found.intervals["sc_pct"]
     low, high = found.intervals["sc_pct"]
     assert close((100 - high, 100 - low)) == found.intervals["sm_pct"]
-
-
-def test_json_has_each_interval_beside_its_figure():
-    found = computed(*random_evaluation()).as_json()
+    as_json = found.as_json()
     for name in "accuracy mcc sc_pct bh_pct sm_pct hm_pct lam_pct log_loss brier".split():
-        assert len(found[f"{name}_ci"]) == 2
-    assert "tp_ci" not in found
-
-
-def test_json_of_undefined_figures_is_null():
-    found = computed(booleans(0, 0), floats(-1, -2)).as_json()
-    assert found["mcc"] is None
-    assert found["mcc_ci"] is None
+        assert as_json[f"{name}_ci"] == list(found.intervals[name])
+    assert "tp_ci" not in as_json
 
 
 # The table
 
 
-def test_keys_and_names_are_unique():
+def test_the_figures_are_those_of_the_table_in_its_order_with_unique_names():
     keys = [metric.key for metric in METRICS]
     names = [metric.line.name for metric in METRICS if metric.line]
     assert len(set(keys)) == len(keys)
     assert len(set(names)) == len(names)
-
-
-def test_the_figures_are_those_of_the_table_in_its_order():
     found = computed(*random_evaluation())
     assert list(found.values) == [metric.key for metric in METRICS]
     assert list(found.intervals) == [
@@ -331,6 +278,8 @@ def test_rows_are_the_figures_that_have_a_line_and_a_value():
     verdicts = [row.name for row in found.rows(VERDICTS)]
     assert verdicts == ["blocked%", "missed%", "unsure%"]
     assert [*rows, *verdicts] == [metric.line.name for metric in METRICS if metric.line]
+    assert list(rows)[:5] == ["accuracy", "precision", "recall", "F1", "AUC"]
+    assert next(found.rows(TRACK)).name == "SC%"
     assert rows["accuracy"].value == found.values["accuracy"]
     assert rows["accuracy"].interval == found.intervals["accuracy"]
     assert rows["MCC"].value == found.values["mcc"]
@@ -338,13 +287,6 @@ def test_rows_are_the_figures_that_have_a_line_and_a_value():
     assert [row.name for row in without_ham.rows(GENERAL, TRACK)] == [
         *("accuracy", "precision", "recall", "log-loss", "Brier", "SC%")
     ]
-
-
-def test_the_figures_of_any_classifier_come_first():
-    found = computed(*random_evaluation())
-    names = [row.name for row in found.rows(GENERAL)]
-    assert names[:5] == ["accuracy", "precision", "recall", "F1", "AUC"]
-    assert next(found.rows(TRACK)).name == "SC%"
 
 
 def test_a_share_has_its_counts_beside_it():
@@ -363,9 +305,7 @@ def test_a_share_has_its_counts_beside_it():
 
 def test_the_seed_is_of_the_bootstrap_alone():
     spam, log_odds = random_evaluation()
-    messages = ScoredMessages.of_two_classes(
-        spam, log_odds, 1 / (1 + np.exp(-log_odds)), log_odds > 0, 0.5
-    )
+    messages = scored_messages(spam, log_odds)
     one, again, other = (figures(messages, seed) for seed in (0, 0, 1))
     assert one == again == figures(messages)
     assert one.values == other.values
@@ -378,9 +318,7 @@ def test_a_resample_is_the_same_metric_of_repeated_messages():
     spam, log_odds = random_evaluation()
     order = np.argsort(log_odds, kind="stable")
     spam, log_odds = spam[order], log_odds[order]
-    messages = ScoredMessages.of_two_classes(
-        spam, log_odds, 1 / (1 + np.exp(-log_odds)), log_odds > 0, 0.5
-    )
+    messages = scored_messages(spam, log_odds)
     random = np.random.default_rng(0)
     of_spam, of_ham = np.flatnonzero(spam), np.flatnonzero(~spam)
     for sample in Ranking(messages).draw(20):
@@ -406,19 +344,16 @@ def test_left_out_rates_are_the_figures_of_the_same_messages():
         count_verdicts(zip(labels, answers, strict=True), "spam") for answers in (called, verdicts)
     )
     rates = left_out_rates(at_threshold, counted)
-    probability = 1 / (1 + np.exp(-log_odds))
-    whole = figures(
-        ScoredMessages.of_two_classes(spam, log_odds, probability, log_odds > 0, 0.5, counted)
-    ).by_key
+    whole = figures(scored_messages(spam, log_odds, verdicts=counted)).by_key
     keys = ("accuracy", "sc_pct", "bh_pct", "verdict_bh_pct", "verdict_sm_pct", "unsure_pct")
     assert rates.by_key == {key: whole[key] for key in keys}
     assert list(rates.as_json()) == [name for key in keys for name in (key, f"{key}_ci")]
-    assert [row.sentence() for row in rates.rows(GENERAL, TRACK)] == [
-        f"{meaning} {row.percentage()}"
-        for row, meaning in zip(
-            rates.rows(GENERAL, TRACK), ("correct", "spam caught", "ham blocked"), strict=True
-        )
+    rows = list(rates.rows(GENERAL, TRACK))
+    meanings = ["correct", "spam caught", "ham blocked"]
+    expected = [
+        f"{meaning} {row.percentage()}" for row, meaning in zip(rows, meanings, strict=True)
     ]
+    assert [row.sentence() for row in rows] == expected
     by_hand = (
         100 * np.mean(log_odds[~spam] > 2),
         100 * np.mean(log_odds[spam] <= 2),
@@ -434,12 +369,9 @@ def test_a_percentage_is_printed_with_its_interval():
     assert row.sentence() == "correct 77.78 % (45.26 to 93.68)"
 
 
-def test_verdicts_of_many_classes_are_counted_against_the_rest():
+def test_verdicts_are_counted_against_the_rest_and_unsure_calls_nothing_spam():
     pairs = [("a", "a"), ("a", "b"), ("b", "a"), ("spam", "spam"), ("b", "spam"), ("spam", "a")]
     assert count_verdicts(pairs, "spam") == VerdictCounts(6, right=2, tp=1, fp=1, fn=1, tn=3)
-
-
-def test_an_unsure_verdict_calls_nothing_spam_and_is_counted():
     pairs = [("ham", "unsure"), ("spam", "unsure"), ("spam", "spam")]
     found = VerdictCounts(3, right=1, tp=1, fp=0, fn=1, tn=1, unsure=2)
     assert count_verdicts(pairs, "spam") == found
@@ -453,8 +385,5 @@ def test_without_a_class_called_spam_accuracy_and_unsure_alone_are_defined():
         "unsure_pct": 0,
     }
     assert rates.as_json()["bh_pct_ci"] is None
-
-
-def test_no_messages_have_no_rates():
     none = count_verdicts([], "spam")
     assert set(left_out_rates(none, none).values.values()) == {None}

@@ -10,36 +10,19 @@ from nbspam.scoring.verdict import CutOffs
 from nbspam.tokens.tokenized import TokenizedMessage, tokenize
 
 A, B, C, D = (bytes([n]) * 16 for n in range(4))
-TEXTS = [
-    ("spam", "win a prize"),
-    ("ham", "see you at noon"),
-    ("spam", "free cash"),
-    ("ham", "lunch"),
-]
-
-
-def test_messages_that_are_the_same_as_one_of_the_first():
-    assert overlap.of_first([A, B, A, C, A, B], 2) == 3
-    assert overlap.of_first([A, B, C, C], 2) == 0
-
-
-def test_messages_that_are_the_same_as_one_of_an_earlier_batch():
-    assert overlap.of_batches([A, B, A, B, C, C], 2) == 2
-    assert overlap.of_batches([A, A, A, B], 2) == 1
-
-
-def test_messages_that_are_the_same_as_one_of_another_fold():
-    assert overlap.of_folds([A, A, B, B, C], np.array([0, 1, 1, 1, 0])) == 2
+SPAM, HAM = [("spam", "win a prize"), ("spam", "free cash")], [("ham", "noon"), ("ham", "lunch")]
+TEXTS = [SPAM[0], HAM[0], SPAM[1], HAM[1]]
 
 
 def test_messages_that_are_the_same_as_another():
+    assert overlap.of_first([A, B, A, C, A, B], 2) == 3
+    assert overlap.of_first([A, B, C, C], 2) == 0
+    assert overlap.of_batches([A, B, A, B, C, C], 2) == 2
+    assert overlap.of_batches([A, A, A, B], 2) == 1
+    assert overlap.of_folds([A, A, B, B, C], np.array([0, 1, 1, 1, 0])) == 2
     assert overlap.of_others([A, B, A, C, C, C, D]) == 5
-
-
-def test_without_digests_nothing_is_known():
-    fold = np.array([0, 1])
-    found = [overlap.of_first([], 1), overlap.of_batches([], 1), overlap.of_others([])]
-    assert [*found, overlap.of_folds([], fold)] == [None] * 4
+    unknown = [overlap.of_first([], 1), overlap.of_batches([], 1), overlap.of_others([])]
+    assert [*unknown, overlap.of_folds([], np.array([0, 1]))] == [None] * 4  # without digests
 
 
 def labelled(texts, settings):
@@ -70,7 +53,7 @@ def test_each_protocol_counts_what_it_trained_on(protocol, expected):
     assert protocol(read, settings, CutOffs()).duplicates == expected
 
 
-def test_a_model_leaves_out_what_it_has_learned():
+def test_a_model_leaves_out_what_it_has_learned_and_not_what_was_forgotten():
     model = train(TEXTS)
     messages = labelled([*TEXTS, ("ham", "the minutes")], TrainingSettings())
     found = protocols.saved_model(model, messages)
@@ -79,9 +62,6 @@ def test_a_model_leaves_out_what_it_has_learned():
     every = protocols.saved_model(model, messages, including_learned=True)
     assert len(every.outcomes) == 5
     assert every.learned_before == overlap.LearnedBefore(5, 4, 0, 0)
-
-
-def test_what_was_forgotten_is_tested_on():
     model = train(TEXTS)
     model.forget([TEXTS[0]])
     found = protocols.saved_model(model, labelled(TEXTS, TrainingSettings()))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from one_case import each, one_by_default
+from one_case import each
 from outcomes import outcome_of
 from sklearn.metrics import roc_curve
 
@@ -30,18 +30,14 @@ def results_of(spam, log_odds):
     return compute(Evaluation("a test", ("ham", "spam"), "spam", outcomes), CutOffs())
 
 
-@each("name", ["a.png", "a.svg", "A.PNG", "b.c.SVG"])
-def test_png_and_svg_can_be_drawn(tmp_path, name):
-    plot.check_plot(tmp_path / name)
-
-
-@each("name", ["a", "a.pdf", "a.jpg", "png", "a.png.gz", ".svg"])
-def test_other_kinds_of_file_are_refused(tmp_path, name):
-    with pytest.raises(OptionError, match=r"a plot is a PNG or SVG file") as error:
+def test_png_and_svg_can_be_drawn_and_other_kinds_of_file_are_refused(tmp_path):
+    for name in ("a.png", "a.svg", "A.PNG", "b.c.SVG"):
         plot.check_plot(tmp_path / name)
-    assert str(error.value).startswith(f"{tmp_path / name}: ")
-    assert ".png or .svg" in str(error.value)
-    assert "\n" not in str(error.value)
+    for name in ("a", "a.pdf", "a.jpg", "png", "a.png.gz", ".svg"):
+        with pytest.raises(OptionError, match="a plot is a PNG or SVG file") as error:
+            plot.check_plot(tmp_path / name)
+        assert str(error.value).startswith(f"{tmp_path / name}: ")
+        assert ".png or .svg" in str(error.value)
 
 
 def test_without_matplotlib_the_remedy_is_told(tmp_path, monkeypatch):
@@ -55,11 +51,8 @@ def test_without_matplotlib_the_remedy_is_told(tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(
-        OptionError, match=r"needs? matplotlib.* -m pip install matplotlib$"
-    ) as error:
+    with pytest.raises(OptionError, match=r"^[^\n]*needs? matplotlib.* -m pip install matplotlib$"):
         plot.check_plot(tmp_path / "a.png")
-    assert "\n" not in str(error.value)
 
 
 def assert_drawn(results, path):
@@ -75,7 +68,8 @@ def test_a_picture_is_drawn(tmp_path):
     assert_drawn(results_of(spam, chance.normal(size=200) + 2 * spam), tmp_path / "a.png")
 
 
-@one_by_default(
+@pytest.mark.long
+@each(
     "spam, log_odds",
     [
         ([True, False, False], [IMPOSSIBLE, -IMPOSSIBLE, 0]),
@@ -90,15 +84,13 @@ def test_pictures_of_odd_evaluations_are_drawn(tmp_path, spam, log_odds):
     assert_drawn(results_of(spam, log_odds), tmp_path / "a.svg")
 
 
-def test_classes_without_spam_are_refused(tmp_path):
+@pytest.mark.long
+def test_pictures_of_classes_without_spam_or_where_none_can_be_written_are_refused(tmp_path):
     outcomes = [outcome_of("a", "a", Score(0.0, 0.5, (0.4, 0.3, 0.3)), ("a", "b", "c"))]
     results = compute(Evaluation("a test", ("a", "b", "c"), None, outcomes), CutOffs())
     with pytest.raises(OptionError, match="a plot needs a class called spam; say which"):
         plot.draw(results, tmp_path / "a.png")
     assert not (tmp_path / "a.png").exists()
-
-
-def test_a_picture_that_cannot_be_written_is_an_error_of_the_system(tmp_path):
     with pytest.raises(OSError, match="No such file"):
         plot.draw(results_of([True, False], [1, -1]), tmp_path / "no" / "a.png")
 
@@ -134,12 +126,8 @@ def test_panels_have_titles_and_say_what_they_show(drawn, tmp_path):
     (figure,) = drawn
     assert figure.get_suptitle() == "nbspam, a test: 8 messages (ham: 5, spam: 3)"
     panels = {axes.get_title(): axes for axes in figure.axes}
-    assert list(panels) == [
-        "ROC",
-        "calibration, with the messages at each point",
-        "ROC on logarithmic axes",
-        "score distribution",
-    ]
+    counted = "calibration, with the messages at each point"
+    assert list(panels) == ["ROC", counted, "ROC on logarithmic axes", "score distribution"]
     roc = panels["ROC"]
     assert [roc.get_xscale(), roc.get_yscale()] == ["linear", "linear"]
     assert roc.get_lines()[0].get_xydata().tolist() == [[0, 0], [1, 1]]  # the diagonal
@@ -149,7 +137,7 @@ def test_panels_have_titles_and_say_what_they_show(drawn, tmp_path):
     assert legend[2].startswith("AUC 0.9000 (")
     assert legend[3] == "n = 8 (3 spam)"
     assert panels["ROC on logarithmic axes"].get_xscale() == "log"
-    calibration = panels["calibration, with the messages at each point"]
+    calibration = panels[counted]
     assert sum(int(text.get_text()) for text in calibration.texts) == 8
 
 

@@ -3,7 +3,7 @@ import random
 import pytest
 from one_case import each
 
-from nbspam.errors import NbspamError, OptionError, SourceError, TrainingError
+from nbspam.errors import OptionError, SourceError, TrainingError
 from nbspam.evaluation import protocols
 from nbspam.evaluation.outcome import worst_mistakes
 from nbspam.filter import Filter
@@ -20,8 +20,7 @@ SCORINGS = ("sum", "evidence")
 
 def random_messages(n=40, classes=("ham", "spam"), seed=0):
     """Return labels and token sets; message i alone holds the token `only<i>`."""
-    chance = random.Random(seed)
-    messages = []
+    chance, messages = random.Random(seed), []
     for i in range(n):
         label = classes[i % len(classes)]
         tokens = {chance.choice("abcdefgh") for _ in range(4)} | {f"only{i}"}
@@ -50,7 +49,7 @@ def labelled(messages):
     )
 
 
-def classifier_of(messages, settings) -> Classifier:
+def classifier_of(messages, settings):
     corpus = corpus_of(messages)
     found = fit(corpus.presence(), corpus.labels, settings, corpus.channels())
     counts = {t: tuple(row) for t, row in token_counts(corpus.vocabulary, found.counts)}
@@ -100,15 +99,11 @@ def test_each_message_is_scored_by_a_model_of_the_other_folds(scoring, classes):
             assert pytest.approx(expected.probabilities, rel=1e-9, abs=1e-9) == actual.probabilities
 
 
-def test_no_model_knows_a_token_of_the_tested_message_alone():
-    messages = random_messages(60, seed=2)
-    mistakes = [o for o in run_folds(messages, 5).outcomes if o.words]
+def test_mistakes_alone_bring_their_words_strongest_first_and_no_model_knows_the_tested_message():
+    found = run_folds(random_messages(60, seed=2), 5)
+    mistakes = [o for o in found.outcomes if o.words]
     assert mistakes
     assert not [w for o in mistakes for w in o.words if w.token.startswith("only")]
-
-
-def test_mistakes_alone_bring_their_words_strongest_first():
-    found = run_folds(random_messages(60, seed=2), 5)
     for outcome in found.outcomes:
         assert (outcome.called != outcome.label) >= bool(outcome.words)
         shares = [abs(word.share) for word in outcome.words]
@@ -116,36 +111,17 @@ def test_mistakes_alone_bring_their_words_strongest_first():
         assert len(shares) <= protocols.TELLING_WORDS
 
 
-def test_folds_are_the_same_every_time():
-    messages = random_messages()
-    assert run_folds(messages, 4) == run_folds(messages, 4)
-
-
-def test_folds_know_the_classes_and_the_positive_one():
+def test_folds_know_the_classes_and_the_positive_one_and_the_cut_offs_make_the_verdict():
     found = run_folds(random_messages(), 4)
     assert (found.classes, found.positive) == (("ham", "spam"), "spam")
     three = run_folds(random_messages(30, ("a", "b", "c")), 4)
     assert (three.classes, three.positive) == (("a", "b", "c"), None)
     good = run_folds(random_messages(30, ("a", "b")), 4, TrainingSettings(positive="a"))
     assert (good.classes, good.positive) == (("b", "a"), "a")
-
-
-def test_the_cut_offs_make_the_verdict():
+    messages = random_messages()
+    assert run_folds(messages, 4) == run_folds(messages, 4)
     sure = run_folds(random_messages(), 4, cut_offs=CutOffs(spam=1, ham=0))
     assert {o.verdict for o in sure.outcomes} == {"unsure"}
-
-
-@each("k", [-1, 0, 1, 21, 1000])
-def test_folds_that_cannot_be_are_refused(k):
-    problem = rf"^cannot make {k:,} folds?, since the smallest class has 20 messages; .* 2 to 20 "
-    with pytest.raises(OptionError, match=problem) as error:
-        run_folds(random_messages(40), k)
-    assert "\n" not in str(error.value)
-
-
-def test_folds_of_one_class_are_refused():
-    with pytest.raises(NbspamError):
-        run_folds(random_messages(10, ("spam",)), 2)
 
 
 @each("scoring", SCORINGS)
@@ -161,38 +137,20 @@ def test_train_first_tests_the_rest_with_a_model_of_the_first(scoring):
         assert pytest.approx(expected.log_odds, rel=1e-9, abs=1e-9) == outcome.judged.score.log_odds
 
 
-@each("first", [-5, 0, 30, 31])
-def test_train_first_must_leave_messages_on_both_sides(first):
-    problem = f"^cannot train on the first {first} of 30 messages .* from 1 to 29$"
-    with pytest.raises(OptionError, match=problem):
-        run_first(random_messages(30), first)
-
-
-def test_train_first_of_one_class_says_so():
-    messages = sorted(random_messages(30), key=lambda message: message[0])
-    with pytest.raises(TrainingError, match="first 5 messages") as error:
-        run_first(messages, 5)
-    assert "\n" not in str(error.value)
-
-
-def test_a_saved_model_is_tested_on_labelled_messages():
+def test_a_saved_model_is_tested_on_messages_with_labels_that_it_knows():
     messages = random_messages(30)
     classifier = classifier_of(messages, TrainingSettings(scoring="sum"))
     taken = [
-        TokenizedMessage(f"x:{i}", label, sorted(tokens))
-        for i, (label, tokens) in enumerate(messages)
+        TokenizedMessage(name, label, sorted(tokens))
+        for name, (label, tokens) in zip(names_of(messages), messages, strict=True)
     ]
     found = protocols.saved_model(Filter(classifier, CutOffs()), iter(taken))
     assert [message.source for message in taken] == [o.judged.source for o in found.outcomes]
     for outcome, (_, tokens) in zip(found.outcomes, messages, strict=True):
         assert classifier.score(tokens) == outcome.judged.score
-
-
-def test_a_label_that_the_model_does_not_know_is_refused():
-    classifier = classifier_of(random_messages(30), TrainingSettings())
-    messages = iter([TokenizedMessage("x:1", "promo", ["a"])])
+    unknown = iter([TokenizedMessage("x:1", "promo", ["a"])])
     with pytest.raises(SourceError, match=r"^x:1: .*'promo'.*ham, spam"):
-        protocols.saved_model(Filter(classifier, CutOffs()), messages)
+        protocols.saved_model(Filter(classifier, CutOffs()), unknown)
 
 
 def test_the_worst_mistakes_come_first():
@@ -300,25 +258,30 @@ def test_online_mistakes_bring_their_words():
     assert not [w for o in mistakes for w in o.words if w.token.startswith("only")]
 
 
-@each("batch", [-1, 0, 40, 41])
-def test_a_batch_that_leaves_nothing_to_count_is_refused(batch):
-    with pytest.raises(OptionError, match=f"^a batch of {batch} is .* at least 1$") as error:
-        run_online(random_messages(40), batch)
+# What is refused
+
+MESSAGES, ONE_CLASS = random_messages(40), random_messages(10, ("spam",))
+SORTED = sorted(MESSAGES, key=lambda message: message[0])
+THREE = [("spam", {"a"}), ("ham", {"b"}), ("promo", {"c"})]
+ONE_SPAM = [("spam", {"a"}), ("ham", {"b"}), ("ham", {"c"})]
+FOLDS = r"^cannot make {:,} folds?, since the smallest class has 20 messages; .* 2 to 20 "
+FIRST = "^cannot train on the first {} of 40 messages .* from 1 to 39$"
+
+
+@each(
+    "run, messages, n, sentence",
+    [
+        *((run_folds, MESSAGES, k, FOLDS.format(k)) for k in (-1, 0, 1, 21, 1000)),
+        (run_folds, ONE_CLASS, 2, "only the class 'spam'"),
+        (run_folds, ONE_SPAM, 2, "a class has one message; give two or more"),
+        *((run_first, MESSAGES, first, FIRST.format(first)) for first in (-5, 0, 40, 41)),
+        (run_first, SORTED, 5, "first 5 messages"),
+        (run_first, THREE, 2, "class 'promo' is not among the first 2 messages"),
+        *((run_online, MESSAGES, n, f"^a batch of {n} is .* at least 1$") for n in (-1, 0, 40, 41)),
+        (run_online, ONE_CLASS, 2, "only the class"),
+    ],
+)
+def test_what_cannot_be_tested_is_one_sentence(run, messages, n, sentence):
+    with pytest.raises((OptionError, TrainingError), match=sentence) as error:
+        run(messages, n)
     assert "\n" not in str(error.value)
-
-
-def test_online_needs_two_classes_in_all():
-    with pytest.raises(TrainingError, match="only the class"):
-        run_online(random_messages(10, ("spam",)), 2)
-
-
-def test_a_class_that_only_the_test_part_has_is_told():
-    messages = [("spam", {"a"}), ("ham", {"b"}), ("promo", {"c"})]
-    with pytest.raises(TrainingError, match="class 'promo' is not among the first 2 messages"):
-        protocols.train_first(labelled(messages), 2, TrainingSettings(), CutOffs())
-
-
-def test_a_class_of_one_message_makes_no_folds():
-    messages = [("spam", {"a"}), ("ham", {"b"}), ("ham", {"c"})]
-    with pytest.raises(OptionError, match="a class has one message; give two or more"):
-        protocols.folds(labelled(messages), 2, TrainingSettings(), CutOffs())

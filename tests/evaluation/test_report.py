@@ -15,50 +15,39 @@ def printed(capsys, evaluation, errors=0):
     return capsys.readouterr().out
 
 
-def test_text_in_a_pipe_is_plain_and_not_cut(capsys):
+def test_text_in_a_pipe_is_plain_and_not_cut_the_general_figures_first(capsys):
     text = printed(capsys, TWO)
     assert "\x1b" not in text
     assert "…" not in text
     assert text.startswith("a test: 4 messages (")
     for name in ("accuracy", "MCC", "SC%", "BH%", "lam%", "1-ROCA%", "Brier"):
         assert name in text
+    text = printed(capsys, TWO)
+    at = [text.index(f"\n{name} ") for name in ("accuracy", "F1", "AUC", "Brier")]
+    track = text.index("TREC spam tracks")
+    assert [*at, track] == sorted([*at, track])
+    assert track < text.index("\nSC% ") < text.index("\nverdicts: ")
+    one = Evaluation("a test", ("ham", "spam"), "spam", TWO.outcomes[:1])
+    assert printed(capsys, one).startswith("a test: 1 message (ham: 1, spam: 0)")
+    print_report(compute(TWO, CUT_OFFS), 0, ["one of them was learned", "two are the same"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:4] == ["one of them was learned", "two are the same", ""]
 
 
-def test_a_row_has_the_figure_its_interval_and_its_meaning(capsys):
+def test_the_text_has_figures_with_interval_and_meaning_and_what_the_verdicts_do(capsys):
     lines = [line.split() for line in printed(capsys, TWO).splitlines()]
     assert "accuracy 0.7500 0.3006 – 0.9544 correct, 3 of 4 messages".split() in lines
     assert "Brier 0.2050 0.0000 – 0.4975 mean squared error of P(spam)".split() in lines
-
-
-def test_one_message_is_singular(capsys):
-    one = Evaluation("a test", ("ham", "spam"), "spam", TWO.outcomes[:1])
-    assert printed(capsys, one).startswith("a test: 1 message (ham: 1, spam: 0)")
-
-
-def test_text_has_the_confusion_counts_at_a_half_and_of_the_verdicts(capsys):
-    lines = [line.split() for line in printed(capsys, TWO).splitlines()]
     head = "actual called ham called spam verdict ham verdict spam unsure"
     assert head.split() in lines
     assert ["2", "ham", "1", "1", "1", "1", "0"] in lines
     assert ["2", "spam", "0", "2", "0", "1", "1"] in lines
-
-
-def test_text_has_what_the_verdicts_block_let_through_and_leave_unsure(capsys):
-    lines = [line.split() for line in printed(capsys, TWO).splitlines()]
     at = lines.index("verdicts: spam above 0.7, ham up to 0.3".split())
     assert lines[at + 1 : at + 4] == [
         "blocked% 50.00 9.4531 – 90.55 ham blocked, 1 of 2 ham".split(),
         "missed% 50.00 9.4531 – 90.55 spam missed, 1 of 2 spam".split(),
         "unsure% 25.00 4.5587 – 69.94 unsure, 1 of 4 messages".split(),
     ]
-
-
-def test_the_figures_of_any_classifier_come_before_the_spam_tracks(capsys):
-    text = printed(capsys, TWO)
-    at = [text.index(f"\n{name} ") for name in ("accuracy", "F1", "AUC", "Brier")]
-    track = text.index("TREC spam tracks")
-    assert [*at, track] == sorted([*at, track])
-    assert track < text.index("\nSC% ") < text.index("\nverdicts: ")
 
 
 class Terminal(io.StringIO):
@@ -81,12 +70,6 @@ def test_a_terminal_of_eighty_columns_folds_nothing(monkeypatch):
     assert drawn[80] == drawn[200]
 
 
-def test_notes_stand_before_the_figures(capsys):
-    print_report(compute(TWO, CUT_OFFS), 0, ["one of them was learned", "two are the same"])
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1:4] == ["one of them was learned", "two are the same", ""]
-
-
 def test_no_line_is_longer_than_eighty_columns(capsys):
     many = Evaluation("a test", ("ham", "spam"), "spam", TWO.outcomes * 5_000)
     text = printed(capsys, many)
@@ -95,7 +78,7 @@ def test_no_line_is_longer_than_eighty_columns(capsys):
     assert max(map(len, map(str.rstrip, text.splitlines()))) <= 80
 
 
-def test_text_of_three_classes_has_their_verdicts_once_and_no_cut_off(capsys):
+def test_text_of_three_classes_has_their_verdicts_once_no_cut_off_and_no_calibration(capsys):
     text = printed(capsys, THREE)
     assert "actual  called a  called b  called c\n" in text
     assert "verdict" not in text.replace("correct verdicts", "")
@@ -104,31 +87,27 @@ def test_text_of_three_classes_has_their_verdicts_once_and_no_cut_off(capsys):
     one_line = " ".join(text.split())
     assert "every other figure is of the spam class 'c' against the rest" in one_line
     assert "classes" not in printed(capsys, TWO)
+    text = printed(capsys, THREE)
+    assert "calibration" not in text
+    assert "log-odds" not in text
 
 
-def test_text_of_mistakes_shows_their_source_as_it_is_and_their_words(capsys):
+def test_text_of_mistakes_shows_their_source_as_it_is_and_their_words_or_that_there_are_none(
+    capsys,
+):
     text = printed(capsys, TWO, errors=1)
     assert "file:[b]2[/b]: ham called spam, probability 0.8000, verdict spam\n" in text
     assert "prize +2.50" in text
     assert "file:4" not in text
-
-
-def test_text_without_mistakes_says_so(capsys):
     right = Evaluation("a test", ("ham", "spam"), "spam", [TWO.outcomes[0], TWO.outcomes[2]])
     assert "no mistakes" in printed(capsys, right, errors=5)
 
 
 def test_class_names_are_no_markup(capsys):
     classes = ("[red]x[/red]", "[/]")
-    evaluation = Evaluation(
-        "a test",
-        classes,
-        "[/]",
-        [
-            outcome("[red]x[/red]", "[/]", 0.4, 0.6, classes=classes),
-            outcome("[/]", "[/]", 0.1, 0.9, classes=classes),
-        ],
-    )
+    wrong = outcome("[red]x[/red]", "[/]", 0.4, 0.6, classes=classes)
+    right = outcome("[/]", "[/]", 0.1, 0.9, classes=classes)
+    evaluation = Evaluation("a test", classes, "[/]", [wrong, right])
     text = printed(capsys, evaluation, errors=3)
     assert "called [red]x[/red]" in text
     assert "[/]" in text
@@ -147,12 +126,6 @@ def test_the_text_has_calibration_and_score_distribution(capsys):
     assert sum(int(line[3]) for line in bars) == 2
     assert sum(int(line[4]) for line in bars) == 2
     assert all(line[-1] for line in bars)
-
-
-def test_the_text_of_classes_without_spam_has_neither(capsys):
-    text = printed(capsys, THREE)
-    assert "calibration" not in text
-    assert "log-odds" not in text
 
 
 # Mistakes

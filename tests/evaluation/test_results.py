@@ -8,12 +8,18 @@ from nbspam.evaluation.results import compute, confusion
 from nbspam.scoring.verdict import CutOffs
 
 
-def test_figures_are_those_of_the_outcomes():
+def test_figures_are_those_of_the_outcomes_which_are_kept():
     values = compute(TWO, CUT_OFFS).figures.values
     assert [values[n] for n in ("tp", "fp", "fn", "tn")] == [2, 1, 0, 1]
     assert values["threshold"] == 0.5
     assert values["brier"] == pytest.approx((0.01 + 0.64 + 0.01 + 0.16) / 4)
     assert values["one_minus_roca_pct"] == pytest.approx(25)
+    found = compute(TWO, CutOffs())
+    assert found.evaluation is TWO
+    messages = found.messages
+    assert messages.spam.tolist() == [False, False, True, True]
+    assert messages.probability.tolist() == [0.1, 0.8, 0.9, 0.6]
+    assert messages.log_odds.tolist() == [o.judged.score.log_odds for o in TWO.outcomes]
 
 
 def test_errors_are_counted_at_a_half_whatever_the_verdicts_are():
@@ -43,12 +49,19 @@ def test_what_the_verdicts_do_is_counted_beside():
     assert found.verdicts.counts == [[1, 1, 0], [0, 1, 1]]
 
 
-def test_no_cut_off_decides_three_classes():
+def test_no_cut_off_decides_three_classes_and_figures_are_over_all_of_them():
     found = compute(THREE, CutOffs())
     assert found.cut_offs is None
     assert found.verdicts == found.confusion
     assert found.figures.values["unsure_pct"] == 0
     assert found.figures.values["verdict_bh_pct"] is None
+    values = compute(THREE, CutOffs()).figures.values
+    assert values["accuracy"] == 0.5
+    assert values["log_loss"] == pytest.approx(-(math.log(0.5) + math.log(0.2)) / 2)
+    values = compute(THREE, CutOffs()).figures.values
+    assert values["messages"] == 2
+    assert values["sc_pct"] is None
+    assert values["tp"] is None
 
 
 def test_even_odds_are_called_ham_and_the_least_more_spam():
@@ -56,19 +69,6 @@ def test_even_odds_are_called_ham_and_the_least_more_spam():
     assert even.called == "ham"
     judged = more.judged._replace(log_odds=1e-300, probability=0.5)
     assert more._replace(judged=judged).called == "spam"
-
-
-def test_accuracy_of_three_classes_is_over_all_of_them():
-    values = compute(THREE, CutOffs()).figures.values
-    assert values["accuracy"] == 0.5
-    assert values["log_loss"] == pytest.approx(-(math.log(0.5) + math.log(0.2)) / 2)
-
-
-def test_figures_of_spam_have_no_meaning_without_a_class_called_so():
-    values = compute(THREE, CutOffs()).figures.values
-    assert values["messages"] == 2
-    assert values["sc_pct"] is None
-    assert values["tp"] is None
 
 
 def test_three_classes_with_spam_have_its_figures_against_the_rest():
@@ -89,15 +89,6 @@ def test_three_classes_with_spam_have_its_figures_against_the_rest():
     assert values["log_loss"] == pytest.approx(-math.log(0.3 * 0.8 * 0.3) / 3)  # over all classes
     assert values["brier"] == pytest.approx((0.1**2 + 0.2**2 + 0.6**2) / 3)  # of P(spam)
     assert values["threshold"] is None
-
-
-def test_the_figures_behind_the_report_are_kept():
-    found = compute(TWO, CutOffs())
-    assert found.evaluation is TWO
-    messages = found.messages
-    assert messages.spam.tolist() == [False, False, True, True]
-    assert messages.probability.tolist() == [0.1, 0.8, 0.9, 0.6]
-    assert messages.log_odds.tolist() == [o.judged.score.log_odds for o in TWO.outcomes]
 
 
 def test_an_unsure_message_of_two_classes_is_counted_at_a_half_and_of_three_is_wrong():

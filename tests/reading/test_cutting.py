@@ -76,17 +76,16 @@ def test_what_cannot_be_cut_is_whole(tmp_path, name):
     assert isinstance(only, WholeSource)
 
 
-def test_lines_are_cut(tmp_path):
+def test_lines_and_folders_are_cut(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("".join(f"line {i}\n\n" for i in range(99)))
     options = ReadingOptions(input_format="lines")
     assert len(check(Asked(str(path), "ham", True), 100, options)) > 5
-
-
-def test_files_are_listed(tmp_path):
+    folder = tmp_path / "mails"
+    folder.mkdir()
     for i in range(600):
-        (tmp_path / f"{i}.eml").write_text(f"Subject: {i}\n\nx\n")
-    assert len(check(Asked(str(tmp_path), "ham", True), 1)) == 3
+        (folder / f"{i}.eml").write_text(f"Subject: {i}\n\nx\n")
+    assert len(check(Asked(str(folder), "ham", True), 1)) == 3
 
 
 def test_a_machine_without_the_file_says_so(tmp_path):

@@ -1,6 +1,4 @@
 import csv
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from one_case import each
@@ -12,14 +10,14 @@ from nbspam.reading.skips import Skips
 
 
 @pytest.fixture(autouse=True)
-def field_size_limit() -> Iterator[None]:
+def field_size_limit():
     """The csv module has one limit for all."""
     before = csv.field_size_limit()
     yield
     csv.field_size_limit(before)
 
 
-def rows(path: Path, skips: Skips, cell_limit: int = CELL_LIMIT) -> list[tuple[int, list[str]]]:
+def rows(path, skips, cell_limit=CELL_LIMIT):
     content = file_content(path)
     layout = layout_of(content, None, cell_limit)
     lines = decoded_lines(str(path), content.whole, None, skips)
@@ -27,7 +25,7 @@ def rows(path: Path, skips: Skips, cell_limit: int = CELL_LIMIT) -> list[tuple[i
 
 
 @each("long", ["x" * 200, '"' + "x" * 200 + '"'])
-def test_cell_beyond_the_limit_is_skipped(long: str, tmp_path: Path) -> None:
+def test_cell_beyond_the_limit_is_skipped(long, tmp_path):
     skips = Skips()
     path = tmp_path / "a.csv"
     path.write_text(f"label,text\nham,one\nspam,{long}\nham,two\n")
@@ -39,7 +37,7 @@ def test_cell_beyond_the_limit_is_skipped(long: str, tmp_path: Path) -> None:
     assert skips.named == [f"{path}:3: the row is not CSV (field larger than field limit (100))"]
 
 
-def test_tsv_with_a_cell_beyond_the_limit_is_not_quoted(tmp_path: Path) -> None:
+def test_tsv_with_a_cell_beyond_the_limit_is_not_quoted(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text('ham\t"one\t1"\nspam\t"' + "x\t" * 100 + '"\n')
     assert rows(path, Skips())[0] == (1, ["ham", "one\t1"])

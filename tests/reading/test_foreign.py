@@ -82,17 +82,14 @@ def test_it_is_refused_with_what_it_is(name, how, tmp_path):
     assert ";" in sentence
 
 
-def test_a_database(tmp_path):
+def test_every_format_is_looked_for_and_a_database_is_one(tmp_path):
+    for beginning, _, _, offset in _FORMATS:
+        assert _is_binary(bytes(offset) + beginning)
     with sqlite3.connect(tmp_path / "a.db") as connection:
         connection.execute("create table t (label, text)")
     connection.close()
     with pytest.raises(SourceError, match="is an SQLite database; export the table as CSV"):
         list(READ["any kind"](str(tmp_path / "a.db")))
-
-
-def test_every_format_is_looked_for():
-    for beginning, _, _, offset in _FORMATS:
-        assert _is_binary(bytes(offset) + beginning)
 
 
 @given(st.text(min_size=1, max_size=60))

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pandas as pd
 import pytest
-from one_case import each
+from one_case import each, one_by_default
 
 from nbspam.errors import SourceError
 from nbspam.reading.content import PATIENCE
@@ -106,11 +106,14 @@ def test_a_table_is_one_message_unless_its_format_is_given(name, stdin):
             assert (raw.source, raw.content) == ("-", TABLES[name])
 
 
-def test_a_file_is_read_in_the_format_given(tmp_path):
+def test_a_file_is_read_in_the_format_given_but_a_folder_stays_a_folder(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(TABLES["csv"])
     raws = list(labelled(str(path), ReadingOptions(input_format="csv"), Skips()))
     assert [(raw.label, raw.content) for raw in raws] == ROWS
+    for name in INPUT_FORMATS:
+        (raw,) = any_kind(str(tmp_path), ReadingOptions(input_format=name), Skips())
+        assert raw.source == str(path)
 
 
 @each("quoted", [True, False])
@@ -127,28 +130,21 @@ def test_quotes_of_a_tsv_are_decided_by_its_beginning(quoted, stdin):
     assert len(raws) == (10_000 if quoted else 15_000)
 
 
-def test_mbox(stdin):
+def test_mbox_and_lines(stdin):
     given(stdin, BOX)
     raws = read("mbox")
     assert [raw.source for raw in raws] == ["-:1", "-:2"]
     assert raws[1].content == b"Subject: 2\n\ntext 2\n\n"
-
-
-def test_lines(stdin):
     given(stdin, "eins\r\n\nzwei é".encode())
-    assert [(raw.source, raw.content) for raw in read("lines")] == [
-        ("-:1", "eins"),
-        ("-:3", "zwei é"),
-    ]
+    found = [(raw.source, raw.content) for raw in read("lines")]
+    assert found == [("-:1", "eins"), ("-:3", "zwei é")]
 
 
-@pytest.mark.parametrize(("name", "end"), [("files", "\n"), ("files0", "\0")])
+@each("name, end", [("files", "\n"), ("files0", "\0")])
 def test_lists_of_files(name, end, stdin, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = ["a.eml", "b.mbox", "c d.tsv", "-"]
-    for file, content in zip(
-        names, [b"Subject: x\n\ny\n", BOX, TABLES["tsv"], b"hello"], strict=True
-    ):
+    files = {"a.eml": b"Subject: x\n\ny\n", "b.mbox": BOX, "c d.tsv": TABLES["tsv"], "-": b"hello"}
+    for file, content in files.items():
         (tmp_path / file).write_bytes(content)
     (tmp_path / "folder").mkdir()
     listed = ["a.eml", "gone", "folder", "b.mbox", "", "c d.tsv", "-", "a\x01b"]
@@ -195,13 +191,6 @@ def test_a_format_means_the_same_for_a_file_as_for_a_stream(name, stdin, tmp_pat
     assert [(raw.source.removeprefix(str(path)), raw.content) for raw in raws] == from_stream
 
 
-def test_a_folder_stays_a_folder(tmp_path):
-    (tmp_path / "a").write_bytes(b"b\n")
-    for name in INPUT_FORMATS:
-        (raw,) = any_kind(str(tmp_path), ReadingOptions(input_format=name), Skips())
-        assert raw.source == str(tmp_path / "a")
-
-
 @each(
     "name, content, form",
     [
@@ -220,7 +209,7 @@ def test_a_list_with_the_other_separator_is_one_sentence(name, content, form, st
             list(any_kind(source, ReadingOptions(input_format=name), Skips()))
 
 
-def test_a_name_may_have_a_line_end(stdin, tmp_path, monkeypatch):
+def test_a_name_may_have_a_line_end_and_a_bad_name_a_nul(stdin, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a\nb").write_bytes(b"hello")
     for content in (b"a\nb", b"a\nb\0"):
@@ -229,18 +218,12 @@ def test_a_name_may_have_a_line_end(stdin, tmp_path, monkeypatch):
     skips = Skips()
     given(stdin, b"c\nd\0a\nb\0")
     assert len(read("files0", skips=skips)) == skips.count == 1
-
-
-def test_a_nul_after_the_first_name_is_of_a_bad_name(stdin, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a").write_bytes(b"hello")
     given(stdin, b"a\nb\0c\na\n")
     skips = Skips()
     assert len(read("files", skips=skips)) == 2
     assert skips.count == 1
-
-
-def test_what_is_no_list_of_files_is_said_once(stdin):
     given(stdin, b"x" * 300_000)
     skips = Skips()
     assert read("files0", skips=skips) == []
@@ -266,7 +249,7 @@ def test_odd_contents_are_messages_or_one_sentence(name, content, stdin):
         assert "\n" not in str(error)
 
 
-@each(
+@one_by_default(
     "name, lines",
     [
         ("lines", ["one", "two", "three"]),
@@ -293,15 +276,17 @@ def test_messages_come_as_their_lines_do(name, lines, stdin):
     assert not flow.pauses()
 
 
-def test_a_line_that_is_written_in_pieces_is_one(stdin):
+def test_a_line_that_is_written_in_pieces_is_one(stdin, monkeypatch):
+    monkeypatch.setattr("nbspam.reading.formats.PATIENCE", 0.05)
     pipe = stdin()
     raws = any_kind("-", ReadingOptions(input_format="tsv", flow=Flow()), Skips(strict=True))
 
     def write():
         for piece in (b"ham\thel", b"lo you", b"\nspam\twin\n"):
             pipe.write(piece)
-            time.sleep(PATIENCE * 1.2)
+            time.sleep(0.1)
         pipe.close()
 
-    threading.Thread(target=write, daemon=True).start()
+    stdin.writers.append(threading.Thread(target=write, daemon=True))
+    stdin.writers[-1].start()
     assert [raw.content for raw in raws] == ["hello you", "win"]

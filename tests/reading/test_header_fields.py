@@ -22,12 +22,9 @@ def test_a_header_goes_on_after_junk_if_a_field_of_mime_follows(junk):
     assert not limits
 
 
-def test_a_text_right_after_the_header_is_the_body():
+def test_what_stands_right_after_the_header_or_far_below_is_text():
     text = b"this is the text\nNote: with a colon\n\nmore\n"
     assert split(b"Subject: x\n" + text) == ([("subject", "x")], text, set())
-
-
-def test_a_field_of_mime_far_below_is_part_of_the_text():
     text = b"junk\n" + b"a line of text\n" * 9_000 + b"Content-Type: text/html\n\nmore\n"
     assert split(b"Subject: x\n" + text)[1] == text
 

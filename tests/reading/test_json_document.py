@@ -38,7 +38,7 @@ def test_names_that_are_not_usual(orient, tmp_path):
     assert rows(path, label_column="a", text_column="b") == ROWS
 
 
-def test_json_lines_called_json(tmp_path):
+def test_json_lines_called_json_columns_as_lists_and_a_packed_document(tmp_path):
     path = tmp_path / "a.json"
     FRAME.to_json(path, orient="records", lines=True)
     assert rows(path) == ROWS
@@ -46,35 +46,24 @@ def test_json_lines_called_json(tmp_path):
     assert first.source == f"{path}:1"
     path.write_text('{"label": "ham", "text": "one row"}\n')
     assert rows(path) == [("ham", "one row")]
-
-
-def test_columns_as_lists(tmp_path):
     path = tmp_path / "a.json"
     path.write_text(json.dumps({"label": ["ham", "spam"], "text": ["see you", "win"]}))
     assert rows(path) == [("ham", "see you"), ("spam", "win")]
 
 
-@each("encoding", ["utf-8-sig", "cp1252"])
-def test_encodings(encoding, tmp_path):
+def test_encodings_and_a_packed_document(tmp_path):
     path = tmp_path / "a.json"
-    path.write_bytes(
-        json.dumps([{"label": "ham", "text": "café"}], ensure_ascii=False).encode(encoding)
-    )
-    assert rows(path) == [("ham", "café")]
-
-
-def test_utf_16_must_be_named(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_bytes(json.dumps([{"label": "ham", "text": "café"}]).encode("utf-16"))
-    assert rows(path, encoding="utf-16") == [("ham", "café")]
+    content, expected = '[{"label": "ham", "text": "café"}]', [("ham", "café")]
+    for encoding in ("utf-8-sig", "cp1252"):
+        path.write_bytes(content.encode(encoding))
+        assert rows(path) == expected
+    path.write_bytes(content.encode("utf-16"))
+    assert rows(path, encoding="utf-16") == expected
     with pytest.raises(TableError, match="the file is UTF-16; name the encoding utf-16"):
         rows(path)
-
-
-def test_packed(tmp_path):
     path = tmp_path / "a.json.gz"
-    path.write_bytes(gzip.compress(FRAME.to_json(orient="records").encode()))
-    assert rows(path) == ROWS
+    path.write_bytes(gzip.compress(content.encode()))
+    assert rows(path) == expected
 
 
 @each(

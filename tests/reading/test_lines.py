@@ -1,21 +1,20 @@
 import io
-from pathlib import Path
 
-import pytest
+from one_case import each
 
 from nbspam.reading.lines import read_lines
 from nbspam.reading.skips import Skips
 
 
-def test_lines_of_text(tmp_path: Path) -> None:
+def test_lines_of_text(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"one\r\n\n  \ncaf\xe9\ttwo\nthree")
     expected = [(1, "one"), (4, "café\ttwo"), (5, "three")]
     assert expected == list(read_lines(str(path), lambda: path.open("rb"), None, Skips()))
 
 
-@pytest.mark.parametrize("length", [99, 100, 101, 250])
-def test_huge_line_is_cut(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@each("length", [99, 100, 101, 250])
+def test_huge_line_is_cut(length, monkeypatch):
     monkeypatch.setattr("nbspam.reading.lines._LINE_LIMIT", 100)
     stream = io.BufferedReader(io.BytesIO(b"x" * length + b"\ny\n"))
     texts = [text for _, text in read_lines("-", lambda: stream, None, Skips())]

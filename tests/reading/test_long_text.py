@@ -63,20 +63,14 @@ def test_what_shows_nothing_counts_toward_no_limit(padding):
 
 
 def test_blanks_of_plain_text_count_toward_no_limit():
-    assert fit("\n" * 9_000 + "buy" + " " * 9_000 + "now" + "\n" * 900) == (
-        "  buy  now  ",
-        set(),
-    )
+    assert fit("\n" * 9_000 + "buy" + " " * 9_000 + "now" + "\n" * 900) == ("  buy  now  ", set())
 
 
-def test_of_a_long_style_sheet_the_ends_are_kept():
+def test_of_a_long_style_sheet_the_ends_and_of_a_long_attribute_the_end_are_kept():
     sheet = "<style>.first{display:none}" + ".a{color:red}" * 20_000 + ".last{display:none}</style>"
     found, _ = fit(f"{sheet}<p>seen", 100_000, is_html=True)
     assert ".first{display:none}" in found
     assert ".last{display:none}</style><p>seen" in found
-
-
-def test_of_a_long_attribute_the_end_is_kept():
     style = "color:red;" * 100 + "display:none"
     found, _ = fit(f'<p style="{style}">' * 3, 1_500, is_html=True)
     assert found.count('display:none"') == 3

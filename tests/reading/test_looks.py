@@ -4,9 +4,9 @@ import io
 import sys
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
 
 from nbspam.reading.looks import looks_like
 from nbspam.reading.skips import Skips
@@ -67,40 +67,32 @@ def read(content, monkeypatch, **options):
     monkeypatch.setattr(sys, "stdin", Input)
     (raw,) = any_kind("-", ReadingOptions(tell=told.append, **options), Skips())
     assert raw.content == content
-    return [str(each.values.get("format")) for each in told], list(map(str, told))
+    return [str(one.values.get("format")) for one in told], list(map(str, told))
 
 
-@pytest.mark.parametrize("case", MANY)
-def test_what_looks_like_many_messages(case, monkeypatch):
+@each("case", MANY)
+def test_what_looks_like_many_messages_is_said_unless_one_was_asked_for(case, monkeypatch):
     formats, (sentence,) = read(MANY[case], monkeypatch)
     assert formats == [case.partition(" ")[0].strip(",") if case != "cut" else "tsv"]
     assert sentence.startswith("standard input looks like ")
     assert "; it was read as one message; " in sentence
-
-
-@pytest.mark.parametrize("case", MANY)
-def test_nothing_is_said_where_one_message_was_asked_for(case, monkeypatch):
     assert read(MANY[case], monkeypatch, input_format="message") == ([], [])
 
 
-@pytest.mark.parametrize("case", ONE)
+@each("case", ONE)
 def test_what_looks_like_one_message(case, monkeypatch):
     assert read(ONE[case], monkeypatch) == ([], [])
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted((SAMPLES / "mail").rglob("*.eml")) + sorted((SAMPLES / "odd").glob("*.eml")),
-    ids=lambda p: p.name,
-)
+@each("path", sorted([*(SAMPLES / "mail").rglob("*.eml"), *(SAMPLES / "odd").glob("*.eml")]))
 def test_no_mail_looks_like_many(path, monkeypatch):
     assert read(path.read_bytes(), monkeypatch) == ([], [])
 
 
-PIECES = (
-    *(b"\r", b"\n", b"\r\n", b"\0", b'"', b"\t", b",", b";", b"|", b"[", b"{", b"\xff", b" "),
-    *(b"ham", b"spam", b"label", b"text", b"a", b"/", b".", b"1", b'{"text": 1}', b"PAR1", FROM),
-)
+PIECES = [
+    b"\r", b"\n", b"\r\n", b"\0", b'"', b"\t", b",", b";", b"|", b"[", b"{", b"\xff", b" ", b"ham",
+    b"spam", b"label", b"text", b"a", b"/", b".", b"1", b'{"text": 1}', b"PAR1", FROM,
+]  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map(b"".join))

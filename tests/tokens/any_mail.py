@@ -62,8 +62,7 @@ SCRIPTS = st.sampled_from(
 )
 TEXTS = st.lists(st.one_of(SCRIPTS, HTML, st.text(max_size=8)), max_size=8).map("".join)
 WORDS = st.one_of(
-    TEXTS,
-    st.builds("=?{}?{}?{}?=".format, CHARSETS, st.sampled_from("bqBQx"), TEXTS),
+    TEXTS, st.builds("=?{}?{}?{}?=".format, CHARSETS, st.sampled_from("bqBQx"), TEXTS)
 )
 HEADERS = st.builds(
     "{}: {}".format,
@@ -78,7 +77,7 @@ HEADERS = st.builds(
 )
 
 
-def _encoded(text: str, charset: str, encoding: str) -> bytes:
+def _encoded(text, charset, encoding):
     try:
         data = text.encode(charset, "replace")
     except (LookupError, ValueError):
@@ -89,7 +88,7 @@ def _encoded(text: str, charset: str, encoding: str) -> bytes:
 
 
 @st.composite
-def leaves(draw) -> bytes:
+def leaves(draw):
     """Draw a part with text or anything in it, under a header that may lie."""
     claimed, encoding = draw(CHARSETS), draw(ENCODINGS)
     truly = claimed if draw(st.booleans()) else draw(CHARSETS)
@@ -106,7 +105,7 @@ def leaves(draw) -> bytes:
 
 
 @st.composite
-def multiparts(draw, inner) -> bytes:
+def multiparts(draw, inner):
     """Draw a multipart, or a message in a message, of such parts."""
     if draw(st.integers(0, 4)) == 0:
         return b"Content-Type: message/rfc822\n\n" + draw(inner)
@@ -126,7 +125,7 @@ TREES = st.recursive(leaves(), multiparts, max_leaves=6)
 
 
 @st.composite
-def mails(draw) -> bytes:
+def mails(draw):
     """Draw the bytes of a mail."""
     head = "".join(line + "\n" for line in draw(st.lists(HEADERS, max_size=4)))
     raw = b"From: a@example.org\n" + head.encode("utf-8", "surrogatepass") + draw(TREES)
@@ -137,7 +136,7 @@ def mails(draw) -> bytes:
 
 
 @st.composite
-def spoiled(draw, raw: bytes) -> bytes:
+def spoiled(draw, raw):
     """Draw the bytes as they are, or cut, doubled, or with other bytes in places."""
     for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2, 5]))):
         at = draw(st.integers(0, len(raw)))

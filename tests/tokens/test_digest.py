@@ -1,5 +1,3 @@
-from collections.abc import Callable
-
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
@@ -24,24 +22,21 @@ shall we meet at noon?
 WITHOUT_ID = MAIL.replace(b"Message-ID: <one@example.org>\n", b"")
 
 
-def digest(raw: bytes) -> str:
+def digest(raw):
     return tokenize(parse(raw), digest=True).digest
 
 
 @given(st.sets(st.text()), st.randoms())
-def test_the_order_of_the_tokens_does_not_matter(tokens, chance):
+def test_a_digest_is_32_hexadecimal_digits_of_tokens_in_any_order(tokens, chance):
     mixed = list(tokens)
     chance.shuffle(mixed)
-    assert digest_of(tokens, []) == digest_of(mixed, [])
-
-
-def test_a_digest_is_32_hexadecimal_digits():
-    found = digest_of({"free", "prize"}, [])
-    assert len(found) == 32
+    found = digest_of(tokens, [])
+    assert found == digest_of(mixed, [])
     assert bytes.fromhex(found).hex() == found
+    assert len(found) == 32
 
 
-def after_the_header(line: bytes) -> Callable[[bytes], bytes]:
+def after_the_header(line):
     return lambda mail: mail.replace(b"\n\n", b"\n" + line + b"\n\n", 1)
 
 
@@ -51,11 +46,8 @@ def after_the_header(line: bytes) -> Callable[[bytes], bytes]:
     [
         after_the_header(b"X-Nbspam: spam, probability=0.998712, version=1.0"),
         after_the_header(b"X-Nbspam-Evidence: meeting noon"),
-        after_the_header(b"Status: RO"),
-        after_the_header(b"X-Status: AF"),
-        after_the_header(
-            b"Status: O\nX-Status: \nX-Keywords: later\nX-UID: 17\nContent-Length: 38"
-        ),
+        after_the_header(b"Status: O\nX-Status: AF\nX-Keywords: later\nX-UID: 17\nLines: 3"),
+        after_the_header(b"Content-Length: 38"),
         after_the_header(b"X-Bogosity: Ham, tests=bogofilter"),
         after_the_header(b"X-Spam-Status: No, score=0.1"),
         lambda mail: b"From ann@example.org Fri Mar  1 10:00:00 2024\n" + mail,
@@ -111,9 +103,6 @@ def test_texts_that_differ_in_a_number_are_several_messages(form):
     raws = [form.format(i).encode() for i in range(1, 7)]
     assert len({tuple(tokenize(parse(raw), ordered=True).tokens) for raw in raws}) == 1
     assert len(set(map(digest, raws))) == 6
-
-
-def test_the_text_of_a_mail_with_a_message_id_is_known_by_its_tokens():
     numbered = [MAIL.replace(b"noon?", b"%d?" % i) for i in range(1, 7)]
     assert len(set(map(digest, numbered))) == 1  # a Message-ID says which message it is
 
@@ -147,17 +136,11 @@ def test_a_text_is_known_however_it_is_encoded():
     assert one == other
 
 
-def test_the_message_id_is_not_mistaken_for_a_token():
+def test_the_first_message_id_counts_and_is_not_mistaken_for_a_token():
     headers = [("message-id", "free")]
     assert digest_of({"prize"}, headers) != digest_of({"free", "prize"}, [])
     assert digest_of(set(), headers) != digest_of({"free"}, [])
-
-
-def test_of_two_message_ids_the_first_counts():
     one, two = ("message-id", "<one>"), ("message-id", "<two>")
     assert digest_of({"a"}, [one, two]) == digest_of({"a"}, [one])
     assert digest_of({"a"}, [one, two]) != digest_of({"a"}, [two])
-
-
-def test_half_of_a_surrogate_pair_has_a_digest():
     assert len(digest_of({"\ud800"}, [("message-id", "\udfff")])) == 32

@@ -35,30 +35,17 @@ def named(name):
 @each(
     "token, name",
     [
-        ("free", ""),
-        ("claim now", ""),
-        ("£0,000", ""),
-        ("", ""),
-        ("免费", ""),
-        ("tri:_fr", "tri"),
-        ("subject:free", "subject"),
-        ("subject:caps:1", "subject"),
-        ("from:@example.org", "from"),
-        ("link:", "link"),
-        ("mime:text/html", "mime"),
-        ("mime-version:0", "mime-version"),
-        ("received:smtp", "received"),
-        ("return-path:bounce", "return-path"),
-        ("header:x-foo:", "header"),
-        ("sender:news", "sender"),
-        ("recipient:bob", "recipient"),
-        ("by:mx.example.org", "by"),
-        ("by:-", "by"),
+        ("free", ""), ("claim now", ""), ("£0,000", ""), ("", ""), ("免费", ""), (":", ""),
+        ("tri:_fr", "tri"), ("subject:free", "subject"), ("subject:caps:1", "subject"),
+        ("from:@example.org", "from"), ("link:", "link"), ("mime:text/html", "mime"),
+        ("mime-version:0", "mime-version"), ("received:smtp", "received"),
+        ("return-path:bounce", "return-path"), ("header:x-foo:", "header"),
+        ("sender:news", "sender"), ("recipient:bob", "recipient"),
+        ("by:mx.example.org", "by"), ("by:-", "by"),
         ("trace:received:smtp", ""),  # of models made before version 2 of the rules
         ("nothing:known", ""),  # of a word list of others
-        (":", ""),
     ],
-)
+)  # fmt: skip
 def test_the_kind_of_a_token(token, name):
     assert kind_of(token) == named(name)
 
@@ -95,32 +82,37 @@ def test_the_fragments_and_the_host_are_kinds_of_their_own():
     assert [kind for kind in KINDS if kind.channel == HOST] == [COLLECTED_BY]
 
 
-@each("token", ["received:smtp", "return-path:", "header:x-foo:", "sender:a", "recipient:10.0.0.1"])
-def test_tokens_of_the_header_channel(token):
-    assert channel_of(token) == HEADER
-    assert not is_fragment(token)
-    assert not is_host(token)
+HEADER_TOKENS = ["received:smtp", "return-path:", "header:x-foo:", "sender:a", "recipient:10.0.0.1"]
+OTHERS = [
+    "received",
+    "subject:received:x",
+    "tri:received:",
+    "from:received",
+    "by:received",
+    "",
+    "a b",
+]
 
 
 @each(
-    "token",
-    ["received", "subject:received:x", "tri:received:", "from:received", "by:received", "", "a b"],
+    "token, header, host, fragment",
+    [
+        *((token, True, False, False) for token in HEADER_TOKENS),
+        *((token, False, token.startswith("by:"), token.startswith("tri:")) for token in OTHERS),
+        ("by:mx.example.org", False, True, False),
+        ("by:-", False, True, False),
+        ("by", False, False, False),
+        ("received:by", True, False, False),
+        ("tri:abc", False, False, True),
+        ("tri", False, False, False),
+        ("try:a", False, False, False),
+    ],
 )
-def test_tokens_that_are_not_of_the_header_channel(token):
-    assert channel_of(token) != HEADER
-
-
-@each(
-    "token, host",
-    [("by:mx.example.org", True), ("by:-", True), ("by", False), ("received:by", False)],
-)
-def test_the_collecting_host(token, host):
-    assert is_host(token) == host
-    assert (channel_of(token) == HOST) == host
-
-
-@each("token, fragment", [("tri:abc", True), ("tri", False), ("try:a", False)])
-def test_fragments(token, fragment):
+def test_tokens_of_the_header_channel_the_collecting_host_and_fragments(
+    token, header, host, fragment
+):
+    assert (channel_of(token) == HEADER) == header
+    assert (channel_of(token) == HOST) == is_host(token) == host
     assert is_fragment(token) == fragment
 
 

@@ -6,7 +6,7 @@ from nbspam.tokens.memo import Memo
 
 def counted(limit):
     """Return a memo of upper case, and the list of what it had to work out."""
-    asked: list[str] = []
+    asked = []
 
     def upper(key):
         asked.append(key)
@@ -15,24 +15,18 @@ def counted(limit):
     return Memo(upper, limit), asked
 
 
-def test_what_is_known_is_not_worked_out_again():
+def test_what_is_known_is_not_worked_out_again_but_a_full_memo_forgets():
     memo, asked = counted(10)
     assert list(map(memo.__getitem__, ["a", "b", "a"])) == ["A", "B", "A"]
     assert asked == ["a", "b"]
-
-
-def test_a_full_memo_forgets():
     memo, asked = counted(2)
     for key in ("a", "b", "c", "a"):
         assert memo[key] == key.upper()
         assert len(memo) <= 2
     assert asked == ["a", "b", "c", "a"]
-
-
-def test_a_long_key_is_not_kept():
     memo, _ = counted(10)
     assert memo["x" * 100_000] == "X" * 100_000
-    assert not memo
+    assert not memo  # a long key is not kept
 
 
 @given(st.lists(st.text(max_size=3)), st.integers(1, 5))

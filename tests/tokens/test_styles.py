@@ -4,14 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each, one_by_default
 
-from nbspam.tokens.styles import (
-    Element,
-    StyleSheet,
-    background_of,
-    declarations,
-    hides,
-    is_tiny,
-)
+from nbspam.tokens.styles import Element, StyleSheet, background_of, declarations, hides, is_tiny
 
 
 @each(
@@ -31,34 +24,27 @@ def test_of_each_property_the_declaration_that_holds(style, expected):
     assert declarations(style) == expected
 
 
-@each(
-    "style",
-    [
-        "display:none", "opacity:0", "opacity:0.05", "opacity:.01", "opacity:5%", "mso-hide:all",
-        "height:0;overflow:hidden", "max-height:1px;overflow-y:hidden",
-        "width:0.5em;overflow:hidden", "position:absolute;left:-9999px",
-        "position:fixed;top:-100em", "text-indent:-9999px", "margin-left:-5000px",
-        "margin:0 0 0 -5000px", "clip:rect(0,0,0,0)", "clip:rect(1px 1px 1px 1px)",
-        "clip-path:inset(50%)", "clip-path:circle(0)", "transform:scale(0)",
-        "transform:rotate(3deg) scalex(0.0)",
-    ],
-)  # fmt: skip
-def test_styles_that_hide(style):
-    assert hides(declarations(style))
+HIDING = [
+    "display:none", "opacity:0", "opacity:0.05", "opacity:.01", "opacity:5%", "mso-hide:all",
+    "height:0;overflow:hidden", "max-height:1px;overflow-y:hidden",
+    "width:0.5em;overflow:hidden", "position:absolute;left:-9999px",
+    "position:fixed;top:-100em", "text-indent:-9999px", "margin-left:-5000px",
+    "margin:0 0 0 -5000px", "clip:rect(0,0,0,0)", "clip:rect(1px 1px 1px 1px)",
+    "clip-path:inset(50%)", "clip-path:circle(0)", "transform:scale(0)",
+    "transform:rotate(3deg) scalex(0.0)",
+]  # fmt: skip
+SHOWING = [
+    "display:block", "display:inherit", "opacity:1", "opacity:0.9", "opacity:inherit",
+    "opacity:", "height:0", "height:10px;overflow:hidden", "line-height:0;overflow:hidden",
+    "position:absolute;left:0", "position:relative;left:-9999px", "left:-9999px",
+    "text-indent:-20px", "margin-left:-10px", "clip:auto", "clip-path:inset(5%)",
+    "transform:scale(1)", "transform:scale(0.5)", "",
+]  # fmt: skip
 
 
-@each(
-    "style",
-    [
-        "display:block", "display:inherit", "opacity:1", "opacity:0.9", "opacity:inherit",
-        "opacity:", "height:0", "height:10px;overflow:hidden", "line-height:0;overflow:hidden",
-        "position:absolute;left:0", "position:relative;left:-9999px", "left:-9999px",
-        "text-indent:-20px", "margin-left:-10px", "clip:auto", "clip-path:inset(5%)",
-        "transform:scale(1)", "transform:scale(0.5)", "",
-    ],
-)  # fmt: skip
-def test_styles_that_do_not(style):
-    assert not hides(declarations(style))
+def test_styles_that_hide_and_styles_that_do_not():
+    assert [style for style in HIDING if not hides(declarations(style))] == []
+    assert [style for style in SHOWING if hides(declarations(style))] == []
 
 
 @each(
@@ -77,13 +63,11 @@ def test_sizes(style, expected):
 @each(
     "style, expected",
     [
-        ("background:red", "red"),
-        ("background:#fff url(x.gif)", "#fff"),
-        ("background-color:rgb(1,2,3)", "rgb(1,2,3)"),
-        ("background:url(red.gif)", ""),
+        ("background:red", "red"), ("background:#fff url(x.gif)", "#fff"),
+        ("background-color:rgb(1,2,3)", "rgb(1,2,3)"), ("background:url(red.gif)", ""),
         ("color:red", ""),
     ],
-)
+)  # fmt: skip
 def test_backgrounds(style, expected):
     assert background_of(declarations(style)) == expected
 
@@ -102,34 +86,28 @@ def style_of(rule, one=DIV, around=()):
 HIDDEN = {"display": "none"}
 
 
-@each(
-    "selector",
-    [
-        "div", ".x", "#i", "*", "div.x", ".x.y", "div#i.y", "p, .x", "p,div", "[title]", "DIV.X",
-        '[title="q r"]', "[lang=en]", "[title~=r]", "[title^=q]", "[title$=r]", "[title*=' ']",
-    ],
-)  # fmt: skip
-def test_selectors_that_fit(selector):
-    assert style_of(selector + "{display:none}") == HIDDEN
+FITTING = [
+    "div", ".x", "#i", "*", "div.x", ".x.y", "div#i.y", "p, .x", "p,div", "[title]", "DIV.X",
+    '[title="q r"]', "[lang=en]", "[title~=r]", "[title^=q]", "[title$=r]", "[title*=' ']",
+]  # fmt: skip
+OTHERS = [
+    "p", ".z", "#j", "p.x", ".x.z", "div:hover", "div::before", ".x + .y", ".x ~ .y",
+    "[lang=de]", "[alt]", "p .x", "p > .x", "@font-face", "",
+]  # fmt: skip
 
 
-@each(
-    "selector",
-    [
-        "p", ".z", "#j", "p.x", ".x.z", "div:hover", "div::before", ".x + .y", ".x ~ .y",
-        "[lang=de]", "[alt]", "p .x", "p > .x", "@font-face", "",
-    ],
-)  # fmt: skip
-def test_selectors_that_do_not(selector):
-    assert style_of(selector + "{display:none}") == {}
-
-
-def test_elements_around():
+def test_selectors_that_fit_an_element_and_those_around_it():
     around = [element("table", "out"), element("tr"), element("td", "in")]
-    for selector in (".out .x", "table td .x", "td > .x", "table > tr > td > div", ".out>tr .x"):
-        assert style_of(selector + "{display:none}", around=around) == HIDDEN
-    for selector in (".in .out .x", "table > .x", "tr > .x", "td tr .x"):
-        assert style_of(selector + "{display:none}", around=around) == {}
+    within = [".out .x", "table td .x", "td > .x", "table > tr > td > div", ".out>tr .x"]
+    not_within = [".in .out .x", "table > .x", "tr > .x", "td tr .x"]
+    for selectors, over, found in (
+        (FITTING, (), HIDDEN),
+        (OTHERS, (), {}),
+        (within, around, HIDDEN),
+        (not_within, around, {}),
+    ):
+        for selector in selectors:
+            assert style_of(selector + "{display:none}", around=over) == found, selector
 
 
 def test_the_more_specific_rule_holds():

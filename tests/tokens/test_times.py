@@ -14,7 +14,7 @@ from nbspam.tokens.tokenizer import message_tokens
 WANTED = Wanted(times=True)
 
 
-def times_of(message) -> dict[str, int]:
+def times_of(message):
     return dict(tokenize(message, wanted=WANTED).numbers.times)
 
 
@@ -36,71 +36,43 @@ def some(times, *prefixes):
     return {token: n for token, n in times.items() if kind(token) in prefixes}
 
 
-def test_words_and_bigrams():
+def test_words_bigrams_and_numbers_of_one_shape():
     times = of_mail("win a prize, win a car, win")
     assert some(times, "", " ") == {"win": 3, "a": 2, "win a": 2}
-
-
-def test_numbers_are_words_of_one_shape():
     assert some(of_mail("12 34 567 89 10"), "", " ") == {"00": 4, "00 00": 2}
+    assert of_text("free prize") == of_text("") == {}  # what occurs once is absent
 
 
-def test_a_token_that_occurs_once_is_absent():
-    assert of_text("free prize") == {}
-    assert of_text("") == {}
-
-
-def test_trigrams_written_words_and_signs_of_a_short_text():
+def test_trigrams_written_words_and_signs_of_a_short_text_alone():
     times = of_text("Win Win WIN $$")
     assert some(times, "tri:") == {"tri:_wi": 3, "tri:win": 3, "tri:in_": 3, "tri:n_w": 2}
-    assert some(times, "case:") == {"case:Win": 2}
-    assert some(times, "sign:") == {"sign:$": 2}
-
-
-def test_a_mail_has_none_of_these():
+    assert some(times, "case:", "sign:") == {"case:Win": 2, "sign:$": 2}
     assert some(of_mail("Win Win WIN $$"), "tri:", "case:", "sign:") == {}
-
-
-def test_of_a_long_text_trigrams_are_of_its_beginning():
     times = of_text("ab " * SHORT)
     assert times["ab"] == SHORT
-    # 400 characters, and a blank at each end: "_ab" as often as a word begins among them.
+    # Of the first 400 characters, and a blank at each end: as often as a word begins among them.
     assert times["tri:_ab"] == SHORT // 3
 
 
-def test_runs_of_punctuation():
-    assert some(of_mail("now!!! free!!!! yes! no! -- ----"), "punct:") == {
-        "punct:!!!": 2,
-        "punct:!": 2,
-    }
+@each(
+    "body, content_type, prefixes, expected",
+    [
+        ("now!!! free!!!! yes! no! -- ----", "text/plain", ["punct:"],
+         {"punct:!!!": 2, "punct:!": 2}),
+        ("http://a.example/pay http://b.a.example/pay/pay www.c.example", "text/plain",
+         ["link:", "host:", "path:", ""],
+         {"link:": 3, "host:a.example": 2, "host:example": 3, "http": 3, "path:pay": 2}),
+        ('<a href="http://a.example/">x</a><a href="HTTP://A.EXAMPLE/">y</a><img src="cid:1">',
+         "text/html", ["link:", "host:"], {"link:": 2, "host:a.example": 2, "host:example": 2}),
+    ],
+)  # fmt: skip
+def test_runs_of_punctuation_and_links(body, content_type, prefixes, expected):
+    assert some(of_mail(body, content_type), *prefixes) == expected
 
 
-def test_links_of_a_text():
-    times = of_mail("http://a.example/pay http://b.a.example/pay/pay www.c.example")
-    assert some(times, "link:", "host:", "path:", "") == {
-        "link:": 3,
-        "host:a.example": 2,
-        "host:example": 3,
-        "path:pay": 2,  # once a link
-        "http": 3,
-    }
-
-
-def test_links_of_html():
-    body = '<a href="http://a.example/">x</a><a href="HTTP://A.EXAMPLE/">y</a><img src="cid:1">'
-    assert some(of_mail(body, "text/html"), "link:", "host:") == {
-        "link:": 2,
-        "host:a.example": 2,
-        "host:example": 2,
-    }
-
-
-def test_the_parts_of_a_mail_are_added():
+def test_the_parts_of_a_mail_are_added_and_header_fields_count_once():
     body = "--b\n\nfree\n--b\nContent-Type: text/html\n\n<p>free\n--b--\n"
     assert of_mail(body, "multipart/mixed; boundary=b") == {"free": 2}
-
-
-def test_header_fields_and_what_is_said_once_count_once():
     raw = b"From: a@b.example\nSubject: win win win\nReceived: by mx mx mx\n\nFREE FREE FREE\n"
     assert times_of(parse(raw)) == {"free": 3, "free free": 2}
 
@@ -108,20 +80,14 @@ def test_header_fields_and_what_is_said_once_count_once():
 # Any message
 
 
-def assert_repeated_tokens(message):
+REPEATED = (st.text() | st.text("aA1 !$'’-_.,é免\u200b")).map(lambda text: parse_text(text * 3))
+
+
+@given((mails() | st.binary(max_size=80)).map(parse) | REPEATED)
+def test_what_is_repeated_in_any_message_is_among_its_tokens(message):
     times = times_of(message)
     assert times.keys() <= message_tokens(message)
     assert all(type(n) is int and n > 1 for n in times.values())
-
-
-@given(mails() | st.binary(max_size=80))
-def test_what_is_repeated_in_any_mail_is_among_its_tokens(raw):
-    assert_repeated_tokens(parse(raw))
-
-
-@given(st.text() | st.text("aA1 !$'’-_.,é免\u200b").map(lambda text: text * 3))
-def test_what_is_repeated_in_any_text_is_among_its_tokens(text):
-    assert_repeated_tokens(parse_text(text))
 
 
 TEXTS = st.text("abAB12 !$'’-.,éß免费ы", max_size=120)
