@@ -6,6 +6,7 @@ certain, and as if all that is in doubt hid it (`styles.py`).  Where the reading
 perhaps hidden: its words count where they speak for spam, and never for ham.
 """
 
+import itertools
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from nbspam.tokens.styles import (
     StyleSheet,
     are_alike,
     declarations,
+    either,
     look,
 )
 from nbspam.tokens.tags import Tag
@@ -105,14 +107,25 @@ class _Element(NamedTuple):
     is_open: bool
 
 
-def _element(attributes: _Attributes, rules: Declarations, besides: Look | None) -> _Element:
-    style = attributes.style | rules | attributes.inline
-    if attributes.is_hidden and style.get("display") in (None, "none"):
-        style = style | {"display": "none"}
-    return _Element(look(style), besides, attributes.is_open)
+def _element(
+    attributes: _Attributes,
+    rules: Declarations,
+    is_important: bool = False,
+    besides: Look | None = None,
+) -> _Element:
+    given, inline = attributes.style, attributes.inline
+    if attributes.is_hidden:
+        given = {"display": "none"} | given
+    found = look(given | rules | inline)
+    if is_important and not rules.keys().isdisjoint(inline):
+        other = look(given | inline | rules)
+        if other != found:
+            known = (found, other) if besides is None else (found, other, besides)
+            besides = either(known)._replace(shows=True)
+    return _Element(found, besides, attributes.is_open)
 
 
-_unruled = Memo(lambda inside: _element(_attributes_of[inside], {}, None), limit=1 << 12)
+_unruled = Memo(lambda inside: _element(_attributes_of[inside], {}), limit=1 << 12)
 
 
 def visible(
@@ -167,10 +180,13 @@ class _Reading(NamedTuple):
     colours: tuple[Colour | None, ...] = (BLACK,)  # that it may have; None: not to be seen
     backgrounds: tuple[Colour, ...] = (WHITE,)
 
-    def within(self, name: str, element: _Element, besides: Look | None) -> "_Reading":
+    def within(
+        self, name: str, element: _Element, besides: Look | None, is_doubting: bool
+    ) -> "_Reading":
         """Return what text in one more tag looks like.
 
-        besides: what is in doubt of it, all of which counts.
+        besides: what is in doubt of it.
+        is_doubting: whether all that is in doubt hides the text, or none of it does.
         What is in a tag may be seen all the same if it has a size, a colour or a visibility of its
         own, as in the layout of newsletters.
         """
@@ -180,27 +196,33 @@ class _Reading(NamedTuple):
         if besides is not None:
             colours += tuple(c for c in besides.colours if c not in colours)
             backgrounds += tuple(c for c in besides.backgrounds if c not in backgrounds)
-        return _Reading(
-            self._why_hidden(name, element, besides, colours, backgrounds), colours, backgrounds
-        )
+        hidden = self._why_hidden(name, element, besides, is_doubting)
+        if not hidden:
+            pairs = itertools.product(colours, backgrounds)
+            unseen = (one is None or are_alike(one, behind) for one, behind in pairs)
+            is_unseen = any(unseen) if is_doubting else all(unseen)
+            hidden = "same-colour" if is_unseen else ""
+        return _Reading(hidden, colours[:_FEW_COLOURS], backgrounds[:_FEW_COLOURS])
 
     def _why_hidden(
         self,
         name: str,
         element: _Element,
         besides: Look | None,
-        colours: tuple[Colour | None, ...],
-        backgrounds: tuple[Colour, ...],
+        is_doubting: bool,
     ) -> str:
+        """Return why text is hidden, whatever its colour."""
         before, look = self.hidden, element.look
         if before in ("hidden", _CHOICE, _DOUBT):
             return before
+        if besides is not None and is_doubting:
+            are_many = max(len(self.colours), len(self.backgrounds)) >= _FEW_COLOURS
+            if besides.is_doubted or besides.shows or are_many:
+                return _DOUBT
+        if besides is not None and besides.shows and not is_doubting:
+            return ""
         if look.hides or name in _UNSEEN:
             return "hidden"
-        if besides is not None and (
-            besides.is_doubted or len(colours) > _FEW_COLOURS or len(backgrounds) > _FEW_COLOURS
-        ):
-            return _DOUBT
         if name == "select":
             return _CHOICE
         if (name == "details" and not element.is_open) or (before == _CLOSED and name != "summary"):
@@ -210,12 +232,7 @@ class _Reading(NamedTuple):
             return _INVISIBLE
         if look.is_tiny or (before == "tiny" and look.is_tiny is None):
             return "tiny"
-        is_seen = all(
-            one is not None and not are_alike(one, behind)
-            for one in colours
-            for behind in backgrounds
-        )
-        return "" if is_seen else "same-colour"
+        return ""
 
 
 _IN_DOUBT = Look(is_doubted=True)
@@ -280,9 +297,9 @@ class _OpenTags:
             besides = _IN_DOUBT if besides is None else besides._replace(is_doubted=True)
         if element.look.covers or (besides is not None and besides.covers):
             self.is_covered = True
-        sure = self.sure.within(name, element, None)
+        sure = self.sure.within(name, element, besides, False)
         is_the_same = besides is None and self.doubted is self.sure
-        self.doubted = sure if is_the_same else self.doubted.within(name, element, besides)
+        self.doubted = sure if is_the_same else self.doubted.within(name, element, besides, True)
         self.sure = sure
 
     def _close(self, names: Collection[str], bounds: Collection[str]) -> None:

@@ -202,6 +202,7 @@ class Look(NamedTuple):
     backgrounds: tuple[Colour, ...] = ()
     is_doubted: bool = False  # whether another reading of the style hides the text
     covers: bool = False  # whether it may lie over other text
+    shows: bool = False  # whether it may undo what hides the text otherwise
 
 
 def look(style: Declarations) -> Look:
@@ -248,10 +249,12 @@ def look(style: Declarations) -> Look:
         () if behind is None else (behind,),
         is_doubted,
         covers,
+        not _SHOWING.isdisjoint(style),
     )
 
 
 _OVERFLOWS = ("overflow", "overflow-x", "overflow-y")
+_SHOWING = frozenset({*_HIDING, *_SIZES, *_PLACES, *_OVERFLOWS, "position", "font-size", "font"})
 _NO_LOOK = Look()
 _FEW = 4  # colours that a text may have; of more it is in doubt whether it is seen
 
@@ -260,19 +263,21 @@ def either(looks: Iterable[Look]) -> Look:
     """Return the look of what may have any of these looks, or none."""
     colours: set[Colour | None] = set()
     backgrounds: set[Colour] = set()
-    is_doubted = covers = False
+    is_doubted = covers = shows = False
     for one in looks:
         colours.update(one.colours)
         backgrounds.update(one.backgrounds)
         is_invisible = one.visibility is not None and one.visibility != "visible"
         is_doubted = is_doubted or one.hides or one.is_doubted or is_invisible or bool(one.is_tiny)
         covers = covers or one.covers
+        shows = shows or one.shows
     is_doubted = is_doubted or max(len(colours), len(backgrounds)) > _FEW
     return Look(
         colours=tuple(colours)[:_FEW],
         backgrounds=tuple(backgrounds)[:_FEW],
         is_doubted=is_doubted,
         covers=covers,
+        shows=shows,
     )
 
 
@@ -298,13 +303,14 @@ class StyleSheet:
         # Rank, place and declarations, merged; and what the rules that may apply make of a text.
         self._certain: dict[str, tuple[int, int, Declarations]] = {}
         self._doubtful: dict[str, Look] = {}
+        self._important: set[str] = set()  # keys of rules that may beat a tag's own style
         self.met_limit = False
         n = 0
         for sheet in _SHEET.findall(source):
             # Old mail has its sheets in comments, for browsers that knew none.
             sheet = sheet.lower().replace("<!--", "").replace("-->", "")
             is_plain = "\\" not in sheet  # an escape in a name changes what the rule applies to
-            for selectors, style, applies in _rules_of(plain(sheet)):
+            for selectors, style, applies, is_important in _rules_of(plain(sheet)):
                 found = _keys(selectors) if is_plain else [("*", False)]
                 n += len(found)
                 if n > _RULES_LIMIT:
@@ -312,6 +318,8 @@ class StyleSheet:
                     return
                 for key, is_simple in found:
                     if applies and is_simple:
+                        if is_important:
+                            self._important.add(key)
                         before = self._certain.get(key, (0, 0, {}))[2]
                         rank = 4 * ("#" in key) + 2 * ("." in key) + (key[0] not in "*.#")
                         self._certain[key] = rank, n, before | style
@@ -321,8 +329,11 @@ class StyleSheet:
 
     def rules_for(
         self, name: str, classes: Iterable[str], own_id: str
-    ) -> tuple[Declarations, Look | None]:
-        """Return what the rules declare of an element, and what others may make of it besides."""
+    ) -> tuple[Declarations, bool, Look | None]:
+        """Return what the rules declare of an element, whether that may beat its own style.
+
+        And what others may make of it besides.
+        """
         keys = ["*", name]
         for one in classes:
             keys += [f".{one}", f"{name}.{one}"]
@@ -334,13 +345,15 @@ class StyleSheet:
         ):
             style |= declared
         doubtful = [self._doubtful[key] for key in keys if key in self._doubtful]
-        return style, either(doubtful) if doubtful else None
+        is_important = not self._important.isdisjoint(keys)
+        return style, is_important, either(doubtful) if doubtful else None
 
 
-def _rules_of(sheet: str) -> Iterator[tuple[str, Declarations, bool]]:
+def _rules_of(sheet: str) -> Iterator[tuple[str, Declarations, bool, bool]]:
     """Yield the selectors and declarations of the rules that say what text looks like.
 
-    And whether they apply for certain, as far as their medium and conditions go.
+    And whether they apply for certain, as far as their medium and conditions go, and whether one of
+    them is `!important`.
     """
     prelude = selectors = ""
     applies: list[bool | None] = []  # of each block that is open, those around it included
@@ -359,7 +372,7 @@ def _rules_of(sheet: str) -> Iterator[tuple[str, Declarations, bool]]:
             if is_certain is not None and ":" in piece and not selectors.startswith("@"):
                 style = {k: v for k, v in declarations(piece).items() if k in _LOOKS}
                 if style:
-                    yield selectors, style, is_certain
+                    yield selectors, style, is_certain, "!" in piece
 
 
 def _applies(prelude: str, outer: bool) -> bool | None:

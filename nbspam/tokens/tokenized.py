@@ -81,7 +81,8 @@ def tokenize(
     wanted: the numbers that the model counts, and the digest is of them too; an excerpt.
     """
     texts: list[VisibleText] | None = None if wanted == TOKENS_ALONE else []
-    found, perhaps = message_tokens(message, texts)
+    perhaps: set[str] = set()
+    found = message_tokens(message, texts, perhaps)
     numbers, excerpt = NO_NUMBERS, None
     if texts is not None:
         numbers = _numbers(message, texts, found, wanted)
@@ -90,7 +91,7 @@ def tokenize(
 
             excerpt = excerpt_of(message, texts, wanted.excerpt)
     if perhaps:
-        numbers = numbers._replace(perhaps_hidden=perhaps)
+        numbers = numbers._replace(perhaps_hidden=frozenset(perhaps))
     tokens, known = list(found), ""
     if ordered or digest:  # a score does not depend on the order
         tokens.sort()

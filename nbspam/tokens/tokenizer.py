@@ -1,7 +1,6 @@
 """A message's tokens, from all its parts."""
 
 import re
-from typing import NamedTuple
 
 from nbspam.reading.message import Message
 from nbspam.reading.mime import Part
@@ -24,17 +23,15 @@ _SAME = 0.8
 _NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")
 
 
-class FoundTokens(NamedTuple):
-    """The tokens of a message."""
-
-    tokens: set[str]
-    perhaps_hidden: frozenset[str] = frozenset()  # of these, those that only such text has
-
-
-def message_tokens(message: Message, texts: list[VisibleText] | None = None) -> FoundTokens:
-    """Return the tokens of a message.
+def message_tokens(
+    message: Message,
+    texts: list[VisibleText] | None = None,
+    perhaps_hidden: set[str] | None = None,
+) -> set[str]:
+    """Return the set of tokens of a message.
 
     texts: a list to which its texts are added as a reader sees them, if they are needed for more.
+    perhaps_hidden: a set to which those are added that only text has that is perhaps hidden.
     """
     is_mail = bool(message.headers)
     has_others = any(part.is_doubtful for part in message.parts)
@@ -75,7 +72,9 @@ def message_tokens(message: Message, texts: list[VisibleText] | None = None) -> 
         tokens, limits = _drawn(tokens), limits | {"tokens"}
     if limits:
         tokens.update([f"limit:{name}" for name in limits])
-    return FoundTokens(tokens, frozenset(perhaps & tokens))
+    if perhaps_hidden is not None:
+        perhaps_hidden |= perhaps & tokens
+    return tokens
 
 
 def _text_tokens(text: str, is_mail: bool) -> set[str]:

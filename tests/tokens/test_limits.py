@@ -20,20 +20,19 @@ NUMBERS = {
         "_WORK_LIMIT": 134_217_728, "_DECODING_WORK": 8, "_DELIMITERS_LIMIT": 10_000,
     },
     "reading.transfer": {"_PIECES_LIMIT": 50_000, "_UU_LINES_LIMIT": 100_000},
-    "tokens.colours": {"_SAME": 48, "_CLEAR": 0.1},
     "tokens.digest": {"_BYTES": 16},
     "tokens.header_channel": {
         "_VALUE_LIMIT": 16_000, "_TOKENS_LIMIT": 1_000, "_NAME_LIMIT": 30, "_DIGITS_LIMIT": 4,
         "_HOST_LIMIT": 80, "_RECEIVED_LIMIT": 1_000,
     },
     "tokens.headers": {"_VALUE_LIMIT": 4_000},
-    "tokens.hidden_text": {"_FEW_WORDS": 5},
-    "tokens.html": {"_COLOUR_PAIRS": 10_000},
+    "tokens.hidden_text": {"_FEW_WORDS": 5, "_FEW_COLOURS": 8},
     "tokens.styles": {
-        "_DECLARATIONS_LIMIT": 200, "_RULES_LIMIT": 2_000, "_NEAREST": 50, "_WORK_LIMIT": 200_000,
+        "_SAME": 48, "_CLEAR": 0.1, "_PALE": 0.5, "_DECLARATIONS_LIMIT": 200, "_FEW": 4,
+        "_RULES_LIMIT": 2_000,
     },
     "tokens.text": {"WORD_LIMIT": 30, "SHORT": 400},
-    "tokens.tokenizer": {"RULES": 4, "TOKENS_LIMIT": 20_000, "_ENOUGH_WORDS": 20},
+    "tokens.tokenizer": {"RULES": 5, "TOKENS_LIMIT": 20_000, "_SAME": 0.8},
     "tokens.traits": {"STEPS": 8, "MOST": 99},
 }  # fmt: skip
 
