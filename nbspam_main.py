@@ -39,7 +39,7 @@ _ENOMEM = 12  # of errno.h
 VALUED = frozenset(
     "-m --model -j --jobs --spam-cutoff --ham-cutoff --ham-cost --text-column --label-column"
     " --input-format --header-row --encoding --format --header --subject-tag --evidence"
-    " --on-error --learn-from --log --base --dask".split()
+    " --on-error --log --base --dask".split()
 )
 
 

@@ -1,7 +1,8 @@
 """Messages as a sparse matrix: its pieces, its counts per class, and sums over its rows.
 
-Shapes: presence (n_messages, n_tokens), entries 0 or 1, or how often a message has a token; counts
-(n_classes, n_tokens); messages (n_classes,).
+Shapes: presence (n_messages, n_tokens), entries 0 or 1, or how often a message has a token; an
+entry of a token that must not speak for ham is negative.  Counts (n_classes, n_tokens); messages
+(n_classes,).
 """
 
 from collections.abc import Iterator
@@ -30,7 +31,21 @@ class Chunked(Protocol):
 
 
 def chunks(presence: Presence | Chunked) -> Iterator[tuple[slice, Presence]]:
-    """Yield a matrix's rows in pieces, each with its place: only one piece is in memory."""
+    """Yield a matrix's rows in pieces, each with its place: only one piece is in memory.
+
+    Without signs.
+    """
+    for rows, piece in signed_chunks(presence):
+        yield rows, without_signs(piece)
+
+
+def without_signs(presence: Presence) -> Presence:
+    """Return a matrix whose entries are all positive."""
+    return abs(presence) if (presence.data < 0).any() else presence
+
+
+def signed_chunks(presence: Presence | Chunked) -> Iterator[tuple[slice, Presence]]:
+    """Yield a matrix's rows in pieces, each with its place."""
     if not isinstance(presence, csr_array):
         first = 0
         for piece in presence.chunks(ENTRIES):

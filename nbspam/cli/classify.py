@@ -20,7 +20,6 @@ from nbspam.cli.notes import (
     note_young,
 )
 from nbspam.cli.options import (
-    PROBABILITY,
     Reading,
     dask_option,
     format_option,
@@ -31,15 +30,9 @@ from nbspam.cli.options import (
     refuse_stdin_twice,
     traced,
 )
-from nbspam.cli.verdicts import (
-    Marking,
-    SelfLearning,
-    check_positive,
-    learn_collected,
-    verdict_code,
-)
+from nbspam.cli.verdicts import Marking, check_positive, verdict_code
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode, one_line
-from nbspam.filter import Filter, classified, open_filter
+from nbspam.filter import classified, open_filter
 from nbspam.reading.marks import EVIDENCE, MARK
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
@@ -53,7 +46,6 @@ _TERSE = "terse"  # a form of the lines, besides those of --format
 _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
 if TYPE_CHECKING:
-    from nbspam.learning.self_training import SelfTraining
     from nbspam.reading.piece import SourcePiece
     from nbspam_main import Passage
 
@@ -64,13 +56,11 @@ def _check(
     reading: Reading,
     form: str,
     terse: bool,
-    learning: SelfLearning,
     passthrough: bool,
     marking: Marking,
 ) -> None:
     """Raise OptionError for options that are wrong with any model."""
     cutting.check()
-    learning.check()
     if passthrough:
         plain = form == "text" and not terse and reading.is_one_message
         if not plain or sources not in ((), (STDIN,)):
@@ -106,22 +96,6 @@ def _check(
     "--terse",
     is_flag=True,
     help="Print S, H or U and the probability of spam, with 6 digits; then the SOURCE, if any.",
-)
-@gathered(
-    "learning",
-    SelfLearning,
-    click.option(
-        "--learn",
-        is_flag=True,
-        help="Learn each message with a sure verdict as what it was classified as, if it was never"
-        " learned before.",
-    ),
-    click.option(
-        "--learn-from",
-        type=PROBABILITY,
-        metavar="P",
-        help="With --learn, learn where the verdict's probability is P or more. [default: 0.99]",
-    ),
 )
 @click.option(
     "-p",
@@ -166,7 +140,6 @@ def command(
     dask: str | None,
     exit_code: bool,
     terse: bool,
-    learning: SelfLearning,
     passthrough: bool,
     marking: Marking,
     trace: NoTrace,
@@ -183,12 +156,6 @@ def command(
     (for spam: none), or one class alone was learned.  Without --terse the line then ends with the
     reason, `too few known words` or `too few learned classes`.
 
-    --learn adds to the model: after the last verdict, the sure ones are learned as they are, if the
-    model has learned 500 messages of each class (until then a note on a terminal says that it
-    learns nothing, and so does `model info`).  What the ledger has stays as it was taught.  Use
-    it only where somebody corrects wrong verdicts with train --update: what is learned wrongly
-    makes more verdicts wrong (docs/mail-recipes.md has figures).
-
     \b
     Examples:
       nbspam classify < message.eml
@@ -197,7 +164,6 @@ def command(
       nbspam classify --spam-cutoff 0.99 --ham-cutoff 0.1 ~/Maildir
       tail -f chat.log | nbspam classify --lines -
       find ~/mail -type f -print0 | nbspam classify --input-format files0 -
-      nbspam classify --terse --learn < message.eml
 
     In the mail path, -p copies the message byte for byte and adds one header, the last; any such
     header that came with the message is removed:
@@ -219,21 +185,19 @@ def command(
       spam
 
     --log writes one line for each message: its Message-ID, the user, the verdict, the probability
-    and the milliseconds that it took; or why there is no verdict.  With --learn it writes another
-    for each message that is learned.
+    and the milliseconds that it took; or why there is no verdict.
 
     Exit status: 0 on success, 1 on an error or if no message could be read, 2 for a wrong option;
     with -p 75 for both.  With --exit-code the verdict on the last message: 0 spam, 1 ham, 2 unsure,
     and 3 for any error (with -p 75), so that `* ? nbspam classify --exit-code` never takes an error
-    for spam.  With -p or --exit-code a message that cannot be learned changes neither; a note says
-    why.
+    for spam.
     """
     if passthrough:
         from nbspam.cli.passing import pass_on  # only a passthrough needs it
 
-        return pass_on(passage, model, base, cutting, exit_code, marking, learning, trace)
+        return pass_on(passage, model, base, cutting, exit_code, marking, trace)
     request = _Request(sources or (STDIN,), model, base, cutting, reading, jobs, dask)
-    return _classify(request, form, exit_code, terse, learning, trace)
+    return _classify(request, form, exit_code, terse, trace)
 
 
 class _Request(NamedTuple):
@@ -262,7 +226,6 @@ def _classify(
     form: str,
     exit_code: bool,
     terse: bool,
-    learning: SelfLearning,
     trace: NoTrace,
 ) -> int:
     """Print the verdict on each message; return the exit code."""
@@ -277,13 +240,13 @@ def _classify(
         note_young(model, spam_filter.metadata)
         if exit_code:
             check_positive(spam_filter.metadata)
-        training = learning.training(model, spam_filter.own_metadata)
         form = _check_terse(spam_filter.metadata) if terse else form
         with (
             _progress(sources, few) as shown,
             _work(request, options, skips, flow, trace) as (where, seen),
         ):
-            for judged in _verdicts(seen, skips, where, spam_filter, training, shown, flow.pauses):
+            for done in shown(classified(seen, skips, where, spam_filter, flow.pauses)):
+                judged = done.verdict
                 n += 1
                 click.echo(_line(judged, form))
                 trace.judged(judged)
@@ -291,7 +254,6 @@ def _classify(
         if n > 1 or has_reader():  # else a mail program may run it for every mail
             note_older(model, spam_filter.metadata, spam_filter.classifier.base)
     note_skips(skips)
-    learn_collected(training, model, base, exit_code, trace)
     if exit_code:
         return _status(last, skips, sources)
     return ExitCode.ERROR if skips.count and last == VerdictCode.ERROR else ExitCode.DONE
@@ -340,29 +302,6 @@ def _line(judged: Verdict, form: str) -> str:
     if form == "text":
         return judged.as_line()
     return json.dumps(judged.as_json())
-
-
-def _verdicts(
-    raws: "Iterable[RawMessage | SourcePiece]",
-    skips: Skips,
-    where: Executor,
-    spam_filter: Filter,
-    training: "SelfTraining | None",
-    shown: Callable[[Iterable[Any]], Iterable[Any]],
-    pauses: Callable[[], bool],
-) -> Iterator[Verdict]:
-    """Yield the verdict on each message; what is to be learned of them is collected."""
-    if training is None:
-        for done in shown(classified(raws, skips, where, spam_filter, pauses)):
-            yield done.verdict
-        return
-    from nbspam.workers import tokenized  # what is learned is needed here
-
-    messages = tokenized(raws, skips, where, True, spam_filter.wanted, pauses=pauses)
-    for message in spam_filter.classifier.in_batches(shown(messages), pauses=pauses):
-        judged = spam_filter.judge(message)
-        yield judged
-        training.add(message, judged)
 
 
 @contextlib.contextmanager

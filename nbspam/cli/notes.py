@@ -47,9 +47,6 @@ class NoTrace:
         """
         return contextlib.nullcontext()
 
-    def learns(self, messages: "Iterable[TokenizedMessage]") -> None:
-        """Take down the judged messages that are learned from here on, for `changes`."""
-
     def failed(self, error: BaseException) -> None:
         """Log why what was begun fails."""
 

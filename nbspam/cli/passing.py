@@ -4,21 +4,13 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from nbspam.cli.cut_off_options import Cutting
-from nbspam.cli.notes import NoTrace, note, note_one_sided
-from nbspam.cli.verdicts import (
-    Marking,
-    SelfLearning,
-    check_positive,
-    learn_collected,
-    verdict_code,
-)
+from nbspam.cli.notes import NoTrace, note_one_sided
+from nbspam.cli.verdicts import Marking, check_positive, verdict_code
 from nbspam.errors import ExitCode, VerdictCode
 from nbspam.filter import open_filter
 from nbspam.reading.marks import MARK
-from nbspam.reading.message import BYTES_LIMIT, Message, parse
-from nbspam.scoring.verdict import Verdict
+from nbspam.reading.message import BYTES_LIMIT, parse
 from nbspam.serving import passthrough
-from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import tokenize
 
@@ -33,7 +25,6 @@ def pass_on(
     cutting: Cutting,
     exit_code: bool,
     marking: Marking,
-    learning: SelfLearning,
     trace: NoTrace,
 ) -> int:
     """Write the message with its verdict; nothing is written before all is known.
@@ -67,27 +58,4 @@ def pass_on(
     trace.judged(judged)
     with contextlib.suppress(OSError):  # the message is out
         note_one_sided(model, spam_filter.metadata)
-    if learning.learn:
-        _learn_passed(parsed, judged, (model, base), spam_filter.own_metadata, learning, trace)
     return code if exit_code else ExitCode.DONE
-
-
-def _learn_passed(
-    message: Message,
-    judged: Verdict,
-    models: tuple[str, str | None],
-    metadata: Metadata,
-    learning: SelfLearning,
-    trace: NoTrace,
-) -> None:
-    """Learn a message that is out, if its verdict is sure; whatever fails is only noted.
-
-    models: the names of the model, and of its base.
-    """
-    try:  # all that learning needs is loaded here, where nothing can hold the message up
-        if training := learning.training(models[0], metadata):
-            training.add(tokenize(message, digest=True, wanted=metadata.settings.wanted), judged)
-            learn_collected(training, *models, is_only_noted=True, trace=trace)
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (such as no memory for that)
-        with contextlib.suppress(Exception):
-            note(f"the message was not learned ({type(error).__name__}); run model check")

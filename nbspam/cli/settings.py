@@ -48,7 +48,7 @@ _LEARNING = (
 )
 # Table -> keys, and the parameters of which one must be typed for the file's values to hold.
 _ONLY_WITH = {
-    "classify": (("header subject-tag evidence", "passthrough"), ("learn-from", "learn")),
+    "classify": (("header subject-tag evidence", "passthrough"),),
     "train": (("sure-from", "on_error"),),
     "imap-filter": (("trust-after", "learn"),),
     "imap-watch": (("trust-after", "learn"),),

@@ -100,12 +100,6 @@ class Trace(NoTrace):
             self._take_down(message)
             yield message
 
-    def learns(self, messages: Iterable[TokenizedMessage]) -> None:
-        """Take down the judged messages that are learned from here on, for `changes`."""
-        self._entry = self._entry._replace(action=LEARN)
-        for message in messages:
-            self._take_down(message)
-
     def _take_down(self, message: TokenizedMessage) -> None:
         self._learning.setdefault(message.digest, (message.source, message.label or ""))
 

@@ -1,16 +1,12 @@
-"""What becomes of a verdict: an exit code, a mark in the message, a message learned."""
+"""What becomes of a verdict: an exit code, a mark in the message."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from nbspam.cli.notes import NoTrace
 from nbspam.errors import OptionError, VerdictCode
 from nbspam.filter import Filter
 from nbspam.reading.marks import MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
-
-if TYPE_CHECKING:
-    from nbspam.learning.self_training import SelfTraining
 
 
 class Marking(NamedTuple):
@@ -52,45 +48,6 @@ class Marking(NamedTuple):
                     f"--{name.replace('_', '-')} goes with --passthrough alone; add that or leave"
                     " it out"
                 )
-
-
-class SelfLearning(NamedTuple):
-    """Whether to learn the verdicts, and from which probability on; None is the default."""
-
-    learn: bool
-    learn_from: float | None
-
-    def check(self) -> None:
-        """Raise OptionError for a senseless bound, and for one without --learn."""
-        if self.learn_from is not None and not 0.5 <= self.learn_from <= 1:
-            raise OptionError(f"--learn-from {self.learn_from} must be in [0.5, 1]; try 0.99")
-        if self.learn_from is not None and not self.learn:
-            raise OptionError("--learn-from goes with --learn alone; add that or leave it out")
-
-    def training(self, model: str, metadata: Metadata) -> "SelfTraining | None":
-        """Return what collects the sure verdicts, None without --learn."""
-        if not self.learn:
-            return None
-        from nbspam.cli.self_training import self_training  # to classify needs no learning
-
-        return self_training(model, metadata, self.learn_from)
-
-
-def learn_collected(
-    training: "SelfTraining | None",
-    model: str,
-    base: str | None,
-    is_only_noted: bool,
-    trace: NoTrace,
-) -> None:
-    """Learn what was collected, and log it; raises ModelError.
-
-    is_only_noted: whether a failure is only noted, since the verdict is the outcome.
-    """
-    if training is not None:
-        from nbspam.cli.self_training import learn_sure
-
-        learn_sure(training, model, base, is_only_noted, trace)
 
 
 def check_positive(metadata: Metadata) -> None:

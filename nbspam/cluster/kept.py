@@ -92,7 +92,7 @@ def keep(corpus: Corpus, taken: Taken, size: int) -> Stored:
         for i, part in enumerate(corpus.chunks(_ENTRIES)):
             yield f"columns{i}", order[part.indices]
             yield f"ends{i}", part.indptr
-            if corpus.wanted.times:
+            if corpus.wanted.times or (part.data < 0).any():
                 yield f"times{i}", part.data
 
     summary = Summary(

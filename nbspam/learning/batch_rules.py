@@ -16,7 +16,16 @@ from nbspam.bayes.evidence_matrix import (
     fit_calibration,
     inputs_of_rows,
 )
-from nbspam.bayes.matrix import Booleans, Chunked, Floats, Integers, Presence, chunks
+from nbspam.bayes.matrix import (
+    Booleans,
+    Chunked,
+    Floats,
+    Integers,
+    Presence,
+    chunks,
+    signed_chunks,
+    without_signs,
+)
 from nbspam.bayes.posterior import log_priors
 from nbspam.scoring.evidence_rule import EvidenceRule
 from nbspam.scoring.rule import ScoringRule
@@ -139,6 +148,7 @@ class BatchSum:
         weights = _arrays(self._counts, metadata).class_weights()
         is_known: Booleans = np.asarray(self._counts.any(axis=0))
         weights[:, ~is_known] = 0
+        presence = matrix.without_signs(presence)
         joints: Floats = matrix.joint_matrix(presence, weights, np.array(metadata.bias))
         _add_traits(joints, SumRule(metadata), traits, slice(None), None)
         return self._scores(joints, presence, is_known[presence.indices], metadata)
@@ -234,23 +244,30 @@ class BatchEvidence:
         arrays = _arrays(self._counts, metadata)
         features = self._trait_features(presence.shape[0], metadata, traits, left_out)
         unknown = ~self._counts.any(axis=0)
+        positive = settings.positive_index or 0
+
+        def weights_of(piece: Presence, place: slice, k: int) -> Floats:
+            """Return the weight for class k of each entry; NaN of what is not in the vocabulary."""
+            if left_out:
+                return arrays.left_out_contrasts(piece, self._labels[place], k)
+            weights = arrays.contrasts(k)
+            weights[unknown] = np.nan
+            return np.asarray(weights[piece.indices])
+
         found = []
         for scored, of_traits in zip(settings.scored_classes, features, strict=True):
-            weights = None
-            if not left_out:
-                weights = arrays.contrasts(scored)
-                # A column without training messages is not in the vocabulary: it is ignored.
-                weights[unknown] = np.nan
             parts = []
-            for place, piece in chunks(presence):
+            for place, signed in signed_chunks(presence):
+                piece = without_signs(signed)
                 lengths = np.diff(piece.indptr)
                 rows = np.repeat(np.arange(len(lengths)), lengths)
-                if weights is None:
-                    of_entries = arrays.left_out_contrasts(piece, self._labels[place], scored)
-                else:
-                    of_entries = weights[piece.indices]
+                weights = weights_of(piece, place, scored)
+                if piece is not signed:  # what is perhaps hidden never speaks for ham
+                    same = scored == positive
+                    for_spam = weights if same else weights_of(piece, place, positive)
+                    weights = np.where((signed.data < 0) & (for_spam < 0), np.nan, weights)
                 channels = self._channels[piece.indices]
-                parts.append(evidence_of_rows(rows, of_entries, channels, len(lengths)))
+                parts.append(evidence_of_rows(rows, weights, channels, len(lengths)))
             words, text, header, tokens, _ = zip(*parts, strict=True)
             found.append(
                 EvidenceRows(

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING
 
-from nbspam.learning.vocabulary import NumberedMessage, vocabulary
+from nbspam.learning.vocabulary import NumberedMessage, columns_of, vocabulary
 from nbspam.tokens.kinds import channels_of
 from nbspam.tokens.tokenized import TOKENS_ALONE, Numbers, TokenizedMessage, Wanted
 from nbspam.tokens.traits import TRAITS
@@ -58,7 +58,10 @@ class _Integers:
 
 
 class Corpus:
-    """Messages as rows of a growing sparse matrix: 0/1, or how often a message has a token."""
+    """Messages as rows of a growing sparse matrix: 0/1, or how often a message has a token.
+
+    An entry of a token that only perhaps hidden text has is negative.
+    """
 
     def __init__(self, wanted: Wanted = TOKENS_ALONE) -> None:
         """Keep the tokens of messages, and the numbers that are wanted."""
@@ -79,8 +82,8 @@ class Corpus:
         if self.wanted.times:
             times = message.numbers.times
             self._times.extend([times.get(token, 1) for token in message.tokens])
-        source, label, tokens, digest, size, numbers, _ = message
-        columns = array("i", map(self.numbers.__getitem__, tokens))
+        source, label, _, digest, size, numbers, _ = message
+        columns = array("i", columns_of(message, self.numbers))
         self.add_numbered(NumberedMessage(source, label, columns, digest, size, numbers))
 
     def add_numbered(self, message: NumberedMessage) -> None:
@@ -129,14 +132,16 @@ class Corpus:
     def message(self, i: int, vocabulary: list[str], source: str = "") -> TokenizedMessage:
         """Return message i; vocabulary: the corpus's."""
         start, end = self._ends[i], self._ends[i + 1]
-        tokens = [vocabulary[j] for j in self._columns.part(start, end)]
+        columns = self._columns.part(start, end)
+        tokens = [vocabulary[max(j, ~j)] for j in columns]
+        perhaps = frozenset(vocabulary[~j] for j in columns if j < 0)
         times = {}
         if self.wanted.times:
             pairs = zip(tokens, self._times.part(start, end), strict=True)
             times = {token: n for token, n in pairs if n > 1}
         width = len(TRAITS) if self.wanted.traits else 0
         traits = tuple(self._traits[i * width : (i + 1) * width])
-        numbers = Numbers(times, () if traits == _NO_TRAITS else traits)
+        numbers = Numbers(times, () if traits == _NO_TRAITS else traits, perhaps)
         digest = self._digest(i).hex()
         return TokenizedMessage(source, self._labels[i], tokens, digest, numbers=numbers)
 
@@ -194,11 +199,13 @@ class Corpus:
         ends = np.array(self._ends[first : last + 1], dtype=np.int64)
         place = int(ends[0]), int(ends[-1])
         columns = np.array(self._columns.part(*place), dtype=np.int32)
+        sign = columns >> 31  # -1 of what is perhaps hidden
         times = np.ones(len(columns))
         if self.wanted.times:
             times = np.array(self._times.part(*place), dtype=np.float64)
+        times = np.where(sign, -times, times)
         shape = (last - first, len(self.numbers))
-        return csr_array((times, columns, ends - ends[0]), shape=shape)
+        return csr_array((times, columns ^ sign, ends - ends[0]), shape=shape)
 
     def learned(self, classes: tuple[str, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Yield the ledger: each digest, in order, and how often each class has it.

@@ -27,6 +27,16 @@ def vocabulary() -> defaultdict[str, int]:
     return defaultdict(itertools.count().__next__)
 
 
+def columns_of(message: TokenizedMessage, numbers: defaultdict[str, int]) -> Iterable[int]:
+    """Return the numbers of a message's tokens, ~n of those that are perhaps hidden."""
+    columns = map(numbers.__getitem__, message.tokens)
+    perhaps = message.numbers.perhaps_hidden
+    if not perhaps:
+        return columns
+    pairs = zip(message.tokens, columns, strict=True)
+    return [~n if token in perhaps else n for token, n in pairs]
+
+
 class NumberedMessage(NamedTuple):
     """A tokenized message, its tokens as numbers of a vocabulary."""
 
@@ -69,8 +79,9 @@ class Numberer:
         columns = array("i")
         shorter = []
         for message in messages:
-            columns.extend(map(self._numbers.__getitem__, message.tokens))
+            columns.extend(columns_of(message, self._numbers))
             source, label, tokens, digest, size, numbers, _ = message
+            numbers = numbers._replace(perhaps_hidden=frozenset())  # the columns say it
             shorter.append((source, label, len(tokens), digest, size, numbers))
         # A dictionary keeps its order; its last entries are found without going through the others.
         new: list[str] = []
@@ -102,7 +113,9 @@ class Renumberer:
 
         if batch.new:
             places.extend(map(self._numbers.__getitem__, batch.new.split("\n")))
-        columns = np.frombuffer(places, np.int32)[np.frombuffer(batch.columns, np.int32)]
+        own_columns = np.frombuffer(batch.columns, np.int32)
+        sign = own_columns >> 31  # -1 of what is perhaps hidden; x ^ -1 is ~x
+        columns = np.frombuffer(places, np.int32)[own_columns ^ sign] ^ sign
         end = 0
         for source, label, n, digest, size, numbers in batch.messages:
             start, end = end, end + n

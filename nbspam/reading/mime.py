@@ -43,7 +43,7 @@ class Part(NamedTuple):
     text: str  # decoded; empty for what is not text
     is_html: bool = False  # whether mail readers and browsers show the text as a page
     filename: str = ""  # empty if it has none
-    choice: int = 0  # the multipart/alternative that it is in, of which readers see one part; or 0
+    is_doubtful: bool = False  # whether mail programs show another part in its place
 
 
 class _Leaf(NamedTuple):
@@ -53,7 +53,7 @@ class _Leaf(NamedTuple):
     parameters: dict[str, str]
     fields: dict[str, str]
     body: bytes
-    choice: int = 0
+    is_doubtful: bool = False
 
     @property
     def filename(self) -> str:
@@ -72,10 +72,11 @@ class _Branch(NamedTuple):
     body: bytes
     depth: int
     default: str  # its content type if its header has none
-    choice: int = 0
+    is_doubtful: bool = False
 
 
 _PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+_READABLE = frozenset({"text/plain", "text/html", "application/xhtml+xml"})
 _TEXTUAL = frozenset({"application/xhtml+xml", "application/xml"})
 _HTML_NAME = re.compile(r"\.(?:x|s|m)?html?$", re.IGNORECASE)
 _PAGE_BEGINS = lazy_pattern(
@@ -108,7 +109,7 @@ def mime_parts(headers: list[Header], body: bytes, limits: set[str]) -> list[Par
     ]
     texts = fitted(texts, are_html, TEXT_LIMIT, limits)
     return [
-        Part(leaf.content_type, text, is_page, name, leaf.choice)
+        Part(leaf.content_type, text, is_page, name, leaf.is_doubtful)
         for leaf, text, is_page, name in zip(leaves, texts, are_html, filenames, strict=True)
     ]
 
@@ -143,7 +144,6 @@ class _Tree:
         self._stack = [root]
         self._limits = limits
         self._work = 0  # bytes looked through
-        self._choices = 0
 
     def walk(self) -> list[_Leaf]:
         """Return the leaves in reading order."""
@@ -157,7 +157,9 @@ class _Tree:
             elif media_type == "message/rfc822" and not self._is_deep(branch):
                 self._open_message(branch, fields)
                 continue
-            self.leaves.append(_Leaf(media_type, parameters, fields, branch.body, branch.choice))
+            self.leaves.append(
+                _Leaf(media_type, parameters, fields, branch.body, branch.is_doubtful)
+            )
         return self.leaves
 
     def _is_deep(self, branch: _Branch) -> bool:
@@ -172,12 +174,19 @@ class _Tree:
         self._work += len(branch.body)
         if not self._is_deep(branch):
             default = "message/rfc822" if media_type == "multipart/digest" else "text/plain"
-            choice = branch.choice
-            if media_type == "multipart/alternative":
-                choice = self._choices = self._choices + 1
             branches = [
-                _Branch(*split_part(segment, self._limits), branch.depth + 1, default, choice)
+                _Branch(
+                    *split_part(segment, self._limits),
+                    branch.depth + 1,
+                    default,
+                    branch.is_doubtful,
+                )
                 for segment in _split_parts(branch.body, parameters, self._limits)
+            ]
+            shown = _shown(branches, media_type, parameters)
+            branches = [
+                one._replace(is_doubtful=branch.is_doubtful or shown not in (None, i))
+                for i, one in enumerate(branches)
             ]
         # Its boundary is missing or not used, or the part is too deep.
         branches = branches or _flat(branch, self._limits)
@@ -224,6 +233,24 @@ def _described(branch: _Branch) -> tuple[dict[str, str], str, dict[str, str]]:
         if other.startswith("multipart/") and boundary and b"--" + boundary in branch.body:
             return fields, other, its_parameters
     return fields, media_type, parameters
+
+
+def _shown(branches: list[_Branch], media_type: str, parameters: dict[str, str]) -> int | None:
+    """Return which part of a multipart mail programs show; None: all.
+
+    Of alternatives the last that is text (RFC 2046, 5.1.4), of related parts the root (RFC 2387).
+    """
+    if media_type == "multipart/related":
+        start = parameters.get("start", "")
+        ids = [next((v for n, v in one.headers if n == "content-id"), "") for one in branches]
+        return ids.index(start) if start and start in ids else 0
+    if media_type != "multipart/alternative":
+        return None
+    kinds = [_described(one)[1] for one in branches]
+    readable = [
+        i for i, kind in enumerate(kinds) if kind in _READABLE or kind.startswith("multipart/")
+    ]
+    return readable[-1] if readable else None
 
 
 def _flat(branch: _Branch, limits: set[str]) -> list[_Branch]:

@@ -8,7 +8,7 @@ from nbspam.scoring.rule import ScoringRule, rule_of
 from nbspam.scoring.score import Score, undecided
 from nbspam.scoring.words import KnownWords, Weights
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import HOST, TEXT, channel_of
+from nbspam.tokens.kinds import HOST, TEXT, channel_of, channels_of
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
 if TYPE_CHECKING:
@@ -121,8 +121,10 @@ class Classifier:
         tokens = set(tokens)
         if not tokens <= self._words.keys():
             self.prepare(tokens)
+        unheard = self.unheard(numbers)
+        tokens -= unheard
         groups: tuple[list[Weights], ...] = ([], [], [], [])
-        unknown = 0
+        unknown = channels_of(unheard).count(TEXT) if unheard else 0
         found: Iterator[tuple[int, Weights | None]] = map(self._words.__getitem__, tokens)
         if numbers.times and self.rule.heeds_times:
             found = (self._repeated(token, numbers.times.get(token, 1)) for token in tokens)
@@ -134,6 +136,20 @@ class Classifier:
         text, fields, header, host = groups
         traits = self.trait_weights(numbers, left_out)
         return KnownWords(text, fields, header, host, len(text) + unknown, traits)
+
+    def unheard(self, numbers: Numbers) -> set[str]:
+        """Return the tokens that only perhaps hidden text has and that speak for ham.
+
+        The sum rule, which is the textbook's, hears all.
+        """
+        if not numbers.perhaps_hidden or not self.rule.heeds_doubt:
+            return set()
+        if not numbers.perhaps_hidden <= self._words.keys():
+            self.prepare(numbers.perhaps_hidden)
+        settings = self.metadata.settings
+        place = settings.scored_classes.index(settings.positive_index or 0)
+        found = ((token, self._words[token][1]) for token in numbers.perhaps_hidden)
+        return {token for token, weights in found if weights is not None and weights[place] < 0}
 
     def trait_weights(self, numbers: Numbers, left_out: int | None = None) -> list[Weights] | None:
         """Return the weights of a message's traits; None of a model without."""

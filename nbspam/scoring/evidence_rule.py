@@ -40,6 +40,7 @@ class EvidenceRule:
 
     is_calibrated = True
     heeds_times = False
+    heeds_doubt = True
 
     def __init__(self, metadata: Metadata) -> None:
         settings, learned = self._settings, self._learned = metadata

@@ -67,6 +67,7 @@ def explain(
     score = classifier.score(tokens, numbers)
     if not settings.counts.has_tokens:
         tokens = set()
+    tokens -= classifier.unheard(numbers)
     if metadata.is_one_sided:
         classes = settings.classes
         return Explanation(score, classes[-1], classes[0], {}, (), len(tokens), 0.0, 0.0)

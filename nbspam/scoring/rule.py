@@ -31,6 +31,10 @@ class ScoringRule(Protocol):
         """Whether a token speaks as often as it occurs in a message, or once."""
 
     @property
+    def heeds_doubt(self) -> bool:
+        """Whether words that are perhaps hidden are heard for spam alone."""
+
+    @property
     def traits(self) -> Sequence[int]:
         """The traits that it heeds, by their place in `tokens.traits.TRAITS`."""
 

@@ -33,6 +33,7 @@ class SumRule:
         self._metadata = metadata
         self._settings, self._learned = metadata
         self.heeds_times = self._settings.counts.repeats
+        self.heeds_doubt = False
         self.traits = range(len(self._learned.trait_histograms))
 
     @functools.cached_property

@@ -66,7 +66,8 @@ class LargeMail:
         """
         reply, content = await self._ask({"wanted": wanted}, request)
         tokens = content.decode("utf-8", "surrogatepass").split("\n") if content else []
-        numbers = Numbers(reply["times"], tuple(reply["traits"]))
+        perhaps = frozenset(reply["perhaps_hidden"])
+        numbers = Numbers(reply["times"], tuple(reply["traits"]), perhaps)
         return TokenizedMessage("-", None, tokens, reply["digest"], numbers=numbers)
 
     async def close(self) -> None:

@@ -81,8 +81,13 @@ class _Reader:
         if "wanted" in task:
             wanted = Wanted(*task["wanted"])
             tokenized = tokenize(parse(message), digest=True, wanted=wanted)
-            times, traits = tokenized.numbers
-            numbers = {"digest": tokenized.digest, "times": times, "traits": traits}
+            times, traits, perhaps = tokenized.numbers
+            numbers = {
+                "digest": tokenized.digest,
+                "times": times,
+                "traits": traits,
+                "perhaps_hidden": sorted(perhaps),
+            }
             return numbers, "\n".join(tokenized.tokens).encode("utf-8", "surrogatepass")
         if self._filter is None:
             raise NbspamError("the model cannot be used; restart the server")

@@ -61,7 +61,7 @@ def _different(texts: list[VisibleText]) -> list[str]:
     """Return the texts, without the pages that repeat a plain text."""
     found: list[str] = []
     words: set[str] = set()
-    for text, targets in texts:
+    for text, targets, _ in texts:
         own = set(text.lower().split())
         if targets is None or 2 * len(own & words) < len(own) or not words:
             found.append(text)

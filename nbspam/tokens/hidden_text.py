@@ -1,23 +1,28 @@
-"""Which text of HTML is hidden from its reader.
+"""Which text of HTML its reader sees, which is hidden, and which is perhaps hidden.
 
 The tags are followed as a browser does: what each opens, what it ends, and what the styles of all
-that are open make of the text.  Where that cannot be known the text counts as seen.
+that are open make of the text.  Each text is read twice: as the styles say that are known for
+certain, and as if all that is in doubt hid it (`styles.py`).  Where the readings differ the text is
+perhaps hidden: its words count where they speak for spam, and never for ham.
 """
 
+import itertools
 from collections.abc import Collection
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
-from nbspam.tokens.colours import BLACK, WHITE, Colour, are_alike, colour, is_clear
 from nbspam.tokens.memo import Memo
 from nbspam.tokens.styles import (
+    BLACK,
+    WHITE,
+    Colour,
     Declarations,
-    Element,
+    Look,
     StyleSheet,
-    background_of,
+    are_alike,
     declarations,
-    hides,
-    is_tiny,
+    either,
+    look,
 )
 from nbspam.tokens.tags import Tag
 
@@ -27,13 +32,16 @@ _ATTRIBUTE = lazy_pattern(
 )
 # Attributes that are as good as a declaration.
 _PRESENTATION = {"color": "color", "text": "color", "bgcolor": "background-color"}
-# Elements that show nothing of the text in them, whatever their style.
+# Elements that show nothing of the text in them, whatever their style, and those of which only some
+# programs do.
 _UNSEEN = frozenset({"template", "datalist", "audio", "canvas"})
-_SPECIAL = _UNSEEN | {"details", "summary", "select"}
+_SELDOM_SEEN = frozenset("dialog math noscript object progress meter rp svg video".split())
+_SPECIAL = _UNSEEN | _SELDOM_SEEN | {"details", "summary", "select"}
 
 _FEW_WORDS = 5
+_FEW_COLOURS = 8  # that a text may have by rules in doubt
 # Why text is hidden, and the token for it where that has another name.
-_INVISIBLE, _CLOSED, _CHOICE = "invisible", "closed", "choice"
+_INVISIBLE, _CLOSED, _CHOICE, _DOUBT = "invisible", "closed", "choice", "doubt"
 # A form's choices are hidden until the reader asks for them, and no trick.
 _TRICKS = {_INVISIBLE: "hidden", _CLOSED: "hidden", _CHOICE: ""}
 # A tag that opens ends an open one of these names, up to one of those (HTML, 13.2.6.4.7).
@@ -54,28 +62,18 @@ _ENDS = {
     " h1 h2 h3 h4 h5 h6 header hr main menu nav ol p pre section summary table ul".split(),
     _ENDS_P,
 )
+_CELLS = frozenset({"caption", "col", "colgroup", "tbody", "td", "tfoot", "th", "thead", "tr"})
 _TABLE_PARTS = frozenset({"td", "th", "tr", "table", "tbody", "thead", "tfoot", "html", "body"})
 
 
 class _Attributes(NamedTuple):
     """What a tag's attributes say, as far as they change the look of the text in it."""
 
-    element: Element  # but for its name
+    classes: frozenset[str]
+    id: str
     style: Declarations  # of attributes such as `color`
     inline: Declarations  # of the attribute `style`
     is_hidden: bool
-    is_open: bool
-
-
-class _Look(NamedTuple):
-    """What styles make of the text in a tag."""
-
-    is_clear: bool
-    colour: Colour | None
-    background: Colour | None
-    hides: bool
-    visibility: str | None
-    is_tiny: bool | None
     is_open: bool
 
 
@@ -88,85 +86,177 @@ def _attributes(inside: str) -> _Attributes:
     found: dict[str, str] = {}
     for name, *values in _ATTRIBUTE.findall(inside):
         found.setdefault(name, "".join(values))
-    style = {_PRESENTATION[name]: found[name] for name in _PRESENTATION if name in found}
-    classes = frozenset(found.get("class", "").split()[:20])
-    element = Element("", classes, found.get("id", "").strip(), inside)
-    inline = declarations(found["style"]) if "style" in found else {}
-    return _Attributes(element, style, inline, "hidden" in found, "open" in found)
+    return _Attributes(
+        frozenset(found.get("class", "").split()[:20]),
+        found.get("id", "").strip(),
+        {_PRESENTATION[name]: found[name] for name in _PRESENTATION if name in found},
+        declarations(found["style"]) if "style" in found else {},
+        "hidden" in found,
+        "open" in found,
+    )
 
 
 _attributes_of = Memo(_attributes, limit=1 << 12)
 
 
-def _look(attributes: _Attributes, rules: Declarations) -> _Look | None:
-    """Return what attributes and the rules of a sheet make of a text; None if nothing."""
-    style = attributes.style | rules | attributes.inline
-    is_hidden = attributes.is_hidden and style.get("display") in (None, "none")
-    if not (style or is_hidden or attributes.is_open):
-        return None
-    value = style.get("color", "")
-    return _Look(
-        is_clear(value),
-        colour(value) if value else None,
-        colour(background_of(style)),
-        is_hidden or hides(style),
-        style.get("visibility"),
-        is_tiny(style),
-        attributes.is_open,
-    )
+class _Element(NamedTuple):
+    """What an element makes of the text in it."""
+
+    look: Look  # as far as it is known
+    besides: Look | None  # what it may be besides
+    is_open: bool
 
 
-_NO_LOOK = _Look(False, None, None, False, None, None, False)
-_looks = Memo(lambda inside: _look(_attributes_of[inside], {}), limit=1 << 12)
+def _element(
+    attributes: _Attributes,
+    rules: Declarations,
+    is_important: bool = False,
+    besides: Look | None = None,
+) -> _Element:
+    given, inline = attributes.style, attributes.inline
+    if attributes.is_hidden:
+        given = {"display": "none"} | given
+    found = look(given | rules | inline)
+    if is_important and not rules.keys().isdisjoint(inline):
+        other = look(given | inline | rules)
+        if other != found:
+            known = (found, other) if besides is None else (found, other, besides)
+            besides = either(known)._replace(shows=True)
+    return _Element(found, besides, attributes.is_open)
+
+
+_unruled = Memo(lambda inside: _element(_attributes_of[inside], {}), limit=1 << 12)
 
 
 def visible(
-    texts: list[str], tags: list[Tag], sheet: StyleSheet, links: list[str], tricks: set[str]
-) -> str:
-    """Return the visible text, following which tags are open and how they are styled.
+    texts: list[str], tags: list[Tag], sheet: StyleSheet | None, links: list[str], tricks: set[str]
+) -> tuple[str, str]:
+    """Return the text that is not hidden for certain, and of that what is seen for certain.
 
+    The tags are followed: which are open, and how they are styled.
     texts: what stands before each tag, and after the last one.  links, tricks: get the targets of
     the links, and a token for each way of hiding text.
     """
-    seen: list[str] = []
+    pieces: list[str] = []
+    certain: list[str] = []
     unseen: list[str] = []
     opened = _OpenTags(sheet)
     for text, tag in zip(texts, [*tags, Tag("")], strict=True):
-        if not opened.hidden:
-            seen.append(text)
+        sure, doubted = opened.sure.hidden, opened.doubted.hidden
+        if not (sure or doubted):
+            pieces.append(text)
+            certain.append(text)
         elif text and not text.isspace():
-            if trick := _TRICKS.get(opened.hidden, opened.hidden):
-                tricks.add(f"trick:{trick}")
-            unseen.append(text)
-        seen.append(tag.gap)
+            if sure and doubted:
+                if trick := _TRICKS.get(sure, sure):
+                    tricks.add(f"trick:{trick}")
+                unseen.append(text)
+            else:
+                pieces.append(text)
         links += tag.links
         if tag.has_text:
             tricks.add("trick:hidden")
+        # What is not shown parts no word, nor does a cell outside of a table.
+        is_gap = bool(tag.gap) and not opened.is_gone and opened.is_heeded(tag.name)
         opened.follow(tag)
-    if sheet.met_limit:
+        if is_gap and not opened.is_gone:
+            pieces.append(tag.gap)
+            certain.append(tag.gap)
+    if sheet is not None and sheet.met_limit:
         tricks.add("limit:styles")
+    text = "".join(pieces)
     # A mail of which nothing is to be seen is one whose styles we misread.
-    text = "".join(seen)
     if unseen and len(text.split()) < _FEW_WORDS < sum(len(piece.split()) for piece in unseen):
-        return " ".join([text, *unseen])
-    return text
+        return " ".join([text, *unseen]), text
+    if opened.is_covered:
+        return text, ""
+    return text, text if len(certain) == len(pieces) else "".join(certain)
 
 
-# An open tag, and what held before it: why text was hidden, its colour, its background.
-_Open = tuple[str, str, Colour | None, Colour]
+class _Reading(NamedTuple):
+    """What the text in the open tags looks like."""
+
+    hidden: str = ""  # why it is hidden; empty if it is not
+    colours: tuple[Colour | None, ...] = (BLACK,)  # that it may have; None: not to be seen
+    backgrounds: tuple[Colour, ...] = (WHITE,)
+
+    def within(
+        self, name: str, element: _Element, besides: Look | None, is_doubting: bool
+    ) -> "_Reading":
+        """Return what text in one more tag looks like.
+
+        besides: what is in doubt of it.
+        is_doubting: whether all that is in doubt hides the text, or none of it does.
+        What is in a tag may be seen all the same if it has a size, a colour or a visibility of its
+        own, as in the layout of newsletters.
+        """
+        look = element.look
+        colours = look.colours or self.colours
+        backgrounds = look.backgrounds or self.backgrounds
+        if besides is not None:
+            colours += tuple(c for c in besides.colours if c not in colours)
+            backgrounds += tuple(c for c in besides.backgrounds if c not in backgrounds)
+        hidden = self._why_hidden(name, element, besides, is_doubting)
+        if not hidden:
+            pairs = itertools.product(colours, backgrounds)
+            unseen = (one is None or are_alike(one, behind) for one, behind in pairs)
+            is_unseen = any(unseen) if is_doubting else all(unseen)
+            hidden = "same-colour" if is_unseen else ""
+        return _Reading(hidden, colours[:_FEW_COLOURS], backgrounds[:_FEW_COLOURS])
+
+    def _why_hidden(
+        self,
+        name: str,
+        element: _Element,
+        besides: Look | None,
+        is_doubting: bool,
+    ) -> str:
+        """Return why text is hidden, whatever its colour."""
+        before, look = self.hidden, element.look
+        if before in ("hidden", _CHOICE, _DOUBT):
+            return before
+        if besides is not None and is_doubting:
+            are_many = max(len(self.colours), len(self.backgrounds)) >= _FEW_COLOURS
+            if besides.is_doubted or besides.shows or are_many:
+                return _DOUBT
+        if besides is not None and besides.shows and not is_doubting:
+            return ""
+        if look.hides or name in _UNSEEN:
+            return "hidden"
+        if name == "select":
+            return _CHOICE
+        if (name == "details" and not element.is_open) or (before == _CLOSED and name != "summary"):
+            return _CLOSED
+        is_inherited = before == _INVISIBLE and look.visibility is None
+        if look.visibility in ("hidden", "collapse") or is_inherited:
+            return _INVISIBLE
+        if look.is_tiny or (before == "tiny" and look.is_tiny is None):
+            return "tiny"
+        return ""
+
+
+_IN_DOUBT = Look(is_doubted=True)
 
 
 class _OpenTags:
-    """Which tags are open, and how the text in them looks."""
+    """Which tags are open, and how the text in them looks by either reading."""
 
-    def __init__(self, sheet: StyleSheet) -> None:
-        self.hidden = ""  # why the text is hidden; empty if it is not
-        self._colour: Colour | None = BLACK  # None: clear
-        self._background = WHITE
+    def __init__(self, sheet: StyleSheet | None) -> None:
+        self.sure = self.doubted = _Reading()
+        self.is_covered = False  # whether something may lie over the text
         self._sheet = sheet
-        self._stack: list[_Open] = []
-        self._elements: list[Element] = []  # of the stack, if there is a sheet
+        self._ruled: dict[str, _Element] = {}  # by name and attributes, if there is a sheet
+        self._stack: list[tuple[str, _Reading, _Reading]] = []  # each tag, and what held before it
         self._places: dict[str, list[int]] = {}  # of each name in the stack
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether what is in the open tags takes no room, by either reading."""
+        return self.sure.hidden == "hidden" and self.doubted.hidden in ("hidden", _DOUBT)
+
+    def is_heeded(self, name: str) -> bool:
+        """Return whether a browser heeds a tag of this name here."""
+        return name not in _CELLS or bool(self._places.get("table"))
 
     def follow(self, tag: Tag) -> None:
         """Open or close a tag."""
@@ -175,56 +265,42 @@ class _OpenTags:
             if name in _ENDS:
                 self._close(*_ENDS[name])
             self._places.setdefault(name, []).append(len(stack))
-            stack.append((name, self.hidden, self._colour, self._background))
-            look = self._ruled(tag) if self._sheet else _looks[tag.inside] if tag.has_look else None
-            if look or name in _SPECIAL:
-                self._apply(name, look or _NO_LOOK)
-        elif tag.closes and (places := self._places.get(name)):
-            if places[-1] == len(stack) - 1:  # nine in ten
-                del places[-1]
-                _, self.hidden, self._colour, self._background = stack.pop()
-                del self._elements[len(stack) :]
-            else:
-                self._close((name,), () if name in _TABLE_PARTS else _TABLE)
+            stack.append((name, self.sure, self.doubted))
+            if self._sheet is not None:
+                self._apply(name, self._element(tag))
+            elif tag.has_look or name in _SPECIAL:
+                self._apply(name, _unruled[tag.inside])
+        elif tag.closes:
+            if places := self._places.get(name):
+                if places[-1] == len(stack) - 1:  # nine in ten
+                    del places[-1]
+                    _, self.sure, self.doubted = stack.pop()
+                else:
+                    self._close((name,), () if name in _TABLE_PARTS else _TABLE)
+            if name == "html":
+                self.doubted = self.doubted._replace(hidden=_DOUBT)
 
-    def _ruled(self, tag: Tag) -> _Look | None:
+    def _element(self, tag: Tag) -> _Element:
         """Return what attributes and style sheets make of the text in a tag."""
-        attributes = _attributes_of[tag.inside]
-        element = attributes.element._replace(name=tag.name)
-        look = _look(attributes, self._sheet.style_of(element, self._elements))
-        self._elements.append(element)
-        return look
+        key = f"{tag.name} {tag.inside}"
+        found = self._ruled.get(key)
+        if found is None:
+            attributes = _attributes_of[tag.inside]
+            assert self._sheet is not None
+            rules = self._sheet.rules_for(tag.name, attributes.classes, attributes.id)
+            found = self._ruled[key] = _element(attributes, *rules)
+        return found
 
-    def _apply(self, name: str, look: _Look) -> None:
-        if look.is_clear:
-            self._colour = None
-        elif look.colour:
-            self._colour = look.colour
-        self._background = look.background or self._background
-        self.hidden = self._why_hidden(name, look)
-
-    def _why_hidden(self, name: str, look: _Look) -> str:
-        """Return why text under a tag of this look is hidden; "" for not.
-
-        What is in a tag may be seen all the same if it has a size, a colour or a visibility of its
-        own, as in the layout of newsletters.
-        """
-        before = self.hidden
-        if before in ("hidden", _CHOICE):
-            return before
-        if look.hides or name in _UNSEEN:
-            return "hidden"
-        if name == "select":
-            return _CHOICE
-        if (name == "details" and not look.is_open) or (before == _CLOSED and name != "summary"):
-            return _CLOSED
-        is_inherited = before == _INVISIBLE and look.visibility is None
-        if look.visibility in ("hidden", "collapse") or is_inherited:
-            return _INVISIBLE
-        if look.is_tiny or (before == "tiny" and look.is_tiny is None):
-            return "tiny"
-        is_seen = self._colour is not None and not are_alike(self._colour, self._background)
-        return "" if is_seen else "same-colour"
+    def _apply(self, name: str, element: _Element) -> None:
+        besides = element.besides
+        if element.look.is_doubted or (name in _SELDOM_SEEN and not element.is_open):
+            besides = _IN_DOUBT if besides is None else besides._replace(is_doubted=True)
+        if element.look.covers or (besides is not None and besides.covers):
+            self.is_covered = True
+        sure = self.sure.within(name, element, besides, False)
+        is_the_same = besides is None and self.doubted is self.sure
+        self.doubted = sure if is_the_same else self.doubted.within(name, element, besides, True)
+        self.sure = sure
 
     def _close(self, names: Collection[str], bounds: Collection[str]) -> None:
         """Close the innermost tag of some names and all within it.
@@ -236,9 +312,8 @@ class _OpenTags:
             return
         for name, *_ in reversed(self._stack[place:]):
             self._places[name].pop()
-        _, self.hidden, self._colour, self._background = self._stack[place]
+        _, self.sure, self.doubted = self._stack[place]
         del self._stack[place:]
-        del self._elements[place:]
 
     def _innermost(self, names: Collection[str]) -> int:
         """Return the place of the innermost tag of some names; -1 if none is open."""

@@ -1,41 +1,100 @@
-"""What styles say of text: whether it is hidden, tiny, or of which colour.
+"""What styles and colours say of text: that it is seen for certain, hidden for certain, or neither.
 
-Declarations of a `style` attribute, and the rules of style sheets with the selectors that mail
-uses: tags, classes, ids and attributes, within others or as their children.  A rule with any other
-selector, or for another medium than a screen, is taken for one that does not apply.
+No browser is rebuilt here.  Declarations of `style` attributes count, and rules of style sheets
+whose selectors are simple: a tag, a class, an id, or a tag with one of these.  Every other
+selector, medium or value that could hide a text is one of which nobody but the browser knows what
+it does: the text that it may concern is *perhaps* hidden (`hidden_text.py`).
 
-Source: CSS 2.1, chapters 4 to 6; near enough for text, at a hundredth of a browser's time.
+Source: CSS 2.1, chapters 4 to 6 and 14; HTML, 15.3.
 """
 
+import colorsys
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
 
-Declarations = dict[str, str]
+Colour = tuple[int, int, int]  # red, green, blue: 0 to 255
+BLACK: Colour = (0, 0, 0)
+WHITE: Colour = (255, 255, 255)
+# Colours nearer than this, added over red, green and blue, are one to the eye.
+_SAME = 48
+# Alpha below which text is not seen for certain, and perhaps.
+_CLEAR, _PALE = 0.1, 0.5
+# The names of CSS near white or black, where text is hidden, and those that mails use most.
+_NAMED = {
+    name: (int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:], 16))
+    for name, digits in (
+        pair.split("=")
+        for pair in (
+            "aliceblue=f0f8ff antiquewhite=faebd7 aqua=00ffff azure=f0ffff beige=f5f5dc"
+            " bisque=ffe4c4 black=000000 blanchedalmond=ffebcd blue=0000ff brown=a52a2a"
+            " cornsilk=fff8dc cyan=00ffff darkblue=00008b darkgray=a9a9a9 darkgreen=006400"
+            " darkgrey=a9a9a9 darkred=8b0000 darkslategray=2f4f4f dimgray=696969"
+            " floralwhite=fffaf0 fuchsia=ff00ff gainsboro=dcdcdc ghostwhite=f8f8ff gold=ffd700"
+            " gray=808080 green=008000 grey=808080 honeydew=f0fff0 ivory=fffff0 khaki=f0e68c"
+            " lavender=e6e6fa lavenderblush=fff0f5 lemonchiffon=fffacd lightblue=add8e6"
+            " lightcyan=e0ffff lightgoldenrodyellow=fafad2 lightgray=d3d3d3 lightgreen=90ee90"
+            " lightgrey=d3d3d3 lightyellow=ffffe0 lime=00ff00 linen=faf0e6 magenta=ff00ff"
+            " maroon=800000 midnightblue=191970 mintcream=f5fffa mistyrose=ffe4e1"
+            " moccasin=ffe4b5 navajowhite=ffdead navy=000080 oldlace=fdf5e6 olive=808000"
+            " orange=ffa500 papayawhip=ffefd5 pink=ffc0cb purple=800080 red=ff0000"
+            " royalblue=4169e1 seashell=fff5ee silver=c0c0c0 skyblue=87ceeb snow=fffafa"
+            " steelblue=4682b4 teal=008080 tomato=ff6347 turquoise=40e0d0 violet=ee82ee"
+            " white=ffffff whitesmoke=f5f5f5 yellow=ffff00"
+        ).split()
+    )
+}
+_FUNCTION = lazy_pattern(r"(rgb|hsl)a?\(\s{0,9}([^()]{1,60})\)")
+_NUMBERS = re.compile(r"-?\d{0,9}\.?\d{1,9}%?")
 
+Declarations = dict[str, str]
 _DECLARATIONS_LIMIT = 200  # of one style
-_RULES_LIMIT = 2_000  # of a message that are kept: those that can hide
 _COMMENT = lazy_pattern(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _ESCAPE = lazy_pattern(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.DOTALL)
 
 _SMALL = r"0{0,9}[01](?:\.\d{0,9})?(?:px|pt|em|rem|ex|%|vh|vw|in|cm|mm)?|0{0,9}\.\d{1,9}[a-z%]{0,3}"
 _FAR = r"-\s{0,3}\d{3}"
-# Property -> the values that hide.
-_HIDING = {
-    "display": lazy_pattern(r"none\b"),
-    "opacity": lazy_pattern(r"(?:0{1,9}(?:\.0\d{0,9})?|\.0\d{0,9})(?![\d.])|\d(?:\.\d{0,9})?%"),
-    "mso-hide": lazy_pattern(r"all\b"),
-    "max-height": lazy_pattern(r"0(?![.\d])"),
-    "content-visibility": lazy_pattern(r"hidden\b"),
-    "clip": lazy_pattern(r"rect\(\s{0,3}[01](?:px)?[\s,]{1,3}[01](?:px)?[\s,]"),
-    "clip-path": lazy_pattern(r"(?:circle|ellipse)\(\s{0,3}0|inset\(\s{0,3}(?:[5-9]\d|100)%"),
-    "transform": lazy_pattern(r".{0,99}scale(?:3d|x|y)?\(\s{0,3}0{0,9}(?:\.0\d{0,9})?\s{0,3}[,)]"),
-    "text-indent": lazy_pattern(_FAR),
-    "margin-left": lazy_pattern(_FAR),
-    "margin-top": lazy_pattern(_FAR),
-    "margin": lazy_pattern(f".{{0,40}}{_FAR}"),
+_ZERO = r"0{1,9}(?:\.0\d{0,9})?|\.0\d{0,9}"
+# Property -> the values that hide for certain, and those that may.
+_HIDING: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
+    name: (lazy_pattern(certain), lazy_pattern(perhaps))
+    for name, certain, perhaps in (
+        ("display", r"none\b", r".{0,99}\("),
+        ("visibility", r"(?!)", r".{0,99}\("),
+        ("opacity", rf"(?:{_ZERO})(?![\d.])|\d(?:\.\d{{0,9}})?%", r"0?\.[0-4]|[1-4]\d%|.{0,99}\("),
+        ("mso-hide", r"all\b", r".{0,99}\("),
+        ("max-height", r"0(?![.\d])", r"(?!)"),
+        ("content-visibility", r"hidden\b", r"auto|.{0,99}\("),
+        ("clip", r"rect\(\s{0,3}[01](?:px)?[\s,]{1,3}[01](?:px)?[\s,]", r"(?!auto|none)"),
+        ("clip-path", r"(?:circle|ellipse)\(\s{0,3}0|inset\(\s{0,3}(?:[5-9]\d|100)%", r"(?!none)"),
+        (
+            "transform",
+            rf".{{0,99}}scale(?:3d|x|y)?\(\s{{0,3}}(?:{_ZERO})\s{{0,3}}[,)]",
+            r"(?!none|initial)",
+        ),
+        ("scale", rf"(?:{_ZERO})(?![\d.])", r"(?!none|1)"),
+        ("zoom", rf"(?:{_ZERO})(?![\d.])", r"0|\.|.{0,99}\("),
+        ("translate", r"(?!)", r"(?!none)"),
+        ("filter", r"opacity\(\s{0,3}0[^.1-9]", r"(?!none|progid|alpha|drop-shadow)"),
+        ("mix-blend-mode", r"(?!)", r"(?!normal)"),
+        ("mask", r"(?!)", r"(?!none)"),
+        ("mask-image", r"(?!)", r"(?!none)"),
+        ("-webkit-mask", r"(?!)", r"(?!none)"),
+        ("-webkit-mask-image", r"(?!)", r"(?!none)"),
+        ("-webkit-text-fill-color", r"transparent", r"(?!inherit|currentcolor)"),
+        ("animation", r"(?!)", r"(?!none)"),
+        ("animation-name", r"(?!)", r"(?!none)"),
+        ("unicode-bidi", r"(?!)", r"bidi-override|isolate-override"),
+        ("z-index", r"(?!)", r"-"),
+        ("letter-spacing", r"-\d{2}", r"-\.?[1-9]|-0?\.[1-9]\d?em|-0\.[1-9]|.{0,99}\("),
+        ("line-height", r"(?!)", rf"(?:{_ZERO})(?:px|pt|em|%)?$|.{{0,99}}\("),
+        ("text-indent", _FAR, r"-|.{0,99}\("),
+        ("margin-left", _FAR, r"-\s{0,3}\d{2}|.{0,99}\("),
+        ("margin-top", _FAR, r"-\s{0,3}\d{2}|.{0,99}\("),
+        ("margin", f".{{0,40}}{_FAR}", r".{0,40}-\s{0,3}\d{2}|.{0,99}\("),
+    )
 }
 _NO_SIZE = lazy_pattern(rf"(?:{_SMALL})\s{{0,9}}$")
 _SIZES = ("height", "max-height", "width", "max-width")
@@ -49,10 +108,62 @@ _COLOUR_IN = lazy_pattern(r"(?:(?:rgb|hsl)a?\([^()]{1,60}\)|#[0-9a-f]{3,8}|[a-z]
 _URL = lazy_pattern(r"url\([^()]*\)?")
 # Properties that a rule is kept for.
 _LOOKS = frozenset(_HIDING) | {
-    "visibility", "height", "width", "max-width", "overflow", "overflow-x", "overflow-y",
-    "position", "left", "top", "right", "bottom", "font-size", "font", "color",
-    "background", "background-color",
+    *_SIZES, *_PLACES, "overflow", "overflow-x", "overflow-y", "position", "font-size", "font",
+    "color", "background", "background-color", "background-image",
 }  # fmt: skip
+
+
+def colour(text: str) -> Colour | None:
+    """Return the colour that a text in lower case names; None if it names none."""
+    text = text.strip()
+    if text in _NAMED:
+        return _NAMED[text]
+    if function := _FUNCTION.match(text):
+        return _of_function(function[1], _NUMBERS.findall(function[2]))
+    digits = text.lstrip("#")
+    if len(digits) in (3, 4):
+        digits = "".join(2 * digit for digit in digits[:3])
+    try:
+        value = int(digits[:6], 16) if len(digits) in (6, 8) else None
+    except ValueError:
+        return None
+    return None if value is None else (value >> 16, value >> 8 & 255, value & 255)
+
+
+def _of_function(name: str, numbers: list[str]) -> Colour | None:
+    """Return the colour of `rgb()` or `hsl()`, without its alpha."""
+    if len(numbers) < 3:
+        return None
+    a, b, c = (float(number.rstrip("%")) for number in numbers[:3])
+    if name == "hsl":
+        lightness, saturation = (min(max(x / 100, 0.0), 1.0) for x in (c, b))
+        red, green, blue = (
+            round(255 * part) for part in colorsys.hls_to_rgb(a / 360 % 1, lightness, saturation)
+        )
+        return red, green, blue
+    scale = 2.55 if numbers[0].endswith("%") else 1.0
+    red, green, blue = (round(min(max(scale * part, 0), 255)) for part in (a, b, c))
+    return red, green, blue
+
+
+def alpha(text: str) -> float:
+    """Return how much of what is behind a colour, in lower case, it covers: 0 to 1."""
+    text = text.strip()
+    if function := _FUNCTION.match(text):
+        numbers = _NUMBERS.findall(function[2])
+        if len(numbers) < 4:
+            return 1.0
+        return float(numbers[3].rstrip("%")) / (100 if numbers[3].endswith("%") else 1)
+    if text.startswith("#") and len(text) in (5, 9):  # #rgba, #rrggbbaa
+        digits = text[-(len(text) // 4) :]
+        is_hex = digits.strip("0123456789abcdef") == ""
+        return int(digits, 16) / (15 if len(text) == 5 else 255) if is_hex else 1.0
+    return 0.0 if text == "transparent" else 1.0
+
+
+def are_alike(a: Colour, b: Colour) -> bool:
+    """Return whether an eye takes two colours for one."""
+    return abs(a[0] - b[0]) + abs(a[1] - b[1]) + abs(a[2] - b[2]) < _SAME
 
 
 def declarations(style: str) -> Declarations:
@@ -81,151 +192,175 @@ def _unescaped(escape: re.Match[str]) -> str:
     return chr(number) if number < 0xD800 else "\ufffd"
 
 
-def hides(style: Declarations) -> bool:
-    """Return whether text in this style is not to be seen, whatever its size and colour."""
-    if any(_HIDING[name].match(value) for name, value in style.items() if name in _HIDING):
-        return True
-    if any("hidden" in style.get(name, "") for name in ("overflow", "overflow-x", "overflow-y")):
-        return any(_NO_SIZE.match(style[name]) for name in _SIZES if name in style)
-    return style.get("position") in ("absolute", "fixed") and any(
-        _OUTSIDE.match(style[name]) for name in _PLACES if name in style
-    )
+class Look(NamedTuple):
+    """What a style makes of the text in an element."""
+
+    hides: bool = False  # whatever its size and colour
+    visibility: str | None = None
+    is_tiny: bool | None = None  # None: it has no size of its own
+    colours: tuple[Colour | None, ...] = ()  # None: one that is not seen; empty: none of its own
+    backgrounds: tuple[Colour, ...] = ()
+    is_doubted: bool = False  # whether another reading of the style hides the text
+    covers: bool = False  # whether it may lie over other text
+    shows: bool = False  # whether it may undo what hides the text otherwise
 
 
-def is_tiny(style: Declarations) -> bool | None:
-    """Return whether text in this style is too small to be read; None if it has no size."""
-    size = style.get("font-size")
+def look(style: Declarations) -> Look:
+    """Return what a style makes of text."""
+    get = style.get
+    is_doubted = False
+    hides = False
+    for name, value in style.items():
+        if name in _HIDING:
+            certain, perhaps = _HIDING[name]
+            hides = hides or certain.match(value) is not None
+            is_doubted = is_doubted or perhaps.match(value) is not None
+    if any("hidden" in get(name, "") or "clip" in get(name, "") for name in _OVERFLOWS):
+        sizes = [style[name] for name in _SIZES if name in style]
+        hides = hides or any(map(_NO_SIZE.match, sizes))
+        is_doubted = is_doubted or any("(" in size for size in sizes)
+    covers = False
+    if get("position") in ("absolute", "fixed", "sticky"):
+        places = [style[name] for name in _PLACES if name in style]
+        hides = hides or any(map(_OUTSIDE.match, places))
+        is_doubted = is_doubted or any("(" in place or "-" in place for place in places)
+        covers = any(name in style for name in ("background", "background-color", "z-index"))
+    size = get("font-size")
     if size is None and "font" in style:
         found = _FONT_SIZE.match(style["font"])
         size = found[1] if found else None
-    return None if size is None else _TINY.match(size) is not None
+        is_doubted = is_doubted or (size is None and "(" in style["font"])
+    is_doubted = is_doubted or (size is not None and "(" in size)
+    value = get("color", "")
+    own: tuple[Colour | None, ...] = ()
+    if value:
+        strength, rgb = alpha(value), colour(value)
+        own = (None,) if strength < _CLEAR else () if rgb is None else (rgb,)
+        is_doubted = is_doubted or _CLEAR <= strength < _PALE or ("(" in value and rgb is None)
+    value = get("background-color") or get("background", "")
+    shade = _COLOUR_IN.search(_URL.sub("", value) if "url(" in value else value)
+    behind = colour(shade[0]) if shade else None
+    is_doubted = is_doubted or ("(" in value and behind is None and "url(" not in value)
+    return Look(
+        hides,
+        get("visibility"),
+        None if size is None else _TINY.match(size) is not None,
+        own,
+        () if behind is None else (behind,),
+        is_doubted,
+        covers,
+        not _SHOWING.isdisjoint(style),
+    )
 
 
-def background_of(style: Declarations) -> str:
-    """Return the colour of the background, as it is written; empty if there is none."""
-    value = style.get("background-color") or style.get("background", "")
-    found = _COLOUR_IN.search(_URL.sub("", value) if "url(" in value else value)
-    return found[0] if found else ""
+_OVERFLOWS = ("overflow", "overflow-x", "overflow-y")
+_SHOWING = frozenset({*_HIDING, *_SIZES, *_PLACES, *_OVERFLOWS, "position", "font-size", "font"})
+_NO_LOOK = Look()
+_FEW = 4  # colours that a text may have; of more it is in doubt whether it is seen
 
 
-class Element(NamedTuple):
-    """A tag as selectors see it."""
-
-    name: str
-    classes: frozenset[str]
-    id: str
-    attributes: str  # as they are written, in lower case
-
-
-class _Compound(NamedTuple):
-    """What a selector says of one element."""
-
-    name: str
-    classes: frozenset[str]
-    id: str
-    attributes: tuple[re.Pattern[str], ...]
-    is_child: bool  # of the element that the selector names before
-
-    def matches(self, element: Element) -> bool:
-        """Return whether an element is what the selector means."""
-        return (
-            self.name in ("", element.name)
-            and self.classes <= element.classes
-            and self.id in ("", element.id)
-            and all(attribute.search(element.attributes) for attribute in self.attributes)
-        )
-
-
-class _Rule(NamedTuple):
-    compounds: tuple[_Compound, ...]  # the element's own first, then those around it
-    style: Declarations
-    rank: tuple[int, int, int]  # specificity: ids, classes and attributes, tags
-    place: int = 0  # among all rules
+def either(looks: Iterable[Look]) -> Look:
+    """Return the look of what may have any of these looks, or none."""
+    colours: set[Colour | None] = set()
+    backgrounds: set[Colour] = set()
+    is_doubted = covers = shows = False
+    for one in looks:
+        colours.update(one.colours)
+        backgrounds.update(one.backgrounds)
+        is_invisible = one.visibility is not None and one.visibility != "visible"
+        is_doubted = is_doubted or one.hides or one.is_doubted or is_invisible or bool(one.is_tiny)
+        covers = covers or one.covers
+        shows = shows or one.shows
+    is_doubted = is_doubted or max(len(colours), len(backgrounds)) > _FEW
+    return Look(
+        colours=tuple(colours)[:_FEW],
+        backgrounds=tuple(backgrounds)[:_FEW],
+        is_doubted=is_doubted,
+        covers=covers,
+        shows=shows,
+    )
 
 
 _RULE_PIECE = lazy_pattern(r"[{}]|[^{}]+")
 _SHEET = lazy_pattern(r"<style\b[^>]{0,500}>(.*?)(?:</style\s*>|\Z)", re.IGNORECASE | re.DOTALL)
-_OTHER_MEDIA = lazy_pattern(r"\bprint\b|\bspeech\b|\bmax-|\bprefers-|\borientation\b|\bnot\b")
-_SIMPLE = lazy_pattern(r"([a-z][\w-]*|\*|)((?:[.#][\w-]+|\[[^\[\]]{1,99}\])*)$")
-_WORD = lazy_pattern(r">|(?:[^\s>\[]|\[[^\[\]]{0,99}\]?)+")
-_PIECE = lazy_pattern(r"([.#])([\w-]+)|\[([^\[\]]+)\]")
-_ATTRIBUTE = lazy_pattern(r"\s*([\w-]+)\s*(?:([~|^$*]?)=\s*[\"']?([^\"']*)[\"']?\s*)?$")
-_NEAREST = 50  # open elements that are looked at for a selector's next part
-_WORK_LIMIT = 200_000  # comparisons of elements with selectors
+_QUERY = lazy_pattern(
+    r"\s*(?:only\s+)?(?:screen|all)?(?:\s+and\b)?\s*(?:\(\s*min-(?:device-)?width\s*:\s*\d{1,3}(?:\.\d*)?px\s*\)\s*)?$"
+)
+_OTHER_MEDIUM = lazy_pattern(r"\s*(?:only\s+)?(?:print|speech)\b")
+_BRACKETS = lazy_pattern(r"\[[^\[\]]*\]|:[\w-]+")
+_COMBINATORS = lazy_pattern(r"[\s>+~]+")
+_COMPOUND = lazy_pattern(r"([a-z][\w-]*|\*|)([.#][\w-]+)?")
+# Parts of selectors that concern no text as it stands before a reader touches it.
+_UNTOUCHED = lazy_pattern(r":(?:hover|active|focus|visited|before|after|selection)\b")
+_RULES_LIMIT = 2_000  # of a message that are kept: those that can hide
 
 
 class StyleSheet:
-    """The rules of a message that can hide text."""
+    """The rules of a message that can hide text, by what they need: a tag, a class, an id."""
 
     def __init__(self, source: str) -> None:
         """Read the style sheets of an HTML source."""
-        self._rules: dict[str, list[_Rule]] = {}  # by the id, class or tag that they need
-        self._left = _WORK_LIMIT
+        # Rank, place and declarations, merged; and what the rules that may apply make of a text.
+        self._certain: dict[str, tuple[int, int, Declarations]] = {}
+        self._doubtful: dict[str, Look] = {}
+        self._important: set[str] = set()  # keys of rules that may beat a tag's own style
+        self.met_limit = False
         n = 0
         for sheet in _SHEET.findall(source):
             # Old mail has its sheets in comments, for browsers that knew none.
-            sheet = plain(sheet.lower().replace("<!--", "").replace("-->", ""))
-            for rule in _rules_of(sheet):
-                if n < _RULES_LIMIT:
-                    self._rules.setdefault(_key(rule.compounds[0]), []).append(
-                        rule._replace(place=n)
-                    )
-                    n += 1
-        self.met_limit = n == _RULES_LIMIT
+            sheet = sheet.lower().replace("<!--", "").replace("-->", "")
+            is_plain = "\\" not in sheet  # an escape in a name changes what the rule applies to
+            for selectors, style, applies, is_important in _rules_of(plain(sheet)):
+                found = _keys(selectors) if is_plain else [("*", False)]
+                n += len(found)
+                if n > _RULES_LIMIT:
+                    self.met_limit = True
+                    return
+                for key, is_simple in found:
+                    if applies and is_simple:
+                        if is_important:
+                            self._important.add(key)
+                        before = self._certain.get(key, (0, 0, {}))[2]
+                        rank = 4 * ("#" in key) + 2 * ("." in key) + (key[0] not in "*.#")
+                        self._certain[key] = rank, n, before | style
+                    else:
+                        before_it = self._doubtful.get(key, _NO_LOOK)
+                        self._doubtful[key] = either((before_it, look(style)))
 
-    def __bool__(self) -> bool:
-        """Return whether there is a rule."""
-        return bool(self._rules)
+    def rules_for(
+        self, name: str, classes: Iterable[str], own_id: str
+    ) -> tuple[Declarations, bool, Look | None]:
+        """Return what the rules declare of an element, whether that may beat its own style.
 
-    def style_of(self, element: Element, around: Sequence[Element]) -> Declarations:
-        """Return what the rules declare of an element.  around: from the outermost on."""
-        keys = [f"#{element.id}", *[f".{name}" for name in element.classes], element.name, "*"]
-        found = [
-            rule
-            for key in keys
-            for rule in self._rules.get(key, ())
-            if self._applies(rule, element, around)
-        ]
+        And what others may make of it besides.
+        """
+        keys = ["*", name]
+        for one in classes:
+            keys += [f".{one}", f"{name}.{one}"]
+        if own_id:
+            keys += [f"#{own_id}", f"{name}#{own_id}"]
         style: Declarations = {}
-        for rule in sorted(found, key=lambda rule: (rule.rank, rule.place)):
-            style |= rule.style
-        return style
-
-    def _applies(self, rule: _Rule, element: Element, around: Sequence[Element]) -> bool:
-        self._left -= 1
-        if self._left < 0:
-            self.met_limit = True
-            return False
-        own, *others = rule.compounds
-        if not own.matches(element):
-            return False
-        i = len(around)
-        is_child = own.is_child
-        for compound in others:
-            nearest = range(i - 1, max(-1, i - 1 - (1 if is_child else _NEAREST)), -1)
-            self._left -= len(nearest)
-            place = next((j for j in nearest if compound.matches(around[j])), None)
-            if place is None:
-                return False
-            i, is_child = place, compound.is_child
-        return True
+        for _, _, declared in sorted(
+            (self._certain[key] for key in keys if key in self._certain), key=lambda rule: rule[:2]
+        ):
+            style |= declared
+        doubtful = [self._doubtful[key] for key in keys if key in self._doubtful]
+        is_important = not self._important.isdisjoint(keys)
+        return style, is_important, either(doubtful) if doubtful else None
 
 
-def _key(compound: _Compound) -> str:
-    if compound.id:
-        return f"#{compound.id}"
-    if compound.classes:
-        return f".{min(compound.classes)}"
-    return compound.name or "*"
+def _rules_of(sheet: str) -> Iterator[tuple[str, Declarations, bool, bool]]:
+    """Yield the selectors and declarations of the rules that say what text looks like.
 
-
-def _rules_of(sheet: str) -> Iterator[_Rule]:
-    """Yield the rules of a sheet for screens that say what text looks like."""
-    prelude = ""
-    applies: list[bool] = []  # of each block that is open, those around it included
+    And whether they apply for certain, as far as their medium and conditions go, and whether one of
+    them is `!important`.
+    """
+    prelude = selectors = ""
+    applies: list[bool | None] = []  # of each block that is open, those around it included
     for piece in _RULE_PIECE.findall(sheet):
         if piece == "{":
-            applies.append((not applies or applies[-1]) and _is_for_screens(prelude))
+            outer = applies[-1] if applies else True
+            applies.append(outer if outer is None else _applies(prelude, outer))
             selectors, prelude = prelude, ""
         elif piece == "}":
             if applies:
@@ -233,69 +368,39 @@ def _rules_of(sheet: str) -> Iterator[_Rule]:
             prelude = ""
         else:
             prelude = piece.strip()
-            if applies and applies[-1] and ":" in piece and not selectors.startswith("@"):
+            is_certain = applies[-1] if applies else None
+            if is_certain is not None and ":" in piece and not selectors.startswith("@"):
                 style = {k: v for k, v in declarations(piece).items() if k in _LOOKS}
-                for selector in selectors.split(",", 100) if style else ():
-                    compounds = _compounds(selector.strip())
-                    if compounds:
-                        yield _Rule(compounds, style, _rank(compounds))
+                if style:
+                    yield selectors, style, is_certain, "!" in piece
 
 
-def _is_for_screens(prelude: str) -> bool:
+def _applies(prelude: str, outer: bool) -> bool | None:
+    """Return whether what is in a block applies: None if not, False if that is in doubt."""
     if not prelude.startswith("@"):
-        return True
-    return prelude.startswith(("@media", "@supports", "@layer")) and not _OTHER_MEDIA.search(
-        prelude
-    )
-
-
-def _rank(compounds: Sequence[_Compound]) -> tuple[int, int, int]:
-    return (
-        sum(bool(one.id) for one in compounds),
-        sum(len(one.classes) + len(one.attributes) for one in compounds),
-        sum(bool(one.name) for one in compounds),
-    )
-
-
-def _compounds(selector: str) -> tuple[_Compound, ...]:
-    """Return the parts of a selector, the last first; empty if it has others than we know."""
-    words = _WORD.findall(selector)[:20]
-    found: list[_Compound] = []
-    is_child = False
-    for word in words:
-        if word == ">":
-            is_child = True
-            continue
-        simple = _SIMPLE.match(word)
-        if not simple:
-            return ()
-        classes, attributes, own_id = [], [], ""
-        for sign, name, attribute in _PIECE.findall(simple[2]):
-            if sign == ".":
-                classes.append(name)
-            elif sign == "#":
-                own_id = name
-            elif (pattern := _attribute(attribute)) is not None:
-                attributes.append(pattern)
-            else:
-                return ()
-        name = "" if simple[1] == "*" else simple[1]
-        found.append(_Compound(name, frozenset(classes), own_id, tuple(attributes), is_child))
-        is_child = False
-    return tuple(reversed(found))
-
-
-def _attribute(text: str) -> re.Pattern[str] | None:
-    """Return a pattern that finds an attribute among those of a tag, as they are written."""
-    found = _ATTRIBUTE.match(text)
-    if not found:
+        return outer
+    queries = prelude.removeprefix("@media").split(",")
+    if not prelude.startswith("@media") or len(prelude) > 500:
+        return False
+    if all(_OTHER_MEDIUM.match(query) for query in queries):
         return None
-    name, sign, value = re.escape(found[1]), found[2], found[3]
-    if value is None:
-        return re.compile(rf"(?:^|[\s\"']){name}(?:[\s=/>]|$)")
-    any_of = r"[^\"'>]{0,200}"
-    before = any_of if sign in ("~", "$", "*") else ""
-    after = any_of if sign in ("~", "^", "*", "|") else ""
-    return re.compile(
-        rf"(?:^|[\s\"']){name}\s*=\s*[\"']?{before}{re.escape(value)}{after}[\"'\s/>]?"
-    )
+    return outer and any(_QUERY.match(query) is not None for query in queries)
+
+
+def _keys(selectors: str) -> list[tuple[str, bool]]:
+    """Return what each selector needs, and whether that is all that it asks for."""
+    if "(" in selectors:
+        return [("*", False)]
+    keys = []
+    for selector in selectors.split(","):
+        if _UNTOUCHED.search(selector):
+            continue
+        selector = selector.strip()
+        last = _COMBINATORS.split(_BRACKETS.sub("", selector))[-1]
+        name, suffix = _COMPOUND.match(last).groups("")  # type: ignore[union-attr]  # may be empty
+        key = name + suffix
+        if suffix and name == "*":
+            key = suffix
+        is_odd = not key or "[" in last or "]" in last or '"' in last
+        keys.append(("*", False) if is_odd else (key, key == selector or f"*{key}" == selector))
+    return keys

@@ -22,6 +22,13 @@ _BLOCK = frozenset(
     "select style summary svg table tbody td template textarea tfoot th thead title tr ul "
     "video".split()
 )
+# Of these the opening tag parts a word, as what they show does, unless they are of no size.
+_INLINE = frozenset("embed iframe img input object svg video".split())
+_NO_SIZE = lazy_pattern(
+    r"(?:width|height|font-size)\s{0,9}[=:]\s{0,9}[\"']?\s{0,9}0{0,9}[01]?(?:px|pt)?(?![\d.%a-z])"
+    r"|display\s{0,9}:\s{0,9}none|[\s\"'/]hidden(?=[\s=/>])",
+    re.IGNORECASE,
+)
 _VOID = frozenset("area base br col embed hr img input link meta param source wbr".split())
 # Attributes that may change the look of a text; classes and ids do with a style sheet only, for
 # which the tags of a mail are looked at one by one.
@@ -50,8 +57,11 @@ def _tag(source: str) -> Tag:
         has_text = raw.startswith(("no", "if")) and bool(source[found.end() :].strip())
         return Tag(" ", has_text=has_text)
     name, closes, inside = found[3].lower(), bool(found[2]), source[found.end() :]
+    is_gap = name in _BLOCK
+    if name in _INLINE and is_gap:
+        is_gap = not closes and _NO_SIZE.search(inside) is None
     return Tag(
-        " " if name in _BLOCK else "",
+        " " if is_gap else "",
         name,
         closes,
         not closes and name not in _VOID,

@@ -16,6 +16,8 @@ class Numbers(NamedTuple):
 
     times: Mapping[str, int] = {}  # of the tokens that occur more than once: how often
     traits: tuple[int, ...] = ()  # as `traits.TRAITS` lists them
+    # The tokens that only text has that is perhaps hidden: they never speak for ham.
+    perhaps_hidden: frozenset[str] = frozenset()
 
 
 NO_NUMBERS = Numbers()
@@ -56,7 +58,7 @@ def _unpacked(
     packed: str,
     digest: str,
     size: int,
-    numbers: tuple[Mapping[str, int], tuple[int, ...]],
+    numbers: tuple[Mapping[str, int], tuple[int, ...], frozenset[str]],
     excerpt: "Excerpt | None" = None,
 ) -> TokenizedMessage:
     tokens = packed.split("\n") if packed else []
@@ -78,17 +80,18 @@ def tokenize(
     digest: whether the ledger will be asked for it; it is in order then.
     wanted: the numbers that the model counts, and the digest is of them too; an excerpt.
     """
+    texts: list[VisibleText] | None = None if wanted == TOKENS_ALONE else []
+    perhaps: set[str] = set()
+    found = message_tokens(message, texts, perhaps)
     numbers, excerpt = NO_NUMBERS, None
-    if wanted == TOKENS_ALONE:
-        found = message_tokens(message)
-    else:
-        texts: list[VisibleText] = []
-        found = message_tokens(message, texts)
+    if texts is not None:
         numbers = _numbers(message, texts, found, wanted)
         if wanted.excerpt:
             from nbspam.tokens.excerpt import excerpt_of
 
             excerpt = excerpt_of(message, texts, wanted.excerpt)
+    if perhaps:
+        numbers = numbers._replace(perhaps_hidden=frozenset(perhaps))
     tokens, known = list(found), ""
     if ordered or digest:  # a score does not depend on the order
         tokens.sort()
@@ -96,7 +99,7 @@ def tokenize(
         from nbspam.tokens.digest import digest_of  # hashlib takes 3 ms to import
 
         known = digest_of(
-            tokens, message.headers, *numbers, texts=(part.text for part in message.parts)
+            tokens, message.headers, *numbers[:2], texts=(part.text for part in message.parts)
         )
     return TokenizedMessage(source, label, tokens, known, numbers=numbers, excerpt=excerpt)
 

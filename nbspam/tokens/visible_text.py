@@ -8,3 +8,4 @@ class VisibleText(NamedTuple):
 
     text: str
     targets: list[str] | None  # of the links and images of HTML; None of plain text
+    certain: str | None = None  # the text that is seen for certain; None: all of it

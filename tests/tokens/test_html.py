@@ -8,16 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.tokens.html import html_text
+from nbspam.tokens.html import page_of
 
 PAGES = list(golden_table("tokens/html.table", 3))
 HIDE = 'style="display:none"'
 
 
 def seen(source):
-    """Return the visible words and the tricks."""
-    text, _, tricks = html_text(source)
-    return text.split(), {trick.removeprefix("trick:") for trick in tricks}
+    """Return the visible words, with a ? those that are perhaps hidden, and the tricks."""
+    text, certain, _, tricks = page_of(source)
+    sure = certain.split()
+    words = [word if word in sure else f"{word}?" for word in text.split()]
+    return words, {trick.removeprefix("trick:") for trick in tricks}
 
 
 @each("source, words, tricks", PAGES)
@@ -45,7 +47,7 @@ def test_a_value_of_any_length_is_none_of_the_text_and_many_open_tags_do_not_los
 
 def test_a_page_of_which_nothing_is_to_be_seen_is_misread_and_seen():
     text = "claim your million pounds today and send the money to us"
-    assert seen(f"<div {HIDE}>{text}</div>")[0] == text.split()
+    assert seen(f"<div {HIDE}>{text}</div>")[0] == [f"{word}?" for word in text.split()]
     assert seen(f"<div {HIDE}>{text}</div>one two three four five six")[0][0] == "one"
 
 
@@ -65,24 +67,25 @@ def test_a_page_of_which_nothing_is_to_be_seen_is_misread_and_seen():
 )
 @each("before", ["", f"<i {HIDE}></i>"])
 def test_links_targets_wherever_they_stand(source, targets, before):
-    assert targets == html_text(before + source)[1]
+    assert targets == page_of(before + source).links
 
 
 @given(st.text(alphabet="<>/!-\"'= abpstyle&#;:none01\n"))
 def test_any_soup_has_a_text(source):
-    text, _, tricks = html_text(source)
+    text, certain, _, tricks = page_of(source)
+    assert len(certain) <= len(text) + 200
     assert len(text) <= len(source) + 200
     assert all(trick.startswith("trick:") for trick in tricks)
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="<&")))
 def test_a_text_without_tags_stays_as_it_is(source):
-    assert html_text(source) == (source, [], set())
+    assert page_of(source) == (source, source, [], set())
 
 
 @each("entity", ["&#" + "1" * 5000 + ";", "&#x" + "f" * 5000 + ";", "&#00065;"])
 def test_entities_of_any_length_are_text(entity):
-    text, _, _ = html_text(f"<p>free {entity} now</p>")
+    text, *_ = page_of(f"<p>free {entity} now</p>")
     assert (text.split()[0], text.split()[-1]) == ("free", "now")
 
 
@@ -92,9 +95,9 @@ ENTITIES = ["&amp;", "&lt;", "&gt;", "&quot;", "&nbsp;", "&copy;", "&#39;", "&#1
 @given(st.lists(st.sampled_from([*ENTITIES, "&raquo;", "&amp", "&", "x", " ", "&#8203;"])))
 def test_entities_are_what_the_standard_library_takes_them_for(pieces):
     source = "".join(pieces)
-    assert html_text(source)[0] == html.unescape(source)
+    assert page_of(source)[0] == html.unescape(source)
 
 
 def test_common_entities_do_not_load_the_table_of_all(monkeypatch):
     monkeypatch.setitem(sys.modules, "html", None)  # importing it fails
-    assert html_text("".join(ENTITIES))[0] == "&<>\"\xa0©'\xa0&lt;"
+    assert page_of("".join(ENTITIES))[0] == "&<>\"\xa0©'\xa0&lt;"

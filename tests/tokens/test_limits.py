@@ -8,27 +8,31 @@ import importlib
 NUMBERS = {
     "reading.header_fields": {
         "HEADER_LIMIT": 262_144, "HEADERS_LIMIT": 1_000, "PARAMETERS_LIMIT": 16_384,
-        "_JUNK_LIMIT": 65_536, "_LATE_LIMIT": 10},
+        "_JUNK_LIMIT": 65_536, "_LATE_LIMIT": 10,
+    },
     "reading.long_text": {
         "SOURCE_LIMIT": 4_194_304, "_SHEET_LIMIT": 32_768, "_VALUE_LIMIT": 300, "_PIECES": 16,
-        "_EDGE": 200},
+        "_EDGE": 200,
+    },
     "reading.message": {"BYTES_LIMIT": 16_777_216},
     "reading.mime": {
-        "TEXT_LIMIT": 524_288, "DEPTH_LIMIT": 1_000, "PARTS_LIMIT": 200, "_WORK_LIMIT": 134_217_728,
-        "_DECODING_WORK": 8, "_DELIMITERS_LIMIT": 10_000},
+        "TEXT_LIMIT": 524_288, "DEPTH_LIMIT": 1_000, "PARTS_LIMIT": 200,
+        "_WORK_LIMIT": 134_217_728, "_DECODING_WORK": 8, "_DELIMITERS_LIMIT": 10_000,
+    },
     "reading.transfer": {"_PIECES_LIMIT": 50_000, "_UU_LINES_LIMIT": 100_000},
-    "tokens.colours": {"_SAME": 48, "_CLEAR": 0.1},
     "tokens.digest": {"_BYTES": 16},
     "tokens.header_channel": {
         "_VALUE_LIMIT": 16_000, "_TOKENS_LIMIT": 1_000, "_NAME_LIMIT": 30, "_DIGITS_LIMIT": 4,
-        "_HOST_LIMIT": 80, "_RECEIVED_LIMIT": 1_000},
+        "_HOST_LIMIT": 80, "_RECEIVED_LIMIT": 1_000,
+    },
     "tokens.headers": {"_VALUE_LIMIT": 4_000},
-    "tokens.hidden_text": {"_FEW_WORDS": 5},
-    "tokens.html": {"_COLOUR_PAIRS": 10_000},
+    "tokens.hidden_text": {"_FEW_WORDS": 5, "_FEW_COLOURS": 8},
     "tokens.styles": {
-        "_DECLARATIONS_LIMIT": 200, "_RULES_LIMIT": 2_000, "_NEAREST": 50, "_WORK_LIMIT": 200_000},
+        "_SAME": 48, "_CLEAR": 0.1, "_PALE": 0.5, "_DECLARATIONS_LIMIT": 200, "_FEW": 4,
+        "_RULES_LIMIT": 2_000,
+    },
     "tokens.text": {"WORD_LIMIT": 30, "SHORT": 400},
-    "tokens.tokenizer": {"RULES": 4, "TOKENS_LIMIT": 20_000, "_ENOUGH_WORDS": 20},
+    "tokens.tokenizer": {"RULES": 5, "TOKENS_LIMIT": 20_000, "_SAME": 0.8},
     "tokens.traits": {"STEPS": 8, "MOST": 99},
 }  # fmt: skip
 

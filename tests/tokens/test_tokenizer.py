@@ -340,31 +340,32 @@ def test_each_limit_that_was_met_is_a_token(limits):
     assert of_kinds(of_parts(limits=limits), "limit:") == {f"limit:{name}" for name in limits}
 
 
-def choices(plain, page):
-    return of_parts(Part("text/plain", plain, choice=1), Part("text/html", page, True, choice=1))
-
-
 PAGE = "<p>" + many_words(40) + "</p>"
 
 
 @each(
-    "plain, is_read",
+    "plain, is_certain",
     [
         (many_words(40), True),
-        (many_words(30, first=20), True),  # most of it
-        (many_words(40, first=30), False),
-        (many_words(10, first=900), True),  # too short to tell
+        (many_words(40, first=5), True),  # four in five of its words
+        (many_words(40, first=9), False),
+        (many_words(10, first=900), False),
     ],
 )
-def test_a_plain_text_beside_another_page_is_not_shown(plain, is_read):
-    found = choices(plain, PAGE)
-    assert (set(plain.split()) <= found) == is_read
-    assert ("trick:alternative" in found) != is_read
-    assert set(many_words(40).split()) <= found
+def test_of_another_text_beside_a_page_it_is_in_doubt_whether_it_is_shown(plain, is_certain):
+    perhaps = set()
+    parts = [Part("text/plain", plain, is_doubtful=True), Part("text/html", PAGE, True)]
+    found = message_tokens(Message([("from", "a")], parts), perhaps_hidden=perhaps)
+    assert found >= {*plain.split(), *many_words(40).split()}
+    assert perhaps.isdisjoint(plain.split()) == is_certain
+    assert perhaps.isdisjoint(many_words(40).split())
+    assert perhaps <= found
 
 
-def test_a_page_of_hardly_a_word_hides_no_text_and_what_is_no_choice_is_all_shown():
-    assert set(many_words(40).split()) <= choices(many_words(40), "<img src='x'>see below")
-    other = many_words(40, first=90)
-    found = of_parts(Part("text/plain", other), Part("text/html", PAGE, True))
-    assert set(other.split()) <= found
+def test_of_text_that_is_in_doubt_the_tokens_are_known_that_nothing_else_has():
+    page = "<p>hello you<p style='opacity:.3'>you there</p>"
+    perhaps = set()
+    found = message_tokens(Message([], [Part("text/html", page, True)]), perhaps_hidden=perhaps)
+    assert {"hello", "you", "there", "you there", "trick:perhaps-hidden"} <= found
+    words = {token for token in perhaps if ":" not in token}
+    assert words == {"there", "you there", "you you"}

@@ -24,9 +24,9 @@ HAM = [f"committee{i} minutes{i} agenda{i} attached{i} regards{i}" for i in rang
 RESPELLED = {"accents", "two letters swapped", "a letter doubled", "s p a c e d", "leet"}
 
 
-def tokens(trick, texts=None):
+def tokens(trick, texts=None, perhaps=None):
     body = trick(SPAM, HAM, random.Random(1))
-    return message_tokens(parse((HEAD + body.fields + "\n").encode() + body.body), texts)
+    return message_tokens(parse((HEAD + body.fields + "\n").encode() + body.body), texts, perhaps)
 
 
 SHOWN = {**NONE, **ENCODINGS, **STRUCTURES, **WORDS}
@@ -40,9 +40,10 @@ def test_what_a_reader_sees_is_read(name):
 
 @each("name", sorted(HIDDEN))
 def test_what_a_reader_does_not_see_is_not_read(name):
-    found = tokens(HIDDEN[name])
+    perhaps = set()
+    found = tokens(HIDDEN[name], perhaps=perhaps)
     assert found >= WORDS_OF_SPAM
-    assert not [token for token in found if token.startswith(("committee", "agenda"))]
+    assert not [token for token in found - perhaps if token.startswith(("committee", "agenda"))]
 
 
 VALUES = {f"an attribute's value{more}" for more in ("", " with a > in it")}

@@ -13,7 +13,6 @@ from nbspam.bayes.variances import Variances
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import note_older, young_sentence
 from nbspam.cli.options import format_option, model_option
-from nbspam.cli.self_training import too_few_sentence
 from nbspam.cli.terminal import echo_paragraph, unbroken
 from nbspam.errors import counted, one_line
 from nbspam.scoring.rule import rule_of
@@ -80,8 +79,6 @@ def command(model: Path, form: str) -> None:
         del rows["labels"]  # which were not looked at
     if sentence := young_sentence(metadata):
         rows["young"] = sentence
-    if sentence := too_few_sentence(metadata):
-        rows["--learn"] = sentence
     for name, text in rows.items():
         echo_paragraph(f"{name:11} {text}", indent=12)
 
