@@ -15,7 +15,6 @@ from nbspam.errors import AwayError
 from nbspam.imap.account import Account
 
 _CONNECT_LIMIT = 30.0  # seconds
-_LINE = 1_000_000  # bytes of a line; imaplib's limit
 _ANSWER = 4 << 20  # bytes beside mail; 80,000 UIDs are 0.9 MB
 # The slowest answer: so many times as long as a server may be silent, since one that searches says
 # now and then that it is still there; and a second for each 4 KiB.
@@ -44,11 +43,6 @@ class BoundedClient(IMAPClient):  # type: ignore[misc]
         """
         self._imap.most = _ANSWER + 2 * content
 
-    def starttls(self, ssl_context: ssl.SSLContext | None = None) -> None:
-        """Begin TLS, and forget what came before it."""
-        super().starttls(ssl_context)
-        self._imap.forget()
-
 
 class _Connection(imaplib.IMAP4):
     """imaplib, with its own way of reading."""
@@ -56,6 +50,7 @@ class _Connection(imaplib.IMAP4):
     def __init__(self, account: Account, context: ssl.SSLContext | None) -> None:
         self._account, self._context = account, context
         self._buffer = bytearray()
+        self._source: socket.socket | None = None  # of what the buffer holds
         self.most = _ANSWER
         self._begin()
         timeout = min(account.timeout, _CONNECT_LIMIT)
@@ -71,10 +66,13 @@ class _Connection(imaplib.IMAP4):
             return plain
         return self._context.wrap_socket(plain, server_hostname=self.host)
 
-    def send(self, data: "bytes") -> None:  # type: ignore[override]
+    def send(self, data: bytes) -> None:  # type: ignore[override]
         """Send something; an answer begins."""
         self._begin()
         self.sock.settimeout(self._account.timeout)
+        if self.sock is not self._source:  # TLS has begun: what came before it is no answer
+            self._source = self.sock
+            self._buffer.clear()
         super().send(data)
 
     def read(self, size: int) -> bytes:
@@ -90,14 +88,8 @@ class _Connection(imaplib.IMAP4):
         start = 0
         while (end := self._buffer.find(b"\n", start)) < 0:
             start = len(self._buffer)
-            if start > _LINE:
-                raise self._too_large()
             self._receive()
         return self._taken(end + 1)
-
-    def forget(self) -> None:
-        """Drop what has come and was not read."""
-        self._buffer.clear()
 
     def _taken(self, n: int) -> bytes:
         with memoryview(self._buffer) as view:

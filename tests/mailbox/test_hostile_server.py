@@ -2,6 +2,7 @@
 
 import re
 import socket
+import ssl
 import threading
 import time
 from contextlib import suppress
@@ -14,6 +15,7 @@ from many_cases import in_turn
 from nbspam.imap import bounded, connection
 from nbspam.imap.account import Account, Secret
 from nbspam.imap.connection import Connection
+from nbspam.imap.login import connected
 from nbspam.mailbox.memory import Memory, PendingMove, identity_of
 from nbspam.mailbox.moves import Mover
 
@@ -125,6 +127,7 @@ def test_an_answer_that_cannot_be_is_one_sentence(home, answers, said):
 @in_turn("piece, pause", [(b"x", 0.05), (b"* OK Still here\r\n", 0.02)])
 def test_an_answer_that_drips_ends(monkeypatch, piece, pause):
     monkeypatch.setattr(bounded, "_SILENCES", 0.05)  # of 5 s
+    monkeypatch.setattr(bounded, "_SLOWEST", 1 << 40)
     with Scripted(UID_SEARCH=endless(piece, pause)) as server, Connection(server.account) as client:
         folder = client.select("INBOX", readonly=True)
         started = time.monotonic()
@@ -144,6 +147,35 @@ def test_a_greeting_that_drips_ends(monkeypatch):
         threading.Thread(target=greet, daemon=True).start()
         with pytest.raises(bounded.AwayError, match="takes more than"):
             Connection(account_at(listening.getsockname()[1]))
+
+
+def test_what_comes_before_tls_is_no_answer(dovecot):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(dovecot.certificate, dovecot.top / "key.pem")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve():
+            plain = listening.accept()[0]
+            plain.sendall(b"* OK [CAPABILITY IMAP4rev1 STARTTLS] hello\r\n")
+            while b"STARTTLS" not in (line := plain.recv(1000)):
+                plain.sendall(
+                    b"* CAPABILITY IMAP4rev1 STARTTLS\r\n%b OK done\r\n" % line.split()[0]
+                )
+            plain.sendall(b"%b OK done\r\n* CAPABILITY IMAP4rev1 INJECTED\r\n" % line.split()[0])
+            with context.wrap_socket(plain, server_side=True) as client:
+                while line := client.recv(1000):
+                    client.sendall(
+                        b"* CAPABILITY IMAP4rev1 AUTH=PLAIN\r\n%b OK done\r\n" % line.split()[0]
+                    )
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        account = account_at(listening.getsockname()[1])
+        ca_file = str(dovecot.certificate)
+        client = connected(account._replace(host="localhost", tls="starttls", ca_file=ca_file))
+        assert client.capabilities() == (b"IMAP4REV1", b"AUTH=PLAIN")
+        client.shutdown()
+        thread.join()
 
 
 def test_a_count_that_is_no_count_is_found_out_at_once(monkeypatch):
