@@ -152,7 +152,7 @@ def test_only_readers_of_tables_know_pandas():
 
 
 def test_only_the_login_knows_the_imap_client():
-    assert importers_of("imapclient") == {"nbspam.imap.login"}
+    assert importers_of("imapclient") == {"nbspam.imap.login", "nbspam.imap.bounded"}
 
 
 def test_mail_at_a_server_is_loaded_for_nothing_else():

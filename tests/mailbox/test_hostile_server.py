@@ -124,12 +124,15 @@ def test_an_answer_that_cannot_be_is_one_sentence(home, answers, said):
     assert not any("MOVE" in line or "STORE" in line for line in server.asked)
 
 
-@in_turn("piece, pause", [(b"x", 0.05), (b"* OK Still here\r\n", 0.02)])
-def test_an_answer_that_drips_ends(monkeypatch, piece, pause):
-    monkeypatch.setattr(bounded, "_SILENCES", 0.05)  # of 5 s
-    monkeypatch.setattr(bounded, "_SLOWEST", 1 << 40)
-    with Scripted(UID_SEARCH=endless(piece, pause)) as server, Connection(server.account) as client:
+@in_turn("piece, silences", [(b"x", 0.05), (b"* OK Still here\r\n", 0.05), (b"x", 0)])
+def test_an_answer_that_drips_ends(monkeypatch, piece, silences):
+    with (
+        Scripted(UID_SEARCH=endless(piece, 0.02)) as server,
+        Connection(server.account) as client,
+    ):
         folder = client.select("INBOX", readonly=True)
+        monkeypatch.setattr(bounded, "_SILENCES", silences)  # of 5 s
+        monkeypatch.setattr(bounded, "_SLOWEST", 1 << 40)
         started = time.monotonic()
         with pytest.raises(bounded.AwayError, match="one answer of the server takes more than"):
             client.search(folder, ["ALL"])
@@ -156,26 +159,26 @@ def test_what_comes_before_tls_is_no_answer(dovecot):
 
         def serve():
             plain = listening.accept()[0]
-            plain.sendall(b"* OK [CAPABILITY IMAP4rev1 STARTTLS] hello\r\n")
+            plain.sendall(b"* OK hello\r\n")
             while b"STARTTLS" not in (line := plain.recv(1000)):
-                plain.sendall(
-                    b"* CAPABILITY IMAP4rev1 STARTTLS\r\n%b OK done\r\n" % line.split()[0]
-                )
-            plain.sendall(b"%b OK done\r\n* CAPABILITY IMAP4rev1 INJECTED\r\n" % line.split()[0])
+                tag = line.split()[0]
+                plain.sendall(b"* CAPABILITY IMAP4rev1 STARTTLS\r\n%b OK done\r\n" % tag)
+            tag = line.split()[0]
+            next_one = b"%b%d" % (tag[:4], int(tag[4:]) + 1)
+            evil = b"* CAPABILITY IMAP4rev1 EVIL\r\n%b OK done\r\n" % next_one
+            plain.sendall(b"%b OK done\r\n%b" % (tag, evil))
             with context.wrap_socket(plain, server_side=True) as client:
-                while line := client.recv(1000):
-                    client.sendall(
-                        b"* CAPABILITY IMAP4rev1 AUTH=PLAIN\r\n%b OK done\r\n" % line.split()[0]
-                    )
+                while tag := client.recv(1000).partition(b" ")[0]:
+                    client.sendall(b"* CAPABILITY IMAP4rev1\r\n%b OK done\r\n" % tag)
 
-        thread = threading.Thread(target=serve)
+        thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         account = account_at(listening.getsockname()[1])
         ca_file = str(dovecot.certificate)
         client = connected(account._replace(host="localhost", tls="starttls", ca_file=ca_file))
-        assert client.capabilities() == (b"IMAP4REV1", b"AUTH=PLAIN")
+        assert client.capabilities() == (b"IMAP4REV1",)
         client.shutdown()
-        thread.join()
+        thread.join(5)
 
 
 def test_a_count_that_is_no_count_is_found_out_at_once(monkeypatch):
