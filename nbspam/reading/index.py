@@ -14,6 +14,7 @@ from pathlib import Path
 from nbspam.errors import Remedy, SourceError, one_line
 from nbspam.labels import normal_label
 from nbspam.reading.compression import open_bytes
+from nbspam.reading.folder import is_within
 from nbspam.reading.lines import read_lines
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source, SourceKind
@@ -59,7 +60,7 @@ def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]
             skips(where, "the label has no printable character")
             continue
         path = source.path.parent / line[2]
-        if not (request.options.outside or _is_within(path, allowed)):
+        if not (request.options.outside or is_within(path, allowed)):
             raise SourceError(
                 f"{where}: {one_line(line[2])[:200]} is outside {allowed}, the folder above the"
                 " index's own",
@@ -69,14 +70,6 @@ def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]
             yield RawMessage(str(path), label, path)
         else:
             skips(where, f"there is no file {str(path)[:200]}")
-
-
-def _is_within(path: Path, folder: str) -> bool:
-    """Return whether a path, its links followed, is in a folder."""
-    try:
-        return os.path.realpath(path).startswith(os.path.join(folder, ""))  # noqa: PTH118
-    except ValueError:  # it has a NUL, so there is no such file
-        return True
 
 
 def _exists(path: Path) -> bool:
