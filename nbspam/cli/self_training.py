@@ -1,12 +1,12 @@
 """What `classify --learn` does after the verdicts."""
 
 from contextlib import suppress
-from pathlib import Path
 
 from nbspam.cli.base import opened_base
 from nbspam.cli.failure import outcome
 from nbspam.cli.notes import NoTrace, has_reader, lock_wait, note
 from nbspam.learning.self_training import FEWEST, SURE, SelfTraining, too_few
+from nbspam.reading.source_kind import Source
 from nbspam.store.lock import QUIET_WAIT
 from nbspam.store.metadata import Metadata
 
@@ -46,7 +46,7 @@ def learn_sure(
     """
     if not training.collected:
         return
-    path = Path(model)
+    path = Source(model).path
     trace.learns(training.collected.values())
     wait = QUIET_WAIT._replace(limit=MAIL_LIMIT) if is_only_noted else lock_wait(quiet=False)
     try:

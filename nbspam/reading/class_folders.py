@@ -1,6 +1,5 @@
 """A folder with one sub-folder per class, which is named after the class."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from nbspam.labels import normal_label
 from nbspam.reading.folder import folder_messages, is_given_itself, is_left_out, is_maildir
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source, SourceKind
+from nbspam.urls import real_name
 
 
 def _has_class_folders(source: Source, _: ReadingOptions) -> bool:
@@ -26,7 +26,7 @@ def _read_class_folders(source: Source, request: ReadingRequest) -> Iterator[Raw
             request.skips.note(
                 str(entry), "the file is in no folder of a class", Remedy.GIVE_OUTSIDE_LABEL
             )
-    root = os.path.realpath(source.path)
+    root = real_name(source.path)
     for folder in _folders(source.path):
         if is_given_itself(folder, request) or is_left_out(folder, root, request):
             continue

@@ -11,6 +11,7 @@ from pathlib import Path
 from nbspam.errors import Remedy, SourceError
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source, SourceKind
+from nbspam.urls import real_name
 
 _DEPTH_LIMIT = 100  # folders inside one another
 
@@ -30,7 +31,7 @@ def folder_messages(
 
     given: the folder that the user gave, which it is a part of; itself, if None.
     """
-    root = os.path.realpath(given or path)
+    root = real_name(given or path)
     return _inside(path, request, root, visited=set(), depth=0)
 
 
@@ -71,7 +72,7 @@ def is_maildir(path: Path) -> bool:
 
 def is_given_itself(path: Path, request: ReadingRequest) -> bool:
     """Return whether what is in a folder is also given as a source of its own; says so then."""
-    label = request.options.given.get(os.path.realpath(path))
+    label = request.options.given.get(real_name(path))
     if label is None:
         return False
     request.options.tell(
