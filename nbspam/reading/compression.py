@@ -68,7 +68,7 @@ def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
     return io.BufferedReader(_Archive(stream, inner, damage), 1 << 16)
 
 
-def packed(stream: IO[bytes]) -> IO[bytes]:
+def packed_stream(stream: IO[bytes]) -> IO[bytes]:
     """Return the stream that a decompressed one is made of; any other itself."""
     raw = getattr(stream, "raw", None)
     return raw.packed if isinstance(raw, _Archive) else stream

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import IO, cast
 
 from nbspam.errors import Remedy, SourceError
-from nbspam.reading.compression import decompressed, packed
+from nbspam.reading.compression import decompressed, packed_stream
 from nbspam.reading.message import BYTES_LIMIT, is_mail
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.source_kind import (
@@ -96,7 +96,7 @@ def one_message(
     may unpack to 4 GB.
     """
     raw = stream.read(limit)
-    rest = packed(stream)
+    rest = packed_stream(stream)
     for _ in range(_DRAINED):  # the writer may not survive a broken pipe
         if not rest.read(1 << 20):
             break
