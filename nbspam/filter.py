@@ -203,9 +203,9 @@ class Filter:
 
 
 def _path(name: "str | Path") -> "Path":
-    from pathlib import Path  # 3 ms, for learning only
+    from nbspam.reading.source_kind import Source  # with pathlib 3 ms, for learning only
 
-    return Path(name)
+    return Source(str(name)).path
 
 
 def _anywhere(path: "str | Path") -> str:

@@ -142,7 +142,7 @@ def test_packages_are_known_in_one_place():
         "nbspam.reading.data_frame",
         "nbspam.reading.parquet",
     }
-    assert importers_of("imapclient") == {"nbspam.imap.login"}
+    assert importers_of("imapclient") == {"nbspam.imap.login", "nbspam.imap.bounded"}
     pickling = {m for name in ("pickle", "marshal", "shelve") for m in importers_of(name)}
     assert pickling == {"nbspam.cluster.connection"}  # to Dask's workers, as all of Dask does
 

@@ -40,6 +40,7 @@ from nbspam.reading.source_kind import Flow, ReadingOptions
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
+from nbspam.urls import is_url
 from nbspam.workers import Executor, executor
 
 _TERSE = "terse"  # a form of the lines, besides those of --format
@@ -323,6 +324,6 @@ def _is_small(source: str) -> bool:
 
     path = Path(source)
     try:
-        return path.is_file() and path.stat().st_size < _SMALL
+        return not is_url(source) and path.is_file() and path.stat().st_size < _SMALL
     except (OSError, ValueError):
         return True  # there is nothing to read

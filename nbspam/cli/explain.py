@@ -35,6 +35,7 @@ from nbspam.store.metadata import Metadata
 from nbspam.tokens.excerpt import printable
 from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import tokenize
+from nbspam.urls import is_url
 
 _HTML = "html"
 _LIMIT, _HTML_LIMIT = 2_000, 20_000  # characters of the text that are shown and highlighted
@@ -147,7 +148,7 @@ def _explained(spam_filter: Filter, raw: RawMessage, limit: int) -> _Explained:
 def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
     """Return the message that `source` names: the first of it, or the one of that number."""
     numbered = _NUMBERED.fullmatch(source)
-    if numbered and source != STDIN and not Path(source).exists():
+    if numbered and source != STDIN and (is_url(source) or not Path(source).exists()):
         for found in any_kind(numbered[1], options, skips):
             if os.path.normpath(found.source) == os.path.normpath(source):
                 return found

@@ -334,7 +334,8 @@ reading_options: Decorator[Any] = gathered(
     click.option(
         "--outside",
         is_flag=True,
-        help="Read the files that an index names outside the folder above its own, too.",
+        help="Read files outside of the sources, too: what links in a folder lead to, and what an"
+        " index names outside the folder above its own.",
     ),
     strict_option,
 )

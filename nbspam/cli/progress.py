@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from nbspam.errors import counted
+from nbspam.urls import is_url
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -157,6 +158,8 @@ def size_of(sources: Sequence[str]) -> int | None:
     """Return the total size of the sources in bytes; None where it cannot be known in advance."""
     total = 0
     for source in sources:
+        if is_url(source):
+            return None
         files = [source]
         if Path(source).is_dir():
             files = [

@@ -1,7 +1,6 @@
 """Options that name sources with labels, for commands that learn or evaluate."""
 
 import itertools
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +12,7 @@ from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind, labelled, unlabelled
+from nbspam.urls import real_name
 
 if TYPE_CHECKING:
     from nbspam.reading.cutting import Cutter
@@ -83,7 +83,7 @@ class Sources(NamedTuple):
         labels += [(source, label) for label, source in self._named()]
         if len(labels) < 2:
             return reading
-        given = {os.path.realpath(source): label for source, label in labels if source != STDIN}
+        given = {real_name(source): label for source, label in labels if source != STDIN}
         return reading._replace(given={**reading.given, **given})
 
     def _named(self) -> list[tuple[str, str]]:

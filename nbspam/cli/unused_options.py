@@ -17,7 +17,7 @@ _USED = {
     "label_column": TABLE_FORMATS,
     "header_row": ("tsv", "csv", "json"),  # the others name the columns in each row, or in the file
     "encoding": ("tsv", "csv", "jsonl", "json", LINES),
-    "outside": (),  # of an index, which is no format
+    "outside": (),  # of an index or a folder, which are no formats
 }
 _OF_TABLES = ("text_column", "label_column", "header_row", "encoding")
 

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nbspam.cluster.identity import (
@@ -52,10 +51,10 @@ class Cluster:
 
     @property
     def dashboard(self) -> str:
-        """Where the scheduler shows what it does; "" where that is not installed."""
+        """Where a scheduler of others shows what it does; "" if it does not."""
         services = self._client.scheduler_info().get("services", {})
-        is_there = find_spec("bokeh") or not self._address.startswith(_LOCAL)
-        return str(self._client.dashboard_link) if is_there and "dashboard" in services else ""
+        is_shown = "dashboard" in services and not self._address.startswith(_LOCAL)
+        return str(self._client.dashboard_link) if is_shown else ""
 
     @property
     def workers(self) -> list[str]:
@@ -288,6 +287,8 @@ def cluster_at(address: str) -> Iterator[Cluster]:
         # Memory is given back at 64 KiB otherwise, and each array costs the system twice its time.
         "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 64 << 20,
     }
+    if address.startswith(_LOCAL):  # nobody else is to see the work, or to change it
+        settings |= {f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker")}
     with dask.config.set(settings):
         with _interrupts_held():
             own = _local_cluster(address) if address.startswith(_LOCAL) else None
@@ -298,6 +299,11 @@ def cluster_at(address: str) -> Iterator[Cluster]:
             except (OSError, TimeoutError) as error:
                 raise ClusterError(
                     f"{address}: no scheduler answers there; start one with: dask scheduler"
+                ) from error
+            except TypeError as error:  # Dask's for an address tls://
+                raise ClusterError(
+                    f"{address}: this machine has no certificate for Dask's TLS; name its files in"
+                    " ~/.config/dask/distributed.yaml"
                 ) from error
             cluster = Cluster(client, address)
             cluster.check()
@@ -336,11 +342,26 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _local_cluster(address: str) -> Any:
-    n = int(address.removeprefix(_LOCAL))
-    return _distributed().LocalCluster(
-        n_workers=n,
+    """Start a scheduler and workers that know each other by a key made for this run.
+
+    Whoever reaches a port of theirs could run anything as this user: each program of this machine,
+    without it.  The key is in memory, and in no file or argument.
+    """
+    distributed = _distributed()
+    try:
+        security = distributed.Security.temporary()
+    except ImportError as error:
+        raise ClusterError(
+            f"{address}: cryptography is not installed, which protects the workers; install it"
+            f" with: {install_command('cryptography')}"
+        ) from error
+    return distributed.LocalCluster(
+        n_workers=int(address.removeprefix(_LOCAL)),
         threads_per_worker=1,
         processes=True,
+        host="127.0.0.1",
+        security=security,
+        scheduler_kwargs={"dashboard": False},
         dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL + 1,
     )

@@ -133,16 +133,9 @@ class Connection:
         if self._folders is None:
             self._client.folder_encode = False  # one wrong name would hide all others
             try:
-                listed = self._ask(self._client.list_folders)
+                self._folders = self._ask(lambda: _listed(self._client.list_folders()))
             finally:
                 self._client.folder_encode = True
-            self._folders = [
-                ListedFolder(
-                    name, _text(separator or b""), frozenset(_text(f).lower() for f in flags)
-                )
-                for flags, separator, raw in listed
-                if (name := decoded_name(raw)) is not None
-            ]
         return self._folders
 
     def _names(self) -> list[str]:
@@ -170,17 +163,11 @@ class Connection:
         """Open a folder; readonly: with EXAMINE, which changes nothing in it."""
         name = self.named(name)
         try:
-            answer = self._ask(lambda: self._client.select_folder(name, readonly), name)
+            folder = self._ask(
+                lambda: _selected(name, self._client.select_folder(name, readonly)), name
+            )
         except ImapRefusalError as error:
             raise missing_folder(self.account, name, error, self._names()) from error
-        keywords = answer.get(b"PERMANENTFLAGS", answer.get(b"FLAGS", ()))
-        folder = SelectedFolder(
-            name,
-            int(answer.get(b"UIDVALIDITY", 0)),
-            int(answer.get(b"UIDNEXT", 0)),
-            int(answer.get(b"EXISTS", 0)),
-            frozenset(_text(flag).lower() for flag in keywords),
-        )
         if not folder.uidnext:  # an old server
             folder = folder._replace(uidnext=max(self.search(folder, ("ALL",)), default=0) + 1)
         return folder
@@ -196,12 +183,11 @@ class Connection:
     def status(self, name: str) -> FolderStatus:
         """Return what UIDs a folder's next messages will have."""
         try:
-            answer = self._ask(
-                lambda: self._client.folder_status(name, ("UIDVALIDITY", "UIDNEXT")), name
+            return self._ask(
+                lambda: _status(self._client.folder_status(name, ("UIDVALIDITY", "UIDNEXT"))), name
             )
         except ImapRefusalError as error:
             raise missing_folder(self.account, name, error, self._names()) from error
-        return FolderStatus(int(answer[b"UIDVALIDITY"]), int(answer[b"UIDNEXT"]))
 
     # Messages of the open folder
 
@@ -211,28 +197,36 @@ class Connection:
         folder: the one that is open.
         """
         found: set[int] = set()
+        few = folder.messages <= _UIDS_LISTED
         # From the end: what is expunged meanwhile moves the numbers of what comes after it.
         for last in range(max(folder.messages, 1), 0, -_UIDS_LISTED):
             begin = max(1, last - _UIDS_LISTED + 1)
-            few = folder.messages <= _UIDS_LISTED
             window = [] if few else [f"{begin}:{last}"]
-            query = [*window, "UID", f"{first}:*", *criteria]
-            found.update(self._ask(lambda query=query: self._client.search(query), folder.name))  # type: ignore[misc]
+            listed = self._search([*window, "UID", f"{first}:*", *criteria], folder.name)
+            if not (few or listed or self._search([str(begin)], folder.name)):
+                raise AwayError(
+                    f"{self.account.name}: {folder.name}: the server says that it holds"
+                    f" {folder.messages:,} messages, and has not so many; run it again"
+                )
+            found.update(listed)
         return sorted(uid for uid in found if uid >= first)  # 9:* is the last one, even UID 7
 
     def existing(self, uids: Iterable[int], *criteria: str) -> list[int]:
         """Return those of the messages that are in the open folder and meet the criteria."""
-        found: list[int] = []
+        found: set[int] = set()
         for some in _pieces(sorted(uids), _UIDS_DESCRIBED):
-            query = ["UID", ",".join(map(str, some)), *criteria]
-            found += self._ask(lambda query=query: self._client.search(query))  # type: ignore[misc]
+            listed = self._search(["UID", ",".join(map(str, some)), *criteria])
+            found.update(set(some).intersection(listed))
         return sorted(found)
+
+    def _search(self, query: list[str], folder: str = "") -> list[int]:
+        return self._ask(lambda: list(self._client.search(query)), folder)
 
     def beginnings(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
         """Yield the beginnings of messages."""
-        item = f"BODY.PEEK[]<0.{BEGINNING}>"
+        items = ["FLAGS", f"BODY.PEEK[]<0.{BEGINNING}>"]
         for some in _pieces(uids, _UIDS_FETCHED):
-            yield from _messages(self._fetched(some, ["FLAGS", item]))
+            yield from self._fetched(some, items, _message, BEGINNING * len(some)).values()
 
     def messages(self, uids: Sequence[int], limit: int) -> Iterator[FetchedMessage]:
         """Yield messages, in the order of their UIDs; those that are gone meanwhile are left out.
@@ -241,31 +235,51 @@ class Connection:
         Memory holds a few megabytes of them at a time, or one message.
         """
         for some in _pieces(sorted(uids), _UIDS_DESCRIBED):
-            described = self._fetched(some, ["RFC822.SIZE"])
-            sizes = {uid: int(described[uid].get(b"RFC822.SIZE", 0)) for uid in sorted(described)}
+            sizes = self._fetched(some, ["RFC822.SIZE"], _size)
             for batch in _batches(sizes):
                 is_whole = all(sizes[uid] <= limit for uid in batch)
-                item = "BODY.PEEK[]" if is_whole else f"BODY.PEEK[]<0.{limit}>"
-                yield from _messages(self._fetched(batch, ["FLAGS", item]))
+                items = ["FLAGS", "BODY.PEEK[]" if is_whole else f"BODY.PEEK[]<0.{limit}>"]
+                announced = sum(min(sizes[uid], limit) for uid in batch)
+                yield from self._fetched(batch, items, _message, announced).values()
 
-    def _fetched(self, uids: Sequence[int], items: list[str]) -> Mapping[int, Any]:
-        """Return what is asked of messages, by UID; again without those that are gone."""
-        for _ in range(_ATTEMPTS):
+    def _fetched(
+        self,
+        uids: Sequence[int],
+        items: list[str],
+        reads: Callable[[int, Mapping[bytes, Any]], R],
+        content: int = 0,
+    ) -> dict[int, R]:
+        """Return what is read of messages, in the order of UIDs; again without what is gone.
+
+        reads: called with a UID and what the server says of it.
+        content: bytes of mail that the answer holds at most.
+        """
+        for attempt in range(_ATTEMPTS + 1):
             try:
-                return self._fetch(uids, items)
+                return self._fetch(uids, items, reads, content)
             except ImapRefusalError as error:  # another client has just moved one
-                if "EXPUNGEISSUED" not in error.answer:
+                if "EXPUNGEISSUED" not in error.answer or attempt == _ATTEMPTS:
                     raise
                 self._ask(self._client.noop)
                 uids = self.existing(uids)
-        return self._fetch(uids, items)
+        raise AssertionError
 
-    def _fetch(self, uids: Sequence[int], items: list[str]) -> Mapping[int, Any]:
+    def _fetch(
+        self,
+        uids: Sequence[int],
+        items: list[str],
+        reads: Callable[[int, Mapping[bytes, Any]], R],
+        content: int,
+    ) -> dict[int, R]:
         if not uids:
             return {}
-        answer = self._ask(lambda: self._client.fetch(list(uids), items))
-        wanted = set(uids)  # a server may tell of others' flags in between
-        return {uid: fields for uid, fields in answer.items() if uid in wanted}
+
+        def fetched() -> dict[int, R]:
+            answer = self._client.fetch(list(uids), items)
+            # A server may tell of others' flags in between.
+            return {uid: reads(uid, answer[uid]) for uid in sorted(uids) if uid in answer}
+
+        return self._ask(fetched, content=content)
 
     # Changes
 
@@ -300,16 +314,60 @@ class Connection:
         """Ask for nothing, so that the server tells what is new and keeps the connection."""
         self._ask(self._client.noop)
 
-    def _ask(self, question: Callable[[], R], folder: str = "") -> R:
-        """Return the server's answer; raises AwayError, or Refused if it is a no."""
+    def _ask(self, question: Callable[[], R], folder: str = "", content: int = 0) -> R:
+        """Return the server's answer; raises AwayError, or ImapRefusalError if it is a no.
+
+        content: bytes of mail that it holds at most.
+        """
         try:
+            self._client.allow(content)
             return question()
         except Exception as error:
             raise client_error(self.account, error, folder) from error
 
 
-def _text(value: bytes | str) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+# What an answer says, or an error of any kind: then it is not understood.
+
+
+def _listed(answer: Iterable[tuple[Any, Any, Any]]) -> list[ListedFolder]:
+    return [
+        ListedFolder(name, _text(separator or b""), frozenset(_text(f).lower() for f in flags))
+        for flags, separator, raw in answer
+        if (name := decoded_name(raw)) is not None
+    ]
+
+
+def _selected(name: str, answer: Mapping[bytes, Any]) -> SelectedFolder:
+    keywords = answer.get(b"PERMANENTFLAGS", answer.get(b"FLAGS", ()))
+    return SelectedFolder(
+        name,
+        int(answer.get(b"UIDVALIDITY", 0)),
+        int(answer.get(b"UIDNEXT", 0)),
+        int(answer.get(b"EXISTS", 0)),
+        frozenset(_text(flag).lower() for flag in keywords),
+    )
+
+
+def _status(answer: Mapping[bytes, Any]) -> FolderStatus:
+    return FolderStatus(int(answer[b"UIDVALIDITY"]), int(answer[b"UIDNEXT"]))
+
+
+def _size(_: int, fields: Mapping[bytes, Any]) -> int:
+    return max(0, int(fields[b"RFC822.SIZE"]))
+
+
+def _message(uid: int, fields: Mapping[bytes, Any]) -> FetchedMessage:
+    flags = {_text(flag) for flag in fields.get(b"FLAGS", ())}
+    content = fields.get(b"BODY[]", fields.get(b"BODY[]<0>"))
+    if isinstance(content, int):  # a message that is only digits, in quotes
+        content = str(content).encode()
+    if not isinstance(content, bytes | None):
+        raise TypeError
+    return FetchedMessage(uid, _SEEN in flags, content or b"")
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def _normal(name: str, separator: str) -> str:
@@ -334,13 +392,3 @@ def _batches(sizes: Mapping[int, int]) -> Iterator[list[int]]:
         total += size
     if batch:
         yield batch
-
-
-def _messages(fetched: Mapping[int, Any]) -> Iterator[FetchedMessage]:
-    for uid in sorted(fetched):
-        fields = fetched[uid]
-        flags = {_text(flag) for flag in fields.get(b"FLAGS", ())}
-        content = fields.get(b"BODY[]", fields.get(b"BODY[]<0>"))
-        if isinstance(content, int):  # a message that is only digits, in quotes
-            content = str(content).encode()
-        yield FetchedMessage(uid, _SEEN in flags, content or b"")

@@ -1,6 +1,6 @@
 """Connecting to a server, protected by TLS, and logging in; how it writes names.
 
-The only module that imports imapclient.
+Only this module and `bounded.py` import imapclient.
 """
 
 import ipaddress
@@ -14,33 +14,26 @@ from nbspam.imap.account import IMPLICIT, PLAIN, STARTTLS, Account
 from nbspam.imap.failure import certificate_error, login_error, no_tls, unreachable
 
 if TYPE_CHECKING:
-    from imapclient import IMAPClient  # type: ignore[import-untyped]
-
-_CONNECT_LIMIT = 30.0  # seconds
+    from nbspam.imap.bounded import BoundedClient
 
 
-def connected(account: Account) -> "IMAPClient":
+def connected(account: Account) -> "BoundedClient":
     """Return a client that is connected, and protected by TLS; raises AccountError."""
     try:
-        from imapclient import IMAPClient, SocketTimeout
+        import imapclient  # type: ignore[import-untyped]  # noqa: F401
     except ModuleNotFoundError as error:
         raise AccountError(
             f"{account.name}: mail at a server needs imapclient; install it with:"
             f" {install_command('imapclient')}"
         ) from error
+    from nbspam.imap.bounded import BoundedClient
+
     # It would log what the server says, mail included, for whoever turns logging on.
     logging.getLogger("imapclient").setLevel(logging.CRITICAL)
     context = None if account.tls == PLAIN else _context(account)
-    timeout = SocketTimeout(min(account.timeout, _CONNECT_LIMIT), account.timeout)
-    is_tls = account.tls == IMPLICIT
     client = None
     try:
-        client = IMAPClient(
-            account.host, account.own_port, ssl=is_tls, ssl_context=context, timeout=timeout
-        )
-        # It has imaplib write each answer as text, for that log: 0.8 s for one of 16 MiB.
-        if (imap := getattr(client, "_imap", None)) is not None:
-            imap.debug = 0
+        client = BoundedClient(account, context if account.tls == IMPLICIT else None)
         _protect(client, account, context)
     except Exception as error:
         if client is not None:
@@ -50,7 +43,7 @@ def connected(account: Account) -> "IMAPClient":
     return client
 
 
-def _protect(client: "IMAPClient", account: Account, context: ssl.SSLContext | None) -> None:
+def _protect(client: "BoundedClient", account: Account, context: ssl.SSLContext | None) -> None:
     """Begin TLS where that comes second; raises AccountError where a password would be seen."""
     if account.tls == STARTTLS:
         if not client.has_capability("STARTTLS"):
@@ -85,12 +78,12 @@ def _context(account: Account) -> ssl.SSLContext:
         ) from error
 
 
-def _is_loopback(client: "IMAPClient") -> bool:
+def _is_loopback(client: "BoundedClient") -> bool:
     peer = client.socket().getpeername()[0]
     return ipaddress.ip_address(peer.partition("%")[0]).is_loopback
 
 
-def log_in(client: "IMAPClient", account: Account) -> None:
+def log_in(client: "BoundedClient", account: Account) -> None:
     """Log in as the server allows; raises AccountError.
 
     LOGIN is the last choice: imaplib sends its words as ASCII, and the user's without quotes.

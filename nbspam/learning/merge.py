@@ -4,7 +4,6 @@ Counts, messages and ledgers add up to exactly those of such a training.  Calibr
 the messages are gone; they are combined (`pooled` in bayes/calibration.py).
 """
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from operator import add
@@ -21,6 +20,7 @@ from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import DEFAULT, MERGING, Metadata, ModelSettings
 from nbspam.store.model_file import Model, already_exists, check_replaceable, read_model
 from nbspam.store.trait_histograms import TraitHistograms
+from nbspam.urls import real_name
 
 
 class Merged(NamedTuple):
@@ -40,8 +40,8 @@ def merge_files(
     Raises ModelError: a model is damaged, unlike the others or named twice, they share messages, or
     the output exists or cannot be written.
     """
-    places = Counter(map(os.path.realpath, paths))
-    twice = next((path for path in paths if places[os.path.realpath(path)] > 1), None)
+    places = Counter(map(real_name, paths))
+    twice = next((path for path in paths if places[real_name(path)] > 1), None)
     if twice is not None and not overlap:
         raise ModelError(
             f"{twice}: is named twice, and its messages would count twice", Remedy.NAME_EACH_ONCE

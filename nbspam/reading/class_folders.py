@@ -5,9 +5,10 @@ from pathlib import Path
 
 from nbspam.errors import Remedy
 from nbspam.labels import normal_label
-from nbspam.reading.folder import folder_messages, is_given_itself, is_maildir
+from nbspam.reading.folder import folder_messages, is_given_itself, is_left_out, is_maildir
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source, SourceKind
+from nbspam.urls import real_name
 
 
 def _has_class_folders(source: Source, _: ReadingOptions) -> bool:
@@ -25,11 +26,12 @@ def _read_class_folders(source: Source, request: ReadingRequest) -> Iterator[Raw
             request.skips.note(
                 str(entry), "the file is in no folder of a class", Remedy.GIVE_OUTSIDE_LABEL
             )
+    root = real_name(source.path)
     for folder in _folders(source.path):
-        if is_given_itself(folder, request):
+        if is_given_itself(folder, request) or is_left_out(folder, root, request):
             continue
         if label := normal_label(folder.name):
-            yield from folder_messages(folder, request._replace(label=label))
+            yield from folder_messages(folder, request._replace(label=label), source.path)
         else:
             request.skips(str(folder), "the folder's name has no printable character")
 

@@ -13,7 +13,7 @@ class _Archive(io.RawIOBase):
     """A decompressing stream whose failures are all OSErrors, like those of a plain file."""
 
     def __init__(self, file: IO[bytes], inner: IO[bytes], damage: type[Exception]) -> None:
-        self._file = file  # closing the inner stream leaves it open
+        self.packed = file  # closing the inner stream leaves it open
         self._inner = inner
         self._damage = damage
 
@@ -33,7 +33,7 @@ class _Archive(io.RawIOBase):
 
     def close(self) -> None:
         self._inner.close()
-        self._file.close()
+        self.packed.close()
         super().close()
 
 
@@ -66,6 +66,12 @@ def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
     else:
         return stream
     return io.BufferedReader(_Archive(stream, inner, damage), 1 << 16)
+
+
+def packed_stream(stream: IO[bytes]) -> IO[bytes]:
+    """Return the stream that a decompressed one is made of; any other itself."""
+    raw = getattr(stream, "raw", None)
+    return raw.packed if isinstance(raw, _Archive) else stream
 
 
 def is_archive(magic: bytes) -> bool:

@@ -5,18 +5,20 @@ what is in the folder above its own, at any depth.  A file elsewhere must not be
 whoever wrote the index may have been somebody else, who wants to know what is in it.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from urllib.parse import unquote
 
 from nbspam.errors import Remedy, SourceError, one_line
 from nbspam.labels import normal_label
 from nbspam.reading.compression import open_bytes
+from nbspam.reading.folder import is_within
 from nbspam.reading.lines import read_lines
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source, SourceKind
+from nbspam.urls import is_url, real_name
 
 _PATHS_TRIED = 20  # paths of which one must be a file
 _LINE = re.compile(r"(\S+)\s+(\S.*)")
@@ -39,7 +41,9 @@ def _is_index(source: Source, _: ReadingOptions) -> bool:
     lines = _lines(source)
     try:
         return all(lines) and any(
-            (source.path.parent / line[2]).is_file() for line in lines[:_PATHS_TRIED] if line
+            (source.path.parent / line[2]).is_file()
+            for line in lines[:_PATHS_TRIED]
+            if line and (not is_url(source.path) or _is_beneath(line[2]))
         )
     except (OSError, ValueError):
         return False
@@ -47,7 +51,7 @@ def _is_index(source: Source, _: ReadingOptions) -> bool:
 
 def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     skips = request.skips
-    allowed = os.path.realpath(source.path.parent.resolve().parent)
+    allowed = real_name(source.path.parent.resolve().parent)
     for number, text in read_lines(str(source.path), partial(open_bytes, source.path), None, skips):
         where = f"{source.path}:{number}"
         line = _LINE.fullmatch(text.strip())
@@ -59,7 +63,12 @@ def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]
             skips(where, "the label has no printable character")
             continue
         path = source.path.parent / line[2]
-        if not (request.options.outside or _is_within(path, allowed)):
+        if is_url(path) and not _is_beneath(line[2]):
+            raise SourceError(
+                f"{where}: {one_line(line[2])[:200]} leads out of the folder of the index, and at a"
+                " URL it names only what lies beneath it; copy all of it to a folder"
+            )
+        if not (is_url(path) or request.options.outside or is_within(path, allowed)):
             raise SourceError(
                 f"{where}: {one_line(line[2])[:200]} is outside {allowed}, the folder above the"
                 " index's own",
@@ -71,12 +80,9 @@ def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]
             skips(where, f"there is no file {str(path)[:200]}")
 
 
-def _is_within(path: Path, folder: str) -> bool:
-    """Return whether a path, its links followed, is in a folder."""
-    try:
-        return os.path.realpath(path).startswith(os.path.join(folder, ""))  # noqa: PTH118
-    except ValueError:  # it has a NUL, so there is no such file
-        return True
+def _is_beneath(name: str) -> bool:
+    """Return whether a name, added to a folder's URL, leads to what is in the folder."""
+    return ".." not in unquote(name).replace("\\", "/").split("/")
 
 
 def _exists(path: Path) -> bool:

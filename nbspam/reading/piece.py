@@ -7,7 +7,7 @@ What could not be read comes as data too, in its place.
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from nbspam.errors import NbspamError
+from nbspam.errors import NbspamError, Remedy
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skipped, Skips
 from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source
@@ -47,7 +47,7 @@ class Collected(Skips):
         super().__init__()
         self._new: list[Skipped] = []
 
-    def __call__(self, source: str, reason: str) -> None:
+    def __call__(self, source: str, reason: str, _: Remedy | None = None) -> None:
         """Keep what was skipped."""
         self._new.append(Skipped(source, reason))
 

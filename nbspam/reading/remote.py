@@ -1,7 +1,8 @@
 """Files at URLs (`s3://`, `gs://`, `hdfs://`, `https://`), as far as sources are read from them.
 
-fsspec opens them.  A `RemotePath` behaves as `pathlib.Path` does, so that every kind of source can
-be at a URL; what fails is an OSError, as with files.
+fsspec opens them.  It knows more: URLs within URLs, files of this machine, memory; these are
+refused, since a URL may come from somebody else.  A `RemotePath` behaves as `pathlib.Path` does, so
+that every kind of source can be at a URL; what fails is an OSError, as with files.
 """
 
 import errno
@@ -15,7 +16,6 @@ from tempfile import NamedTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from nbspam.errors import SourceError, install_command
-from nbspam.urls import is_url
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer  # collections.abc has it from Python 3.12 on
@@ -135,14 +135,13 @@ class RemotePath:
 
     def iterdir(self) -> Iterator["RemotePath"]:
         """Yield what is in a folder; raises OSError."""
-        scheme = self._url.partition("://")[0]
         with _failures(self._url):
             entries = _system(self._url).ls(self._url, detail=True)
+        own = self._url.partition("://")[2].strip("/")
         for found in entries:
-            name = str(found["name"])
-            url = name if is_url(name) else f"{scheme}://{name}"
-            if url.rstrip("/") != self._url.rstrip("/"):
-                yield RemotePath(url.rstrip("/"), found)
+            name = str(found["name"]).rpartition("://")[2].strip("/")
+            if name != own:  # whatever a server lists, it is beneath
+                yield RemotePath(str(self / name.rpartition("/")[2]), found)
 
     def open(self, mode: str = "rb") -> io.BufferedReader:
         """Open its bytes for reading; raises OSError, as reading does."""
@@ -200,10 +199,12 @@ def _failures(url: str) -> Iterator[None]:
 
 
 def _unreached(cause: BaseException | None) -> str:
-    """Return why a web server was not asked at all; "" if it was.
+    """Return why a web server was not asked at all, or not to the end; "" if it was.
 
     To fsspec a file is not there, too, when its server is not.
     """
+    if isinstance(cause, _RedirectError):
+        return str(cause)
     if not type(cause).__module__.startswith("aiohttp") or hasattr(cause, "status"):
         return ""
     return " ".join(str(cause).split())
@@ -216,22 +217,53 @@ def _opener() -> Callable[..., Any]:
     return cast("Callable[..., Any]", url_to_fs)
 
 
-_PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "hdfs": "pyarrow"}
+class _RedirectError(OSError):
+    """A web server names another one in its place."""
+
+
+@cache
+def _options(scheme: str) -> dict[str, Any]:
+    """Return what fsspec is to do: of a web server, to go to no other."""
+    if not scheme.startswith("http"):
+        return {}
+    from aiohttp import TraceConfig
+
+    async def check(_: Any, __: Any, redirect: Any) -> None:
+        start = redirect.url
+        target = start.join(type(start)(redirect.response.headers.get("Location", "")))
+        is_safer = start.scheme == "http" and target.scheme == "https" and target.port == 443
+        if target.host != start.host or not (target.origin() == start.origin() or is_safer):
+            raise _RedirectError(5, f"the server names another one, {target.origin()}")
+
+    trace = TraceConfig()
+    trace.on_request_redirect.append(check)
+    return {"client_kwargs": {"trace_configs": [trace]}}
+
+
+# Of each scheme that may be read, what opens it.
+_PACKAGES = {
+    **dict.fromkeys(("https", "http"), "aiohttp"),
+    **dict.fromkeys(("s3", "s3a"), "s3fs"),
+    **dict.fromkeys(("gs", "gcs"), "gcsfs"),
+    "hdfs": "pyarrow",
+}
 
 
 def _system(url: str) -> Any:
-    """Return fsspec's file system of a URL; raises SourceError if a package is missing."""
-    scheme = url.partition("://")[0]
-    try:
-        return _opener()(url)[0]
-    except ImportError as error:
-        package = _PACKAGES.get(scheme, "aiohttp" if scheme.startswith("http") else "")
+    """Return fsspec's file system of a URL; raises SourceError if it may not or cannot be read."""
+    scheme, _, rest = url.partition("://")
+    if scheme not in _PACKAGES or "::" in rest:
         raise SourceError(
-            f"{url}: reading it needs fsspec and {package or 'what opens such URLs'}; install them"
-            f" with: {install_command(f'fsspec {package}'.strip())}"
+            f"{url}: such a URL cannot be read; use s3://, gs://, hdfs:// or https://, without a"
+            " second one in it, or copy it to a file"
+        )
+    try:
+        return _opener()(url, **_options(scheme))[0]
+    except ImportError as error:
+        package = _PACKAGES[scheme]
+        raise SourceError(
+            f"{url}: reading it needs fsspec and {package}; install them with:"
+            f" {install_command(f'fsspec {package}')}"
         ) from error
     except ValueError as error:
-        raise SourceError(
-            f"{url}: {scheme}:// cannot be read; use s3://, gs://, hdfs:// or"
-            " https://, or copy it to a file"
-        ) from error
+        raise SourceError(f"{url}: is no URL of a file ({error}); correct it") from error

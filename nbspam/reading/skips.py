@@ -25,11 +25,11 @@ class Skips:
         self.count = 0
         self._first: list[SourceError] = []  # NAMED_LIMIT at most
 
-    def __call__(self, source: str, reason: str) -> None:
+    def __call__(self, source: str, reason: str, remedy: Remedy | None = None) -> None:
         """Note that `source` was skipped; raises SourceError under `strict`."""
         if self.strict:
-            raise SourceError(f"{source}: {reason}", Remedy.LEAVE_OUT_STRICT)
-        self.note(source, reason)
+            raise SourceError(f"{source}: {reason}", remedy or Remedy.LEAVE_OUT_STRICT)
+        self.note(source, reason, remedy)
 
     def note(self, source: str, reason: str, remedy: Remedy | None = None) -> None:
         """Note that `source` was left out, which is not an error even under `strict`."""

@@ -73,7 +73,7 @@ class ReadingOptions(NamedTuple):
     is_format_default: bool = False  # a folder need not be told that it has none
     seen: bool = False  # of a Maildir or mbox, only mail that its owner has read and not deleted
     needs_content: bool = False  # an empty message is none: it is not to be learned
-    outside: bool = False  # an index may name any file
+    outside: bool = False  # an index may name any file, and links may lead anywhere
     tell: Callable[[SourceError], None] = _say_nothing  # called with what is no error, to be said
     flow: Flow | None = None  # of messages that are to be answered as they come
     # Real paths of the sources that are given -> their labels ("": their own): what is inside a

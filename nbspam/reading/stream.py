@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import IO, cast
 
 from nbspam.errors import Remedy, SourceError
-from nbspam.reading.compression import decompressed
+from nbspam.reading.compression import decompressed, packed_stream
 from nbspam.reading.message import BYTES_LIMIT, is_mail
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.source_kind import (
@@ -92,11 +92,13 @@ def one_message(
 ) -> RawMessage:
     """Return the one message of a stream.
 
-    limit: bytes kept; the rest of a larger one is read and dropped.
+    limit: bytes kept; the rest of a larger one is read and dropped, of an archive as it is: 4 MB
+    may unpack to 4 GB.
     """
     raw = stream.read(limit)
+    rest = packed_stream(stream)
     for _ in range(_DRAINED):  # the writer may not survive a broken pipe
-        if not stream.read(1 << 20):
+        if not rest.read(1 << 20):
             break
     return RawMessage(name, label, raw)
 

@@ -14,7 +14,6 @@ Nothing of this is imported unless a base is given.  Standard library only.
 """
 
 import contextlib
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -27,6 +26,7 @@ from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import BASE, EVIDENCE, LearnedState, Metadata, ModelSettings
 from nbspam.store.trait_histograms import no_histograms
 from nbspam.tokens.tokenizer import RULES
+from nbspam.urls import real_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +74,7 @@ class Base:
 
     def check(self, path: "str | Path", own: ModelSettings) -> None:
         """Raise ModelError if a personal model cannot be read through this one; path: its name."""
-        if os.path.realpath(path) == os.path.realpath(self.path):
+        if real_name(path) == real_name(self.path):
             raise ModelError(
                 f"{path}: is both the model and its base, so its messages would count twice; name"
                 " another base, or leave it out"

@@ -25,6 +25,7 @@ from nbspam.errors import Remedy, SourceError, counted
 from nbspam.learning.word_list import Imported, read_counts
 from nbspam.reading.compression import decompressed, open_bytes
 from nbspam.reading.skips import Skips
+from nbspam.reading.source_kind import Source
 from nbspam.reading.sources import STDIN
 from nbspam.scoring.rule import rule_of
 from nbspam.store.model_file import already_exists, write_model
@@ -93,7 +94,7 @@ def command(
 def _opened(source: str) -> BinaryIO:
     """Open what FILE names, decompressed."""
     if source != STDIN:
-        return open_bytes(Path(source))
+        return open_bytes(Source(source).path)
     stream = sys.stdin.buffer
     return decompressed(stream) if isinstance(stream, io.BufferedReader) else stream
 

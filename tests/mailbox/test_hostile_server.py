@@ -1,0 +1,280 @@
+"""Servers that lie, drip or flood, and what must hold whatever they say: one sentence each."""
+
+import re
+import socket
+import ssl
+import threading
+import time
+from contextlib import suppress
+from types import SimpleNamespace
+
+import pytest
+from junk_mails import many
+from many_cases import in_turn
+
+from nbspam.imap import bounded, connection
+from nbspam.imap.account import Account, Secret
+from nbspam.imap.connection import Connection
+from nbspam.imap.login import connected
+from nbspam.mailbox.memory import Memory, PendingMove, identity_of
+from nbspam.mailbox.moves import Mover
+
+pytest.importorskip("imapclient")
+
+SPAM = many("spam", 1)[0].replace(b"\n", b"\r\n")
+# Of a server with one message: a command -> what is said before it is done; the first that fits.
+ANSWERS = {
+    b"CAPABILITY": b"* CAPABILITY IMAP4rev1 MOVE UIDPLUS\r\n",
+    b"LIST": b'* LIST () "/" INBOX\r\n* LIST (\\Junk) "/" Junk\r\n',
+    b"STATUS": b"* STATUS Junk (UIDVALIDITY 1 UIDNEXT 1)\r\n",
+    b"(SELECT|EXAMINE)": b"* FLAGS (\\Seen)\r\n* 1 EXISTS\r\n* OK [UIDVALIDITY 1] ok\r\n"
+    b"* OK [UIDNEXT 2] ok\r\n* OK [PERMANENTFLAGS (\\*)] ok\r\n",
+    b"UID SEARCH": b"* SEARCH 1\r\n",
+    b"UID FETCH .*RFC822.SIZE": b"* 1 FETCH (UID 1 RFC822.SIZE %d)\r\n" % len(SPAM),
+    b"UID FETCH": b"* 1 FETCH (UID 1 FLAGS () BODY[] {%d}\r\n%b)\r\n" % (len(SPAM), SPAM),
+}
+
+
+class Scripted:
+    """A server on loopback that says what it was told to, and takes down what it was asked."""
+
+    def __init__(self, **others):
+        """others: by a command's name, other answers; bytes, or a function of the socket."""
+        self.answers = {key.replace("_", " ").encode(): value for key, value in others.items()}
+        self.asked = []
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+
+    def __enter__(self):
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._socket.close()
+
+    def _serve(self):
+        with suppress(OSError):
+            while True:
+                self._talk(self._socket.accept()[0])
+
+    def _talk(self, client):
+        with suppress(OSError), client, client.makefile("rb") as lines:
+            client.sendall(b"* OK hello\r\n")
+            for line in lines:
+                tag, _, command = line.strip().partition(b" ")
+                self.asked.append(command.decode())
+                rules = [*self.answers.items(), *ANSWERS.items()]
+                said = next((said for key, said in rules if re.match(key, command)), b"")
+                if callable(said):
+                    said(client)
+                else:
+                    client.sendall(said + tag + b" OK done\r\n")
+
+    @property
+    def account(self):
+        return account_at(self.port)
+
+
+def account_at(port):
+    return Account("hal", "127.0.0.1", lambda: Secret("x"), port, tls="none", timeout=5)
+
+
+def endless(piece, pause=0.0):
+    def say(client):
+        while True:
+            client.sendall(piece)
+            time.sleep(pause)
+
+    return say
+
+
+FETCH = b"* 1 FETCH (UID 1 RFC822.SIZE %b)\r\n"
+LIES = [
+    ({"UID_FETCH": FETCH % b"abc"}, "not understood (ValueError)"),
+    ({"UID_FETCH": FETCH % b"(1 2)"}, "not understood (TypeError)"),
+    ({"UID_FETCH": b"* 1 FETCH (UID 1)\r\n"}, "not understood (KeyError)"),
+    ({"UID_FETCH .*PEEK": b"* 1 FETCH (UID 1 FLAGS 5 BODY[] a)\r\n"}, "(TypeError)"),
+    ({"UID_FETCH .*PEEK": b"* 1 FETCH (UID 1 FLAGS () BODY[] (a b))\r\n"}, "(TypeError)"),
+    ({"STATUS": b"* STATUS Junk (UIDVALIDITY UIDNEXT)\r\n"}, "not understood ("),
+    ({"STATUS": b"* STATUS Junk (UIDVALIDITY x UIDNEXT y)\r\n"}, "not understood (ValueError)"),
+    ({"STATUS": b"* STATUS Junk ()\r\n"}, "not understood (KeyError)"),
+    ({"SELECT": b"* x EXISTS\r\n"}, "the connection was lost (abort)"),
+    ({"SELECT": b"* OK [UIDVALIDITY x] ok\r\n* 1 EXISTS\r\n"}, "not understood (ValueError)"),
+    ({"UID_SEARCH": b"* SEARCH a b\r\n"}, "not understood (ValueError)"),
+    ({"LIST": b"* LIST 7 8 9\r\n"}, "not understood (TypeError)"),
+    # Literals: beyond all limits, and one much larger than the message was said to be.
+    ({"LIST": b"* LIST {99999999999}\r\n"}, "sends more than"),
+    ({"UID_FETCH .*PEEK": b"* 1 FETCH (UID 1 BODY[] {50000000}\r\n"}, "sends more than"),
+    ({"UID_SEARCH": endless(b"* SEARCH 1\r\n" * 9999)}, "sends more than"),
+    ({"UID_SEARCH": endless(b"1" * 9999)}, "sends more than"),
+    ({"NOOP|LOGIN": endless(b"* OK here\r\n" * 9999)}, "sends more than"),
+]
+
+
+@in_turn("answers, said", LIES)
+def test_an_answer_that_cannot_be_is_one_sentence(home, answers, said):
+    (home.path / "password").write_text("x\n")
+    with Scripted(**answers) as server:
+        place = SimpleNamespace(port=server.port, certificate="")
+        home.write("hal", place, **{"host": "127.0.0.1", "tls": "none", "ca-file": None})
+        done = home.run("imap", "filter", "-q")
+    assert (done.code, done.err.count("\n")) == (75, 1), done
+    assert said in done.err
+    assert "; run it again" in done.err
+    assert not any("MOVE" in line or "STORE" in line for line in server.asked)
+
+
+@in_turn("piece, silences", [(b"x", 0.05), (b"* OK Still here\r\n", 0.05), (b"x", 0)])
+def test_an_answer_that_drips_ends(monkeypatch, piece, silences):
+    with (
+        Scripted(UID_SEARCH=endless(piece, 0.02)) as server,
+        Connection(server.account) as client,
+    ):
+        folder = client.select("INBOX", readonly=True)
+        monkeypatch.setattr(bounded, "_SILENCES", silences)  # of 5 s
+        monkeypatch.setattr(bounded, "_SLOWEST", 1 << 40)
+        started = time.monotonic()
+        with pytest.raises(bounded.AwayError, match="one answer of the server takes more than"):
+            client.search(folder, ["ALL"])
+        assert time.monotonic() - started < 3
+
+
+def test_a_greeting_that_drips_ends(monkeypatch):
+    monkeypatch.setattr(bounded, "_SILENCES", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def greet():
+            with suppress(OSError), listening.accept()[0] as client:
+                endless(b"*", 0.02)(client)
+
+        threading.Thread(target=greet, daemon=True).start()
+        with pytest.raises(bounded.AwayError, match="takes more than"):
+            Connection(account_at(listening.getsockname()[1]))
+
+
+def test_what_comes_before_tls_is_no_answer(dovecot):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(dovecot.certificate, dovecot.top / "key.pem")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve():
+            plain = listening.accept()[0]
+            plain.sendall(b"* OK hello\r\n")
+            while b"STARTTLS" not in (line := plain.recv(1000)):
+                tag = line.split()[0]
+                plain.sendall(b"* CAPABILITY IMAP4rev1 STARTTLS\r\n%b OK done\r\n" % tag)
+            tag = line.split()[0]
+            next_one = b"%b%d" % (tag[:4], int(tag[4:]) + 1)
+            evil = b"* CAPABILITY IMAP4rev1 EVIL\r\n%b OK done\r\n" % next_one
+            plain.sendall(b"%b OK done\r\n%b" % (tag, evil))
+            with context.wrap_socket(plain, server_side=True) as client:
+                while tag := client.recv(1000).partition(b" ")[0]:
+                    client.sendall(b"* CAPABILITY IMAP4rev1\r\n%b OK done\r\n" % tag)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        account = account_at(listening.getsockname()[1])
+        ca_file = str(dovecot.certificate)
+        client = connected(account._replace(host="localhost", tls="starttls", ca_file=ca_file))
+        assert client.capabilities() == (b"IMAP4REV1",)
+        client.shutdown()
+        thread.join(5)
+
+
+def test_a_count_that_is_no_count_is_found_out_at_once(monkeypatch):
+    exists = b"* 4294967295 EXISTS\r\n* OK [UIDNEXT 4294967295] ok\r\n"
+    with Scripted(EXAMINE=exists, UID_SEARCH=b"* SEARCH\r\n") as server:
+        with Connection(server.account) as client:
+            folder = client.select("INBOX", readonly=True)
+            with pytest.raises(bounded.AwayError, match="holds 4,294,967,295 messages, and has"):
+                client.search(folder, ["UNSEEN"])
+        assert sum("SEARCH" in line for line in server.asked) == 2
+
+
+def test_a_block_without_what_is_searched_is_no_lie(monkeypatch):
+    monkeypatch.setattr(connection, "_UIDS_LISTED", 2)
+    answers = {
+        "UID_SEARCH 2:3 UID": b"* SEARCH\r\n",
+        "EXAMINE": b"* 3 EXISTS\r\n* OK [UIDNEXT 9]\r\n",
+    }
+    with Scripted(**answers) as server, Connection(server.account) as client:
+        assert client.search(client.select("INBOX", readonly=True), ["UNSEEN"]) == [1]
+
+
+def test_uids_that_were_not_asked_for_are_none():
+    with Scripted(UID_SEARCH=b"* SEARCH 7 8 9\r\n") as server, Connection(server.account) as client:
+        assert client.existing([8, 10]) == [8]
+
+
+# What protects mail that is like other mail, and UIDs that are others by now
+
+
+class Folders:
+    """The junk folder and one more, as `moves.py` asks for them, and what is removed."""
+
+    def __init__(self, contents, validity=1):
+        self.contents, self.validity, self.removed = contents, validity, []
+
+    def can(self, _):
+        return True
+
+    def folders(self):
+        return [SimpleNamespace(name="Junk"), SimpleNamespace(name="INBOX")]
+
+    def status(self, _):
+        return connection.FolderStatus(1, 1 + len(self.contents))
+
+    def select(self, name, readonly):
+        validity = self.validity if name == "INBOX" else 1
+        return connection.SelectedFolder(name, validity, 9, len(self.contents), frozenset())
+
+    def search(self, *_):
+        return list(self.contents)
+
+    def existing(self, uids, *_):
+        return sorted(set(uids) & set(self.contents))
+
+    def messages(self, uids, _):
+        return [connection.FetchedMessage(uid, False, self.contents[uid]) for uid in uids]
+
+    def beginnings(self, uids):
+        return [m._replace(content=m.beginning) for m in self.messages(uids, 0)]
+
+    def add_flag(self, uids, _):
+        self.removed += uids
+
+    def expunge(self, uids):
+        assert set(uids) <= set(self.removed)
+
+
+START = b"Received: from x\r\n" * 300  # longer than what a message is known by
+
+
+@in_turn("ends, removed", [(b"aa", [2]), (b"ab", []), (b"aab", [2]), (b"aba", [3])])
+def test_a_double_is_removed_only_if_all_its_bytes_are_the_same(tmp_path, ends, removed):
+    contents = {uid: START + bytes([end]) for uid, end in enumerate(ends, 1)}
+    folders = Folders(contents)
+    mover = Mover(folders, Memory(tmp_path / "state.json"), "Junk")
+    mover._start, mover._is_alone = connection.FolderStatus(1, 1), False
+    mover._tried[identity_of(START[: connection.BEGINNING])] = 1
+    mover.remove_doubles()
+    assert folders.removed == removed
+
+
+@in_turn("validity, removed", [(1, [1]), (2, [])])
+def test_a_move_is_not_finished_with_uids_that_are_others_by_now(tmp_path, validity, removed):
+    memory = Memory(tmp_path / "state.json")
+    digest = identity_of(START[: connection.BEGINNING])
+    memory.pending = PendingMove("INBOX", 1, "Junk", 1, 1, True, {1: (digest, False)})
+    folders = Folders({1: START}, validity)
+    Mover(folders, memory, "Junk").finish()
+    assert folders.removed == removed
+    assert memory.pending is None
+
+
+def test_a_folder_with_new_uids_is_not_opened_again():
+    with Scripted() as server, Connection(server.account) as client:
+        folder = client.select("INBOX", readonly=True)
+        client.select_again(folder, readonly=False)
+        with pytest.raises(bounded.AwayError, match="numbered its mail anew"):
+            client.select_again(folder._replace(uidvalidity=2), readonly=False)

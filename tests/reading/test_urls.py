@@ -1,0 +1,154 @@
+"""URLs that somebody else may have written: what they may open, and where they may lead."""
+
+import os
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+import pytest
+from many_cases import in_turn
+
+from nbspam.errors import SourceError
+from nbspam.reading import remote
+from nbspam.reading.remote import RemotePath
+from nbspam.reading.skips import Skips
+from nbspam.reading.source_kind import Source
+from nbspam.reading.sources import ReadingOptions, labelled, unlabelled
+from nbspam.store.remote_model import fetched
+from nbspam.urls import real_name
+
+pytest.importorskip("fsspec")
+pytest.importorskip("aiohttp")
+
+MAIL = b"Subject: one\n\ntext\n"
+
+
+class Answers(BaseHTTPRequestHandler):
+    """A web server of a dictionary: bytes, or where to go instead."""
+
+    pages: ClassVar = {}
+    asked: ClassVar = []
+
+    def do_GET(self):
+        self.asked.append(self.path)
+        page = self.pages.get(self.path)
+        if page is None:
+            self.send_error(404)
+            return
+        self.send_response(302 if isinstance(page, str) else 200)
+        if isinstance(page, str):
+            self.send_header("Location", page)
+            page = b""
+        self.send_header("Content-Length", str(len(page)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(page)
+
+    do_HEAD = do_GET  # noqa: N815 (the name that is called)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def web():
+    served = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    thread = threading.Thread(target=served.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{served.server_address[1]}"
+    served.shutdown()
+    thread.join()
+    served.server_close()
+
+
+def read(name, reads=labelled, outside=False):
+    more = ("spam",) if reads is unlabelled else ()
+    return list(reads(name, *more, ReadingOptions(outside=outside), Skips()))
+
+
+@in_turn(
+    "url",
+    [
+        *("file://{file}", "memory://a", "simplecache::https://h/a", "local://{file}", "ftp://h/a"),
+        *("https://h/a::file://{file}", "s3://b/a::file://{file}", "zip://a::{file}", "://a"),
+        *("github://a:b@/c", "reference://::{file}", "HTTPS+file://{file}", "data://text,a"),
+    ],
+)
+def test_only_the_schemes_that_are_promised(tmp_path, url):
+    file = tmp_path / "secret"
+    file.write_bytes(MAIL)
+    with pytest.raises(SourceError, match=r": such a URL cannot be read; use s3://, gs://"):
+        read(url.format(file=file), unlabelled)
+    with pytest.raises(Exception, match=r": such a URL cannot be read; use s3://, gs://"):
+        fetched(url.format(file=file))
+
+
+@in_turn(
+    "location, said",
+    [
+        ("/mail", ""),
+        ("mail", ""),
+        ("{web}/mail", ""),
+        ("http://localhost:{port}/mail", "names another one, http://localhost"),
+        ("http://127.0.0.1:1/mail", "names another one, http://127.0.0.1:1"),
+        ("//169.254.169.254/mail", "names another one, http://169.254.169.254"),
+        ("/to-other", "names another one, http://localhost"),
+        ("file:///etc/passwd", "cannot be read|no such file"),
+    ],
+)
+def test_a_redirect_stays_with_its_server(web, location, said):
+    port = web.rpartition(":")[2]
+    Answers.pages = {
+        "/mail": MAIL,
+        "/start": location.format(web=web, port=port),
+        "/to-other": f"http://localhost:{port}/mail",
+    }
+    Answers.asked.clear()
+    if said:
+        with pytest.raises(SourceError, match=said):
+            read(f"{web}/start", unlabelled)
+        assert "/mail" not in Answers.asked
+    else:
+        assert len(read(f"{web}/start", unlabelled)) == 1
+
+
+def test_an_index_at_a_url_names_what_lies_beneath_it(web):
+    index = (
+        b"spam 1\nham a/2\nham /etc/passwd\nham https://other.example/3\nham file:///etc/passwd\n"
+    )
+    found = ("1", "a/2", "/etc/passwd", "https://other.example/3", "file:///etc/passwd")
+    Answers.pages = {"/x/index": index, **{f"/x/{name}": MAIL for name in found}}
+    assert [raw.source for raw in read(f"{web}/x/index")] == [f"{web}/x/{name}" for name in found]
+    assert {path for path in Answers.asked if "/x/" not in path} <= {"/mail", "/start", "/to-other"}
+
+
+@in_turn("name", ["../y/1", "a/../../1", "%2e%2e/y/1", "..%2fy%2f1", "a/..\\..\\1", ".."])
+def test_an_index_at_a_url_leads_nowhere_else(web, name):
+    Answers.pages = {"/x/index": b"spam 1\nham %b\n" % name.encode(), "/x/1": MAIL, "/y/1": MAIL}
+    Answers.asked.clear()
+    for outside in (False, True):
+        with pytest.raises(SourceError, match=r"index:2: .* leads out of the folder of the index"):
+            read(f"{web}/x/index", outside=outside)
+    assert set(Answers.asked) <= {"/x/index", "/x/1"}
+
+
+def test_what_a_server_lists_is_beneath_the_folder(monkeypatch):
+    """Whatever names it gives: those of other hosts, of other schemes, of this machine."""
+
+    class System:
+        def ls(self, url, detail):
+            names = "b/mail/", "b/mail/1", "c/2", "/etc/passwd", "file:///etc/group", "https://h/3"
+            return [{"name": name, "type": "file", "size": 1} for name in names]
+
+    monkeypatch.setattr(remote, "_system", lambda _: System())
+    names = [str(path) for path in RemotePath("s3://b/mail").iterdir()]
+    assert names == [f"s3://b/mail/{name}" for name in ("1", "2", "passwd", "group", "3")]
+
+
+def test_no_path_of_this_machine_is_made_of_a_url(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "https:" / "h").mkdir(parents=True)
+    (tmp_path / "https:" / "h" / "m").write_bytes(MAIL)
+    monkeypatch.setattr(os, "lstat", lambda *_: pytest.fail("a path was looked up"))
+    assert real_name("https://h/m") == "https://h/m"
+    assert real_name(Source("https://h/m").path) == "https://h/m"
