@@ -298,19 +298,6 @@ def test_one_message_loads_of_other_packages_what_it_needs(model, command, neede
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("options", ["-p", "", "--exit-code"])
-def test_learning_a_verdict_loads_what_learning_one_message_needs(tmp_path, options):
-    model = tmp_path / "model.json"
-    texts = {"spam": "win a free prize now", "ham": "lunch at noon"}
-    nbspam.train([*texts.items()] * 500).save(model)  # enough to learn by itself
-    before = model.read_bytes()
-    sure = "--learn-from 0.5 --spam-cutoff 0 --ham-cutoff 0".split()
-    found = loaded_by("classify", "--learn", *sure, *options.split(), "-m", model)
-    assert model.read_bytes() != before
-    assert foreign(found) - allowed(LEARNING) == set()
-
-
-@pytest.mark.few(1)
 @pytest.mark.parametrize("command", ["classify -p", "classify"])
 def test_a_config_file_loads_of_other_packages_no_more(model, tmp_path, command):
     config = tmp_path / "config.toml"

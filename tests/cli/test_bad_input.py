@@ -87,7 +87,7 @@ def test_a_folder_that_may_not_be_read(nbspam, model, tmp_path, assert_sentence,
     [
         *("nonsense", "train --nonsense", "train --alpha much", "eval --folds 1.5"),
         *("explain --top 0", "explain a b", "classify --format xml", "eval --errors -1"),
-        *("model nonsense", "classify --learn --learn-from much"),
+        *("model nonsense",),
     ],
 )
 def test_usage_errors(nbspam, arguments):

@@ -209,29 +209,6 @@ def test_train_on_error_asks_both_models_and_can_be_taken_back(nbspam, base, me,
     assert log_odds("--base", base) == pytest.approx(before, rel=1e-3)
 
 
-def test_self_training_counts_the_models_own_messages(nbspam, base, me, sms, teach, monkeypatch):
-    learning = ("classify", "-m", me, "--learn", "--learn-from", "0.6", "--base", base)
-    found = nbspam(*learning, stdin=HAM)
-    assert (found.code, found.err, me.exists()) == (0, "", False)
-    teach(base, HAM)
-    before = me.read_bytes()
-    found = nbspam(*learning, stdin=HAM)
-    assert (found.code, found.err, me.read_bytes()) == (0, "", before)
-    said = " ".join(nbspam("model", "info", "-m", me).out.split())
-    assert "has learned 1 ham and 0 spam, so classify --learn learns nothing" in said
-    assert nbspam("train", "-q", "--replace", sms, "-m", me, "--base", base).code == 0
-    before = me.read_bytes()
-    assert nbspam(*learning, stdin=HAM + b" or supper").code == 0
-    assert me.read_bytes() == before
-    monkeypatch.setattr("nbspam.learning.self_training.FEWEST", 10)
-    n_ham, n_spam = json.loads(before)["messages"]
-    for way in (["-p"], []):
-        found = nbspam(*learning, *way, stdin=HAM + b" or supper" + str(way).encode())
-        assert (found.code, found.err) == (0, "")
-    assert json.loads(me.read_bytes())["messages"] == [n_ham + 2, n_spam]
-    assert b'"calibrated_by": "base"' in me.read_bytes()
-
-
 # Explanations and figures
 
 

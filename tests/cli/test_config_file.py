@@ -413,7 +413,7 @@ def test_every_value_holds_in_a_way_that_is_checked(table, key):
         "spam-cutoff = 0.99\nham-cutoff = 0.1\njobs = 2\nlog = 'syslog'\nformat = 'json'",
         "[train]\nmax-ham-blocked = '0.1%'\nsure-from = 0.9\nseen = true",
         "[eval]\nmax-ham-blocked = '0.1%'\nbatch = 100\nerrors = 10\nevent-model = 'multinomial'",
-        "[classify]\nheader = 'X-Spam'\nevidence = 3\nlearn-from = 0.9\nlog = 'stderr'",
+        "[classify]\nheader = 'X-Spam'\nevidence = 3\nlog = 'stderr'",
         "[model-prune]\nmin-count = 2",
         "[imap-filter]\nunsure-keyword = 'Unsure'\ntrust-after = '7d'",
     ],

@@ -17,7 +17,6 @@ COMMANDS = [
     "train --update --spam more",
     "train --update -q more.tsv",
     "train --update --on-error more.tsv",
-    "classify --learn --learn-from 0.5 more",
     "forget messages.tsv",
     "forget -q messages.tsv",
     "model set --spam-cutoff 0.8",
@@ -35,7 +34,6 @@ def model(nbspam, make_model, table, tmp_path, monkeypatch):
     make_model(tmp_path / "other.tsv", name="other.json")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NBSPAM_MODEL", "model.json")
-    monkeypatch.setattr("nbspam.learning.self_training.FEWEST", 1)
     nbspam("model", "export", "--form", "csv", "-o", "counts.csv")
     (tmp_path / "more").write_text("claim a free prize now\n")
     (tmp_path / "more.tsv").write_text("ham\tclaim a free prize now\n")

@@ -48,12 +48,3 @@ def test_a_model_that_is_not_young_is_not(make_model, tmp_path, terminal):
     stderr, written = terminal
     classify(stderr, "-m", make_model(tmp_path / "many.tsv"))
     assert written() == ""
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("options", [(), ("-p",), ("--exit-code",)])
-def test_on_a_terminal_a_model_too_small_for_self_training_is_told_of(model, terminal, options):
-    stderr, written = terminal
-    classify(stderr, "--learn", "-m", model, *options)
-    (line,) = [line for line in written().splitlines() if "--learn" in line]
-    assert line.startswith(f"nbspam: {model}: has learned 18 ham and 12 spam, so classify --learn ")

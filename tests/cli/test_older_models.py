@@ -80,7 +80,7 @@ def test_mail_passes_with_the_verdict_unless_the_rules_are_newer(nbspam, model):
     )
 
 
-@in_turn("command", ["classify", "classify --exit-code", "explain", "classify --learn"])
+@in_turn("command", ["classify", "classify --exit-code", "explain"])
 def test_a_condition_of_a_recipe_is_silent(nbspam, model, old, command):
     found = nbspam(*command.split(), "-m", old, stdin=SPAM)
     assert found.err == ""

@@ -69,7 +69,7 @@ def test_a_value_that_is_missing_is_told_with_the_usage(nbspam, command):
 @in_turn(
     "option",
     [
-        *("classify --learn-from", "classify --spam-cutoff", "explain --ham-cutoff"),
+        *("classify --spam-cutoff", "explain --ham-cutoff"),
         *("train --sure-from", "train --prior"),
     ],
 )

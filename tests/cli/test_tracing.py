@@ -135,65 +135,6 @@ def test_of_many_messages_those_are_logged_that_change_the_model(nbspam, model, 
     assert learned() == set()
 
 
-@pytest.fixture
-def learning_model(model, monkeypatch):
-    """Return a model that may learn its own verdicts, though it is small."""
-    monkeypatch.setattr("nbspam.learning.self_training.FEWEST", 1)
-    return model
-
-
-SURE = ("--learn", "--learn-from", "0.5", "--spam-cutoff", "0.5")
-
-
-@pytest.mark.parametrize("options", [("-p",), (), ("--exit-code",), ("-p", "--exit-code")])
-def test_what_is_learned_from_its_own_verdict(nbspam, learning_model, entries, options):
-    command = ("classify", *options, *SURE, *LOG, learning_model)
-    for result in ("learned", "unchanged"):
-        assert nbspam(*command, stdin=MAIL).err == ""
-        assert entries() == [
-            {"action": "classify", **KNOWN, "verdict": "spam"},
-            {"action": "learn", **KNOWN, "class": "spam", "result": result},
-        ]
-    nbspam(*command, stdin=b"zebra")
-    assert [entry["action"] for entry in entries()] == ["classify"]  # it was not sure
-
-
-def test_of_many_judged_messages_those_are_logged_that_are_learned(
-    nbspam, learning_model, tmp_path, entries
-):
-    folder = tmp_path / "mails"
-    folder.mkdir()
-    for i, words in enumerate((b"free prize", b"cash prize", b"free cash")):
-        mail = MAIL.replace(b"1@", b"%d@" % i).replace(b"free prize", words)
-        (folder / str(i)).write_bytes(mail)
-    for learned in ([0, 1, 2], []):
-        found = nbspam("classify", *SURE, *LOG, learning_model, folder)
-        assert (found.code, found.err) == (0, "")
-        lines = entries()
-        assert [line["action"] for line in lines[:3]] == ["classify"] * 3
-        assert [
-            (line["action"], line["message-id"], line["class"], line["result"])
-            for line in lines[3:]
-        ] == [("learn", f"<{i}@example.org>", "spam", "learned") for i in learned]
-
-
-@in_turn("options", [("-p",), ("--exit-code",), ()])
-def test_why_a_verdict_is_not_learned_is_logged(
-    nbspam, learning_model, entries, options, monkeypatch
-):
-    def fail(*_, **__):
-        raise OSError(28, "No space left on device", str(learning_model))
-
-    monkeypatch.setattr("nbspam.learning.self_training.learn", fail)
-    found = nbspam("classify", *options, *SURE, *LOG, learning_model, stdin=MAIL)
-    assert found.code == (0 if options else 1)
-    assert "No space left on device" in found.err
-    first, second = entries()
-    assert (first["action"], first["verdict"]) == ("classify", "spam")
-    assert (second["action"], second["message-id"]) == ("learn", "<1@example.org>")
-    assert "No space left on device" in second["error"]
-
-
 def test_a_new_model_has_one_line_and_one_that_cannot_learn_too(nbspam, table, tmp_path, entries):
     path = tmp_path / "new.json"
     assert nbspam("train", "-q", *LOG, path, table).code == 0
