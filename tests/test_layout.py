@@ -6,7 +6,6 @@ And what belongs in one place stands there alone: who opens files, who knows opt
 import ast
 import functools
 import re
-from collections import Counter
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "nbspam"
@@ -229,27 +228,6 @@ def test_only_the_command_line_knows_options():
     for module, others in NO_OPTION.items():
         whole = "".join(text for _, text in strings_of(module))
         assert all(other in whole for other in others)
-
-
-def public_names(tree: ast.Module) -> list[str]:
-    """Return the functions, classes, records and types that a module defines at its top."""
-    found = []
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.append(node.name)
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = [target.id for target in targets if isinstance(target, ast.Name)]
-            found += [name for name in names if name[0].isupper() and not name.isupper()]
-    return [name for name in found if not name.startswith("_")]
-
-
-def test_no_two_have_one_name():
-    """But for `command`, which each command's own module calls it."""
-    times = Counter(name for tree in TREES.values() for name in public_names(tree))
-    assert {name for name, n in times.items() if n > 1} == {"command"}
-    for module, tree in TREES.items():
-        assert "command" not in public_names(tree) or room_of(module) == "cli"
 
 
 SCORINGS = {"SUM", "EVIDENCE", "'sum'", "'evidence'"}

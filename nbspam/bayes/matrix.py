@@ -40,8 +40,11 @@ def chunks(presence: Presence | Chunked) -> Iterator[tuple[slice, Presence]]:
 
 
 def without_signs(presence: Presence) -> Presence:
-    """Return a matrix whose entries are all positive."""
-    return abs(presence) if (presence.data < 0).any() else presence
+    """Return a matrix whose entries are all positive, in the same order: `abs` would sort them."""
+    if not (presence.data < 0).any():
+        return presence
+    place = presence.indices, presence.indptr
+    return csr_array((np.abs(presence.data), *place), shape=presence.shape)
 
 
 def signed_chunks(presence: Presence | Chunked) -> Iterator[tuple[slice, Presence]]:

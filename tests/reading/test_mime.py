@@ -78,11 +78,21 @@ def test_pages_in_attachments_are_read(fields):
     assert texts(mixed(OCTETS + b"\n\nbytes of any kind\n")) == []
 
 
-def test_parts_of_one_choice_have_one_number_and_may_begin_with_a_line_that_is_no_field():
-    choice = mixed(b"\nplain", CODED).replace(b"mixed", b"alternative").partition(b"\n")[2]
-    inner = choice.replace(b"=b", b"=c").replace(b"--b", b"--c")
-    raw = mixed(b"\nfirst", inner, inner.replace(b"=c", b"=d").replace(b"--c", b"--d"))
-    assert [part.choice for part in parse(raw).parts] == [0, 1, 1, 2, 2]
+def test_of_alternatives_and_related_parts_all_but_one_are_in_doubt_and_a_line_may_be_no_field():
+    def doubts(*inside, kind=b"alternative"):
+        raw = mixed(*inside).replace(b"mixed", kind)
+        return [part.is_doubtful for part in parse(raw).parts]
+
+    plain, page = b"\nplain", CODED
+    assert doubts(plain, page) == [True, False]
+    assert doubts(page, b"Content-Type: text/calendar\n\nx") == [False, True]
+    assert doubts(plain, page, kind=b"mixed") == [False, False]
+    assert doubts(page, plain, kind=b"related") == [False, True]
+    root = b"Content-ID: <r>\n\nroot"
+    assert doubts(page, root, kind=b'related; start="<r>"') == [True, False]
+    within = mixed(plain, page).replace(b"mixed", b"alternative").partition(b"\n")[2]
+    within = within.replace(b"=b", b"=c").replace(b"--b", b"--c")
+    assert doubts(within, plain) == [True, True, False]
     assert texts(mixed(b"no field here\n" + CODED)) == [PAGE.decode()]
     text = b"\na text, then\nContent-Type: text/html\n\nmore"
     assert texts(mixed(text)) == [text.removeprefix(b"\n").decode()]
