@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _GC_THRESHOLD = 100_000
 
 _CHUNK = 64 << 10  # bytes read at once; a pipe holds no more
+_LEAST_CHUNK = 64  # of the smallest, Python has some free as soon as it runs
 _RESERVE = 256 << 10  # bytes kept free for passing the message on, when there is no other memory
 # Bytes that must be free before anything is loaded; a small message takes 7.5 MB.  Python 3.11 may
 # loop for ever over an exception for which the last 32 bytes are missing: it is not tried so far.
@@ -86,7 +87,7 @@ def _fail(policy: "FailurePolicy", passage: "Passage", code: int, sentence: str)
     if policy.passthrough:
         try:
             delivered = passage.rescue()
-        except (OSError, KeyboardInterrupt) as error:
+        except (OSError, KeyboardInterrupt, MemoryError) as error:
             reason = getattr(error, "strerror", None) or error
             hindrance = f"; the message could not be passed on either ({reason})"
         sentence = _in_one_line(sentence) or "broken pipe on standard output; run it again"
@@ -184,9 +185,21 @@ class Passage:
         self._has_written = True
         for piece in pieces:
             _write_all(self._sink, piece)
-        while chunk := os.read(self._source, _CHUNK):
+        while chunk := _read(self._source):
             _write_all(self._sink, chunk)
         self.is_over = True
+
+
+def _read(source: int) -> bytes:
+    """Read up to a chunk, with however little memory there is for it; raises OSError."""
+    size = _CHUNK
+    while True:
+        try:
+            return os.read(source, size)
+        except MemoryError:
+            if size <= _LEAST_CHUNK:
+                raise
+            size //= 4
 
 
 def _write_all(sink: int, piece: "bytes | memoryview") -> None:
@@ -324,7 +337,7 @@ def _print_error(sentence: str) -> None:
         sentence = f"nbspam: {shown}"
     try:
         sys.stderr.write(f"{sentence}\n")
-    except (OSError, ValueError):
+    except (OSError, ValueError, MemoryError):
         return  # nobody hears it
 
 
