@@ -20,7 +20,7 @@ from nbspam.cli.options import (
     quiet_option,
 )
 from nbspam.cli.unused_options import is_typed
-from nbspam.errors import OptionError, one_line
+from nbspam.errors import OptionError
 from nbspam.serving.current import Say
 from nbspam.serving.limits import Limits
 from nbspam.serving.log import STDERR, Entry, Log
@@ -322,4 +322,4 @@ def _say_good(log: Log | None, quiet: bool, sentence: str) -> bool:
 
 def _say(sentence: str) -> None:
     with suppress(OSError):  # a log that nobody reads must not stop the mail
-        note(one_line(sentence))  # a client's bytes may be in it
+        note(sentence)
