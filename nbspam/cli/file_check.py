@@ -20,7 +20,7 @@ from nbspam.store.lookup import Lookup
 # Table -> what may be typed beside the file, so that each of its values holds in some way; a test
 # holds it to `settings.py`.
 WAYS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "classify": ((), ("--passthrough",), ("--learn",)),
+    "classify": ((), ("--passthrough",)),
     "train": ((), ("--on-error",)),
     "eval": (
         (),

@@ -39,7 +39,7 @@ class MetricsPage:
 
     async def close(self) -> None:
         """Close the listeners, and wait for the last client, for a short time."""
-        await self._connections.close()
+        await self._connections.close(asyncio.get_running_loop().time() + _LIMITS.shutdown)
 
     async def _serve(self, client: Client) -> None:
         """Answer one client and close its connection; nothing that it does raises."""

@@ -177,10 +177,12 @@ class Responder:
 
     async def close(self) -> None:
         """Finish what was begun."""
-        self._threads.shutdown()
+        await (
+            self._large.close()
+        )  # first: a message that it reads to be learned would be waited for
         if self._queue:
             await self._queue.close()
-        await self._large.close()
+        self._threads.shutdown(cancel_futures=True)
 
     async def _classify(self, request: Request, parked: Parked) -> _Judged:
         """Return the reply to a request about a message, and what is logged of its verdict."""
