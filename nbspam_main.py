@@ -300,7 +300,7 @@ def described(error: BaseException) -> tuple[int, str]:
     if isinstance(error, ImportError | SyntaxError) or "null bytes" in text:  # of a source
         return _ERROR, f"a package it needs is missing or damaged ({text}); reinstall nbspam"
     if isinstance(error, OSError):
-        name = f"{error.filename}: " if error.filename else ""
+        name = f"{error.filename}: ".replace("\n", "\ufffd") if error.filename else ""
         return _ERROR, f"{name}{error.strerror or text}; fix that and run the command again"
     return _ERROR, (
         f"internal error ({type(error).__name__}: {text}); please report it, with the output of"
@@ -331,10 +331,10 @@ def _in_one_line(sentence: str) -> str:
 def _print_error(sentence: str) -> None:
     if sys.stderr is None or not sentence:
         return
+    # A file's name may hold what would command a terminal.
+    sentence = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in sentence)
     if "\n" not in sentence:
-        # A file's name may hold what would break its line or command a terminal.
-        shown = "".join(c if c.isprintable() else "\ufffd" for c in sentence)
-        sentence = f"nbspam: {shown}"
+        sentence = f"nbspam: {sentence}"
     try:
         sys.stderr.write(f"{sentence}\n")
     except (OSError, ValueError, MemoryError):

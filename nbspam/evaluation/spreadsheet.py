@@ -12,9 +12,19 @@ from typing import IO
 _FORMULA = tuple("=+-@\t\r")
 
 
+class _Lines:
+    """Ends lines with LF; csv.writer quotes a CR in a cell only if lines end with CR, too."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, line: str) -> None:
+        self._file.write(line.removesuffix("\r\n") + "\n")
+
+
 def write_table(rows: Sequence[Mapping[str, object]], file: IO[str], delimiter: str = ",") -> None:
     """Write a line for each row, below one with the names of the first row's columns."""
-    writer = csv.DictWriter(file, list(rows[0]), delimiter=delimiter, lineterminator="\n")
+    writer = csv.DictWriter(_Lines(file), list(rows[0]), delimiter=delimiter)
     writer.writeheader()
     writer.writerows({name: _as_text(value) for name, value in row.items()} for row in rows)
 
