@@ -28,8 +28,9 @@ from nbspam.serving.worker_pool import WorkerPool, shared_loop
 _SWITCH_INTERVAL = 0.001
 
 # Of the seconds in which the server stops, the share for learning: those whose messages were not
-# learned are told so in the rest.  And the share for clients; in the rest all is closed.
-_LEARNING_SHARE, _CLIENTS_SHARE = 0.8, 0.9
+# learned are told so in the rest.  And the share for clients: the loop may be busy when the signal
+# comes, with messages of all clients, and a thread with one when they have gone.
+_LEARNING_SHARE, _CLIENTS_SHARE = 0.7, 0.8
 
 _HUNG_UP = Entry("serve", error="the client disconnected before its request was complete")
 

@@ -100,6 +100,7 @@ def test_it_ends_in_time_among_messages_that_take_long(serving, model, monkeypat
             client.send(whole[:50])
         served.wait(lambda: served.n_open == len(clients))
         served.loop.call_soon_threadsafe(time.sleep, 0.2)
+        served.stop()
         for client in clients:
             client.send(whole[50:])
         ends_within(served, 1.5)
