@@ -135,10 +135,11 @@ def read_settings(path: str) -> Settings:
     """Read a config file; raises OptionError."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # not to wait at a named pipe
-        with open(handle, "rb") as file:  # noqa: PTH123 (no pathlib for one message)
-            status = os.fstat(handle)
-            _check_file(path, status)
-            content = file.read(_LARGEST)
+        try:
+            _check_file(path, os.fstat(handle))
+            content = os.read(handle, _LARGEST)
+        finally:
+            os.close(handle)
     except OSError as error:
         raise OptionError(
             f"{path}: the config file cannot be read ({error.strerror}); fix that, name another"

@@ -67,7 +67,7 @@ class UserQueues:
             raise RefusedError(
                 UNAVAILABLE,
                 f"(there are models of {self._limits.max_users:,} users, and the server makes no"
-                " more; its --max-users can be raised)",
+                " more: raise its limit, or remove some)",
             )
 
     def _new(self, path: Path) -> LearnQueue:
