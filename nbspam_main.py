@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _GC_THRESHOLD = 100_000
 
 _CHUNK = 64 << 10  # bytes read at once; a pipe holds no more
+_LEAST_CHUNK = 64  # of the smallest, Python has some free as soon as it runs
 _RESERVE = 256 << 10  # bytes kept free for passing the message on, when there is no other memory
 # Bytes that must be free before anything is loaded; a small message takes 7.5 MB.  Python 3.11 may
 # loop for ever over an exception for which the last 32 bytes are missing: it is not tried so far.
@@ -86,7 +87,7 @@ def _fail(policy: "FailurePolicy", passage: "Passage", code: int, sentence: str)
     if policy.passthrough:
         try:
             delivered = passage.rescue()
-        except (OSError, KeyboardInterrupt) as error:
+        except (OSError, KeyboardInterrupt, MemoryError) as error:
             reason = getattr(error, "strerror", None) or error
             hindrance = f"; the message could not be passed on either ({reason})"
         sentence = _in_one_line(sentence) or "broken pipe on standard output; run it again"
@@ -184,9 +185,21 @@ class Passage:
         self._has_written = True
         for piece in pieces:
             _write_all(self._sink, piece)
-        while chunk := os.read(self._source, _CHUNK):
+        while chunk := _read(self._source):
             _write_all(self._sink, chunk)
         self.is_over = True
+
+
+def _read(source: int) -> bytes:
+    """Read up to a chunk, with however little memory there is for it; raises OSError."""
+    size = _CHUNK
+    while True:
+        try:
+            return os.read(source, size)
+        except MemoryError:
+            if size <= _LEAST_CHUNK:
+                raise
+            size //= 4
 
 
 def _write_all(sink: int, piece: "bytes | memoryview") -> None:
@@ -287,7 +300,7 @@ def described(error: BaseException) -> tuple[int, str]:
     if isinstance(error, ImportError | SyntaxError) or "null bytes" in text:  # of a source
         return _ERROR, f"a package it needs is missing or damaged ({text}); reinstall nbspam"
     if isinstance(error, OSError):
-        name = f"{error.filename}: " if error.filename else ""
+        name = f"{error.filename}: ".replace("\n", "\ufffd") if error.filename else ""
         return _ERROR, f"{name}{error.strerror or text}; fix that and run the command again"
     return _ERROR, (
         f"internal error ({type(error).__name__}: {text}); please report it, with the output of"
@@ -318,13 +331,13 @@ def _in_one_line(sentence: str) -> str:
 def _print_error(sentence: str) -> None:
     if sys.stderr is None or not sentence:
         return
+    # A file's name may hold what would command a terminal.
+    sentence = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in sentence)
     if "\n" not in sentence:
-        # A file's name may hold what would break its line or command a terminal.
-        shown = "".join(c if c.isprintable() else "\ufffd" for c in sentence)
-        sentence = f"nbspam: {shown}"
+        sentence = f"nbspam: {sentence}"
     try:
         sys.stderr.write(f"{sentence}\n")
-    except (OSError, ValueError):
+    except (OSError, ValueError, MemoryError):
         return  # nobody hears it
 
 

@@ -82,11 +82,18 @@ class Remedy(Enum):
 
 # Compiled where it is needed (`re` keeps it): nearly every line is printable as it is.
 _UNPRINTABLE = "[\x00-\x1f\x7f-\x9f\u2028\u2029]"
+_BIDIRECTIONAL = "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 
 
 def one_line(text: str) -> str:
-    """Return a text without the characters that would break its line or command a terminal."""
-    return text if text.isprintable() else re.sub(_UNPRINTABLE, "\ufffd", text)
+    """Return a text without the characters that would break its line or command a terminal.
+
+    A mark that turns the direction, so that `gpj.exe` may look like `exe.jpg`, becomes an escape.
+    """
+    if text.isprintable():
+        return text
+    text = re.sub(_UNPRINTABLE, "\ufffd", text)
+    return re.sub(_BIDIRECTIONAL, lambda mark: f"\\u{ord(mark[0]):04x}", text)
 
 
 def counted(n: int, noun: str) -> str:

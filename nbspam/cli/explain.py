@@ -23,7 +23,7 @@ from nbspam.cli.why import CONSTANTS, legend, sentences
 from nbspam.cli.word_table import table_lines
 from nbspam.display.excerpt_lines import excerpt_lines
 from nbspam.display.word_rows import WordRow, class_heads
-from nbspam.errors import OptionError, SourceError, counted
+from nbspam.errors import OptionError, SourceError, counted, one_line
 from nbspam.filter import Filter, open_filter
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
@@ -32,7 +32,6 @@ from nbspam.scoring.explanation import Explanation, Word
 from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json, highlighted_message
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.excerpt import printable
 from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import tokenize
 from nbspam.urls import is_url
@@ -171,7 +170,7 @@ def _print(explained: _Explained, top: int, fragments: bool) -> None:
         colour = "red" if judged.verdict == metadata.settings.positive else "green"
     shown = click.style(judged.verdict, fg=colour, bold=True)
     probability = f"{judged.remark}, probability {judged.probability:.4f}"
-    click.echo(f"{printable(judged.source)}: {shown}{probability}\n")
+    click.echo(f"{one_line(judged.source)}: {shown}{probability}\n")
     lines = excerpt_lines(explained.excerpt, page_width(), _LINES, signs=not has_colours())
     for line in lines:
         echo_line(line)

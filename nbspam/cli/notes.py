@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nbspam.errors import one_line
 from nbspam.reading.skips import Skips
 from nbspam.store.metadata import YOUNG, Metadata
 from nbspam.tokens.tokenizer import RULES
@@ -55,8 +56,8 @@ class NoTrace:
 
 
 def note(sentence: str) -> None:
-    """Say a sentence."""
-    click.echo(f"nbspam: {sentence}", err=True)
+    """Say a sentence, of which no name in it can break the line."""
+    click.echo(f"nbspam: {one_line(sentence)}", err=True)
 
 
 def lock_wait(quiet: bool) -> "LockWait":

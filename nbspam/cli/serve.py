@@ -20,7 +20,7 @@ from nbspam.cli.options import (
     quiet_option,
 )
 from nbspam.cli.unused_options import is_typed
-from nbspam.errors import OptionError, one_line
+from nbspam.errors import OptionError
 from nbspam.serving.current import Say
 from nbspam.serving.limits import Limits
 from nbspam.serving.log import STDERR, Entry, Log
@@ -71,6 +71,7 @@ class Serving(NamedTuple):
     connections: int
     log: str | None
     user_models: Path | None
+    max_users: int
     workers: int | None
 
 
@@ -186,6 +187,14 @@ def _is_path(address: str) -> bool:
         " read through that of --model; or name a path with %u.",
     ),
     click.option(
+        "--max-users",
+        type=click.IntRange(0),
+        default=_DEFAULTS.max_users,
+        show_default=True,
+        metavar="N",
+        help="With --user-models, let no client's message make a model where there are N.",
+    ),
+    click.option(
         "--workers",
         type=click.IntRange(1, 256),
         metavar="N",
@@ -226,7 +235,9 @@ def command(
     if base is not None and serving.user_models is not None:  # of the environment or a config file
         _say_good(log, quiet, f"{base}: is not used; with --user-models {model} is the base")
         base = None
-    limits = Limits(serving.max_size, serving.timeout, serving.connections)
+    limits = Limits(
+        serving.max_size, serving.timeout, serving.connections, max_users=serving.max_users
+    )
     n_workers = serving.workers or _processors()
     settings = WorkerSettings(
         model,
@@ -322,4 +333,4 @@ def _say_good(log: Log | None, quiet: bool, sentence: str) -> bool:
 
 def _say(sentence: str) -> None:
     with suppress(OSError):  # a log that nobody reads must not stop the mail
-        note(one_line(sentence))  # a client's bytes may be in it
+        note(sentence)

@@ -32,6 +32,7 @@ SHARED = frozenset(
     " variance-smoothing".split()
 )
 
+_LARGEST = 1 << 20  # bytes of a config file
 _ITSELF = "config"  # the command that prints a file takes nothing of it
 
 # Options that replace each other: one that is typed, or in the command's own table, puts the
@@ -133,15 +134,17 @@ class Setting(NamedTuple):
 def read_settings(path: str) -> Settings:
     """Read a config file; raises OptionError."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 (no pathlib for one message)
-            status = os.fstat(file.fileno())
-            content = file.read()
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # not to wait at a named pipe
+        try:
+            _check_file(path, os.fstat(handle))
+            content = os.read(handle, _LARGEST)
+        finally:
+            os.close(handle)
     except OSError as error:
         raise OptionError(
             f"{path}: the config file cannot be read ({error.strerror}); fix that, name another"
             " with NBSPAM_CONFIG, or set NBSPAM_CONFIG to an empty string for none"
         ) from error
-    _check_owner(path, status)
     try:
         text = content.decode()
         document = plain_document(text)
@@ -164,12 +167,17 @@ def read_settings(path: str) -> Settings:
     return Settings(path, text, document)
 
 
-def _check_owner(path: str, status: os.stat_result) -> None:
-    """Raise OptionError for a file that somebody else may have written.
+def _check_file(path: str, status: os.stat_result) -> None:
+    """Raise OptionError for what is no file of settings, or what somebody else may have written.
 
     Group-writable is usual where each user has a group.  NBSPAM_CONFIG names any owner's.
     """
-    if stat.S_ISREG(status.st_mode) and status.st_mode & stat.S_IWOTH:
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
+        raise OptionError(
+            f"{path}: a config file is a regular file of at most 1 MiB; name such a file with"
+            " NBSPAM_CONFIG, or set NBSPAM_CONFIG to an empty string for none"
+        )
+    if status.st_mode & stat.S_IWOTH:
         raise OptionError(f"{path}: everybody can write to this config file; run chmod o-w on it")
     if "NBSPAM_CONFIG" not in os.environ and status.st_uid not in (0, os.geteuid()):
         raise OptionError(

@@ -13,6 +13,7 @@ from nbspam.display.page import (
     terms_html,
 )
 from nbspam.display.word_rows import WordRow
+from nbspam.errors import one_line
 from nbspam.scoring.explanation import Explanation, Word
 from nbspam.scoring.highlights import HighlightedExcerpt
 from nbspam.scoring.verdict import Verdict
@@ -39,7 +40,7 @@ def explanation_page(view: ExplanationView, version: str) -> str:
     if judged.verdict in judged.probabilities and view.positive is not None:
         colour = "bad" if judged.verdict == view.positive else "good"
     body = [
-        f'<p class="dim">{escaped(judged.source)}</p>',
+        f'<p class="dim">{escaped(one_line(judged.source))}</p>',
         f'<h1><span class="{colour}">{escaped(judged.verdict)}</span>{judged.remark}, probability'
         f" {judged.probability:.4f}</h1>",
         *(f"<p>{escaped(sentence)}</p>" for sentence in reversed(view.sentences)),
@@ -50,7 +51,7 @@ def explanation_page(view: ExplanationView, version: str) -> str:
         _table(view),
         terms_html(view.legend),
     ]
-    title = f"{judged.verdict}: {judged.source}"
+    title = f"{judged.verdict}: {one_line(judged.source)}"
     return html_page(title, body, f"nbspam {version}")
 
 

@@ -1,12 +1,12 @@
 """An evaluation, or a comparison of models, as CSV; an interval is two columns."""
 
-import csv
 import io
 from collections.abc import Mapping, Sequence
 
 from nbspam.evaluation.comparison import Comparison
 from nbspam.evaluation.json_report import numbers
 from nbspam.evaluation.results import Results
+from nbspam.evaluation.spreadsheet import write_table
 
 
 def evaluation_csv(results: Results, skipped: int) -> str:
@@ -34,7 +34,5 @@ def _csv(objects: Sequence[Mapping[str, object]]) -> str:
                 row[key] = value
         rows.append(row)
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    write_table(rows, text)
     return text.getvalue().rstrip("\n")

@@ -1,6 +1,5 @@
 """What an evaluation says of each message, written in the format that a file's name ends in."""
 
-import csv
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import IO
 from nbspam.errors import OptionError, install_command
 from nbspam.evaluation.json_report import prediction
 from nbspam.evaluation.outcome import Outcome
+from nbspam.evaluation.spreadsheet import write_table
 
 Record = Mapping[str, object]
 
@@ -37,15 +37,12 @@ def _write_json(rows: Iterable[Record], file: IO[str]) -> None:
     file.write("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
 
 
-def _write_csv(rows: Iterable[Record], file: IO[str], delimiter: str = ",") -> None:
-    flat = [_flat(row) for row in rows]
-    writer = csv.DictWriter(file, list(flat[0]), delimiter=delimiter, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
+def _write_csv(rows: Iterable[Record], file: IO[str]) -> None:
+    write_table(list(map(_flat, rows)), file)
 
 
 def _write_tsv(rows: Iterable[Record], file: IO[str]) -> None:
-    _write_csv(rows, file, "\t")
+    write_table(list(map(_flat, rows)), file, "\t")
 
 
 def _write_parquet(rows: Iterable[Record], path: Path) -> None:

@@ -9,13 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from nbspam.display.excerpt_lines import HARD_SPACE, excerpt_lines, folded_sentence, folded_text
+from nbspam.errors import one_line
 from nbspam.evaluation.bins import CalibrationBin, calibration_error, score_distribution
 from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS, ReportRow
 from nbspam.evaluation.outcome import Outcome, worst_mistakes
 from nbspam.evaluation.results import Results
 from nbspam.evaluation.samples import ScoredMessages
 from nbspam.labels import UNSURE
-from nbspam.tokens.excerpt import printable
 
 _PIPE_WIDTH = 200  # characters; wide enough that no table is folded
 _LINE = 80  # cells of a line of text that is read
@@ -172,7 +172,7 @@ def _mistake_lines(mistakes: list[Outcome], out: Console) -> Iterator[Text]:
     yield Text("\nworst mistakes" if mistakes else "\nno mistakes", style="bold")
     for outcome in mistakes:
         judged = outcome.judged
-        said = printable(
+        said = one_line(
             f"{judged.source}: {outcome.label} called {outcome.called}, probability"
             f" {judged.probability:.4f}, verdict {outcome.verdict}"
         )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from nbspam.display.explanation_page import word_lines, words_table
 from nbspam.display.page import escaped, html_page, message_html, scale_html, table_html, terms_html
 from nbspam.display.word_rows import WordRow
-from nbspam.errors import counted
+from nbspam.errors import counted, one_line
 from nbspam.evaluation.bins import calibration_error
 from nbspam.evaluation.curves import calibration_svg, log_roc_svg, roc_svg, scores_svg
 from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS, ReportRow
@@ -194,7 +194,7 @@ def _mistake(outcome: Outcome) -> Iterator[str]:
         f" probability {judged.probability:.4f}</h3>"
     )
     verdict = escaped(outcome.verdict) + judged.remark
-    yield f'<p class="dim">{escaped(judged.source)}, verdict {verdict}</p>'
+    yield f'<p class="dim">{escaped(one_line(judged.source))}, verdict {verdict}</p>'
     if outcome.message is not None:
         yield message_html(outcome.message, highlights_alone=True)
     if outcome.words:

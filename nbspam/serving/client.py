@@ -101,19 +101,19 @@ class Client:
             return await self._unzipped(request, body)
         return request._replace(body=body if len(body) > small else bytes(body))
 
-    async def lines(self, most: int) -> list[bytes]:
-        """Read the lines up to an empty one, or to the end; raises OSError.
+    async def first_line(self, most: int) -> bytes:
+        """Read the lines up to an empty one, or to the end; return the first.  Raises OSError.
 
         most: their number.  Raises RefusedError for more, or for one that is too long.
         """
-        lines: list[bytes] = []
+        first, n = b"", 0
         async with self._deadlines.limit() as wait:
             with suppress(asyncio.IncompleteReadError):
                 while line := (await self._line(wait)).rstrip(b"\r\n"):
-                    lines.append(line)
-                    if len(lines) > most:
+                    first, n = first or line, n + 1
+                    if n > most:
                         raise RefusedError(DATA, "too many lines")
-        return lines
+        return first
 
     async def _line(self, wait: Wait) -> bytes:
         try:

@@ -7,6 +7,7 @@ its message is learned) is parked: it stays connected, and leaves its place to o
 """
 
 import asyncio
+import math
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from nbspam.serving.client import Client, Rooms
 from nbspam.serving.current import Say
 from nbspam.serving.limits import Deadlines, Limits
 from nbspam.serving.room import Room
+from nbspam.serving.sockets import BACKLOG
 
 _EVICT_INTERVAL = 0.1  # seconds
 # Clients beside whom a new one is not waited for, not even for a moment.
@@ -50,6 +52,7 @@ class Connections:
         self._parked: set[asyncio.Task[None]] = set()
         self._is_paused = False
         self._is_closing = False
+        self._ends = math.inf  # by the clock of the loop: when no client is answered any more
         self._eviction: asyncio.TimerHandle | None = None
 
     @property
@@ -79,23 +82,31 @@ class Connections:
         self._listeners = listeners
         self._resume()
 
-    async def close(self) -> None:
-        """Accept whoever waits in the queue, close the listeners and wait for the last client."""
-        self._is_closing = True
+    @property
+    def is_over(self) -> bool:
+        """Whether it is too late to answer a client."""
+        return asyncio.get_running_loop().time() >= self._ends
+
+    async def close(self, ends: float) -> None:
+        """Accept whoever waits in the queue, close the listeners and wait for the last client.
+
+        ends: by the clock of the loop, when no client is waited for any more.
+        """
+        self._is_closing, self._ends = True, ends
         loop = asyncio.get_running_loop()
         for listener in self._listeners:
             loop.remove_reader(listener)
             self._accept(listener)
             listener.close()
-        self._deadlines.shorten(self._limits.shutdown)
+        left = max(0.0, ends - loop.time())
+        self._deadlines.shorten(left)
         if self._open:
-            await asyncio.wait(self._open, timeout=self._limits.shutdown)
-        for client in self._open.values():
+            await asyncio.wait(self._open, timeout=left)
+        for task, client in self._open.items():
             if client:
                 client.abort()
-        for task in self._parked:  # neither room nor the process for large messages is waited for
-            task.cancel()
-        if self._open:  # a thread may still classify a message, which takes a tenth of a second
+            task.cancel()  # not even a message that a thread classifies is waited for
+        if self._open:
             await asyncio.wait(self._open)
 
     def look(self) -> None:
@@ -139,8 +150,13 @@ class Connections:
             self._resume()
 
     def _accept(self, listener: socket.socket) -> None:
-        """Accept the waiting clients; all of them when closing, else up to the limit."""
-        while self._is_closing or self._has_place:
+        """Accept the waiting clients; all of them when closing, else up to the limit.
+
+        More than the queue holds come without end, so that many are accepted at once at most.
+        """
+        for _ in range(BACKLOG):
+            if not (self._is_closing or self._has_place):
+                break
             try:
                 connection, _ = listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -157,7 +173,9 @@ class Connections:
         self._make_place()
 
     def _make_place(self) -> None:
-        """Stop accepting until there is a place again, and evict the slow."""
+        """If there is no place, stop accepting until there is one again, and evict the slow."""
+        if self._is_closing or self._has_place:
+            return
         if not self._is_paused:
             self._pause()
         if self._eviction is None:
@@ -171,8 +189,7 @@ class Connections:
         task = asyncio.get_running_loop().create_task(self._run(connection, serve, begun))
         self._open[task] = None
         task.add_done_callback(self._forget)
-        if not (self._has_place or self._is_closing):
-            self._make_place()
+        self._make_place()
 
     @property
     def _has_place(self) -> bool:

@@ -29,6 +29,7 @@ class Limits(NamedTuple):
     retry: float = 1.0  # seconds before accepting again after the system refused to
     learning: float = 30.0  # seconds that a message waits to be learned, or for the model's lock
     reading: float = 60.0  # seconds to read and judge one large message
+    max_users: int = 1_000  # users' models beside which no client's message makes another
 
     @property
     def judging_room(self) -> int:

@@ -177,10 +177,10 @@ class Responder:
 
     async def close(self) -> None:
         """Finish what was begun."""
-        self._threads.shutdown()
+        await self._large.close()  # first: the queue may wait for it
         if self._queue:
             await self._queue.close()
-        await self._large.close()
+        self._threads.shutdown()
 
     async def _classify(self, request: Request, parked: Parked) -> _Judged:
         """Return the reply to a request about a message, and what is logged of its verdict."""

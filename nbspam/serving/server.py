@@ -18,6 +18,7 @@ from nbspam.serving.memory import give_back_freed_memory
 from nbspam.serving.metrics import DISCONNECTED, Metrics, State
 from nbspam.serving.metrics_page import MetricsPage
 from nbspam.serving.responder import Responder, Response, entry_of, release
+from nbspam.serving.spamd import TEMPORARY, RefusedError
 from nbspam.serving.systemd import notify
 from nbspam.serving.tell import Teacher
 from nbspam.serving.worker_pool import WorkerPool, shared_loop
@@ -26,9 +27,10 @@ from nbspam.serving.worker_pool import WorkerPool, shared_loop
 # the event loop would wait as long at each of the five or so turns that a request takes.
 _SWITCH_INTERVAL = 0.001
 
-# Of the seconds that clients have to finish when the server stops, the share for learning: those
-# whose messages were not learned are told so in the rest.
-_LEARNING_SHARE = 0.8
+# Of the seconds in which the server stops, the share for learning: those whose messages were not
+# learned are told so in the rest.  And the share for clients: the loop may be busy when the signal
+# comes, with messages of all clients, and a thread with one when they have gone.
+_LEARNING_SHARE, _CLIENTS_SHARE = 0.7, 0.8
 
 _HUNG_UP = Entry("serve", error="the client disconnected before its request was complete")
 
@@ -96,9 +98,10 @@ class Server:
             await self._stopped.wait()
         finally:
             self._responder.hurry(_LEARNING_SHARE * self._limits.shutdown)
+            ends = asyncio.get_running_loop().time() + _CLIENTS_SHARE * self._limits.shutdown
             if self._workers:
                 await self._workers.stop()
-            await self.connections.close()
+            await self.connections.close(ends)
             await self._page.close()
             await self._responder.close()
 
@@ -143,6 +146,8 @@ class Server:
         entry, started = Entry(), time.perf_counter()
         try:
             request = await client.request(self._responder.can_tell)
+            if self.connections.is_over:
+                raise RefusedError(TEMPORARY, "(the server stops)")
             started = time.perf_counter()
             entry = entry_of(request, self._log is not None)
             response = await self._responder.respond(request, entry, client.parked)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nbspam.errors import OptionError, Remedy, ServingError
 
-_BACKLOG = 1024  # clients that may wait to be accepted; the system may allow fewer
+BACKLOG = 1024  # clients that may wait to be accepted; the system may allow fewer
 
 
 @contextlib.contextmanager
@@ -47,7 +47,7 @@ def _listen_on_path(listener: socket.socket, path: Path, mode: int) -> None:
     finally:
         os.umask(mask)
     path.chmod(mode)
-    listener.listen(_BACKLOG)
+    listener.listen(BACKLOG)
     listener.setblocking(False)
 
 
@@ -111,7 +111,7 @@ def tcp_sockets(place: str, any_address: bool) -> Iterator[list[socket.socket]]:
                 if family == socket.AF_INET6:
                     listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 listener.bind(address)
-                listener.listen(_BACKLOG)
+                listener.listen(BACKLOG)
                 listener.setblocking(False)
                 listeners.append(listener)
         except OSError as error:

@@ -72,7 +72,11 @@ def apply_requests(
             if request.is_spam is None or _has_content(request.message)
         }
         results: list[Result] = [UNCHANGED] * len(requests)
+        n = len(waiting)
         while waiting:
+            if len(waiting) < n and wait.is_over():  # as if another program had the lock
+                late = RefusedError(TEMPORARY, "(the messages before it took too long)")
+                return [late if i in waiting else result for i, result in enumerate(results)]
             # Several requests about one message are applied one after the other.
             first = {one.message.digest: number for number, one in reversed(waiting.items())}
             now = {number: waiting.pop(number) for number in sorted(first.values())}

@@ -9,6 +9,7 @@ two looks at it.
 import os
 import re
 import stat
+from itertools import islice
 from pathlib import Path
 
 from nbspam.errors import ModelError, ServingError
@@ -82,6 +83,16 @@ class UserFiles:
         if not stat.S_ISREG(status.st_mode):
             raise ModelError(f"{path}: is not a regular file; a user's model must be one")
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+    def has_many(self, most: int) -> bool:
+        """Return whether there are `most` users' models already, or folders for them."""
+        before, _, after = self._parts[0].partition(USER)
+        shape = re.compile(re.escape(before) + _NAME.pattern + re.escape(after))
+        try:
+            found = (path for path in self._root.iterdir() if shape.fullmatch(path.name))
+            return sum(1 for _ in islice(found, most)) >= most
+        except OSError:
+            return False  # whoever writes there will say what is wrong
 
     def make_folder(self, path: Path) -> None:
         """Make the folder of a user's model if each has one of its own; raises ModelError."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nbspam.serving.current import Say
 from nbspam.serving.limits import Limits
-from nbspam.serving.spamd import PROTOCOL, TEMPORARY, RefusedError
+from nbspam.serving.spamd import PROTOCOL, TEMPORARY, UNAVAILABLE, RefusedError
 from nbspam.serving.tell import LearnQueue, LearnRequest, Result
 from nbspam.serving.user_files import UserFiles
 from nbspam.store.lock import LockWait
@@ -41,7 +41,8 @@ class UserQueues:
     async def submit(self, request: LearnRequest, user: str = "") -> str:
         """Return what it did to the user's model, once that is on the disk; raises NbspamError.
 
-        Raises RefusedError for a name that no model may have, or when it was not learned in time.
+        Raises RefusedError for a name that no model may have, for a new user too many, or when it
+        was not learned in time.
         """
         path = self._files.path(user)
         if path is None:
@@ -49,6 +50,7 @@ class UserQueues:
         if sum(self._n.values()) >= self._limits.connections:
             raise RefusedError(TEMPORARY, "(too many messages wait to be learned)")
         if not self._files.stamp(path) and request.is_spam is not None:
+            self._check_number()
             self._files.make_folder(path)
         queue = self._queues.get(path) or self._new(path)
         self._n[path] = self._n.get(path, 0) + 1
@@ -58,6 +60,15 @@ class UserQueues:
             self._n[path] -= 1
             if not self._n[path]:
                 del self._n[path], self._queues[path]
+
+    def _check_number(self) -> None:
+        """Raise RefusedError if no model may be made: whoever can connect can make up names."""
+        if self._files.has_many(self._limits.max_users):
+            raise RefusedError(
+                UNAVAILABLE,
+                f"(there are models of {self._limits.max_users:,} users, and the server makes no"
+                " more: raise its limit, or remove some)",
+            )
 
     def _new(self, path: Path) -> LearnQueue:
         apply = partial(self._apply, path)

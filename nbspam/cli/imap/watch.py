@@ -22,7 +22,7 @@ from nbspam.cli.options import (
     model_option,
     quiet_option,
 )
-from nbspam.errors import OptionError, one_line
+from nbspam.errors import OptionError
 from nbspam.mailbox.watch import stop_at_signals, watch
 
 
@@ -81,5 +81,5 @@ def command(
             lambda connection: sort_once(connection, account, request, stop.is_asked),
             stop,
             interval,
-            lambda sentence: note(one_line(sentence)),
+            note,
         )
