@@ -1,10 +1,14 @@
 """What holds for every test."""
 
+import gc
 import os
 import signal
 
 import pytest
 from hypothesis import settings
+
+# Of all that is imported little is ever garbage: a twentieth of the time goes to looking for it.
+gc.set_threshold(50_000, 20, 50)
 
 # No config file of whoever runs the tests, in the programs that they start either.
 os.environ["NBSPAM_CONFIG"] = ""
@@ -40,3 +44,9 @@ def pytest_collection_modifyitems(items):
             del rest[next_one]
         for case in rest:
             case.add_marker("long")
+
+
+def pytest_xdist_auto_num_workers(config):
+    """Run three tests on two cores, and so on: many wait for a clock or another process."""
+    given = os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS")
+    return int(given) if given else max(1, 3 * (os.cpu_count() or 1) // 2)

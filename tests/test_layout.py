@@ -31,8 +31,11 @@ def module_name(path: Path) -> str:
 
 
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-TREES = {m: ast.parse(path.read_text(encoding="utf-8")) for m, path in MODULES.items()}
-NODES = {m: list(ast.walk(tree)) for m, tree in TREES.items()}
+
+
+@functools.cache
+def nodes_of(module: str) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))))
 
 
 @functools.cache
@@ -40,7 +43,7 @@ def imports_of(module: str) -> list[str]:
     """Return the full names of what a module imports, with what is taken from it if that is one."""
     path = MODULES[module]
     found = []
-    for node in NODES[module]:
+    for node in nodes_of(module):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -170,7 +173,7 @@ def calls_that_open(module: str) -> list[str]:
     names = ("open", "fdopen", "read_bytes", "read_text", "write_bytes", "write_text")
     found = [
         call
-        for call in NODES[module]
+        for call in nodes_of(module)
         if isinstance(call, ast.Call)
         and (
             (isinstance(call.func, ast.Name) and call.func.id == "open")
@@ -210,7 +213,7 @@ NO_OPTION = {"nbspam.reading.mime": {"`--boundary`"}}  # what ends a part of a m
 
 def strings_of(module: str) -> list[tuple[int, str]]:
     """Return the texts in a module, each with its line."""
-    constants = (node for node in NODES[module] if isinstance(node, ast.Constant))
+    constants = (node for node in nodes_of(module) if isinstance(node, ast.Constant))
     return [(node.lineno, node.value) for node in constants if isinstance(node.value, str)]
 
 
@@ -237,7 +240,7 @@ EVENTS = {"BERNOULLI", "Bernoulli.name", "'bernoulli'"}
 def test_rules_and_event_models_are_looked_up_and_not_compared():
     """Whoever adds one adds an entry, and searches for no branch."""
     found = []
-    for module, nodes in NODES.items():
+    for module, nodes in zip(MODULES, map(nodes_of, MODULES), strict=True):
         for node in nodes:
             if isinstance(node, ast.Compare):
                 sides = {ast.unparse(side) for side in (node.left, *node.comparators)}

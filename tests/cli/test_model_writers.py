@@ -65,6 +65,7 @@ def test_learning_by_the_server_keeps_the_mode_and_a_new_name_has_its_own(nbspam
     assert stat.S_IMODE(after.st_mode) == 0o644
 
 
+@pytest.mark.long
 def test_a_lock_that_stays_held(nbspam, model, monkeypatch, assert_sentence):
     before = model.read_bytes()
     short = LockWait(limit=0.05)

@@ -111,6 +111,7 @@ def test_a_wrong_name_is_answered_with_the_right_ones_and_one_alone_is_not_compa
         chosen("bernoulli:sum", GIVEN)
 
 
+@pytest.mark.long
 def test_each_model_has_the_outcomes_that_its_protocol_gives_alone(everything):
     corpus = read()
     for model in everything.models[::4]:

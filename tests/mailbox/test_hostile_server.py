@@ -111,7 +111,8 @@ LIES = [
 ]
 
 
-@in_turn("answers, said", LIES)
+@pytest.mark.few(2)
+@pytest.mark.parametrize("answers, said", LIES)
 def test_an_answer_that_cannot_be_is_one_sentence(home, answers, said):
     (home.path / "password").write_text("x\n")
     with Scripted(**answers) as server:
@@ -124,6 +125,7 @@ def test_an_answer_that_cannot_be_is_one_sentence(home, answers, said):
     assert not any("MOVE" in line or "STORE" in line for line in server.asked)
 
 
+@pytest.mark.long
 @in_turn("piece, silences", [(b"x", 0.05), (b"* OK Still here\r\n", 0.05), (b"x", 0)])
 def test_an_answer_that_drips_ends(monkeypatch, piece, silences):
     with (

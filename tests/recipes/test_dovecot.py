@@ -234,6 +234,7 @@ def test_the_nightly_line_knows_what_a_move_taught(server, recipe):
     assert known == server.home.model.read_bytes()
 
 
+@pytest.mark.long
 def test_a_move_is_done_though_nothing_can_be_learned(server):
     server.deliver(mails.HAM)
     server.home.model.write_text("no model")

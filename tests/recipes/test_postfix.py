@@ -238,6 +238,7 @@ def test_each_mail_comes_back_once_and_with_a_header(server):
     assert server.log().count("relay=nbspam") == 3
 
 
+@pytest.mark.long
 def test_without_a_model_the_mail_waits_in_the_queue(server):
     kept = server.model.rename(server.top / "kept.json")
     server.send(mails.HAM)

@@ -196,6 +196,7 @@ HANDED_ON = [
 ]
 
 
+@pytest.mark.long
 def test_what_a_worker_cannot_do_the_first_one_does(tmp_path, model):
     with running(tmp_path, model, "--tell", "--connections", "4", n=2) as program:
         (worker,) = program.workers

@@ -54,10 +54,10 @@ SETS = [unicode.MARKS, unicode.UNSPACED, unicode._INVISIBLES, unicode._COMPATIBL
 @each("ranges", SETS)
 def test_a_text_may_have_just_the_characters_of_a_set_s_pattern(ranges):
     assert set(ranges[1::3]) == {"-"}
-    everything = "".join(map(chr, range(0x110000)))
+    everything = "".join(map(chr, [*range(0x32000), *range(0xE0000, 0xE0200)]))
     of_pattern = set(re.findall(f"[{ranges}]", everything))
     assert unicode.strange_characters("".join(of_pattern)) == of_pattern
-    # Those at the ends of the ranges, and every 211th.
+    # Those at the ends of the ranges, and every 211th; no other plane has any.
     ends = {chr(ord(c) + i) for c in ranges if "\0" < c < chr(0x10FFFF) for i in (-1, 0, 1)}
     some = ends | set(everything[::211])
     assert {c for c in some if unicode.may_have({c}, ranges)} == of_pattern & some
