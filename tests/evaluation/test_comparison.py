@@ -206,6 +206,7 @@ def test_what_is_sure_of_a_difference(found, verdict):
     assert found.is_worse == (verdict in {"more errors", "ranks worse", "more errors, ranks worse"})
 
 
+@pytest.mark.long
 def test_json_csv_and_text_say_the_same(everything, capsys):
     fields = json.loads(comparison_json(everything, "so it is", 2))
     assert (fields["skipped"], fields["advice"]) == (2, "so it is")

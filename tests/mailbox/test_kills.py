@@ -65,6 +65,7 @@ def killer(home, account):
         yield make
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["MOVE", pytest.param("COPY", marks=pytest.mark.long)])
 def test_kill_at_random_moments(home, killer, way):
     mailbox, killed = killer(way)

@@ -35,6 +35,7 @@ def test_a_wrong_password(home, mailbox, command):
     assert "not the p" not in sentence
 
 
+@pytest.mark.long
 def test_a_server_that_is_away_or_says_nothing(home, mailbox):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]

@@ -56,6 +56,7 @@ def alone(trained):
     return filter_
 
 
+@pytest.mark.long
 def test_the_script_hands_the_mail_back_with_a_header(trained, alone):
     for message in (mails.SPAM, mails.ODD, mails.ODD.rstrip()):
         ended, back = alone(message)

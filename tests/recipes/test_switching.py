@@ -90,6 +90,7 @@ def test_a_condition_works_with_both(imported, deliver):
     assert imported.mails() == [mails.HAM] * 2
 
 
+@pytest.mark.long
 def test_the_same_file_works_with_nbspam_and_the_commands_of_the_table_too(imported, deliver):
     rules = switched(FILTER, "the command of a filter", "its header")
     deliver(imported, rules, mails.SPAM, mails.HAM, mails.ODD)

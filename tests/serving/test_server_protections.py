@@ -59,6 +59,7 @@ def teach(served, user, message=SPAM):
 # Metrics
 
 
+@pytest.mark.long
 def test_the_scraper_has_a_place_beside_300_idle_clients(serving, model):
     with serving(model) as served, ExitStack() as opened:
         place = served.path.with_name("metrics")
@@ -83,6 +84,7 @@ def ends_within(served, seconds):
     assert time.monotonic() - started < seconds
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("size", [100, 40_000], ids=["in the loop", "in a thread"])
 def test_it_ends_in_time_among_messages_that_take_long(serving, model, monkeypatch, size):
     """30 messages of 0.1 s."""
@@ -185,6 +187,7 @@ def test_a_lock_is_waited_for_no_longer_than_a_message():
     assert isinstance(late, LockedError)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("of_users", [False, True])
 def test_at_the_end_no_lock_is_waited_for(users, when, of_users):

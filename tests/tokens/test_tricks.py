@@ -4,6 +4,7 @@ import random
 import sys
 from pathlib import Path
 
+import pytest
 from one_case import each
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -55,6 +56,7 @@ def test_hiding_leaves_a_token(name):
     assert [token for token in tokens(HIDDEN[name]) if token.startswith("trick:")]
 
 
+@pytest.mark.long
 @each("name", sorted(name for name in STRUCTURES if "700 KiB" in name))
 def test_what_shows_nothing_does_not_count_toward_the_limit_of_text(name):
     texts: list[VisibleText] = []
