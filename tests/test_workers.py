@@ -237,6 +237,7 @@ def test_processes_may_be_spawned():
     assert list(SPAWNED.map(operator.mul, 3, range(50))) == [3 * i for i in range(50)]
 
 
+@pytest.mark.long
 @each_executor
 def test_what_precedes_a_failure_comes_first(where):
     assert until("seven", where.map(unless, 7, range(100))) == list(range(7))
