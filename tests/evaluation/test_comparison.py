@@ -226,7 +226,7 @@ def test_json_csv_and_text_say_the_same(everything, capsys):
     assert sum(m["is_default"] for m in fields["models"]) == 1
     print_comparison(everything, "so it is")
     found = capsys.readouterr().out
-    assert found.startswith("25 models on 60 messages (30 spam), leave-one-out")
+    assert found.startswith("8 models on 60 messages (30 spam), leave-one-out")
     for model in everything.models:
         assert model.combination.name in found
     assert "may be chance" in found
