@@ -482,7 +482,14 @@ def _big_ham(ham: list[str]) -> str:
     return (text * (1 + BIG // max(1, len(text))))[:BIG]
 
 
+def _between(spam: Spam, ham: list[str], _: random.Random) -> Body:
+    words = _words(ham, len(spam.text.split())).split()
+    pairs = zip(html.escape(spam.text).split(), words, strict=False)
+    return page(" ".join(f"{of_spam} {of_ham}" for of_spam, of_ham in pairs))
+
+
 VISIBLE: dict[str, Trick] = {
+    "a ham word between each two of the spam": _between,
     "200 words of ham after": _after(200),
     "400 words of ham after": _after(400),
     "1,000 words of ham after": _after(1_000),
