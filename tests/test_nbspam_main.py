@@ -214,7 +214,7 @@ SCRIPT = "import re\nimport sys\nfrom nbspam_main import main\nsys.exit(main())"
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others count an address space otherwise")
 @pytest.mark.few(1)
-@pytest.mark.parametrize("step", [4096, 512, 16])
+@pytest.mark.parametrize("step", [4096, 512, 64])
 def test_the_message_passes_in_any_address_space_that_python_starts_in(installed, model, step):
     (installed / "script").write_text(SCRIPT)
     least = next(kib for kib in range(24 << 10, 0, -step) if not starts(kib)) + step
