@@ -253,6 +253,7 @@ def _as_json(explained: _Explained) -> dict[str, Any]:
     fields["sum_log_odds"] = found.sum_log_odds
     fields["constants"] = dict(found.constants)
     fields["unknown"] = found.unknown
+    fields["unheard"] = found.unheard
     fields["known"], fields["text"] = found.score.known, found.score.text
     fields["trust"] = found.score.trust
     fields["sentences"] = list(sentences(judged, found, explained.metadata))

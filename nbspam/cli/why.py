@@ -53,6 +53,9 @@ def sentences(judged: Verdict, found: Explanation, metadata: Metadata) -> Iterat
         return
     if unknown := "; ".join(_unknown(judged, found)):
         yield unknown
+    if found.unheard:
+        words = counted(found.unheard, "word")
+        yield f"{words} of text that is perhaps hidden would speak for {found.against}, and may not"
     if trust := _trust(found, metadata):
         yield trust
     if found.base is not None:

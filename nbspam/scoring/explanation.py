@@ -46,6 +46,7 @@ class Explanation(NamedTuple):
     bias: float | None  # of the textbook's sum, in nats; None with a base, as the sum itself
     sum_log_odds: float | None  # the textbook's sum, for comparison
     base: "str | Path | None" = None  # the model that this one is read through
+    unheard: int = 0  # tokens of perhaps hidden text that speak for ham, which count for nothing
 
     @property
     def total(self) -> float:
@@ -67,7 +68,8 @@ def explain(
     score = classifier.score(tokens, numbers)
     if not settings.counts.has_tokens:
         tokens = set()
-    tokens -= classifier.unheard(numbers)
+    unheard = tokens & classifier.unheard(numbers)
+    tokens -= unheard
     if metadata.is_one_sided:
         classes = settings.classes
         return Explanation(score, classes[-1], classes[0], {}, (), len(tokens), 0.0, 0.0)
@@ -98,6 +100,7 @@ def explain(
         bias=bias,
         sum_log_odds=textbook,
         base=None if classifier.base is None else classifier.base[0],
+        unheard=len(unheard),
     )
 
 

@@ -22,10 +22,14 @@ from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, Multinomi
 from sklearn.neighbors import KernelDensity
 from small_models import ALPHAS
 
+import nbspam
 from nbspam.bayes.kernel import ClassDensity
 from nbspam.bayes.variances import Variances
+from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import empty_metadata
+from nbspam.reading.message import parse_text
+from nbspam.tokens.tokenized import tokenize
 
 
 def reference(event_model, alpha, class_prior=None):
@@ -208,6 +212,32 @@ def test_left_out_is_retrained_with_a_fixed_prior(kind, messages, prior):
     assert_left_out_is_retrained(messages, settings_of(kind, prior=prior))
 
 
+def half_in_doubt(one):
+    """Return a message every second token of which only perhaps hidden text has."""
+    perhaps = frozenset(one.tokens[::2])
+    return one._replace(numbers=one.numbers._replace(perhaps_hidden=perhaps))
+
+
+def test_what_is_in_doubt_never_speaks_for_ham():
+    texts = [("spam", f"win a prize w{i}") for i in range(30)]
+    texts += [("ham", f"lunch at noon w{i + 20}") for i in range(30)]
+    classifier = nbspam.train(texts).classifier
+    messages = [half_in_doubt(tokenize(parse_text(text))) for _, text in texts]
+    corpus = Corpus()
+    corpus.extend(messages)
+    vocabulary = corpus.vocabulary
+    some = 0
+    for i, one in enumerate(messages):
+        assert corpus.message(i, vocabulary).numbers == one.numbers
+        unheard = classifier.unheard(one.numbers)
+        some += bool(unheard)
+        assert all(word[1][0] < 0 for word in map(classifier._words.get, unheard))
+        others = [*set(one.tokens) - unheard, *(f"unknown{i}" for i in range(len(unheard)))]
+        alone = classifier.score(others).log_odds
+        assert classifier.score(one.tokens, one.numbers).log_odds == pytest.approx(alone, abs=1e-9)
+    assert some > 20
+
+
 @by_combination
 def test_left_out_is_retrained_on_longer_messages(kind, scoring):
     for classes in (TWO, THREE):
@@ -221,6 +251,7 @@ def test_left_out_is_retrained_on_longer_messages(kind, scoring):
             )
             for i in range(24)
         ]
+        messages[::3] = map(half_in_doubt, messages[::3])
         assert_left_out_is_retrained(messages, settings_of(kind, scoring), range(0, 24, 11))
 
 

@@ -17,7 +17,7 @@ from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
 from nbspam.scoring.terms import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
 from nbspam.tokens.kinds import HEADER, channel_of, is_host
-from nbspam.tokens.tokenized import tokenize
+from nbspam.tokens.tokenized import Numbers, tokenize
 
 # Mails per class that one host took in, which is all trust depends on beside the header words.
 HOST_ROWS = {
@@ -182,3 +182,16 @@ def test_the_score_explained_is_the_score(event_model):
     score = spam_filter.classifier.score(message.tokens, message.numbers)
     assert explain(spam_filter.classifier, message.tokens, message.numbers).score == score
     assert score.text > 0
+
+
+def test_words_of_perhaps_hidden_text_speak_for_spam_alone():
+    texts = [("spam", "win a prize"), ("ham", "lunch at noon")] * 20
+    spam_filter = nbspam.train(texts)
+    words = {"win", "prize", "lunch", "noon"}
+    doubt = Numbers(perhaps_hidden=frozenset(words))
+    found = explain(spam_filter.classifier, words, doubt)
+    assert {word.token for word in found.words} == {"win", "prize"}
+    assert found.unheard == 2
+    assert found.total == pytest.approx(found.score.log_odds)
+    alone = spam_filter.classifier.score({"win", "prize", "unknown", "another"})
+    assert found.score.log_odds == alone.log_odds  # the others are words of the text, unheard
