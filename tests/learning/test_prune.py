@@ -110,3 +110,10 @@ def test_another_file_leaves_the_model_alone(tmp_path):
     assert_one_sentence(error, output, "the file exists; replace it")
     prune_file(path, output, max_tokens=1, replace_old=True)
     assert len(json.loads(output.read_bytes())["tokens"]) == 1
+
+
+def test_the_most_frequent_tokens_stay_whatever_they_say():
+    texts = [("ham", "often some"), ("spam", "often some"), ("spam", "often rare")]
+    model = taught((label, set(text.split()), i) for i, (label, text) in enumerate(texts))
+    assert list(prune(model, max_tokens=1).counts) == ["often"]
+    assert list(prune(model, max_tokens=2).counts) == ["often", "some"]

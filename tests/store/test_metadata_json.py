@@ -247,3 +247,10 @@ def test_derived_numbers_in_a_file_are_not_relied_on():
     fields["derived"]["bias"] = [0.0, 0.0]
     found = load_metadata(fields)
     assert (found.bias, found.n_tokens) == (metadata.bias, metadata.n_tokens)
+
+
+def test_the_fewest_of_a_class_and_of_all_others():
+    learned = learn().fit.metadata.learned
+    three = learned._replace(messages=(2, 3, 9))
+    assert [three.fewest(k) for k in range(3)] == [2, 3, 5]
+    assert learned._replace(messages=(0, 7)).fewest(1) == 0
