@@ -168,3 +168,9 @@ def test_what_is_meant_is_no_longer(text):
     meant, _ = unspelled(text)
     assert len(meant) <= len(text)
     assert sum(map(str.isspace, meant)) <= sum(map(str.isspace, text))
+
+
+def test_of_a_long_host_the_last_80_characters_are_its_token():
+    host = f"{'a' * 50}.{'b' * 50}.example"
+    assert f"host:{host[-80:]}" in text_tokens(f"http://{host}/x")
+    assert f"host:{'b' * 50}.example" in text_tokens(f"http://{host}/x")
