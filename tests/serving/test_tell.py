@@ -323,7 +323,7 @@ def test_a_stop_ends_the_wait_and_each_reply_is_true(serving, model):
         go.set()
         return results
 
-    with serving(model, slow, connections=8, shutdown=0.4) as served:
+    with serving(model, slow, connections=8, shutdown=2) as served:
         clients = [served.connect() for _ in range(12)]
         for number, client in enumerate(clients[:3]):
             client.send(request("TELL", mail(number), *TEACH))
