@@ -115,7 +115,7 @@ class Cluster:
         """Yield futures as they are done."""
         with self._sentences():
             for future in _distributed().as_completed(list(futures)):
-                if future.status == "error":
+                if future.status != "finished":  # an error, or cancelled as the scheduler went
                     future.result()  # raises
                 yield future
 
