@@ -4,7 +4,7 @@ import asyncio
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -158,7 +158,8 @@ def serving_in(
         served = Served(path, said, *kept, thread)
         yield served
     finally:
-        if kept and thread.is_alive():
-            kept[1].call_soon_threadsafe(kept[0].stop)
+        if kept:
+            with suppress(RuntimeError):  # it has ended, and its loop is closed
+                kept[1].call_soon_threadsafe(kept[0].stop)
         thread.join(60)
         assert not thread.is_alive()
