@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from nbspam.errors import NbspamError, Remedy
 from nbspam.reading.raw_message import RawMessage
@@ -248,7 +248,7 @@ def executor(jobs: int, pauses: Callable[[], bool] = never_pauses) -> Executor:
 
 
 def tokenized(
-    raws: "Iterable[RawMessage | SourcePiece]",
+    raws: "Iterable[RawMessage | Skipped | SourcePiece]",
     skips: Skips,
     where: Executor,
     digests: bool = False,

@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # the help of this command loads no numpy
     from nbspam.evaluation.results import Results
     from nbspam.reading.piece import SourcePiece
     from nbspam.reading.raw_message import RawMessage
+    from nbspam.reading.skips import Skipped
     from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
 
@@ -274,10 +275,8 @@ def command(
         computed = compute(found, cut_offs, protocol.bootstrap_seed)
         _write_files(computed, report, skips, None if protocol.trains else model, at_work)
     notes = evaluation_notes(found, model)
-    outcomes = found.outcomes
-    if wrong := computed.doubted.sentence(
-        lambda i: outcomes[i].judged.source, [o.label for o in outcomes]
-    ):
+    doubted = (found.outcomes[i] for i in computed.doubted.messages)
+    if wrong := computed.doubted.sentence([(o.judged.source, o.label) for o in doubted]):
         notes.append(f"{wrong}; --errors N shows them")
     _print(computed, report, form, skips, notes, quiet)
 
@@ -305,9 +304,9 @@ def _reader(
 
     def read(wanted: "Wanted") -> "Iterator[TokenizedMessage]":
         with work_place(*at, quiet=quiet) as place, progress(quiet, sources.names()) as shown:
-            found: Iterable[RawMessage | SourcePiece] = raws
-            if place.cluster is not None:
-                found = files.guarded(sources.pieces(place.cutter(options, skips)))
+            found: Iterable[RawMessage | Skipped | SourcePiece] = raws
+            if not place.where.is_here:
+                found = files.guarded(sources.pieces(place.cutter(options, sources.names())))
             yield from shown(tokenized(found, skips, place.where, True, wanted, skips_empty=True))
         note_skips(skips)
 

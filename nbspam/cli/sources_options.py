@@ -10,7 +10,7 @@ from nbspam.cli.options import Decorator, gathered, refuse_stdin_twice
 from nbspam.errors import OptionError
 from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.skips import Skipped, Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind, labelled, unlabelled
 from nbspam.urls import real_name
 
@@ -54,7 +54,7 @@ class Sources(NamedTuple):
 
     def pieces(
         self, cutter: "Cutter", any_kind: bool = False
-    ) -> "Iterator[SourcePiece | RawMessage]":
+    ) -> "Iterator[SourcePiece | RawMessage | Skipped]":
         """Yield them cut into pieces, in the order of `messages`; raises OptionError.
 
         any_kind: the plain sources need no labels of their own.

@@ -1,6 +1,7 @@
 """`nbspam train`."""
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,7 @@ from nbspam.cli.training import (
     Writing,
     begin_one_by_one,
     train_whole,
+    update_instead,
     update_model,
 )
 from nbspam.cli.work_place import work_place
@@ -249,7 +251,8 @@ def command(
         if before is None and not training.is_one_by_one:
             whole = training._replace(output=output._replace(quiet=quiet))
             pieces = sources.pieces(place.cutter(options, names))
-            train_whole(place.where, in_batches(pieces, *PIECE), names, whole)
+            instead = partial(update_instead, training=whole) if writing.update else None
+            train_whole(place.where, in_batches(pieces, *PIECE), names, whole, instead)
             return
         raws: Iterable[RawMessage | Skipped | SourcePiece]
         if place.where.is_here:

@@ -1,7 +1,7 @@
 """What `nbspam train` does with the messages that it has read, and what it prints of that."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -82,11 +82,17 @@ class Training(NamedTuple):
 
 
 def train_whole(
-    where: Executor, pieces: "Iterable[Piece]", names: Sequence[str], training: Training
+    where: Executor,
+    pieces: "Iterable[Piece]",
+    names: Sequence[str],
+    training: Training,
+    instead: Callable[[Iterable[TokenizedMessage]], None] | None = None,
 ) -> None:
     """Learn from all messages at once, write the model and print what to expect of it.
 
-    names: of the sources.  With `--update` messages of one class alone begin a model, too.
+    names: of the sources.
+    instead: learns the messages one by one if they are of one class, or another process has created
+        the model meanwhile; without it these are errors.
     """
     from nbspam.cli.progress import shown_passes
     from nbspam.evaluation.mislabelled import LISTED
@@ -104,8 +110,8 @@ def train_whole(
             output.sizes.note_small()
         note_skips(output.skips)
         make_default_folder(output.model)
-        if writing.update and len(run.labels) < 2:
-            _update_instead(run.messages(), training)
+        if instead is not None and len(run.labels) < 2:
+            instead(run.messages())
             return
         run.count()
         output.sizes.report_shared(*run.shared(), output.quiet, output.skips.strict)
@@ -122,9 +128,9 @@ def train_whole(
                 wait=wait,
             )
         except ModelExistsError:
-            if not writing.update:  # else another process has created it meanwhile
+            if instead is None:
                 raise
-            _update_instead(run.messages(), training)
+            instead(run.messages())
             return
         n = run.labels.total()
         output.trace.trained(output.model, n)
@@ -132,12 +138,12 @@ def train_whole(
             return
         rates, doubted = left_out_rates_of(run)
         named = run.named(doubted.messages[:LISTED])
-    listed = [{"source": source, "label": label} for source, label in named]
-    print_training(Trained(n, run.metadata, rates, listed, doubted.sentence(named)), limit, output)
+    wrong = doubted.as_json(named), doubted.sentence(named)
+    print_training(Trained(n, run.metadata, rates, *wrong), limit, output)
 
 
-def _update_instead(messages: Iterable[TokenizedMessage], training: Training) -> None:
-    """Learn messages one by one that were to be learned at once."""
+def update_instead(messages: Iterable[TokenizedMessage], training: Training) -> None:
+    """Learn messages one by one that were to be learned at once, with `--update`."""
     pending = PendingMessages(training.settings.wanted)
     pending.read(training.output.model, messages, training.writing.ledger)
     update_model(pending, training)

@@ -9,12 +9,11 @@ from nbspam.errors import OptionError
 from nbspam.workers import Executor, executor, never_pauses
 
 if TYPE_CHECKING:  # most runs need none of it
-    from nbspam.cli.notes import NoTrace
     from collections.abc import Iterable, Sequence
 
+    from nbspam.cli.notes import NoTrace
     from nbspam.reading.byte_range import ByteRange, LinesFound
     from nbspam.reading.cutting import Cutter, RangeCount
-    from nbspam.reading.skips import Skips
     from nbspam.reading.source_kind import ReadingOptions
 
 _LARGEST, _SMALLEST = 1 << 20, 1 << 16  # bytes of a piece of a source: its worker's memory

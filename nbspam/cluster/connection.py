@@ -27,7 +27,7 @@ from nbspam.reading.piece import ElsewhereError
 from nbspam.workers import ahead
 
 if TYPE_CHECKING:
-    from distributed import Future
+    pass
 
 A = TypeVar("A")
 B = TypeVar("B")

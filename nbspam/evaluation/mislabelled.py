@@ -6,7 +6,7 @@ has not seen the message; those are named, and count for little when a model is 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -163,6 +163,10 @@ class DoubtedLabels(NamedTuple):
             f"about {100 * self.share:.2g} % of the labels look wrong, and count for little:"
             f" {', '.join(named)}"
         )
+
+    def as_json(self, names: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+        """Return where the worst of them are."""
+        return [{"source": source, "label": label} for source, label in names[:LISTED]]
 
 
 def doubted_labels(odds: Sequence[float]) -> DoubtedLabels:

@@ -127,7 +127,7 @@ class _Read:
         rows = np.cumsum([0, *self._n_tokens])
         table, columns = self._table(np.repeat(codes, self._n_tokens), len(labels), rows)
         digests = np.frombuffer(bytes(self._digests), ">u8").astype(np.uint64).reshape(-1, 2)
-        ledger = _counted(*digests.T, codes, len(labels))[0]
+        ledger, _, _ = _counted(digests[:, 0], digests[:, 1], codes, len(labels))
         traits = np.array(self._traits, np.int64).reshape(-1, len(TRAITS))
         more: dict[str, Any] = {}
         if self._data:
@@ -169,8 +169,9 @@ class _Read:
         first, second, ends, texts = zip(*(self._halves or [empty]), strict=True)
         self._halves = []
         times = np.abs(np.array(self._data)) if self._how.wanted.times else None
-        halves = np.concatenate(first), np.concatenate(second)
-        table, columns, chosen = _counted(*halves, codes, n_labels, times)
+        table, columns, chosen = _counted(
+            np.concatenate(first), np.concatenate(second), codes, n_labels, times
+        )
         shifts = np.cumsum([0, *map(len, texts[:-1])])
         line_ends = np.concatenate([own + by for own, by in zip(ends, shifts, strict=True)])
         text = np.frombuffer(b"".join(texts), np.uint8)
@@ -188,7 +189,7 @@ class _Read:
 
 def _counted(
     first: Halves, second: Halves, codes: Integers, n: int, times: Any = None
-) -> tuple[Table, Integers, Integers]:
+) -> tuple[Table, Any, Integers]:
     """Return the counts of keys per label, the column of each entry, and the first of each column.
 
     The counts are Y'X, for the labels Y, (n_messages, n_labels), and the matrix X.
@@ -217,7 +218,7 @@ def _key_maker(seed: bytes) -> KeyMaker:
 
 def _file_size(name: str) -> int:
     try:
-        return os.stat(name).st_size
+        return os.stat(name).st_size  # noqa: PTH116 (one of many)
     except (OSError, ValueError):  # it has no file of its own
         return 0
 
@@ -277,7 +278,7 @@ class KeptPiece:
 
     def traits(self) -> Integers | None:
         """Return the traits of its messages, (n, n_traits); None if they were not wanted."""
-        return self._messages["traits"] if "traits" in self._messages else None
+        return self._messages.get("traits")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -289,7 +290,7 @@ class KeptPiece:
         from scipy.sparse import csr_array
 
         rows, columns = self._messages["rows"], self._messages["columns"]
-        data = self._messages["data"] if "data" in self._messages else None
+        data = self._messages.get("data")
         first = 0
         while first < len(self):
             last = int(rows.searchsorted(rows[first] + min(entries, _ENTRIES), side="right")) - 1
@@ -305,7 +306,7 @@ class KeptPiece:
         """Yield its messages, as they were tokenized."""
         tokens = self.table.tokens()
         rows, columns = self._messages["rows"].tolist(), self._messages["columns"]
-        data = self._messages["data"] if "data" in self._messages else None
+        data = self._messages.get("data")
         traits = self.traits()
         digests = self.digests()
         for i, (label, source) in enumerate(zip(self.labels, self.sources, strict=False)):

@@ -1,6 +1,7 @@
 """What one pass over the sources keeps for the next: arrays in a file, and not in memory."""
 
 import mmap
+import os
 import tempfile
 import weakref
 from pathlib import Path
@@ -27,7 +28,7 @@ class Stored:
         self._stays = folder is not None
         self._layout: dict[str, tuple[str, tuple[int, ...], int]] = {}  # type, shape, place
         end = 0
-        with self._path.open("xb", opener=_private) as file:
+        with open(self._path, "xb", opener=_private) as file:
             for name, array in arrays.items():
                 own = np.ascontiguousarray(array)
                 self._layout[name] = own.dtype.str, own.shape, end
@@ -53,6 +54,10 @@ class Stored:
     def __contains__(self, name: str) -> bool:
         return name in self._layout
 
+    def get(self, name: str) -> NDArray[Any] | None:
+        """Return an array; None if there is none of this name."""
+        return self[name] if name in self._layout else None
+
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return an array, read-only, of the file's own pages."""
         kind, shape, place = self._layout[name]
@@ -66,8 +71,6 @@ class Stored:
 
 
 def _private(path: str, flags: int) -> int:
-    import os
-
     return os.open(path, flags, 0o600)
 
 

@@ -4,14 +4,15 @@ A token is known by a key of 128 bits.  Tables are in the order of their keys, s
 as arrays, and a range of keys is a stretch of each table: a machine merges one range of all tables.
 The text of each token stands beside its key.
 
-The key is a multilinear hash (Carter and Wegman 1979; Lemire and Kaser 2014): of the bytes b_i of a
-token, in UTF-8 and with its line end, Σ_i m_i b_i mod 2^64 for random m_i, twice.  The m_i are drawn
-anew for each training run, and all machines of the run have the same: nobody can write words that
-collide, and that two of 10^9 tokens do by chance has a probability of about 10^-16.  Two that share
-the first half alone are two tokens here.  Python's own hash costs as much a token, and differs from
-process to process.
+The key is a multilinear hash (Carter and Wegman 1979; Lemire and Kaser 2014): of the bytes b_i of
+a token, in UTF-8 and with its line end, Σ_i m_i b_i mod 2^64 for random m_i, twice.  The m_i are
+drawn anew for each training run, and all machines of the run have the same: nobody can write words
+that collide, and that two of 10^9 tokens do by chance has a probability of about 10^-16.  Two that
+share the first half alone are two tokens here.  Python's own hash costs as much a token, and
+differs from process to process.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -85,7 +86,7 @@ class Table(NamedTuple):
         """Yield it in n ranges of keys, which are the same for all tables."""
         bounds = np.array([(i << 64) // n for i in range(1, n)], np.uint64)
         cuts = [0, *self.first.searchsorted(bounds).tolist(), len(self.first)]
-        return (self.part(slice(*cut)) for cut in zip(cuts, cuts[1:], strict=False))
+        return (self.part(slice(*cut)) for cut in itertools.pairwise(cuts))
 
     def places(self, first: Halves, second: Halves) -> Integers:
         """Return where keys are, in ascending order, that are all in it."""

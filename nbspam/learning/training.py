@@ -302,13 +302,16 @@ class TrainingRun:
         """Return source and label of some messages, by their places among all."""
         ends = np.cumsum([kept.summary.n for kept in self.kept])
         pieces = ends.searchsorted(places, side="right").tolist()
-        rows = [place - int(ends[i]) + self.kept[i].summary.n for place, i in zip(places, pieces)]
+        rows = [
+            place - int(ends[i]) + self.kept[i].summary.n
+            for place, i in zip(places, pieces, strict=True)
+        ]
         asked = sorted(set(pieces))
         items = (
             [
                 self.kept[i].messages,
                 self.kept[i].tokens,
-                [r for r, j in zip(rows, pieces) if j == i],
+                [r for r, j in zip(rows, pieces, strict=True) if j == i],
             ]
             for i in asked
         )
@@ -405,7 +408,7 @@ class _Scoring(NamedTuple):
     folder: str | None
 
 
-def _grouped_parts(how: _Counting, pieces: list[Stored]) -> list[Any]:
+def _grouped_parts(how: _Counting, pieces: list[Stored]) -> tuple[Any, ...]:
     """Return nothing to be known, and the sum of tables, as the parts of the ranges."""
     tables = []
     for stored in pieces:
@@ -415,14 +418,14 @@ def _grouped_parts(how: _Counting, pieces: list[Stored]) -> list[Any]:
             counts[how.classes.index(label)] = row
         tables.append(table._replace(counts=counts))
     whole = merged(tables)
-    return [None, *(part.stored(how.folder) for part in whole.parts(how.ranges))]
+    return None, *(part.stored(how.folder) for part in whole.parts(how.ranges))
 
 
 def _token_range(how: _Counting, parts: list[Stored]) -> tuple[_TokenRange, Stored, Stored]:
     """Return a range of the tokens: histograms, its table with channels, and its lines."""
     table = merged([Table.of(part) for part in parts])
     tokens = table.tokens()
-    channels = np.array(channels_of(tokens), np.int8)
+    channels = np.array(channels_of(tokens), np.int64)
     about = _TokenRange(token_histograms(table.counts), host_rows_of(table.counts, channels))
     rows = table.counts.T.tolist()
     lines = [*map(str.__add__, map(token_key, tokens), row_texts(rows))]
@@ -457,9 +460,7 @@ def _ledger_lines(_: tuple[str, ...], stored: Stored) -> bytes:
     return lines_of_rows([f' "{digest}"' for digest in _hex(table)], table.counts.T.tolist())
 
 
-def _scored(
-    how: _Scoring, item: tuple[Stored, Stored, list[Stored]]
-) -> tuple[tuple[Integers, list[list[Floats]]], Stored]:
+def _scored(how: _Scoring, item: list[Any]) -> tuple[tuple[Integers, list[list[Floats]]], Stored]:
     """Return classes and features of a piece's messages, each left out; and what they are of."""
     messages, table, ranges = item
     kept, (settings, _) = KeptPiece(messages, table), how.metadata
@@ -505,7 +506,7 @@ class LeftOut(NamedTuple):
 
 def _applied(
     how: tuple[Callable[..., T], Metadata, tuple[object, ...]],
-    item: tuple[Stored, Stored, Stored | None, list[Stored] | None],
+    item: list[Any],
 ) -> T:
     function, metadata, more = how
     messages, table, evidence, ranges = item
@@ -520,10 +521,10 @@ def _applied(
 
 def _rows_of(evidence: Stored) -> tuple[EvidenceRows, ...]:
     """Return the evidence of each scored class."""
-    found = []
+    found: list[EvidenceRows] = []
     while f"text{len(found)}" in evidence:
         names = [f"{name}{len(found)}" for name in EvidenceRows._fields]
-        found.append(EvidenceRows(*(evidence[n] if n in evidence else None for n in names)))  # type: ignore[arg-type]
+        found.append(EvidenceRows(*(evidence.get(n) for n in names)))  # type: ignore[arg-type]
     return tuple(found)
 
 
@@ -569,13 +570,13 @@ def _highest_ham(left_out: LeftOut, metadata: Metadata, n: int) -> list[float]:
     return sorted((score.log_odds for label, score in pairs if label != spam), reverse=True)[:n]
 
 
-def _messages_of(_: None, item: tuple[Stored, Stored]) -> list[TokenizedMessage]:
-    return list(KeptPiece(*item).messages())
+def _messages_of(_: None, item: list[Stored]) -> list[TokenizedMessage]:
+    return list(KeptPiece(item[0], item[1]).messages())
 
 
-def _having(digests: set[bytes], item: tuple[Stored, Stored]) -> list[tuple[bytes, str, str]]:
+def _having(digests: set[bytes], item: list[Stored]) -> list[tuple[bytes, str, str]]:
     """Return digest, label and source of the messages that have one of some digests."""
-    kept = KeptPiece(*item)
+    kept = KeptPiece(item[0], item[1])
     text = kept.digests()
     each = (text[i : i + 16] for i in range(0, len(text), 16))
     return [
@@ -585,7 +586,7 @@ def _having(digests: set[bytes], item: tuple[Stored, Stored]) -> list[tuple[byte
     ]
 
 
-def _named_rows(_: None, item: tuple[Stored, Stored, list[int]]) -> list[tuple[str, str]]:
+def _named_rows(_: None, item: list[Any]) -> list[tuple[str, str]]:
     messages, table, rows = item
     kept = KeptPiece(messages, table)
     return [(kept.sources[i], kept.labels[i]) for i in rows]

@@ -1,9 +1,9 @@
 """Sources cut into pieces, each of which another machine can read.
 
 Files of folders, Maildirs and indexes are listed here and read there.  An mbox, a text and a table
-of lines are cut into ranges of bytes, and Parquet into its row groups.  What cannot be cut (an
-archive, a JSON document, a CSV with quotes, where a row ends depends on all the quotes before it) and what only this machine can read (standard input, a pipe), is no
-piece, but its messages.
+of lines are cut into ranges of bytes, and Parquet into its row groups.  What cannot be cut is read
+here, and its messages take the place of pieces: an archive, a JSON document, a CSV with quotes
+(where a row ends depends on all the quotes before it), standard input, a pipe.
 """
 
 from collections.abc import Callable, Iterable, Iterator
