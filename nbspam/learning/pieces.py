@@ -104,7 +104,7 @@ class _Read:
         self._n_tokens.append(len(tokens))
         self._entries += len(tokens)
         self._labels.append(message.label or "")
-        self._sources.append(message.source.replace("\n", "\0"))
+        self._sources.append(message.source)
         self._digests += bytes.fromhex(message.digest)
         if self._how.wanted.traits:
             self._traits.append(numbers.traits or _NO_TRAITS)
@@ -143,7 +143,7 @@ class _Read:
             codes=codes,
             digests=np.frombuffer(bytes(self._digests), np.uint8),
             labels=_packed(labels),
-            sources=_packed(self._sources),
+            sources=_packed(source.replace("\n", "\0") for source in self._sources),
             **more,
         )
         summary = Summary(

@@ -131,7 +131,8 @@ class TrainingRun:
             for skipped in summary.skipped:
                 skips.take(skipped)
             skips.count += summary.n_skipped - len(summary.skipped)
-            self.kept.append(Kept(summary, *rest))
+            if summary.n:
+                self.kept.append(Kept(summary, *rest))
             self._passes.done(summary.n, summary.size)
 
     def messages(self) -> Iterator[TokenizedMessage]:
@@ -264,11 +265,16 @@ class TrainingRun:
 
     def write(self, file: IO[bytes], ledger: bool = True) -> None:
         """Write the model's lines."""
-        self._passes.begin("writing", None)
-        runs = self._where.map(_lines_of, None, (lines for *_, lines in self._tokens))
-        digests = (table for _, table in self._digests) if ledger else ()
-        lines = self._where.map(_ledger_lines, self.metadata.settings.classes, digests)
-        write_blocks(file, self.metadata, _merged_lines(runs), lines)
+        runs = self._where.map(_lines_of, None, [lines for *_, lines in self._tokens])
+        digests = [table for _, table in self._digests] if ledger else []
+        lines = self._where.map(_ledger_lines, None, digests)
+        self._passes.begin("writing", len(self._tokens) + len(digests))
+        write_blocks(file, self.metadata, _merged_lines(self._done(runs)), self._done(lines))
+
+    def _done(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        for block in blocks:
+            self._passes.done()
+            yield block
 
     def model(self) -> Model:
         """Return the model."""
@@ -455,7 +461,7 @@ def _hex(table: Table, places: Integers | slice = slice(None)) -> list[str]:
     return [text[i : i + 32] for i in range(0, len(text), 32)]
 
 
-def _ledger_lines(_: tuple[str, ...], stored: Stored) -> bytes:
+def _ledger_lines(_: None, stored: Stored) -> bytes:
     table = Table.of(stored)
     return lines_of_rows([f' "{digest}"' for digest in _hex(table)], table.counts.T.tolist())
 
