@@ -34,6 +34,11 @@ class Sources(NamedTuple):
         refuse_stdin_twice(names)
         return names
 
+    @property
+    def may_have_two_classes(self) -> bool:
+        """Whether not all messages are given the same label."""
+        return bool(self.sources) or len({label for label, _ in self._named()}) > 1
+
     def names_without_labels(self) -> list[str]:
         """Return the names of all sources if none of them has labels of its own."""
         return [] if self.sources else self.names()

@@ -248,7 +248,9 @@ def command(
         if beneath is not None:  # before anything is read
             beneath.check(model, (before or first_metadata((), settings)).settings)
         training = Training(settings, cutting, writing, limit, output, lock_wait(quiet))
-        if before is None and not training.is_one_by_one:
+        # One class alone begins a model one by one, without numpy.
+        begins = not writing.update or sources.may_have_two_classes
+        if before is None and begins and not training.is_one_by_one:
             whole = training._replace(output=output._replace(quiet=quiet))
             pieces = sources.pieces(place.cutter(options, names))
             instead = partial(update_instead, training=whole) if writing.update else None

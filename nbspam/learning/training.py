@@ -536,6 +536,12 @@ def _rows_of(evidence: Stored) -> tuple[EvidenceRows, ...]:
 
 def _summed(kept: KeptPiece, ranges: list[Stored], metadata: Metadata) -> Iterator[Score]:
     """Yield the scores of the sum rule, in which every token of the model has a part."""
+    classes, traits = metadata.settings.classes, kept.traits()
+    if not ranges:  # a model without tokens
+        found = _counts_of(kept.table, ranges, len(classes))
+        return BatchSum(found[0], kept.classes(classes), found[1], traits).left_out_scores(
+            kept, metadata
+        )
     wholes = [Table.of(stored) for stored in ranges]
     counts = np.concatenate([whole.counts for whole in wholes], axis=1)
     channels = np.concatenate([stored["channels"] for stored in ranges])
@@ -545,7 +551,7 @@ def _summed(kept: KeptPiece, ranges: list[Stored], metadata: Metadata) -> Iterat
         [whole.places(own.first, own.second) + shift for own, whole, shift in parts]
     )
     wide = _Widened(kept, columns, counts.shape[1])
-    rule = BatchSum(counts, kept.classes(metadata.settings.classes), channels, kept.traits())
+    rule = BatchSum(counts, kept.classes(classes), channels, traits)
     return rule.left_out_scores(wide, metadata)
 
 
