@@ -36,6 +36,7 @@ _BATCH = 50  # messages handed over at a time, and no more than:
 _BATCH_BYTES = 1 << 20
 # Of a piece that is kept: the same, where the messages are read here.
 PIECE = 20_000, 1 << 20
+_SHORT = 4
 _FILE = 4_096  # bytes of a message in a file, which is not read to know
 _WAITING = 12  # batches per process, done or to be done: memory does not grow with the corpus
 # Seconds of work after which processes are started, which takes 0.07 s: who has had so much to do
@@ -303,7 +304,10 @@ def in_batches(
                 continue
             batch.append(raw)
             content = raw.content if isinstance(raw, RawMessage) else ""
-            size += len(content) if isinstance(content, bytes | str) else _FILE
+            if isinstance(content, str):  # it has more tokens than a mail of as many bytes
+                size += _SHORT * len(content)
+            else:
+                size += len(content) if isinstance(content, bytes) else _FILE
             if len(batch) == most or size > most_bytes or pauses():
                 yield batch
                 batch, size = [], 0

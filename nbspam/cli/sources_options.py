@@ -48,9 +48,8 @@ class Sources(NamedTuple):
 
         First the sources that carry labels themselves, then --spam, --ham and --label, in order.
         """
+        self.check()
         named = self._named()
-        if not self.sources and not named:
-            raise _nothing_to_read()
         reading = self._each_as_itself(reading)
         return itertools.chain(
             *(labelled(source, reading, skips) for source in self.sources),
@@ -66,9 +65,8 @@ class Sources(NamedTuple):
         """
         from nbspam.reading.cutting import Asked
 
+        self.check()
         named = self._named()
-        if not self.sources and not named:
-            raise _nothing_to_read()
         cutter = cutter._replace(options=self._each_as_itself(cutter.options))
         own = [Asked(source, needs_labels=not any_kind) for source in self.sources]
         for asked in [*own, *(Asked(source, label, True) for label, source in named)]:
@@ -81,6 +79,13 @@ class Sources(NamedTuple):
             *(any_kind(source, reading, skips) for source in self.sources),
             named.messages(reading, skips) if named != Sources((), (), (), ()) else (),
         )
+
+    def check(self) -> None:
+        """Raise OptionError if there is no source."""
+        if not (self.sources or self._named()):
+            raise OptionError(
+                "there is nothing to read; name a table or a folder, or use --spam and --ham"
+            )
 
     def _each_as_itself(self, reading: ReadingOptions) -> ReadingOptions:
         """Return options by which a source that is inside another one is read only once."""
@@ -102,12 +107,6 @@ class Sources(NamedTuple):
                 )
             named.append((normal_label(name), source))
         return named
-
-
-def _nothing_to_read() -> OptionError:
-    return OptionError(
-        "there is nothing to read; name a table or a folder, or use --spam and --ham"
-    )
 
 
 labelled_sources: Decorator[Any] = gathered(

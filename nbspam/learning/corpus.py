@@ -15,6 +15,7 @@ from nbspam.tokens.traits import TRAITS
 
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.bayes.matrix import Integers, Presence
+    from nbspam.learning.pieces import KeptPiece
 
 _DIGEST = 16  # bytes
 # Entries; more go to a temporary file, so that memory grows with the vocabulary only.
@@ -94,6 +95,30 @@ class Corpus:
         self._ends.append(len(self._columns))
         self._labels.append(message.label or "")
         self._digests += bytes.fromhex(message.digest)
+
+    def add_piece(self, piece: "KeptPiece") -> None:
+        """Add the messages of a piece that was read with the same numbers."""
+        import numpy as np
+
+        parts = list(piece.chunks())
+        tokens = piece.table.tokens()
+        # Numbered as they are met, not by their keys, which are others in each run.
+        met = np.unique(np.concatenate([part.indices for part in parts]), return_index=True)[1]
+        own = np.empty(len(tokens), np.int32)
+        for j in np.argsort(met).tolist():
+            own[j] = self.numbers[tokens[j]]
+        for part in parts:
+            columns = own[part.indices]
+            columns = np.where(part.data < 0, ~columns, columns)
+            self._columns.extend(array("i", columns.astype(np.int32).tobytes()))
+            if self.wanted.times:
+                self._times.extend(np.abs(part.data).astype(np.int32).tolist())
+            end = self._ends[-1]
+            self._ends.extend((part.indptr[1:].astype(np.int64) + end).tolist())
+        self._labels += piece.labels
+        self._digests += piece.digests()
+        if self.wanted.traits and (traits := piece.traits()) is not None:
+            self._traits.extend(traits.ravel().tolist())
 
     def extend(self, messages: Iterable[TokenizedMessage]) -> None:
         """Add messages, each with its digest if it has one."""

@@ -18,6 +18,7 @@ from nbspam.learning.tables import Halves, KeyMaker, Table, distinct, taken
 from nbspam.reading.piece import SourcePiece
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import NAMED_LIMIT, Skipped
+from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Tokenizing, Wanted, tokenize_batch
 from nbspam.tokens.traits import TRAITS
 
@@ -46,6 +47,7 @@ class Summary(NamedTuple):
     size: int  # bytes, as progress counts them
     n_tokens: int  # different ones
     traits: dict[str, list[dict[int, int]]]  # of each label: per trait, value -> messages
+    excerpts: list[Excerpt]  # of each message, where they were wanted
 
     @property
     def n(self) -> int:
@@ -80,6 +82,7 @@ class _Read:
         self._sources: list[str] = []
         self._digests = bytearray()
         self._traits: list[tuple[int, ...]] = []
+        self._excerpts: list[Excerpt] = []
         self._skipped: list[Skipped] = []
         self._n_skipped = self._size = self._entries = 0
 
@@ -106,6 +109,8 @@ class _Read:
         self._labels.append(message.label or "")
         self._sources.append(message.source)
         self._digests += bytes.fromhex(message.digest)
+        if message.excerpt is not None:
+            self._excerpts.append(message.excerpt)
         if self._how.wanted.traits:
             self._traits.append(numbers.traits or _NO_TRAITS)
         self._size += message.size or _file_size(message.source)
@@ -154,6 +159,7 @@ class _Read:
             size or self._size,
             len(table.first),
             _trait_values(traits, codes, labels) if len(traits) else {},
+            self._excerpts,
         )
         names = _packed(labels)
         return (
@@ -250,7 +256,12 @@ class KeptPiece:
     """The messages of a piece, read from where they are kept."""
 
     def __init__(self, messages: Stored, table: Stored) -> None:
-        self._messages, self.table = messages, Table.of(table)
+        self._messages, self._table = messages, table
+
+    @cached_property
+    def table(self) -> Table:
+        """Its tokens, and their counts."""
+        return Table.of(self._table)
 
     def __len__(self) -> int:
         return len(self._messages["codes"])

@@ -54,15 +54,16 @@ from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import TRAINING, HostRows, Metadata
 from nbspam.store.model_file import Model, lines_of_rows, row_texts, token_key, write_blocks
 from nbspam.tokens.kinds import channels_of
-from nbspam.tokens.tokenized import TokenizedMessage
+from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.tokens.traits import TRAITS
 from nbspam.workers import Executor, Passes
 
 T = TypeVar("T")
 K = TypeVar("K", int, tuple[int, ...])
 Piece = SourcePiece | list[RawMessage | Skipped]
-_GROUP = 16  # tables merged at a time, at most
-_RANGE = 250_000  # keys of a range, if no two pieces shared one: what is in memory at once
+_GROUP = 8  # tables merged at a time, at most
+# Keys of a range, if no two pieces shared one, and digests: what is in memory at once.
+_RANGE, _RANGE_DIGESTS = 250_000, 50_000
 _RANGES = 64  # at most, or one for each worker
 _SHARED = 1_000  # digests in two classes that are told of each range
 _BLOCK = 1 << 20  # bytes of each run of lines that are merged at a time
@@ -121,10 +122,13 @@ class TrainingRun:
         if self._folder is not None:
             self._end()
 
-    def read(self, pieces: Iterable[Piece], skips: Skips) -> None:
-        """Have all pieces read; raises NbspamError, of the first that cannot be."""
+    def read(self, pieces: Iterable[Piece], skips: Skips, wanted: Wanted | None = None) -> None:
+        """Have all pieces read; raises NbspamError, of the first that cannot be.
+
+        wanted: other than the model counts.
+        """
         self._passes.begin("reading", None)
-        how = Reading(self._settings.wanted, os.urandom(16), self._folder)
+        how = Reading(wanted or self._settings.wanted, os.urandom(16), self._folder)
         for summary, *rest in self._where.keep(read_piece, how, pieces, 4):
             if self.kept:  # whoever reads has begun, and later passes have it when they are forked
                 import scipy.sparse  # noqa: F401
@@ -135,10 +139,14 @@ class TrainingRun:
                 self.kept.append(Kept(summary, *rest))
             self._passes.done(summary.n, summary.size)
 
+    def pieces(self) -> Iterator[KeptPiece]:
+        """Yield the pieces that were read."""
+        items = ([kept.messages, kept.tokens] for kept in self.kept)
+        return self._where.map(_piece_of, None, items)
+
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield the messages that were read, in their order."""
-        pieces = ([kept.messages, kept.tokens] for kept in self.kept)
-        return itertools.chain.from_iterable(self._where.map(_messages_of, None, pieces))
+        return itertools.chain.from_iterable(piece.messages() for piece in self.pieces())
 
     def count(self) -> None:
         """Count all tokens and digests; raises TrainingError when there are not two classes."""
@@ -167,8 +175,8 @@ class TrainingRun:
             for found in self._where.keep(_token_range, how, parts, 3):
                 self._tokens.append(found)
                 self._passes.done()
-        # Each is a line of the ledger: shorter than those of tokens.
-        more = how._replace(ranges=max(1, min(sum(self.labels.values()) // _RANGE, _RANGES)))
+        n_digests = sum(self.labels.values()) // _RANGE_DIGESTS
+        more = how._replace(ranges=max(1, min(n_digests, _RANGES)))
         parts = self._grouped([kept.digests for kept in self.kept], more)
         self._digests = list(self._where.keep(_digest_range, more, parts, 2))
 
@@ -582,8 +590,8 @@ def _highest_ham(left_out: LeftOut, metadata: Metadata, n: int) -> list[float]:
     return sorted((score.log_odds for label, score in pairs if label != spam), reverse=True)[:n]
 
 
-def _messages_of(_: None, item: list[Stored]) -> list[TokenizedMessage]:
-    return list(KeptPiece(item[0], item[1]).messages())
+def _piece_of(_: None, item: list[Stored]) -> KeptPiece:
+    return KeptPiece(item[0], item[1])
 
 
 def _having(digests: set[bytes], item: list[Stored]) -> list[tuple[bytes, str, str]]:

@@ -49,6 +49,7 @@ from nbspam.reading.tables import NAMED_TABLE, NAMELESS_PARQUET, NAMELESS_TSV, l
 RangeCount = Callable[[ByteRange], LinesFound | int]
 Survey = Callable[[RangeCount, list[ByteRange]], Iterable[LinesFound | int]]
 
+_SHORT = 4  # times as many tokens has a text without a header, of as many bytes
 # Files of a list, at first; the next ones are longer, so that 10^8 files are few lists.
 _MAIL, _FILES = 4_096, 50  # bytes of a file, about; files at least
 _FILES_LIMIT = 4_000
@@ -162,7 +163,7 @@ class Cutter(NamedTuple):
             return list(row_groups(source, content, request, self.size) or ()) or None
         if content.form == "json":
             return None
-        counted = self._counted(source, count_lines)
+        counted = self._counted(source, count_lines, self.size // _SHORT)
         found = [n for _, n in counted if isinstance(n, LinesFound)]
         if content.form == "csv" and any(n.has_quotes for n in found):
             return None
@@ -173,13 +174,14 @@ class Cutter(NamedTuple):
         return _range_pieces(counted, RowReader(plan, encoding, request.needs_labels))
 
     def _counted(
-        self, source: Source, count: RangeCount
+        self, source: Source, count: RangeCount, size: int
     ) -> list[tuple[ByteRange, LinesFound | int]]:
-        parts = list(ranges(str(source.path), source.path.stat().st_size, self.size))
+        parts = list(ranges(str(source.path), source.path.stat().st_size, size))
         return list(zip(parts, self.survey(count, parts), strict=True))
 
     def _ranges(self, source: Source, count: RangeCount, reader: RangeReader) -> list[SourcePiece]:
-        return _range_pieces(self._counted(source, count), reader)
+        size = self.size if count is count_messages else self.size // _SHORT
+        return _range_pieces(self._counted(source, count, size), reader)
 
 
 # Kinds whose messages are files, which are listed without being read.
