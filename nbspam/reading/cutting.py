@@ -163,7 +163,7 @@ class Cutter(NamedTuple):
             return list(row_groups(source, content, request, self.size) or ()) or None
         if content.form == "json":
             return None
-        counted = self._counted(source, count_lines, self.size // _SHORT)
+        counted = self._counted(source, count_lines, max(1, self.size // _SHORT))
         found = [n for _, n in counted if isinstance(n, LinesFound)]
         if content.form == "csv" and any(n.has_quotes for n in found):
             return None
@@ -181,7 +181,7 @@ class Cutter(NamedTuple):
 
     def _ranges(self, source: Source, count: RangeCount, reader: RangeReader) -> list[SourcePiece]:
         size = self.size if count is count_messages else self.size // _SHORT
-        return _range_pieces(self._counted(source, count, size), reader)
+        return _range_pieces(self._counted(source, count, max(1, size)), reader)
 
 
 # Kinds whose messages are files, which are listed without being read.
