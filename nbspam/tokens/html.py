@@ -10,19 +10,18 @@ from typing import NamedTuple
 from nbspam.patterns import lazy_pattern
 from nbspam.tokens.hidden_text import visible
 from nbspam.tokens.styles import StyleSheet
-from nbspam.tokens.tags import RAW, tags
+from nbspam.tokens.tags import ATTRIBUTES, END, RAW, tags
 
 # A comment, style or script that never closes goes on to the end, as in browsers; so the search for
 # its end is made once.  A quoted value is as long as it is: of one bounded to 2,000 characters, the
 # rest was shown to nobody and read as text.  An unclosed quote is passed over.
 _TAG = re.compile(
-    r"(<!--.*?(?:-->|\Z)"
-    rf"|<(?P<raw>{RAW})\b.*?(?:</(?P=raw)\s*>|\Z)"
-    r"|<[!?][^>]{0,2000}>?"
-    r"|</?[a-z][a-z0-9]{0,15}\b(?:[^<>\"']+|\"[^\"]*+\"|'[^']*+'|[\"']){0,200}>?)",
-    re.IGNORECASE | re.DOTALL,
+    r"(<!--(?:-?>|.*?(?:--!?>|\Z))"
+    rf"|<(?P<raw>{RAW}){ATTRIBUTES}>?.*?(?:</(?P=raw){END}|\Z)"
+    r"|<(?:[!?]|/(?![a-z]))[^>]*+>?"
+    r"|</?[a-z](?:[^<>\"']++|\"[^\"]*+\"|'[^']*+'|[\"'])*+>?)",
+    re.IGNORECASE | re.DOTALL | re.ASCII,
 )
-_STYLE = lazy_pattern(r"<style\b", re.IGNORECASE)
 _LETTER_ENTITY = lazy_pattern(
     r"&#(?:x[46][1-9a-f]|x[57][0-9a]|6[5-9]|[78]\d|90|9[7-9]|1[01]\d|12[0-2]);", re.I
 )
@@ -59,7 +58,13 @@ def page_of(source: str) -> Page:
     texts, sources = pieces[::3], pieces[1::3]
     if "<!--" in source and _has_comment_in_word(texts, sources):
         tricks.add("trick:comment")
-    sheet = StyleSheet(source) if _STYLE.search(source) else None
+    # Those of comments and titles are none.
+    sheets = [
+        tag
+        for tag, raw in zip(sources, pieces[2::3], strict=True)
+        if raw and raw.lower() == "style"
+    ]
+    sheet = StyleSheet("".join(sheets)) if sheets else None
     text, certain = visible(texts, [tags[tag] for tag in sources], sheet, links, tricks)
     is_certain = certain is text
     text = _unescaped(text) if "&" in text else text

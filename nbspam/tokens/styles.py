@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
+from nbspam.tokens.tags import ATTRIBUTES, END
 
 Colour = tuple[int, int, int]  # red, green, blue: 0 to 255
 BLACK: Colour = (0, 0, 0)
@@ -50,7 +51,6 @@ _FUNCTION = lazy_pattern(r"(rgb|hsl)a?\(\s{0,9}([^()]{1,60})\)")
 _NUMBERS = re.compile(r"-?\d{0,9}\.?\d{1,9}%?")
 
 Declarations = dict[str, str]
-_DECLARATIONS_LIMIT = 200  # of one style
 _COMMENT = lazy_pattern(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _ESCAPE = lazy_pattern(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.DOTALL)
 
@@ -170,10 +170,10 @@ def declarations(style: str) -> Declarations:
     """Return the declarations of a style in lower case; of each property the one that holds."""
     found: Declarations = {}
     important: Declarations = {}
-    for piece in plain(style).split(";", _DECLARATIONS_LIMIT)[:_DECLARATIONS_LIMIT]:
+    for piece in plain(style).split(";"):
         name, colon, value = piece.partition(":")
-        value, mark, _ = value.partition("!")
         if colon:
+            value, mark, _ = value.partition("!")
             (important if mark else found)[name.strip()] = value.strip()
     return found | important
 
@@ -282,7 +282,10 @@ def either(looks: Iterable[Look]) -> Look:
 
 
 _RULE_PIECE = lazy_pattern(r"[{}]|[^{}]+")
-_SHEET = lazy_pattern(r"<style\b[^>]{0,500}>(.*?)(?:</style\s*>|\Z)", re.IGNORECASE | re.DOTALL)
+# Sheets that are elsewhere (<link>, @import) are passed over: nearly all mail programs do as well.
+_SHEET = lazy_pattern(
+    rf"<style({ATTRIBUTES})>?(.*?)(?:</style{END}|\Z)", re.I | re.DOTALL | re.ASCII
+)
 _QUERY = lazy_pattern(
     r"\s*(?:only\s+)?(?:screen|all)?(?:\s+and\b)?\s*(?:\(\s*min-(?:device-)?width\s*:\s*\d{1,3}(?:\.\d*)?px\s*\)\s*)?$"
 )
@@ -306,7 +309,7 @@ class StyleSheet:
         self._important: set[str] = set()  # keys of rules that may beat a tag's own style
         self.met_limit = False
         n = 0
-        for sheet in _SHEET.findall(source):
+        for _, sheet in _SHEET.findall(source):
             # Old mail has its sheets in comments, for browsers that knew none.
             sheet = sheet.lower().replace("<!--", "").replace("-->", "")
             is_plain = "\\" not in sheet  # an escape in a name changes what the rule applies to

@@ -8,7 +8,10 @@ from nbspam.tokens.memo import Memo
 
 # Elements whose text is not HTML, and not shown.
 RAW = "style|script|title|noframes|noembed|iframe"
-_NAME = re.compile(rf"<(?:({RAW})|(/?)([a-z][a-z0-9]{{0,15}}))\b", re.IGNORECASE)
+# Patterns of what is behind the name of one, up to its >, and of the rest of its closing tag.
+ATTRIBUTES = r"(?![^\s/>])(?:[^>\"']++|\"[^\"]*+\"|'[^']*+'|[\"'])*+"
+END = r"(?![^\s/>])[^>]*+>?"
+_NAME = re.compile(rf"<(?:({RAW})(?![^\s/>])|(/?)([a-z][^\s<>/\"']*+))", re.IGNORECASE | re.ASCII)
 _LINK = lazy_pattern(
     r"(?:href|src|action|background)\s{0,9}=\s{0,9}[\"']?\s{0,9}([^\s\"'<>]{1,500})", re.IGNORECASE
 )
