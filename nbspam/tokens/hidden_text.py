@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Collection
 from typing import NamedTuple
 
-from nbspam.patterns import lazy_pattern
 from nbspam.tokens.memo import Memo
 from nbspam.tokens.styles import (
     BLACK,
@@ -24,12 +23,8 @@ from nbspam.tokens.styles import (
     either,
     look,
 )
-from nbspam.tokens.tags import Tag
+from nbspam.tokens.tags import Tag, attributes
 
-# Of any length: what a limit cut off a style would be unknown.  Nothing is tried twice.
-_ATTRIBUTE = lazy_pattern(
-    r"([^\s\"'<>/=]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"?|'([^']*+)'?|([^\s\"'>]++)))?"
-)
 # Attributes that are as good as a declaration.
 _PRESENTATION = {"color": "color", "text": "color", "bgcolor": "background-color"}
 # Elements that show nothing of the text in them, whatever their style, and those of which only some
@@ -79,13 +74,7 @@ class _Attributes(NamedTuple):
 
 def _attributes(inside: str) -> _Attributes:
     """Return what the attributes of a tag, in lower case, say."""
-    if "&" in inside:
-        import html
-
-        inside = html.unescape(inside)
-    found: dict[str, str] = {}
-    for name, *values in _ATTRIBUTE.findall(inside):
-        found.setdefault(name, "".join(values))
+    found = attributes(inside)
     return _Attributes(
         frozenset(found.get("class", "").split()),
         found.get("id", "").strip(),

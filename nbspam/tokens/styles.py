@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
-from nbspam.tokens.tags import ATTRIBUTES, END
+from nbspam.tokens.tags import ATTRIBUTES, END, attributes
 
 Colour = tuple[int, int, int]  # red, green, blue: 0 to 255
 BLACK: Colour = (0, 0, 0)
@@ -309,11 +309,15 @@ class StyleSheet:
         self._important: set[str] = set()  # keys of rules that may beat a tag's own style
         self.met_limit = False
         n = 0
-        for _, sheet in _SHEET.findall(source):
+        for inside, sheet in _SHEET.findall(source):
+            given = attributes(inside.lower())
+            applies_here = _applies(f"@media {given.get('media', '')}", True)
+            if given.get("type", "text/css") != "text/css" and applies_here:
+                applies_here = False  # to most programs it is no sheet
             # Old mail has its sheets in comments, for browsers that knew none.
             sheet = sheet.lower().replace("<!--", "").replace("-->", "")
             is_plain = "\\" not in sheet  # an escape in a name changes what the rule applies to
-            for selectors, style, applies, is_important in _rules_of(plain(sheet)):
+            for selectors, style, applies, is_important in _rules_of(plain(sheet), applies_here):
                 found = _keys(selectors) if is_plain else [("*", False)]
                 n += len(found)
                 if n > _RULES_LIMIT:
@@ -352,7 +356,9 @@ class StyleSheet:
         return style, is_important, either(doubtful) if doubtful else None
 
 
-def _rules_of(sheet: str) -> Iterator[tuple[str, Declarations, bool, bool]]:
+def _rules_of(
+    sheet: str, applies_here: bool | None
+) -> Iterator[tuple[str, Declarations, bool, bool]]:
     """Yield the selectors and declarations of the rules that say what text looks like.
 
     And whether they apply for certain, as far as their medium and conditions go, and whether one of
@@ -362,7 +368,7 @@ def _rules_of(sheet: str) -> Iterator[tuple[str, Declarations, bool, bool]]:
     applies: list[bool | None] = []  # of each block that is open, those around it included
     for piece in _RULE_PIECE.findall(sheet):
         if piece == "{":
-            outer = applies[-1] if applies else True
+            outer = applies[-1] if applies else applies_here
             applies.append(outer if outer is None else _applies(prelude, outer))
             selectors, prelude = prelude, ""
         elif piece == "}":

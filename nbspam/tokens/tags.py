@@ -12,6 +12,10 @@ RAW = "style|script|title|noframes|noembed|iframe"
 ATTRIBUTES = r"(?![^\s/>])(?:[^>\"']++|\"[^\"]*+\"|'[^']*+'|[\"'])*+"
 END = r"(?![^\s/>])[^>]*+>?"
 _NAME = re.compile(rf"<(?:({RAW})(?![^\s/>])|(/?)([a-z][^\s<>/\"']*+))", re.IGNORECASE | re.ASCII)
+# Of any length: what a limit cut off a style would be unknown.  Nothing is tried twice.
+_ATTRIBUTE = lazy_pattern(
+    r"([^\s\"'<>/=]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"?|'([^']*+)'?|([^\s\"'>]++)))?", re.ASCII
+)
 _LINK = lazy_pattern(
     r"(?:href|src|action|background)\s{0,9}=\s{0,9}[\"']?\s{0,9}([^\s\"'<>]{1,500})", re.IGNORECASE
 )
@@ -72,6 +76,18 @@ def _tag(source: str) -> Tag:
         inside.lower(),
         _LOOKS.search(inside) is not None,
     )
+
+
+def attributes(inside: str) -> dict[str, str]:
+    """Return the attributes of a tag by their names; inside: what stands in it, in lower case."""
+    if "&" in inside:
+        import html
+
+        inside = html.unescape(inside)
+    found: dict[str, str] = {}
+    for name, *values in _ATTRIBUTE.findall(inside):
+        found.setdefault(name, "".join(values))
+    return found
 
 
 # Nine tags in ten were met before: html_text of 619 HTML mails takes 0.29 s in place of 0.38.
