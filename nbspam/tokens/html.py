@@ -8,15 +8,16 @@ import re
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
+from nbspam.reading.long_text import ATTRIBUTES, COMMENT, END
 from nbspam.tokens.hidden_text import visible
 from nbspam.tokens.styles import StyleSheet
-from nbspam.tokens.tags import ATTRIBUTES, END, RAW, tags
+from nbspam.tokens.tags import RAW, tags
 
 # A comment, style or script that never closes goes on to the end, as in browsers; so the search for
 # its end is made once.  A quoted value is as long as it is: of one bounded to 2,000 characters, the
 # rest was shown to nobody and read as text.  An unclosed quote is passed over.
 _TAG = re.compile(
-    r"(<!--(?:-?>|.*?(?:--!?>|\Z))"
+    rf"({COMMENT}"
     rf"|<(?P<raw>{RAW}){ATTRIBUTES}>?.*?(?:</(?P=raw){END}|\Z)"
     r"|<(?:[!?]|/(?![a-z]))[^>]*+>?"
     r"|</?[a-z](?:[^<>\"']++|\"[^\"]*+\"|'[^']*+'|[\"'])*+>?)",

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
-from nbspam.tokens.tags import ATTRIBUTES, END, attributes
+from nbspam.reading.long_text import ATTRIBUTES, END
+from nbspam.tokens.tags import attributes
 
 Colour = tuple[int, int, int]  # red, green, blue: 0 to 255
 BLACK: Colour = (0, 0, 0)

@@ -8,9 +8,6 @@ from nbspam.tokens.memo import Memo
 
 # Elements whose text is not HTML, and not shown.
 RAW = "style|script|title|noframes|noembed|iframe"
-# Patterns of what is behind the name of one, up to its >, and of the rest of its closing tag.
-ATTRIBUTES = r"(?![^\s/>])(?:[^>\"']++|\"[^\"]*+\"|'[^']*+'|[\"'])*+"
-END = r"(?![^\s/>])[^>]*+>?"
 _NAME = re.compile(rf"<(?:({RAW})(?![^\s/>])|(/?)([a-z][^\s<>/\"']*+))", re.IGNORECASE | re.ASCII)
 # Of any length: what a limit cut off a style would be unknown.  Nothing is tried twice.
 _ATTRIBUTE = lazy_pattern(
