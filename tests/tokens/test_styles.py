@@ -56,6 +56,7 @@ def test_what_an_eye_takes_for_one():
         ("display:none;display:block", {"display": "block"}),
         ("display:none !important; display:block", {"display": "none"}),
         ("d\\69 splay:none", {"display": "none"}), ("d\\isplay:none", {"display": "none"}),
+        ("a:b;" * 999 + "c:d", {"a": "b", "c": "d"}), (";" * 9_999 + "a:b", {"a": "b"}),
         ("display:/* x */none/**/", {"display": "none"}), ("nothing; :; a", {"": ""}), ("", {}),
     ],
 )  # fmt: skip
@@ -146,6 +147,12 @@ def test_simple_selectors_are_known_and_others_in_doubt():
     ):
         for selector in selectors:
             assert found_by(selector + "{display:none}") == (style, is_doubted), selector
+
+
+def test_of_many_rules_all_are_known_or_it_is_said_that_they_are_not():
+    rules = "".join(f".c{i}{{color:red}}" for i in range(1_999))
+    assert not StyleSheet(f"<style>{rules}p{{color:red}}</style>").met_limit
+    assert StyleSheet(f"<style>{rules}p,a{{color:red}}</style>").met_limit
 
 
 def test_the_more_specific_rule_holds():
