@@ -1,9 +1,10 @@
 import itertools
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from one_case import each, one_by_default
+from one_case import each
 
 from nbspam.reading.long_text import SOURCE_LIMIT, fitted, sample
 from nbspam.tokens.html import page_of
@@ -111,7 +112,8 @@ def test_what_ends_as_in_browsers_hides_nothing_behind_it(markup):
 UNITS = [*"<p> < <!-- <b> &nbsp; =' =\" <style a &".split(), "<p ", " ", "<b <b", "é "]
 
 
-@one_by_default("unit, is_html", itertools.product(UNITS, [True, False]))
+@pytest.mark.few(1)
+@pytest.mark.parametrize("unit, is_html", list(itertools.product(UNITS, [True, False])))
 def test_any_text_fits_in_bounded_time(unit, is_html):
     start = time.process_time()
     found, _ = fit(unit * (2 * SOURCE_LIMIT // len(unit)), 100_000, is_html)

@@ -2,9 +2,10 @@
 
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from one_case import each, one_by_default
+from one_case import each
 
 from nbspam.tokens.styles import StyleSheet, alpha, are_alike, colour, declarations, look
 
@@ -194,7 +195,8 @@ def test_any_soup_is_a_sheet(source):
     StyleSheet(f"<style>{source}").rules_for("div", ("x",), "i")
 
 
-@one_by_default(
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
     "source",
     [
         ".x{" * 100_000, "}" * 500_000, ".x .x .x .x{color:red}" * 20_000, "/*" * 200_000,
