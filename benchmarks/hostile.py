@@ -118,6 +118,8 @@ CONSTRUCTS: dict[str, Callable[[int], str]] = {
     "comments": _page(lambda i: "w<!-- x -->w"),
     "entities": _page(lambda i: "&#x41;&amp;&nbsp;&notanentity"),
     "long entities": lambda n: f"{HTML}&#{'9' * n};",
+    "long entities in a tag": lambda n: f'{HTML}<p style="&#{"0" * n}9;&#{"9" * n};">w',
+    "entities in tags": _page(lambda i: f'<p style="&#x41;&amp;&notanentity{i}">w'),
     "hidden": _page(lambda i: "<p hidden>w</p>v"),
     "links": _page(lambda i: f"<a href=http://h{i}.example/p{i}>w</a>"),
     "hosts": _text(lambda i: f"http://{'a.' * 60}{i}/ "),

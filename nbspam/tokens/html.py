@@ -11,7 +11,7 @@ from nbspam.patterns import lazy_pattern
 from nbspam.reading.long_text import ATTRIBUTES, COMMENT, END
 from nbspam.tokens.hidden_text import visible
 from nbspam.tokens.styles import StyleSheet
-from nbspam.tokens.tags import RAW, tags
+from nbspam.tokens.tags import RAW, tags, unescaped
 
 # A comment, style or script that never closes goes on to the end, as in browsers; so the search for
 # its end is made once.  A quoted value is as long as it is: of one bounded to 2,000 characters, the
@@ -26,18 +26,6 @@ _TAG = re.compile(
 _LETTER_ENTITY = lazy_pattern(
     r"&#(?:x[46][1-9a-f]|x[57][0-9a]|6[5-9]|[78]\d|90|9[7-9]|1[01]\d|12[0-2]);", re.I
 )
-_COMMON_ENTITIES = {
-    "amp": "&",
-    "lt": "<",
-    "gt": ">",
-    "quot": '"',
-    "nbsp": "\xa0",
-    "copy": "©",
-    "#39": "'",
-    "#160": "\xa0",
-}
-_COMMON_ENTITY = lazy_pattern(f"&({'|'.join(_COMMON_ENTITIES)});")
-_LONG_ENTITY = lazy_pattern(r"&#(?:[0-9]{8}|[xX][0-9a-fA-F]{7})[0-9a-fA-F]{0,100000};?")
 
 
 class Page(NamedTuple):
@@ -68,21 +56,11 @@ def page_of(source: str) -> Page:
     sheet = StyleSheet("".join(sheets)) if sheets else None
     text, certain = visible(texts, [tags[tag] for tag in sources], sheet, links, tricks)
     is_certain = certain is text
-    text = _unescaped(text) if "&" in text else text
+    text = unescaped(text)
     if is_certain:
         return Page(text, text, links, tricks)
     tricks.add("trick:perhaps-hidden")
-    return Page(text, _unescaped(certain) if "&" in certain else certain, links, tricks)
-
-
-def _unescaped(text: str) -> str:
-    """Return a text with its entities as characters."""
-    if len(_COMMON_ENTITY.findall(text)) == text.count("&"):
-        return _COMMON_ENTITY.sub(lambda entity: _COMMON_ENTITIES[entity[1]], text)
-    import html  # 2 ms: it has a table of 2,231 entities
-
-    # Python turns no number of over 4,300 digits into an integer, and no character has 8.
-    return html.unescape(_LONG_ENTITY.sub(" ", text))
+    return Page(text, unescaped(certain), links, tricks)
 
 
 def _has_comment_in_word(texts: list[str], sources: list[str]) -> bool:

@@ -116,6 +116,9 @@ def test_a_text_without_tags_stays_as_it_is(source):
 def test_entities_of_any_length_are_text(entity):
     text, *_ = page_of(f"<p>free {entity} now</p>")
     assert (text.split()[0], text.split()[-1]) == ("free", "now")
+    assert seen(f'<style media="{entity}"></style><p style="{entity}">seen')[0] == ["seen"]
+    hides = f"a:{entity};dis&#{'0' * 5000}112;lay:none"
+    assert seen(f"<p style='{hides}'>ham</p>s&#x{'0' * 5000}65;en")[0] == ["seen"]
 
 
 ENTITIES = ["&amp;", "&lt;", "&gt;", "&quot;", "&nbsp;", "&copy;", "&#39;", "&#160;", "&amp;lt;"]
