@@ -34,8 +34,10 @@ _BARE_INLINE = lazy_pattern(
 _BARE_RUN = lazy_pattern(
     r"(?:</?(?:p|div|center|br|span|section)\s{0,9}/?>\s{0,9}){3,}", re.IGNORECASE
 )
-_LONG_VALUE = lazy_pattern(
-    r"(?:\b(style|class)\s{0,9})?=\s{0,9}(?:\"([^\"<>]{300,})\"|'([^'<>]{300,})')", re.IGNORECASE
+# One pattern for both would be tried at each word: it took 91 ms for 2.4 MB, these take 42.
+_LONG_VALUE = lazy_pattern(r"=\s{0,9}(?:\"([^\"<>]{300,})\"|'([^'<>]{300,})')")
+_LONG_LOOK = lazy_pattern(
+    r"(style|class)\s{0,9}=\s{0,9}(?:\"([^\"<>]{300,})\"|'([^'<>]{300,})')", re.IGNORECASE
 )
 # What was cut off may hide text or show it: a declaration of which nobody knows what it does.
 _DOUBT = "opacity:calc(0)!important"
@@ -78,16 +80,15 @@ def _condensed(text: str, is_html: bool, limits: set[str]) -> str:
     if is_html:
         text = _UNSEEN.sub(_short_sheet, text)
         text = _BARE_INLINE.sub("", text)
-        text = _LONG_VALUE.sub(_short_value, text)
+        text = _LONG_LOOK.sub(_short_look, text)
+        text = _LONG_VALUE.sub(lambda m: f'="{(m[1] or m[2])[-_VALUE_LIMIT:]}"', text)
         text = _BARE_RUN.sub("<p>", _BLANK_ENTITIES.sub("  ", text))
     return _BLANKS.sub("  ", text)
 
 
-def _short_value(match: re.Match[str]) -> str:
-    value = (match[2] or match[3])[-_VALUE_LIMIT:]
-    if match[1] is None:
-        return f'="{value}"'
-    return f'style="{value};{_DOUBT}"' if "y" in match[1].lower() else f'style="{_DOUBT}"'
+def _short_look(match: re.Match[str]) -> str:
+    kept = (match[2] or match[3])[-_VALUE_LIMIT:] if match[1].lower() == "style" else ""
+    return f'style="{kept};{_DOUBT}"'
 
 
 def _short_sheet(match: re.Match[str]) -> str:
