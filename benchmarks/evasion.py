@@ -57,7 +57,8 @@ class Filters:
         self._bogofilter = Bogofilter(work / "bogofilter")
         self._bogofilter.learn(train)
         place(train, work / "train")
-        run([*NBSPAM, "train", "-q", "--replace", "-m", self._model, str(work / "train")])
+        options = ["-q", "--replace", "--outside", "-m", self._model]
+        run([*NBSPAM, "train", *options, str(work / "train")])
 
     def flips(self, mails: list[bytes]) -> tuple[list[bool], list[bool]]:
         """Return of each mail whether nbspam, and bogofilter, take it for ham."""

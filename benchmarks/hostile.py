@@ -22,6 +22,7 @@ from nbspam.tokens.tokenizer import message_tokens
 HEAD = "From: a@example.com\nSubject: offer\nMIME-Version: 1.0\n"
 HTML = f'{HEAD}Content-Type: text/html; charset="utf-8"\n\n'
 _WORDS = "meeting report friday offer account parcel invoice thanks regards morning".split()
+_CLASSES = " ".join(f"c{i}" for i in range(1_999))
 
 
 def _sheet(rule: Callable[[int], str], element: Callable[[int], str]) -> Callable[[int], str]:
@@ -88,6 +89,15 @@ CONSTRUCTS: dict[str, Callable[[int], str]] = {
     "colours": _page(lambda i: f'<i style="color:rgb({i % 256},{i % 99},9)">w'),
     "blanks in styles": lambda n: f'{HTML}<i style="color:{" " * n}red">w',
     "filters": _page(lambda i: f'<i style="filter:{"x" * 99}({i})">w'),
+    "semicolons": lambda n: f'{HTML}<i style="{";" * n}opacity:0">w',
+    "long styles": lambda n: f'{HTML}<i style="{"".join(f"a{i}:b;" for i in range(n))}">w',
+    "long lists of classes": lambda n: (
+        f"{HTML}<style>{','.join(f'.c{i}' for i in range(1_999))}{{opacity:0;color:red}}</style>"
+        + "".join(f'<i id=i{i} class="{_CLASSES}">w' for i in range(n))
+    ),
+    "more rules than are read": lambda n: (
+        f"{HTML}<style>{'p,' * 2_001}p{{opacity:0}}</style>{'<p>w' * n}"
+    ),
     "fonts": _page(lambda i: f'<i style="font:{"1 " * 60}{i}px">w'),
     "open tags": _page(lambda i: "<div>w"),
     "tags that close nothing": _page(lambda i: "<b>w</i>"),
@@ -97,11 +107,19 @@ CONSTRUCTS: dict[str, Callable[[int], str]] = {
     "attributes": _page(lambda i: f'<i {" ".join(f"a{j}={j}" for j in range(60))} b={i}>w'),
     "quotes": _page(lambda i: "<i \"'>w"),
     "open quotes": lambda n: f"{HTML}{'<a href=' + chr(34)}{'<' * n}",
+    "open tags of sheets": lambda n: f"{HTML}{'<style ' * n}",
+    "quotes in sheets' tags": lambda n: HTML + "<style a='\"" * n,
+    "pairs of quotes": lambda n: HTML + "<p " + "'\"" * n,
+    "blanks in a tag": lambda n: f"{HTML}<p a{' ' * n}b>w",
+    "closing tags without a name": lambda n: HTML + "</ " * n,
+    "ends of sheets": lambda n: HTML + "<style>" + "</style" * n,
     "less-than signs": lambda n: HTML + "<" * n,
     "open comment": lambda n: f"{HTML}{'<!--' * n}",
     "comments": _page(lambda i: "w<!-- x -->w"),
     "entities": _page(lambda i: "&#x41;&amp;&nbsp;&notanentity"),
     "long entities": lambda n: f"{HTML}&#{'9' * n};",
+    "long entities in a tag": lambda n: f'{HTML}<p style="&#{"0" * n}9;&#{"9" * n};">w',
+    "entities in tags": _page(lambda i: f'<p style="&#x41;&amp;&notanentity{i}">w'),
     "hidden": _page(lambda i: "<p hidden>w</p>v"),
     "links": _page(lambda i: f"<a href=http://h{i}.example/p{i}>w</a>"),
     "hosts": _text(lambda i: f"http://{'a.' * 60}{i}/ "),

@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Collection
 from typing import NamedTuple
 
-from nbspam.patterns import lazy_pattern
 from nbspam.tokens.memo import Memo
 from nbspam.tokens.styles import (
     BLACK,
@@ -24,12 +23,8 @@ from nbspam.tokens.styles import (
     either,
     look,
 )
-from nbspam.tokens.tags import Tag
+from nbspam.tokens.tags import Tag, attributes
 
-_ATTRIBUTE = lazy_pattern(
-    r"([^\s\"'<>/=]{1,40})"
-    r"(?:\s{0,9}=\s{0,9}(?:\"([^\"]{0,2000})\"?|'([^']{0,2000})'?|([^\s\"'>]{1,2000})))?"
-)
 # Attributes that are as good as a declaration.
 _PRESENTATION = {"color": "color", "text": "color", "bgcolor": "background-color"}
 # Elements that show nothing of the text in them, whatever their style, and those of which only some
@@ -79,15 +74,9 @@ class _Attributes(NamedTuple):
 
 def _attributes(inside: str) -> _Attributes:
     """Return what the attributes of a tag, in lower case, say."""
-    if "&" in inside:
-        import html
-
-        inside = html.unescape(inside)
-    found: dict[str, str] = {}
-    for name, *values in _ATTRIBUTE.findall(inside):
-        found.setdefault(name, "".join(values))
+    found = attributes(inside)
     return _Attributes(
-        frozenset(found.get("class", "").split()[:20]),
+        frozenset(found.get("class", "").split()),
         found.get("id", "").strip(),
         {_PRESENTATION[name]: found[name] for name in _PRESENTATION if name in found},
         declarations(found["style"]) if "style" in found else {},
@@ -143,16 +132,15 @@ def visible(
     opened = _OpenTags(sheet)
     for text, tag in zip(texts, [*tags, Tag("")], strict=True):
         sure, doubted = opened.sure.hidden, opened.doubted.hidden
-        if not (sure or doubted):
+        is_blank = not text or text.isspace()
+        if not (sure and doubted):
             pieces.append(text)
-            certain.append(text)
-        elif text and not text.isspace():
-            if sure and doubted:
-                if trick := _TRICKS.get(sure, sure):
-                    tricks.add(f"trick:{trick}")
-                unseen.append(text)
-            else:
-                pieces.append(text)
+            if is_blank or not (sure or doubted):
+                certain.append(text)
+        elif not is_blank:
+            if trick := _TRICKS.get(sure, sure):
+                tricks.add(f"trick:{trick}")
+            unseen.append(text)
         links += tag.links
         if tag.has_text:
             tricks.add("trick:hidden")
@@ -162,9 +150,11 @@ def visible(
         if is_gap and not opened.is_gone:
             pieces.append(tag.gap)
             certain.append(tag.gap)
+    text = "".join(pieces)
+    # Rules that were not read may hide and show anything.
     if sheet is not None and sheet.met_limit:
         tricks.add("limit:styles")
-    text = "".join(pieces)
+        return " ".join([text, *unseen]), ""
     # A mail of which nothing is to be seen is one whose styles we misread.
     if unseen and len(text.split()) < _FEW_WORDS < sum(len(piece.split()) for piece in unseen):
         return " ".join([text, *unseen]), text

@@ -8,36 +8,24 @@ import re
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
+from nbspam.reading.long_text import ATTRIBUTES, COMMENT, END
 from nbspam.tokens.hidden_text import visible
 from nbspam.tokens.styles import StyleSheet
-from nbspam.tokens.tags import RAW, tags
+from nbspam.tokens.tags import RAW, tags, unescaped
 
 # A comment, style or script that never closes goes on to the end, as in browsers; so the search for
 # its end is made once.  A quoted value is as long as it is: of one bounded to 2,000 characters, the
 # rest was shown to nobody and read as text.  An unclosed quote is passed over.
 _TAG = re.compile(
-    r"(<!--.*?(?:-->|\Z)"
-    rf"|<(?P<raw>{RAW})\b.*?(?:</(?P=raw)\s*>|\Z)"
-    r"|<[!?][^>]{0,2000}>?"
-    r"|</?[a-z][a-z0-9]{0,15}\b(?:[^<>\"']+|\"[^\"]*+\"|'[^']*+'|[\"']){0,200}>?)",
-    re.IGNORECASE | re.DOTALL,
+    rf"({COMMENT}"
+    rf"|<(?P<raw>{RAW}){ATTRIBUTES}>?.*?(?:</(?P=raw){END}|\Z)"
+    r"|<(?:[!?]|/(?![a-z]))[^>]*+>?"
+    r"|</?[a-z](?:[^<>\"']++|\"[^\"]*+\"|'[^']*+'|[\"'])*+>?)",
+    re.IGNORECASE | re.DOTALL | re.ASCII,
 )
-_STYLE = lazy_pattern(r"<style\b", re.IGNORECASE)
 _LETTER_ENTITY = lazy_pattern(
     r"&#(?:x[46][1-9a-f]|x[57][0-9a]|6[5-9]|[78]\d|90|9[7-9]|1[01]\d|12[0-2]);", re.I
 )
-_COMMON_ENTITIES = {
-    "amp": "&",
-    "lt": "<",
-    "gt": ">",
-    "quot": '"',
-    "nbsp": "\xa0",
-    "copy": "©",
-    "#39": "'",
-    "#160": "\xa0",
-}
-_COMMON_ENTITY = lazy_pattern(f"&({'|'.join(_COMMON_ENTITIES)});")
-_LONG_ENTITY = lazy_pattern(r"&#(?:[0-9]{8}|[xX][0-9a-fA-F]{7})[0-9a-fA-F]{0,100000};?")
 
 
 class Page(NamedTuple):
@@ -59,24 +47,20 @@ def page_of(source: str) -> Page:
     texts, sources = pieces[::3], pieces[1::3]
     if "<!--" in source and _has_comment_in_word(texts, sources):
         tricks.add("trick:comment")
-    sheet = StyleSheet(source) if _STYLE.search(source) else None
+    # Those of comments and titles are none.
+    sheets = [
+        tag
+        for tag, raw in zip(sources, pieces[2::3], strict=True)
+        if raw and raw.lower() == "style"
+    ]
+    sheet = StyleSheet("".join(sheets)) if sheets else None
     text, certain = visible(texts, [tags[tag] for tag in sources], sheet, links, tricks)
     is_certain = certain is text
-    text = _unescaped(text) if "&" in text else text
+    text = unescaped(text)
     if is_certain:
         return Page(text, text, links, tricks)
     tricks.add("trick:perhaps-hidden")
-    return Page(text, _unescaped(certain) if "&" in certain else certain, links, tricks)
-
-
-def _unescaped(text: str) -> str:
-    """Return a text with its entities as characters."""
-    if len(_COMMON_ENTITY.findall(text)) == text.count("&"):
-        return _COMMON_ENTITY.sub(lambda entity: _COMMON_ENTITIES[entity[1]], text)
-    import html  # 2 ms: it has a table of 2,231 entities
-
-    # Python turns no number of over 4,300 digits into an integer, and no character has 8.
-    return html.unescape(_LONG_ENTITY.sub(" ", text))
+    return Page(text, unescaped(certain), links, tricks)
 
 
 def _has_comment_in_word(texts: list[str], sources: list[str]) -> bool:

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
+from nbspam.reading.long_text import ATTRIBUTES, END
+from nbspam.tokens.tags import attributes
 
 Colour = tuple[int, int, int]  # red, green, blue: 0 to 255
 BLACK: Colour = (0, 0, 0)
@@ -50,7 +52,6 @@ _FUNCTION = lazy_pattern(r"(rgb|hsl)a?\(\s{0,9}([^()]{1,60})\)")
 _NUMBERS = re.compile(r"-?\d{0,9}\.?\d{1,9}%?")
 
 Declarations = dict[str, str]
-_DECLARATIONS_LIMIT = 200  # of one style
 _COMMENT = lazy_pattern(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _ESCAPE = lazy_pattern(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.DOTALL)
 
@@ -170,10 +171,10 @@ def declarations(style: str) -> Declarations:
     """Return the declarations of a style in lower case; of each property the one that holds."""
     found: Declarations = {}
     important: Declarations = {}
-    for piece in plain(style).split(";", _DECLARATIONS_LIMIT)[:_DECLARATIONS_LIMIT]:
+    for piece in plain(style).split(";"):
         name, colon, value = piece.partition(":")
-        value, mark, _ = value.partition("!")
         if colon:
+            value, mark, _ = value.partition("!")
             (important if mark else found)[name.strip()] = value.strip()
     return found | important
 
@@ -282,7 +283,10 @@ def either(looks: Iterable[Look]) -> Look:
 
 
 _RULE_PIECE = lazy_pattern(r"[{}]|[^{}]+")
-_SHEET = lazy_pattern(r"<style\b[^>]{0,500}>(.*?)(?:</style\s*>|\Z)", re.IGNORECASE | re.DOTALL)
+# Sheets that are elsewhere (<link>, @import) are passed over: nearly all mail programs do as well.
+_SHEET = lazy_pattern(
+    rf"<style({ATTRIBUTES})>?(.*?)(?:</style{END}|\Z)", re.I | re.DOTALL | re.ASCII
+)
 _QUERY = lazy_pattern(
     r"\s*(?:only\s+)?(?:screen|all)?(?:\s+and\b)?\s*(?:\(\s*min-(?:device-)?width\s*:\s*\d{1,3}(?:\.\d*)?px\s*\)\s*)?$"
 )
@@ -306,11 +310,15 @@ class StyleSheet:
         self._important: set[str] = set()  # keys of rules that may beat a tag's own style
         self.met_limit = False
         n = 0
-        for sheet in _SHEET.findall(source):
+        for inside, sheet in _SHEET.findall(source):
+            given = attributes(inside.lower())
+            applies_here = _applies(f"@media {given.get('media', '')}", True)
+            if given.get("type", "text/css") != "text/css" and applies_here:
+                applies_here = False  # to most programs it is no sheet
             # Old mail has its sheets in comments, for browsers that knew none.
             sheet = sheet.lower().replace("<!--", "").replace("-->", "")
             is_plain = "\\" not in sheet  # an escape in a name changes what the rule applies to
-            for selectors, style, applies, is_important in _rules_of(plain(sheet)):
+            for selectors, style, applies, is_important in _rules_of(plain(sheet), applies_here):
                 found = _keys(selectors) if is_plain else [("*", False)]
                 n += len(found)
                 if n > _RULES_LIMIT:
@@ -349,7 +357,9 @@ class StyleSheet:
         return style, is_important, either(doubtful) if doubtful else None
 
 
-def _rules_of(sheet: str) -> Iterator[tuple[str, Declarations, bool, bool]]:
+def _rules_of(
+    sheet: str, applies_here: bool | None
+) -> Iterator[tuple[str, Declarations, bool, bool]]:
     """Yield the selectors and declarations of the rules that say what text looks like.
 
     And whether they apply for certain, as far as their medium and conditions go, and whether one of
@@ -359,7 +369,7 @@ def _rules_of(sheet: str) -> Iterator[tuple[str, Declarations, bool, bool]]:
     applies: list[bool | None] = []  # of each block that is open, those around it included
     for piece in _RULE_PIECE.findall(sheet):
         if piece == "{":
-            outer = applies[-1] if applies else True
+            outer = applies[-1] if applies else applies_here
             applies.append(outer if outer is None else _applies(prelude, outer))
             selectors, prelude = prelude, ""
         elif piece == "}":

@@ -8,10 +8,27 @@ from nbspam.tokens.memo import Memo
 
 # Elements whose text is not HTML, and not shown.
 RAW = "style|script|title|noframes|noembed|iframe"
-_NAME = re.compile(rf"<(?:({RAW})|(/?)([a-z][a-z0-9]{{0,15}}))\b", re.IGNORECASE)
+_NAME = re.compile(rf"<(?:({RAW})(?![^\s/>])|(/?)([a-z][^\s<>/\"']*+))", re.IGNORECASE | re.ASCII)
+# Of any length: what a limit cut off a style would be unknown.  Nothing is tried twice.
+_ATTRIBUTE = lazy_pattern(
+    r"([^\s\"'<>/=]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"?|'([^']*+)'?|([^\s\"'>]++)))?", re.ASCII
+)
 _LINK = lazy_pattern(
     r"(?:href|src|action|background)\s{0,9}=\s{0,9}[\"']?\s{0,9}([^\s\"'<>]{1,500})", re.IGNORECASE
 )
+_COMMON_ENTITIES = {
+    "amp": "&",
+    "lt": "<",
+    "gt": ">",
+    "quot": '"',
+    "nbsp": "\xa0",
+    "copy": "©",
+    "#39": "'",
+    "#160": "\xa0",
+}
+_COMMON_ENTITY = lazy_pattern(f"&({'|'.join(_COMMON_ENTITIES)});")
+_ZEROS = lazy_pattern(r"(&#[xX]?)0++")
+_LONG_ENTITY = lazy_pattern(r"&#(?:[0-9]{8}|[xX][0-9a-fA-F]{7})[0-9a-fA-F]{0,100000};?")
 # Tags that a word ends at; it goes on behind all others, and those that no browser knows:
 # `v<b>ia</b>g<wbr>ra` is one word to the reader.
 _BLOCK = frozenset(
@@ -69,6 +86,26 @@ def _tag(source: str) -> Tag:
         inside.lower(),
         _LOOKS.search(inside) is not None,
     )
+
+
+def unescaped(text: str) -> str:
+    """Return a text with its entities as characters."""
+    if "&" not in text:
+        return text
+    if len(_COMMON_ENTITY.findall(text)) == text.count("&"):
+        return _COMMON_ENTITY.sub(lambda entity: _COMMON_ENTITIES[entity[1]], text)
+    import html  # 2 ms: it has a table of 2,231 entities
+
+    # Python turns no number of over 4,300 digits into an integer, and no character has 8.
+    return html.unescape(_LONG_ENTITY.sub(" ", _ZEROS.sub(r"\1", text)))
+
+
+def attributes(inside: str) -> dict[str, str]:
+    """Return the attributes of a tag by their names; inside: what stands in it, in lower case."""
+    found: dict[str, str] = {}
+    for name, *values in _ATTRIBUTE.findall(inside):
+        found.setdefault(name, unescaped("".join(values)))
+    return found
 
 
 # Nine tags in ten were met before: html_text of 619 HTML mails takes 0.29 s in place of 0.38.

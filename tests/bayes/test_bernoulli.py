@@ -7,7 +7,7 @@ from closeness import close
 from counted_models import learn_counted, message, settings_of
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.bayes.bernoulli import joints, log_absent_sum, weight
 from nbspam.bayes.posterior import log_priors, sigmoid, softmax
@@ -103,8 +103,8 @@ def test_sum_by_count_histograms_is_the_direct_sum(counts, more, alpha):
     assert log_absent_sum({}, 7, 0.1) == 0
 
 
-@in_turn(
-    ("messages", "prior", "positive", "expected"),
+@each(
+    "messages, prior, positive, expected",
     [
         ((3, 1), None, 1, (0.75, 0.25)),
         ((3, 1), 0.5, 1, (0.5, 0.5)),

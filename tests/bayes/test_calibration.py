@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
 from sklearn.linear_model import LogisticRegression
@@ -140,8 +140,8 @@ def share_right_of(z, is_spam, noise):
     return (1 - e) * r / ((1 - e) * r + e * (1 - r))
 
 
-@in_turn(
-    ("log_odds", "is_spam", "noise", "right"),
+@each(
+    "log_odds, is_spam, noise, right",
     [
         (0.0, True, 0.0, 0.995),  # the least noise
         (0.0, False, 0.004, 0.995),
@@ -213,8 +213,8 @@ def test_whatever_is_undone_the_calibration_stays_sound(drawn, data):
     assert np.isfinite(arrays(found)[0]).all()
 
 
-@in_turn(
-    ("before", "is_spam", "learned", "back"),
+@each(
+    "before, is_spam, learned, back",
     [
         (0, True, 1, 0),
         (3, True, 4, 3),
@@ -267,7 +267,7 @@ def test_the_run_is_how_many_of_one_class_came_last(drawn, labels):
     assert found.run == (run if every[-1] else -run)
 
 
-@in_turn("is_spam", [True, False])
+@each("is_spam", [True, False])
 def test_a_long_run_ends_the_updates_of_that_class_alone(is_spam):
     sign = 1 if is_spam else -1
     for share in (0.0, 0.5, 0.75, 0.875):
@@ -438,7 +438,7 @@ def test_the_fit_is_the_mode(drawn):
     assert all(type(value) is float for value in (*b.tolist(), *found.ranges[0], found.noise))
 
 
-@in_turn("scale", EVERY)
+@each("scale", EVERY)
 def test_with_a_weak_prior_the_fit_is_scikit_learns(scale):
     weak = scale._replace(precision=(1e-9,) * scale.size)
     x, is_spam = drawn_messages(scale, 500, seed=4)
@@ -525,8 +525,8 @@ def test_the_fit_is_the_best_of_coefficients_and_noise_together(scale, share_wro
     np.testing.assert_allclose(found.coefficients, least.x[:-1], atol=0.1)
 
 
-@in_turn(
-    ("n", "far", "is_noisy"),
+@each(
+    "n, far, is_noisy",
     [(20, 2.0, False), (200, 1.0, False), (200, 2.0, False), (200, 3.0, True), (3_000, 2.0, False)],
 )
 def test_one_surprising_message_is_no_noise_unless_it_is_beyond_belief(n, far, is_noisy):
@@ -545,7 +545,7 @@ def test_one_surprising_message_is_no_noise_unless_it_is_beyond_belief(n, far, i
         np.testing.assert_allclose(gradient, 0, atol=1e-4)
 
 
-@in_turn("share_wrong", [0.0, 0.1])
+@each("share_wrong", [0.0, 0.1])
 def test_the_fit_does_not_depend_on_how_many_messages_are_in_memory(monkeypatch, share_wrong):
     x, is_spam, _ = two_heaps(FULL, 500, share_wrong)
     whole = fit_calibration(FULL, x, is_spam)
@@ -558,8 +558,8 @@ def test_the_fit_does_not_depend_on_how_many_messages_are_in_memory(monkeypatch,
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
 
 
-@in_turn(
-    ("ham", "spam"),
+@each(
+    "ham, spam",
     [
         ((-1.0, -0.5, -0.5, -2.0), (1.0, 0.5, 0.5, -2.0)),
         ((1.0, 0.2, 0.0, -2.0), (1.0, 0.2, 0.0, -2.0)),  # left out of two, both look the same
@@ -580,7 +580,7 @@ def test_two_messages_of_each_class_give_sane_coefficients(ham, spam):
     assert abs(of_length) < 0.5
 
 
-@in_turn("scale", EVERY[:2])
+@each("scale", EVERY[:2])
 def test_learning_one_by_one_ends_near_the_fit_of_all(scale):
     x, is_spam = drawn_messages(scale, 3_000, seed=7)
     found = after(scale, zip(map(tuple, x.tolist()), is_spam.tolist(), strict=True))
@@ -652,7 +652,7 @@ def fitted(scale, chance, n):
     return fit_calibration(scale, np.column_stack((np.ones(n), features)), is_spam)
 
 
-@in_turn("scale", EVERY)
+@each("scale", EVERY)
 def test_what_messages_brought_adds_up_and_the_prior_counts_once(scale):
     chance = np.random.default_rng(4)
     a, b = fitted(scale, chance, 60), fitted(scale, chance, 200)

@@ -6,7 +6,7 @@ import pytest
 from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.bayes.evidence import (
     HEADERS,
@@ -36,8 +36,8 @@ def group(weights, most=STRONGEST):
     return group_of(sorted(weights), most)
 
 
-@in_turn(
-    ("strength", "edge", "expected"),
+@each(
+    "strength, edge, expected",
     [
         (2.0, 2.5, 0.0),
         (2.25, 2.5, 0.0),
@@ -65,8 +65,8 @@ def test_features_of_a_few_weights():
     assert (found.n, found.positive, found.negative) == (4, close(6), close(-1))
 
 
-@in_turn(
-    ("weights", "most", "expected"),
+@each(
+    "weights, most, expected",
     [
         # The 2nd strongest has 3: parts 1, 0.5, 0.3 and 0.
         ([4.0, 3.0, -2.9, 1.0], 2, 2.5722222222222224),  # (4 + 1.5 - 0.87) / 1.8

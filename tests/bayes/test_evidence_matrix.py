@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from random_messages import ALPHAS, Messages, messages
 
 from nbspam.bayes.bernoulli_arrays import one_against_rest
@@ -99,7 +99,7 @@ def test_ties_at_the_edge_are_shared_alike():
         assert alone(row) == evidence([], [], [])
 
 
-@in_turn("spread", [3, 0.1, 1e-12, 0])
+@each("spread", [3, 0.1, 1e-12, 0])
 def test_evidence_of_many_long_rows_is_that_of_each_alone(spread):
     chance = np.random.default_rng(0)
     table = []

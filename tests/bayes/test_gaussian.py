@@ -8,7 +8,7 @@ import pytest
 from closeness import close
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from scipy.stats import norm
 
 from nbspam.bayes.gaussian import Gaussian, Moments
@@ -77,8 +77,8 @@ class TestMaleOrFemale:
 SMALL = [[{0: 1, 2: 1}, {4: 1, 6: 1, 8: 1}]]
 
 
-@in_turn(
-    ("variances", "expected"),
+@each(
+    "variances, expected",
     [
         (PLAIN, (1, 8 / 3)),
         (Variances(0.25), (1 + 2, 8 / 3 + 2)),
@@ -122,8 +122,8 @@ def test_with_a_shared_variance_the_log_odds_are_linear(table, smoothing, prior,
     np.testing.assert_allclose(odds[0], slope * x + constant, **close_to_it)
 
 
-@in_turn("shared", [False, True])
-@in_turn("prior", [0.0, 3.0])
+@each("shared", [False, True])
+@each("prior", [0.0, 3.0])
 def test_a_trait_that_is_the_same_everywhere_says_nothing(shared, prior):
     model = Gaussian([[{7: 4}, {7: 2}]], Variances(0.0, prior, shared))
     for x in (7, 0, 1000):

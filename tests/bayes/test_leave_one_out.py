@@ -1,7 +1,7 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from random_messages import ALPHAS, PRIORS, Messages, bias, messages
 
 from nbspam.bayes import bernoulli_arrays
@@ -46,8 +46,8 @@ def test_left_out_is_retrained_on_many_messages():
     left_out(Messages(dense, random.integers(0, 3, 60), 3), 0.1)
 
 
-@in_turn(
-    ("dense", "labels"),
+@each(
+    "dense, labels",
     [
         ([[0, 0], [1, 1], [0, 0], [0, 1]], [0, 0, 1, 1]),  # messages without tokens
         ([[1, 0], [0, 1]], [0, 1]),  # one message of each class

@@ -6,7 +6,7 @@ from closeness import close
 from counted_models import learn_counted, message, settings_of
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.bayes.multinomial import BinaryMultinomial, Multinomial, outcomes_of, trials_of
 
@@ -122,8 +122,8 @@ def test_sizes_are_of_the_histograms():
     assert (trials_of([{}, {}]), outcomes_of([{}, {}])) == ([0, 0], 1)
 
 
-@in_turn(
-    ("row", "multinomial", "binary"),
+@each(
+    "row, multinomial, binary",
     [
         ((0, 0), False, False),
         ((1, 0), True, True),

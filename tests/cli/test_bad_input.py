@@ -7,12 +7,12 @@ import sys
 
 import pytest
 from golden_rows import golden_rows
-from many_cases import in_turn
+from one_case import each
 
 from nbspam import __version__
 
 
-@in_turn(
+@each(
     "command",
     ["", "train", "classify", "eval", "evaluate", "explain", "model info", "model check"],
 )
@@ -58,12 +58,12 @@ def test_what_is_refused_is_so_in_one_sentence_and_changes_nothing(nbspam, place
 
     before = content()
 
-    @in_turn("command, said", golden_rows("refused.txt"))
-    def each(command, said):
+    @each("command, said", golden_rows("refused.txt"))
+    def refuse(command, said):
         found = nbspam(*shlex.split(command), stdin=b"free")
         assert_sentence(found, *said[1:], code=int(said[0]))
 
-    each()
+    refuse()
     for name in ("a\0b", "a" * 5_000):
         assert_sentence(nbspam("classify", name))
     for option in ("--encoding=" + "a" * 500, "--label=\x01=messages.tsv"):
@@ -82,7 +82,7 @@ def test_a_folder_that_may_not_be_read(nbspam, model, tmp_path, assert_sentence,
     assert_sentence(nbspam(command, folder, "-m", model, *options), folder, "permissions")
 
 
-@in_turn(
+@each(
     "arguments",
     [
         *("nonsense", "train --nonsense", "train --alpha much", "eval --folds 1.5"),
@@ -98,7 +98,7 @@ def test_usage_errors(nbspam, arguments):
     assert "Traceback" not in found.err
 
 
-@in_turn("command", ["classify", "explain", "explain --words", "model info", "model check"])
+@each("command", ["classify", "explain", "explain --words", "model info", "model check"])
 def test_a_model_that_cannot_be_read(nbspam, model, tmp_path, assert_sentence, command):
     whole, path = model.read_bytes(), tmp_path / "other.json"
 
@@ -183,7 +183,7 @@ def test_a_source_skipped_before_a_failure_leaves_no_traceback(program, tmp_path
     assert (found.code, "Traceback" in found.err, path.exists()) == (1, False, False)
 
 
-@in_turn("command", ["classify", "train", "eval", "explain"])
+@each("command", ["classify", "train", "eval", "explain"])
 def test_a_name_that_would_break_the_line_does_not(nbspam, assert_sentence, tmp_path, command):
     name = str(tmp_path / "no\nsuch\x1b[31mfile\x85")
     assert_sentence(nbspam(command, name, "-m", tmp_path / "model.json"), "such")

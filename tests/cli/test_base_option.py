@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 from small_models import assert_one_sentence
 
 from nbspam.tokens.tokenizer import RULES
@@ -87,7 +87,7 @@ def test_a_model_of_no_or_of_one_message_has_the_bases_verdict(
     assert log_odds("--base", base, message=HAM) < expected
 
 
-@in_turn("where", ["environment", "config file"])
+@each("where", ["environment", "config file"])
 def test_where_the_base_may_be_named(
     nbspam, base, me, tmp_path, teach, verdict, monkeypatch, where
 ):
@@ -229,7 +229,7 @@ def test_an_explanation_counts_the_messages_of_both(nbspam, as_json, base, me, t
     assert "base" not in as_json("explain", "-m", base, stdin=SPAM)
 
 
-@in_turn("way", ["-m ME", "--online --batch 50"])
+@each("way", ["-m ME", "--online --batch 50"])
 def test_eval_measures_with_a_base(as_json, base, me, sms, teach, way):
     teach(base, HAM)
     found = as_json("eval", *way.replace("ME", str(me)).split(), "--base", base, sms)
@@ -253,7 +253,7 @@ def test_what_learns_at_once_has_no_base(nbspam, base, sms, way, monkeypatch):
 # Errors: one sentence, my model as it was
 
 
-@in_turn(
+@each(
     "kind, says",
     [
         ("missing", "there is no such model"),
@@ -263,7 +263,7 @@ def test_what_learns_at_once_has_no_base(nbspam, base, sms, way, monkeypatch):
         ("scoring", "has the scoring sum, and a base must have evidence"),
     ],
 )
-@in_turn("command", ["classify", "explain", "train --update --ham -", "eval --ham -", "serve"])
+@each("command", ["classify", "explain", "train --update --ham -", "eval --ham -", "serve"])
 def test_a_base_that_cannot_be_used(nbspam, base, me, tmp_path, sms, command, kind, says):
     path = {
         "missing": lambda: tmp_path / "none.json",
@@ -280,7 +280,7 @@ def test_a_base_that_cannot_be_used(nbspam, base, me, tmp_path, sms, command, ki
     assert_one_sentence(found.err.rstrip("\n").removeprefix("nbspam: "), path, says)
 
 
-@in_turn(
+@each(
     "options, says",
     [
         ("--event-model multinomial", "has the event model multinomial, and its base"),
@@ -303,7 +303,7 @@ def test_a_model_unlike_its_base(nbspam, base, me, sms, options, says):
     assert me.read_bytes() == before
 
 
-@in_turn("command", ["classify", "train --update --ham -", "train --replace --ham -", "forget"])
+@each("command", ["classify", "train --update --ham -", "train --replace --ham -", "forget"])
 def test_a_model_is_no_base_of_its_own(nbspam, base, tmp_path, command):
     link = tmp_path / "link.json"
     if not link.is_symlink():

@@ -6,7 +6,7 @@ A class of one or a few messages beside large ones, and a message in two classes
 import json
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.cli.class_sizes import ClassSizes
 from nbspam.errors import TrainingError
@@ -28,13 +28,13 @@ def given(tmp_path):
     return command
 
 
-@in_turn("options", [("--replace",), ("--update",)])
-def test_a_small_class_is_named_with_its_row(nbspam, given, tmp_path, options):
+@each("options", [("--replace",), ("--update",)])
+def test_a_small_class_is_named_with_its_row(nbspam, given, options):
     command = (*given(*HMA), *options)
     found = nbspam(*command)
     assert (found.code, found.err) == (
         0,
-        f"nbspam: the class 'hma' has only 1 message of 71 ({tmp_path}/a.tsv:71); if that label is"
+        f"nbspam: the class 'hma' has only 1 message of 71 ({command[1]}:71); if that label is"
         " a mistake, correct it there: as it is there are 3 classes, and cut-offs are for two\n",
     )
     assert nbspam(*command, "-q").err.count("hma") == 0
@@ -72,7 +72,7 @@ def test_refused_cut_offs_name_the_classes(nbspam, given, tmp_path):
     assert f"({tmp_path}/a.tsv:71)" in found.err
 
 
-@in_turn(
+@each(
     "sizes, small",
     [
         ({"ham": 4_000, "spam": 700, "hma": 1}, ["hma"]),
@@ -130,14 +130,15 @@ def test_quietly_it_is_not_said_and_json_has_the_number(nbspam, given):
         assert (json.loads(found.out)["in_two_classes"], found.err) == (n, "")
 
 
-@in_turn("options", [("--replace",), ("--update",)])
-def test_strict_refuses_it_and_leaves_the_model(nbspam, given, tmp_path, assert_sentence, options):
-    same = nbspam(*given(*TWICE, ("ham", "ok")), "--replace")  # twice in the same class
+@each("options", [("--replace",), ("--update",)])
+def test_strict_refuses_it_and_leaves_the_model(nbspam, given, assert_sentence, options):
+    command = given(*TWICE, ("ham", "ok"))  # twice in the same class
+    same, model = nbspam(*command, "--replace"), command[-1]
     assert (same.code, same.err) == (0, "")
-    before = (tmp_path / "m.json").read_bytes()
+    before = model.read_bytes()
     found = nbspam(*given(*TWICE, ("spam", "ok"), ("spam", "new")), *options, "--strict", "-q")
     assert_sentence(found, "1 message is in", "labels, or leave out --strict\n")
-    assert (tmp_path / "m.json").read_bytes() == before
+    assert model.read_bytes() == before
 
 
 def test_the_message_id_tells_messages_apart(nbspam, tmp_path):

@@ -6,7 +6,7 @@ import re
 from contextlib import contextmanager
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 MAIL = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
 
@@ -174,7 +174,7 @@ def test_a_compressed_message_on_standard_input_is_read_as_it_is(program, nbspam
 GEORGIAN = "დილით ქარი ზღვიდან ბერავდა და ნავები ნაპირთან იდგა"
 
 
-@in_turn("text", ["", GEORGIAN])
+@each("text", ["", GEORGIAN])
 def test_a_text_of_which_too_little_is_known_is_unsure_for_a_reason(
     nbspam, as_json, sms_model, model, text
 ):

@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 from waiting import unread, wait_until
 
 import nbspam.cli.classify as classify_module
@@ -40,7 +40,7 @@ def assert_unchanged(found, message, *parts, code=TEMPFAIL):
 # What goes well
 
 
-@in_turn("message, verdict", [(SPAM, "spam"), (HAM, "ham")])
+@each("message, verdict", [(SPAM, "spam"), (HAM, "ham")])
 def test_the_message_passes_with_the_verdict_that_classify_prints(
     nbspam, passed, program, model, message, verdict
 ):
@@ -146,7 +146,7 @@ BAD = [
 ]
 
 
-@in_turn("options", BAD)
+@each("options", BAD)
 def test_whatever_fails_the_message_passes_unchanged(passed, model, tmp_path, options):
     damaged = tmp_path / "damaged.json"
     damaged.write_bytes(model.read_bytes()[:300])
@@ -162,7 +162,7 @@ def test_whatever_the_bytes_they_pass_unchanged(passed):
     assert_unchanged(passed(raw, "classify", "-pm", "nowhere.json"), raw, "nowhere.json")
 
 
-@in_turn("option", ["-h", "--help", "-V", "--version"])
+@each("option", ["-h", "--help", "-V", "--version"])
 def test_help_of_the_program_does_not_take_the_place_of_the_message(passed, model, option):
     found = passed(SPAM, option, "classify", "-p", "-m", model)
     assert_unchanged(found, SPAM, f"nbspam: {option} prints")
@@ -194,7 +194,7 @@ def test_whoever_types_gets_help_and_is_not_waited_for(program, arguments, code,
     assert code or found.err == ""
 
 
-@in_turn("error", [TypeError, MemoryError, RecursionError, KeyboardInterrupt, ImportError, OSError])
+@each("error", [TypeError, MemoryError, RecursionError, KeyboardInterrupt, ImportError, OSError])
 def test_whatever_is_raised_the_message_passes_unchanged(passed, model, monkeypatch, error):
     def fails(*_):
         raise error("no\nluck")
@@ -302,7 +302,7 @@ def test_a_user_without_a_home_is_told_to_name_the_model(passed, monkeypatch):
     assert_unchanged(passed(SPAM, "classify", "-p"), SPAM, "--model")
 
 
-@in_turn(
+@each(
     "option",
     [("--header", "X-A"), ("--subject-tag", "x"), ("--evidence", 3), ("--on-error", "deliver")],
 )
@@ -314,7 +314,7 @@ def test_what_belongs_to_a_passage_is_refused_without(nbspam, model, assert_sent
 # Exit codes
 
 
-@in_turn("more", [(), ("-p",)])
+@each("more", [(), ("-p",)])
 def test_the_exit_code_is_the_verdict_if_that_is_asked_for(nbspam, model, more):
     unsure = ("--spam-cutoff", "1", "--ham-cutoff", "0")
     for message, options, code in ((SPAM, (), 0), (HAM, (), 1), (SPAM, unsure, 2)):
@@ -356,7 +356,7 @@ def places(tmp_path):
     return found
 
 
-@in_turn(
+@each(
     "arguments, code",
     [
         ("{spam} {ham}", 1),
@@ -376,7 +376,7 @@ def test_the_last_message_counts_and_any_error_is_3(nbspam, model, places, argum
     assert (found.code, found.err != "") == (code, code == 3)
 
 
-@in_turn("error", [TypeError, MemoryError, KeyboardInterrupt, EOFError])
+@each("error", [TypeError, MemoryError, KeyboardInterrupt, EOFError])
 def test_what_is_raised_is_3(nbspam, model, monkeypatch, error):
     def fails(*_):
         raise error
@@ -429,7 +429,7 @@ BESIDE = [
 
 
 @pytest.mark.skipif(BOGOFILTER is None, reason="bogofilter is not installed")
-@in_turn("message", BESIDE)
+@each("message", BESIDE)
 def test_the_bytes_are_where_bogofilter_has_them(passed, model, tmp_path, message):
     """The same bytes at the same places, but for what bogofilter does otherwise.
 

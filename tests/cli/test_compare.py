@@ -5,7 +5,7 @@ import io
 import re
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.cli.progress import steps
 
@@ -147,7 +147,7 @@ def test_an_update_keeps_to_the_models_kind(nbspam, table, model_of):
         assert (found.code, other in found.err) == (2, True)
 
 
-@in_turn("scoring, number", [("evidence", 7), ("sum", 12)])
+@each("scoring, number", [("evidence", 7), ("sum", 12)])
 def test_explain_lists_traits_like_words_and_they_add_up(
     nbspam, as_json, model_of, scoring, number
 ):
@@ -191,8 +191,8 @@ def test_counts_of_occurrences_go_out_as_csv_and_come_back(nbspam, model_of, tmp
     assert "counts occurrences; export it with --form csv" in refused.err
 
 
-@in_turn("scoring", ["evidence", "sum"])
-@in_turn("smoothing", ["0", "5e-324", "1e-310", "1e-90"])
+@each("scoring", ["evidence", "sum"])
+@each("smoothing", ["0", "5e-324", "1e-310", "1e-90"])
 def test_a_tiny_variance_gives_finite_verdicts(nbspam, table, model_of, scoring, smoothing):
     table.write_text("label\ttext\n" + "spam\tAAAA 77\nham\tbbb\n" * 5)
     model = model_of(f"--traits gaussian --scoring {scoring} --variance-smoothing {smoothing}")

@@ -11,7 +11,7 @@ import time
 import click
 import pytest
 from golden_rows import golden_rows
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.cli.completion import completion_script
 from nbspam.cli.groups import each_command
@@ -90,7 +90,7 @@ def test_bash(scripts):
 
 
 @needs("fish")
-@in_turn("typed, offered", typed_in("fish"))
+@each("typed, offered", typed_in("fish"))
 def test_fish(scripts, typed, offered):
     assert sorted(fish(scripts, typed)) == ([] if offered == "nothing" else offered.split())
 
@@ -129,20 +129,20 @@ def zsh(scripts):
 
 
 @needs("zsh")
-@in_turn("typed, completed", typed_in("zsh completes"))
+@each("typed, completed", typed_in("zsh completes"))
 def test_zsh(zsh, typed, completed):
     # ^A goes to the line's beginning: it is printed as completed, without the blank at its end.
     zsh(f"{typed}\x01print -r -- '<\x05>'\n", f"\n<{completed}>")
 
 
 @needs("zsh")
-@in_turn("typed, listed", typed_in("zsh lists"))
+@each("typed, listed", typed_in("zsh lists"))
 def test_zsh_says_what_each_does(zsh, typed, listed):
     zsh(f"\x15stty cols 200\n{typed}", listed)  # ^U takes away what stands there
 
 
-@in_turn("shell", SHELLS)
-@in_turn("part", ["_NBSPAM_COMPLETE", "$(nbspam", "`"])
+@each("shell", SHELLS)
+@each("part", ["_NBSPAM_COMPLETE", "$(nbspam", "`"])
 def test_no_script_starts_the_program(shell, part):
     assert part not in completion_script(shell, group)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 from golden_rows import golden_rows
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.cli.config_file import (
     TYPED,
@@ -138,7 +138,7 @@ def test_a_wrong_value_is_refused_by_file_line_and_key(nbspam, config, assert_se
                 assert_sentence(nbspam("config"), f"{path}", key, code=2)
 
 
-@in_turn("table, key", sorted(OPTIONS.keys() - SETTABLE.keys()))
+@each("table, key", sorted(OPTIONS.keys() - SETTABLE.keys()))
 def test_what_one_run_does_is_not_set_in_a_file(nbspam, config, assert_sentence, table, key):
     path = config(f"[{table}]\n{key} = true\n")
     found = nbspam("config")
@@ -146,7 +146,7 @@ def test_what_one_run_does_is_not_set_in_a_file(nbspam, config, assert_sentence,
     assert found.err.endswith("; give it on the command line\n")
 
 
-@in_turn("text, parts", golden_rows("config_mistakes.txt"))
+@each("text, parts", golden_rows("config_mistakes.txt"))
 def test_a_mistake_is_one_sentence_with_the_remedy_wherever_it_is_found(
     nbspam, config, model, monkeypatch, assert_sentence, text, parts
 ):
@@ -331,7 +331,7 @@ BROKEN = [
 ]
 
 
-@in_turn("text", BROKEN)
+@each("text", BROKEN)
 def test_a_mail_passes_unchanged_beside_a_broken_file(nbspam, config, model, text):
     config("").write_bytes(text)
     found = nbspam("classify", "-p", "-m", model, stdin=MAIL)
@@ -343,7 +343,7 @@ def test_a_mail_passes_unchanged_beside_a_broken_file(nbspam, config, model, tex
     assert nbspam("classify", "--exit-code", "-m", model, stdin=MAIL).code == 3
 
 
-@in_turn("path", ["/nonexistent/config.toml", "/"])
+@each("path", ["/nonexistent/config.toml", "/"])
 def test_a_mail_passes_unchanged_if_the_named_file_is_missing(nbspam, model, monkeypatch, path):
     monkeypatch.setenv("NBSPAM_CONFIG", path)
     found = nbspam("classify", "-p", "-m", model, stdin=MAIL)
@@ -360,7 +360,7 @@ def test_the_marks_of_a_file_are_written(nbspam, config, model):
 # Where it is, and whose
 
 
-@in_turn(
+@each(
     "environment, place",
     [
         ({}, "/home/me/.config/nbspam/config.toml"),
@@ -397,7 +397,7 @@ def test_a_file_that_others_can_write_is_refused(nbspam, config, monkeypatch, as
 # nbspam config
 
 
-@in_turn("table, key", SETTABLE)
+@each("table, key", SETTABLE)
 def test_every_value_holds_in_a_way_that_is_checked(table, key):
     parser = CONTEXTS[table].command.make_parser(CONTEXTS[table])
     parsed = [parser.parse_args(args=list(way))[0] for way in WAYS.get(table, ((),))]
@@ -405,7 +405,7 @@ def test_every_value_holds_in_a_way_that_is_checked(table, key):
     assert any(_holds(key, table, names) for names in typed)
 
 
-@in_turn(
+@each(
     "text",
     [
         "[serve]\nlisten = '0.0.0.0:783'\nallow-any-address = true",
@@ -463,7 +463,7 @@ def test_config_prints_what_is_set_and_where(nbspam, config, own_home, monkeypat
     assert nbspam("config", "--path").out == f"{path}\n"
 
 
-@in_turn("table", CONTEXTS)
+@each("table", CONTEXTS)
 def test_config_prints_every_option_of_a_command(nbspam, table):
     found = nbspam("config", *command_of(table))
     assert found.code == 0

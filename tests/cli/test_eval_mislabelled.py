@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 TEXTS = ("ham", "see you at noon"), ("spam", "win a free prize")
@@ -69,7 +69,7 @@ def test_every_test_goes_on_without_it_unless_it_is_strict(
     assert_sentence(found, f"{mistaken}:81: is labelled 'hma'", "leave out --strict to skip it")
 
 
-@in_turn("protocol", [SAVED_MODEL, FOLDS])
+@each("protocol", [SAVED_MODEL, FOLDS])
 def test_several_and_a_header_are_named_and_quietly_none(run, rows, protocol):
     path = rows(("kind", "what it says"), *ROWS)
     several = "2 messages are left out, as their labels are probably mistakes: 'kind'"
@@ -80,7 +80,7 @@ def test_several_and_a_header_are_named_and_quietly_none(run, rows, protocol):
     assert remedy in run(protocol, path).err
 
 
-@in_turn("name, options", [("spam", ()), ("junk", ("--spam-label", "junk"))])
+@each("name, options", [("spam", ()), ("junk", ("--spam-label", "junk"))])
 def test_spam_is_no_mistake_however_little_there_is(run, rows, name, options):
     others = [(label.replace("spam", "promo"), text) for label, text in ROWS[:-1]]
     found = run("--folds 2", rows(*others, (name, "buy it"), (name, "buy more")), *options)
@@ -98,7 +98,7 @@ def test_a_label_of_many_is_no_mistake(run, rows, assert_sentence):
 # Labels of other names
 
 
-@in_turn("names", [("0", "1"), ("not spam", "spam"), ("good", "bad")])
+@each("names", [("0", "1"), ("not spam", "spam"), ("good", "bad")])
 def test_a_spam_label_tests_a_saved_model_on_other_labels(run, rows, right, assert_sentence, names):
     renamed = [(names[label == "spam"], text) for label, text in ROWS[:-1]]
     path = rows(("target", "text"), *renamed)

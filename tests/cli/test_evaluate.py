@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from harmless_pages import assert_harmless
-from many_cases import in_turn
+from one_case import each
 
 from nbspam import __version__
 
@@ -68,7 +68,7 @@ def test_the_figures_are_printed_as_text_json_and_csv(nbspam, as_json, table):
     )
 
 
-@in_turn("first, tested", [("20", 10), ("50%", 15), ("33.4%", 20)])
+@each("first, tested", [("20", 10), ("50%", 15), ("33.4%", 20)])
 def test_train_first_tests_the_rest(as_json, table, first, tested):
     assert as_json("eval", "--train-first", first, table)["messages"] == tested
 
@@ -95,8 +95,8 @@ def test_a_saved_model_is_tested_by_what_classify_says(nbspam, as_json, table, m
     assert found["accuracy"] == pytest.approx(right / 30)
 
 
-@in_turn("way", ["--folds 2", "--online --batch 9", "--compare bernoulli"])
-@in_turn("there", [True, False])
+@each("way", ["--folds 2", "--online --batch 9", "--compare bernoulli"])
+@each("there", [True, False])
 def test_a_test_that_trains_neither_writes_nor_minds_the_model_of_the_environment(
     as_json, table, model, monkeypatch, way, there
 ):
@@ -191,7 +191,7 @@ def test_cut_offs_change_the_verdicts_and_not_the_errors_at_a_half(as_json, tabl
     assert found["spam_cutoff"] == found["ham_cutoff"] == pytest.approx(0.9)
 
 
-@in_turn("way", [("--folds", "3"), ("--train-first", "50%"), ("--online", "--batch", "10")])
+@each("way", [("--folds", "3"), ("--train-first", "50%"), ("--online", "--batch", "10")])
 def test_at_a_half_the_verdicts_are_what_errors_are_counted_of(as_json, table, way):
     found = as_json("eval", *way, table, "--ham-cost", "1")
     assert found["verdict_bh_pct"] == found["bh_pct"]
@@ -248,7 +248,7 @@ def test_online_counts_all_but_the_first_batch(as_json, table, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("way", [("--folds", "3"), ("--compare", "bernoulli")])
-@in_turn("name, magic", [("a.svg", b"<?xml"), ("a.png", b"\x89PNG")])
+@each("name, magic", [("a.svg", b"<?xml"), ("a.png", b"\x89PNG")])
 def test_plot_draws_a_picture(nbspam, table, tmp_path, way, name, magic):
     pytest.importorskip("matplotlib")
     found = nbspam("eval", *way, table, "--plot", tmp_path / name)

@@ -3,7 +3,7 @@ import re
 
 import pytest
 from harmless_pages import assert_harmless
-from many_cases import in_turn
+from one_case import each
 from terminals import on_a_terminal
 
 from nbspam.display.cells import cell_width
@@ -58,7 +58,7 @@ def test_json_has_the_promised_fields_of_all_words(explained, model):
     assert "xylophone" not in [word["token"] for word in found["words"]]
 
 
-@in_turn("text", [b"win a free prize", b"meeting notes", b"", b"lunch prize"])
+@each("text", [b"win a free prize", b"meeting notes", b"", b"lunch prize"])
 def test_the_score_is_that_of_classify(explained, as_json, model, text):
     found = explained("-m", model, stdin=text)
     classified = as_json("classify", "-m", model, stdin=text)
@@ -88,7 +88,7 @@ def test_the_text_names_verdict_words_and_constants_that_add_up(explained, shown
         assert float(line.split()[-1]) == pytest.approx(nats, abs=0.0006)
 
 
-@in_turn("options", ["", "--prior 0.1", "--scoring sum", "--scoring sum --prior .9"])
+@each("options", ["", "--prior 0.1", "--scoring sum", "--scoring sum --prior .9"])
 def test_the_sum_printed_is_the_log_odds(nbspam, explained, table, make_model, options):
     path = make_model(table, "--replace", *options.split())
     for text in (b"win a free prize now for lunch", b"xylophone", b""):
@@ -242,7 +242,7 @@ def test_a_text_in_a_script_the_model_has_not_seen_is_unsure_and_explain_says_wh
     assert "too few" not in shown(b"see you at the meeting")
 
 
-@in_turn("text, known", [("", "the text has none"), ("зима", "it knows 0 of 5 in the text")])
+@each("text, known", [("", "the text has none"), ("зима", "it knows 0 of 5 in the text")])
 def test_of_what_nothing_is_known_of_explain_says_so(explained, sms_model, text, known):
     found = explained("-m", sms_model, stdin=text.encode())
     assert found["verdict"] == "unsure"
@@ -253,7 +253,7 @@ def test_of_what_nothing_is_known_of_explain_says_so(explained, sms_model, text,
 PRIOR = "which is the prior: its known words lean to spam, too weakly to move it."
 
 
-@in_turn(
+@each(
     "ham, spam, others, verdict, why",
     [
         (6, 28, 14, "unsure", f"to spam by 0.33 nats, {PRIOR}"),
@@ -289,7 +289,7 @@ HOSTILE = (
 )
 
 
-@in_turn("form", ["text", "html", "json"])
+@each("form", ["text", "html", "json"])
 def test_a_hostile_mail_commands_nothing(shown, form):
     printed = shown(HOSTILE, "--format", form)
     assert all(line.isprintable() for line in printed.splitlines())

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 
 import nbspam.cli.classify as classify_module
 from nbspam.cli.failure import REMEDIES
@@ -56,7 +56,7 @@ def test_the_policy_is_what_click_reads(arguments):
     assert policy.deliver == (context.params["on_error"] == "deliver")
 
 
-@in_turn(
+@each(
     "passes, command_lines",
     [
         (True, "classify -p|classify a --passthrough|classify -pm|--bogus classify -p"),

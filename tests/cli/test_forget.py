@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 MAIL = b"From: ann@example.org\nMessage-ID: <1@example.org>\nSubject: a prize\n\nclaim it free\n"
 
@@ -33,7 +33,7 @@ def learn(nbspam, model):
     return run
 
 
-@in_turn("options", ["", "-", "--spam -", "--label spam=-", "{mail}", "-q {mail}"])
+@each("options", ["", "-", "--spam -", "--label spam=-", "{mail}", "-q {mail}"])
 def test_a_message_is_forgotten_from_standard_input_in_silence(
     nbspam, model, learn, tmp_path, options
 ):

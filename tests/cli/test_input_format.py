@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 TABLE = b"ham\tsee you at noon\nspam\twin a free prize\nham\tlunch at the meeting\n"
 MAIL = b"Subject: hello\n\nlunch at noon\n"
@@ -44,8 +44,8 @@ def test_a_table_is_classified_row_by_row_if_it_is_called_one(nbspam, model, cla
     assert nbspam(*learn, "-q", stdin=b"a\tb\nc\td\n").err == ""
 
 
-@in_turn("command", [("classify", "-p"), ("classify", "-p", "--exit-code")])
-@in_turn("content", [TABLE, b'{"text": "a"}\n{"text": "b"}\n'])
+@each("command", [("classify", "-p"), ("classify", "-p", "--exit-code")])
+@each("content", [TABLE, b'{"text": "a"}\n{"text": "b"}\n'])
 def test_a_passage_says_nothing_of_it(nbspam, model, command, content):
     found = nbspam(*command, "-m", model, stdin=content)
     assert (found.err, found.out.count("X-Nbspam:")) == ("", 1)
@@ -59,7 +59,7 @@ def test_an_exit_code_is_of_the_whole_message(classify):
     assert "looks like an mbox of several messages" in found.err
 
 
-@in_turn("options", ["--input-format tsv", "", "--text-column 2 --label-column 1 --header-row no"])
+@each("options", ["--input-format tsv", "", "--text-column 2 --label-column 1 --header-row no"])
 def test_a_table_is_learned_from_standard_input(nbspam, table, tmp_path, options):
     ours, theirs = tmp_path / "ours.json", tmp_path / "theirs.json"
     train = ("train", "--replace", "-m")
@@ -142,7 +142,7 @@ def test_what_a_list_cannot_be(nbspam, classify, file_list, tmp_path, assert_sen
 # Options beside a format
 
 
-@in_turn(
+@each(
     "options, said",
     [
         *((f"{option} {of}", f"{option.split()[0]} has no use with {of}")
@@ -156,7 +156,7 @@ def test_what_a_list_cannot_be(nbspam, classify, file_list, tmp_path, assert_sen
         ("--encoding utf-8", "--encoding is of tables"),
     ],
 )  # fmt: skip
-@in_turn("command", ["classify", "classify -", "explain", "forget", "train --update --ham -"])
+@each("command", ["classify", "classify -", "explain", "forget", "train --update --ham -"])
 def test_an_option_without_a_use_is_refused(nbspam, model, assert_sentence, command, options, said):
     before = model.read_bytes()
     found = nbspam(*command.split(), "-m", model, *options.split(), stdin=TABLE)
@@ -272,11 +272,11 @@ def labelled(nbspam, tmp_path):
     return train
 
 
-@in_turn(
+@each(
     "answers",
     [("0", "1"), ("0.0", "1.0"), ("N", "Y"), ("no", "Yes"), ("FALSE", "True"), ("f", "t")],
 )
-@in_turn("name", ["spam", "is_spam"])
+@each("name", ["spam", "is_spam"])
 def test_a_column_called_spam_answers_yes_or_no(labelled, answers, name):
     no, yes = answers
     found = labelled(f"text,{name}\n" + f"see you at noon,{no}\nwin a free prize,{yes}\n" * 9)

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.M | re.S))
@@ -58,7 +58,7 @@ def test_every_section_is_tried():
     assert SECTIONS.keys() == COMMANDS.keys() | {"imap filter", "imap learn"}
 
 
-@in_turn("section", COMMANDS)
+@each("section", COMMANDS)
 def test_the_keys_are_those_documented(nbspam, folder, section):
     (folder / "model.json").write_bytes((folder / "copy.json").read_bytes())
     (folder / "new.json").unlink(missing_ok=True)

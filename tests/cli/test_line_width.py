@@ -6,7 +6,7 @@ Notes and errors are a sentence in a line each, on standard error: logs are read
 import re
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.cli.settings import command_contexts
 
@@ -94,7 +94,7 @@ def test_a_long_path_stays_whole(nbspam, folder):
         assert str(path) in nbspam(*command, "-m", path).out
 
 
-@in_turn("name", ["", *COMMANDS, "model"])
+@each("name", ["", *COMMANDS, "model"])
 def test_every_help_fits(nbspam, name):
     found = nbspam(*name.split(), "--help")
     assert found.code == 0

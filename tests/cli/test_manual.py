@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.cli import manual
 from nbspam.cli.groups import each_command
@@ -41,7 +41,7 @@ def test_every_command_has_a_page():
     assert {"nbspam.1", "nbspam-train.1", "nbspam-model-prune.1"} <= set(PAGES)
 
 
-@in_turn("name", COMMANDS)
+@each("name", COMMANDS)
 def test_a_page_is_plain_roff_with_its_sections_and_every_option(name):
     page, command = PAGES[f"{name}.1"], COMMANDS[name]
     headings = re.findall(r"^\.SH (.*)$", page, re.MULTILINE)

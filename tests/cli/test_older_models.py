@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 import nbspam.tokens.tokenized as tokenized_module
 from nbspam.store.lookup import Lookup
@@ -80,7 +80,7 @@ def test_mail_passes_with_the_verdict_unless_the_rules_are_newer(nbspam, model):
     )
 
 
-@in_turn("command", ["classify", "classify --exit-code", "explain"])
+@each("command", ["classify", "classify --exit-code", "explain"])
 def test_a_condition_of_a_recipe_is_silent(nbspam, model, old, command):
     found = nbspam(*command.split(), "-m", old, stdin=SPAM)
     assert found.err == ""
@@ -113,7 +113,7 @@ def test_a_classification_of_many(nbspam, model, old, table):
     assert (found.code, found.out) == (0, nbspam("classify", "-m", model, table).out)
 
 
-@in_turn("options", [(), ("-q",)])
+@each("options", [(), ("-q",)])
 def test_an_evaluation(nbspam, old, table, options):
     found = nbspam("eval", "-m", old, "--including-learned", table, *options)
     assert found.code == 0
@@ -147,7 +147,7 @@ def test_a_base_beneath_is_named(nbspam, old, table, tmp_path):
 # What changes a model keeps its rules
 
 
-@in_turn(
+@each(
     "command",
     [
         *("model check", "model words free", "model set --spam-cutoff 0.95"),
@@ -215,7 +215,7 @@ def test_merged_models_have_the_oldest_rules(nbspam, old, make_model, tmp_path):
 # Counts can be exported, whatever the model
 
 
-@in_turn("form", ["csv", "bogofilter"])
+@each("form", ["csv", "bogofilter"])
 def test_counts_are_exported(nbspam, model, form):
     expected = nbspam("model", "export", "--form", form, "-m", model)
     assert (expected.code, expected.err) == (0, "")

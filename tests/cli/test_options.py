@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.cli.options import FileName, default_model
 
@@ -16,8 +16,8 @@ def test_a_file_s_name_is_written_as_pathlib_writes_it(name):
     assert FileName().coerce_path_result(name) == str(Path(name))
 
 
-@in_turn("home", ["/home/me", "/", "/home/me/"])
-@in_turn("data", ["", "/data", "/"])
+@each("home", ["/home/me", "/", "/home/me/"])
+@each("data", ["", "/data", "/"])
 def test_the_default_model_is_in_the_folder_of_data(monkeypatch, home, data):
     monkeypatch.setattr("sys.platform", "linux")
     for name, value in (("HOME", home), ("XDG_DATA_HOME", data), ("NBSPAM_MODEL", "")):
@@ -35,7 +35,7 @@ def test_the_environment_names_another_and_must_where_there_is_no_home(nbspam, m
     assert default_model() == "own.json"
 
 
-@in_turn("given_as", ["-m {}", "-m{}", "--model {}", "--model={}", "-j 1 -m {}"])
+@each("given_as", ["-m {}", "-m{}", "--model {}", "--model={}", "-j 1 -m {}"])
 def test_a_model_is_named_in_any_way(nbspam, tmp_path, given_as):
     found = nbspam("classify", *given_as.format(tmp_path / "none.json").split())
     assert found.err.startswith(f"nbspam: {tmp_path / 'none.json'}: there is no such model")
@@ -43,7 +43,7 @@ def test_a_model_is_named_in_any_way(nbspam, tmp_path, given_as):
     assert "-j: there is no such model" in found.err
 
 
-@in_turn("arguments", [["-m"], ["-j", "1", "-m"]])
+@each("arguments", [["-m"], ["-j", "1", "-m"]])
 def test_a_short_option_without_its_value_is_named_as_it_was_given(nbspam, arguments):
     found = nbspam("classify", *arguments)
     assert found.code == 2
@@ -58,7 +58,7 @@ def test_a_short_option_without_its_value_is_named_as_it_was_given(nbspam, argum
     assert found.err == "nbspam: Option '-m' requires an argument; see nbspam classify --help\n"
 
 
-@in_turn("command", [("train", "--spam"), ("model", "words", "-m"), ("serve", "-m")])
+@each("command", [("train", "--spam"), ("model", "words", "-m"), ("serve", "-m")])
 def test_a_value_that_is_missing_is_told_with_the_usage(nbspam, command):
     found = nbspam(*command)
     assert (found.code, found.out) == (2, "")
@@ -66,7 +66,7 @@ def test_a_value_that_is_missing_is_told_with_the_usage(nbspam, command):
     assert found.err.endswith(f"\nError: Option '{command[-1]}' requires an argument.\n")
 
 
-@in_turn(
+@each(
     "option",
     [
         *("classify --spam-cutoff", "explain --ham-cutoff"),

@@ -1,7 +1,7 @@
 """Only a model is ever overwritten: not a mailbox that was named by a slip."""
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 import nbspam as library
 from nbspam.errors import ModelError
@@ -24,7 +24,7 @@ def assert_kept(found, path, before=MBOX, what="a model"):
     assert not list(path.parent.glob(".*.new"))
 
 
-@in_turn("options", [("--replace",), (), ("--replace", "--max-ham-blocked", "1%")])
+@each("options", [("--replace",), (), ("--replace", "--max-ham-blocked", "1%")])
 def test_train(nbspam, table, mailbox, options):
     assert_kept(nbspam("train", "-m", mailbox, *options, table), mailbox)
 
@@ -96,24 +96,25 @@ def assert_refused(found, path, before, what, option):
     assert path.read_bytes() == before
 
 
-@in_turn("link", ["", "symbolic", "hard", "other path"])
-@in_turn("option, name", OUTPUTS)
-def test_eval_keeps_its_sources(nbspam, labelled, tmp_path, option, name, link):
+@each("link", ["", "symbolic", "hard", "other path"])
+@each("option, name", OUTPUTS)
+def test_eval_keeps_its_sources(nbspam, labelled, option, name, link):
     path = labelled(name)
-    before, output = path.read_bytes(), tmp_path / f"link-{name}"
+    folder = path.parent
+    before, output = path.read_bytes(), folder / f"link-{name}"
     if link == "symbolic":
         output.symlink_to(path)
     elif link == "hard":
         output.hardlink_to(path)
     else:
-        output = tmp_path / ".." / tmp_path.name / name if link else path
+        output = folder / ".." / folder.name / name if link else path
     found = nbspam("eval", "--folds", "3", "--input-format", "tsv", path, option, output)
     assert_refused(found, path, before, "a source", option)
-    (tmp_path / f"link-{name}").unlink(missing_ok=True)
+    (folder / f"link-{name}").unlink(missing_ok=True)
 
 
-@in_turn("option, name", [*OUTPUTS[1:], ("--predictions", "w.json")])
-@in_turn("protocol", [(), ("--folds", "3")])
+@each("option, name", [*OUTPUTS[1:], ("--predictions", "w.json")])
+@each("protocol", [(), ("--folds", "3")])
 def test_eval_keeps_models(nbspam, table, make_model, option, name, protocol):
     path = make_model(table, "--replace", name=name)
     before = path.read_bytes()

@@ -4,7 +4,7 @@ import tomllib
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.cli.plain_toml import plain_document
 
@@ -42,7 +42,7 @@ def test_it_is_what_tomllib_reads(lines, end):
         assert repr(found) == repr(expected)  # 1 is no True and no 1.0
 
 
-@in_turn(
+@each(
     "text",
     ["", "# a comment\n\n[classify]\n", 'model = "~/é.json"\nspam-cutoff = 0.99\n\njobs = 10',
      "[model-prune]\n  min-count=2\n[eval]\nstrict = true"],
@@ -51,7 +51,7 @@ def test_usual_files_are_plain(text):
     assert plain_document(text) == tomllib.loads(text)
 
 
-@in_turn("text", ["a = 'b'", "a = 1 # c", "a.b = 1", "a = [1]", "[[a]]", "a = -1"])
+@each("text", ["a = 'b'", "a = 1 # c", "a.b = 1", "a = [1]", "[[a]]", "a = -1"])
 def test_other_files_are_left_to_tomllib(text):
     assert plain_document(text) is None
     assert tomllib.loads(text)

@@ -3,7 +3,7 @@ import io
 import re
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.cli.progress import progress, size_of, work
 from nbspam.tokens.tokenized import TokenizedMessage
@@ -28,7 +28,7 @@ def drawn_on(monkeypatch):
     return draw
 
 
-@in_turn("quiet, stream", [(False, io.StringIO()), (False, None), (True, Terminal())])
+@each("quiet, stream", [(False, io.StringIO()), (False, None), (True, Terminal())])
 def test_nothing_is_shown_where_nobody_looks(drawn_on, quiet, stream):
     drawn_on(stream)
     with progress(quiet, sources=[]) as shown:
@@ -76,7 +76,7 @@ def stages(quiet=False):
         assert list(at_work.parts(lambda i: f"fold {i + 1} of 3")(range(3))) == [0, 1, 2]
 
 
-@in_turn("no_color", ["", "1"])
+@each("no_color", ["", "1"])
 def test_a_terminal_is_shown_what_is_done_in_colours_unless_none_are_wanted(
     drawn_on, monkeypatch, no_color
 ):

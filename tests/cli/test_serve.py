@@ -22,7 +22,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 from waiting import unsent, wait_until
 
 from nbspam import train
@@ -156,7 +156,7 @@ def test_check_report_and_symbols(common):
 
 
 @spamc
-@in_turn("options", [(), ("-x",), ("-E",), ("-x", "-E"), ("--headers",)])
+@each("options", [(), ("-x",), ("-E",), ("-x", "-E"), ("--headers",)])
 def test_filter(common, options):
     for message, is_spam in ((SPAM, True), (HAM, False)):
         code, out = common.spamc(*options, message=message)
@@ -222,8 +222,8 @@ ODD = {
 
 
 @spamc
-@in_turn("name", ODD)
-@in_turn("options", [(), ("--headers",)])
+@each("name", ODD)
+@each("options", [(), ("--headers",)])
 def test_an_odd_message_comes_out_whole(common, mail_model, passed, name, options):
     message = ODD[name]
     code, out = common.spamc(*options, message=message)
@@ -594,7 +594,7 @@ def _refused(path):
         return knock.connect_ex(str(path)) != 0
 
 
-@in_turn(
+@each(
     "options, said",
     [
         ([], "there is no socket to listen on; name one with --socket PATH or --listen"),

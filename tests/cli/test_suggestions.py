@@ -3,7 +3,7 @@
 import shlex
 
 import click
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.cli.groups import each_command
 from nbspam.cli.program import nbspam as group
@@ -17,7 +17,7 @@ def options_of(command: click.Command) -> set[str]:
     return own | {"--help"}
 
 
-@in_turn(
+@each(
     "typed, meant",
     [
         ("learn", "'nbspam train'?"),
@@ -48,7 +48,7 @@ def test_a_file_in_place_of_a_command_and_a_word_like_no_other(nbspam, tmp_path)
     assert nbspam("zzz").err.endswith("\nError: No such command 'zzz'.\n")
 
 
-@in_turn(
+@each(
     "typed, said",
     [
         ("classify --threshold 0.3", "No such option '--threshold'; did you mean '--spam-cutoff'?"),
@@ -92,19 +92,19 @@ def test_the_message_passes_beside_a_suggestion(nbspam):
     assert done.err == f"{said} --help\n"
 
 
-@in_turn("before, table", [("", OF_PROGRAM), ("model ", OF_MODEL)])
+@each("before, table", [("", OF_PROGRAM), ("model ", OF_MODEL)])
 def test_every_suggestion_can_be_run(before, table):
     for word, suggested in table.items():
         assert f"nbspam {before}{word}" not in COMMANDS, f"{word} is a command now: remove it"
-        for each in suggested:
-            line = shlex.split(f"nbspam {before}{each}")
+        for one in suggested:
+            line = shlex.split(f"nbspam {before}{one}")
             words = [w for w in line if not w.startswith("-") and not w.isdigit() and w != "all"]
             command = COMMANDS[" ".join(words)]
-            assert {w for w in line if w.startswith("-")} <= options_of(command), each
+            assert {w for w in line if w.startswith("-")} <= options_of(command), one
 
 
 def test_every_suggested_option_exists():
     everything = set().union(*map(options_of, COMMANDS.values()))
     for suggested in OF_OPTIONS.values():
-        assert {each.split()[0] for each in suggested} <= everything
+        assert {one.split()[0] for one in suggested} <= everything
     assert not set(OF_OPTIONS) & everything

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 import nbspam_main
 from nbspam.serving import log
@@ -63,14 +63,14 @@ def test_a_message_that_passes(nbspam, model, syslog):
     assert not any(part in packets for part in (b"secret", b"example.com", b"free", b"prize"))
 
 
-@in_turn("how", [[], ["-p"]])
+@each("how", [[], ["-p"]])
 def test_the_line_has_the_reason_where_the_probability_did_not_decide(nbspam, model, syslog, how):
     assert nbspam("classify", *how, *LOG, model, stdin="зима на море".encode()).code == 0
     [entry] = syslog.entries()
     assert (entry["verdict"], entry["reason"]) == ("unsure", "too few known words")
 
 
-@in_turn("passthrough", [["-p"], []])
+@each("passthrough", [["-p"], []])
 def test_why_there_is_no_verdict_is_logged(nbspam, model, tmp_path, entries, passthrough):
     path = tmp_path / "none.json"
     found = nbspam("classify", *passthrough, *LOG, path, stdin=MAIL)

@@ -3,7 +3,7 @@ import re
 import stat
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_a_bad_row_is_skipped_counted_and_named_or_ends_it(
     assert f"{table}:31" in found.err
 
 
-@in_turn("spam, ham", [(".", "- -"), (r"http://a\ud800b.example free", r"\udfff lunch")])
+@each("spam, ham", [(".", "- -"), (r"http://a\ud800b.example free", r"\udfff lunch")])
 def test_texts_without_words_and_halves_of_surrogate_pairs_can_be_learned(
     nbspam, tmp_path, spam, ham
 ):
@@ -158,7 +158,7 @@ def test_texts_without_words_and_halves_of_surrogate_pairs_can_be_learned(
 # Options of learning
 
 
-@in_turn(
+@each(
     "options, fields",
     [
         (("--alpha", "0.7"), {"alpha": 0.7}),
@@ -185,7 +185,7 @@ def test_a_smaller_prior_gives_a_smaller_probability_and_scorings_differ(nbspam,
     assert min(found) > 0
 
 
-@in_turn("options", [("1e6",), ("1e6", "--scoring", "sum"), ("1e-300",)])
+@each("options", [("1e6",), ("1e6", "--scoring", "sum"), ("1e-300",)])
 def test_the_largest_and_a_tiny_alpha_give_probabilities(nbspam, table, make_model, options):
     path = make_model(table, "--replace", "--alpha", *options)
     probability = judged(nbspam, path, b"free prize")["probability"]
@@ -219,7 +219,7 @@ def cut_offs(path):
     return fields["spam_cutoff"], fields["ham_cutoff"]
 
 
-@in_turn(
+@each(
     "options, expected",
     [
         ((), (0.9, 0.5)),
@@ -267,7 +267,7 @@ def test_the_estimate_is_that_of_the_cut_off_for_ham_blocked(mixed, trained):
 SHARES = ["100%", "1", "-1", "-0.1%", "much", "%", "", "nan", "inf", "1e9%"]
 
 
-@in_turn(
+@each(
     "options, parts",
     [
         (("--spam-cutoff", "1.5"), ("the spam cut-off must be between 0 and 1, not 1.5",)),
@@ -313,7 +313,7 @@ def test_an_update_leaves_the_models_cut_offs_and_says_what_sets_them(
     assert cut_offs(path) == (0.8, 0.2)
 
 
-@in_turn("scoring", ["evidence", "sum"])
+@each("scoring", ["evidence", "sum"])
 def test_max_ham_blocked_raises_the_cut_off_and_stores_it(mixed, make_model, scoring):
     """A share is a percentage or a number."""
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 
 def content(model):
@@ -114,7 +114,7 @@ def test_a_repeated_message_is_judged_each_time(nbspam, table, tmp_path):
     assert nbspam("model", "check", "-m", tmp_path / "model.json").code == 0
 
 
-@in_turn("options", [(), ("--scoring", "sum"), ("--event-model", "multinomial")])
+@each("options", [(), ("--scoring", "sum"), ("--event-model", "multinomial")])
 def test_three_classes_and_other_models(nbspam, three_classes, tmp_path, options):
     found = on_error(nbspam, three_classes, "-m", tmp_path / "model.json", "--replace", *options)
     assert found["learned"] + found["judged_right"] == 24
@@ -137,7 +137,7 @@ def test_one_class_is_no_new_model(nbspam, tmp_path, assert_sentence):
     assert not (tmp_path / "model.json").exists()
 
 
-@in_turn(
+@each(
     "options",
     [
         ("--sure-from", "0.9"),

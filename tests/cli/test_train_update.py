@@ -8,7 +8,7 @@ import os
 import stat
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.filter import open_filter
 
@@ -133,7 +133,7 @@ def test_without_seen_unread_mail_is_learned_too(update, maildir):
 # The same message
 
 
-@in_turn(
+@each(
     "extra",
     [
         b"X-Nbspam: spam, probability=0.998712, version=1.0\n",
@@ -141,8 +141,8 @@ def test_without_seen_unread_mail_is_learned_too(update, maildir):
         b"Status: RO\nX-Status: A\nContent-Length: 30\nLines: 1\nX-UID: 4\n",
     ],
 )
-@in_turn("from_line", [b"", b"From sender@example.org Fri Mar  1 10:00:00 2024\n"])
-@in_turn("end", [b"\n", b"\r\n"])
+@each("from_line", [b"", b"From sender@example.org Fri Mar  1 10:00:00 2024\n"])
+@each("end", [b"\n", b"\r\n"])
 def test_what_mail_software_adds_makes_no_other_message(nbspam, tmp_path, extra, from_line, end):
     model = tmp_path / "model.json"
     model.unlink(missing_ok=True)
@@ -274,7 +274,7 @@ def test_without_the_ledger_every_run_learns_anew(nbspam, update, table, make_mo
 # One class
 
 
-@in_turn("label, other", [("spam", "ham"), ("ham", "spam")])
+@each("label, other", [("spam", "ham"), ("ham", "spam")])
 def test_a_model_of_one_class_is_unsure_and_says_so(nbspam, tmp_path, label, other):
     model = tmp_path / f"{label}.json"
     update = ("train", "--update", "-m", model)
@@ -304,8 +304,8 @@ def test_an_empty_source_makes_a_model_that_is_unsure(nbspam, tmp_path):
 EMPTY = [b"", b"\n", b" \r\n\n", gzip.compress(b"", mtime=0)]
 
 
-@in_turn("content", EMPTY[:3])
-@in_turn("options", [("--update",), ("--replace",), ("--update", "--on-error")])
+@each("content", EMPTY[:3])
+@each("options", [("--update",), ("--replace",), ("--update", "--on-error")])
 def test_an_empty_message_on_standard_input_is_an_error(
     nbspam, model, assert_sentence, content, options
 ):
@@ -330,8 +330,8 @@ def test_an_empty_pipe_is_an_error_too(program, model, tmp_path):
     )
 
 
-@in_turn("content", EMPTY)
-@in_turn("options", [(), ("--input-format", "message")])
+@each("content", EMPTY)
+@each("options", [(), ("--input-format", "message")])
 def test_an_empty_file_is_not_learned_and_that_is_said(nbspam, model, tmp_path, content, options):
     """It may be an mbox with no mail in it, so it is no error."""
     path, before = tmp_path / "box", model.read_bytes()
@@ -344,7 +344,7 @@ def test_an_empty_file_is_not_learned_and_that_is_said(nbspam, model, tmp_path, 
     assert model.read_bytes() == before
 
 
-@in_turn("number, content", enumerate(EMPTY))
+@each("number, content", enumerate(EMPTY))
 def test_an_empty_file_of_a_folder_or_a_list_is_skipped_and_named(
     nbspam, model, tmp_path, number, content
 ):
@@ -372,7 +372,7 @@ def test_standard_input_with_no_message_of_many_is_no_error(nbspam, model, asser
     assert model.read_bytes() != before
 
 
-@in_turn("labels", [("spam",), ("ham", "spam")])
+@each("labels", [("spam",), ("ham", "spam")])
 def test_cut_offs_of_a_new_model_are_stored(nbspam, tmp_path, labels):
     table, path = tmp_path / "some.tsv", tmp_path / f"{len(labels)}.json"
     table.write_text("label\ttext\n" + "".join(f"{label}\tsome {label}\n" for label in labels))
@@ -389,7 +389,7 @@ def test_cut_offs_of_a_new_model_are_stored(nbspam, tmp_path, labels):
 # What it refuses
 
 
-@in_turn(
+@each(
     "options, parts",
     [
         (("--replace",), ("--update", "--replace")),
@@ -429,7 +429,7 @@ def act(nbspam, command, model):
     return nbspam(*arguments, "-m", model, stdin=mail("spam", 1))
 
 
-BOTH = in_turn("command", ["train", "forget"])
+BOTH = each("command", ["train", "forget"])
 
 
 @BOTH
@@ -464,7 +464,7 @@ def test_a_link_to_the_model_stays_a_link_wherever_it_leads(nbspam, model, tmp_p
     assert counts(model) == {"ham": 0, "spam": 1}
 
 
-@in_turn("mode", [0o600, 0o640, 0o644])
+@each("mode", [0o600, 0o640, 0o644])
 def test_who_may_read_the_model_may_read_it_after_an_update(nbspam, model, mode):
     model.chmod(mode)
     for command in ("train", "forget"):

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from many_cases import in_turn
+from one_case import each
 from small_models import with_learned, with_settings
 
 from nbspam.cli.word_table import table_lines
@@ -39,15 +39,15 @@ def plain(lines):
     ]
 
 
-@in_turn("width", [80, 120])
+@each("width", [80, 120])
 def test_the_golden_tables(width):
     lines = plain(table_lines(rows(), SUMS, class_heads(metadata()), width))
     expected = (GOLDEN / f"words-{width}.txt").read_text(encoding="utf-8")
     assert "".join(f"{line.rstrip()}\n" for line in lines) == expected
 
 
-@in_turn("width", [40, 60, 80, 120, 200])
-@in_turn("n", [2, 3, 5])
+@each("width", [40, 60, 80, 120, 200])
+@each("n", [2, 3, 5])
 def test_no_line_is_wider_than_the_terminal(width, n):
     names = ("ham", "spam", "a-class-with-a-very-long-name", "免費送免費送免費送", "x")[:n]
     lines = plain(

@@ -2,14 +2,14 @@
 
 import re
 import socket
-import threading
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from cluster_training import ROWS
+from web_servers import web_server
 
 from nbspam.cli import program
 from nbspam.errors import NbspamError
@@ -134,13 +134,8 @@ def web():
         def log_message(self, *_):
             pass
 
-    served = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(SAMPLE)))
-    thread = threading.Thread(target=served.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{served.server_address[1]}"
-    served.shutdown()
-    thread.join()
-    served.server_close()
+    with web_server(partial(Quiet, directory=str(SAMPLE))) as url:
+        yield url
 
 
 def test_a_table_and_an_mbox_on_the_web_and_a_server_that_is_away(web, tmp_path):

@@ -1,10 +1,11 @@
 """Models that are read through a base, for the tests of several folders."""
 
+import pytest
 from small_models import learn
 from whole_models import numbers_of
 
 from nbspam.learning.online import OnlineLearner
-from nbspam.scoring.base import Base
+from nbspam.scoring import base
 from nbspam.tokens.tokenized import NO_NUMBERS
 
 
@@ -19,10 +20,12 @@ def trained(messages, traits="none", first=0, **chosen):
     return learn(messages, numbers, **{"scoring": "evidence"} | chosen, traits=traits)
 
 
-def base_of(messages, traits="none"):
+def base_of(messages, traits="none", strength=base.STRENGTH):
     """Return a base trained on messages."""
     learned = trained(messages, traits)
-    return Base("base.json", learned.fit.metadata, learned.classifier.counts)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(base, "STRENGTH", strength)
+        return base.Base("base.json", learned.fit.metadata, learned.classifier.counts)
 
 
 def no_counts(_):

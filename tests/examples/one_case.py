@@ -8,14 +8,6 @@ from typing import Any
 import pytest
 
 
-def one_by_default(names: str, values: Iterable[Any]) -> pytest.MarkDecorator:
-    """Run a test with the first value; with each of the others if `-m long` asks for them."""
-    many = "," in names
-    first, *others = values
-    rest = [pytest.param(*(row if many else (row,)), marks=pytest.mark.long) for row in others]
-    return pytest.mark.parametrize(names, [first, *rest])
-
-
 def each(names: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Run a test with each of the values, as `pytest.mark.parametrize` does, but in one case.
 

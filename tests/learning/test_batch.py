@@ -8,7 +8,7 @@ from channel_models import labelled_mails, many_mails
 from closeness import CLOSE, assert_evidence_agrees, assert_scores_agree
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn, rows_of, with_learned
 from whole_models import without_calibration
 
@@ -65,7 +65,7 @@ def test_left_out_evidence_is_that_of_real_retraining_on_many_mails(classes):
     assert_evidence_agrees(retrained_scores(messages, some, learned), [actual[i] for i in some])
 
 
-@in_turn("scoring", SCORINGS)
+@each("scoring", SCORINGS)
 def test_left_out_scores_come_alike_from_a_matrix_in_pieces(scoring):
     learned = learn(many_mails(60, 3), scoring=scoring)
     corpus, chosen = learned.corpus, TrainingSettings(scoring=scoring, traits="none")
@@ -74,7 +74,7 @@ def test_left_out_scores_come_alike_from_a_matrix_in_pieces(scoring):
     assert_scores_agree(left_out_scores(learned), list(again.left_out_scores(corpus)))
 
 
-@in_turn("scoring", SCORINGS)
+@each("scoring", SCORINGS)
 def test_a_column_that_training_never_filled_says_nothing(scoring):
     learned = learn(scoring=scoring)
     wider = Corpus()
@@ -142,7 +142,7 @@ def test_the_ranges_are_those_of_the_features_each_message_left_out():
     assert learn(many_mails(60)).fit.metadata.learned.calibrations == (UNTRAINED,)
 
 
-@in_turn("scoring", SCORINGS)
+@each("scoring", SCORINGS)
 def test_one_message_of_each_class_is_enough(scoring):
     learned = learn([("ham", {"a"}), ("spam", {"b"})], scoring=scoring)
     ham, spam = scores_of(learned)
@@ -158,8 +158,8 @@ def test_messages_without_any_token_can_be_learned():
     assert [pytest.approx(1 / 3)] * 3 == [score.probability for score in scores_of(learned)]
 
 
-@in_turn(
-    ("labels", "named", "classes", "positive"),
+@each(
+    "labels, named, classes, positive",
     [
         (["spam", "zoo"], None, ("zoo", "spam"), "spam"),  # spam is the last of two
         (["spam", "ham", "ham"], None, ("ham", "spam"), "spam"),
@@ -173,8 +173,8 @@ def test_the_names_of_the_classes_and_of_the_positive_one(labels, named, classes
     assert class_names(labels, named) == (classes, positive)
 
 
-@in_turn(
-    ("labels", "positive", "part"),
+@each(
+    "labels, positive, part",
     [
         ([], None, "no message"),
         (["spam"], None, "only the class 'spam'"),

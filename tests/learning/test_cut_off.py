@@ -7,7 +7,7 @@ from channel_models import many_mails
 from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from small_models import SCORINGS, learn, many_messages, with_learned, with_settings
 
 from nbspam.bayes.calibration import Calibrations
@@ -58,8 +58,8 @@ def test_the_cut_off_keeps_the_limit_and_is_the_lowest_that_does(ham, spam, limi
     assert of_ham == HAM_CUTOFF <= cut_off
 
 
-@in_turn("scoring", SCORINGS)
-@in_turn("limit", [0.0, 0.05, 0.1, 0.3])
+@each("scoring", SCORINGS)
+@each("limit", [0.0, 0.05, 0.1, 0.3])
 def test_no_more_ham_than_the_limit_is_blocked_left_out(scoring, limit):
     chance = np.random.default_rng(0)
     messages = [
@@ -76,8 +76,8 @@ def test_no_more_ham_than_the_limit_is_blocked_left_out(scoring, limit):
     assert sum(blocked) <= limit * len(blocked)
 
 
-@in_turn(
-    ("ham", "spam", "limit", "cut_off"),
+@each(
+    "ham, spam, limit, cut_off",
     [
         ([-9.0, -8.0, -7.0], [-5.0, 3.0], 0.0, 0.5),  # never below a half
         ([-9.0, 5.0], [6.0], 0.6, 0.5),
@@ -147,8 +147,8 @@ def test_what_explains_the_surest_of_three_classes_is_finite():
     assert found.total == pytest.approx(found.score.log_odds)
 
 
-@in_turn("scoring", SCORINGS)
-@in_turn("prior", [0.001, 0.2, 0.5, 0.99])
+@each("scoring", SCORINGS)
+@each("prior", [0.001, 0.2, 0.5, 0.99])
 def test_a_prior_moves_the_log_odds_by_what_it_differs(scoring, prior):
     messages = many_messages(100)[:30] + [("ham", {"x"})] * 10
     spam = sum(label == "spam" for label, _ in messages)

@@ -17,7 +17,7 @@ from counted_models import (
 )
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KernelDensity
 from small_models import ALPHAS
@@ -88,7 +88,7 @@ def test_scores_are_scikit_learns(event_model, messages, alpha):
     np.testing.assert_allclose(probabilities, posterior, **CLOSE)
 
 
-@in_turn("event_model", [name for name in TOKEN_MODELS if name != "complement"])
+@each("event_model", [name for name in TOKEN_MODELS if name != "complement"])
 @settings(max_examples=10)
 @given(counted_messages(classes=TWO), ALPHAS, st.floats(0.01, 0.99))
 def test_scores_with_a_fixed_prior_are_scikit_learns(event_model, messages, alpha, prior):
@@ -147,7 +147,7 @@ def kernel_joint(learned):
     return joint
 
 
-@in_turn("event_model", TOKEN_MODELS)
+@each("event_model", TOKEN_MODELS)
 @settings(max_examples=4)
 @given(counted_messages(), ALPHAS, st.sampled_from([0.01, 0.1]))
 def test_tokens_and_traits_are_multiplied(event_model, messages, alpha, smoothing):
@@ -205,7 +205,7 @@ def test_left_out_is_retrained(kind, scoring, messages, alpha, variances):
     assert_left_out_is_retrained(messages, settings_of(kind, scoring, variances, alpha=alpha))
 
 
-@in_turn("kind", [kind for kind in KINDS if kind[0] != "complement"])
+@each("kind", [kind for kind in KINDS if kind[0] != "complement"])
 @settings(max_examples=2)
 @given(counted_messages(classes=TWO, per_class=2, most=6), st.floats(0.01, 0.99))
 def test_left_out_is_retrained_with_a_fixed_prior(kind, messages, prior):

@@ -15,7 +15,7 @@ from counted_models import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.learning.merge import merge, merge_files
 from nbspam.learning.online import OnlineLearner
@@ -129,7 +129,7 @@ def taught(messages, classes, chosen):
     return Model(learner.metadata, learner.counts, {})
 
 
-@in_turn("kind", KINDS)
+@each("kind", KINDS)
 def test_merging_tells_classes_by_their_names(kind):
     chosen = settings_of(kind)
     parts = [taught(BEGUN[:2], THREE, chosen), taught(BEGUN[2:], ("spam", "ham", "promo"), chosen)]

@@ -1,6 +1,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.learning.ledger import moves
 
@@ -34,8 +34,8 @@ def test_each_class_is_brought_up_to_what_was_found_and_not_above_it(rows):
     assert sum(source is not None for source, _ in steps) == min(missing, surplus)
 
 
-@in_turn(
-    ("learned", "found", "expected"),
+@each(
+    "learned, found, expected",
     [
         ([0, 0], [1, 0], [(None, 0)]),
         ([0, 0], [1, 1], [(None, 0), (None, 1)]),

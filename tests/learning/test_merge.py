@@ -5,7 +5,7 @@ import pytest
 from channel_models import TOKENS, many_mails
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from small_models import ALPHAS, SCORINGS, assert_one_sentence, learn, with_learned, with_settings
 from whole_models import THREE, TWO, assert_same_counts, numbered, numbers_of, save, taught
 
@@ -127,8 +127,8 @@ def test_shared_messages_are_refused_with_their_number(tmp_path):
     assert disagreements(tmp_path / "out.json")[1] == []
 
 
-@in_turn(
-    ("changes", "words"),
+@each(
+    "changes, words",
     [
         ({"alpha": 0.25}, ["alpha", "0.25", "0.5"]),
         ({"scoring": "sum"}, ["scoring", "sum", "evidence"]),
@@ -194,7 +194,7 @@ def trained(seed, n=40, traits="kernel"):
     return Model(learned.fit.metadata, learned.counts, {})
 
 
-@in_turn("traits", ["none", "kernel"])
+@each("traits", ["none", "kernel"])
 def test_a_merged_calibration_is_marked_and_lies_between(traits):
     models = [trained(seed, traits=traits) for seed in (1, 2, 3)]
     lessons = with_learned(models[0].metadata, recent=("0" * 32,))
@@ -221,7 +221,7 @@ def test_a_merged_calibration_is_marked_and_lies_between(traits):
         assert merged.ranges == own.ranges
 
 
-@in_turn("traits", TRAIT_MODELS)
+@each("traits", TRAIT_MODELS)
 def test_spam_alone_and_ham_alone_make_a_model_with_the_default_calibration(traits):
     found = together(taught(SPAM, traits=traits), taught(HAM, traits=traits)).model
     assert found.metadata.learned.messages == (3, 2)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from types import SimpleNamespace
 
-from many_cases import in_turn
+from one_case import each
 from whole_models import message, pending, save
 
 from nbspam.learning import on_error
@@ -51,7 +51,7 @@ def test_a_higher_bound_learns_more():
     assert learned[0] < learned[2] < learned[3] == 100
 
 
-@in_turn("remember", [True, False])
+@each("remember", [True, False])
 def test_what_is_learned_so_can_be_taken_back(remember):
     _, before = taught(stream(40))
     slip = message("ham", "prize", "win", number=999)
@@ -75,7 +75,7 @@ def test_the_classes_come_in_turns_each_in_its_order():
         assert places == sorted(places)
 
 
-@in_turn("sure", [0, SURE])
+@each("sure", [0, SURE])
 def test_a_model_learned_so_is_whole(sure, tmp_path):
     _, model = taught(stream(100), sure)
     assert disagreements(save(tmp_path / "model.json", model))[1] == []

@@ -8,7 +8,7 @@ from channel_models import EVERY_CHANNEL, many_mails
 from closeness import CLOSE, close
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from small_models import PRIORS, SCORINGS, labelled_tokens, learn, many_messages
 from whole_models import numbers_of
 
@@ -99,7 +99,7 @@ def test_both_calibrations_are_refined_by_the_evidence_that_a_message_had_before
     assert (expected,) == learner.metadata.learned.calibrations
 
 
-@in_turn("traits", ["none", "kernel"])
+@each("traits", ["none", "kernel"])
 def test_without_trust_in_headers_both_calibrations_learn_too(traits):
     """Trust may come later, and there must be something to trust then."""
     learner = empty_learner(traits=traits)
@@ -149,7 +149,7 @@ def test_ranges_widen_to_every_message_and_never_narrow(messages):
 OF_FEW_TOKENS = learn(many_mails(30, longest=3), scoring="evidence")
 
 
-@in_turn("only", TWO)
+@each("only", TWO)
 def test_a_long_run_of_one_class_teaches_nothing_more(only):
     learner = going_on(learn(many_mails(60, seed=6), scoring="evidence"))
     batch = [tokens for label, tokens in many_mails(240, seed=7) if label == only]
@@ -194,7 +194,7 @@ def test_of_three_classes_a_lesson_that_only_some_took_is_not_taken_back():
     assert learner.metadata.learned.recent == after.recent
 
 
-@in_turn("first", TWO)
+@each("first", TWO)
 def test_the_first_messages_of_the_second_class_do_not_spoil_the_calibration(first):
     messages = many_messages(3_000, seed=4, longest=5)
     own = {"ham": {"lunch", "notes"}, "spam": {"prize", "click"}}
@@ -223,8 +223,8 @@ def test_of_three_classes_each_ones_calibration_is_refined():
         assert probabilities[k] == max(probabilities) > 0.5
 
 
-@in_turn("traits", ["none", "kernel"])
-@in_turn("scoring", SCORINGS)
+@each("traits", ["none", "kernel"])
+@each("scoring", SCORINGS)
 def test_a_learner_of_nothing_or_of_one_class_alone_is_undecided(scoring, traits):
     learner = empty_learner(scoring=scoring, traits=traits)
     assert (learner.metadata.learned.messages, learner.metadata.n_tokens) == ((0, 0), 0)
@@ -244,8 +244,8 @@ def test_a_learner_of_nothing_or_of_one_class_alone_is_undecided(scoring, traits
     assert first.metadata.learned.messages == (0, 0)  # it does not see what is learned later
 
 
-@in_turn("traits", ["none", "kernel"])
-@in_turn("only", TWO)
+@each("traits", ["none", "kernel"])
+@each("only", TWO)
 def test_mails_of_one_class_alone_earn_no_trust_and_no_calibration(only, traits):
     learner = empty_learner(traits=traits)
     for i, (_, tokens) in enumerate(many_mails(20)):

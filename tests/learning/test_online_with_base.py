@@ -12,7 +12,6 @@ from whole_models import THREE, TWO, numbers_of, without_calibration
 
 from nbspam.bayes.calibration import RUN
 from nbspam.learning.online import OnlineLearner
-from nbspam.scoring import base as base_module
 from nbspam.scoring.base import STRENGTH
 from nbspam.tokens.tokenized import NO_NUMBERS
 
@@ -50,11 +49,10 @@ def test_what_is_counted_is_the_same_as_without_a_base(drawn):
 @pytest.mark.parametrize("strength", [5, STRENGTH])
 @pytest.mark.parametrize("traits", ["none", "kernel"])
 @pytest.mark.parametrize("label", TWO)
-def test_what_is_learned_and_forgotten_was_never_learned(monkeypatch, strength, traits, n, label):
+def test_what_is_learned_and_forgotten_was_never_learned(strength, traits, n, label):
     """To the last digit, but that the calibrations have faded by one message: .1 %."""
-    monkeypatch.setattr(base_module, "STRENGTH", strength)
     mails = many_mails(72 + n, hosts="mixed")
-    base = base_of(mails[:60], traits)
+    base = base_of(mails[:60], traits, strength)
     learner = taught_through(base, mails[60 : 60 + n], traits)
     before, counts = learner.metadata, dict(learner.counts)
     numbers = numbers_of(7) if traits != "none" else NO_NUMBERS
@@ -98,9 +96,7 @@ def test_without_the_base_a_lesson_is_not_taken_back_from_the_calibrations():
 def test_a_message_is_scored_as_if_it_had_not_been_learned(drawn, strength):
     """What it teaches the calibrations is the same as if it were scored first, and then learned."""
     base_mails, mails, traits = drawn
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(base_module, "STRENGTH", strength)
-        base = base_of(base_mails, traits)
+    base = base_of(base_mails, traits, strength)
     learner = taught_through(base, mails, traits)
     label, tokens = "spam", {"a", "b", "from:a", "received:b", "by:mx", "own"}
     numbers = numbers_of(5) if traits != "none" else NO_NUMBERS

@@ -4,7 +4,7 @@ import pytest
 from channel_models import TOKENS, many_mails
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from small_models import ALPHAS, SCORINGS, assert_one_sentence, learn
 from whole_models import THREE, TWO, numbered, save, taught
 
@@ -71,7 +71,7 @@ def test_hosts_stay_even_if_no_word_does():
         assert pruned.metadata.host_trust == model.metadata.host_trust
 
 
-@in_turn("scoring", SCORINGS)
+@each("scoring", SCORINGS)
 def test_of_equally_frequent_tokens_the_strongest_stay_then_the_first(scoring):
     texts = [("ham", "both calm dull"), ("ham", "calm"), ("spam", "both axe dull"), ("spam", "axe")]
     texts.append(("spam", ""))

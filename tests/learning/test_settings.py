@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.bayes.variances import Variances
@@ -10,7 +10,7 @@ from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.tokens.traits import TRAITS
 
 
-@in_turn(
+@each(
     "chosen",
     [
         {},
@@ -30,8 +30,8 @@ def test_settings_within_bounds_pass(chosen):
     TrainingSettings(**chosen).check()
 
 
-@in_turn(
-    ("chosen", "words"),
+@each(
+    "chosen, words",
     [
         ({"alpha": 0}, "alpha must be above 0 and at most 1e+06, not 0"),
         ({"alpha": -1.0}, "alpha must be above 0"),
@@ -72,7 +72,7 @@ def test_settings_out_of_bounds_are_refused_in_one_sentence(chosen, words):
     assert "\n" not in str(error.value)
 
 
-@in_turn(("scoring", "alpha", "traits"), [("sum", 0.1, "none"), ("evidence", 0.05, "kernel")])
+@each("scoring, alpha, traits", [("sum", 0.1, "none"), ("evidence", 0.05, "kernel")])
 def test_the_default_alpha_and_traits_are_those_of_the_scoring(scoring, alpha, traits):
     def settings(**chosen):
         of_new = TrainingSettings(scoring=scoring, **chosen)
@@ -85,8 +85,8 @@ def test_the_default_alpha_and_traits_are_those_of_the_scoring(scoring, alpha, t
     assert settings(traits="gaussian").traits == "gaussian"
 
 
-@in_turn("traits", [None, "none"])
-@in_turn("classes", [("ham", "spam"), ("ham", "promo", "spam")])
+@each("traits", [None, "none"])
+@each("classes", [("ham", "spam"), ("ham", "promo", "spam")])
 def test_a_model_that_has_learned_nothing(classes, traits):
     metadata = empty_metadata(classes, "spam", TrainingSettings(prior=0.2, traits=traits))
     settings, learned, n = metadata.settings, metadata.learned, len(classes)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from small_models import assert_one_sentence, with_learned
 from whole_models import assert_same_fit, message, messages_of, save, without_calibration
 
@@ -179,7 +179,7 @@ def test_a_message_that_has_turned_up_in_another_class_is_moved(model):
     assert_trained(model, [*BASE, both[1]])
 
 
-@in_turn("known", [[], BASE, BASE[1:]])  # a message that has gone stays learned
+@each("known", [[], BASE, BASE[1:]])  # a message that has gone stays learned
 def test_nothing_new_writes_nothing(model, known):
     before, contents = model.stat(), model.read_bytes()
     assert teach(model, known) == Change(unchanged=len(known))
@@ -263,8 +263,8 @@ def test_the_settings_are_those_of_a_new_model_only(path):
     assert (chosen.classes, chosen.positive) == ((HAM, "junk"), "junk")
 
 
-@in_turn(
-    ("of_model", "of_messages"),
+@each(
+    "of_model, of_messages",
     [
         (TrainingSettings(), TrainingSettings(traits="none")),
         (TrainingSettings(traits="none"), TrainingSettings()),
@@ -364,8 +364,8 @@ def test_a_slip_that_is_forgotten_leaves_the_file_as_it_was(path, scoring):
     assert_same_fit(learned.calibrations, calibrations(path))
 
 
-@in_turn("move", [False, True])
-@in_turn("counted", [True, False])
+@each("move", [False, True])
+@each("counted", [True, False])
 def test_a_ledger_that_does_not_fit_the_counts_breaks_nothing(model, counted, move):
     """It has messages that were never counted, or the counts have none of its class."""
     train(model, BASE)

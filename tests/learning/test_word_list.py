@@ -1,7 +1,7 @@
 import io
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 from small_models import assert_one_sentence, with_learned
 from whole_models import save, taught
 
@@ -22,8 +22,8 @@ def read(raw, **chosen):
     return read_counts("file", io.BytesIO(raw), Skips(), TrainingSettings(**chosen))
 
 
-@in_turn("raw", [LIST, TABLE, b"\xef\xbb\xbf" + TABLE, b"\xef\xbb\xbf" + LIST])
-@in_turn("traits", [None, "none"])
+@each("raw", [LIST, TABLE, b"\xef\xbb\xbf" + TABLE, b"\xef\xbb\xbf" + LIST])
+@each("traits", [None, "none"])
 def test_a_model_of_either_form(tmp_path, raw, traits):
     """A list of words has no traits; those of the mail that is learned later have a say then."""
     model = read(raw, traits=traits, alpha=0.25, prior=0.125).model
@@ -38,7 +38,7 @@ def test_a_model_of_either_form(tmp_path, raw, traits):
     assert disagreements(save(tmp_path / "model.json", model)) == (model, [])
 
 
-@in_turn("form", FORMS)
+@each("form", FORMS)
 def test_both_ways_give_the_same(form):
     spam = {"free", "claim now", "from:a", "received:b", "by:mx"}
     model = taught([("spam", spam, 1), ("ham", {"free", "lunch", "by:mx"}, 2)])
@@ -61,8 +61,8 @@ def test_counts_above_the_messages_are_cut_down():
     assert found.model.metadata.is_one_sided
 
 
-@in_turn(
-    ("header", "positive", "classes"),
+@each(
+    "header, positive, classes",
     [("spam,ham", None, ("ham", "spam")), ("junk,good", "junk", ("good", "junk"))],
 )
 def test_the_classes_of_a_table_stand_in_our_order(header, positive, classes):
@@ -75,7 +75,7 @@ def test_the_classes_of_a_table_stand_in_our_order(header, positive, classes):
             read(raw)
 
 
-@in_turn(
+@each(
     "raw",
     [
         b"",

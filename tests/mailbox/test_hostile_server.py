@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from junk_mails import many
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.imap import bounded, connection
 from nbspam.imap.account import Account, Secret
@@ -126,7 +126,7 @@ def test_an_answer_that_cannot_be_is_one_sentence(home, answers, said):
 
 
 @pytest.mark.long
-@in_turn("piece, silences", [(b"x", 0.05), (b"* OK Still here\r\n", 0.05), (b"x", 0)])
+@each("piece, silences", [(b"x", 0.05), (b"* OK Still here\r\n", 0.05), (b"x", 0)])
 def test_an_answer_that_drips_ends(monkeypatch, piece, silences):
     with (
         Scripted(UID_SEARCH=endless(piece, 0.02)) as server,
@@ -252,7 +252,7 @@ class Folders:
 START = b"Received: from x\r\n" * 300  # longer than what a message is known by
 
 
-@in_turn("ends, removed", [(b"aa", [2]), (b"ab", []), (b"aab", [2]), (b"aba", [3])])
+@each("ends, removed", [(b"aa", [2]), (b"ab", []), (b"aab", [2]), (b"aba", [3])])
 def test_a_double_is_removed_only_if_all_its_bytes_are_the_same(tmp_path, ends, removed):
     contents = {uid: START + bytes([end]) for uid, end in enumerate(ends, 1)}
     folders = Folders(contents)
@@ -263,7 +263,7 @@ def test_a_double_is_removed_only_if_all_its_bytes_are_the_same(tmp_path, ends, 
     assert folders.removed == removed
 
 
-@in_turn("validity, removed", [(1, [1]), (2, [])])
+@each("validity, removed", [(1, [1]), (2, [])])
 def test_a_move_is_not_finished_with_uids_that_are_others_by_now(tmp_path, validity, removed):
     memory = Memory(tmp_path / "state.json")
     digest = identity_of(START[: connection.BEGINNING])

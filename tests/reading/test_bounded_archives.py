@@ -5,7 +5,7 @@ import io
 import tracemalloc
 import zlib
 
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.reading.compression import _Archive, decompressed
 from nbspam.reading.stream import one_message
@@ -29,7 +29,7 @@ def test_of_one_message_no_more_is_unpacked_than_is_read(monkeypatch):
     assert sum(unpacked) <= 1 << 18
 
 
-@in_turn(
+@each(
     "unpack",
     [
         lambda data: spamd.unzipped(data, 1000),

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pandas as pd
 import pytest
-from one_case import each, one_by_default
+from one_case import each
 
 from nbspam.errors import SourceError
 from nbspam.reading.content import PATIENCE
@@ -249,7 +249,8 @@ def test_odd_contents_are_messages_or_one_sentence(name, content, stdin):
         assert "\n" not in str(error)
 
 
-@one_by_default(
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
     "name, lines",
     [
         ("lines", ["one", "two", "three"]),

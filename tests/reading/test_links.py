@@ -1,7 +1,7 @@
 """Links in folders: within it they are followed, out of it on request, to where they are never."""
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.errors import SourceError
 from nbspam.reading.skips import Skips
@@ -45,7 +45,7 @@ def read(reads, *arguments, outside=False, strict=False):
     return found, [line.partition(": ")[2] for line in skips.named]
 
 
-@in_turn("name, target, without, with_it", LINKS)
+@each("name, target, without, with_it", LINKS)
 def test_links(top, name, target, without, with_it):
     link = top / "mail" / "ham" / name
     link.symlink_to(target.format(top=top))
@@ -58,9 +58,7 @@ def test_links(top, name, target, without, with_it):
         link.unlink()
 
 
-@in_turn(
-    "target, outside, n", [("{top}/other", False, 1), ("{top}/other", True, 2), ("..", True, 1)]
-)
+@each("target, outside, n", [("{top}/other", False, 1), ("{top}/other", True, 2), ("..", True, 1)])
 def test_a_class_folder_and_a_part_of_a_maildir_that_are_links(top, target, outside, n):
     link = top / "mail" / "extra"
     link.symlink_to(target.format(top=top))

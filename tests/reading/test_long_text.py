@@ -1,11 +1,13 @@
 import itertools
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from one_case import each, one_by_default
+from one_case import each
 
 from nbspam.reading.long_text import SOURCE_LIMIT, fitted, sample
+from nbspam.tokens.html import page_of
 
 
 def fit(text, most=1000, is_html=False):
@@ -73,13 +75,45 @@ def test_of_a_long_style_sheet_the_ends_and_of_a_long_attribute_the_end_are_kept
     assert ".last{display:none}</style><p>seen" in found
     style = "color:red;" * 100 + "display:none"
     found, _ = fit(f'<p style="{style}">' * 3, 1_500, is_html=True)
-    assert found.count('display:none"') == 3
+    assert found.count("display:none;") == 3
+
+
+RULES = ".a{color:red}" * 9_000
+
+
+@each(
+    "hides",
+    [
+        f"<style>{RULES}.z{{display:none}}{RULES}</style><p class=z>",
+        f"<style>{RULES}.z{{display:none}}{RULES}*{{opacity:1!important}}</style><p class=z>",
+        f"<style>.z{{display:none}}</style><p class='z {'a ' * 300}'>",
+        f"<p style='display:none;{'color:red;' * 40}opacity:1!important'>",
+        f"<p STYLE = 'display:none;{'color:red;' * 40}'>",
+    ],
+)
+def test_what_is_cut_off_may_hide_text(hides):
+    found, _ = fit(f"{hides} ham</p>{' ' * 70_000}", 67_000, is_html=True)
+    text, certain, *_ = page_of(found)
+    assert ("ham" in text, "ham" in certain) == (True, False)
+
+
+@each(
+    "markup",
+    [
+        *("<!-->", "<!--->", "<!-- --!>", "<script></script/x>", "<script-x>", "<style-x>"),
+        "<style title='</style>'></style >",
+    ],
+)
+def test_what_ends_as_in_browsers_hides_nothing_behind_it(markup):
+    found, _ = fit(f"{markup} seen{' ' * 2_000}", is_html=True)
+    assert page_of(found).certain.split() == ["seen"]
 
 
 UNITS = [*"<p> < <!-- <b> &nbsp; =' =\" <style a &".split(), "<p ", " ", "<b <b", "é "]
 
 
-@one_by_default("unit, is_html", itertools.product(UNITS, [True, False]))
+@pytest.mark.few(1)
+@pytest.mark.parametrize("unit, is_html", list(itertools.product(UNITS, [True, False])))
 def test_any_text_fits_in_bounded_time(unit, is_html):
     start = time.process_time()
     found, _ = fit(unit * (2 * SOURCE_LIMIT // len(unit)), 100_000, is_html)

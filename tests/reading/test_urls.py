@@ -1,12 +1,12 @@
 """URLs that somebody else may have written: what they may open, and where they may lead."""
 
 import os
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import ClassVar
 
 import pytest
-from many_cases import in_turn
+from one_case import each
+from web_servers import web_server
 
 from nbspam.errors import SourceError
 from nbspam.reading import remote
@@ -52,13 +52,8 @@ class Answers(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def web():
-    served = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    thread = threading.Thread(target=served.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{served.server_address[1]}"
-    served.shutdown()
-    thread.join()
-    served.server_close()
+    with web_server(Answers) as url:
+        yield url
 
 
 def read(name, reads=labelled, outside=False):
@@ -66,7 +61,7 @@ def read(name, reads=labelled, outside=False):
     return list(reads(name, *more, ReadingOptions(outside=outside), Skips()))
 
 
-@in_turn(
+@each(
     "url",
     [
         *("file://{file}", "memory://a", "simplecache::https://h/a", "local://{file}", "ftp://h/a"),
@@ -83,7 +78,7 @@ def test_only_the_schemes_that_are_promised(tmp_path, url):
         fetched(url.format(file=file))
 
 
-@in_turn(
+@each(
     "location, said",
     [
         ("/mail", ""),
@@ -122,7 +117,7 @@ def test_an_index_at_a_url_names_what_lies_beneath_it(web):
     assert {path for path in Answers.asked if "/x/" not in path} <= {"/mail", "/start", "/to-other"}
 
 
-@in_turn("name", ["../y/1", "a/../../1", "%2e%2e/y/1", "..%2fy%2f1", "a/..\\..\\1", ".."])
+@each("name", ["../y/1", "a/../../1", "%2e%2e/y/1", "..%2fy%2f1", "a/..\\..\\1", ".."])
 def test_an_index_at_a_url_leads_nowhere_else(web, name):
     Answers.pages = {"/x/index": b"spam 1\nham %b\n" % name.encode(), "/x/1": MAIL, "/y/1": MAIL}
     Answers.asked.clear()

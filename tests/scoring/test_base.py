@@ -8,14 +8,13 @@ from based_models import base_of, no_counts, numbered_messages, taught_through, 
 from channel_models import labelled_mails, many_mails
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from small_models import assert_one_sentence, with_learned, with_settings
 from whole_models import numbers_of
 
 from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.errors import ModelError
 from nbspam.learning.merge import merge
-from nbspam.scoring import base as base_module
 from nbspam.scoring.base import STRENGTH, Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
@@ -72,9 +71,7 @@ def test_a_small_base_is_as_if_one_model_had_learned_the_messages_of_both(drawn)
 def test_who_has_taught_nothing_has_the_verdict_of_the_base_to_the_bit(drawn, strength):
     """However large the base is."""
     base_mails, own_mails, traits = drawn
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(base_module, "STRENGTH", strength)
-        base = base_of(base_mails, traits)
+    base = base_of(base_mails, traits, strength)
     plain = trained(base_mails, traits).classifier
     mails = [*base_mails, *own_mails, ("", NEW)]
     through = base.classifier(base.first(), no_counts)
@@ -159,16 +156,13 @@ def test_what_learned_without_a_base_has_its_calibrations_pooled_with_them_once(
     assert imported.first().learned.calibrations == untrained
 
 
-@in_turn("classes", [TWO, THREE])
-@in_turn("traits", ["none", "kernel", "gaussian"])
-@in_turn("strength", [7, STRENGTH])
-def test_an_explanation_adds_up_and_shows_the_counts_of_both(
-    classes, traits, strength, monkeypatch
-):
-    monkeypatch.setattr(base_module, "STRENGTH", strength)
+@each("classes", [TWO, THREE])
+@each("traits", ["none", "kernel", "gaussian"])
+@each("strength", [7, STRENGTH])
+def test_an_explanation_adds_up_and_shows_the_counts_of_both(classes, traits, strength):
     mails = many_mails(90, classes=classes, hosts="mixed", longest=15)
     mails[0][1].add("never seen")  # but by the base
-    base = base_of(mails[:60], traits)
+    base = base_of(mails[:60], traits, strength)
     classifier = taught_through(base, mails[60:], traits).classifier()
     found = explain(classifier, NEW, *([numbers_of(1)] if traits != "none" else []))
     if len(classes) == 2:
@@ -181,8 +175,8 @@ def test_an_explanation_adds_up_and_shows_the_counts_of_both(
     assert found.unknown == len(NEW) - words - ("by:mx" not in counts)
 
 
-@in_turn(
-    ("chosen", "named"),
+@each(
+    "chosen, named",
     [
         ({"event_model": "multinomial"}, "event model multinomial"),
         ({"event_model": "complement"}, "event model complement"),
@@ -201,8 +195,8 @@ def test_a_base_must_be_of_the_default_kind_and_know_every_class(chosen, named):
     assert_one_sentence(error, "base.json", "'spam'", "of each class")
 
 
-@in_turn(
-    ("changes", "named"),
+@each(
+    "changes, named",
     [
         ({"classes": ("ham", "junk"), "positive": "junk"}, "has the classes ham, junk, and"),
         ({"positive": "ham"}, "has the spam class ham, and"),

@@ -6,7 +6,7 @@ from channel_models import EVERY_CHANNEL, many_mails
 from closeness import assert_scores_agree, close
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from small_models import (
     ALPHAS,
     PRIORS,
@@ -62,7 +62,7 @@ def test_one_message_scores_as_in_a_large_matrix(scoring, seed, labels):
         assert_scores_agree(expected, actual)
 
 
-@in_turn(("hosts", "low", "high"), [("one", 0.9, 1), ("mixed", 0.3, 0.7), ("own", 0, 0.05)])
+@each("hosts, low, high", [("one", 0.9, 1), ("mixed", 0.3, 0.7), ("own", 0, 0.05)])
 def test_headers_are_trusted_as_far_as_the_hosts_say(hosts, low, high):
     mails = many_mails(400, 1, hosts=hosts, longest=20)
     score = learn(mails, scoring="evidence").classifier.score
@@ -92,9 +92,7 @@ class Known(NamedTuple):
     tokens: set[str]
 
 
-@in_turn(
-    ("messages", "tokens", "cached"), [(500, 200_000, 1_000_000), (2, 9, 9), (9, 1, 9), (1, 9, 0)]
-)
+@each("messages, tokens, cached", [(500, 200_000, 1_000_000), (2, 9, 9), (9, 1, 9), (1, 9, 0)])
 def test_batches_of_any_size_keep_the_order_and_the_scores(messages, tokens, cached):
     learned = learn()
     given_ = [Known(i, {"prize", ("free", "lunch")[i % 2], f"unknown{i}"}) for i in range(7)]
@@ -114,7 +112,7 @@ def test_batches_of_any_size_keep_the_order_and_the_scores(messages, tokens, cac
         next(coming)
 
 
-@in_turn("scoring", SCORINGS)
+@each("scoring", SCORINGS)
 def test_an_unknown_token_is_only_counted_and_a_known_one_once(scoring):
     classifier = learn(scoring=scoring).classifier
     alone = classifier.score({"prize"})

@@ -5,7 +5,7 @@ from channel_models import labelled_mails, many_mails
 from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn, with_learned
 
 import nbspam
@@ -174,7 +174,7 @@ def test_words_have_the_weights_of_the_formula_and_come_in_the_order_of_their_st
     assert none.bias == none.total == none.sum_log_odds
 
 
-@in_turn("event_model", EVENT_MODELS)
+@each("event_model", EVENT_MODELS)
 def test_the_score_explained_is_the_score(event_model):
     pairs = [("ham", "see you at noon"), ("spam", "FREE prize, call 0900 111222 now")] * 2
     spam_filter = nbspam.train(pairs, event_model=event_model, traits="kernel")

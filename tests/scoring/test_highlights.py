@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.scoring.highlights import excerpt_json, highlighted, without_highlights
 from nbspam.tokens.excerpt import Excerpt
@@ -37,8 +37,8 @@ def test_the_fields_have_their_own_tokens():
     assert [run.text for run in found.sender if run.emphasis > 0] == ["a@shop.example"]
 
 
-@in_turn(
-    ("shares", "emphases"),
+@each(
+    "shares, emphases",
     [
         ((3.0, -0.2, 0.1, 0), ["++", "", "", ""]),
         ((3.0, -1.6, 1.4, 0), ["++", "-", "", ""]),  # 1.4 is less than 3 / 2

@@ -6,7 +6,7 @@ from channel_models import labelled_mails, many_mails
 from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from small_models import ALPHAS, PRIORS, SCORINGS, learn, with_learned
 from whole_models import THREE, TWO, taught
 
@@ -88,9 +88,9 @@ def test_without_a_known_token_three_classes_have_their_shares(messages, unknown
     assert score.probability == score.probabilities[2]
 
 
-@in_turn("prior", [None, 0.2])
-@in_turn("scoring", SCORINGS)
-@in_turn("empty", THREE)
+@each("prior", [None, 0.2])
+@each("scoring", SCORINGS)
+@each("empty", THREE)
 def test_a_class_that_has_no_message_yet_has_a_probability(prior, scoring, empty):
     messages = [(name, {name, "x", "by:mx"}, i) for i, name in enumerate(THREE * 3)]
     model = taught([m for m in messages if m[0] != empty], THREE, scoring, prior=prior)
@@ -154,8 +154,8 @@ def test_unknown_words_change_no_probability_of_three_classes(messages, unknown,
         assert score(tokens).probabilities == score(tokens | unknown).probabilities
 
 
-@in_turn("classes", [TWO, THREE])
-@in_turn("learned", [[], [("spam", {"prize", "by:mx"}, 1)] * 9])
+@each("classes", [TWO, THREE])
+@each("learned", [[], [("spam", {"prize", "by:mx"}, 1)] * 9])
 def test_a_model_of_fewer_than_two_classes_is_unsure_of_everything(classes, learned):
     model = taught(learned, classes)
     score = Classifier(model.metadata, lambda _: model.counts).score({"prize", "by:mx", "зима"})
@@ -163,7 +163,7 @@ def test_a_model_of_fewer_than_two_classes_is_unsure_of_everything(classes, lear
     assert verdict_of(model.metadata, score, CutOffs()) == "unsure"
 
 
-@in_turn("words", [{"prize", "win"}, {"noon", "lunch"}])
+@each("words", [{"prize", "win"}, {"noon", "lunch"}])
 def test_the_more_is_learned_the_surer_is_the_verdict(words):
     surely = []
     for n in (2, 5, 20, 100, 400):

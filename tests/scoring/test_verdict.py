@@ -4,7 +4,7 @@ import pytest
 from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from small_models import learn, with_settings
 from whole_models import taught
 
@@ -20,8 +20,8 @@ SCORE = LEARNED.classifier.score
 OF_SPAM, OF_HAM = map(SCORE, ({"prize", "winner"}, {"meeting", "tomorrow"}))
 
 
-@in_turn(
-    ("probability", "verdict"),
+@each(
+    "probability, verdict",
     [(0.0, "ham"), (0.49, "ham"), (0.51, "unsure"), (0.89, "unsure"), (0.91, "spam"), (1, "spam")],
 )
 def test_by_default_spam_begins_at_nine_tenths_and_ham_ends_at_a_half(probability, verdict):
@@ -48,8 +48,8 @@ def test_cut_offs_of_0_and_1_are_never_and_always():
         assert verdict_of(METADATA, score, CutOffs(1, 0)) == "unsure"
 
 
-@in_turn(
-    ("known", "text", "of_spam", "of_ham"),
+@each(
+    "known, text, of_spam, of_ham",
     [
         (0, 0, TOO_FEW_WORDS, TOO_FEW_WORDS),
         (0, 9, TOO_FEW_WORDS, TOO_FEW_WORDS),
@@ -105,8 +105,8 @@ def test_of_three_classes_the_most_probable_one_is_the_verdict():
     assert [verdict_of(learned.fit.metadata, s, CutOffs()) for s in scores] == ["a", "b", "c"]
 
 
-@in_turn(
-    ("spam", "ham", "cost", "expected", "of_model"),
+@each(
+    "spam, ham, cost, expected, of_model",
     [
         (None, None, None, (0.9, 0.5), (0.7, 0.2)),
         (0.95, None, None, (0.95, 0.5), (0.95, 0.2)),
@@ -137,8 +137,8 @@ def test_cut_offs_follow_from_the_options_and_else_from_the_model(
 NAN, INFINITY = math.nan, math.inf
 
 
-@in_turn(
-    ("spam", "ham", "cost", "sentence"),
+@each(
+    "spam, ham, cost, sentence",
     [
         (1.5, None, None, "the spam cut-off must be between 0 and 1, not 1.5; 0.9 is the default"),
         (-0.1, None, None, "the spam cut-off must be between 0 and 1, not -0.1; 0.9 is the"),

@@ -163,3 +163,14 @@ def serving_in(
                 kept[1].call_soon_threadsafe(kept[0].stop)
         thread.join(60)
         assert not thread.is_alive()
+
+
+def slow_down(monkeypatch, owner, name, seconds):
+    """Let a function of a module or class take so much longer."""
+    real = getattr(owner, name)
+
+    def slow(*arguments):
+        time.sleep(seconds)
+        return real(*arguments)
+
+    monkeypatch.setattr(owner, name, slow)

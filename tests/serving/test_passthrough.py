@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 
 from nbspam import __version__
 from nbspam.reading.marks import MARK, PLACE_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag, unmarked
@@ -39,7 +39,7 @@ def passed(raw, marks=PLAIN):
     return marked(cleaned(raw, marks.name), marks)
 
 
-@in_turn("case, came, wanted", rows_of("marks.tsv"))
+@each("case, came, wanted", rows_of("marks.tsv"))
 def test_where_the_header_goes_and_that_it_is_the_same_message(case, came, wanted):
     once = passed(came)
     assert filled(wanted) == once
@@ -212,7 +212,7 @@ def test_nothing_forged_is_left(raw):
 # The tag
 
 
-@in_turn("came, wanted", rows_of("tags.tsv"))
+@each("came, wanted", rows_of("tags.tsv"))
 def test_the_tag_goes_before_the_subject(came, wanted):
     out = passed(came, TAGGING)
     assert filled(wanted) == out

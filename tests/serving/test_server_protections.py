@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from servers import HAM, SPAM, Client, request
+from servers import HAM, SPAM, Client, request, slow_down
 
 from nbspam.errors import LockedError, ModelError, ServingError
 from nbspam.scoring.verdict import CutOffs
@@ -88,13 +88,7 @@ def ends_within(served, seconds):
 @pytest.mark.parametrize("size", [100, 40_000], ids=["in the loop", "in a thread"])
 def test_it_ends_in_time_among_messages_that_take_long(serving, model, monkeypatch, size):
     """30 messages of 0.1 s."""
-    answer = Responder._answer
-
-    def slow(*arguments):
-        time.sleep(0.1)
-        return answer(*arguments)
-
-    monkeypatch.setattr(Responder, "_answer", slow)
+    slow_down(monkeypatch, Responder, "_answer", 0.1)
     whole = request("CHECK", WORDS[:size])
     with serving(model, shutdown=0.5) as served, ExitStack() as opened:
         clients = [opened.enter_context(served.connect()) for _ in range(30)]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from many_cases import in_turn
-from servers import HAM, SPAM, request, serving_in, together
+from one_case import each
+from servers import HAM, SPAM, request, serving_in, slow_down, together
 
 from nbspam.bayes.posterior import logit
 from nbspam.reading.marks import MARK
@@ -88,7 +88,7 @@ def test_check_and_symbols(served, spam_lines):
         assert names.startswith(b"NBSPAM_" + called + b",BAYES_")
 
 
-@in_turn("command", ["REPORT", "REPORT_IFSPAM"])
+@each("command", ["REPORT", "REPORT_IFSPAM"])
 def test_report(served, spam_lines, command):
     reply = served.ask(request(command, SPAM))
     head, _, report = reply.partition(b"\r\n\r\n")
@@ -349,13 +349,7 @@ def test_a_full_house_of_silent_clients_makes_room(serving, model, spam_lines):
 
 def test_a_slow_server_sends_nobody_away(serving, model, spam_lines, monkeypatch):
     """Who has said all he has to say is not late because the server is."""
-    real = responder_module.answer
-
-    def slow(*arguments):
-        time.sleep(0.03)
-        return real(*arguments)
-
-    monkeypatch.setattr(responder_module, "answer", slow)
+    slow_down(monkeypatch, responder_module, "answer", 0.03)
     with serving(model, connections=4, grace=0.02) as served, contextlib.ExitStack() as opened:
         clients = [opened.enter_context(served.connect()) for _ in range(12)]
         for client in clients:

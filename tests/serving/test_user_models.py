@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from servers import HAM, SPAM, request, together
 
 import nbspam
@@ -93,7 +93,7 @@ def test_longer_messages_too(serving, model, users):
                 assert (verdict(served, user, message) == b"NBSPAM_SPAM") == is_spam
 
 
-@in_turn("pattern", ["%u.json", "%u/model.json", "mail-%u"])
+@each("pattern", ["%u.json", "%u/model.json", "mail-%u"])
 def test_a_pattern(serving, model, users, pattern):
     with serving(model, users=users / pattern) as served:
         assert tell(served, "hal", SPAM, *AS_SPAM) == LEARNED

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from whole_models import THREE, numbered, taught
 
 from nbspam.errors import OptionError, SourceError
@@ -43,7 +43,7 @@ def read(raw, strict=False):
 # Words to tokens
 
 
-@in_turn("word, tokens", [*rows_of("bogofilter-words.tsv"), ("fr\u200bee", "free"), ("x" * 31, "")])
+@each("word, tokens", [*rows_of("bogofilter-words.tsv"), ("fr\u200bee", "free"), ("x" * 31, "")])
 def test_words_become_the_tokens_of_the_same_message(word, tokens):
     assert set(filter(None, tokens.split("|"))) == tokens_of(word)
 
@@ -92,7 +92,7 @@ def test_the_sample_datas_tokens_come_back():
             assert not word.startswith(".")
 
 
-@in_turn("token, word", rows_of("bogofilter-tokens.tsv"))
+@each("token, word", rows_of("bogofilter-tokens.tsv"))
 def test_the_words_that_stand_for_tokens(token, word):
     assert word == word_of(token)
     assert tokens_of(word) == {token}
@@ -136,7 +136,7 @@ BAD_LINES = [
 ]
 
 
-@in_turn("line", BAD_LINES)
+@each("line", BAD_LINES)
 def test_a_bad_line_is_skipped_and_named(line):
     found, skips = read(LIST + line + b"\nlast 3 4\n")
     assert found.counts["last"] == (4, 3)
@@ -147,7 +147,7 @@ def test_a_bad_line_is_skipped_and_named(line):
         read(LIST + line + b"\n", strict=True)
 
 
-@in_turn("raw", [b"", b"\n", b"free 1 2\n", b".MSG_COUNT 0 0\nfree 1 2\n"])
+@each("raw", [b"", b"\n", b"free 1 2\n", b".MSG_COUNT 0 0\nfree 1 2\n"])
 def test_a_list_without_messages_is_none(raw):
     with pytest.raises(SourceError, match="MSG_COUNT") as error:
         read(raw)

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from small_models import ALPHAS, PRIORS, SCORINGS, big, labelled_tokens, learn
 from whole_models import THREE, TWO, numbered, taught
 
@@ -116,7 +116,7 @@ DAMAGES = [
 ]
 
 
-@in_turn("old, new, said, not_said", DAMAGES)
+@each("old, new, said, not_said", DAMAGES)
 def test_what_disagrees_is_named(path, old, new, said, not_said):
     whole = path.read_bytes()
     found = wrong_with(change(path, (old, new)))
@@ -147,7 +147,7 @@ def test_less_in_the_ledger_than_was_learned_is_no_damage(path):
 W2, LEARNED = b'"w2": [1, 1]', b'},"learned": {\n'
 
 
-@in_turn(
+@each(
     "old, new",
     [
         *((W2, new) for new in (b'"w2":[1, 1]', b'"w2": [1,1]', b'"\\u0077\\u0032": [1, 1]')),

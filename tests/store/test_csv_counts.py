@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from whole_models import THREE, TWO, taught
 
 from nbspam.errors import SourceError
@@ -62,7 +62,7 @@ BAD_ROWS = [
 ]
 
 
-@in_turn("line", BAD_ROWS)
+@each("line", BAD_ROWS)
 def test_a_bad_row_is_skipped_and_named(line):
     found, skips = read(f"{TABLE}{line}\nlast,1,1\n")
     assert found.counts == {"free": (2, 20), "claim now": (0, 7), "last": (1, 1)}
@@ -78,7 +78,7 @@ def test_a_quote_that_never_closes_takes_the_rest():
     assert skips.count == 1
 
 
-@in_turn(
+@each(
     "text, line",
     [
         *[(text, 1) for text in ("", "token\n", "token,spam\n(messages),1\n")],

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from small_models import (
     ALPHAS,
     PRIORS,
@@ -171,7 +171,7 @@ def test_counts_of_newer_rules_or_another_tokenizer_are_refused():
         )
 
 
-@in_turn(
+@each(
     "key, value, why",
     [
         ("version", 2, "update nbspam"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from small_models import (
     ALPHAS,
     MESSAGES,
@@ -155,7 +155,7 @@ STEPS = {  # what fails, and how
 }
 
 
-@in_turn("step", [*STEPS, KeyboardInterrupt, MemoryError, SystemExit])
+@each("step", [*STEPS, KeyboardInterrupt, MemoryError, SystemExit])
 def test_a_failed_or_interrupted_write_leaves_the_old_model_and_nothing_else(model, step):
     def interrupt(*_):
         raise step
@@ -212,7 +212,7 @@ def whole(tmp_path_factory):
 LINES = [line for line in GOLDEN.read_text().splitlines() if line[0] != "#"]
 
 
-@in_turn(
+@each(
     "line",
     [*LINES, f"alpha = {10**400}", *calibration_damages(TEXT), *calibration_damages(FULL)],
 )
@@ -269,7 +269,7 @@ NOT_MODELS = [
 ]
 
 
-@in_turn("content", NOT_MODELS)
+@each("content", NOT_MODELS)
 def test_a_file_that_is_no_model_is_refused(tmp_path, content):
     (tmp_path / "model.json").write_bytes(content)
     for read in READERS:

@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.errors import ModelError
 from nbspam.learning.settings import TrainingSettings, empty_metadata
@@ -94,7 +94,7 @@ CHANGES = [
 DIGEST_CHANGES = [{}, {"1" * 32: (1, 0), "9" * 32: (1, 0)}, dict.fromkeys(MARKED, (0, 0))]
 
 
-@in_turn(
+@each(
     "counts, change, learned, digests, block",
     product([{}, FEW], CHANGES, [{}, MARKED], DIGEST_CHANGES, [8, 8192]),
 )
@@ -131,7 +131,7 @@ def test_what_does_not_change_is_not_read_line_by_line(tmp_path, monkeypatch):
     assert len(looked_at) < 100
 
 
-@in_turn(
+@each(
     "damage, token",
     product(
         [b": [x, 2]", b": [1]", b": [1, 200]", b"", b": [1, 2]]"],

@@ -4,7 +4,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from many_cases import in_turn
+from one_case import each
 from small_models import learn
 
 from nbspam.learning.settings import TrainingSettings, empty_metadata
@@ -123,7 +123,7 @@ def test_the_histograms_that_are_spoiled_here_are_whole():
     assert load_metadata(model_fields(whole())).learned.trait_histograms[0] == known
 
 
-@in_turn("fields, why", DAMAGE)
+@each("fields, why", DAMAGE)
 def test_damage_is_refused_and_said_in_one_sentence(fields, why):
     with pytest.raises(ValueError, match=why):
         load_histograms(copy.deepcopy(fields), CLASSES, (4, 2))
@@ -135,7 +135,7 @@ def test_damage_is_refused_and_said_in_one_sentence(fields, why):
     assert "\n" not in text
 
 
-@in_turn("fields", OTHER_TRAITS)
+@each("fields", OTHER_TRAITS)
 def test_an_older_model_may_have_other_traits(fields):
     """What it does not know is of no message, and what is not known any more is left out."""
     if not isinstance(fields, dict):

@@ -45,6 +45,35 @@ def test_a_value_of_any_length_is_none_of_the_text_and_many_open_tags_do_not_los
     assert seen(f"<div {HIDE}>" + "<i>" * 500 + "a</div>seen") == (["seen"], {"hidden"})
 
 
+@each(
+    "page",
+    [
+        f"<p style='{'a:b;' * 9_000}display:none'>ham</p>",
+        f"<p style='margin:{' ' * 9_000}0;display:none'>ham</p>",
+        f"<p {'a= ' * 9_000}{HIDE}>ham</p>",
+        f"<p {'a' * 9_000} {HIDE}>ham</p>",
+        f"<p {'a=() ' * 9_000}{HIDE}> ham</p>".replace("()", "''"),
+        f"<{'a' * 99} {HIDE}>ham</{'a' * 99}>",
+        f"<!{'ham ' * 9_000}>",
+        f"<? {'ham ' * 9_000}>",
+        f"<style>.z{{display:none}}</style><p class='{' '.join(map(str, range(999)))} z'>ham</p>",
+        f"<style>.z{{{'a:b;' * 9_000}display:none}}</style><p class=z>ham</p>",
+        f"<style {'x' * 9_000}>.z{{display:none}}</style><p class=z>ham</p>",
+    ],
+)
+def test_nothing_is_too_long_to_hide_text(page):
+    assert seen(page + "<p>seen")[0] == ["seen"]
+
+
+def test_beyond_the_limit_of_rules_all_text_is_in_doubt():
+    rules = "".join(f".c{i}{{color:red}}" for i in range(2_000))
+    for before, after in (("", ".z{display:none}"), (".z{display:none}", ".z{display:block}")):
+        page = f"<style>{before}{rules}{after}</style>one<p>two</p><p class=z>three</p>"
+        words, tricks = seen(page)
+        assert sorted(words) == ["one?", "three?", "two?"]
+        assert tricks >= {"limit:styles", "perhaps-hidden"}
+
+
 def test_a_page_of_which_nothing_is_to_be_seen_is_misread_and_seen():
     text = "claim your million pounds today and send the money to us"
     assert seen(f"<div {HIDE}>{text}</div>")[0] == [f"{word}?" for word in text.split()]
@@ -87,6 +116,9 @@ def test_a_text_without_tags_stays_as_it_is(source):
 def test_entities_of_any_length_are_text(entity):
     text, *_ = page_of(f"<p>free {entity} now</p>")
     assert (text.split()[0], text.split()[-1]) == ("free", "now")
+    assert seen(f'<style media="{entity}"></style><p style="{entity}">seen')[0] == ["seen"]
+    hides = f"a:{entity};dis&#{'0' * 5000}112;lay:none"
+    assert seen(f"<p style='{hides}'>ham</p>s&#x{'0' * 5000}65;en")[0] == ["seen"]
 
 
 ENTITIES = ["&amp;", "&lt;", "&gt;", "&quot;", "&nbsp;", "&copy;", "&#39;", "&#160;", "&amp;lt;"]

@@ -28,7 +28,7 @@ NUMBERS = {
     "tokens.headers": {"_VALUE_LIMIT": 4_000},
     "tokens.hidden_text": {"_FEW_WORDS": 5, "_FEW_COLOURS": 8},
     "tokens.styles": {
-        "_SAME": 48, "_CLEAR": 0.1, "_PALE": 0.5, "_DECLARATIONS_LIMIT": 200, "_FEW": 4,
+        "_SAME": 48, "_CLEAR": 0.1, "_PALE": 0.5, "_FEW": 4,
         "_RULES_LIMIT": 2_000,
     },
     "tokens.text": {"WORD_LIMIT": 30, "SHORT": 400},

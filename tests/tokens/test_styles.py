@@ -2,9 +2,10 @@
 
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from one_case import each, one_by_default
+from one_case import each
 
 from nbspam.tokens.styles import StyleSheet, alpha, are_alike, colour, declarations, look
 
@@ -56,6 +57,7 @@ def test_what_an_eye_takes_for_one():
         ("display:none;display:block", {"display": "block"}),
         ("display:none !important; display:block", {"display": "none"}),
         ("d\\69 splay:none", {"display": "none"}), ("d\\isplay:none", {"display": "none"}),
+        ("a:b;" * 999 + "c:d", {"a": "b", "c": "d"}), (";" * 9_999 + "a:b", {"a": "b"}),
         ("display:/* x */none/**/", {"display": "none"}), ("nothing; :; a", {"": ""}), ("", {}),
     ],
 )  # fmt: skip
@@ -148,6 +150,12 @@ def test_simple_selectors_are_known_and_others_in_doubt():
             assert found_by(selector + "{display:none}") == (style, is_doubted), selector
 
 
+def test_of_many_rules_all_are_known_or_it_is_said_that_they_are_not():
+    rules = "".join(f".c{i}{{color:red}}" for i in range(1_999))
+    assert not StyleSheet(f"<style>{rules}p{{color:red}}</style>").met_limit
+    assert StyleSheet(f"<style>{rules}p,a{{color:red}}</style>").met_limit
+
+
 def test_the_more_specific_rule_holds():
     rules = "#i{color:red} div.x{color:pink} .x{color:blue} div{color:green}"
     assert found_by(rules)[0] == {"color": "red"}
@@ -187,7 +195,8 @@ def test_any_soup_is_a_sheet(source):
     StyleSheet(f"<style>{source}").rules_for("div", ("x",), "i")
 
 
-@one_by_default(
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
     "source",
     [
         ".x{" * 100_000, "}" * 500_000, ".x .x .x .x{color:red}" * 20_000, "/*" * 200_000,

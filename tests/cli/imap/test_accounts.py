@@ -1,7 +1,7 @@
 """The accounts of a config file: what they may say, and whose password is asked for."""
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 from nbspam.cli.accounts import account_of, configured_accounts, mail_accounts
 from nbspam.errors import AccountError, OptionError
@@ -54,7 +54,7 @@ def test_all_that_an_account_may_say(config, tmp_path):
     assert [each.name for each in mail_accounts(["work", "home"])] == ["work", "home"]
 
 
-@in_turn(
+@each(
     "text, problem",
     [
         ('[imap.home]\nuser = "hal"\n', r"toml:1: \[imap.home\]: the account has no host"),

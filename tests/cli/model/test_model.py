@@ -1,6 +1,6 @@
 import json
 
-from many_cases import in_turn
+from one_case import each
 
 
 def check(nbspam, model):
@@ -46,7 +46,7 @@ def test_a_whole_model_passes(nbspam, model, sms_model, three_classes, make_mode
         assert str(path) in found.out
 
 
-@in_turn(
+@each(
     "old, new, said",
     [
         ('"prize": [0, 12]', '"prize": [0, 11]', "restore it"),
@@ -77,7 +77,7 @@ def test_changed_figures_and_another_layout_are_found(nbspam, model, assert_sent
         assert_sentence(check(nbspam, model), model, said)
 
 
-@in_turn("which", ["model", "sms_model"])
+@each("which", ["model", "sms_model"])
 def test_changed_lines_are_found(nbspam, tmp_path, request, assert_sentence, which):
     """Swapped, deleted or repeated."""
     path = tmp_path / "changed.json"

@@ -3,7 +3,7 @@ import json
 import stat
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 LIST = b".MSG_COUNT 3 4 20260105\nPRIZE 3 0 20260105\nfree 2 1\nlunch 0 4\nhead:multipart 1 1\n"
 
@@ -25,7 +25,7 @@ def imported(nbspam, new):
     )
 
 
-@in_turn("form", ["bogofilter", "csv"])
+@each("form", ["bogofilter", "csv"])
 def test_there_and_back(nbspam, imported, model, new, tmp_path, form):
     text = tmp_path / f"counts.{form}"
     assert nbspam("model", "export", "-m", model, "--form", form, "-o", text) == (0, "", "")

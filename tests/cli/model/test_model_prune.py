@@ -1,7 +1,7 @@
 import json
 import math
 
-from many_cases import in_turn
+from one_case import each
 
 
 def tokens_of(path):
@@ -47,7 +47,7 @@ def test_into_another_file(nbspam, model, tmp_path, assert_sentence):
     assert len(tokens_of(out)) == 3
 
 
-@in_turn("form", ["text", "json"])
+@each("form", ["text", "json"])
 def test_when_so_little_is_left_that_verdicts_change_it_says_so(nbspam, model, form):
     n = len(tokens_of(model))
     enough, little = math.ceil(n / 20), math.ceil(n / 20) - 1

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 MIDDLING = b"free notes for the winner of the meeting"  # its probability is 0.5 to 0.9
 
@@ -35,7 +35,7 @@ def test_it_says_what_holds_now(nbspam, model):
     assert json.loads(out) == {"model": str(model), "spam_cutoff": 0.99, "ham_cutoff": 0.9}
 
 
-@in_turn(
+@each(
     "options, expected",
     [
         (("--spam-cutoff", "0.99"), (0.99, 0.4)),
@@ -91,7 +91,7 @@ def test_every_command_uses_them_and_options_go_first(nbspam, model, table):
         assert cut_offs(model) == (cut_off, cut_off)
 
 
-@in_turn(
+@each(
     "options, parts",
     [
         ((), ("there is nothing to set", "--spam-cutoff", "--ham-cutoff", "--ham-cost")),

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from many_cases import in_turn
+from one_case import each
 
 from nbspam import train
 
@@ -46,7 +46,7 @@ def test_the_weights_are_those_of_explain(nbspam, model, three_classes, make_mod
     assert text.splitlines()[-1].endswith(f"{found['weights']['promo']:+.3f} for promo")
 
 
-@in_turn(
+@each(
     "typed, token",
     [
         ("PRIZE", "prize"),
