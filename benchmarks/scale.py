@@ -130,6 +130,7 @@ class Made(NamedTuple):
 def print_costs(rows: int, vocabulary: int, workers: int, work: Path | None) -> None:
     """Print a row for each kind of task."""
     from nbspam.cluster.training import ClusterTraining
+
     from nbspam.learning.settings import TrainingSettings
     from nbspam.reading.cutting import Asked, Cutter
     from nbspam.reading.skips import Skips

@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from nbspam.learning.vocabulary import Numberer, Renumberer
+
 import nbspam.tokens.html
 import nbspam.tokens.tokenizer
 from nbspam.filter import open_filter
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.vocabulary import Numberer, Renumberer
 from nbspam.reading.message import parse
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, unlabelled

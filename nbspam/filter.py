@@ -16,7 +16,13 @@ from nbspam.scoring.classifier import Classifier, counts_in
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
+from nbspam.tokens.tokenized import (
+    TokenizedMessage,
+    Tokenizing,
+    Wanted,
+    tokenize,
+    tokenize_batch,
+)
 from nbspam.urls import is_url
 
 if TYPE_CHECKING:  # one message is classified without what learning and explaining need
@@ -33,7 +39,8 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from nbspam.scoring.bulk import BulkClassifier
     from nbspam.scoring.explanation import Explanation
     from nbspam.store.model_file import Model
-    from nbspam.workers import Batch, Executor
+    from nbspam.tokens.tokenized import Batch
+    from nbspam.workers import Executor
 
 AnyMessage = str | bytes | Message | TokenizedMessage  # str: plain text; bytes: a mail or a text
 LabelledMessage = tuple[str, AnyMessage]
@@ -360,7 +367,7 @@ class ClassifiedMessage(NamedTuple):
 
 
 def classified(
-    raws: "Iterable[RawMessage | SourcePiece]",
+    raws: "Iterable[RawMessage | Skipped | SourcePiece]",
     skips: "Skips",
     where: "Executor",
     spam_filter: Filter,
@@ -380,8 +387,6 @@ def classified(
 
 
 def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage | Skipped]":
-    from nbspam.workers import Tokenizing, tokenize_batch
-
     found = list(tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted, ordered=False)))
     messages = [message for message in found if isinstance(message, TokenizedMessage)]
     verdicts = iter(spam_filter.judge_all(messages))

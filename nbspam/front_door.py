@@ -11,7 +11,6 @@ from nbspam.errors import OptionError
 from nbspam.filter import Filter, model_cut_offs, open_filter
 from nbspam.homes import InMemory
 from nbspam.labels import HAM, SPAM, normal_label
-from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.data_frame import frame_messages, is_data_frame
 from nbspam.reading.pairs import pair_messages
@@ -20,8 +19,7 @@ from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, TableOptions, labelled, unlabelled
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import EVIDENCE, Metadata
-from nbspam.store.model_file import Model
-from nbspam.workers import executor, gather
+from nbspam.workers import PIECE, executor, in_batches
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,18 +70,16 @@ def train(
     settings.check()
     options = ReadingOptions(TableOptions(text_column, label_column, encoding))
     skips = Skips(strict)
-    corpus = Corpus(settings.wanted)
     raws = _raws(source, [(SPAM, spam), (HAM, ham)], options, skips)
-    gather(corpus, raws, skips, executor(jobs))
 
-    from nbspam.learning.batch import fit, token_counts
+    from nbspam.learning.training import TrainingRun
 
-    taken = corpus.channels(), corpus.traits(), corpus.digest_bytes
-    fitted = fit(corpus, corpus.labels, settings, *taken)
-    counts = dict(token_counts(corpus.vocabulary, fitted.counts))
-    learned = dict(corpus.learned(fitted.metadata.settings.classes))
-    home = InMemory(Model(fitted.metadata, counts, learned))
-    return Filter(home.classifier(), model_cut_offs(fitted.metadata), home)
+    with TrainingRun(executor(jobs), settings) as run:
+        run.read(in_batches(raws, *PIECE), skips)
+        run.count()
+        run.fit()
+        home = InMemory(run.model())
+    return Filter(home.classifier(), model_cut_offs(run.metadata), home)
 
 
 def _raws(

@@ -12,26 +12,32 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from nbspam.errors import NbspamError, Remedy, SourceError
+from nbspam.errors import NbspamError, Remedy
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skipped, Skips
-from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted, tokenize
+from nbspam.tokens.tokenized import (
+    TOKENS_ALONE,
+    TokenizedMessage,
+    Tokenizing,
+    Wanted,
+    tokenize_batch,
+)
 
 if TYPE_CHECKING:  # classifying does without
-    from nbspam.learning.corpus import Corpus
-    from nbspam.learning.vocabulary import NumberedBatch, NumberedMessage, Numberer
     from nbspam.reading.piece import SourcePiece
-
-    # What one process tokenizes at a time: messages, or where it finds them.
-    Batch = list[RawMessage] | SourcePiece
+    from nbspam.tokens.tokenized import Batch
 
 A = TypeVar("A")
 B = TypeVar("B")
 S = TypeVar("S")
 _BATCH = 50  # messages handed over at a time, and no more than:
 _BATCH_BYTES = 1 << 20
+# Of a piece that is kept: the same, where the messages are read here.
+PIECE = 20_000, 1 << 20
+_SHORT = 4
+_FILE = 4_096  # bytes of a message in a file, which is not read to know
 _WAITING = 12  # batches per process, done or to be done: memory does not grow with the corpus
 # Seconds of work after which processes are started, which takes 0.07 s: who has had so much to do
 # may have more.
@@ -46,8 +52,33 @@ def never_pauses() -> bool:
 _COLLECTIONS = 50_000, 20, 100  # of `gc.set_threshold`; Python's are 700, 10, 10
 
 
+class Passes:
+    """Is told how far work in passes is; this one says nothing."""
+
+    def begin(self, what: str, parts: int | None) -> None:
+        """Begin a pass of so many parts; None: of the size of the sources."""
+
+    def done(self, messages: int = 0, size: int = 0) -> None:
+        """One part is done, with so many messages and bytes."""
+
+
 class Executor(Protocol):
     """Where work is done."""
+
+    # Whether who works has the files of this machine.
+    is_here: bool
+
+    @property
+    def workers(self) -> int:
+        """How many work at once."""
+
+    def keep(
+        self, function: Callable[[S, A], tuple[Any, ...]], shared: S, items: Iterable[A], n: int
+    ) -> Iterator[tuple[Any, ...]]:
+        """Do what `map` does with a function that returns n values, the first of them small.
+
+        The others may stay where they were made: what comes back stands for them in later items.
+        """
 
     def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; what precedes a failure comes first.
@@ -61,6 +92,14 @@ class Executor(Protocol):
 class Serial:
     """Everything in this process."""
 
+    is_here, workers = True, 1
+
+    def keep(
+        self, function: Callable[[S, A], tuple[Any, ...]], shared: S, items: Iterable[A], _: int
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield the values."""
+        return self.map(function, shared, items)
+
     def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order."""
         return (function(shared, item) for item in items)
@@ -68,6 +107,8 @@ class Serial:
 
 class Processes:
     """Several processes of this machine; the first items are done in this one."""
+
+    is_here = True
 
     def __init__(
         self,
@@ -81,8 +122,14 @@ class Processes:
         pauses: whether the next item is yet to come, so that none is waited for.
         start_method: of `multiprocessing`; None is Python's choice.
         """
-        self._jobs, self._alone, self._pauses = jobs, alone, pauses
+        self.workers, self._alone, self._pauses = jobs, alone, pauses
         self._start_method = start_method
+
+    def keep(
+        self, function: Callable[[S, A], tuple[Any, ...]], shared: S, items: Iterable[A], _: int
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield the values, in order; raises NbspamError if a process dies."""
+        return self.map(function, shared, items)
 
     def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; raises NbspamError if one dies."""
@@ -105,11 +152,11 @@ class Processes:
         from multiprocessing import get_context
 
         pool = ProcessPoolExecutor(
-            self._jobs, get_context(self._start_method), _Worker, (function, shared)
+            self.workers, get_context(self._start_method), _Worker, (function, shared)
         )
         submitted: Iterator[Future[B]] = (pool.submit(_Worker.work, item) for item in items)
         try:
-            for future in ahead(submitted, _WAITING * self._jobs, self._pauses):
+            for future in ahead(submitted, _WAITING * self.workers, self._pauses):
                 yield future.result()
         except BrokenProcessPool:
             raise NbspamError(
@@ -201,17 +248,8 @@ def executor(jobs: int, pauses: Callable[[], bool] = never_pauses) -> Executor:
     return Serial() if jobs == 1 else Processes(jobs, pauses=pauses)
 
 
-class Tokenizing(NamedTuple):
-    """How messages are tokenized: as `tokenize` takes it."""
-
-    digest: bool = False
-    wanted: Wanted = TOKENS_ALONE
-    skips_empty: bool = False  # whether a mail with nothing in it is skipped
-    ordered: bool = True
-
-
 def tokenized(
-    raws: "Iterable[RawMessage | SourcePiece]",
+    raws: "Iterable[RawMessage | Skipped | SourcePiece]",
     skips: Skips,
     where: Executor,
     digests: bool = False,
@@ -230,50 +268,8 @@ def tokenized(
     Raises NbspamError when a process dies.
     """
     how = Tokenizing(digests, wanted, skips_empty)
-    for results in where.map(_tokenize_all, how, in_batches(iter(raws), batch, pauses)):
+    for results in where.map(_tokenize_all, how, in_batches(iter(raws), batch, pauses=pauses)):
         yield from without_skipped(results, skips)
-
-
-def gather(
-    corpus: "Corpus",
-    raws: "Iterable[RawMessage | SourcePiece]",
-    skips: Skips,
-    where: Executor,
-    shown: Callable[[Iterable[Any]], Iterable[Any]] = iter,
-    batch: int = _BATCH,
-) -> None:
-    """Add each message to a corpus, in order, with its digest; as `tokenized` reads them.
-
-    An empty mail is skipped, as it is not to be learned.
-    shown: what the messages pass through on their way, to show how far it is.
-    """
-    # In one process, numbers would only be a second copy of the vocabulary; and who does work once
-    # more elsewhere, where a machine fails, must know nothing of what was sent before.
-    if corpus.wanted.times or not isinstance(where, Processes):
-        found = tokenized(raws, skips, where, True, corpus.wanted, batch, skips_empty=True)
-        for message in shown(found):
-            corpus.add(message)
-        return
-    for numbered in shown(_numbered(corpus, raws, skips, where, batch)):
-        corpus.add_numbered(numbered)
-
-
-def _numbered(
-    corpus: "Corpus",
-    raws: "Iterable[RawMessage | SourcePiece]",
-    skips: Skips,
-    where: Executor,
-    batch: int,
-) -> "Iterator[NumberedMessage]":
-    """Yield each message tokenized, its tokens numbered as the corpus numbers them."""
-    from nbspam.learning.vocabulary import Numberer, Renumberer
-
-    renumberer = Renumberer(corpus.numbers)
-    how = Numberer(), Tokenizing(True, corpus.wanted, skips_empty=True)
-    for done, skipped in where.map(_number_all, how, in_batches(iter(raws), batch)):
-        messages = renumberer.messages(done)
-        found = (skipped.get(i) or next(messages) for i in range(len(done.messages) + len(skipped)))
-        yield from without_skipped(found, skips)
 
 
 def without_skipped(results: Iterable[A | Skipped], skips: Skips) -> Iterator[A]:
@@ -285,73 +281,34 @@ def without_skipped(results: Iterable[A | Skipped], skips: Skips) -> Iterator[A]
             yield result
 
 
-def tokenize_batch(batch: "Batch", how: Tokenizing) -> Iterator[TokenizedMessage | Skipped]:
-    """Yield the messages of a batch tokenized, and in their place what is skipped."""
-    for raw in batch if isinstance(batch, list) else batch.read():
-        yield tokenize_raw(raw, how) if isinstance(raw, RawMessage) else raw
-
-
 def _tokenize_all(how: Tokenizing, batch: "Batch") -> list[TokenizedMessage | Skipped]:
     return list(tokenize_batch(batch, how))
 
 
-def _number_all(
-    how: "tuple[Numberer, Tokenizing]", batch: "Batch"
-) -> "tuple[NumberedBatch, dict[int, Skipped]]":
-    """Return the messages that can be read, and those that cannot by their place."""
-    numberer, tokenizing = how
-    skipped: dict[int, Skipped] = {}
-
-    def messages() -> Iterator[TokenizedMessage]:
-        # One by one: strings that are used up while they are in the processor's cache.
-        for i, found in enumerate(tokenize_batch(batch, tokenizing)):
-            if isinstance(found, Skipped):
-                skipped[i] = found
-            else:
-                yield found
-
-    return numberer.numbered(messages()), skipped
-
-
-def tokenize_raw(raw: RawMessage, how: Tokenizing) -> TokenizedMessage | Skipped:
-    """Return a message tokenized, or why it is skipped."""
-    try:
-        message = raw.message()
-    except SourceError as error:
-        return Skipped(raw.source, str(error).removeprefix(f"{raw.source}: "))
-    if how.skips_empty and not isinstance(raw.content, str) and message.is_empty:
-        return Skipped(raw.source, "the message is empty", is_error=False)
-    size = len(raw.content) if isinstance(raw.content, bytes | str) else 0
-    done = tokenize(
-        message,
-        raw.source,
-        raw.label,
-        ordered=how.ordered,
-        digest=how.digest,
-        wanted=how.wanted,
-    )
-    return done._replace(size=size)
-
-
 def in_batches(
-    raws: "Iterator[RawMessage | SourcePiece]",
+    raws: "Iterator[RawMessage | Skipped | SourcePiece]",
     most: int = _BATCH,
+    most_bytes: int = _BATCH_BYTES,
     pauses: Callable[[], bool] = never_pauses,
 ) -> "Iterator[Batch]":
     """Yield the messages in batches, a piece by itself; before a failure what was read before."""
-    batch: list[RawMessage] = []
+    batch: list[RawMessage | Skipped] = []
     size = 0
     try:
         for raw in raws:
-            if not isinstance(raw, RawMessage):
+            if not isinstance(raw, RawMessage | Skipped):
                 if batch:
                     yield batch
                 yield raw
                 batch, size = [], 0
                 continue
             batch.append(raw)
-            size += len(raw.content) if isinstance(raw.content, bytes | str) else 0
-            if len(batch) == most or size > _BATCH_BYTES or pauses():
+            content = raw.content if isinstance(raw, RawMessage) else ""
+            if isinstance(content, str):  # it has more tokens than a mail of as many bytes
+                size += _SHORT * len(content)
+            else:
+                size += len(content) if isinstance(content, bytes) else _FILE
+            if len(batch) == most or size > most_bytes or pauses():
                 yield batch
                 batch, size = [], 0
     except Exception:

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "nbspam"
 # A room may import itself and those before it; rooms of one rank do not know each other.
 RANKS = [
     ["urls", "errors", "labels", "patterns"], ["imap"], ["reading"], ["tokens"], ["bayes"],
-    ["store"], ["scoring"], ["learning", "display"], ["workers", "homes"], ["filter"],
+    ["workers"], ["store"], ["scoring"], ["learning", "display"], ["homes"], ["filter"],
     ["front_door"], ["evaluation", "mailbox", "serving"], ["cluster"], ["cli"],
 ]  # fmt: skip
 BEFORE = {
@@ -137,7 +137,6 @@ def test_packages_are_known_in_one_place():
         "nbspam.evaluation.report",
         "nbspam.evaluation.comparison_report",
         "nbspam.cli.progress",
-        "nbspam.cli.cluster_progress",
     }
     assert importers_of("pandas") <= {
         "nbspam.front_door",
@@ -189,7 +188,7 @@ def calls_that_open(module: str) -> list[str]:
 # What they open is no message: eval's predictions and page, the output of export, the config file,
 # what the system says, a password, what is remembered of an account, what a worker keeps.
 MAY_OPEN = {
-    "nbspam.cluster.stored": 3,
+    "nbspam.learning.stored": 5,
     "nbspam.cli.evaluation_page": 1,
     "nbspam.cli.settings": 1,
     "nbspam.evaluation.predictions": 1,

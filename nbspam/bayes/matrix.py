@@ -6,19 +6,24 @@ entry of a token that must not speak for ham is negative.  Counts (n_classes, n_
 """
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
-Presence = csr_array[Any, tuple[int, int]]
+if TYPE_CHECKING:  # scipy takes .15 s to import, and reading does without
+    from scipy.sparse import csr_array
+
+    Presence = csr_array[Any, tuple[int, int]]
+else:
+    Presence = Any
 ENTRIES = 2_000_000  # of the matrix, processed at a time
 
 
+@runtime_checkable
 class Chunked(Protocol):
     """A presence matrix that is not in memory as a whole."""
 
@@ -43,13 +48,15 @@ def without_signs(presence: Presence) -> Presence:
     """Return a matrix whose entries are all positive, in the same order: `abs` would sort them."""
     if not (presence.data < 0).any():
         return presence
+    from scipy.sparse import csr_array
+
     place = presence.indices, presence.indptr
     return csr_array((np.abs(presence.data), *place), shape=presence.shape)
 
 
 def signed_chunks(presence: Presence | Chunked) -> Iterator[tuple[slice, Presence]]:
     """Yield a matrix's rows in pieces, each with its place."""
-    if not isinstance(presence, csr_array):
+    if isinstance(presence, Chunked):
         first = 0
         for piece in presence.chunks(ENTRIES):
             yield slice(first, first + piece.shape[0]), piece

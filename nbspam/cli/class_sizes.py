@@ -66,10 +66,6 @@ class ClassSizes:
                     self._sources.append(message.source)
             yield message
 
-    def source(self, i: int) -> str:
-        """Return where the i-th message with a label is."""
-        return self._sources[i]
-
     def report(self, quiet: bool, strict: bool) -> None:
         """Say, unless quiet, which classes are small and which messages are in two or more.
 
@@ -78,20 +74,24 @@ class ClassSizes:
         if not quiet:
             self.note_small()
         shared = self._shared()
-        self.report_shared(len(shared), shared[:_NAMED], quiet, strict)
+        named = [{k: self._sources[i] for k, i in each.items()} for each in shared[:_NAMED]]
+        self.report_shared(len(shared), named, quiet, strict)
 
     def report_shared(
-        self, n: int | None, first: Sequence[Mapping[str, int]], quiet: bool, strict: bool
+        self, n: int, found: Sequence[Mapping[str, str]], quiet: bool, strict: bool
     ) -> None:
-        """Say that n messages are in two or more classes; first: as `_shared` returns them."""
+        """Say that n messages are in two or more classes.
+
+        found: of some, each class and the first source in it.
+        """
         self.n_shared = n
         if not n:
             return
         where = [
             " and ".join(
-                f"{self._sources[i]} as {name}" for name, i in islice(each.items(), _SHOWN)
+                f"{one_line(source)} as {name}" for name, source in islice(each.items(), _SHOWN)
             )
-            for each in first
+            for each in found[:_NAMED]
         ]
         if where and n > len(where):
             where.append(f"and {n - len(where):,} more")

@@ -35,7 +35,7 @@ from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode, one_l
 from nbspam.filter import classified, open_filter
 from nbspam.reading.marks import EVIDENCE, MARK
 from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.skips import Skipped, Skips
 from nbspam.reading.source_kind import Flow, ReadingOptions
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.scoring.verdict import Verdict
@@ -263,7 +263,7 @@ def _classify(
 @contextlib.contextmanager
 def _work(
     request: _Request, options: ReadingOptions, skips: Skips, flow: Flow, trace: NoTrace
-) -> "Iterator[tuple[Executor, Iterable[RawMessage | SourcePiece]]]":
+) -> "Iterator[tuple[Executor, Iterable[RawMessage | Skipped | SourcePiece]]]":
     """Yield where to classify, and what."""
     if request.dask is None:
         sources = request.sources
@@ -274,7 +274,7 @@ def _work(
     from nbspam.reading.cutting import Asked
 
     with work_place(request.dask, request.jobs, trace) as place:
-        cutter = place.cutter(options, skips)
+        cutter = place.cutter(options, request.sources)
         yield place.where, (p for name in request.sources for p in cutter.pieces(Asked(name)))
 
 

@@ -1,6 +1,5 @@
 """`nbspam eval --compare`."""
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -8,6 +7,7 @@ import click
 from nbspam.bayes.trait_model import GAUSSIAN
 from nbspam.bayes.variances import Variances
 from nbspam.cli.cut_off_options import Cutting
+from nbspam.cli.evaluating import Reader
 from nbspam.cli.evaluation_notes import duplicates_note, note_mislabelled
 from nbspam.cli.learning_options import Learning
 from nbspam.cli.progress import steps
@@ -19,13 +19,11 @@ from nbspam.evaluation.comparison import EVERYTHING, Combination, chosen, compar
 from nbspam.evaluation.comparison_report import print_comparison
 from nbspam.evaluation.csv_report import comparison_csv
 from nbspam.evaluation.json_report import comparison_json
-from nbspam.evaluation.protocols import LabelledCorpus
 from nbspam.reading.skips import Skips
-from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
 
 def compare_models(
-    messages: Callable[[Wanted], Iterator[TokenizedMessage]],
+    reader: Reader,
     skips: Skips,
     protocol: Protocol,
     learning: Learning,
@@ -44,7 +42,7 @@ def compare_models(
         given.check()  # which says that variances are of Gaussian traits
     for kind in asked:
         kind.settings(given).check()
-    every = LabelledCorpus.of(messages(EVERYTHING), EVERYTHING)
+    every = reader.corpus(EVERYTHING)
     read, mislabelled = every.without_mislabelled(given.positive)
     note_mislabelled(mislabelled, skips.strict, quiet)
     if not read.sources:

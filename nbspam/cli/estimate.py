@@ -1,39 +1,57 @@
 """What to expect of a new model, as `train` says it."""
 
 from array import array
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from nbspam.errors import counted
-from nbspam.learning.corpus import Corpus
 from nbspam.scoring.rule import rule_of
 from nbspam.store.metadata import Metadata
 
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.evaluation.metrics import Figures
     from nbspam.evaluation.mislabelled import DoubtedLabels
-    from nbspam.learning.batch import Fit
+    from nbspam.learning.training import LeftOut, TrainingRun
+
+_Called = Counter[tuple[str, str]]  # a label, and what a message of it is called -> messages
 
 
-def left_out_rates_of(corpus: Corpus, fitted: "Fit") -> "tuple[Figures, DoubtedLabels]":
+def left_out_rates_of(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
     """Return the rates of the model on the training messages, each left out, and wrong labels."""
     from nbspam.evaluation.metrics import left_out_rates
-    from nbspam.evaluation.mislabelled import DoubtedLabels, doubted_labels, odds_of_label
-    from nbspam.evaluation.outcome import Outcome
+    from nbspam.evaluation.mislabelled import DoubtedLabels, doubted_labels
     from nbspam.evaluation.samples import count_verdicts
+
+    called, verdicts, odds = _Called(), _Called(), array("d")
+    for found in run.each("estimating the accuracy, each message left out", _judged):
+        called.update(found[0])
+        verdicts.update(found[1])
+        odds.extend(found[2])
+    positive = run.metadata.settings.positive
+    rates = left_out_rates(
+        count_verdicts(called.elements(), positive), count_verdicts(verdicts.elements(), positive)
+    )
+    is_calibrated = rule_of(run.metadata).is_calibrated
+    return rates, doubted_labels(odds) if is_calibrated else DoubtedLabels()
+
+
+def _judged(left_out: "LeftOut", metadata: Metadata) -> "tuple[_Called, _Called, array[float]]":
+    """Return how often messages of each class are called what, at 0.5 and with the cut-offs.
+
+    And of each message the log-odds of its label.
+    """
+    from nbspam.evaluation.mislabelled import odds_of_label
+    from nbspam.evaluation.outcome import Outcome
     from nbspam.scoring.verdict import CutOffs, verdict_on
 
-    metadata = fitted.metadata
+    called, verdicts, odds = _Called(), _Called(), array("d")
     cut_offs = CutOffs.of_model(metadata)
-    called, verdicts, odds = [], [], array("d")
-    for label, score in zip(corpus.labels, fitted.left_out_scores(corpus), strict=True):
+    for label, score in zip(left_out.labels, left_out.scores, strict=True):
         outcome = Outcome(verdict_on(metadata, score, cut_offs, label=label))
         odds.append(odds_of_label(outcome.judged, label))
-        called.append((label, outcome.called))
-        verdicts.append((label, outcome.verdict))
-    positive = metadata.settings.positive
-    rates = left_out_rates(count_verdicts(called, positive), count_verdicts(verdicts, positive))
-    is_calibrated = rule_of(metadata).is_calibrated
-    return rates, doubted_labels(odds) if is_calibrated else DoubtedLabels()
+        called[label, outcome.called] += 1
+        verdicts[label, outcome.verdict] += 1
+    return called, verdicts, odds
 
 
 def estimate_sentence(rates: "Figures", n_classes: int) -> str:

@@ -19,7 +19,6 @@ from nbspam.cli.learning_options import (
     Learning,
     learning_options,
 )
-from nbspam.cli.notes import note_skips
 from nbspam.cli.options import (
     Reading,
     dask_option,
@@ -41,13 +40,8 @@ from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
 
 if TYPE_CHECKING:  # the help of this command loads no numpy
-    from collections.abc import Callable, Iterable, Iterator
-
     from nbspam.cli.progress import Work
     from nbspam.evaluation.results import Results
-    from nbspam.reading.piece import SourcePiece
-    from nbspam.reading.raw_message import RawMessage
-    from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
 
 _CSV = "csv"
@@ -254,18 +248,21 @@ def command(
     files = report.files()
     files.check(sources.names(), None if protocol.trains else model)
     skips = Skips(reading.strict)
-    messages = _reader(sources, files, reading, skips, quiet, (dask, jobs))
+    from nbspam.cli.evaluating import Reader, evaluated
+
+    sources.check()
+    options = reading.options(quiet=quiet, needs_content=True)
+    reader = Reader(sources, files, options, skips, quiet, (dask, jobs))
     if protocol.compare is not None:
         from nbspam.cli.comparing import compare_models
 
-        compare_models(messages, skips, protocol, learning, cutting, report.plot, form, quiet)
+        compare_models(reader, skips, protocol, learning, cutting, report.plot, form, quiet)
         return
-    from nbspam.cli.evaluating import evaluated
     from nbspam.cli.progress import work
     from nbspam.evaluation.results import compute
 
     found, cut_offs = evaluated(
-        messages, model, base, protocol, learning, cutting, report.excerpt, quiet
+        reader, model, base, protocol, learning, cutting, report.excerpt, quiet
     )
     note_mislabelled(found.mislabelled, skips.strict, quiet)
     check_some_are_left(found, model)
@@ -274,44 +271,10 @@ def command(
         computed = compute(found, cut_offs, protocol.bootstrap_seed)
         _write_files(computed, report, skips, None if protocol.trains else model, at_work)
     notes = evaluation_notes(found, model)
-    outcomes = found.outcomes
-    if wrong := computed.doubted.sentence(
-        lambda i: outcomes[i].judged.source, [o.label for o in outcomes]
-    ):
+    doubted = (found.outcomes[i] for i in computed.doubted.messages)
+    if wrong := computed.doubted.sentence([(o.judged.source, o.label) for o in doubted]):
         notes.append(f"{wrong}; --errors N shows them")
     _print(computed, report, form, skips, notes, quiet)
-
-
-def _reader(
-    sources: Sources,
-    files: OutputFiles,
-    reading: Reading,
-    skips: Skips,
-    quiet: bool,
-    at: tuple[str | None, int],
-) -> "Callable[[Wanted], Iterator[TokenizedMessage]]":
-    """Return what reads the messages, shows how far it is, and notes what it skipped.
-
-    It is given the numbers that are wanted beside their tokens.
-    files: that will be written, so must not be read.
-    at: the scheduler's address if there is one, and the number of processes.
-    """
-    from nbspam.cli.progress import progress
-    from nbspam.cli.work_place import work_place
-    from nbspam.workers import tokenized
-
-    options = reading.options(quiet=quiet, needs_content=True)
-    raws = files.guarded(sources.messages(options, skips))  # raises if there are none
-
-    def read(wanted: "Wanted") -> "Iterator[TokenizedMessage]":
-        with work_place(*at, quiet=quiet) as place, progress(quiet, sources.names()) as shown:
-            found: Iterable[RawMessage | SourcePiece] = raws
-            if place.cluster is not None:
-                found = files.guarded(sources.pieces(place.cutter(options, skips)))
-            yield from shown(tokenized(found, skips, place.where, True, wanted, skips_empty=True))
-        note_skips(skips)
-
-    return read
 
 
 def _write_files(

@@ -1,24 +1,76 @@
 """What `nbspam eval` evaluates: models trained on some of the messages, or a saved one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from nbspam.cli.base import opened_base
 from nbspam.cli.cut_off_options import Cutting, ham_limit
 from nbspam.cli.learning_options import Learning
-from nbspam.cli.notes import note_older
-from nbspam.cli.progress import work
+from nbspam.cli.notes import note_older, note_skips
+from nbspam.cli.output_files import OutputFiles
+from nbspam.cli.progress import progress, shown_passes, work
 from nbspam.cli.protocol_options import Protocol
+from nbspam.cli.sources_options import Sources
+from nbspam.cli.work_place import WorkPlace, work_place
 from nbspam.evaluation import protocols
 from nbspam.evaluation.outcome import Evaluation
 from nbspam.filter import Filter, open_filter
 from nbspam.learning.settings import TrainingSettings
+from nbspam.learning.training import TrainingRun
+from nbspam.reading.piece import SourcePiece
+from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.skips import Skipped, Skips
+from nbspam.reading.sources import ReadingOptions
 from nbspam.scoring.verdict import CutOffs
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
+from nbspam.workers import PIECE, in_batches, tokenized
+
+
+class Reader(NamedTuple):
+    """Reads the messages, shows how far it is, and notes what it skipped.
+
+    files: that will be written, so must not be read.
+    at: the scheduler's address if there is one, and the number of processes.
+    """
+
+    sources: Sources
+    files: OutputFiles
+    options: ReadingOptions
+    skips: Skips
+    quiet: bool
+    at: tuple[str | None, int]
+
+    def messages(self, wanted: Wanted) -> Iterator[TokenizedMessage]:
+        """Yield them; wanted: the numbers beside their tokens."""
+        names = self.sources.names()
+        with work_place(*self.at, quiet=self.quiet) as place, progress(self.quiet, names) as shown:
+            raws = self._raws(place)
+            yield from shown(
+                tokenized(raws, self.skips, place.where, True, wanted, skips_empty=True)
+            )
+        note_skips(self.skips)
+
+    def corpus(self, wanted: Wanted) -> protocols.LabelledCorpus:
+        """Return them as a corpus."""
+        names = self.sources.names()
+        with (
+            work_place(*self.at, quiet=self.quiet) as place,
+            shown_passes(self.quiet, names) as passes,
+            TrainingRun(place.where, TrainingSettings(), passes) as run,
+        ):
+            run.read(in_batches(self._raws(place), *PIECE), self.skips, wanted)
+            read = protocols.LabelledCorpus.of_pieces(run, wanted)
+        note_skips(self.skips)
+        return read
+
+    def _raws(self, place: WorkPlace) -> Iterator[RawMessage | Skipped | SourcePiece]:
+        cutter = place.cutter(self.options, self.sources.names())
+        return self.files.guarded(self.sources.pieces(cutter))
 
 
 def evaluated(
-    messages: Callable[[Wanted], Iterator[TokenizedMessage]],
+    reader: Reader,
     model: Path,
     base: str | None,
     protocol: Protocol,
@@ -37,20 +89,20 @@ def evaluated(
         with opened_base(base) as beneath:
             settings = learning.settings()._replace(base=beneath)
             limit = ham_limit(protocol.max_ham_blocked)
-            found, cut_offs = _trained(messages, protocol, settings, cutting, limit, excerpt, quiet)
+            found, cut_offs = _trained(reader, protocol, settings, cutting, limit, excerpt, quiet)
     else:
         opened = open_filter(model, cutting.of, base=base)
         if not quiet:
             note_older(model, opened.metadata, opened.classifier.base)
         label, even_learned = learning.spam_label, protocol.including_learned
-        found, cut_offs = _saved(messages, opened, excerpt, even_learned, label)
+        found, cut_offs = _saved(reader, opened, excerpt, even_learned, label)
     if base is not None:
         found = found._replace(protocol=f"{found.protocol}, with the base {base}")
     return found, cut_offs
 
 
 def _trained(
-    messages: Callable[[Wanted], Iterator[TokenizedMessage]],
+    reader: Reader,
     protocol: Protocol,
     settings: TrainingSettings,
     cutting: Cutting,
@@ -60,9 +112,7 @@ def _trained(
 ) -> tuple[Evaluation, CutOffs]:
     """Return the outcomes of models trained on some of the messages, and the cut-offs."""
     cut_offs = cutting.of_new()
-    every = protocols.LabelledCorpus.of(
-        messages(settings.wanted._replace(excerpt=excerpt)), settings.wanted
-    )
+    every = reader.corpus(settings.wanted._replace(excerpt=excerpt))
     read, mislabelled = every.without_mislabelled(settings.positive)
     cutting.check_classes(sorted(set(read.corpus.labels)))
     with work(quiet) as at_work:
@@ -72,7 +122,7 @@ def _trained(
 
 
 def _saved(
-    messages: Callable[[Wanted], Iterator[TokenizedMessage]],
+    reader: Reader,
     opened: Filter,
     excerpt: int,
     including_learned: bool,
@@ -81,5 +131,7 @@ def _saved(
     """Return the outcomes of the saved model, and its cut-offs."""
     with opened as spam_filter:
         wanted = spam_filter.wanted._replace(excerpt=excerpt)
-        found = protocols.saved_model(spam_filter, messages(wanted), including_learned, spam_label)
+        found = protocols.saved_model(
+            spam_filter, reader.messages(wanted), including_learned, spam_label
+        )
         return found, spam_filter.cut_offs

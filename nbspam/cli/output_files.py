@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from nbspam.errors import SourceError
 from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.skips import Skipped
 from nbspam.reading.sources import STDIN
 from nbspam.store.model_file import is_model_like
 
 if TYPE_CHECKING:
     from nbspam.reading.piece import SourcePiece
 
-A = TypeVar("A", bound="RawMessage | SourcePiece")
+A = TypeVar("A", bound="RawMessage | Skipped | SourcePiece")
 _Identity = tuple[int, int]  # device and inode: a file's, whatever the path or link to it
 
 
@@ -82,7 +83,9 @@ class OutputFiles:
             raise _lost(*self._existing[identity], what)
 
 
-def _files_of(raw: "RawMessage | SourcePiece") -> tuple[str, ...]:
+def _files_of(raw: "RawMessage | Skipped | SourcePiece") -> tuple[str, ...]:
+    if isinstance(raw, Skipped):
+        return ()
     if not isinstance(raw, RawMessage):
         return raw.files
     name = raw.source

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from nbspam.errors import counted
 from nbspam.urls import is_url
+from nbspam.workers import Passes
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -202,3 +203,41 @@ class Progress:
                 rate = f"{done / (now - started):,.0f}/s"
                 read = counted(done, "message")
                 self._bar.update(task, completed=passed, done=read, rate=rate, refresh=True)
+
+
+@contextmanager
+def shown_passes(quiet: bool, sources: Sequence[str]) -> Iterator[Passes]:
+    """Show on standard error, if it is a terminal, which pass a training is in, and how far.
+
+    The first pass reads the sources.
+    """
+    with drawn_bar(quiet) as bar:
+        yield Passes() if bar is None else _ShownPasses(bar, size_of(sources))
+
+
+class _ShownPasses(Passes):
+    """Draws each pass: messages, messages per second, and the time left."""
+
+    def __init__(self, bar: "Bar", size: int | None) -> None:
+        self._bar, self._size = bar, size
+        self._what, self._messages, self._done, self._began = "", 0, 0, 0.0
+        self._task = bar.add_task("", total=None, done="", rate="")
+
+    def begin(self, what: str, parts: int | None) -> None:
+        """Begin a pass of so many parts; None: of the size of the sources."""
+        self._what, self._messages, self._done = what, 0, 0
+        self._began, self._is_sized = time.monotonic(), parts is None
+        self._bar.reset(
+            self._task, total=self._size if parts is None else parts, done=what, rate=""
+        )
+        self._bar.refresh()
+
+    def done(self, messages: int = 0, size: int = 0) -> None:
+        """One part is done, with so many messages and bytes."""
+        self._messages += messages
+        self._done += size if self._is_sized else 1
+        text, rate = self._what, ""
+        if self._messages:
+            text = f"{self._what}: {counted(self._messages, 'message')}"
+            rate = f"{self._messages / (time.monotonic() - self._began + 1e-9):,.0f}/s"
+        self._bar.update(self._task, completed=self._done, done=text, rate=rate, refresh=True)

@@ -10,7 +10,7 @@ from nbspam.cli.options import Decorator, gathered, refuse_stdin_twice
 from nbspam.errors import OptionError
 from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.skips import Skipped, Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind, labelled, unlabelled
 from nbspam.urls import real_name
 
@@ -34,6 +34,11 @@ class Sources(NamedTuple):
         refuse_stdin_twice(names)
         return names
 
+    @property
+    def may_have_two_classes(self) -> bool:
+        """Whether not all messages are given the same label."""
+        return bool(self.sources) or len({label for label, _ in self._named()}) > 1
+
     def names_without_labels(self) -> list[str]:
         """Return the names of all sources if none of them has labels of its own."""
         return [] if self.sources else self.names()
@@ -43,9 +48,8 @@ class Sources(NamedTuple):
 
         First the sources that carry labels themselves, then --spam, --ham and --label, in order.
         """
+        self.check()
         named = self._named()
-        if not self.sources and not named:
-            raise _nothing_to_read()
         reading = self._each_as_itself(reading)
         return itertools.chain(
             *(labelled(source, reading, skips) for source in self.sources),
@@ -54,16 +58,15 @@ class Sources(NamedTuple):
 
     def pieces(
         self, cutter: "Cutter", any_kind: bool = False
-    ) -> "Iterator[SourcePiece | RawMessage]":
+    ) -> "Iterator[SourcePiece | RawMessage | Skipped]":
         """Yield them cut into pieces, in the order of `messages`; raises OptionError.
 
         any_kind: the plain sources need no labels of their own.
         """
         from nbspam.reading.cutting import Asked
 
+        self.check()
         named = self._named()
-        if not self.sources and not named:
-            raise _nothing_to_read()
         cutter = cutter._replace(options=self._each_as_itself(cutter.options))
         own = [Asked(source, needs_labels=not any_kind) for source in self.sources]
         for asked in [*own, *(Asked(source, label, True) for label, source in named)]:
@@ -76,6 +79,13 @@ class Sources(NamedTuple):
             *(any_kind(source, reading, skips) for source in self.sources),
             named.messages(reading, skips) if named != Sources((), (), (), ()) else (),
         )
+
+    def check(self) -> None:
+        """Raise OptionError if there is no source."""
+        if not (self.sources or self._named()):
+            raise OptionError(
+                "there is nothing to read; name a table or a folder, or use --spam and --ham"
+            )
 
     def _each_as_itself(self, reading: ReadingOptions) -> ReadingOptions:
         """Return options by which a source that is inside another one is read only once."""
@@ -97,12 +107,6 @@ class Sources(NamedTuple):
                 )
             named.append((normal_label(name), source))
         return named
-
-
-def _nothing_to_read() -> OptionError:
-    return OptionError(
-        "there is nothing to read; name a table or a folder, or use --spam and --ham"
-    )
 
 
 labelled_sources: Decorator[Any] = gathered(

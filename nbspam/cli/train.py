@@ -1,8 +1,9 @@
 """`nbspam train`."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -40,27 +41,26 @@ from nbspam.cli.training import (
     Writing,
     begin_one_by_one,
     train_whole,
+    update_instead,
     update_model,
 )
-from nbspam.cli.work_place import WorkPlace, work_place
+from nbspam.cli.work_place import work_place
 from nbspam.errors import OptionError
 from nbspam.learning.on_error import SURE
 from nbspam.learning.settings import first_metadata
 from nbspam.learning.update import PendingMessages
 from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import FILE_LISTS, MBOX_FORMAT, ReadingOptions
+from nbspam.reading.skips import Skipped, Skips
+from nbspam.reading.source_kind import FILE_LISTS, MBOX_FORMAT
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import (
-    ModelExistsError,
     already_exists,
     check_replaceable,
 )
-from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.urls import is_url
-from nbspam.workers import Executor, gather, rare_collections, tokenized
+from nbspam.workers import PIECE, in_batches, rare_collections, tokenized
 
 if TYPE_CHECKING:
     from nbspam.reading.piece import SourcePiece
@@ -247,79 +247,35 @@ def command(
         settings = learning.settings()._replace(base=beneath)
         if beneath is not None:  # before anything is read
             beneath.check(model, (before or first_metadata((), settings)).settings)
-        pending = PendingMessages((settings if before is None else before.settings).wanted)
         training = Training(settings, cutting, writing, limit, output, lock_wait(quiet))
-        whole = training._replace(output=output._replace(quiet=quiet))
-        raws = _to_gather(place, sources, options, whole)
-        if raws is not None:
-            with progress(silent, names) as shown:
-                reader = _Reader(raws, skips, place.where, lambda m: output.sizes(shown(m)))
-                _take_in(pending, reader, training)
-            output.sizes.report(quiet, skips.strict)
-        note_skips(skips)
-        if raws is None:
-            return
-        make_default_folder(model)
-        _learn(pending, training, quiet)
-
-
-def _to_gather(
-    place: WorkPlace, sources: Sources, options: ReadingOptions, training: Training
-) -> "Iterable[RawMessage | SourcePiece] | None":
-    """Return what is to be read and learned here; None if a cluster has trained the model."""
-    skips, writing = training.output.skips, training.writing
-    if place.cluster is None:
-        return training.output.trace.noted(sources.messages(options, skips))
-    if writing.update or writing.on_error:
-        return sources.pieces(place.cutter(options, skips))
-    from nbspam.cli.cluster_training import trained_apart
-
-    return trained_apart(place, sources, options, skips, training)
-
-
-def _learn(pending: PendingMessages, training: Training, quiet: bool) -> None:
-    """Learn the messages that were read, and say what changed."""
-    writing, output = training.writing, training.output
-    if training.is_one_by_one and not writing.update:
-        begin_one_by_one(pending, training)
-        return
-    n_labels = len(set(pending.corpus.labels))
-    begins = not output.model.exists() and n_labels > 1 and not training.is_one_by_one
-    if begins or not writing.update:
-        try:
+        # One class alone begins a model one by one, without numpy.
+        begins = not writing.update or sources.may_have_two_classes
+        if before is None and begins and not training.is_one_by_one:
             whole = training._replace(output=output._replace(quiet=quiet))
-            train_whole(pending.corpus, whole)
+            pieces = sources.pieces(place.cutter(options, names))
+            instead = partial(update_instead, training=whole) if writing.update else None
+            train_whole(place.where, in_batches(pieces, *PIECE), names, whole, instead)
             return
-        except ModelExistsError:
-            if not writing.update:  # else another process has created it meanwhile
-                raise
-    update_model(pending, training)
-
-
-class _Reader(NamedTuple):
-    """How the messages to learn are read."""
-
-    raws: "Iterable[RawMessage | SourcePiece]"
-    skips: Skips
-    where: Executor
-    shown: Callable[[Iterable[Any]], Iterable[Any]]  # what they pass through on their way
-
-    def tokenized(self, wanted: Wanted) -> Iterable[TokenizedMessage]:
-        """Return the messages with their digests."""
-        found = tokenized(self.raws, self.skips, self.where, True, wanted, skips_empty=True)
-        return self.shown(found)
-
-
-def _take_in(pending: PendingMessages, reader: _Reader, training: Training) -> None:
-    """Read the messages to learn."""
-    writing, output = training.writing, training.output
-    if writing.update:
-        messages = reader.tokenized(pending.corpus.wanted)
-        pending.read(output.model, output.trace.digested(messages), writing.ledger)
-    elif training.is_one_by_one:
-        pending.add(reader.tokenized(pending.corpus.wanted))
-    else:  # all are learned, whatever a ledger says
-        gather(pending.corpus, *reader)
+        raws: Iterable[RawMessage | Skipped | SourcePiece]
+        if place.where.is_here:
+            raws = trace.noted(sources.messages(options, skips))
+        else:
+            raws = sources.pieces(place.cutter(options, names))
+        pending = PendingMessages((settings if before is None else before.settings).wanted)
+        found = tokenized(raws, skips, place.where, True, pending.corpus.wanted, skips_empty=True)
+        with progress(silent, names) as shown:
+            messages = output.sizes(shown(found))
+            if writing.update:
+                pending.read(model, trace.digested(messages), writing.ledger)
+            else:
+                pending.add(messages)
+        output.sizes.report(quiet, skips.strict)
+        note_skips(skips)
+        make_default_folder(model)
+        if writing.update:
+            update_model(pending, training)
+        else:
+            begin_one_by_one(pending, training)
 
 
 def _check_model(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:

@@ -1,6 +1,7 @@
 """What `nbspam train` does with the messages that it has read, and what it prints of that."""
 
 import json
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,10 +10,10 @@ import click
 from nbspam.cli.class_sizes import ClassSizes
 from nbspam.cli.cut_off_options import Cutting
 from nbspam.cli.estimate import cut_off_sentence, estimate_sentence, left_out_rates_of
-from nbspam.cli.notes import NoTrace, note, young_sentence
+from nbspam.cli.notes import NoTrace, note, note_skips, young_sentence
+from nbspam.cli.options import make_default_folder
 from nbspam.cli.progress import work
 from nbspam.errors import counted
-from nbspam.learning.corpus import Corpus
 from nbspam.learning.on_error import SURE, TrainOnError
 from nbspam.learning.settings import TrainingSettings, class_names
 from nbspam.learning.update import (
@@ -27,10 +28,13 @@ from nbspam.learning.update import (
 from nbspam.reading.skips import Skips
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
-from nbspam.store.model_file import write_model
+from nbspam.store.model_file import ModelExistsError, put_model, write_model
+from nbspam.tokens.tokenized import TokenizedMessage
+from nbspam.workers import Executor
 
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.evaluation.metrics import Figures
+    from nbspam.learning.training import Piece
     from nbspam.store.lock import LockWait
 
 
@@ -77,38 +81,72 @@ class Training(NamedTuple):
         return self.writing.on_error or self.settings.base is not None
 
 
-def train_whole(corpus: Corpus, training: Training) -> None:
-    """Learn from all messages at once, write the model and print what to expect of it."""
-    from nbspam.learning.batch import cut_offs_within, fit, token_counts, with_cut_offs
+def train_whole(
+    where: Executor,
+    pieces: "Iterable[Piece]",
+    names: Sequence[str],
+    training: Training,
+    instead: Callable[[Iterable[TokenizedMessage]], None] | None = None,
+) -> None:
+    """Learn from all messages at once, write the model and print what to expect of it.
+
+    names: of the sources.
+    instead: learns the messages one by one if they are of one class, or another process has created
+        the model meanwhile; without it these are errors.
+    """
+    from nbspam.cli.progress import shown_passes
+    from nbspam.evaluation.mislabelled import LISTED
+    from nbspam.learning.training import TrainingRun
 
     settings, cutting, writing, limit, output, wait = training
-    with work(output.quiet) as at_work:
-        at_work.stage(f"training on {counted(len(corpus), 'message')}")
-        taken = corpus.channels(), corpus.traits(), corpus.digest_bytes
-        fitted = fit(corpus, corpus.labels, settings, *taken)
+    with (
+        shown_passes(output.quiet, names) as passes,
+        TrainingRun(where, settings, passes) as run,
+    ):
+        run.read(pieces, output.skips)
+        for kept in run.kept:
+            output.sizes.add(kept.summary.messages, kept.summary.first)
+        if not output.quiet:
+            output.sizes.note_small()
+        note_skips(output.skips)
+        make_default_folder(output.model)
+        if instead is not None and len(run.labels) < 2:
+            instead(run.messages())
+            return
+        run.count()
+        output.sizes.report_shared(*run.shared(), output.quiet, output.skips.strict)
+        run.fit()
         if limit is not None:
-            at_work.stage("choosing the cut-off")
-            cut_offs = cut_offs_within(limit, fitted, fitted.left_out_scores(corpus))
-            fitted = with_cut_offs(fitted, cut_offs)
+            run.choose_cut_offs(limit)
         elif cutting.is_given:
-            fitted = with_cut_offs(fitted, cutting.of(fitted.metadata))
-        at_work.stage(f"writing {output.model}")
-        write_model(
-            output.model,
-            fitted.metadata,
-            token_counts(corpus.vocabulary, fitted.counts),
-            corpus.learned(fitted.metadata.settings.classes) if writing.ledger else (),
-            replace_old=writing.replace,
-            wait=wait,
-        )
-        output.trace.trained(output.model, len(corpus))
+            run.store_cut_offs(cutting.of(run.metadata))
+        try:
+            put_model(
+                output.model,
+                lambda file: run.write(file, writing.ledger),
+                replace_old=writing.replace,
+                wait=wait,
+            )
+        except ModelExistsError:
+            if instead is None:
+                raise
+            instead(run.messages())
+            return
+        n = run.labels.total()
+        output.trace.trained(output.model, n)
         if output.quiet and output.form == "text":
             return
-        at_work.stage("estimating the accuracy, each message left out")
-        rates, doubted = left_out_rates_of(corpus, fitted)
-    where = output.sizes.source, corpus.labels
-    wrong = doubted.as_json(*where), doubted.sentence(*where)
-    print_training(Trained(len(corpus), fitted.metadata, rates, *wrong), limit, output)
+        rates, doubted = left_out_rates_of(run)
+        named = run.named(doubted.messages[:LISTED])
+    wrong = doubted.as_json(named), doubted.sentence(named)
+    print_training(Trained(n, run.metadata, rates, *wrong), limit, output)
+
+
+def update_instead(messages: Iterable[TokenizedMessage], training: Training) -> None:
+    """Learn messages one by one that were to be learned at once, with `--update`."""
+    pending = PendingMessages(training.settings.wanted)
+    pending.read(training.output.model, messages, training.writing.ledger)
+    update_model(pending, training)
 
 
 def update_model(pending: PendingMessages, training: Training) -> None:
@@ -200,8 +238,8 @@ class Trained(NamedTuple):
     n: int  # messages
     metadata: Metadata
     rates: "Figures"  # of the messages, each left out
-    doubted: list[dict[str, str]] | None = None  # labels that look wrong; None: not known
-    wrong: str = ""  # what to say of them
+    doubted: list[dict[str, str]]  # labels that look wrong
+    wrong: str  # what to say of them
 
 
 def print_training(trained: Trained, limit: float | None, output: Output) -> None:
@@ -229,8 +267,6 @@ def print_training(trained: Trained, limit: float | None, output: Output) -> Non
         f" {counted(metadata.n_tokens, 'token')}"
     )
     echo_sentence(estimate_sentence(rates, len(classes)))
-    if doubted is None and metadata.label_noise:  # a cluster's
-        echo_sentence(f"about {100 * metadata.label_noise:.2g} % of the labels look wrong")
     if wrong:
         echo_sentence(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
     if limit is not None:

@@ -9,28 +9,45 @@ from nbspam.errors import OptionError
 from nbspam.workers import Executor, executor, never_pauses
 
 if TYPE_CHECKING:  # most runs need none of it
+    from collections.abc import Iterable, Sequence
+
     from nbspam.cli.notes import NoTrace
-    from nbspam.cluster.connection import Cluster
-    from nbspam.reading.cutting import Cutter
-    from nbspam.reading.skips import Skips
+    from nbspam.reading.byte_range import ByteRange, LinesFound
+    from nbspam.reading.cutting import Cutter, RangeCount
     from nbspam.reading.source_kind import ReadingOptions
 
-PIECE = 1 << 20  # bytes of a source that go to a worker at a time, where all comes back
+_LARGEST, _SMALLEST = 1 << 20, 1 << 16  # bytes of a piece of a source: its worker's memory
+_ROUNDS = 8  # pieces for each worker, at least
+_MOST = 20_000  # pieces: each is some work for the scheduler of a cluster
 
 
 class WorkPlace(NamedTuple):
     """Where work is done."""
 
     where: Executor
-    cluster: "Cluster | None"  # if it is one
 
-    def cutter(self, options: "ReadingOptions", skips: "Skips", size: int = PIECE) -> "Cutter":
-        """Return what cuts sources into pieces of about so many bytes, for the cluster."""
-        from nbspam.cluster.survey import surveyed_by
+    def cutter(self, options: "ReadingOptions", names: "Sequence[str]") -> "Cutter":
+        """Return what cuts sources into pieces for those who work; names: of the sources."""
+        from nbspam.cli.progress import size_of
         from nbspam.reading.cutting import Cutter
 
-        assert self.cluster is not None
-        return Cutter(options, skips, size, surveyed_by(self.cluster))
+        size = _LARGEST
+        if total := size_of(names):
+            per_worker = total // (self.where.workers * _ROUNDS)
+            size = max(min(_LARGEST, per_worker), _SMALLEST, total // _MOST)
+        return Cutter(options, size, self._survey)
+
+    def _survey(
+        self, count: "RangeCount", parts: "list[ByteRange]"
+    ) -> "Iterable[LinesFound | int]":
+        """Return what begins in each of some ranges."""
+        if len(parts) == 1:
+            return [count(parts[0])]
+        return self.where.map(_counted, count, parts)
+
+
+def _counted(count: "RangeCount", part: "ByteRange") -> "LinesFound | int":
+    return count(part)
 
 
 @contextmanager
@@ -47,7 +64,7 @@ def work_place(
     Raises OptionError and NbspamError.
     """
     if dask is None:
-        yield WorkPlace(executor(jobs, pauses), None)
+        yield WorkPlace(executor(jobs, pauses))
         return
     from nbspam.cli.notes import NoTrace, note
     from nbspam.cluster.connection import cluster_at
@@ -60,4 +77,4 @@ def work_place(
     with cluster_at(dask) as cluster:
         if cluster.dashboard and not quiet and sys.stderr is not None:
             note(f"the dashboard of the workers is {cluster.dashboard}")
-        yield WorkPlace(cluster, cluster)
+        yield WorkPlace(cluster)

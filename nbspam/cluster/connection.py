@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nbspam.cluster.identity import (
@@ -21,13 +22,12 @@ from nbspam.cluster.identity import (
     check_identity,
     program_version,
 )
-from nbspam.cluster.tasks import one_at_a_time
 from nbspam.errors import ModelError, NbspamError, OptionError, install_command
 from nbspam.reading.piece import ElsewhereError
 from nbspam.workers import ahead
 
 if TYPE_CHECKING:
-    from distributed import Future
+    pass
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -35,6 +35,8 @@ S = TypeVar("S")
 _LOCAL = "local:"
 _CONNECTING = 10  # seconds in which a scheduler must answer
 _WAITING = 4  # tasks per thread of the workers, done or to be done: memory does not grow
+# One task of ours at a time in a process, whatever its threads: Python runs one at a time anyhow.
+_one_at_a_time = Lock()
 _DEATHS = 5  # of workers that had one task, until it is given up
 
 
@@ -43,7 +45,9 @@ class ClusterError(NbspamError):
 
 
 class Cluster:
-    """Dask's workers, as an executor of `workers.py`, and as where tasks depend on each other."""
+    """Dask's workers, as an executor of `workers.py`."""
+
+    is_here = False
 
     def __init__(self, client: Any, address: str) -> None:
         """Use an open connection; address: as the user named it."""
@@ -57,10 +61,10 @@ class Cluster:
         return str(self._client.dashboard_link) if is_shown else ""
 
     @property
-    def workers(self) -> list[str]:
-        """The addresses of the workers, in order."""
+    def workers(self) -> int:
+        """How many there are."""
         with self._sentences():
-            return sorted(map(str, self._client.scheduler_info(n_workers=-1)["workers"]))
+            return len(self._client.scheduler_info(n_workers=-1)["workers"])
 
     def check(self) -> None:
         """Raise ClusterError: there is no worker, or one has another version of the program."""
@@ -83,41 +87,37 @@ class Cluster:
     def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; raises NbspamError."""
         with self._sentences():
-            place = self.submit(same, Packed(pickle.dumps(shared)))
-            threads = sum(self._client.nthreads().values()) or 1
-            expected = program_version()
-            submitted = (self.submit(applied, expected, function, place, item) for item in items)
-            yield from self.results(ahead(submitted, _WAITING * threads))
-
-    def submit(
-        self, function: Callable[..., Any], *args: Any, at: str | None = None, first: bool = False
-    ) -> "Future[Any]":
-        """Return what will be the function's value.
-
-        at: the worker that should make it.  first: before what was submitted earlier.
-        """
-        where: dict[str, Any] = {"priority": 10} if first else {}
-        if at is not None:
-            where |= {"workers": [at], "allow_other_workers": True}
-        with self._sentences():
-            future: Future[Any] = self._client.submit(function, *args, pure=False, **where)
-        return future
-
-    def results(self, futures: Iterable["Future[Any]"]) -> Iterator[Any]:
-        """Yield values, in order, each forgotten by the workers; raises NbspamError."""
-        with self._sentences():
-            for future in futures:
+            for future in self._ahead(self._submitted(function, shared, items)):
                 value = future.result()
-                future.release()  # type: ignore[no-untyped-call]
+                future.release()
                 yield value
 
-    def completed(self, futures: Iterable["Future[Any]"]) -> Iterator["Future[Any]"]:
-        """Yield futures as they are done."""
+    def keep(
+        self, function: Callable[[S, A], tuple[Any, ...]], shared: S, items: Iterable[A], n: int
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield for each item, in order, the first value, and futures of the others."""
+
+        def parts() -> Iterator[list[Any]]:
+            for whole in self._submitted(function, shared, items):
+                first = self._client.submit(_part, whole, 0, pure=False, priority=10)
+                rest = (self._client.submit(_part, whole, i, pure=False) for i in range(1, n))
+                yield [first, *rest]
+
         with self._sentences():
-            for future in _distributed().as_completed(list(futures)):
-                if future.status != "finished":  # an error, or cancelled as the scheduler went
-                    future.result()  # raises
-                yield future
+            for first, *rest in self._ahead(parts()):
+                yield first.result(), *rest
+
+    def _submitted(
+        self, function: Callable[[S, A], B], shared: S, items: Iterable[A]
+    ) -> Iterator[Any]:
+        place = self._client.submit(_same, Packed(pickle.dumps(shared)), pure=False)
+        expected = program_version()
+        for item in items:
+            yield self._client.submit(applied, expected, function, place, item, pure=False)
+
+    def _ahead(self, submitted: Iterator[A]) -> Iterator[A]:
+        threads = sum(self._client.nthreads().values()) or 1
+        return ahead(submitted, _WAITING * threads)
 
     @contextmanager
     def _sentences(self) -> Iterator[None]:
@@ -181,9 +181,14 @@ def _other_version(worker: str, has: str, expected: ProgramVersion) -> ClusterEr
     )
 
 
-def same(value: A) -> A:
+def _same(value: A) -> A:
     """Return a value, which is then where tasks need it."""
     return value
+
+
+def _part(values: tuple[Any, ...], i: int) -> Any:
+    """Return one of several values, which is moved without the others."""
+    return values[i]
 
 
 class Packed:
@@ -210,7 +215,7 @@ def applied(
     expected: ProgramVersion, function: Callable[[Any, A], B], shared: Packed, item: A
 ) -> B:
     """Return function(shared, item), on a worker of the same version; raises NbspamError."""
-    with at_home(), one_at_a_time:
+    with at_home(), _one_at_a_time:
         check_identity(expected)
         try:
             value = shared.value

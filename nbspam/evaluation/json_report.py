@@ -25,9 +25,8 @@ def as_json(results: Results, skipped: int, errors: int) -> str:
         "verdicts": _confusion_json(results.verdicts),
     }
     outcomes = evaluation.outcomes
-    report["doubted_labels"] = results.doubted.as_json(
-        lambda i: outcomes[i].judged.source, [o.label for o in outcomes]
-    )
+    wrong = (outcomes[i] for i in results.doubted.messages)
+    report["doubted_labels"] = results.doubted.as_json([(o.judged.source, o.label) for o in wrong])
     if errors:
         report["errors"] = [
             prediction(o) | {"words": [w._asdict() for w in o.words]}

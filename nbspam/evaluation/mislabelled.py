@@ -6,7 +6,7 @@ has not seen the message; those are named, and count for little when a model is 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from nbspam.store.metadata import ModelSettings
 from nbspam.tokens.tokenized import TokenizedMessage
 
 _SHOWN = 20  # labels in an error
-_NAMED, _LISTED = 3, 100  # messages whose labels look wrong: in the text, in JSON
+_NAMED, LISTED = 3, 100  # messages whose labels look wrong: in the text, in JSON
 
 
 class Mislabelled(NamedTuple):
@@ -148,14 +148,14 @@ class DoubtedLabels(NamedTuple):
     share: float = 0.0  # of the labels that look wrong, 0 to 1; 0: no more than chance explains
     messages: tuple[int, ...] = ()  # which are more likely wrong than right, the worst first
 
-    def sentence(self, sources: Callable[[int], str], labels: Sequence[str]) -> str:
+    def sentence(self, names: Sequence[tuple[str, str]]) -> str:
         """Return what to say of them; empty if there is nothing.
 
-        sources: of message i.  labels: of all.
+        names: source and label of the first ones.
         """
         if not self.messages:
             return ""
-        named = [f"{one_line(sources(i))} ({labels[i]})" for i in self.messages[:_NAMED]]
+        named = [f"{one_line(source)} ({label})" for source, label in names[:_NAMED]]
         more = len(self.messages) - len(named)
         if more:
             named.append(f"and {more:,} more")
@@ -164,9 +164,9 @@ class DoubtedLabels(NamedTuple):
             f" {', '.join(named)}"
         )
 
-    def as_json(self, sources: Callable[[int], str], labels: Sequence[str]) -> list[dict[str, str]]:
+    def as_json(self, names: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
         """Return where the worst of them are."""
-        return [{"source": sources(i), "label": labels[i]} for i in self.messages[:_LISTED]]
+        return [{"source": source, "label": label} for source, label in names[:LISTED]]
 
 
 def doubted_labels(odds: Sequence[float]) -> DoubtedLabels:

@@ -18,6 +18,7 @@ from nbspam.learning.batch import Fit, cut_offs_within, fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata, first_metadata
+from nbspam.learning.training import TrainingRun
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import Explanation, explain
 from nbspam.scoring.highlights import highlighted_message, without_highlights
@@ -51,6 +52,17 @@ class LabelledCorpus(NamedTuple):
             read.sources.append(message.source)
             if message.excerpt is not None:
                 excerpts.append(message.excerpt)
+        return read
+
+    @classmethod
+    def of_pieces(cls, run: TrainingRun, wanted: Wanted) -> "LabelledCorpus":
+        """Return the messages that a run has read; wanted: as they were read."""
+        excerpts: list[Excerpt] = []
+        read = cls(Corpus(wanted._replace(excerpt=0)), [], excerpts)
+        for kept, piece in zip(run.kept, run.pieces(), strict=True):
+            read.corpus.add_piece(piece)
+            read.sources.extend(piece.sources)
+            excerpts.extend(kept.summary.excerpts)
         return read
 
     def excerpt(self, i: int) -> Excerpt | None:

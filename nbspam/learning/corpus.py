@@ -1,19 +1,21 @@
 """Token sets, labels and digests of many messages in little memory: tokens are kept as numbers."""
 
+import itertools
 import os
 import weakref
 from array import array
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING
 
-from nbspam.learning.vocabulary import NumberedMessage, columns_of, vocabulary
 from nbspam.tokens.kinds import channels_of
 from nbspam.tokens.tokenized import TOKENS_ALONE, Numbers, TokenizedMessage, Wanted
 from nbspam.tokens.traits import TRAITS
 
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.bayes.matrix import Integers, Presence
+    from nbspam.learning.pieces import KeptPiece
 
 _DIGEST = 16  # bytes
 # Entries; more go to a temporary file, so that memory grows with the vocabulary only.
@@ -66,7 +68,8 @@ class Corpus:
     def __init__(self, wanted: Wanted = TOKENS_ALONE) -> None:
         """Keep the tokens of messages, and the numbers that are wanted."""
         self.wanted = wanted
-        self.numbers = vocabulary()  # of the tokens: the matrix's columns
+        # Of the tokens: the matrix's columns, numbered as they are looked up.
+        self.numbers = defaultdict[str, int](itertools.count().__next__)
         self._columns = _Integers()
         self._times = _Integers()  # of each column; none if they are not wanted
         self._ends = array("q", [0])
@@ -82,18 +85,40 @@ class Corpus:
         if self.wanted.times:
             times = message.numbers.times
             self._times.extend([times.get(token, 1) for token in message.tokens])
-        source, label, _, digest, size, numbers, _ = message
-        columns = array("i", columns_of(message, self.numbers))
-        self.add_numbered(NumberedMessage(source, label, columns, digest, size, numbers))
-
-    def add_numbered(self, message: NumberedMessage) -> None:
-        """Add a message whose tokens are numbers of `numbers`, where times are not wanted."""
-        self._columns.extend(message.columns)
+        columns: Iterable[int] = map(self.numbers.__getitem__, message.tokens)
+        if perhaps := message.numbers.perhaps_hidden:  # those are ~n
+            pairs = zip(message.tokens, columns, strict=True)
+            columns = [~n if token in perhaps else n for token, n in pairs]
+        self._columns.extend(columns)
         if self.wanted.traits:
             self._traits.extend(message.numbers.traits or _NO_TRAITS)
         self._ends.append(len(self._columns))
         self._labels.append(message.label or "")
         self._digests += bytes.fromhex(message.digest)
+
+    def add_piece(self, piece: "KeptPiece") -> None:
+        """Add the messages of a piece that was read with the same numbers."""
+        import numpy as np
+
+        parts = list(piece.chunks())
+        tokens = piece.table.tokens()
+        # Numbered as they are met, not by their keys, which are others in each run.
+        met = np.unique(np.concatenate([part.indices for part in parts]), return_index=True)[1]
+        own = np.empty(len(tokens), np.int32)
+        for j in np.argsort(met).tolist():
+            own[j] = self.numbers[tokens[j]]
+        for part in parts:
+            columns = own[part.indices]
+            columns = np.where(part.data < 0, ~columns, columns)
+            self._columns.extend(array("i", columns.astype(np.int32).tobytes()))
+            if self.wanted.times:
+                self._times.extend(np.abs(part.data).astype(np.int32).tolist())
+            end = self._ends[-1]
+            self._ends.extend((part.indptr[1:].astype(np.int64) + end).tolist())
+        self._labels += piece.labels
+        self._digests += piece.digests()
+        if self.wanted.traits and (traits := piece.traits()) is not None:
+            self._traits.extend(traits.ravel().tolist())
 
     def extend(self, messages: Iterable[TokenizedMessage]) -> None:
         """Add messages, each with its digest if it has one."""

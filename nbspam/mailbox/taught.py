@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from nbspam.filter import ClassifiedMessage, Filter
 from nbspam.reading.raw_message import RawMessage
-from nbspam.tokens.tokenized import TokenizedMessage
-from nbspam.workers import Executor, Tokenizing, in_batches, tokenize_batch
+from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, tokenize_batch
+from nbspam.workers import Executor, in_batches
 
 if TYPE_CHECKING:
     from nbspam.bayes.token_weight import Row
-    from nbspam.workers import Batch
+    from nbspam.tokens.tokenized import Batch
 
 TAUGHT_AS_HAM = "taught as ham"  # the reason beside a verdict of spam on what is not to be moved
 

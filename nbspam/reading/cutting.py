@@ -1,9 +1,9 @@
 """Sources cut into pieces, each of which another machine can read.
 
 Files of folders, Maildirs and indexes are listed here and read there.  An mbox, a text and a table
-of lines are cut into ranges of bytes, and Parquet into its row groups.  What cannot be cut is one
-piece: an archive, a JSON document, a CSV with quotes (where a row ends depends on all the quotes
-before it).  What only this machine can read (standard input, a pipe) is no piece, but its messages.
+of lines are cut into ranges of bytes, and Parquet into its row groups.  What cannot be cut is read
+here, and its messages take the place of pieces: an archive, a JSON document, a CSV with quotes
+(where a row ends depends on all the quotes before it), standard input, a pipe.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,11 +24,11 @@ from nbspam.reading.formats import format_kind
 from nbspam.reading.index import NAMED_INDEX, NAMELESS_INDEX
 from nbspam.reading.lines import is_wide
 from nbspam.reading.mbox import MBOX
-from nbspam.reading.piece import FileList, SourcePiece, WholeSource
+from nbspam.reading.piece import Collected, FileList, SourcePiece
 from nbspam.reading.range_pieces import MboxReader, RangePiece, RangeReader, RowReader, TextReader
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.single_message import EMPTY_FILE, MAIL, NAMED_MAIL, TEXT
-from nbspam.reading.skips import Skips
+from nbspam.reading.skips import Skipped
 from nbspam.reading.source_kind import (
     FILE_LISTS,
     LINES,
@@ -49,7 +49,9 @@ from nbspam.reading.tables import NAMED_TABLE, NAMELESS_PARQUET, NAMELESS_TSV, l
 RangeCount = Callable[[ByteRange], LinesFound | int]
 Survey = Callable[[RangeCount, list[ByteRange]], Iterable[LinesFound | int]]
 
-_FILES = 250  # of a list, at first; the next ones are longer, so that 10^8 files are few lists
+_SHORT = 4  # times as many tokens has a text without a header, of as many bytes
+# Files of a list, at first; the next ones are longer, so that 10^8 files are few lists.
+_MAIL, _FILES = 4_096, 50  # bytes of a file, about; files at least
 _FILES_LIMIT = 4_000
 _LISTS = 64  # of one length
 
@@ -84,19 +86,18 @@ class Cutter(NamedTuple):
     """Cuts sources into pieces."""
 
     options: ReadingOptions
-    skips: Skips  # of what is skipped while files are listed
     size: int  # bytes of a piece, about
     survey: Survey = local_survey
 
-    def pieces(self, asked: Asked) -> Iterator[SourcePiece | RawMessage]:
-        """Yield a source in pieces, and as messages what only this machine can read.
+    def pieces(self, asked: Asked) -> Iterator[SourcePiece | RawMessage | Skipped]:
+        """Yield a source in pieces, as messages what is read here, and what is skipped meanwhile.
 
         Raises SourceError as `sources.py` does.
         """
-        source = existing(asked.name)
-        request = ReadingRequest(self.options, self.skips, asked.label, asked.needs_labels)
+        source, skips = existing(asked.name), Collected()
+        request = ReadingRequest(self.options, skips, asked.label, asked.needs_labels)
         try:
-            yield from self._cut(asked, source, request)
+            yield from skips.among(self._cut(asked, source, request))
         except (OSError, UnicodeError, LookupError) as error:
             if (known := source_error(source, error)) is None:
                 raise
@@ -111,28 +112,20 @@ class Cutter(NamedTuple):
         elif self._only_here(source):
             yield from kind.read(source, request)
         else:
-            yield from self._parts(source, kind, request) or [self._whole(asked, source)]
+            yield from self._parts(source, kind, request) or kind.read(source, request)
 
     def _only_here(self, source: Source) -> bool:
         """Return whether only this machine can read a source, or know where its messages are."""
         is_list = self.options.input_format in FILE_LISTS
         return source.name == STDIN or source.is_at_server or is_list or not source.is_file
 
-    def _whole(self, asked: Asked, source: Source) -> SourcePiece:
-        # Whoever reads it can say nothing to the user, and follows no stream.
-        options = self.options._replace(tell=ReadingOptions().tell, flow=None, given={})
-        size = source.path.stat().st_size
-        return WholeSource(
-            asked.name, size, asked.label, asked.needs_labels, asked.ignored, options
-        )
-
     def _lists(self, source: Source, raws: Iterator[RawMessage]) -> Iterator[SourcePiece]:
         """Yield the files of a folder or an index in lists."""
         own: list[RawMessage] = []
-        lists = 0
+        lists, n = 0, max(_FILES, self.size // _MAIL)
         for raw in raws:
             own.append(raw)
-            if len(own) == min(_FILES << (lists // _LISTS), _FILES_LIMIT):
+            if len(own) == min(n << (lists // _LISTS), _FILES_LIMIT):
                 yield _file_list(source, own)
                 own, lists = [], lists + 1
         if own:
@@ -170,7 +163,7 @@ class Cutter(NamedTuple):
             return list(row_groups(source, content, request, self.size) or ()) or None
         if content.form == "json":
             return None
-        counted = self._counted(source, count_lines)
+        counted = self._counted(source, count_lines, max(1, self.size // _SHORT))
         found = [n for _, n in counted if isinstance(n, LinesFound)]
         if content.form == "csv" and any(n.has_quotes for n in found):
             return None
@@ -181,13 +174,14 @@ class Cutter(NamedTuple):
         return _range_pieces(counted, RowReader(plan, encoding, request.needs_labels))
 
     def _counted(
-        self, source: Source, count: RangeCount
+        self, source: Source, count: RangeCount, size: int
     ) -> list[tuple[ByteRange, LinesFound | int]]:
-        parts = list(ranges(str(source.path), source.path.stat().st_size, self.size))
+        parts = list(ranges(str(source.path), source.path.stat().st_size, size))
         return list(zip(parts, self.survey(count, parts), strict=True))
 
     def _ranges(self, source: Source, count: RangeCount, reader: RangeReader) -> list[SourcePiece]:
-        return _range_pieces(self._counted(source, count), reader)
+        size = self.size if count is count_messages else self.size // _SHORT
+        return _range_pieces(self._counted(source, count, max(1, size)), reader)
 
 
 # Kinds whose messages are files, which are listed without being read.

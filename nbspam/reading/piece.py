@@ -5,13 +5,15 @@ What could not be read comes as data too, in its place.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from nbspam.errors import NbspamError, Remedy
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skipped, Skips
-from nbspam.reading.source_kind import Labels, ReadingOptions, ReadingRequest, Source
-from nbspam.reading.sources import existing, recognised, source_error
+from nbspam.reading.source_kind import Source
+from nbspam.reading.sources import source_error
+
+A = TypeVar("A")
 
 
 class SourcePiece(Protocol):
@@ -51,8 +53,8 @@ class Collected(Skips):
         """Keep what was skipped."""
         self._new.append(Skipped(source, reason))
 
-    def among(self, raws: Iterator[RawMessage]) -> Iterator[RawMessage | Skipped]:
-        """Yield messages, and what is skipped while they are read."""
+    def among(self, raws: Iterator[A]) -> Iterator[A | Skipped]:
+        """Yield messages or pieces, and what is skipped while they are read."""
         for raw in raws:
             yield from self._taken()
             yield raw
@@ -94,30 +96,6 @@ class FileList(NamedTuple):
             raise ElsewhereError(f"{first.parent}: there is no such folder")
         for name, label in zip(self.files, self.labels, strict=True):
             yield RawMessage(name, label, Source(name).path)
-
-
-class WholeSource(NamedTuple):
-    """A source that cannot be cut, or is small."""
-
-    source: str
-    size: int  # 0: unknown
-    label: str | None
-    needs_labels: bool
-    ignored: frozenset[Labels]
-    options: ReadingOptions
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The source."""
-        return (self.source,)
-
-    def read(self) -> Iterator[RawMessage | Skipped]:
-        """Yield its messages."""
-        source = check_same(self.source, self.size) if self.size else existing(self.source)
-        skips = Collected()
-        request = ReadingRequest(self.options, skips, self.label, self.needs_labels)
-        kind = recognised(source, request, self.ignored)
-        yield from readable(source, skips.among(kind.read(source, request)))
 
 
 def readable(

@@ -210,9 +210,16 @@ def lines_of_rows(keys: Sequence[str], rows: Sequence[Sequence[int]]) -> bytes:
 
     keys: as the file has them.  rows: of each, its counts per class; one of zeros has no line.
     """
-    suffix = _RowTexts()
-    lines = (key + suffix[tuple(row)] for key, row in zip(keys, rows, strict=True) if any(row))
+    lines = (
+        key + text for key, text, row in zip(keys, row_texts(rows), rows, strict=True) if any(row)
+    )
     return ",\n".join(lines).encode()
+
+
+def row_texts(rows: Iterable[Sequence[int]]) -> Iterator[str]:
+    """Return what follows the key of each row."""
+    suffix = _RowTexts()
+    return map(suffix.__getitem__, map(tuple, rows))
 
 
 class _RowTexts(dict[Row, str]):

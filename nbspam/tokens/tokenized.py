@@ -1,14 +1,21 @@
 """A tokenized message: the one record that goes from the tokenizer to the counts and the score."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from nbspam.errors import SourceError
 from nbspam.reading.message import Message
+from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.skips import Skipped
 from nbspam.tokens.tokenizer import TOKENS_LIMIT, message_tokens
 from nbspam.tokens.visible_text import VisibleText
 
 if TYPE_CHECKING:  # classifying shows nothing of a message
+    from nbspam.reading.piece import SourcePiece
     from nbspam.tokens.excerpt import Excerpt
+
+    # What one process tokenizes at a time: messages, or where it finds them.
+    Batch = list[RawMessage | Skipped] | SourcePiece
 
 
 class Numbers(NamedTuple):
@@ -120,3 +127,38 @@ def _numbers(
 
         traits = message_traits(message, texts)
     return Numbers(times, traits)
+
+
+class Tokenizing(NamedTuple):
+    """How messages are tokenized: as `tokenize` takes it."""
+
+    digest: bool = False
+    wanted: Wanted = TOKENS_ALONE
+    skips_empty: bool = False  # whether a mail with nothing in it is skipped
+    ordered: bool = True
+
+
+def tokenize_batch(batch: "Batch", how: Tokenizing) -> Iterator[TokenizedMessage | Skipped]:
+    """Yield the messages of a batch tokenized, and in their place what is skipped."""
+    for raw in batch if isinstance(batch, list) else batch.read():
+        yield tokenize_raw(raw, how) if isinstance(raw, RawMessage) else raw
+
+
+def tokenize_raw(raw: RawMessage, how: Tokenizing) -> TokenizedMessage | Skipped:
+    """Return a message tokenized, or why it is skipped."""
+    try:
+        message = raw.message()
+    except SourceError as error:
+        return Skipped(raw.source, str(error).removeprefix(f"{raw.source}: "))
+    if how.skips_empty and not isinstance(raw.content, str) and message.is_empty:
+        return Skipped(raw.source, "the message is empty", is_error=False)
+    size = len(raw.content) if isinstance(raw.content, bytes | str) else 0
+    done = tokenize(
+        message,
+        raw.source,
+        raw.label,
+        ordered=how.ordered,
+        digest=how.digest,
+        wanted=how.wanted,
+    )
+    return done._replace(size=size)

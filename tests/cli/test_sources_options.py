@@ -29,7 +29,7 @@ def read(*plain, spam=(), ham=()):
     sources = Sources(plain, tuple(map(str, spam)), tuple(map(str, ham)), ())
     raws = list(sources.messages(options, skips))
     assert not skips.count, skips.named
-    pieces = sources.pieces(Cutter(options, skips, 100))
+    pieces = sources.pieces(Cutter(options, 100))
     assert [raw for piece in pieces for raw in piece.read()] == raws
     if not plain:
         assert list(sources.messages_of_any_kind(options, skips)) == raws

@@ -18,11 +18,17 @@ from nbspam.cli import program
 from nbspam.cluster import connection
 from nbspam.cluster.connection import ClusterError, cluster_at
 from nbspam.cluster.identity import ProgramVersion
-from nbspam.cluster.training import Passes
 from nbspam.errors import ModelError
 from nbspam.reading.cutting import Asked
+from nbspam.workers import Passes
 
-PASSES = ["reading", "counting", "scoring", "writing", "estimating"]
+PASSES = [
+    "reading",
+    "counting",
+    "scoring",
+    "writing",
+    "estimating the accuracy, each message left out",
+]
 
 
 class Killing(Passes):

@@ -12,14 +12,15 @@ from cluster_training import ROWS, trained_alone, trained_on
 
 from nbspam.cli.program import nbspam
 from nbspam.cluster.connection import cluster_at
-from nbspam.cluster.training import ClusterTraining
 from nbspam.errors import NbspamError
 from nbspam.learning import batch
 from nbspam.learning.settings import TrainingSettings
+from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import Asked, Cutter
 from nbspam.reading.mbox import messages
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions
+from nbspam.workers import Processes, Serial
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
 
@@ -105,6 +106,13 @@ def test_the_model_has_the_same_bytes(cluster, tmp_path, kind):
     check(cluster, kind(tmp_path), tmp_path)
 
 
+@pytest.mark.few(2)
+@pytest.mark.parametrize("where", [Serial(), Processes(2, alone=0.0)], ids=["serial", "processes"])
+@pytest.mark.parametrize("kind", [two_kinds, *LONG])
+def test_so_it_has_where_this_machine_trains(tmp_path, where, kind):
+    check(where, kind(tmp_path), tmp_path)
+
+
 def check(cluster, asked, tmp_path, **options):
     alone, far = tmp_path / "alone.json", tmp_path / "far.json"
     more = {key: options[key] for key in ("settings", "ledger") if key in options}
@@ -149,9 +157,9 @@ def test_one_class_is_not_enough_and_a_strict_run_stops_at_the_first_bad_row(clu
         trained_on(cluster, mboxes(tmp_path)[:1], tmp_path / "m.json")
     [asked] = rows(tmp_path, ROWS + "no label here\n" + ROWS)
     skips = Skips(strict=True)
-    pieces = Cutter(ReadingOptions(), skips, 4_000).pieces(asked)
+    pieces = Cutter(ReadingOptions(), 4_000).pieces(asked)
     with pytest.raises(NbspamError, match=r"rows\.tsv:401: the row has no text"):
-        ClusterTraining(cluster, TrainingSettings()).read(pieces, skips)
+        TrainingRun(cluster, TrainingSettings()).read(pieces, skips)
 
 
 # The commands
@@ -170,8 +178,6 @@ def test_the_commands_say_the_same(tmp_path, address):
     dask = ["--dask", address]
     alone = run("train", "-j1", "--max-ham-blocked", "10%", *sources, "-m", here).stdout
     cluster = run("train", "--max-ham-blocked", "10%", *dask, *sources, "-m", far).stdout
-    # the messages whose labels look wrong are named here alone; a cluster tells their share
-    cluster = cluster.replace("about 1.8 % of the labels look wrong\n", "")
     assert cluster == alone.replace("here.json", "far.json")
     assert far.read_bytes() == here.read_bytes()
     mixed = [SAMPLE / "sms.tsv", SAMPLE / "mail" / "spam.mbox"]

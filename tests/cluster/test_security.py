@@ -34,7 +34,7 @@ def test_a_client_without_the_certificate_is_refused():
         told = cluster._client.scheduler_info()
         workers = told["workers"].values()
         assert cluster.dashboard == ""
-        addresses = [told["address"], *cluster.workers, *(each["nanny"] for each in workers)]
+        addresses = [told["address"], *told["workers"], *(each["nanny"] for each in workers)]
         assert len(set(addresses)) == 3
         for address in addresses:
             assert address.startswith("tls://127.0.0.1:")

@@ -1,14 +1,15 @@
-"""Models trained here and on a cluster, to compare."""
+"""Models trained from pieces, wherever that is done, and as one matrix, to compare."""
 
-from nbspam.cluster.training import ClusterTraining
+from nbspam.cli.estimate import left_out_rates_of
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
+from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import Cutter
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, any_kind, labelled, unlabelled
 from nbspam.store.model_file import put_model, write_model
-from nbspam.workers import Serial, gather
+from nbspam.workers import PIECE, Serial, in_batches, tokenized
 
 ROWS = "".join(
     f"{'spam' if i % 3 == 0 else 'ham'}\t{'win a prize' if i % 3 == 0 else 'see you at'}"
@@ -26,11 +27,12 @@ def messages(asked, options, skips):
 
 
 def trained_alone(asked, path, settings=None, options=None, ledger=True):
-    """Train in this process, write the model, and return what was skipped."""
+    """Train on one matrix, write the model, and return what was skipped."""
     settings, options, skips = settings or TrainingSettings(), options or ReadingOptions(), Skips()
     corpus = Corpus(settings.wanted)
     for each in asked:
-        gather(corpus, messages(each, options, skips), skips, Serial())
+        raws = messages(each, options, skips)
+        corpus.extend(tokenized(raws, skips, Serial(), True, settings.wanted, skips_empty=True))
     taken = corpus.channels(), corpus.traits(), corpus.digest_bytes
     fitted = fit(corpus, corpus.labels, settings, *taken)
     learned = corpus.learned(fitted.metadata.settings.classes) if ledger else ()
@@ -40,15 +42,16 @@ def trained_alone(asked, path, settings=None, options=None, ledger=True):
 
 
 def trained_on(
-    cluster, asked, path, settings=None, options=None, size=4_000, passes=None, ledger=True, **more
+    where, asked, path, settings=None, options=None, size=4_000, passes=None, ledger=True, **more
 ):
-    """Train on a cluster, write the model, and return what was skipped."""
+    """Train from pieces, write the model, and return what was skipped."""
     settings, skips = settings or TrainingSettings(), Skips()
-    cutter = Cutter(options or ReadingOptions(), skips, size)
-    run = ClusterTraining(cluster, settings, ledger, passes, **more)
-    run.read((piece for each in asked for piece in cutter.pieces(each)), skips)
-    run.fit()
-    put_model(path, run.write)
-    called, _ = run.verdict_counts()
-    assert called.total() == sum(run.labels.values())
+    cutter = Cutter(options or ReadingOptions(), size)
+    with TrainingRun(where, settings, passes, **more) as run:
+        pieces = (piece for each in asked for piece in cutter.pieces(each))
+        run.read(in_batches(pieces, PIECE[0], size), skips)
+        run.count()
+        run.fit()
+        put_model(path, lambda file: run.write(file, ledger))
+        left_out_rates_of(run)
     return skips.count, skips.named

@@ -6,7 +6,7 @@ import pytest
 from junk_mails import many
 
 import nbspam
-import nbspam.workers
+import nbspam.tokens.tokenized
 from nbspam.filter import open_filter
 from nbspam.mailbox.taught import TAUGHT_AS_HAM, classified_with_ledger
 from nbspam.reading.raw_message import RawMessage
@@ -69,13 +69,13 @@ def test_spam_that_other_classes_learned_as_often_has_a_reason(where, classes, t
 def test_no_message_is_tokenized_twice_and_ham_is_not_looked_up(trained_model, monkeypatch):
     mails = [*many("ham", 5), *many("spam", 3)]
     tokenized, asked = [], []
-    real = nbspam.workers.tokenize
+    real = nbspam.tokens.tokenized.tokenize
 
     def tokenize(message, source, *rest, **options):
         tokenized.append(source)
         return real(message, source, *rest, **options)
 
-    monkeypatch.setattr(nbspam.workers, "tokenize", tokenize)
+    monkeypatch.setattr(nbspam.tokens.tokenized, "tokenize", tokenize)
     with open_filter(trained_model) as spam_filter:
         monkeypatch.setattr(spam_filter, "learned", lambda digests: asked.extend(digests) or {})
         raws = [RawMessage(str(i), None, mail) for i, mail in enumerate(mails)]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,8 +27,8 @@ from nbspam.mailbox.lessons import Lessons, waiting_sentence
 from nbspam.mailbox.memory import Memory
 from nbspam.reading.skips import Skips
 from nbspam.store.lookup import Lookup
-from nbspam.tokens.tokenized import Wanted
-from nbspam.workers import executor, tokenized
+from nbspam.tokens.tokenized import TokenizedMessage, Wanted
+from nbspam.workers import PIECE, executor, in_batches, tokenized
 
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _NEW = Writing(
@@ -110,23 +111,27 @@ def learn_folders(
     wanted, labels = _learned_by(model)
     ham = [connection.named(name) for name in account.ham]
     lessons = Lessons(connection, memory, junk, ham, labels, teacher.trust_after)
-    pending = PendingMessages(wanted)
-    where = executor(teacher.jobs)
-    messages = tokenized(lessons.messages(), Skips(), where, True, wanted, skips_empty=True)
-    sizes = ClassSizes()
-    with progress(teacher.quiet, [SCHEME]) as shown:
-        pending.read(model, sizes(shown(messages)), remember=True)
-    sizes.report(teacher.quiet, strict=False)
-    make_default_folder(model)
-    if is_new and len(set(pending.corpus.labels)) > 1:
-        output = Output(model, teacher.form, teacher.quiet, Skips(), NoTrace(), sizes)
-        cutting, wait = Cutting(None, None, None), lock_wait(teacher.quiet)
-        train_whole(pending.corpus, Training(TrainingSettings(), cutting, _NEW, None, output, wait))
-    else:
+    where, sizes = executor(teacher.jobs), ClassSizes()
+
+    def learn_each(messages: Iterable[TokenizedMessage]) -> None:
+        pending = PendingMessages(wanted)
+        pending.read(model, messages, remember=True)
         change = Change()
         if pending.found:
             change = learn(model, pending, TrainingSettings(), wait=lock_wait(teacher.quiet))
         _print_change(change, lessons.waiting, account, teacher)
+
+    make_default_folder(model)
+    if is_new:
+        output = Output(model, teacher.form, teacher.quiet, Skips(), NoTrace(), sizes)
+        cutting, wait = Cutting(None, None, None), lock_wait(teacher.quiet)
+        training = Training(TrainingSettings(), cutting, _NEW, None, output, wait)
+        train_whole(where, in_batches(lessons.messages(), *PIECE), [SCHEME], training, learn_each)
+    else:
+        found = tokenized(lessons.messages(), Skips(), where, True, wanted, skips_empty=True)
+        with progress(teacher.quiet, [SCHEME]) as shown:
+            learn_each(sizes(shown(found)))
+        sizes.report(teacher.quiet, strict=False)
     lessons.commit()
 
 

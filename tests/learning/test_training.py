@@ -1,0 +1,69 @@
+"""Training from pieces scores each message left out as training on one matrix does."""
+
+import pytest
+from closeness import assert_scores_agree
+from cluster_training import ROWS
+
+from nbspam.learning.batch import cut_offs_within, fit
+from nbspam.learning.corpus import Corpus
+from nbspam.learning.settings import TrainingSettings
+from nbspam.learning.training import TrainingRun
+from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.skips import Skips
+from nbspam.scoring.verdict import CutOffs
+from nbspam.workers import Processes, Serial, in_batches, tokenized
+
+RAWS = [
+    RawMessage(f"rows:{i}", *row.split("\t"))
+    for i, row in enumerate((ROWS + ROWS.replace("call", "visit")).splitlines(), 1)
+]
+SETTINGS = {
+    "evidence": TrainingSettings(),
+    "sum": TrainingSettings(scoring="sum"),
+    "multinomial sum": TrainingSettings(scoring="sum", event_model="multinomial"),
+    "traits alone": TrainingSettings(scoring="sum", event_model="none", traits="kernel"),
+    "evidence of traits": TrainingSettings(event_model="none"),
+}
+
+
+def scores_of(left_out, _metadata):
+    return list(left_out.scores)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_left_out_scores_are_those_of_one_matrix(name):
+    settings = SETTINGS[name]
+    corpus = Corpus(settings.wanted)
+    corpus.extend(tokenized(RAWS, Skips(), Serial(), True, settings.wanted))
+    taken = corpus.channels(), corpus.traits(), corpus.digest_bytes
+    fitted = fit(corpus, corpus.labels, settings, *taken)
+    expected = list(fitted.left_out_scores(corpus))
+    with TrainingRun(Processes(2, alone=0.0), settings) as run:
+        run.read(in_batches(iter(RAWS), 150), Skips())
+        run.count()
+        run.fit()
+        found = [score for some in run.each("scoring", scores_of) for score in some]
+        assert_scores_agree(expected, found)
+        run.choose_cut_offs(0.05)
+        model = run.model()
+    chosen = cut_offs_within(0.05, fitted, expected)
+    assert CutOffs.of_model(run.metadata).spam == pytest.approx(chosen.spam, abs=1e-12)
+    assert model.metadata.learned == fitted.metadata.learned
+    assert sum(map(sum, model.learned.values())) == len(RAWS)
+
+
+def test_messages_and_their_names_come_back_in_their_order():
+    with TrainingRun(Serial(), TrainingSettings()) as run:
+        run.read(in_batches(iter(RAWS), 150), Skips())
+        assert [m.source for m in run.messages()] == [raw.source for raw in RAWS]
+        places = [799, 0, 150, 149, 151]
+        assert run.named(places) == [(RAWS[i].source, RAWS[i].label) for i in places]
+        assert run.named([]) == []
+
+
+def test_nothing_is_left_in_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with TrainingRun(Serial(), TrainingSettings()) as run:
+        run.read(in_batches(iter(RAWS), 150), Skips())
+        assert [path.stat().st_mode & 0o77 for path in tmp_path.rglob("*")].count(0) > 3
+    assert list(tmp_path.iterdir()) == []
