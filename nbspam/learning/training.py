@@ -222,7 +222,7 @@ class TrainingRun:
         features = [
             [_FeatureFile(scale.size) for scale in settings.scales] for _ in settings.scored_classes
         ]
-        labels = [np.empty(0, np.int64)]
+        labels: list[Any] = [np.empty(0, np.uint8)]  # of 100 classes at most
         if not BATCH_RULES[settings.scoring].fits_apart:
             self._evidence = [None] * len(self.kept)
             return features, labels[0]
@@ -235,7 +235,7 @@ class TrainingRun:
         for (own, inputs), evidence in self._where.keep(_scored, how, pieces, 2):
             self._passes.done(len(own))
             self._evidence.append(evidence)
-            labels.append(own)
+            labels.append(own.astype(np.uint8))
             for files, new in zip(features, inputs, strict=True):
                 for file, rows in zip(files, new, strict=True):
                     file.append(rows)
