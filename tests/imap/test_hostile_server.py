@@ -15,9 +15,7 @@ from one_case import each
 from nbspam.imap import bounded, connection
 from nbspam.imap.account import Account, Secret
 from nbspam.imap.connection import Connection
-from nbspam.imap.login import connected
-from nbspam.mailbox.memory import Memory, PendingMove, identity_of
-from nbspam.mailbox.moves import Mover
+from nbspam.imap.moves import Memory, Mover, PendingMove, identity_of
 
 pytest.importorskip("imapclient")
 
@@ -177,7 +175,9 @@ def test_what_comes_before_tls_is_no_answer(dovecot):
         thread.start()
         account = account_at(listening.getsockname()[1])
         ca_file = str(dovecot.certificate)
-        client = connected(account._replace(host="localhost", tls="starttls", ca_file=ca_file))
+        client = bounded.connected(
+            account._replace(host="localhost", tls="starttls", ca_file=ca_file)
+        )
         assert client.capabilities() == (b"IMAP4REV1",)
         client.shutdown()
         thread.join(5)
@@ -224,11 +224,11 @@ class Folders:
         return [SimpleNamespace(name="Junk"), SimpleNamespace(name="INBOX")]
 
     def status(self, _):
-        return connection.FolderStatus(1, 1 + len(self.contents))
+        return connection.Folder("Junk", 1, 1 + len(self.contents))
 
     def select(self, name, readonly):
         validity = self.validity if name == "INBOX" else 1
-        return connection.SelectedFolder(name, validity, 9, len(self.contents), frozenset())
+        return connection.Folder(name, validity, 9, len(self.contents), frozenset())
 
     def search(self, *_):
         return list(self.contents)
@@ -236,11 +236,11 @@ class Folders:
     def existing(self, uids, *_):
         return sorted(set(uids) & set(self.contents))
 
-    def messages(self, uids, _):
+    def messages(self, uids):
         return [connection.FetchedMessage(uid, False, self.contents[uid]) for uid in uids]
 
     def beginnings(self, uids):
-        return [m._replace(content=m.beginning) for m in self.messages(uids, 0)]
+        return [m._replace(content=m.beginning) for m in self.messages(uids)]
 
     def add_flag(self, uids, _):
         self.removed += uids
@@ -257,7 +257,7 @@ def test_a_double_is_removed_only_if_all_its_bytes_are_the_same(tmp_path, ends, 
     contents = {uid: START + bytes([end]) for uid, end in enumerate(ends, 1)}
     folders = Folders(contents)
     mover = Mover(folders, Memory(tmp_path / "state.json"), "Junk")
-    mover._start, mover._is_alone = connection.FolderStatus(1, 1), False
+    mover._start, mover._is_alone = connection.Folder("Junk", 1, 1), False
     mover._tried[identity_of(START[: connection.BEGINNING])] = 1
     mover.remove_doubles()
     assert folders.removed == removed

@@ -23,7 +23,7 @@ def test_the_page_has_the_recipes_and_its_account_is_one(tmp_path):
     path = tmp_path / "config.toml"
     path.write_text(BLOCKS["account"])
     found = accounts.accounts_of(read_settings(str(path)))["home"]
-    assert (found.account.name, found.ham) == ("hal@mail.example.org", ("INBOX", "Archive"))
+    assert (found.name, found.ham) == ("hal@mail.example.org", ("INBOX", "Archive"))
 
 
 def test_the_table_has_all_keys_of_an_account():

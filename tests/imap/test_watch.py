@@ -9,7 +9,8 @@ import pytest
 from imap_servers import Proxy
 from junk_mails import many
 
-from nbspam.mailbox.watch import Stop, watch
+from nbspam.cli.accounts import configured_accounts
+from nbspam.imap.sorting import Stop, watch
 
 
 def until(condition, seconds=60):
@@ -60,27 +61,21 @@ def test_mail_is_filtered_as_it_comes(mailbox, watching, by):
 def test_a_server_without_idle_is_asked_now_and_then(account, home, monkeypatch):
     mailbox = account(lacking=("IDLE",))
     looks = []
-    stop = Stop()
 
     def sort(connection):
         looks.append(connection)
         if len(looks) == 3:
             stop.ask()
 
-    from nbspam.cli.accounts import configured_accounts
-
-    account_ = configured_accounts()["home"].account
-    watch(account_, "INBOX", sort, stop, 0.05, print)
+    with Stop() as stop:
+        watch(configured_accounts()["home"], sort, stop, 0.05, print)
     assert len(looks) == 3
-    stop.close()
     assert mailbox.mails() == []
 
 
 def test_it_connects_again_with_growing_pauses(mailbox, home):
     """The server cuts the connection at times, and is away for a while."""
-    from nbspam.cli.accounts import configured_accounts
-
-    said, looks, stop = [], [], Stop()
+    said, looks = [], []
     limit = [10**9]
 
     def sort(_):
@@ -88,20 +83,22 @@ def test_it_connects_again_with_growing_pauses(mailbox, home):
         if len(looks) == 2:
             stop.ask()
 
-    with Proxy(mailbox.server.plain, lambda seen: 0 if len(seen) > limit[0] else None) as proxy:
+    with (
+        Proxy(mailbox.server.plain, lambda seen: 0 if len(seen) > limit[0] else None) as proxy,
+        Stop() as stop,
+    ):
         home.write(mailbox.user, mailbox.server, port=proxy.port, tls="none")
-        account = configured_accounts()["home"].account
+        account = configured_accounts()["home"]
         limit[0] = 10
         thread = threading.Timer(0.25, lambda: limit.__setitem__(0, 10**9))
         thread.start()
-        arguments = (account, "INBOX", sort, stop, 1, said.append)
+        arguments = (account, sort, stop, 1, said.append)
         worker = threading.Thread(target=watch, args=arguments, kwargs={"first_pause": 0.05})
         worker.start()
         until(lambda: len(looks) == 1)
         mailbox.put(*many("ham", 1))
         worker.join(20)
         thread.join()
-    stop.close()
     assert len(looks) == 2
     attempts = [sentence for sentence in said if "next attempt in" in sentence]
     assert 2 <= len(attempts) <= 4
@@ -117,17 +114,16 @@ def test_one_account_at_a_time(home, mailbox):
 
 
 def test_stop_wakes_a_wait():
-    stop = Stop()
     began = time.monotonic()
-    threading.Timer(0.05, stop.ask).start()
-    assert not stop.wait(20)
-    assert time.monotonic() - began < 10
-    read, write = os.pipe()
-    os.write(write, b".")
-    assert Stop.wait(stop, 20, read)
+    with Stop() as stop:
+        threading.Timer(0.05, stop.ask).start()
+        assert not stop.wait(20)
+        assert time.monotonic() - began < 10
+        read, write = os.pipe()
+        os.write(write, b".")
+        assert stop.wait(20, read)
     for each in (read, write):
         os.close(each)
-    stop.close()
 
 
 @pytest.mark.long

@@ -3,9 +3,8 @@
 import pytest
 from one_case import each
 
-from nbspam.cli.accounts import account_of, configured_accounts, mail_accounts
+from nbspam.cli.accounts import configured_accounts, mail_accounts
 from nbspam.errors import AccountError, OptionError
-from nbspam.imap.address import parse_address
 
 HOME = '[imap.home]\nhost = "mail.example.org"\nuser = "hal"\n'
 
@@ -27,14 +26,14 @@ def config(tmp_path, monkeypatch):
 def test_the_defaults_of_an_account(config):
     config(HOME)
     [found] = mail_accounts(())
-    assert (found.name, found.folders, found.junk, found.ham) == (
+    assert (found.label, found.folders, found.junk, found.ham) == (
         "home",
         ("INBOX",),
         None,
         ("INBOX",),
     )
-    assert (found.account.user, found.account.server) == ("hal", "mail.example.org:993")
-    assert (found.account.tls, found.account.timeout) == ("implicit", 60)
+    assert (found.user, found.server) == ("hal", "mail.example.org:993")
+    assert (found.tls, found.timeout) == ("implicit", 60)
 
 
 def test_all_that_an_account_may_say(config, tmp_path):
@@ -47,11 +46,11 @@ def test_all_that_an_account_may_say(config, tmp_path):
         'token-command = "echo token"\n'
     )
     home, work = mail_accounts(())
-    assert home.account.ca_file == str(tmp_path / "ca.pem")
+    assert home.ca_file == str(tmp_path / "ca.pem")
     assert (home.folders, home.ham, home.junk) == (("INBOX", "Lists"), ("Archive",), "Spam")
-    assert home.account.secret().value == "swordfish"
-    assert work.account.secret().is_token
-    assert [each.name for each in mail_accounts(["work", "home"])] == ["work", "home"]
+    assert home.secret().value == "swordfish"
+    assert work.secret().is_token
+    assert [each.label for each in mail_accounts(["work", "home"])] == ["work", "home"]
 
 
 @each(
@@ -84,14 +83,13 @@ def test_a_wrong_account_is_one_sentence(config, text, problem):
 def test_an_account_by_its_name_or_address(config):
     config(HOME)
     [found] = mail_accounts(["imaps://hal@mail.example.org"])
-    assert (found.name, found.folders) == ("home", ("INBOX",))
+    assert (found.label, found.folders) == ("home", ("INBOX",))
     [found] = mail_accounts(["imaps://hal@Mail.Example.Org/Lists"])
-    assert (found.name, found.folders) == ("home", ("Lists",))
+    assert (found.label, found.folders) == ("home", ("Lists",))
     [other] = mail_accounts(["imaps://roz@mail.example.org"])
-    assert (other.account.user, other.folders) == ("roz", ("INBOX",))
+    assert (other.user, other.folders) == ("roz", ("INBOX",))
     with pytest.raises(OptionError, match="did you mean home"):
         mail_accounts(["hom"])
-    assert account_of(parse_address("imaps://hal@mail.example.org/x")).server.endswith(":993")
 
 
 def test_no_account_at_all(config):
@@ -102,7 +100,7 @@ def test_no_account_at_all(config):
 
 def test_a_password_is_asked_for_at_a_terminal_alone(config, monkeypatch):
     config("")
-    account = account_of(parse_address("imaps://somebody@mail.example.org/x"))
+    [account] = mail_accounts(["imaps://somebody@mail.example.org/x"])
     with pytest.raises(AccountError, match="no terminal to ask for it"):
         account.secret()
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
@@ -112,14 +110,13 @@ def test_a_password_is_asked_for_at_a_terminal_alone(config, monkeypatch):
     assert asked == ["password of somebody@mail.example.org: "]
 
 
-def test_a_wrong_account_stops_no_other_command(config, nbspam, sample, tmp_path):
-    model = tmp_path / "model.json"
-    config("")
-    assert nbspam("train", "-q", "-m", model, sample / "sms.tsv").code == 0
-    path = config(HOME + "port = 0\n")
-    assert nbspam("classify", "-m", model, stdin=b"free prize").code == 0
-    done = nbspam("config")
+def test_a_wrong_account_stops_no_other_command(home):
+    (home.path / "mail.eml").write_bytes(b"free prize")
+    home.config.write_text(HOME + "port = 0\n")
+    home.config.chmod(0o600)
+    assert home.run("classify", home.path / "mail.eml").code == 0
+    done = home.run("config")
     assert done.code == 2
-    assert done.err.startswith(f"nbspam: {path}:4: [imap.home] port: ")
-    config(HOME)
-    assert nbspam("config").code == 0
+    assert done.err.startswith(f"nbspam: {home.config}:4: [imap.home] port: ")
+    home.config.write_text(HOME)
+    assert home.run("config").code == 0

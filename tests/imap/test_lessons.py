@@ -6,7 +6,7 @@ import time
 from imap_servers import Mailbox
 from junk_mails import many
 
-from nbspam.mailbox import memory
+from nbspam.imap import moves
 
 
 def test_a_week_in_the_life(home, mailbox):
@@ -69,7 +69,7 @@ def test_after_some_days_unseen_spam_is_trusted(home, mailbox, monkeypatch):
     home.imap("learn", "--trust-after", "7d")
     assert home.learned()[1] == before
     later = time.time() + 8 * 86_400
-    monkeypatch.setattr("nbspam.mailbox.lessons.now", lambda: later)
+    monkeypatch.setattr("time.time", lambda: later)
     home.imap("learn")
     assert home.learned()[1] == before
     home.imap("learn", "--trust-after", "7d")
@@ -140,7 +140,7 @@ def test_other_folders_of_ham(home, account):
 
 
 def test_what_is_remembered_is_bounded_and_holds_nothing_of_the_mail(home, mailbox, monkeypatch):
-    monkeypatch.setattr(memory, "_KEPT", 5)
+    monkeypatch.setattr(moves, "_KEPT", 5)
     mailbox.put(*many("spam", 8), *many("ham", 8))
     home.imap("filter", "--learn")
     assert len(home.state()["judged"]) == len(home.state()["junked"]) == 5
