@@ -38,6 +38,7 @@ from nbspam.imap.connection import read_folder
 _LISTS = ("folders", "ham")
 _NUMBERS = {"port": (1, 65_535), "timeout": (1, 3_600)}
 _SECRETS = ("password-command", "password-file", "token-command")
+_OTHERS = (*_SECRETS, "ca-file")  # what an account has in other words
 KEYS = ["ca-file", "folders", "ham", "host", "junk", *_SECRETS, "tls", "user", *_NUMBERS]
 
 
@@ -144,31 +145,20 @@ def _account(settings: Settings, label: str, values: dict[str, Any]) -> Account:
     given = [key for key in _SECRETS if key in values]
     if len(given) > 1:
         raise wrong(given[1], f"{given[0]} is given too; leave one of them out")
-    user, host = values["user"], values["host"]
-    name = f"{user}@{host}"
+    name = f"{values['user']}@{values['host']}"
     secret = partial(_asked, name)
     if path := file("password-file"):
         secret = partial(from_file, path, name)
     elif given:
         secret = partial(from_command, values[given[0]], given[0], name)
-    folders = tuple(values.get("folders", (INBOX,)))
-    junk, ham = values.get("junk"), tuple(values.get("ham", folders))
-    for key, names in (("folders", folders), ("ham", ham)):
-        if junk in names:
-            raise wrong(key, f"has {junk!r}, which is the junk folder too")
-    return Account(
-        user,
-        host,
-        secret,
-        values.get("port"),
-        values.get("tls", IMPLICIT),
-        file("ca-file"),
-        float(values.get("timeout", 60)),
-        label,
-        folders,
-        junk,
-        ham,
-    )
+    fields: dict[str, Any] = {k: v for k, v in values.items() if k not in _OTHERS}
+    fields["folders"] = tuple(values.get("folders", (INBOX,)))
+    fields["ham"] = tuple(values.get("ham", fields["folders"]))
+    account = Account(**fields, secret=secret, ca_file=file("ca-file"), label=label)
+    for key in _LISTS:
+        if account.junk in fields[key]:
+            raise wrong(key, f"has {account.junk!r}, which is the junk folder too")
+    return account
 
 
 def _problem(key: str, value: object) -> str:

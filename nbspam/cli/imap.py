@@ -133,18 +133,13 @@ def check_sorting(cutting: Cutting, sorting: Sorting) -> None:
     seconds_of(sorting.trust_after)
 
 
-def check_time(trust_after: str | None) -> None:
-    """Raise OptionError for a time that is none."""
-    seconds_of(trust_after)
-
-
-def seconds_of(text: str | None) -> float | None:
+def seconds_of(trust_after: str | None) -> float | None:
     """Return what a time such as 7d means; raises OptionError."""
-    if text is None:
+    if trust_after is None:
         return None
-    found = re.fullmatch(r"(\d{1,6})\s?([mhdw])", text)
+    found = re.fullmatch(r"(\d{1,6})\s?([mhdw])", trust_after)
     if not found:
-        raise OptionError(f"--trust-after {text!r} is not a time; try 7d or 12h")
+        raise OptionError(f"--trust-after {trust_after!r} is not a time; try 7d or 12h")
     return float(found[1]) * _UNITS[found[2]]
 
 
@@ -245,7 +240,7 @@ def filter_(
 @format_option
 @quiet_option
 @jobs_option
-@checked(check_time)
+@checked(seconds_of)
 def learn_(
     accounts: tuple[str, ...],
     model: Path,

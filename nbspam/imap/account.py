@@ -177,10 +177,6 @@ def from_command(command: str, key: str, account: str) -> Secret:
             f"{account}: the {key} has not ended after {_PATIENCE:.0f} s; run it by hand to see"
             " what it waits for"
         ) from None
-    except (OSError, ValueError) as error:
-        raise AccountError(
-            f"{account}: the {key} cannot be run ({error}); correct it in the config file"
-        ) from None
     if done.returncode:
         raise AccountError(
             f"{account}: the {key} failed with exit code {done.returncode}; run it by hand to see"
