@@ -4,11 +4,11 @@ import json
 import resource
 import socket
 import sys
-import threading
 
 import pytest
 from imap_servers import PASSWORD, Proxy
 from junk_mails import many
+from one_case import each
 
 
 def fails(home, *arguments, code=1):
@@ -181,53 +181,6 @@ def test_a_server_that_answers_slowly(home, mailbox):
     assert len(mailbox.mails("Junk")) == 2
 
 
-class Nonsense:
-    def __init__(self, line):
-        self._line = line
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def _serve(self):
-        try:
-            client, _ = self._socket.accept()
-            with client, client.makefile("rwb") as stream:
-                stream.write(b"* OK [CAPABILITY IMAP4rev1] hello\r\n")
-                stream.flush()
-                for line in stream:
-                    tag, _, command = line.partition(b" ")
-                    if command.startswith((b"CAPA", b"LOGIN")):
-                        stream.write(b"* CAPABILITY IMAP4rev1\r\n" + tag + b" OK done\r\n")
-                    else:
-                        stream.write(self._line.replace(b"TAG", tag))
-                    stream.flush()
-        except OSError:
-            return
-
-    def close(self):
-        self._socket.close()
-
-
-NONSENSE = [
-    *(b"* LIST (((\r\nTAG OK done\r\n", b"* LIST {99999999999}\r\n", b"\xff\xfe\r\n"),
-    *(b"TAG BAD no\r\n", b"* BYE going down\r\n", b"x" * 2_000_000 + b"\r\n"),
-]
-
-
-def test_a_server_that_talks_nonsense(home, mailbox):
-    (home.path / "plain").write_text("secret\n")
-    (home.path / "plain").chmod(0o600)
-    more = {"tls": "none", "timeout": 1, "password-file": "plain"}
-    for line in NONSENSE:
-        server = Nonsense(line)
-        home.write("hal", mailbox.server, port=server.port, **more)
-        done = home.run("imap", "filter")
-        server.close()
-        assert done.code in (1, 75), line
-        assert done.err.count("\n") == 1, done.err
-        assert "secret" not in done.err
-
-
 @pytest.mark.long
 def test_a_message_of_50_megabytes(home, mailbox):
     big = many("spam", 1)[0] + b"lorem ipsum\n" * (50 * 2**20 // 12)
@@ -268,18 +221,21 @@ def test_a_traceback_holds_no_password(home, mailbox, monkeypatch):
     assert "swordfish" not in done.err
 
 
-def test_a_folder_that_is_gone_ends_no_account(home, account):
-    """A move was begun to a folder that does not exist any more: the next run goes on."""
+@each("folder, junk", [("Gone", "Gone too"), ("INBOX", "Spam")])
+def test_a_move_from_a_folder_that_is_gone_or_has_new_uids_is_over(home, account, folder, junk):
+    """UIDs that are others by now remove nothing, and no account ends there."""
     mailbox = account({"junk": "Spam"})
     mailbox.client.create_folder("Spam")
-    mailbox.put(*many("spam", 2))
+    mailbox.put(*many("spam", 2), *many("ham", 1))
     home.imap("filter")
-    [path] = (home.path / "state").rglob("*.json")
-    state = json.loads(path.read_text())
-    pending = {"folder": "Gone", "uidvalidity": 1, "junk": "Gone too", "junk_uidvalidity": 1}
-    pending |= {"junk_uidnext": 1, "is_copy": True, "messages": {"1": ["00" * 12, False]}}
+    state = home.state()
+    pending = {"folder": folder, "uidvalidity": 1, "junk": junk, "junk_uidvalidity": 1}
+    messages = {"3": [next(iter(state["junked"])), False]}
+    pending |= {"junk_uidnext": 1, "is_copy": True, "messages": messages}
+    [path] = (home.path / "state").rglob(f"{mailbox.user}@*.json")
     path.write_text(json.dumps(state | {"pending": pending}))
     mailbox.put(*many("spam", 1))
     home.imap("filter")
-    assert home.state()["pending"] is None
-    assert len(mailbox.mails("Spam")) == 3
+    assert json.loads(path.read_text())["pending"] is None
+    assert (len(mailbox.mails()), len(mailbox.mails("Spam"))) == (1, 3)
+    path.unlink()

@@ -8,6 +8,8 @@ import pytest
 from imap_servers import LACKING, PASSWORD, Proxy
 from junk_mails import mail, many
 
+from nbspam.imap.connection import Connection
+
 ODD = (
     b"From: Ilse <ilse@example.org>\nSubject: Fotos\nMessage-ID: <odd@example.org>\n\n"
     + "künstlich beleuchtet: „schau“  \t \n.\n..\n>From here on it rained.\n\n".encode()
@@ -271,24 +273,25 @@ def test_two_machines_and_a_person_who_work_on_it_at_once(home, mailbox, monkeyp
 @pytest.mark.parametrize("lacking", [(), ("MOVE",)])
 def test_what_two_machines_moved_at_one_moment_is_there_once(home, account, monkeypatch, lacking):
     """Dovecot lets two clients move the same message at once, and makes two of it."""
-    from nbspam.imap.connection import Connection
-
     mailbox = account(lacking=lacking)
     spam, same = many("spam", 3), many("spam", 1)
+    long = many("spam", 1)[0] + b"Lorem ipsum dolor sit amet. \n" * 500
     mailbox.put(*same, folder="Junk")  # was there before, and stays
-    mailbox.put(*spam, *same, *same)
+    mailbox.put(*spam, *same, *same, long + b"1")
     name = "copy" if lacking else "move"
     real = getattr(Connection, name)
 
     def with_another(connection, uids, folder):
         connection._client.copy(uids, folder)
+        mailbox.put(long + b"2", folder="Junk")  # begins as another does
         real(connection, uids, folder)
 
     monkeypatch.setattr(Connection, name, with_another)
     home.imap("filter")
-    assert sorted(mailbox.mails("Junk")) == sorted([*spam, *same * 3])
+    expected = [*spam, *same * 3, long + b"1", long + b"2"]
+    assert sorted(mailbox.mails("Junk")) == sorted(expected)
     assert mailbox.mails() == []
-    assert mailbox.uids("Junk") == [1, 2, 3, 4, 5, 6]
+    assert mailbox.uids("Junk") == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 @pytest.mark.long

@@ -10,6 +10,8 @@ import pytest
 from imap_servers import Proxy
 from junk_mails import many
 
+from nbspam.imap.connection import Connection
+
 MOMENTS = int(os.environ.get("NBSPAM_TEST_KILLS", "2"))  # 50 were tried
 _WAYS = {"MOVE": (), "COPY": ("MOVE",)}
 
@@ -119,8 +121,6 @@ def test_kill_while_it_learns(home, killer):
 @pytest.mark.parametrize("after", ["journal", "copy", "flag", "expunge"])
 def test_an_end_at_each_step_of_a_move(home, account, monkeypatch, way, after):
     """Two of the messages have the same bytes: neither is lost."""
-    from nbspam.imap.connection import Connection
-
     mailbox = account(lacking=_WAYS[way])
     ham, spam = many("ham", 2), many("spam", 3)
     spam.append(spam[0])

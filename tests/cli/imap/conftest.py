@@ -1,29 +1,19 @@
-"""A user with an account at Dovecot, a model, and nbspam to work on it."""
+"""A user with an account at Dovecot, and a model."""
 
 import contextlib
 import json
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 from pathlib import Path
-from typing import NamedTuple
 
 import junk_mails
 import pytest
 from imap_servers import PASSWORD, Mailbox, address_without, program, running_dovecot
 
-import nbspam
-import nbspam_main
+from nbspam import train
 
-ROOT = Path(__file__).parents[2]
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="session")
@@ -38,13 +28,13 @@ def trained_model(tmp_path_factory):
     path = tmp_path_factory.mktemp("mailbox") / "model.json"
     labels = ("ham", "spam")
     rows = [(label, mail) for label in labels for mail in junk_mails.many(label, 150)]
-    nbspam.train(rows).save(path)
+    train(rows).save(path)
     return path
 
 
 class Home:
-    def __init__(self, path, monkeypatch):
-        self.path, self._patch = path, monkeypatch
+    def __init__(self, path, monkeypatch, run):
+        self.path, self.run = path, run
         self.config = path / "config.toml"
         self.model = path / "model.json"
         self.environment = {
@@ -75,27 +65,6 @@ class Home:
         [path] = (self.path / "state" / "nbspam" / "imap").glob("*.json")
         return json.loads(path.read_text())
 
-    def run(self, *arguments):
-        """Run nbspam in this process, which is fast."""
-        kept = sys.argv, sys.stdin, sys.stdout, sys.stderr
-        with contextlib.ExitStack() as stack:
-            streams = [
-                stack.enter_context(tempfile.TemporaryFile("w+", newline="")) for _ in range(3)
-            ]
-            sys.argv = ["nbspam", *map(str, arguments)]
-            sys.stdin, sys.stdout, sys.stderr = streams
-            try:
-                code = nbspam_main.run()
-                for stream in (sys.stdout, sys.stderr):
-                    stream.flush()
-            finally:
-                sys.argv, sys.stdin, sys.stdout, sys.stderr = kept
-            texts = []
-            for stream in streams[1:]:
-                stream.seek(0)
-                texts.append(stream.read())
-        return Result(code, *texts)
-
     def imap(self, command, *arguments):
         done = self.run("imap", command, *arguments)
         assert done.code == 0, done
@@ -118,11 +87,11 @@ class Home:
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch, trained_model):
+def home(tmp_path, monkeypatch, trained_model, nbspam):
     path = tmp_path / "home"
     path.mkdir()
     shutil.copy(trained_model, path / "model.json")
-    return Home(path, monkeypatch)
+    return Home(path, monkeypatch, nbspam)
 
 
 @pytest.fixture

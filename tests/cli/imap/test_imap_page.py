@@ -12,7 +12,7 @@ from junk_mails import many
 from nbspam.cli import accounts
 from nbspam.cli.settings import read_settings
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "imap.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```$", PAGE, re.M | re.S))
 UNITS = ["nbspam-imap.service", "nbspam-imap.timer", "nbspam-imap-watch.service"]

@@ -1,6 +1,5 @@
 """`nbspam imap watch`: mail that comes, a lost connection, and the end."""
 
-import os
 import signal
 import threading
 import time
@@ -111,19 +110,6 @@ def test_one_account_at_a_time(home, mailbox):
     done = home.run("imap", "watch")
     assert done.code == 2
     assert "name one of home, work" in done.err
-
-
-def test_stop_wakes_a_wait():
-    began = time.monotonic()
-    with Stop() as stop:
-        threading.Timer(0.05, stop.ask).start()
-        assert not stop.wait(20)
-        assert time.monotonic() - began < 10
-        read, write = os.pipe()
-        os.write(write, b".")
-        assert stop.wait(20, read)
-    for each in (read, write):
-        os.close(each)
 
 
 @pytest.mark.long

@@ -1,6 +1,5 @@
 """Servers that lie, drip or flood, and what must hold whatever they say: one sentence each."""
 
-import re
 import socket
 import ssl
 import threading
@@ -9,68 +8,14 @@ from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
-from junk_mails import many
+from imap_servers import Scripted
 from one_case import each
 
 from nbspam.imap import bounded, connection
 from nbspam.imap.account import Account, Secret
 from nbspam.imap.connection import Connection
-from nbspam.imap.moves import Memory, Mover, PendingMove, identity_of
 
 pytest.importorskip("imapclient")
-
-SPAM = many("spam", 1)[0].replace(b"\n", b"\r\n")
-# Of a server with one message: a command -> what is said before it is done; the first that fits.
-ANSWERS = {
-    b"CAPABILITY": b"* CAPABILITY IMAP4rev1 MOVE UIDPLUS\r\n",
-    b"LIST": b'* LIST () "/" INBOX\r\n* LIST (\\Junk) "/" Junk\r\n',
-    b"STATUS": b"* STATUS Junk (UIDVALIDITY 1 UIDNEXT 1)\r\n",
-    b"(SELECT|EXAMINE)": b"* FLAGS (\\Seen)\r\n* 1 EXISTS\r\n* OK [UIDVALIDITY 1] ok\r\n"
-    b"* OK [UIDNEXT 2] ok\r\n* OK [PERMANENTFLAGS (\\*)] ok\r\n",
-    b"UID SEARCH": b"* SEARCH 1\r\n",
-    b"UID FETCH .*RFC822.SIZE": b"* 1 FETCH (UID 1 RFC822.SIZE %d)\r\n" % len(SPAM),
-    b"UID FETCH": b"* 1 FETCH (UID 1 FLAGS () BODY[] {%d}\r\n%b)\r\n" % (len(SPAM), SPAM),
-}
-
-
-class Scripted:
-    """A server on loopback that says what it was told to, and takes down what it was asked."""
-
-    def __init__(self, **others):
-        """others: by a command's name, other answers; bytes, or a function of the socket."""
-        self.answers = {key.replace("_", " ").encode(): value for key, value in others.items()}
-        self.asked = []
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-
-    def __enter__(self):
-        threading.Thread(target=self._serve, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self._socket.close()
-
-    def _serve(self):
-        with suppress(OSError):
-            while True:
-                self._talk(self._socket.accept()[0])
-
-    def _talk(self, client):
-        with suppress(OSError), client, client.makefile("rb") as lines:
-            client.sendall(b"* OK hello\r\n")
-            for line in lines:
-                tag, _, command = line.strip().partition(b" ")
-                self.asked.append(command.decode())
-                rules = [*self.answers.items(), *ANSWERS.items()]
-                said = next((said for key, said in rules if re.match(key, command)), b"")
-                if callable(said):
-                    said(client)
-                else:
-                    client.sendall(said + tag + b" OK done\r\n")
-
-    @property
-    def account(self):
-        return account_at(self.port)
 
 
 def account_at(port):
@@ -100,6 +45,10 @@ LIES = [
     ({"SELECT": b"* OK [UIDVALIDITY x] ok\r\n* 1 EXISTS\r\n"}, "not understood (ValueError)"),
     ({"UID_SEARCH": b"* SEARCH a b\r\n"}, "not understood (ValueError)"),
     ({"LIST": b"* LIST 7 8 9\r\n"}, "not understood (TypeError)"),
+    ({"LIST": b"* LIST (((\r\n"}, "not understood ("),
+    ({"LIST": b"\xff\xfe\r\n"}, "the connection was lost (abort)"),
+    ({"LIST": b"* BYE going down\r\n"}, "the connection was lost ("),
+    ({"LIST": b"x" * 2_000_000 + b"\r\n"}, "the connection was lost (abort)"),
     # Literals: beyond all limits, and one much larger than the message was said to be.
     ({"LIST": b"* LIST {99999999999}\r\n"}, "sends more than"),
     ({"UID_FETCH .*PEEK": b"* 1 FETCH (UID 1 BODY[] {50000000}\r\n"}, "sends more than"),
@@ -128,7 +77,7 @@ def test_an_answer_that_cannot_be_is_one_sentence(home, answers, said):
 def test_an_answer_that_drips_ends(monkeypatch, piece, silences):
     with (
         Scripted(UID_SEARCH=endless(piece, 0.02)) as server,
-        Connection(server.account) as client,
+        Connection(server.account()) as client,
     ):
         folder = client.select("INBOX", readonly=True)
         monkeypatch.setattr(bounded, "_SILENCES", silences)  # of 5 s
@@ -186,7 +135,7 @@ def test_what_comes_before_tls_is_no_answer(dovecot):
 def test_a_count_that_is_no_count_is_found_out_at_once(monkeypatch):
     exists = b"* 4294967295 EXISTS\r\n* OK [UIDNEXT 4294967295] ok\r\n"
     with Scripted(EXAMINE=exists, UID_SEARCH=b"* SEARCH\r\n") as server:
-        with Connection(server.account) as client:
+        with Connection(server.account()) as client:
             folder = client.select("INBOX", readonly=True)
             with pytest.raises(bounded.AwayError, match="holds 4,294,967,295 messages, and has"):
                 client.search(folder, ["UNSEEN"])
@@ -199,83 +148,20 @@ def test_a_block_without_what_is_searched_is_no_lie(monkeypatch):
         "UID_SEARCH 2:3 UID": b"* SEARCH\r\n",
         "EXAMINE": b"* 3 EXISTS\r\n* OK [UIDNEXT 9]\r\n",
     }
-    with Scripted(**answers) as server, Connection(server.account) as client:
+    with Scripted(**answers) as server, Connection(server.account()) as client:
         assert client.search(client.select("INBOX", readonly=True), ["UNSEEN"]) == [1]
 
 
 def test_uids_that_were_not_asked_for_are_none():
-    with Scripted(UID_SEARCH=b"* SEARCH 7 8 9\r\n") as server, Connection(server.account) as client:
+    with (
+        Scripted(UID_SEARCH=b"* SEARCH 7 8 9\r\n") as server,
+        Connection(server.account()) as client,
+    ):
         assert client.existing([8, 10]) == [8]
 
 
-# What protects mail that is like other mail, and UIDs that are others by now
-
-
-class Folders:
-    """The junk folder and one more, as `moves.py` asks for them, and what is removed."""
-
-    def __init__(self, contents, validity=1):
-        self.contents, self.validity, self.removed = contents, validity, []
-
-    def can(self, _):
-        return True
-
-    def folders(self):
-        return [SimpleNamespace(name="Junk"), SimpleNamespace(name="INBOX")]
-
-    def status(self, _):
-        return connection.Folder("Junk", 1, 1 + len(self.contents))
-
-    def select(self, name, readonly):
-        validity = self.validity if name == "INBOX" else 1
-        return connection.Folder(name, validity, 9, len(self.contents), frozenset())
-
-    def search(self, *_):
-        return list(self.contents)
-
-    def existing(self, uids, *_):
-        return sorted(set(uids) & set(self.contents))
-
-    def messages(self, uids):
-        return [connection.FetchedMessage(uid, False, self.contents[uid]) for uid in uids]
-
-    def beginnings(self, uids):
-        return [m._replace(content=m.beginning) for m in self.messages(uids)]
-
-    def add_flag(self, uids, _):
-        self.removed += uids
-
-    def expunge(self, uids):
-        assert set(uids) <= set(self.removed)
-
-
-START = b"Received: from x\r\n" * 300  # longer than what a message is known by
-
-
-@each("ends, removed", [(b"aa", [2]), (b"ab", []), (b"aab", [2]), (b"aba", [3])])
-def test_a_double_is_removed_only_if_all_its_bytes_are_the_same(tmp_path, ends, removed):
-    contents = {uid: START + bytes([end]) for uid, end in enumerate(ends, 1)}
-    folders = Folders(contents)
-    mover = Mover(folders, Memory(tmp_path / "state.json"), "Junk")
-    mover._start, mover._is_alone = connection.Folder("Junk", 1, 1), False
-    mover._tried[identity_of(START[: connection.BEGINNING])] = 1
-    mover.remove_doubles()
-    assert folders.removed == removed
-
-
-@each("validity, removed", [(1, [1]), (2, [])])
-def test_a_move_is_not_finished_with_uids_that_are_others_by_now(tmp_path, validity, removed):
-    memory = Memory(tmp_path / "state.json")
-    digest = identity_of(START[: connection.BEGINNING])
-    memory.pending = PendingMove("INBOX", 1, "Junk", 1, 1, True, {1: (digest, False)})
-    folders = Folders({1: START}, validity)
-    Mover(folders, memory, "Junk").finish()
-    assert folders.removed == removed
-    assert memory.pending is None
-
-
 def test_a_folder_with_new_uids_is_not_opened_again():
-    with Scripted() as server, Connection(server.account) as client:
+    with Scripted() as server, Connection(server.account()) as client:
         folder = client.select("INBOX", readonly=True)
         client.select_again(folder, readonly=False)
         with pytest.raises(bounded.AwayError, match="numbered its mail anew"):
