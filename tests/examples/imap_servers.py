@@ -264,6 +264,8 @@ class Scripted:
 
     def _talk(self, client):
         with suppress(OSError), client, client.makefile("rb") as lines:
+            if greet := self.answers.get(b"GREETING"):
+                greet(client)
             client.sendall(b"* OK hello\r\n")
             for line in lines:
                 if b" " in line:

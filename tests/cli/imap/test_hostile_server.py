@@ -18,10 +18,6 @@ from nbspam.imap.connection import Connection
 pytest.importorskip("imapclient")
 
 
-def account_at(port):
-    return Account("hal", "127.0.0.1", lambda: Secret("x"), port, tls="none", timeout=5)
-
-
 def endless(piece, pause=0.0):
     def say(client):
         while True:
@@ -90,15 +86,9 @@ def test_an_answer_that_drips_ends(monkeypatch, piece, silences):
 
 def test_a_greeting_that_drips_ends(monkeypatch):
     monkeypatch.setattr(bounded, "_SILENCES", 0.05)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def greet():
-            with suppress(OSError), listening.accept()[0] as client:
-                endless(b"*", 0.02)(client)
-
-        threading.Thread(target=greet, daemon=True).start()
+    with Scripted(GREETING=endless(b"*", 0.02)) as server:
         with pytest.raises(bounded.AwayError, match="takes more than"):
-            Connection(account_at(listening.getsockname()[1]))
+            Connection(server.account())
 
 
 def test_what_comes_before_tls_is_no_answer(dovecot):
@@ -122,11 +112,9 @@ def test_what_comes_before_tls_is_no_answer(dovecot):
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        account = account_at(listening.getsockname()[1])
-        ca_file = str(dovecot.certificate)
-        client = bounded.connected(
-            account._replace(host="localhost", tls="starttls", ca_file=ca_file)
-        )
+        port, ca_file = listening.getsockname()[1], str(dovecot.certificate)
+        account = Account("hal", "localhost", lambda: Secret("x"), port, "starttls", ca_file)
+        client = bounded.connected(account)
         assert client.capabilities() == (b"IMAP4REV1",)
         client.shutdown()
         thread.join(5)
@@ -144,19 +132,15 @@ def test_a_count_that_is_no_count_is_found_out_at_once(monkeypatch):
 
 def test_a_block_without_what_is_searched_is_no_lie(monkeypatch):
     monkeypatch.setattr(connection, "_UIDS_LISTED", 2)
-    answers = {
-        "UID_SEARCH 2:3 UID": b"* SEARCH\r\n",
-        "EXAMINE": b"* 3 EXISTS\r\n* OK [UIDNEXT 9]\r\n",
-    }
-    with Scripted(**answers) as server, Connection(server.account()) as client:
+    exists = b"* 3 EXISTS\r\n* OK [UIDNEXT 9]\r\n"
+    server = Scripted(EXAMINE=exists, **{"UID_SEARCH 2:3 UID": b"* SEARCH\r\n"})
+    with server, Connection(server.account()) as client:
         assert client.search(client.select("INBOX", readonly=True), ["UNSEEN"]) == [1]
 
 
 def test_uids_that_were_not_asked_for_are_none():
-    with (
-        Scripted(UID_SEARCH=b"* SEARCH 7 8 9\r\n") as server,
-        Connection(server.account()) as client,
-    ):
+    server = Scripted(UID_SEARCH=b"* SEARCH 7 8 9\r\n")
+    with server, Connection(server.account()) as client:
         assert client.existing([8, 10]) == [8]
 
 

@@ -6,19 +6,12 @@ import pytest
 from junk_mails import many
 
 import nbspam
-import nbspam.tokens.tokenized
 from nbspam.filter import open_filter
 from nbspam.imap.sorting import TAUGHT_AS_HAM, classified_with_ledger
 from nbspam.reading.raw_message import RawMessage
 from nbspam.scoring.verdict import CutOffs
 from nbspam.workers import Processes, Serial
 
-_ONE = 1e-9  # seconds: one item is done in this process
-EXECUTORS = {
-    "serial": Serial(),
-    "forked": Processes(2, alone=_ONE, start_method="fork"),
-    "spawned": Processes(2, alone=_ONE, start_method="spawn"),
-}
 _LOW = ("--spam-cutoff", "0")  # what is known at all is spam, whatever one more lesson changes
 # As what each message of a campaign was learned, and whether it counts as ham.
 ROWS = [
@@ -33,16 +26,8 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("where", "classes"),
-    [
-        ("serial", ("ham", "spam")),
-        ("forked", ("ham", "lists", "spam")),
-        pytest.param("spawned", ("ham", "lists", "spam"), marks=pytest.mark.long),
-    ],
-    ids=str,
-)
-def test_spam_that_other_classes_learned_as_often_has_a_reason(where, classes, tmp_path):
+@pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "lists", "spam")])
+def test_spam_that_other_classes_learned_as_often_has_a_reason(classes, tmp_path):
     others = {label: many("ham", 40, label) for label in classes[:-1]} | {"spam": many("spam", 80)}
     learned = [(label, mail) for label, mails in others.items() for mail in mails]
     rows = [row for row in ROWS if set(row[0]) <= set(classes)]
@@ -51,37 +36,16 @@ def test_spam_that_other_classes_learned_as_often_has_a_reason(where, classes, t
     nbspam.train(learned).save(tmp_path / "model.json")
     mails = [*many("spam", 60, 8), *taught, *others["ham"][:2]]
     raws = [RawMessage(f"x:{i}", None, mail) for i, mail in enumerate(mails)]
+    where = Processes(2, alone=1e-9, start_method="fork") if classes[2:] else Serial()
     with open_filter(tmp_path / "model.json", lambda _: CutOffs(0.5, 0.5)) as spam_filter:
-        found = list(classified_with_ledger(raws, EXECUTORS[where], spam_filter))
+        found = list(classified_with_ledger(raws, where, spam_filter))
         verdicts = [spam_filter.classify(mail) for mail in mails]
     assert [verdict.verdict for verdict in verdicts] == ["spam"] * (60 + len(rows)) + ["ham"] * 2
     is_ham = [False] * 60 + [is_ham for _, is_ham in rows] + [False] * 2
-    assert found == [
-        (
-            verdict._replace(source=raw.source, reason=TAUGHT_AS_HAM if taught_ham else None),
-            raw.source,
-            len(raw.content),
-        )
-        for verdict, raw, taught_ham in zip(verdicts, raws, is_ham, strict=True)
-    ]
-
-
-def test_no_message_is_tokenized_twice_and_ham_is_not_looked_up(trained_model, monkeypatch):
-    mails = [*many("ham", 5), *many("spam", 3)]
-    tokenized, asked = [], []
-    real = nbspam.tokens.tokenized.tokenize
-
-    def tokenize(message, source, *rest, **options):
-        tokenized.append(source)
-        return real(message, source, *rest, **options)
-
-    monkeypatch.setattr(nbspam.tokens.tokenized, "tokenize", tokenize)
-    with open_filter(trained_model) as spam_filter:
-        monkeypatch.setattr(spam_filter, "learned", lambda digests: asked.extend(digests) or {})
-        raws = [RawMessage(str(i), None, mail) for i, mail in enumerate(mails)]
-        assert len(list(classified_with_ledger(raws, Serial(), spam_filter))) == 8
-    assert tokenized == [raw.source for raw in raws]
-    assert len(asked) == 3
+    for each, verdict, raw, taught_ham in zip(found, verdicts, raws, is_ham, strict=True):
+        reason = TAUGHT_AS_HAM if taught_ham else None
+        assert each.verdict == verdict._replace(source=raw.source, reason=reason)
+        assert (each.source, each.size) == (raw.source, len(raw.content))
 
 
 def teach(home, mail):

@@ -110,18 +110,3 @@ def test_one_account_at_a_time(home, mailbox):
     done = home.run("imap", "watch")
     assert done.code == 2
     assert "name one of home, work" in done.err
-
-
-@pytest.mark.long
-def test_what_was_taught_as_ham_stays_unless_it_is_asked_for(home, mailbox, watching):
-    spam = many("spam", 2)
-    (home.path / "taught.eml").write_bytes(spam[0])
-    assert home.run("train", "--update", "-q", "--ham", home.path / "taught.eml").code == 0
-    mailbox.put(*spam)
-    process = watching("--spam-cutoff", "0")
-    until(lambda: mailbox.mails("Junk") == spam[1:])
-    assert mailbox.mails() == spam[:1]
-    assert "1 moved to Junk, 0 unsure, 1 kept (taught as ham)" in ended(process)[1]
-    mailbox.put(spam[0])
-    watching("--spam-cutoff", "0", "--move-taught")
-    until(lambda: mailbox.mails("Junk") == spam[::-1])
