@@ -69,11 +69,6 @@ class FetchedMessage(NamedTuple):
     is_seen: bool
     content: bytes
 
-    @property
-    def beginning(self) -> bytes:
-        """The first bytes, as many as tell it from others."""
-        return self.content[:BEGINNING]
-
 
 class Connection:
     """A connection to an account's server, logged in; to be used as a context manager.

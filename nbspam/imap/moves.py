@@ -27,7 +27,7 @@ from urllib.parse import quote
 
 from nbspam.errors import AccountError
 from nbspam.imap.account import Account, ImapRefusalError
-from nbspam.imap.connection import DELETED, Connection, Folder
+from nbspam.imap.connection import BEGINNING, DELETED, Connection, Folder
 from nbspam.store.atomic_write import unwritable, write_atomically
 from nbspam.store.lock import LockWait, locked
 
@@ -39,13 +39,13 @@ _KEPT = 20_000
 _ATTEMPTS = 5  # while other clients move the same messages
 
 
-def identity_of(beginning: bytes) -> str:
+def identity_of(content: bytes) -> str:
     """Return the digest by which a message is known again in another folder.
 
-    beginning: its first bytes, which begin with what the user's own server wrote: who sends a mail
+    It is of the first bytes, which begin with what the user's own server wrote: who sends a mail
     cannot make it pass for another.
     """
-    return blake2b(beginning, digest_size=_BYTES).hexdigest()
+    return blake2b(content[:BEGINNING], digest_size=_BYTES).hexdigest()
 
 
 # What is remembered
@@ -387,9 +387,8 @@ class Mover:
 
     def _done(self, pending: PendingMove, uids: list[int]) -> None:
         """Remember that messages are in the junk folder, because nbspam moved them."""
-        at = time.time()
+        place = time.time(), pending.junk_uidvalidity, pending.junk_uidnext
         for uid in uids:
             digest, was_seen = pending.messages[uid]
-            place = pending.junk_uidvalidity, pending.junk_uidnext
-            self._memory.set_junked(digest, JunkMark(at, *place, was_seen, is_own=True))
+            self._memory.set_junked(digest, JunkMark(*place, was_seen, is_own=True))
         self._memory.pending = None

@@ -172,7 +172,7 @@ class MailFilter:
         Others are old mail that was judged under another UID, and what the user has moved back.
         """
         for message in self._connection.messages(uids):
-            digest = identity_of(message.beginning)
+            digest = identity_of(message.content)
             is_old = message.uid < run.start.unread_until and not self._plan.judges_all
             if not run.is_settled and digest in self._memory.junked:
                 run.deferred[message.uid] = digest
@@ -333,8 +333,8 @@ class Lessons:
             else:
                 taught.add(message.uid)
                 self._new_in_junk.add(digest)
-                place = folder.uidvalidity, message.uid
-                memory.set_junked(digest, JunkMark(time.time(), *place, False, is_own=False))
+                place = time.time(), folder.uidvalidity, message.uid
+                memory.set_junked(digest, JunkMark(*place, was_seen=False, is_own=False))
         trusted = {uid for uid, digest in digests.items() if self._is_trusted(digest, uid in seen)}
         waiting = {uid: digest for uid, digest in digests.items() if uid not in trusted}
         self._learned[folder.name] = LearnedFolder(
@@ -364,7 +364,7 @@ class Lessons:
         self._learned[folder.name] = learned
         for message in connection.messages(sorted(there - known.uids)):
             # What is in the junk folder too, since the user is just moving it, is for the next run.
-            if identity_of(message.beginning) not in self._new_in_junk:
+            if identity_of(message.content) not in self._new_in_junk:
                 learned.uids.add(message.uid)
                 source = connection.account.message(folder.name, message.uid)
                 yield RawMessage(source, self._labels[1], message.content)

@@ -4,7 +4,6 @@ import socket
 import ssl
 import threading
 import time
-from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
@@ -86,9 +85,9 @@ def test_an_answer_that_drips_ends(monkeypatch, piece, silences):
 
 def test_a_greeting_that_drips_ends(monkeypatch):
     monkeypatch.setattr(bounded, "_SILENCES", 0.05)
-    with Scripted(GREETING=endless(b"*", 0.02)) as server:
-        with pytest.raises(bounded.AwayError, match="takes more than"):
-            Connection(server.account())
+    late = pytest.raises(bounded.AwayError, match="takes more than")
+    with Scripted(GREETING=endless(b"*", 0.02)) as server, late:
+        Connection(server.account())
 
 
 def test_what_comes_before_tls_is_no_answer(dovecot):
