@@ -31,12 +31,13 @@ from nbspam.errors import AccountError, LockedError, OptionError, Remedy, counte
 from nbspam.filter import classified, open_filter
 from nbspam.imap.account import SCHEME, Account
 from nbspam.imap.connection import Connection
-from nbspam.imap.moves import Memory, opened_memory
+from nbspam.imap.moves import Memory, Mover, opened_memory
 from nbspam.imap.sorting import (
     TAUGHT_AS_HAM,
     FilterPlan,
     Lessons,
     MailFilter,
+    SortedMessage,
     Stop,
     classified_with_ledger,
     watch,
@@ -420,7 +421,6 @@ def _sort(connection: Connection, request: Request, is_over: Callable[[], bool])
             _learn_folders(connection, memory, junk, request)
         plan = FilterPlan(
             tuple(map(connection.named, account.folders)),
-            junk,
             _positive_class(request.model),
             request.is_dry_run,
             sorting.mark,
@@ -433,35 +433,38 @@ def _sort(connection: Connection, request: Request, is_over: Callable[[], bool])
                     f"{account.name}: {folder}: the first run judges its unread mail alone;"
                     " nbspam imap filter --all judges all of it"
                 )
-        _print_sorted(MailFilter(connection, memory, judge, plan, is_over), plan, account, request)
+        mover = Mover(connection, memory, junk)
+        done = MailFilter(mover, judge, plan, is_over).run()
+        _print_sorted(done, mover, plan, request)
 
 
 def _print_sorted(
-    mail_filter: MailFilter, plan: FilterPlan, account: Account, request: Request
+    done: Iterable[SortedMessage], mover: Mover, plan: FilterPlan, request: Request
 ) -> None:
-    """Filter, and print what is done as it is done."""
+    """Print what is done, as it is done."""
+    account = mover.connection.account
     numbers: Counter[tuple[str, str]] = Counter()
     try:
-        for outcome in mail_filter.run():
+        for outcome in done:
             verdict = outcome.verdict
             kind = verdict.verdict if verdict.verdict in (plan.positive, UNSURE) else "other"
             kind = TAUGHT_AS_HAM if verdict.reason == TAUGHT_AS_HAM else kind
             numbers[outcome.folder, kind] += 1
             if request.form == "json":
                 place = {"account": account.label, "folder": outcome.folder, "uid": outcome.uid}
-                done = {"action": outcome.action, "done": not plan.is_dry_run}
-                click.echo(json.dumps(place | verdict.as_json() | done))
+                action = {"action": outcome.action, "done": not plan.is_dry_run}
+                click.echo(json.dumps(place | verdict.as_json() | action))
             elif request.is_dry_run:
                 click.echo(verdict.as_line())
     finally:  # of a run that fails, too: what was done is done
         if request.form != "json" and not request.quiet:
             would = "would be " if plan.is_dry_run else ""
-            what = f"moved to {one_line(plan.junk)}"
+            what = f"moved to {one_line(mover.junk)}"
             if plan.is_marked:
                 what = f"marked {plan.positive}"
-            elif mail_filter.leaves_deleted:
+            elif mover.leaves_deleted:
                 what = (
-                    f"copied to {one_line(plan.junk)} and marked \\Deleted here (the server can"
+                    f"copied to {one_line(mover.junk)} and marked \\Deleted here (the server can"
                     " neither move nor remove single messages)"
                 )
             for folder in plan.folders:

@@ -261,7 +261,7 @@ class Mover:
     """Moves messages of an account to its junk folder."""
 
     def __init__(self, connection: Connection, memory: Memory, junk: str) -> None:
-        self._connection, self._memory, self._junk = connection, memory, junk
+        self.connection, self.memory, self.junk = connection, memory, junk
         self._is_copy = not connection.can("MOVE")
         # Without UIDPLUS a message stays where it was, marked \Deleted.
         self.leaves_deleted = self._is_copy and not connection.can("UIDPLUS")
@@ -272,7 +272,7 @@ class Mover:
 
     def begin(self) -> None:
         """Take down what the junk folder is like before the first message is moved."""
-        self._start = self._connection.status(self._junk)
+        self._start = self.connection.status(self.junk)
         self._expected = self._start.uidnext
 
     def move(self, folder: Folder, messages: list[KnownMessage]) -> None:
@@ -282,7 +282,7 @@ class Mover:
         """
         self._tried.update(m.digest for m in messages)
         for attempt in range(_ATTEMPTS):
-            left = set(self._connection.existing([m.uid for m in messages], "UNDELETED"))
+            left = set(self.connection.existing([m.uid for m in messages], "UNDELETED"))
             messages = [m for m in messages if m.uid in left]
             if not messages:
                 return
@@ -294,27 +294,27 @@ class Mover:
                 # Another client has moved some of them meanwhile.
                 if "EXPUNGEISSUED" not in error.answer or attempt == _ATTEMPTS - 1:
                     raise
-                self._connection.select_again(folder, readonly=False)
+                self.connection.select_again(folder, readonly=False)
 
     def _move(self, folder: Folder, messages: list[KnownMessage]) -> None:
-        junk = self._connection.status(self._junk)
+        junk = self.connection.status(self.junk)
         self._is_alone &= junk.uidnext == self._expected
-        pending = self._memory.pending = PendingMove(
+        pending = self.memory.pending = PendingMove(
             folder.name,
             folder.uidvalidity,
-            self._junk,
+            self.junk,
             junk.uidvalidity,
             junk.uidnext,
             self._is_copy,
             {m.uid: (m.digest, m.is_seen) for m in messages},
         )
-        self._memory.save()
+        self.memory.save()
         uids = [m.uid for m in messages]
         if self._is_copy:
-            self._connection.copy(uids, self._junk)
+            self.connection.copy(uids, self.junk)
             self._remove(uids)
         else:
-            self._connection.move(uids, self._junk)
+            self.connection.move(uids, self.junk)
         self._expected = junk.uidnext + len(uids)
         self._done(pending, uids)
 
@@ -326,22 +326,22 @@ class Mover:
         """
         if self._start is None or not self._tried:
             return
-        now_there = self._connection.status(self._junk)
+        now_there = self.connection.status(self.junk)
         if self._is_alone and now_there.uidnext == self._expected:
             return
-        junk = self._connection.select(self._junk, readonly=False)
+        junk = self.connection.select(self.junk, readonly=False)
         if junk.uidvalidity != self._start.uidvalidity:
             return
         found: dict[str, list[int]] = {}
-        uids = self._connection.search(junk, ("UNDELETED",), self._start.uidnext)
-        for message in self._connection.beginnings(uids):
+        uids = self.connection.search(junk, ("UNDELETED",), self._start.uidnext)
+        for message in self.connection.beginnings(uids):
             found.setdefault(identity_of(message.content), []).append(message.uid)
         doubles: list[int] = []
         for digest, times in self._tried.items():
             same = sorted(found.get(digest, ()))
             if len(same) > times:
                 contents = {
-                    m.uid: blake2b(m.content).digest() for m in self._connection.messages(same)
+                    m.uid: blake2b(m.content).digest() for m in self.connection.messages(same)
                 }
                 stays = {contents[uid] for uid in same[:times] if uid in contents}
                 doubles += [uid for uid in same[times:] if contents.get(uid) in stays]
@@ -353,21 +353,21 @@ class Mover:
 
         The folder of the move is open afterwards.
         """
-        pending = self._memory.pending
+        pending = self.memory.pending
         if pending is None:
             return
-        there = {folder.name for folder in self._connection.folders()}
+        there = {folder.name for folder in self.connection.folders()}
         copied: Counter[str] = Counter()  # how often each has come to junk since the move was begun
         if pending.junk in there:
-            junk = self._connection.select(pending.junk, readonly=True)
+            junk = self.connection.select(pending.junk, readonly=True)
             is_same = junk.uidvalidity == pending.junk_uidvalidity
-            uids = self._connection.search(junk, ("ALL",), pending.junk_uidnext if is_same else 1)
-            copied.update(identity_of(m.content) for m in self._connection.beginnings(uids))
+            uids = self.connection.search(junk, ("ALL",), pending.junk_uidnext if is_same else 1)
+            copied.update(identity_of(m.content) for m in self.connection.beginnings(uids))
         left: set[int] = set()
         if pending.folder in there:
-            folder = self._connection.select(pending.folder, readonly=False)
+            folder = self.connection.select(pending.folder, readonly=False)
             if folder.uidvalidity == pending.uidvalidity:
-                left = set(self._connection.existing(pending.messages))
+                left = set(self.connection.existing(pending.messages))
         # Those that are gone come first: of two alike, one that is gone is the one in junk.
         moved = []
         for uid in sorted(pending.messages, key=lambda uid: (uid in left, uid)):
@@ -378,17 +378,17 @@ class Mover:
         if twice := [uid for uid in moved if uid in left]:
             self._remove(twice)
         self._done(pending, moved)
-        self._memory.save()
+        self.memory.save()
 
     def _remove(self, uids: list[int]) -> None:
-        self._connection.add_flag(uids, DELETED)
+        self.connection.add_flag(uids, DELETED)
         if not self.leaves_deleted:
-            self._connection.expunge(uids)
+            self.connection.expunge(uids)
 
     def _done(self, pending: PendingMove, uids: list[int]) -> None:
         """Remember that messages are in the junk folder, because nbspam moved them."""
         place = time.time(), pending.junk_uidvalidity, pending.junk_uidnext
         for uid in uids:
             digest, was_seen = pending.messages[uid]
-            self._memory.set_junked(digest, JunkMark(*place, was_seen, is_own=True))
-        self._memory.pending = None
+            self.memory.set_junked(digest, JunkMark(*place, was_seen, is_own=True))
+        self.memory.pending = None

@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from nbspam.errors import AccountError, AwayError, LockedError, Remedy
 from nbspam.filter import ClassifiedMessage, Filter
 from nbspam.imap.account import Account
-from nbspam.imap.connection import READ, Connection, Folder
+from nbspam.imap.connection import READ, Connection
 from nbspam.imap.moves import (
-    JudgedFolder,
     JunkMark,
     KnownMessage,
     LearnedFolder,
@@ -60,7 +59,6 @@ class FilterPlan(NamedTuple):
     """What is to be done with judged mail."""
 
     folders: tuple[str, ...]
-    junk: str
     positive: str  # the class that is moved
     is_dry_run: bool = False  # say what would be done
     is_marked: bool = False  # set a keyword and move nothing
@@ -77,33 +75,15 @@ class SortedMessage(NamedTuple):
     action: str  # "moved", "marked", "deleted" (copied and marked \Deleted), "kept"
 
 
-class _FolderRun:
-    """One folder, while it is judged."""
-
-    def __init__(self, folder: Folder, start: JudgedFolder, memory: Memory) -> None:
-        self.folder, self.start, self.reached = folder, start, start.uid
-        self.judged, self.kept = frozenset(memory.judged), frozenset(memory.kept)  # before this run
-        self.waiting: dict[str, KnownMessage] = {}  # by source, until the verdict is there
-        self.deferred: dict[int, str] = {}  # UID -> digest of what was in the junk folder before
-        self.is_settled = False  # whether what was deferred is being judged
-
-
 class MailFilter:
-    """Judges and sorts the mail of one account, over one connection."""
+    """Judges and sorts the mail of one account."""
 
     def __init__(
-        self,
-        connection: Connection,
-        memory: Memory,
-        judge: Judge,
-        plan: FilterPlan,
-        is_over: Callable[[], bool],
+        self, mover: Mover, judge: Judge, plan: FilterPlan, is_over: Callable[[], bool]
     ) -> None:
         """judge: returns the verdicts on messages.  is_over: asked whether to stop early."""
-        self._connection, self._memory, self._judge = connection, memory, judge
-        self._plan, self._is_over = plan, is_over
-        self._mover = Mover(connection, memory, plan.junk)
-        self.leaves_deleted = self._mover.leaves_deleted
+        self._mover, self._connection, self._memory = mover, mover.connection, mover.memory
+        self._judge, self._plan, self._is_over = judge, plan, is_over
 
     def run(self) -> Iterator[SortedMessage]:
         """Judge and sort what has come; yields what was done.  Raises AccountError."""
@@ -130,19 +110,26 @@ class MailFilter:
                 f" {lacking[0]} there",
                 Remedy.LEAVE_OUT_KEYWORDS,
             )
-        start = self._memory.judged_folder(folder)
-        run = _FolderRun(folder, start, self._memory)
-        yield from self._sorted(run, self._new(folder, start))
-        if run.deferred and not self._is_over():
-            others = self._without_rescued(run)
+        self._folder, self._start = folder, self._memory.judged_folder(folder)
+        self._reached = self._start.uid
+        # What was judged, and moved back by the user, before this run.
+        self._judged, self._kept = frozenset(self._memory.judged), frozenset(self._memory.kept)
+        self._waiting: dict[str, KnownMessage] = {}  # by source, until the verdict is there
+        self._deferred: dict[int, str] = {}  # UID -> digest of what was in the junk folder before
+        self._is_settled = False  # whether what was deferred is being judged
+        yield from self._sorted(self._new())
+        if self._deferred and not self._is_over():
+            others = self._without_rescued()
             connection.select_again(folder, plan.is_dry_run)
-            run.is_settled = True
-            yield from self._sorted(run, others)
+            self._is_settled = True
+            yield from self._sorted(others)
         if not self._is_over():
-            self._save(folder, start._replace(uid=max(start.uid, folder.uidnext - 1)), [])
+            self._reached = max(self._start.uid, folder.uidnext - 1)
+            self._save([])
 
-    def _new(self, folder: Folder, start: JudgedFolder) -> list[int]:
+    def _new(self) -> list[int]:
         """Return the UIDs of what is to be judged, in ascending order."""
+        folder, start = self._folder, self._start
         search, alive = self._connection.search, "UNDELETED"
         if self._plan.judges_all:
             found = search(folder, (alive,))
@@ -153,57 +140,57 @@ class MailFilter:
                 found += [uid for uid in old if uid < start.unread_until]
         return sorted(uid for uid in found if uid < folder.uidnext)
 
-    def _sorted(self, run: _FolderRun, uids: Sequence[int]) -> Iterator[SortedMessage]:
+    def _sorted(self, uids: Sequence[int]) -> Iterator[SortedMessage]:
         """Judge messages, and sort them some at a time."""
         batch: list[tuple[KnownMessage, Verdict]] = []
-        for verdict in self._judge(self._raws(run, uids), len(uids)):
-            batch.append((run.waiting.pop(verdict.source), verdict))
+        for verdict in self._judge(self._raws(uids), len(uids)):
+            batch.append((self._waiting.pop(verdict.source), verdict))
             if len(batch) == _TOGETHER:
-                yield from self._applied(run, batch)
+                yield from self._applied(batch)
                 batch = []
                 if self._is_over():
                     return
         if batch:
-            yield from self._applied(run, batch)
+            yield from self._applied(batch)
 
-    def _raws(self, run: _FolderRun, uids: Sequence[int]) -> Iterator[RawMessage]:
+    def _raws(self, uids: Sequence[int]) -> Iterator[RawMessage]:
         """Yield the messages that are to be judged.
 
         Others are old mail that was judged under another UID, and what the user has moved back.
         """
         for message in self._connection.messages(uids):
             digest = identity_of(message.content)
-            is_old = message.uid < run.start.unread_until and not self._plan.judges_all
-            if not run.is_settled and digest in self._memory.junked:
-                run.deferred[message.uid] = digest
-            elif digest in run.kept or (is_old and not run.is_settled and digest in run.judged):
+            is_old = message.uid < self._start.unread_until and not self._plan.judges_all
+            if not self._is_settled and digest in self._memory.junked:
+                self._deferred[message.uid] = digest
+            elif digest in self._kept or (
+                is_old and not self._is_settled and digest in self._judged
+            ):
                 continue
             else:
-                source = self._connection.account.message(run.folder.name, message.uid)
-                run.waiting[source] = KnownMessage(message.uid, digest, message.is_seen)
+                source = self._connection.account.message(self._folder.name, message.uid)
+                self._waiting[source] = KnownMessage(message.uid, digest, message.is_seen)
                 yield RawMessage(source, None, message.content)
 
-    def _without_rescued(self, run: _FolderRun) -> list[int]:
+    def _without_rescued(self) -> list[int]:
         """Return the deferred messages that are to be judged; the user has moved the others back.
 
         One that was in the junk folder and still is was not moved: this is another, alike.
         """
-        junk = self._connection.select(self._plan.junk, readonly=True)
-        marks = [self._memory.junked[digest] for digest in run.deferred.values()]
+        junk = self._connection.select(self._mover.junk, readonly=True)
+        marks = [self._memory.junked[digest] for digest in self._deferred.values()]
         first = min(m.uid if m.uidvalidity == junk.uidvalidity else 1 for m in marks)
         there = self._connection.search(junk, ("UNDELETED",), first)
         present = {identity_of(m.content) for m in self._connection.beginnings(there)}
         others = []
-        for uid, digest in run.deferred.items():
+        for uid, digest in self._deferred.items():
             if digest in present:
                 others.append(uid)
             elif not self._plan.is_dry_run:
-                self._memory.add_rescued(run.folder.name, uid, digest)
+                self._memory.add_rescued(self._folder.name, uid, digest)
         return others
 
-    def _applied(
-        self, run: _FolderRun, batch: list[tuple[KnownMessage, Verdict]]
-    ) -> Iterator[SortedMessage]:
+    def _applied(self, batch: list[tuple[KnownMessage, Verdict]]) -> Iterator[SortedMessage]:
         """Do what the verdicts ask for, and remember it."""
         plan, connection = self._plan, self._connection
         if not plan.is_dry_run:
@@ -214,30 +201,30 @@ class MailFilter:
             if spam and plan.is_marked:
                 connection.add_flag([message.uid for message in spam], JUNK_KEYWORD)
             elif spam:
-                self._mover.move(run.folder, spam)
-            if not run.is_settled:
+                self._mover.move(self._folder, spam)
+            if not self._is_settled:
                 # What was deferred, and what comes after it, is for the next run if this ends here.
                 last = batch[-1][0].uid
-                last = min(last, min(run.deferred, default=last + 1) - 1)
-                run.reached = max(run.reached, last)
-            reached = run.start._replace(uid=run.reached)
-            self._save(run.folder, reached, [message.digest for message, _ in batch])
+                last = min(last, min(self._deferred, default=last + 1) - 1)
+                self._reached = max(self._reached, last)
+            self._save([message.digest for message, _ in batch])
         for message, judged in batch:
             action = "kept"
             if self._is_taken(judged):
-                moved = "deleted" if self.leaves_deleted else "moved"
+                moved = "deleted" if self._mover.leaves_deleted else "moved"
                 action = "marked" if plan.is_marked else moved
             elif judged.verdict == UNSURE and plan.unsure_keyword:
                 action = "marked"
-            yield SortedMessage(run.folder.name, message.uid, judged, action)
+            yield SortedMessage(self._folder.name, message.uid, judged, action)
 
     def _is_taken(self, judged: Verdict) -> bool:
         """Return whether a message is to be moved, or marked, as spam."""
         return judged.verdict == self._plan.positive and judged.reason != TAUGHT_AS_HAM
 
-    def _save(self, folder: Folder, reached: JudgedFolder, digests: list[str]) -> None:
+    def _save(self, digests: list[str]) -> None:
         if not self._plan.is_dry_run:
-            self._memory.set_judged(folder.name, reached, digests)
+            reached = self._start._replace(uid=self._reached)
+            self._memory.set_judged(self._folder.name, reached, digests)
             self._memory.save()
 
 
