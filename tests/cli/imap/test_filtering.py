@@ -199,8 +199,10 @@ def test_folder_names_in_other_scripts_and_separators(home, account, folder, sep
 def test_new_uids_judge_no_mail_twice(home, mailbox):
     ham = many("ham", 2)
     campaign = many("campaign", 2)
-    mailbox.put(*ham, *campaign)
+    read = many("ham", 2)
+    mailbox.put(*ham, *campaign, *read)
     home.imap("filter", "--spam-cutoff", "1")
+    mailbox.move("INBOX", "Trash", *read)  # so that the new UIDs are below those that were judged
     assert mailbox.mails() == [*ham, *campaign]
     before = mailbox.client.folder_status("INBOX", ["UIDVALIDITY"])
     renumber(mailbox)
