@@ -38,11 +38,12 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
 AnyMessage = str | bytes | Message | TokenizedMessage  # str: plain text; bytes: a mail or a text
 LabelledMessage = tuple[str, AnyMessage]
 CutOffsOf = Callable[[Metadata], CutOffs]
-# A table of the model's tokens takes a microsecond per token of the model to make, and numpy to
-# import as long as 200,000 tokens; it saves a microsecond per token of a message.  Who has judged a
-# sixth of what would pay for it will judge more: 200 mails, for a model of 3,000.
+# A table of the model's tokens takes 0.3 microseconds per token of the model to make, and numpy as
+# long to import as 200,000 times a microsecond, which it saves per token of a message.  Who has
+# judged a sixth of what would pay for it will judge more.
+_TOKEN = 0.3
 _NUMPY = 200_000
-_SHARE_JUDGED = 1 / 6
+_SHARE_JUDGED, _SHARE_FORKED = 1 / 6, 1 / 12
 
 
 def model_cut_offs(metadata: Metadata) -> CutOffs:
@@ -61,6 +62,7 @@ class Filter:
         self._home = home
         self._looked_up = 0  # tokens of the messages of `judge_all`
         self._bulk: BulkClassifier | None = None
+        self._may_be_bulk = True
 
     def __reduce__(self) -> "tuple[object, ...]":
         """Go to a process that is not forked: one that opens the same file once more."""
@@ -101,21 +103,25 @@ class Filter:
         """Return the verdict on a message."""
         return self.judge(self._tokenized(message))
 
-    def judge_all(self, messages: list[TokenizedMessage]) -> list[Verdict]:
+    def judge_all(self, messages: Iterable[TokenizedMessage]) -> list[Verdict]:
         """Return the verdicts on tokenized messages; what pays for many is made in time."""
-        tokens = sum(len(message.tokens) for message in messages)
-        if self._bulk is None and self._home is not None:
-            pays = _SHARE_JUDGED * (self.metadata.n_tokens + _NUMPY)
-            # Tried once: a table may be impossible.
-            if self._looked_up < pays <= self._looked_up + tokens:
-                self._bulk = self._home.bulk(self.classifier)
-        self._looked_up += tokens
-        if self._bulk is None:
-            return list(map(self.judge, self.classifier.in_batches(messages)))
-        return [
-            verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
-            for message, score in zip(messages, self._bulk.scores(messages), strict=True)
-        ]
+        if self._bulk is not None:
+            return [
+                verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
+                for message, score in self._bulk.scores(messages)
+            ]
+        taken = list(messages)
+        verdicts = list(map(self.judge, self.classifier.in_batches(taken)))
+        self._looked_up += sum(len(message.tokens) for message in taken)
+        self.prepare(_SHARE_JUDGED)
+        return verdicts
+
+    def prepare(self, share: float = _SHARE_FORKED) -> None:
+        """Make what pays for many messages, if that share of what pays for it was judged."""
+        pays = self.metadata.n_tokens * _TOKEN + _NUMPY
+        if self._may_be_bulk and self._home is not None and self._looked_up >= share * pays:
+            self._may_be_bulk = False  # tried once: a table may be impossible
+            self._bulk = self._home.bulk(self.classifier)
 
     def judge(self, message: TokenizedMessage) -> Verdict:
         """Return the verdict on a tokenized message."""
@@ -187,7 +193,7 @@ class Filter:
 
     def _changed(self, change: "Change") -> "Change":
         self.classifier = self._own_home().classifier()
-        self._bulk, self._looked_up = None, 0
+        self._bulk, self._looked_up, self._may_be_bulk = None, 0, True
         return change
 
     def _tokenized(
@@ -375,16 +381,22 @@ def classified(
     from nbspam.workers import in_batches, never_pauses, without_skipped
 
     batches = in_batches(iter(raws), pauses=pauses or never_pauses)
-    for results in where.map(_judge_all, spam_filter, batches):
+    for results in where.map(_judge_all, spam_filter, batches, spam_filter.prepare):
         yield from without_skipped(results, skips)
 
 
 def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage | Skipped]":
     from nbspam.workers import Tokenizing, tokenize_batch
 
-    found = list(tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted, ordered=False)))
-    messages = [message for message in found if isinstance(message, TokenizedMessage)]
-    verdicts = iter(spam_filter.judge_all(messages))
+    found: list[TokenizedMessage | Skipped] = []
+
+    def messages() -> Iterator[TokenizedMessage]:
+        for item in tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted, ordered=False)):
+            found.append(item)
+            if isinstance(item, TokenizedMessage):
+                yield item
+
+    verdicts = iter(spam_filter.judge_all(messages()))
     return [
         ClassifiedMessage(next(verdicts), item.source, item.size)
         if isinstance(item, TokenizedMessage)

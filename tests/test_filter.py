@@ -67,7 +67,8 @@ def test_many_messages_have_the_verdict_that_each_has_alone(learned, path, where
 def test_a_table_is_made_when_it_pays(path, monkeypatch):
     message = TokenizedMessage("-", None, ["one", "two"])
     with open_filter(path) as spam_filter:
-        monkeypatch.setattr(nbspam.filter, "_NUMPY", 120 - spam_filter.metadata.n_tokens)
+        monkeypatch.setattr(nbspam.filter, "_NUMPY", 120)
+        monkeypatch.setattr(nbspam.filter, "_TOKEN", 0)
         for judged, is_made in ((9, False), (1, True), (5, True)):
             spam_filter.judge_all([message] * judged)
             assert (spam_filter._bulk is not None) == is_made

@@ -26,7 +26,8 @@ def classified_with_ledger(
 
     Raises NbspamError when a process dies, ModelError when the ledger is damaged.
     """
-    for judged in where.map(_judge_batch, spam_filter, in_batches(iter(raws))):
+    batches = in_batches(iter(raws))
+    for judged in where.map(_judge_batch, spam_filter, batches, spam_filter.prepare):
         yield from judged
 
 

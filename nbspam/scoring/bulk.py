@@ -4,15 +4,18 @@ The words of a message go to the rule as those of one message do (`classifier.py
 is the same to the last bit, whichever way it was made.
 """
 
-from collections.abc import Sequence
+import itertools
+from array import array
+from collections.abc import Iterable, Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.score import Score, undecided
-from nbspam.scoring.words import KnownWords, Weights
-from nbspam.store.token_table import UNKNOWN, TokenTable
-from nbspam.tokens.kinds import FIELDS, HEADER, HOST, TEXT, channels_of
+from nbspam.scoring.words import KnownWords
+from nbspam.store.token_table import UNKNOWN, TokenTable, hashes_of
+from nbspam.tokens.kinds import HOST, TEXT, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage
 
 
@@ -22,36 +25,70 @@ class BulkClassifier:
     def __init__(self, classifier: Classifier, table: TokenTable) -> None:
         """Score as `classifier` does, with a table of the tokens of its model."""
         self._classifier, self._table = classifier, table
-        self._weights = [classifier.rule.weights(row.counts) for row in table.rows]
-        self._channels = np.array([*[row.channel for row in table.rows], UNKNOWN], np.int8)
+        settings = classifier.metadata.settings
+        weights = [classifier.rule.weights(row.counts) for row in table.rows]
+        # A row's rank is its place in the order of channels and weights: sorted ranks of a message
+        # are its weights, sorted, channel by channel.
+        keys = [(row.channel, own) for row, own in zip(table.rows, weights, strict=True)]
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        self._ranks = np.zeros(len(keys) + 1, np.int64)
+        self._ranks[order] = np.arange(len(keys))
+        self._weights = [weights[i] for i in order]
+        channels = [keys[i][0] for i in order]
+        self._ends = np.searchsorted(channels, range(HOST + 2))  # of each channel, the first rank
+        place = settings.scored_classes.index(settings.positive_index or 0)
+        self._is_against = np.array([*(own[place] < 0 for own in weights), False])
 
-    def scores(self, messages: Sequence[TokenizedMessage]) -> list[Score]:
-        """Return the score of each message."""
+    def scores(
+        self, messages: Iterable[TokenizedMessage]
+    ) -> Iterator[tuple[TokenizedMessage, Score]]:
+        """Yield each message and its score."""
         rule = self._classifier.rule
         if self._classifier.metadata.is_one_sided:
-            return [undecided(self._classifier.metadata.settings)] * len(messages)
+            undecided_score = undecided(self._classifier.metadata.settings)
+            return ((message, undecided_score) for message in messages)
         if rule.heeds_times:  # weights are multiplied by what few models count
-            return [self._classifier.score(m.tokens, m.numbers) for m in messages]
-        rows = self._table.find([token for message in messages for token in message.tokens])
-        channels = self._channels[rows]
-        scores = []
+            return ((m, self._classifier.score(m.tokens, m.numbers)) for m in messages)
+        hashes, taken = array("q"), []
+        for message in messages:
+            hashes.extend(hashes_of(message.tokens))  # now, while they are in the processor's cache
+            taken.append(message)
+        words = self._words(np.frombuffer(hashes, np.int64), taken)
+        return zip(taken, map(rule.score, words), strict=True)
+
+    def _words(
+        self, hashes: npt.NDArray[np.int64], messages: list[TokenizedMessage]
+    ) -> Iterator[KnownWords]:
+        """Yield the words of each message, by channel in ascending order.
+
+        hashes: of the tokens of all.
+        """
+        rows = self._table.find(hashes)
+        n = len(messages)
+        lengths = [len(message.tokens) for message in messages]
+        if self._classifier.rule.heeds_doubt:
+            self._unhear(rows, messages)
+        of = np.repeat(np.arange(n), lengths)  # whose token it is
+        tokens = [token for message in messages for token in message.tokens]
+        unknown = np.flatnonzero(rows == UNKNOWN)
+        channels = channels_of([tokens[i] for i in unknown.tolist()])
+        texts = np.bincount(of[unknown[np.array(channels, np.int8) == TEXT]], minlength=n)
+        width = len(self._weights)
+        known = rows != UNKNOWN
+        found = np.sort(of[known] * width + self._ranks[rows[known]])
+        ends = found.searchsorted(np.arange(n)[:, None] * width + self._ends).tolist()
+        weights = list(map(self._weights.__getitem__, (found % max(1, width)).tolist()))
+        for message, places, unknown_texts in zip(messages, ends, texts.tolist(), strict=True):
+            text, fields, header, host = (weights[a:b] for a, b in itertools.pairwise(places))
+            traits = self._classifier.trait_weights(message.numbers)
+            yield KnownWords(text, fields, header, host, len(text) + unknown_texts, traits)
+
+    def _unhear(self, rows: npt.NDArray[np.int32], messages: list[TokenizedMessage]) -> None:
+        """Take for unknown what `Classifier.unheard` says; rows: of the tokens of all messages."""
         end = 0
         for message in messages:
             start, end = end, end + len(message.tokens)
-            if message.numbers.perhaps_hidden:  # few messages have such text
-                scores.append(self._classifier.score(message.tokens, message.numbers))
-                continue
-            own, of = rows[start:end], channels[start:end]
-            text, fields, header, host = (
-                self._weights_of(own[of == channel].tolist())
-                for channel in (TEXT, FIELDS, HEADER, HOST)
-            )
-            unknown = [message.tokens[i] for i in np.flatnonzero(of == UNKNOWN).tolist()]
-            unknown_text = channels_of(unknown).count(TEXT)
-            traits = self._classifier.trait_weights(message.numbers)
-            words = KnownWords(text, fields, header, host, len(text) + unknown_text, traits)
-            scores.append(rule.score(words))
-        return scores
-
-    def _weights_of(self, rows: list[int]) -> list[Weights]:
-        return list(map(self._weights.__getitem__, rows))
+            if hidden := message.numbers.perhaps_hidden:
+                is_hidden = np.fromiter(map(hidden.__contains__, message.tokens), bool)
+                own = rows[start:end]
+                own[is_hidden & self._is_against[own]] = UNKNOWN
