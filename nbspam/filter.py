@@ -43,7 +43,7 @@ CutOffsOf = Callable[[Metadata], CutOffs]
 # judged a sixth of what would pay for it will judge more.
 _TOKEN = 0.3
 _NUMPY = 200_000
-_SHARE_JUDGED, _SHARE_FORKED = 1 / 6, 1 / 12
+_SHARE_JUDGED, _SHARE_FORKED = 1 / 6, 1 / 25
 
 
 def model_cut_offs(metadata: Metadata) -> CutOffs:

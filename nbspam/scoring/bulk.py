@@ -5,7 +5,6 @@ is the same to the last bit, whichever way it was made.
 """
 
 import itertools
-from array import array
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -49,39 +48,38 @@ class BulkClassifier:
             return ((message, undecided_score) for message in messages)
         if rule.heeds_times:  # weights are multiplied by what few models count
             return ((m, self._classifier.score(m.tokens, m.numbers)) for m in messages)
-        hashes, taken = array("q"), []
+        hashes, taken = [], []
         for message in messages:
-            hashes.extend(hashes_of(message.tokens))  # now, while they are in the processor's cache
+            hashes.append(hashes_of(message.tokens))  # while they are in the processor's cache
             taken.append(message)
-        words = self._words(np.frombuffer(hashes, np.int64), taken)
-        return zip(taken, map(rule.score, words), strict=True)
+        if not taken:
+            return iter(())
+        rows = self._table.find(np.concatenate(hashes))
+        return zip(taken, map(rule.score, self._words(rows, taken)), strict=True)
 
     def _words(
-        self, hashes: npt.NDArray[np.int64], messages: list[TokenizedMessage]
+        self, rows: npt.NDArray[np.int32], messages: list[TokenizedMessage]
     ) -> Iterator[KnownWords]:
-        """Yield the words of each message, by channel in ascending order.
-
-        hashes: of the tokens of all.
-        """
-        rows = self._table.find(hashes)
-        n = len(messages)
-        lengths = [len(message.tokens) for message in messages]
+        """Yield the words of each message; rows: of the tokens of all."""
         if self._classifier.rule.heeds_doubt:
             self._unhear(rows, messages)
-        of = np.repeat(np.arange(n), lengths)  # whose token it is
-        tokens = [token for message in messages for token in message.tokens]
-        unknown = np.flatnonzero(rows == UNKNOWN)
-        channels = channels_of([tokens[i] for i in unknown.tolist()])
-        texts = np.bincount(of[unknown[np.array(channels, np.int8) == TEXT]], minlength=n)
-        width = len(self._weights)
+        lengths = [len(message.tokens) for message in messages]
+        starts = np.cumsum([0, *lengths])
         known = rows != UNKNOWN
-        found = np.sort(of[known] * width + self._ranks[rows[known]])
-        ends = found.searchsorted(np.arange(n)[:, None] * width + self._ends).tolist()
-        weights = list(map(self._weights.__getitem__, (found % max(1, width)).tolist()))
-        for message, places, unknown_texts in zip(messages, ends, texts.tolist(), strict=True):
+        unknown = np.flatnonzero(~known)
+        others = np.split(unknown, unknown.searchsorted(starts[1:-1]))
+        n_ranks = len(self._weights)
+        firsts = np.arange(len(messages)) * n_ranks
+        found = np.sort(np.repeat(firsts, lengths)[known] + self._ranks[rows[known]])
+        ends = found.searchsorted(firsts[:, None] + self._ends).tolist()
+        weights = [self._weights[i] for i in (found % max(1, n_ranks)).tolist()]
+        for message, start, other, places in zip(messages, starts, others, ends, strict=False):
+            tokens = message.tokens
+            marked = [t for i in (other - start).tolist() if ":" in (t := tokens[i])]
+            n_unknown = len(other) - len(marked) + channels_of(marked).count(TEXT)
             text, fields, header, host = (weights[a:b] for a, b in itertools.pairwise(places))
             traits = self._classifier.trait_weights(message.numbers)
-            yield KnownWords(text, fields, header, host, len(text) + unknown_texts, traits)
+            yield KnownWords(text, fields, header, host, len(text) + n_unknown, traits)
 
     def _unhear(self, rows: npt.NDArray[np.int32], messages: list[TokenizedMessage]) -> None:
         """Take for unknown what `Classifier.unheard` says; rows: of the tokens of all messages."""

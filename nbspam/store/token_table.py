@@ -91,19 +91,19 @@ class TokenTable:
         return found
 
 
-def hashes_of(tokens: list[str]) -> Iterable[int]:
-    """Return the hash of each token, for `TokenTable.find`; cheapest while they are at hand.
+def hashes_of(tokens: list[str]) -> npt.NDArray[np.int64]:
+    """Return the hash of each token, (n_tokens,), for `TokenTable.find`.
 
     That of a string is of the buffer that holds it, which is its bytes if they are ASCII; else two
     strings may have the same: hash('に') == hash('k0').
     """
     if "".join(tokens).isascii():
-        return map(hash, tokens)
-    return (hash(t if t.isascii() else t.encode("utf-8", "replace")) for t in tokens)
+        return _integers(map(hash, tokens))
+    return _integers(hash(t if t.isascii() else t.encode("utf-8", "replace")) for t in tokens)
 
 
 def _integers(found: Iterable[int]) -> npt.NDArray[np.int64]:
-    return np.fromiter(found, np.int64)
+    return np.array(list(found), np.int64)  # half the time of np.fromiter
 
 
 def _texts(lookup: Lookup) -> Iterator[tuple[int, bytes]]:

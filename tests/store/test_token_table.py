@@ -12,7 +12,7 @@ from nbspam.tokens.kinds import channel_of
 
 
 def counts_in(table, tokens):
-    rows = table.find(np.fromiter(hashes_of(tokens), np.int64))
+    rows = table.find(hashes_of(tokens))
     return {
         token: table.rows[row]
         for token, row in zip(tokens, rows.tolist(), strict=True)
