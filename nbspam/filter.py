@@ -5,6 +5,7 @@ and programs that `import nbspam`; a Filter can explain its verdicts, and learn.
 """
 
 import contextlib
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -39,10 +40,11 @@ AnyMessage = str | bytes | Message | TokenizedMessage  # str: plain text; bytes:
 LabelledMessage = tuple[str, AnyMessage]
 CutOffsOf = Callable[[Metadata], CutOffs]
 # A table of the model's tokens takes 0.3 microseconds per token of the model to make, and numpy as
-# long to import as 200,000 times a microsecond, which it saves per token of a message.  Who has
-# judged a sixth of what would pay for it will judge more.
-_TOKEN = 0.3
-_NUMPY = 200_000
+# long to import as 200,000 times the microsecond that it saves per token of a message.  Who has
+# judged a sixth of what would pay for it will judge more: 200 mails, for a model of 3,000.  Before
+# processes are forked, each of which would make its own, less is enough: 50 mails, to 1.4 million
+# tokens.
+_PER_TOKEN, _NUMPY = 0.3, 200_000
 _SHARE_JUDGED, _SHARE_FORKED = 1 / 6, 1 / 25
 
 
@@ -60,9 +62,8 @@ class Filter:
         """Judge with a classifier and cut-offs; without a home it cannot learn or be saved."""
         self.classifier, self.cut_offs = classifier, cut_offs
         self._home = home
-        self._looked_up = 0  # tokens of the messages of `judge_all`
+        self._looked_up: float = 0  # tokens of the messages of `judge_all`
         self._bulk: BulkClassifier | None = None
-        self._may_be_bulk = True
 
     def __reduce__(self) -> "tuple[object, ...]":
         """Go to a process that is not forked: one that opens the same file once more."""
@@ -117,10 +118,10 @@ class Filter:
         return verdicts
 
     def prepare(self, share: float = _SHARE_FORKED) -> None:
-        """Make what pays for many messages, if that share of what pays for it was judged."""
-        pays = self.metadata.n_tokens * _TOKEN + _NUMPY
-        if self._may_be_bulk and self._home is not None and self._looked_up >= share * pays:
-            self._may_be_bulk = False  # tried once: a table may be impossible
+        """Make what pays for many messages, if `share` of those it would pay for were judged."""
+        pays = _NUMPY + _PER_TOKEN * self.metadata.n_tokens
+        if self._home is not None and self._looked_up >= share * pays:
+            self._looked_up = -math.inf  # tried once: a table may be impossible
             self._bulk = self._home.bulk(self.classifier)
 
     def judge(self, message: TokenizedMessage) -> Verdict:
@@ -193,7 +194,7 @@ class Filter:
 
     def _changed(self, change: "Change") -> "Change":
         self.classifier = self._own_home().classifier()
-        self._bulk, self._looked_up, self._may_be_bulk = None, 0, True
+        self._bulk, self._looked_up = None, 0
         return change
 
     def _tokenized(
@@ -381,7 +382,7 @@ def classified(
     from nbspam.workers import in_batches, never_pauses, without_skipped
 
     batches = in_batches(iter(raws), pauses=pauses or never_pauses)
-    for results in where.map(_judge_all, spam_filter, batches, spam_filter.prepare):
+    for results in where.map(_judge_all, spam_filter, batches):
         yield from without_skipped(results, skips)
 
 

@@ -43,28 +43,18 @@ def never_pauses() -> bool:
     return False
 
 
-def nothing() -> None:
-    """Do nothing."""
-
-
 _COLLECTIONS = 50_000, 20, 100  # of `gc.set_threshold`; Python's are 700, 10, 10
 
 
 class Executor(Protocol):
     """Where work is done."""
 
-    def map(
-        self,
-        function: Callable[[S, A], B],
-        shared: S,
-        items: Iterable[A],
-        prepare: Callable[[], None] = nothing,
-    ) -> Iterator[B]:
+    def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; what precedes a failure comes first.
 
         function, items and values can go to another process.  shared: goes to each process once, as
-        it is then, without a copy where processes are forked.
-        prepare: called before they are, to make in `shared` what each would make for itself.
+        it is then, without a copy where processes are forked; its method `prepare`, if it has one,
+        is called before, to make what each would make for itself.
         Raises NbspamError when one dies.
         """
 
@@ -72,13 +62,7 @@ class Executor(Protocol):
 class Serial:
     """Everything in this process."""
 
-    def map(
-        self,
-        function: Callable[[S, A], B],
-        shared: S,
-        items: Iterable[A],
-        prepare: Callable[[], None] = nothing,
-    ) -> Iterator[B]:
+    def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order."""
         return (function(shared, item) for item in items)
 
@@ -101,20 +85,13 @@ class Processes:
         self._jobs, self._alone, self._pauses = jobs, alone, pauses
         self._start_method = start_method
 
-    def map(
-        self,
-        function: Callable[[S, A], B],
-        shared: S,
-        items: Iterable[A],
-        prepare: Callable[[], None] = nothing,
-    ) -> Iterator[B]:
+    def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; raises NbspamError if one dies."""
         items = iter(items)
         worked = 0.0  # seconds; the time of whoever takes what is done does not count
         for item in items:
             if worked >= self._alone:
-                rest = itertools.chain([item], items)
-                yield from self._in_processes(function, shared, rest, prepare)
+                yield from self._in_processes(function, shared, itertools.chain([item], items))
                 return
             begun = time.monotonic()
             done = function(shared, item)
@@ -122,19 +99,15 @@ class Processes:
             yield done
 
     def _in_processes(
-        self,
-        function: Callable[[S, A], B],
-        shared: S,
-        items: Iterator[A],
-        prepare: Callable[[], None],
+        self, function: Callable[[S, A], B], shared: S, items: Iterator[A]
     ) -> Iterator[B]:
         from concurrent.futures import Future, ProcessPoolExecutor
         from concurrent.futures.process import BrokenProcessPool
         from multiprocessing import get_context
 
         context = get_context(self._start_method)
-        if context.get_start_method() == "fork":
-            prepare()
+        if context.get_start_method() == "fork" and hasattr(shared, "prepare"):
+            shared.prepare()
         pool = ProcessPoolExecutor(self._jobs, context, _Worker, (function, shared))
         submitted: Iterator[Future[B]] = (pool.submit(_Worker.work, item) for item in items)
         try:

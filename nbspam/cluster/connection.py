@@ -24,7 +24,7 @@ from nbspam.cluster.identity import (
 from nbspam.cluster.tasks import one_at_a_time
 from nbspam.errors import ModelError, NbspamError, OptionError, install_command
 from nbspam.reading.piece import ElsewhereError
-from nbspam.workers import ahead, nothing
+from nbspam.workers import ahead
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -80,13 +80,7 @@ class Cluster:
                 if here != expected:
                     raise _other_version(worker, f"has {here}", expected)
 
-    def map(
-        self,
-        function: Callable[[S, A], B],
-        shared: S,
-        items: Iterable[A],
-        prepare: Callable[[], None] = nothing,
-    ) -> Iterator[B]:
+    def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; raises NbspamError."""
         with self._sentences():
             place = self.submit(same, Packed(pickle.dumps(shared)))

@@ -26,8 +26,7 @@ def classified_with_ledger(
 
     Raises NbspamError when a process dies, ModelError when the ledger is damaged.
     """
-    batches = in_batches(iter(raws))
-    for judged in where.map(_judge_batch, spam_filter, batches, spam_filter.prepare):
+    for judged in where.map(_judge_batch, spam_filter, in_batches(iter(raws))):
         yield from judged
 
 

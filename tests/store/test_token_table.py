@@ -12,10 +12,11 @@ from nbspam.tokens.kinds import channel_of
 
 
 def counts_in(table, tokens):
-    rows = table.find(hashes_of(tokens))
+    rows = table.find(hashes_of(tokens)).tolist()
+    n = len(table.counts)
     return {
-        token: table.rows[row]
-        for token, row in zip(tokens, rows.tolist(), strict=True)
+        token: (row // n, table.counts[row % n])
+        for token, row in zip(tokens, rows, strict=True)
         if row != UNKNOWN
     }
 
@@ -58,6 +59,12 @@ def test_tokens_that_collide_are_noticed(tmp_path, monkeypatch):
     monkeypatch.setattr(token_table, "hash", len, raising=False)
     with Lookup(path) as lookup, pytest.raises(CollisionError):
         TokenTable(lookup)
+
+
+def test_strings_in_the_same_bytes_of_memory_are_told_apart(tmp_path):
+    assert hash("に") == hash("k0")
+    with Lookup(learn([("ham", {"k0"}), ("spam", {"x"})]).save(tmp_path / "model.json")) as lookup:
+        assert counts_in(TokenTable(lookup), ["に", "k0"]).keys() == {"k0"}
 
 
 DAMAGES = [
