@@ -41,11 +41,12 @@ LabelledMessage = tuple[str, AnyMessage]
 CutOffsOf = Callable[[Metadata], CutOffs]
 # A table of the model's tokens takes 0.3 microseconds per token of the model to make, and numpy as
 # long to import as 200,000 times the microsecond that it saves per token of a message.  Who has
-# judged a sixth of what would pay for it will judge more: 200 mails, for a model of 3,000.  Before
-# processes are forked, each of which would make its own, less is enough: 50 mails, to 1.4 million
-# tokens.
+# judged a sixth of what would pay for it will judge more: 100 mails, for a model of 3,000.
 _PER_TOKEN, _NUMPY = 0.3, 200_000
-_SHARE_JUDGED, _SHARE_FORKED = 1 / 6, 1 / 25
+_SHARE_JUDGED = 1 / 6
+# Each of the processes that are forked now would make its own soon, unless the model is so small
+# that the tokens that were met are nearly all of it, or so large that it takes a second.
+_LARGE, _PER_JUDGED = 50_000, 100
 
 
 def model_cut_offs(metadata: Metadata) -> CutOffs:
@@ -114,15 +115,19 @@ class Filter:
         taken = list(messages)
         verdicts = list(map(self.judge, self.classifier.in_batches(taken)))
         self._looked_up += sum(len(message.tokens) for message in taken)
-        self.prepare(_SHARE_JUDGED)
+        pays = _NUMPY + _PER_TOKEN * self.metadata.n_tokens
+        if self._looked_up >= _SHARE_JUDGED * pays:
+            self._make_table()
         return verdicts
 
-    def prepare(self, share: float = _SHARE_FORKED) -> None:
-        """Make what pays for many messages, if `share` of those it would pay for were judged."""
-        pays = _NUMPY + _PER_TOKEN * self.metadata.n_tokens
-        if self._home is not None and self._looked_up >= share * pays:
-            self._looked_up = -math.inf  # tried once: a table may be impossible
-            self._bulk = self._home.bulk(self.classifier)
+    def prepare(self) -> None:
+        """Make, before processes are forked, what each of them would make."""
+        if _LARGE <= self.metadata.n_tokens <= _PER_JUDGED * self._looked_up:
+            self._make_table()
+
+    def _make_table(self) -> None:
+        self._looked_up = -math.inf  # tried once: a table may be impossible
+        self._bulk = None if self._home is None else self._home.bulk(self.classifier)
 
     def judge(self, message: TokenizedMessage) -> Verdict:
         """Return the verdict on a tokenized message."""

@@ -86,8 +86,8 @@ def has_table(spam_filter, text):
     [(FORKED, [False, True, True]), pytest.param(SPAWNED, [False] * 3, marks=pytest.mark.long)],
 )
 def test_a_table_is_made_once_before_processes_are_forked(path, monkeypatch, where, expected):
-    monkeypatch.setattr(nbspam.filter, "_PER_TOKEN", 0)
-    monkeypatch.setattr(nbspam.filter, "_NUMPY", 20)  # one token is the share before a fork
+    monkeypatch.setattr(nbspam.filter, "_LARGE", 1)
+    monkeypatch.setattr(nbspam.filter, "_PER_JUDGED", 1e9)
     with open_filter(path) as spam_filter:
         texts = ["one", "two", "three"]
         assert list(where.map(has_table, spam_filter, texts)) == expected
