@@ -182,7 +182,9 @@ def classify(rows: dict[str, float], batches: list[list[TokenizedMessage]], mode
         rows["classify: table of the model's tokens"], table = once(lambda: TokenTable(lookup))
     with open_filter(model) as spam_filter:
         bulk = BulkClassifier(spam_filter.classifier, table)
-        rows["classify: find tokens, score"] = least(lambda: each(bulk.scores, zip(batches)))
+        rows["classify: find tokens, score"] = least(
+            lambda: [list(bulk.scores(batch)) for batch in batches]
+        )
 
 
 if __name__ == "__main__":
