@@ -19,7 +19,7 @@ def repeated_tokens(texts: Sequence[VisibleText], is_mail: bool) -> dict[str, in
     for part in texts:
         for link in part.targets or ():
             target: set[str] = set()
-            add_target(link.lower(), target)
+            add_target(link, target)
             counted.update(target)
         counted.update(of_text.every_token(part.text))
         if not is_mail:

@@ -111,7 +111,7 @@ def _visible_text(part: Part, tokens: set[str]) -> VisibleText:
         text, certain, targets, tricks = page_of(text)
         tokens |= tricks
         for link in set(targets):
-            add_target(link.lower(), tokens)
+            add_target(link, tokens)
     is_certain = certain is text
     if has_tricks(text):
         text, tricks = undo_tricks(text)
@@ -120,7 +120,7 @@ def _visible_text(part: Part, tokens: set[str]) -> VisibleText:
 
 
 def add_target(link: str, tokens: set[str]) -> None:
-    """Add the tokens of the target of an HTML link or image."""
+    """Add the tokens of the target of an HTML link or image, in lower case."""
     scheme, colon, _ = link.partition(":")
     if link.startswith(("http://", "https://", "//", "www.")):
         link_tokens(link.removeprefix("//"), tokens)
