@@ -69,6 +69,6 @@ def test_tokens_come_each_once_and_in_order_and_source_and_label_are_kept():
 def test_the_digest_is_that_of_the_tokens_and_the_message_id(raw):
     parsed = parse(raw)
     texts = [part.text for part in parsed.parts]
-    expected = digest_of(message_tokens(parsed), parsed.headers, texts=texts)
+    expected = digest_of(sorted(message_tokens(parsed)), parsed.headers, texts=texts)
     assert tokenize(parsed, digest=True).digest == expected
     assert tokenize(parsed).digest == ""
