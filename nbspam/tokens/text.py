@@ -1,4 +1,4 @@
-"""The tokens of plain text: words, numbers, money, pairs of words, links, punctuation, capitals.
+"""The tokens of plain text: words, numbers, money, pairs of words, links, punctuation.
 
 A token is a word in lower case, or `kind:value`; no word holds a colon, so the two never meet.
 What each kind is worth is measured in docs/tokens.md.
@@ -79,8 +79,6 @@ PUNCTUATION = re.compile(r"[!?]+|[.*#=~+&$£-]{2,}")
 _NO_HOST = lazy_pattern(r"[^\w.-]+")
 # No token may move a terminal's cursor or be impossible to write.
 _CONTROLS = lazy_pattern("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-# `[A-Z]{2,}(?![a-z])` finds as many and takes twice as long: it begins with no set of letters.
-_ASCII_CAPITALS = lazy_pattern(r"[A-Z][A-Z](?:[A-Z]|(?![a-z]))[A-Z]*")
 CASED_WORD = lazy_pattern(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 SIGNS = frozenset('!?*$£€%&/:;()@+=#~"')
 
@@ -224,7 +222,7 @@ def _split_unspaced(word: str) -> list[str]:
 
 
 def text_tokens(text: str) -> set[str]:
-    """Return the tokens of a text of any length: words, pairs, links, punctuation, capitals."""
+    """Return the tokens of a text of any length: words, pairs, links, punctuation."""
     lower = text.lower().replace("’", "'")  # phones type the one, keyboards the other
     tokens: set[str] = set()
     if "://" in lower or "www." in lower:
@@ -244,16 +242,11 @@ def text_tokens(text: str) -> set[str]:
     data = western_bytes(text)
     signs = text if data is None else _runs_of_signs(data)
     tokens.update([f"punct:{run[:3]}" for run in set(PUNCTUATION.findall(signs))])
-    if capitals := _capitals(text, data):
-        tokens.add(f"caps:{min(capitals.bit_length(), 5)}")
     return tokens
 
 
 # The £ is the one sign beyond ASCII among those of PUNCTUATION.
 _SIGN_BYTES = _western_table(lambda c: c in "!?.*#=~+&$£-")
-_LETTER_BYTES = _western_table(
-    lambda c: (c.isalnum() and not c.isdecimal()) or c in "'’"
-).translate(bytes.maketrans("’".encode("cp1252"), b"'"))
 
 
 def _runs_of_signs(data: bytes) -> str:
@@ -262,18 +255,6 @@ def _runs_of_signs(data: bytes) -> str:
     So the pattern need not see all the text: 7 µs a mail in place of 53.
     """
     return b" ".join(set(data.translate(_SIGN_BYTES).split())).decode("cp1252")
-
-
-def _capitals(text: str, data: bytes | None) -> int:
-    """Return how many words are in capitals.  data: the text in Windows-1252, if it can be."""
-    if text.isascii():
-        return len(_ASCII_CAPITALS.findall(text))
-    if data is None:
-        words = CASED_WORD.findall(text)
-    else:  # the same words: one apostrophe joins two, more part them
-        words = data.translate(_LETTER_BYTES).replace(b"''", b" ").decode("cp1252").split()
-    # Letters without case are no capitals.
-    return sum(len(word.strip("'")) > 1 for word in filter(str.isupper, words))
 
 
 def short_text_tokens(text: str) -> set[str]:
@@ -286,7 +267,7 @@ def short_text_tokens(text: str) -> set[str]:
 
 
 def every_token(text: str) -> Iterator[str]:
-    """Yield the tokens of `text_tokens` as often as they occur, but for that of the capitals."""
+    """Yield the tokens of `text_tokens` as often as they occur."""
     lower = text.lower().replace("’", "'")
     pieces = LINK.split(lower)
     words = words_of(unspelled(" http ".join(pieces[::2]))[0])

@@ -1,8 +1,8 @@
 """How often each token occurs in a message, for event models that count it.
 
 What the text has again and again counts again: words, bigrams, links, signs and, of a short text,
-words as written and trigrams, over all parts.  What is said of the message once (a trick, how many
-words are in capitals, its parts, its header fields) counts once.
+words as written and trigrams, over all parts.  What is said of the message once (a trick, its
+parts, its header fields) counts once.
 """
 
 from collections import Counter
