@@ -3,8 +3,7 @@
 Three kinds, by how far they can be trusted to hold for other mail (measured in docs/tokens.md):
 
 - the Subject is text, and has text's tokens with `subject:` before them;
-- the fields that sender and mailer write (From, To, Reply-To, Message-ID, the mailer, the type of
-  the content) give words and addresses with the field's name before them;
+- the fields that sender and mailer write (From, To, Reply-To, Message-ID, the mailer) give words and addresses with the field's name before them;
 - all fields, From and To once more, show the way the mail came: they are the header channel
   (`header_channel.py`), the best evidence on one server's mail and ruinous on other mail.
 
@@ -34,8 +33,6 @@ _FIELDS = {
     "importance": "priority:",
     "organization": "organization:",
     "mime-version": "mime-version:",
-    "content-type": "content:",
-    "content-transfer-encoding": "content:",
 }
 _ADDRESS = re.compile(r"@([a-z0-9.-]{1,255})")
 _VALUE_LIMIT = 4_000  # characters of the fields of one name
