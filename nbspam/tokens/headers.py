@@ -28,9 +28,6 @@ _FIELDS = {
     "x-mailer": "mailer:",
     "user-agent": "mailer:",
     "message-id": "message-id:",
-    "x-priority": "priority:",
-    "x-msmail-priority": "priority:",
-    "importance": "priority:",
     "organization": "organization:",
     "mime-version": "mime-version:",
 }
