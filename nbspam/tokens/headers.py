@@ -28,7 +28,6 @@ _FIELDS = {
     "x-mailer": "mailer:",
     "user-agent": "mailer:",
     "message-id": "message-id:",
-    "organization": "organization:",
     "mime-version": "mime-version:",
 }
 _ADDRESS = re.compile(r"@([a-z0-9.-]{1,255})")

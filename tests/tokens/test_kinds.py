@@ -63,7 +63,7 @@ def test_each_kind_has_a_name_of_its_own_that_leads_back_to_it():
 
 CHANNELS = {
     TEXT: "link host path punct trick limit case sign tri subject mime attachment".split(),
-    FIELDS: "from to reply-to message-id mailer organization mime-version".split(),
+    FIELDS: "from to reply-to message-id mailer mime-version".split(),
     HEADER: "received return-path sender recipient header".split(),
     HOST: ["by"],
 }
