@@ -28,7 +28,6 @@ _FIELDS = {
     "x-mailer": "mailer:",
     "user-agent": "mailer:",
     "message-id": "message-id:",
-    "mime-version": "mime-version:",
 }
 _ADDRESS = re.compile(r"@([a-z0-9.-]{1,255})")
 _VALUE_LIMIT = 4_000  # characters of the fields of one name

@@ -54,7 +54,6 @@ KINDS = (
     Kind("reply-to", "a word or domain of Reply-To", FIELDS),
     Kind("message-id", "a word or domain of Message-ID", FIELDS),
     Kind("mailer", "a word of the mail program's name", FIELDS),
-    Kind("mime-version", "a word of MIME-Version", FIELDS),
     RECEIVED,
     RETURN_PATH,
     SENDER,
