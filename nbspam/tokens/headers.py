@@ -3,7 +3,8 @@
 Three kinds, by how far they can be trusted to hold for other mail (measured in docs/tokens.md):
 
 - the Subject is text, and has text's tokens with `subject:` before them;
-- the fields that sender and mailer write (From, To, Reply-To, Message-ID, the mailer) give words and addresses with the field's name before them;
+- the fields that sender and mailer write (From, To, Reply-To, Message-ID, the mailer) give words and
+  addresses with the field's name before them;
 - all fields, From and To once more, show the way the mail came: they are the header channel
   (`header_channel.py`), the best evidence on one server's mail and ruinous on other mail.
 
