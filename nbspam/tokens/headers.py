@@ -68,6 +68,6 @@ def _tokens_of(field: str) -> tuple[str, ...]:
     return tuple(tokens)
 
 
-# Of P2's mails half of the From fields, two in three To and nine in ten Content-Type stood in one
-# before: 120 µs a mail in place of 140.  A Message-ID stands in no other mail.
+# Of P2's mails half of the From fields and two in three To stood in one before.  A Message-ID stands
+# in no other mail.
 _field_tokens = Memo(_tokens_of, limit=1 << 12)

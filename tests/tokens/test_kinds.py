@@ -130,11 +130,8 @@ def test_every_token_of_the_sample_data_is_of_a_known_kind():
     tokens = sample_tokens()
     assert len(tokens) > 3_000
     assert {token.partition(":")[0] for token in tokens if ":" in token} <= NAMES
-    # The sample's mails have no Organization, and meet no limit.
-    assert set(KINDS) - {kind_of(token) for token in tokens} <= {
-        named("organization"),
-        named("limit"),
-    }
+    # The sample's mails meet no limit.
+    assert set(KINDS) - {kind_of(token) for token in tokens} <= {named("limit")}
 
 
 @given(mails())
