@@ -77,8 +77,6 @@ TRAITS = (
     Trait("signs", "signs among what is not blank (share)", _percent, in_evidence=True),
     Trait("links", "links (amount)", shown_amount),
     Trait("html", "text from HTML parts (share)", _percent),
-    Trait("parts", "MIME parts (count)", _plain),
-    Trait("attachments", "parts with a file name (count)", _plain),
     Trait("hops", "Received fields (count)", _plain),
 )
 NAMES = tuple(trait.name for trait in TRAITS)
@@ -157,7 +155,5 @@ def message_traits(message: Message, texts: Sequence[VisibleText]) -> tuple[int,
         share(visible - letters - digits, visible),
         amount(links),
         share(of_html, characters),
-        count(len(message.parts)) if message.headers else 0,
-        count(sum(1 for part in message.parts if part.filename)),
-        count(sum(1 for name, _ in message.headers if name == "received")),
+        count([name for name, _ in message.headers].count("received")),
     )
