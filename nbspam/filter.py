@@ -382,7 +382,7 @@ def classified(
 def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage | Skipped]":
     from nbspam.workers import Tokenizing, tokenize_batch
 
-    found = list(tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted, ordered=False)))
+    found = list(tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted)))
     messages = [message for message in found if isinstance(message, TokenizedMessage)]
     verdicts = iter(spam_filter.judge_all(messages))
     return [

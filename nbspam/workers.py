@@ -207,7 +207,6 @@ class Tokenizing(NamedTuple):
     digest: bool = False
     wanted: Wanted = TOKENS_ALONE
     skips_empty: bool = False  # whether a mail with nothing in it is skipped
-    ordered: bool = True
 
 
 def tokenized(
@@ -322,14 +321,7 @@ def tokenize_raw(raw: RawMessage, how: Tokenizing) -> TokenizedMessage | Skipped
     if how.skips_empty and not isinstance(raw.content, str) and message.is_empty:
         return Skipped(raw.source, "the message is empty", is_error=False)
     size = len(raw.content) if isinstance(raw.content, bytes | str) else 0
-    done = tokenize(
-        message,
-        raw.source,
-        raw.label,
-        ordered=how.ordered,
-        digest=how.digest,
-        wanted=how.wanted,
-    )
+    done = tokenize(message, raw.source, raw.label, digest=how.digest, wanted=how.wanted)
     return done._replace(size=size)
 
 

@@ -28,7 +28,7 @@ def digest_of(
 ) -> str:
     """Return the digest of a message, in hexadecimal.
 
-    tokens: in ascending order.  times: of those that occur more than once.
+    tokens: as the message has them in order.  times: of those that occur more than once.
     texts: of the message's parts, decoded.
     """
     known = blake2b(_identity(headers, texts), digest_size=_BYTES)

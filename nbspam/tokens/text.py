@@ -221,8 +221,12 @@ def _split_unspaced(word: str) -> list[str]:
     return parts
 
 
-def text_tokens(text: str) -> set[str]:
-    """Return the tokens of a text of any length: words, pairs, links, punctuation."""
+def text_tokens(text: str) -> dict[str, None]:
+    """Return the tokens of a text of any length: words, pairs, links, punctuation.
+
+    They are the keys of a dict, which has them in the order in which the text does, the same in
+    every process: to sort them took 60 µs a mail.
+    """
     lower = text.lower().replace("’", "'")  # phones type the one, keyboards the other
     tokens: set[str] = set()
     if "://" in lower or "www." in lower:
@@ -236,13 +240,12 @@ def text_tokens(text: str) -> set[str]:
     if is_spelled:
         tokens.add("trick:spelled")
     words = words_of(lower)
-    tokens.update(words)
     # Two neighbours say more than each alone: P5 falls from 0.50 to 0.29 1-ROCA% with them.
-    tokens.update(map(" ".join, itertools.pairwise(words)))
+    pairs = map(" ".join, itertools.pairwise(words))
     data = western_bytes(text)
     signs = text if data is None else _runs_of_signs(data)
     tokens.update([f"punct:{run[:3]}" for run in set(PUNCTUATION.findall(signs))])
-    return tokens
+    return dict.fromkeys(itertools.chain(words, pairs, sorted(tokens)))
 
 
 # The £ is the one sign beyond ASCII among those of PUNCTUATION.
@@ -255,15 +258,6 @@ def _runs_of_signs(data: bytes) -> str:
     So the pattern need not see all the text: 7 µs a mail in place of 53.
     """
     return b" ".join(set(data.translate(_SIGN_BYTES).split())).decode("cp1252")
-
-
-def short_text_tokens(text: str) -> set[str]:
-    """Return what a text of SMS length has besides: written words, signs and letter triples."""
-    tokens = {f"case:{word}" for word in _cased(text) if word != word.lower()}
-    tokens.update([f"sign:{sign}" for sign in SIGNS.intersection(text)])
-    spaced = f"_{'_'.join(_CONTROLS.sub(' ', text).lower().split())}_"
-    tokens.update([_TRIGRAM + spaced[i : i + 3] for i in range(len(spaced) - 2)])
-    return tokens
 
 
 def every_token(text: str) -> Iterator[str]:
@@ -283,17 +277,16 @@ def every_token(text: str) -> Iterator[str]:
         yield f"punct:{run[:3]}"
 
 
-def every_short_text_token(text: str) -> Iterator[str]:
-    """Yield the tokens of `short_text_tokens` as often as they occur."""
-    for word in _cased(text):
-        if word != word.lower():
-            yield f"case:{word}"
-    for sign in text:
-        if sign in SIGNS:
-            yield f"sign:{sign}"
+def short_text_tokens(text: str) -> list[str]:
+    """Return what a text of SMS length has besides: written words, signs and letter triples.
+
+    As often as they occur.
+    """
+    tokens = [f"case:{word}" for word in _cased(text) if word != word.lower()]
+    tokens += [f"sign:{sign}" for sign in text if sign in SIGNS]
     spaced = f"_{'_'.join(_CONTROLS.sub(' ', text).lower().split())}_"
-    for i in range(len(spaced) - 2):
-        yield _TRIGRAM + spaced[i : i + 3]
+    tokens += [_TRIGRAM + spaced[i : i + 3] for i in range(len(spaced) - 2)]
+    return tokens
 
 
 def _cased(text: str) -> list[str]:

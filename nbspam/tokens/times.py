@@ -23,5 +23,5 @@ def repeated_tokens(texts: Sequence[VisibleText], is_mail: bool) -> dict[str, in
             counted.update(target)
         counted.update(of_text.every_token(part.text))
         if not is_mail:
-            counted.update(of_text.every_short_text_token(part.text.lstrip()[: of_text.SHORT]))
+            counted.update(of_text.short_text_tokens(part.text.lstrip()[: of_text.SHORT]))
     return {token: n for token, n in counted.items() if n > 1}

@@ -1,6 +1,6 @@
 """A tokenized message: the one record that goes from the tokenizer to the counts and the score."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.reading.message import Message
@@ -39,7 +39,7 @@ class TokenizedMessage(NamedTuple):
 
     source: str  # a path, `path:line`, "-"
     label: str | None  # the class that its source gives, if any
-    tokens: list[str]  # each once; in ascending order if they may be counted
+    tokens: list[str]  # each once, in the order in which the message has them
     digest: str = ""  # for the ledger; empty when it was not asked for
     size: int = 0  # bytes or characters; 0 for a file, which its source names
     numbers: Numbers = NO_NUMBERS
@@ -70,14 +70,12 @@ def tokenize(
     source: str = "-",
     label: str | None = None,
     *,
-    ordered: bool = False,
     digest: bool = False,
     wanted: Wanted = TOKENS_ALONE,
 ) -> TokenizedMessage:
     """Return a parsed message tokenized.
 
-    ordered: whether it may be learned: the same messages must make the same model, to the byte.
-    digest: whether the ledger will be asked for it; it is in order then.
+    digest: whether the ledger will be asked for it.
     wanted: the numbers that the model counts, and the digest is of them too; an excerpt.
     """
     texts: list[VisibleText] | None = None if wanted == TOKENS_ALONE else []
@@ -92,20 +90,18 @@ def tokenize(
             excerpt = excerpt_of(message, texts, wanted.excerpt)
     if perhaps:
         numbers = numbers._replace(perhaps_hidden=frozenset(perhaps))
-    tokens, known = list(found), ""
-    if ordered or digest:  # a score does not depend on the order
-        tokens.sort()
+    known = ""
     if digest:
         from nbspam.tokens.digest import digest_of  # hashlib takes 3 ms to import
 
         known = digest_of(
-            tokens, message.headers, *numbers[:2], texts=(part.text for part in message.parts)
+            found, message.headers, *numbers[:2], texts=(part.text for part in message.parts)
         )
-    return TokenizedMessage(source, label, tokens, known, numbers=numbers, excerpt=excerpt)
+    return TokenizedMessage(source, label, list(found), known, numbers=numbers, excerpt=excerpt)
 
 
 def _numbers(
-    message: Message, texts: list[VisibleText], found: set[str], wanted: Wanted
+    message: Message, texts: list[VisibleText], found: Collection[str], wanted: Wanted
 ) -> Numbers:
     times: Mapping[str, int] = {}
     traits: tuple[int, ...] = ()

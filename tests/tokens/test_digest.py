@@ -98,7 +98,7 @@ NUMBERED = (
 @each("form", NUMBERED)
 def test_texts_that_differ_in_a_number_are_several_messages(form):
     raws = [form.format(i).encode() for i in range(1, 7)]
-    assert len({tuple(tokenize(parse(raw), ordered=True).tokens) for raw in raws}) == 1
+    assert len({tuple(tokenize(parse(raw)).tokens) for raw in raws}) == 1
     assert len(set(map(digest, raws))) == 6
     numbered = [MAIL.replace(b"noon?", b"%d?" % i) for i in range(1, 7)]
     assert len(set(map(digest, numbered))) == 1  # a Message-ID says which message it is
