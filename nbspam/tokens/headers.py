@@ -29,6 +29,10 @@ _FIELDS = {
     "x-mailer": "mailer:",
     "user-agent": "mailer:",
     "message-id": "message-id:",
+    "x-priority": "priority:",
+    "x-msmail-priority": "priority:",
+    "importance": "priority:",
+    "organization": "organization:",
 }
 _ADDRESS = re.compile(r"@([a-z0-9.-]{1,255})")
 _VALUE_LIMIT = 4_000  # characters of the fields of one name

@@ -54,6 +54,8 @@ KINDS = (
     Kind("reply-to", "a word or domain of Reply-To", FIELDS),
     Kind("message-id", "a word or domain of Message-ID", FIELDS),
     Kind("mailer", "a word of the mail program's name", FIELDS),
+    Kind("priority", "a word of the priority", FIELDS),
+    Kind("organization", "a word of Organization", FIELDS),
     RECEIVED,
     RETURN_PATH,
     SENDER,
