@@ -169,9 +169,9 @@ def visible(
         if gap and ((sure and opened.is_gone) or (name in _CELLS and not opened.is_in_table)):
             gap = ""
         if opens:
-            opened.open(name, inside, has_look)
+            opened.begin(name, inside, has_look)
         elif closes:
-            opened.close(name)
+            opened.end(name)
         if gap and not (opened.sure.hidden and opened.is_gone):
             pieces.append(gap)
             certain.append(gap)
@@ -273,7 +273,7 @@ class _OpenTags:
         """Whether a browser heeds the tags of a table's rows and cells here."""
         return bool(self._places["table"])
 
-    def open(self, name: str, inside: str, has_look: bool) -> None:
+    def begin(self, name: str, inside: str, has_look: bool) -> None:
         """Open a tag.  inside: its attributes; has_look: whether they may say how text looks."""
         if name in _ENDS:
             self._close(*_ENDS[name])
@@ -288,7 +288,7 @@ class _OpenTags:
         if element is not _PLAIN or name in _SPECIAL:
             self._apply(name, element)
 
-    def close(self, name: str) -> None:
+    def end(self, name: str) -> None:
         """Close a tag."""
         if places := self._places[name]:
             if places[-1] == len(self._stack) - 1:  # nine in ten
