@@ -68,7 +68,10 @@ class Table(NamedTuple):
         return cls(*map(stored.__getitem__, cls._fields))
 
     def range(self, i: int, n: int) -> "Table":
-        """Return the i-th of n ranges of keys, which are the same for all tables."""
+        """Return a copy of the i-th of n ranges of keys, which are the same for all tables.
+
+        A copy, so that the pages of the file are let go: of 300 tables they were 200 MiB.
+        """
         bounds = np.array([(i << 64) // n, ((i + 1) << 64) // n - 1], np.uint64)
         first = int(self.first.searchsorted(bounds[0]))
         last = int(self.first.searchsorted(bounds[1], side="right"))
@@ -76,7 +79,8 @@ class Table(NamedTuple):
         start = int(self.ends[first - 1]) if first and len(self.ends) else 0
         ends = self.ends[place] - start
         text = self.text[start : start + int(ends[-1]) if len(ends) else start]
-        return Table(self.first[place], self.second[place], self.counts[:, place], text, ends)
+        parts = self.first[place], self.second[place], self.counts[:, place], text, ends
+        return Table(*(part.copy() for part in parts))
 
     def places(self, first: Halves, second: Halves) -> Integers:
         """Return where keys are, in ascending order, that are all in it."""

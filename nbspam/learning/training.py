@@ -66,7 +66,8 @@ _GROUP = 8  # tables that a cluster merges before they are cut into ranges
 _RANGE, _RANGE_DIGESTS = 250_000, 50_000
 _RANGES = 64  # at most, or one for each worker
 _SHARED = 1_000  # digests in two classes that are told of each range
-_BLOCK = 1 << 20  # bytes of each run of lines that are merged at a time
+_BLOCK = 4 << 20  # bytes of all runs of lines that are merged at a time
+_LONGEST_LINE = 1 << 14  # more than any has
 _FLOAT = 8  # bytes
 
 
@@ -373,17 +374,18 @@ def _merged_lines(runs: Iterable[bytes]) -> Iterator[bytes]:
 
     The runs wait in a file, and a block of each is in memory.
     """
+    places = []
     with tempfile.TemporaryFile() as file:
-        places = []
         for run in filter(None, runs):
             places.append([file.tell(), file.tell() + len(run)])
             file.write(run)
         file.flush()
+        size = max(_BLOCK // max(len(places), 1), _LONGEST_LINE)
         waiting: list[list[bytes]] = [[] for _ in places]
         while any(waiting) or any(start < end for start, end in places):
             for lines, place in zip(waiting, places, strict=True):
                 if not lines and place[0] < place[1]:
-                    content = os.pread(file.fileno(), min(_BLOCK, place[1] - place[0]), place[0])
+                    content = os.pread(file.fileno(), min(size, place[1] - place[0]), place[0])
                     if place[0] + len(content) < place[1]:
                         content = content[: content.rindex(b"\n") + 1]
                     place[0] += len(content)
@@ -430,14 +432,13 @@ class _Scoring(NamedTuple):
 
 def _grouped_parts(how: _Counting, pieces: list[Stored]) -> tuple[Any, ...]:
     """Return nothing to be known, and the sum of tables, as the parts of the ranges."""
-    whole = merged([_of_classes(stored, how.classes) for stored in pieces])
+    whole = merged([_of_classes(Table.of(piece), piece, how.classes) for piece in pieces])
     parts = (whole.range(i, how.ranges) for i in range(how.ranges))
     return None, *(Stored(how.folder, **part._asdict()) for part in parts)
 
 
-def _of_classes(stored: Stored, classes: tuple[str, ...]) -> Table:
-    """Return a piece's table with a row of counts for each class."""
-    table = Table.of(stored)
+def _of_classes(table: Table, stored: Stored, classes: tuple[str, ...]) -> Table:
+    """Return a piece's table, or a range of it, with a row of counts for each class."""
     counts = np.zeros((len(classes), len(table.first)), np.int64)
     for label, row in zip(names_in(stored["labels"]), table.counts, strict=True):
         counts[classes.index(label)] = row
@@ -449,7 +450,8 @@ def _merged_range(how: _Counting, item: list[Any]) -> Table:
     i, *tables = item
     if i is None:
         return merged([Table.of(stored) for stored in tables])
-    return merged([_of_classes(stored, how.classes).range(i, how.ranges) for stored in tables])
+    parts = ((Table.of(stored).range(i, how.ranges), stored) for stored in tables)
+    return merged([_of_classes(part, stored, how.classes) for part, stored in parts])
 
 
 def _token_range(how: _Counting, item: list[Any]) -> tuple[_TokenRange, Stored, Stored]:
