@@ -79,8 +79,8 @@ class Table(NamedTuple):
         start = int(self.ends[first - 1]) if first and len(self.ends) else 0
         ends = self.ends[place] - start
         text = self.text[start : start + int(ends[-1]) if len(ends) else start]
-        parts = self.first[place], self.second[place], self.counts[:, place], text, ends
-        return Table(*(part.copy() for part in parts))
+        counts = self.counts[:, place].copy()
+        return Table(self.first[place].copy(), self.second[place].copy(), counts, text.copy(), ends)
 
     def places(self, first: Halves, second: Halves) -> Integers:
         """Return where keys are, in ascending order, that are all in it."""
