@@ -289,13 +289,13 @@ class Scripted:
 
 
 class Proxy:
-    """A server between a client without TLS and Dovecot: it listens in, cuts, and delays."""
+    """A server between a client without TLS and Dovecot: it listens in, and cuts."""
 
-    def __init__(self, port, cut=None, delay=0.0, host="localhost"):
+    def __init__(self, port, cut=None, host="localhost"):
         """cut: called with all that the server has said; where to cut it, or None."""
         self.said = []  # by the client, line by line
         self.cuts = 0
-        self._target, self._cut, self._delay = (host, port), cut, delay
+        self._target, self._cut = (host, port), cut
         self._socket = socket.create_server((host, 0))
         self.port = self._socket.getsockname()[1]
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
@@ -323,7 +323,6 @@ class Proxy:
             while piece := source.recv(1 << 16):
                 if is_client:
                     self.said += piece.decode("utf-8", "replace").splitlines()
-                    time.sleep(self._delay)
                 elif self._cut is not None:
                     seen += piece
                     at = self._cut(seen)

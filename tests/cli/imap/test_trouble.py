@@ -173,15 +173,6 @@ def test_a_connection_that_is_cut_at_each_answer(home, mailbox, step):
 
 
 @pytest.mark.long
-def test_a_server_that_answers_slowly(home, mailbox):
-    mailbox.put(*many("spam", 2))
-    with Proxy(mailbox.server.plain, delay=0.1) as proxy:
-        home.write(mailbox.user, mailbox.server, port=proxy.port, tls="none", timeout=1)
-        home.imap("filter")
-    assert len(mailbox.mails("Junk")) == 2
-
-
-@pytest.mark.long
 def test_a_message_of_50_megabytes(home, mailbox):
     big = many("spam", 1)[0] + b"lorem ipsum\n" * (50 * 2**20 // 12)
     mailbox.put(*many("spam", 1))
