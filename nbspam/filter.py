@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from collections.abc import Mapping
     from pathlib import Path
 
-    from nbspam.bayes.token_weight import Row
+    from nbspam.bayes.event_model import Row
     from nbspam.homes import FileOfFilter, Home
     from nbspam.learning.update import Change, PendingMessages
     from nbspam.reading.piece import SourcePiece

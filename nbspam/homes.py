@@ -15,7 +15,7 @@ from nbspam.tokens.tokenized import TokenizedMessage
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nbspam.bayes.token_weight import Row
+    from nbspam.bayes.event_model import Row
     from nbspam.learning.update import Change, PendingMessages
     from nbspam.scoring.bulk import BulkClassifier
     from nbspam.store.model_file import Model

@@ -238,13 +238,6 @@ def test_only_explain_loads_what_is_shown_of_a_message_and_only_a_page_what_make
     assert ours_loaded("explain", "--format", "html", "-m", model) & (shown | page) == shown | page
 
 
-def test_by_default_one_message_loads_its_own_event_model_and_traits_only(model):
-    names = {name.removeprefix("nbspam.bayes.") for name in once("classify", "-m", model)}
-    assert {"bernoulli", "kernel"} <= names
-    others = {"multinomial", "complement", "no_tokens", "gaussian"}
-    assert names & {*others, "bernoulli_arrays", "multinomial_arrays"} == set()
-
-
 # All that one message needs of other packages and the standard library; what is added costs every
 # message of every user.  Learning needs some more.
 ONE_MESSAGE = ("binascii bisect click encodings.cp1252 gc json json.decoder locale runpy").split()

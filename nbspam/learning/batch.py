@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.bayes import matrix
+from nbspam.bayes.event_model import Histogram, Row
 from nbspam.bayes.matrix import Chunked, Integers, Presence
 from nbspam.bayes.posterior import logit, sigmoid
-from nbspam.bayes.token_weight import Histogram, Row
 from nbspam.errors import Remedy, TrainingError
 from nbspam.learning.batch_rules import BATCH_RULES, BatchRule
 from nbspam.learning.fit_sample import in_sample, sample_end

@@ -6,16 +6,9 @@ from typing import Protocol
 import numpy as np
 
 from nbspam.bayes import matrix
-from nbspam.bayes.calibration import Calibrations
-from nbspam.bayes.event_model_arrays import EVENT_MODEL_ARRAYS, EventModelArrays
-from nbspam.bayes.evidence import trait_feature
-from nbspam.bayes.evidence_matrix import (
-    EvidenceRows,
-    Inputs,
-    evidence_of_rows,
-    fit_calibration,
-    inputs_of_rows,
-)
+from nbspam.bayes.calibration import Calibrations, Inputs, fit_calibration, inputs_of_rows
+from nbspam.bayes.event_model import EventArrays
+from nbspam.bayes.evidence import EvidenceRows, evidence_of_rows, trait_feature
 from nbspam.bayes.matrix import (
     Booleans,
     Chunked,
@@ -70,10 +63,10 @@ class BatchRule(Protocol):
         """Yield the score of each new message, a row of a matrix of the same columns."""
 
 
-def _arrays(counts: Integers, metadata: Metadata) -> EventModelArrays:
+def _arrays(counts: Integers, metadata: Metadata) -> EventArrays:
     settings, learned = metadata
-    make = EVENT_MODEL_ARRAYS[settings.event_model]
-    return make(counts, np.array(learned.messages), settings.alpha, metadata.size)
+    messages = np.array(learned.messages)
+    return settings.counts.arrays(counts, messages, settings.alpha, metadata.size)
 
 
 def _trait_weights(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nbspam.bayes.calibration import Calibrations, pooled_pair, untrained_calibrations
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy, counted
 from nbspam.store.atomic_write import write_atomically
 from nbspam.store.check import with_counts

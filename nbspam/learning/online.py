@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.scoring.classifier import Classifier, Counts, CountsOf
 from nbspam.scoring.rule import rule_of
 from nbspam.store.metadata import BASE, Metadata

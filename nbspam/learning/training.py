@@ -23,9 +23,10 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from nbspam.bayes.evidence_matrix import EvidenceRows, inputs_of_rows
+from nbspam.bayes.calibration import inputs_of_rows
+from nbspam.bayes.event_model import Histogram, Row
+from nbspam.bayes.evidence import EvidenceRows
 from nbspam.bayes.matrix import Floats, Integers, Presence
-from nbspam.bayes.token_weight import Histogram, Row
 from nbspam.learning.batch import (
     blocked_within,
     check_cut_offs,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.ledger import moves

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable
 from typing import BinaryIO, NamedTuple
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.errors import SourceError
 from nbspam.labels import HAM, SPAM
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata

@@ -13,7 +13,7 @@ from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, tokenize_batch
 from nbspam.workers import Executor, in_batches
 
 if TYPE_CHECKING:
-    from nbspam.bayes.token_weight import Row
+    from nbspam.bayes.event_model import Row
     from nbspam.tokens.tokenized import Batch
 
 TAUGHT_AS_HAM = "taught as ham"  # the reason beside a verdict of spam on what is not to be moved

@@ -18,8 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from nbspam.bayes.calibration import pooled_pair, untrained_calibrations
-from nbspam.bayes.event_model import BERNOULLI
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import BERNOULLI, Row
 from nbspam.errors import ModelError
 from nbspam.scoring.classifier import CACHED_TOKENS, Classifier, CountsOf, counts_in
 from nbspam.store.lookup import Lookup

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.scoring.rule import ScoringRule, rule_of
 from nbspam.scoring.score import Score, undecided
 from nbspam.scoring.words import KnownWords, Weights

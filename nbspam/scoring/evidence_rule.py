@@ -2,7 +2,7 @@
 
     z = (1 - tau) z_text + tau z_full
 
-with tau from the collecting hosts (`bayes/trust.py`), and each z from its calibration
+with tau from the collecting hosts (`bayes/prediction.py`), and each z from its calibration
 (`bayes/prediction.py`).
 """
 
@@ -19,12 +19,11 @@ from nbspam.bayes.calibration import (
     undone,
     update,
 )
+from nbspam.bayes.event_model import Row, contrast
 from nbspam.bayes.evidence import TRAIT_SCALE, Evidence, Group, evidence, trait_weight
 from nbspam.bayes.posterior import log_sigmoid, odds_of_class, prior_offset
-from nbspam.bayes.prediction import Experience, Prediction, inverse, predict
-from nbspam.bayes.token_weight import Row, contrast
+from nbspam.bayes.prediction import Experience, Prediction, inverse, predict, trust
 from nbspam.bayes.trait_model import against_rest, trait_model
-from nbspam.bayes.trust import trust
 from nbspam.scoring.score import Score, score_of_log_odds, score_of_log_scores
 from nbspam.scoring.words import KnownWords
 from nbspam.store.metadata import Metadata

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.score import Score
 from nbspam.scoring.sum_rule import SumRule

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from nbspam.bayes.calibration import Calibrations
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.scoring.evidence_rule import EvidenceRule
 from nbspam.scoring.score import Score
 from nbspam.scoring.sum_rule import SumRule

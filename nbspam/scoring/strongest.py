@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.scoring.rule import rule_of
 from nbspam.tokens.kinds import is_fragment, is_host
 

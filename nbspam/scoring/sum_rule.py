@@ -11,9 +11,8 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nbspam.bayes.bernoulli import joints
 from nbspam.bayes.calibration import Calibrations
-from nbspam.bayes.token_weight import Row, Size
+from nbspam.bayes.event_model import Row, Size, joints
 from nbspam.bayes.trait_model import trait_model
 from nbspam.scoring.score import Score, score_of_log_scores
 from nbspam.scoring.words import KnownWords

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from nbspam.bayes.calibration import TEXT as OF_TEXT
 from nbspam.bayes.calibration import Calibration, Scale, Vector
+from nbspam.bayes.event_model import Row
 from nbspam.bayes.evidence import HEADERS, STRONGEST, TRAIT_SCALE, group_shares
 from nbspam.bayes.prediction import Experience, Prediction, parts_of
-from nbspam.bayes.token_weight import Row
 from nbspam.scoring.words import Weights
 from nbspam.tokens.kinds import FIELDS, HEADER, TEXT
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.scoring.rule import rule_of
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.kinds import is_host

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.errors import LockedError, ModelError, Remedy
 from nbspam.labels import HAM
 from nbspam.learning.settings import TrainingSettings

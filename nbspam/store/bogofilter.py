@@ -17,7 +17,7 @@ import itertools
 import re
 from collections.abc import Iterable
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.errors import OptionError, Remedy, SourceError
 from nbspam.reading.skips import Skips
 from nbspam.store.metadata import MESSAGES_LIMIT

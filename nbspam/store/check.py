@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.metadata_json import derived_fields

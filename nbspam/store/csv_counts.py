@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.errors import Remedy, SourceError
 from nbspam.labels import normal_label
 from nbspam.reading.skips import Skips

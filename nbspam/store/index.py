@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.store.lookup import LINE_LIMIT, Lookup
 from nbspam.store.model_file import token_key
 

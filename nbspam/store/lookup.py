@@ -16,7 +16,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError
 from nbspam.store.metadata import Metadata
 from nbspam.store.metadata_json import FORMAT, MetadataError, load_metadata

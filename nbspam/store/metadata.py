@@ -15,12 +15,10 @@ from nbspam.bayes.calibration import (
     Scale,
     scales,
 )
-from nbspam.bayes.event_model import BERNOULLI, event_model
+from nbspam.bayes.event_model import BERNOULLI, Histogram, Size, event_model
 from nbspam.bayes.posterior import log_priors
-from nbspam.bayes.token_weight import Histogram, Size
-from nbspam.bayes.trait_model import NO_TRAITS
-from nbspam.bayes.trust import HostRow, unconfoundedness
-from nbspam.bayes.variances import Variances
+from nbspam.bayes.prediction import HostRow, unconfoundedness
+from nbspam.bayes.trait_model import NO_TRAITS, Variances
 from nbspam.store.trait_histograms import TraitHistograms
 from nbspam.tokens.tokenized import Wanted
 from nbspam.tokens.tokenizer import RULES

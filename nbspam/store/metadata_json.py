@@ -5,10 +5,8 @@ import math
 from typing import Any
 
 from nbspam.bayes.calibration import Calibration, Calibrations, Scale, is_positive_definite
-from nbspam.bayes.event_model import EVENT_MODELS
-from nbspam.bayes.token_weight import Histogram
-from nbspam.bayes.trait_model import TRAIT_MODELS
-from nbspam.bayes.variances import Variances
+from nbspam.bayes.event_model import EVENT_MODELS, Histogram
+from nbspam.bayes.trait_model import TRAIT_MODELS, Variances
 from nbspam.labels import UNSURE, normal_label
 from nbspam.store.metadata import (
     ALPHA_LIMIT,

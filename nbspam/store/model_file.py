@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from json.encoder import encode_basestring
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
 from nbspam.patterns import lazy_pattern
 from nbspam.store.metadata import Metadata

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Mapping
 from typing import IO
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.metadata_json import dump_metadata

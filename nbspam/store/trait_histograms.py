@@ -8,7 +8,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from nbspam.bayes.histograms import Values
+from nbspam.bayes.trait_model import Values
 from nbspam.tokens.traits import NAMES
 
 TraitHistograms = tuple[tuple[Values, ...], ...]  # per trait, in the order of TRAITS; per class

@@ -7,11 +7,9 @@ from hypothesis import strategies as st
 from one_case import each
 from random_messages import ALPHAS, Messages, messages
 
-from nbspam.bayes.bernoulli_arrays import one_against_rest
-from nbspam.bayes.calibration import inputs, scales
-from nbspam.bayes.evidence import evidence, trait_feature
-from nbspam.bayes.evidence_matrix import evidence_of_rows, inputs_of_rows
-from nbspam.bayes.token_weight import Size, class_alphas, contrast, pair_weight
+from nbspam.bayes.calibration import inputs, inputs_of_rows, scales
+from nbspam.bayes.event_model import BernoulliArrays, Size, class_alphas, contrast, pair_weight
+from nbspam.bayes.evidence import evidence, evidence_of_rows, trait_feature
 from nbspam.tokens.kinds import FIELDS, HEADER, HOST, TEXT
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
@@ -142,7 +140,7 @@ def by_hand(counts, per_class, positive, alpha):
 def test_weights_are_those_of_the_definition_and_left_out_of_the_other_messages(found, alpha, data):
     positive = data.draw(st.integers(0, found.n_classes - 1))
     counts, per_class = found.counts, found.per_class
-    actual = one_against_rest(counts, per_class, positive, alpha, None)
+    actual = BernoulliArrays(counts, per_class, alpha).contrasts(positive)
     np.testing.assert_allclose(actual, by_hand(counts, per_class, positive, alpha))
     # They are those of one message to the last bit.
     size = Size(per_class.tolist(), per_class.tolist(), 2)
@@ -151,7 +149,7 @@ def test_weights_are_those_of_the_definition_and_left_out_of_the_other_messages(
     i = data.draw(st.integers(0, len(found.labels) - 1))
     others = np.arange(len(found.labels)) != i
     rest = Messages(found.dense[others], found.labels[others], found.n_classes)
-    left_out = one_against_rest(counts, per_class, positive, alpha, int(found.labels[i]))
+    left_out = BernoulliArrays(counts, per_class, alpha).contrasts(positive, int(found.labels[i]))
     held = found.dense[i] == 1
     expected = np.array(by_hand(rest.counts, rest.per_class, positive, alpha))
     np.testing.assert_allclose(left_out[held], expected[held], **CLOSE)
@@ -159,11 +157,11 @@ def test_weights_are_those_of_the_definition_and_left_out_of_the_other_messages(
 
 def test_a_token_of_the_message_alone_is_gone():
     counts, per_class = np.array([[1, 0, 2], [0, 1, 1]]), np.array([3, 2])
-    assert np.isnan(one_against_rest(counts, per_class, 1, 0.1, 0)).tolist()[0]
-    assert np.isnan(one_against_rest(counts, per_class, 1, 0.1, 1)).tolist()[1]
-    assert not np.isnan(one_against_rest(counts, per_class, 1, 0.1, None)).any()
-    spam, ham = (one_against_rest(counts, per_class, k, 0.3, None) for k in (1, 0))
+    assert np.isnan(BernoulliArrays(counts, per_class, 0.1).contrasts(1, 0)).tolist()[0]
+    assert np.isnan(BernoulliArrays(counts, per_class, 0.1).contrasts(1, 1)).tolist()[1]
+    assert not np.isnan(BernoulliArrays(counts, per_class, 0.1).contrasts(1)).any()
+    spam, ham = (BernoulliArrays(counts, per_class, 0.3).contrasts(k) for k in (1, 0))
     assert spam.tolist() == (-ham).tolist()
     # The only message of a class left out leaves finite weights.
-    found = one_against_rest(np.array([[2, 1], [1, 1]]), np.array([2, 1]), 1, 0.1, 1)
+    found = BernoulliArrays(np.array([[2, 1], [1, 1]]), np.array([2, 1]), 0.1).contrasts(1, 1)
     assert np.isfinite(found).all()

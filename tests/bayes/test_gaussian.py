@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from one_case import each
 from scipy.stats import norm
 
-from nbspam.bayes.gaussian import Gaussian, Moments
-from nbspam.bayes.variances import Variances
+from nbspam.bayes.trait_model import Gaussian, Moments, Variances
 
 PLAIN = Variances(smoothing=0.0)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.neighbors import KernelDensity
 
-from nbspam.bayes.kernel import ClassDensity, Kernel
+from nbspam.bayes.trait_model import ClassDensity, Kernel
 
 VALUES = st.lists(st.integers(0, 200), min_size=1, max_size=40)
 ROWS = st.lists(VALUES, min_size=2, max_size=3)  # the values of a trait in each class

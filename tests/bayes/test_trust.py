@@ -9,7 +9,7 @@ from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.bayes.trust import ENOUGH, WORDS, trust, unconfoundedness
+from nbspam.bayes.prediction import ENOUGH, WORDS, trust, unconfoundedness
 
 
 @st.composite

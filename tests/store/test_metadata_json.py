@@ -17,8 +17,8 @@ from small_models import (
 )
 
 from nbspam.bayes.calibration import Calibration, Calibrations, scales
+from nbspam.bayes.prediction import unconfoundedness
 from nbspam.bayes.trait_model import TRAIT_MODELS
-from nbspam.bayes.trust import unconfoundedness
 from nbspam.store.metadata import ORIGINS
 from nbspam.store.metadata_json import MetadataError, dump_metadata, load_counted, load_metadata
 from nbspam.tokens.tokenizer import NAME, RULES

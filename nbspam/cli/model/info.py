@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from nbspam.bayes.token_weight import Row
-from nbspam.bayes.trust import trust
-from nbspam.bayes.variances import Variances
+from nbspam.bayes.event_model import Row
+from nbspam.bayes.prediction import trust
+from nbspam.bayes.trait_model import Variances
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import note_older, young_sentence
 from nbspam.cli.options import format_option, model_option
