@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from nbspam.reading.raw_message import RawMessage
     from nbspam.reading.skips import Skipped, Skips
     from nbspam.scoring.base import Base
-    from nbspam.scoring.bulk import BulkClassifier
+    from nbspam.scoring.classifier import BulkClassifier
     from nbspam.scoring.explanation import Explanation
     from nbspam.store.model_file import Model
     from nbspam.tokens.tokenized import Batch
@@ -287,8 +287,8 @@ class InFile:
         if self._base is not None or self._lookup is None:
             return None
         try:
-            from nbspam.scoring.bulk import BulkClassifier
-            from nbspam.store.token_table import CollisionError, TokenTable
+            from nbspam.scoring.classifier import BulkClassifier
+            from nbspam.store.index import CollisionError, TokenTable
         except ModuleNotFoundError:  # where a mail filter alone is installed, without numpy
             return None
         try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from nbspam.bayes.event_model import Row
     from nbspam.learning.update import Change, PendingMessages
-    from nbspam.scoring.bulk import BulkClassifier
+    from nbspam.scoring.classifier import BulkClassifier
     from nbspam.store.model_file import Model
 
 

@@ -188,7 +188,7 @@ def calls_that_open(module: str) -> list[str]:
 # What they open is no message: eval's predictions and page, the output of export, the config file,
 # what the system says, a password, what is remembered of an account, what a worker keeps.
 MAY_OPEN = {
-    "nbspam.learning.stored": 5,
+    "nbspam.learning.pieces": 5,
     "nbspam.cli.evaluation_page": 1,
     "nbspam.cli.settings": 1,
     "nbspam.evaluation.predictions": 1,

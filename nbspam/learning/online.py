@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nbspam.bayes.event_model import Row
 from nbspam.scoring.classifier import Classifier, Counts, CountsOf
-from nbspam.scoring.rule import rule_of
+from nbspam.scoring.rules import rule_of
 from nbspam.store.metadata import BASE, Metadata
 from nbspam.tokens.kinds import is_host
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers

@@ -17,8 +17,8 @@ from nbspam.store.metadata import (
     LearnedState,
     Metadata,
     ModelSettings,
+    no_histograms,
 )
-from nbspam.store.trait_histograms import no_histograms
 from nbspam.tokens.tokenized import Wanted
 
 if TYPE_CHECKING:

@@ -28,29 +28,37 @@ from nbspam.bayes.event_model import Histogram, Row
 from nbspam.bayes.evidence import EvidenceRows
 from nbspam.bayes.matrix import Floats, Integers, Presence
 from nbspam.learning.batch import (
+    FIT_LIMIT,
     blocked_within,
     check_cut_offs,
     cut_offs_above,
     host_rows_of,
+    in_sample,
+    sample_end,
     token_histograms,
 )
-from nbspam.learning.batch_rules import (
+from nbspam.learning.pieces import (
+    KeptPiece,
+    Reading,
+    Stored,
+    Summary,
+    Table,
+    merged,
+    names_in,
+    read_piece,
+)
+from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
+from nbspam.reading.piece import SourcePiece
+from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.skips import Skipped, Skips
+from nbspam.scoring.batch_rules import (
     BATCH_RULES,
     BatchEvidence,
     BatchSum,
     fitted_calibrations,
     scores_of_rows,
 )
-from nbspam.learning.fit_sample import FIT_LIMIT, in_sample, sample_end
-from nbspam.learning.pieces import KeptPiece, Reading, Summary, names_in, read_piece
-from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
-from nbspam.learning.stored import Stored
-from nbspam.learning.tables import Table, merged
-from nbspam.reading.piece import SourcePiece
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped, Skips
-from nbspam.scoring.evidence_rule import EvidenceRule
-from nbspam.scoring.score import Score
+from nbspam.scoring.rules import EvidenceRule, Score
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import TRAINING, HostRows, Metadata
 from nbspam.store.model_file import Model, lines_of_rows, row_texts, token_key, write_blocks

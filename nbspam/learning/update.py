@@ -1,4 +1,6 @@
-"""Learning into a model file, and forgetting: message by message, each once, with nothing lost.
+"""The ledger's rule: what to learn and unlearn so that the model has what a source has.
+
+Learning into a model file, and forgetting: message by message, each once, with nothing lost.
 
 The messages are tokenized before the model is locked; under the lock only the lines that change are
 read, and the file is written around them.  Standard library only.
@@ -6,27 +8,45 @@ read, and the file is written around them.  Standard library only.
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.ledger import moves
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.atomic_write import write_atomically
-from nbspam.store.lock import DEFAULT_WAIT, LockWait, locked
-from nbspam.store.lookup import Lookup
+from nbspam.store.lookup import Lookup, splice
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import Model
-from nbspam.store.splice import splice
+from nbspam.store.writing import DEFAULT_WAIT, LockWait, locked, write_atomically
 from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
 
 if TYPE_CHECKING:
     from nbspam.scoring.base import Base
+
+
+def moves(learned: Sequence[int], found: Sequence[int]) -> list[tuple[int | None, int]]:
+    """Return what brings a message up to the number of times that it was found in each class.
+
+    learned: how often the message has been learned, per class.  found: how often a source has it.
+    Each step is (from, to): unlearn it from one class, or from none, and learn it in another.
+    A class is brought up to what was found and never above.  A message that is gone from a class
+    stays learned there, unless it was found in another: then the user has moved it.
+    """
+    surplus = Counter({k: n - m for k, (n, m) in enumerate(zip(learned, found, strict=True))})
+    steps: list[tuple[int | None, int]] = []
+    for to, missing in sorted((-surplus).items()):
+        for _ in range(missing):
+            left = +surplus
+            source = min(left) if left else None
+            if source is not None:
+                surplus[source] -= 1
+            steps.append((source, to))
+    return steps
+
 
 _BATCH = 500  # messages looked up in the ledger at a time
 

@@ -19,8 +19,7 @@ from urllib.parse import quote
 from nbspam.errors import AccountError
 from nbspam.imap.account import Account
 from nbspam.imap.connection import SelectedFolder
-from nbspam.store.atomic_write import unwritable, write_atomically
-from nbspam.store.lock import DEFAULT_WAIT, LockWait, locked
+from nbspam.store.writing import DEFAULT_WAIT, LockWait, locked, unwritable, write_atomically
 
 _VERSION = 1
 _BYTES = 12  # 2^48 messages before two of them are likely to share a digest

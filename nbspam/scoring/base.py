@@ -22,8 +22,14 @@ from nbspam.bayes.event_model import BERNOULLI, Row
 from nbspam.errors import ModelError
 from nbspam.scoring.classifier import CACHED_TOKENS, Classifier, CountsOf, counts_in
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import BASE, EVIDENCE, LearnedState, Metadata, ModelSettings
-from nbspam.store.trait_histograms import no_histograms
+from nbspam.store.metadata import (
+    BASE,
+    EVIDENCE,
+    LearnedState,
+    Metadata,
+    ModelSettings,
+    no_histograms,
+)
 from nbspam.tokens.tokenizer import RULES
 from nbspam.urls import real_name
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from nbspam.bayes.posterior import logit
 from nbspam.errors import OptionError, one_line
 from nbspam.labels import UNSURE
-from nbspam.scoring.score import Score
+from nbspam.scoring.rules import Score
 from nbspam.store.metadata import HAM_CUTOFF, SPAM_CUTOFF, Metadata
 
 # Of the tokens of a text so many must be known for a verdict of ham, and one for a verdict of spam:

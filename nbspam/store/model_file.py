@@ -44,7 +44,7 @@ from nbspam.urls import is_url
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
 
-    from nbspam.store.lock import LockWait
+    from nbspam.store.writing import LockWait
 
 TOKENS_LINE = b'"tokens": {\n'
 LEARNED_LINE = b'},"learned": {\n'
@@ -104,15 +104,18 @@ def put_model(
 ) -> None:
     """Put what `write` writes in place of a model, as `write_model` does."""
     if is_url(path):
-        from nbspam.store.remote_model import put_remote
+        from nbspam.store.writing import put_remote
 
         check_replaceable(path)
         if not replace_old and path.exists():
             raise already_exists(path)
         put_remote(str(path), write)
         return
-    from nbspam.store.atomic_write import write_atomically  # reading needs none of it
-    from nbspam.store.lock import DEFAULT_WAIT, locked
+    from nbspam.store.writing import (
+        DEFAULT_WAIT,
+        locked,
+        write_atomically,  # reading needs none of it
+    )
 
     with locked(path, wait or DEFAULT_WAIT) as place:
         if not replace_old and place.exists():
@@ -261,7 +264,7 @@ def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
     follows_links: False refuses a path that is a link itself.
     """
     if is_url(path):
-        from nbspam.store.remote_model import fetched
+        from nbspam.store.writing import fetched
 
         return fetched(str(path))
     try:
@@ -286,7 +289,7 @@ def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
 
 def _unreadable(path: "str | Path") -> ModelError:
     """Return the error for a model that the user of this process may not open."""
-    from nbspam.store.ownership import described_access, user_name
+    from nbspam.store.writing import described_access, user_name
 
     reader = user_name(os.geteuid())
     if access := described_access(path):

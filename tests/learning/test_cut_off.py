@@ -19,7 +19,7 @@ from nbspam.reading.sources import ReadingOptions, labelled
 from nbspam.reading.tables import TableOptions
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
-from nbspam.scoring.score import Score
+from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs, verdict_of
 from nbspam.store.metadata import HAM_CUTOFF
 from nbspam.workers import Serial, tokenized

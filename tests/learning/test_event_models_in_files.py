@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.learning.merge import merge, merge_files
 from nbspam.learning.online import OnlineLearner
+from nbspam.learning.remake import merge, merge_files
 from nbspam.learning.settings import empty_metadata
 from nbspam.learning.update import Change, PendingMessages, forget, learn
 from nbspam.scoring.classifier import Classifier

@@ -2,7 +2,7 @@ import hashlib
 
 import numpy as np
 
-from nbspam.learning.fit_sample import in_sample, sample_end
+from nbspam.learning.batch import in_sample, sample_end
 
 
 def test_few_messages_are_all_fitted_to():

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.learning.ledger import moves
+from nbspam.learning.update import moves
 
 ROWS = st.integers(1, 4).flatmap(
     lambda width: st.tuples(*[st.lists(st.integers(0, 4), min_size=width, max_size=width)] * 2)

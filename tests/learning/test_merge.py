@@ -12,7 +12,7 @@ from whole_models import THREE, TWO, assert_same_counts, numbered, numbers_of, s
 from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.bayes.trait_model import TRAIT_MODELS
 from nbspam.errors import ModelError
-from nbspam.learning.merge import merge, merge_files
+from nbspam.learning.remake import merge, merge_files
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.check import disagreements
 from nbspam.store.metadata import DEFAULT, MERGING, TRAINING

@@ -9,8 +9,9 @@ from small_models import ALPHAS, SCORINGS, assert_one_sentence, learn
 from whole_models import THREE, TWO, numbered, save, taught
 
 from nbspam.errors import ModelError
-from nbspam.learning.prune import prune, prune_file
-from nbspam.store.check import disagreements, with_counts
+from nbspam.learning.remake import prune, prune_file
+from nbspam.store.check import disagreements
+from nbspam.store.metadata import with_counts
 from nbspam.store.model_file import read_model
 
 MODELS = st.one_of(

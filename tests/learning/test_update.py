@@ -16,8 +16,9 @@ from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, forget, learn
-from nbspam.store.check import disagreements, with_counts
+from nbspam.store.check import disagreements
 from nbspam.store.lookup import Lookup
+from nbspam.store.metadata import with_counts
 from nbspam.store.model_file import Model, read_model, write_model
 from nbspam.tokens.tokenized import TokenizedMessage
 

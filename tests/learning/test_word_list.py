@@ -7,12 +7,12 @@ from whole_models import save, taught
 
 from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.errors import SourceError, TrainingError
+from nbspam.learning.remake import read_counts
 from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.word_list import FORMS, read_counts
 from nbspam.reading.skips import Skips
 from nbspam.store.check import disagreements
-from nbspam.store.metadata import DEFAULT
-from nbspam.store.trait_histograms import no_histograms
+from nbspam.store.metadata import DEFAULT, no_histograms
+from nbspam.store.word_lists import FORMS
 
 LIST = b".MSG_COUNT 3 4\nfree 2 1\nlunch 0 4\n"
 TABLE = b"token,ham,spam\n(messages),4,3\nfree,1,2\nlunch,4,0\n"

@@ -3,10 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_models import SCORINGS, labelled_tokens, learn, with_learned
 
-from nbspam.scoring.bulk import BulkClassifier
-from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.classifier import BulkClassifier, Classifier
+from nbspam.store.index import TokenTable
 from nbspam.store.lookup import Lookup
-from nbspam.store.token_table import TokenTable
 from nbspam.tokens.tokenized import TokenizedMessage
 
 WORDS = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=4)

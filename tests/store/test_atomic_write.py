@@ -16,8 +16,7 @@ import pytest
 from small_models import assert_one_sentence
 
 from nbspam.errors import ModelError
-from nbspam.store.atomic_write import write_atomically
-from nbspam.store.lock import locked
+from nbspam.store.writing import locked, write_atomically
 
 
 def put(path, text: bytes):
@@ -102,8 +101,8 @@ def test_what_a_killed_writer_left_is_cleared_away(model):
     left = model.with_name(".model.json.new")
     code = (
         "import os, sys, signal; from pathlib import Path\n"
-        "from nbspam.store.atomic_write import write_atomically\n"
-        "from nbspam.store.lock import locked\n"
+        "from nbspam.store.writing import write_atomically\n"
+        "from nbspam.store.writing import locked\n"
         "def write(file):\n"
         "    file.write(b'half'); file.flush(); os.kill(os.getpid(), signal.SIGTERM)\n"
         "with locked(Path(sys.argv[1])) as place: write_atomically(place, write)"
@@ -280,8 +279,8 @@ def written_by(uid, gid, path):
     """Write the file as another user, in a process of its own."""
     code = (
         "import os, sys; from pathlib import Path\n"
-        "from nbspam.store.atomic_write import write_atomically\n"
-        "from nbspam.store.lock import locked\n"
+        "from nbspam.store.writing import write_atomically\n"
+        "from nbspam.store.writing import locked\n"
         f"os.setgroups([]); os.setgid({gid}); os.setuid({uid})\n"
         "with locked(Path('model.json')) as place:\n"
         "    write_atomically(place, lambda file: file.write(b'new'))"

@@ -13,8 +13,8 @@ import pytest
 from small_models import assert_one_sentence
 
 from nbspam.errors import LockedError, ModelError
-from nbspam.store import lock as lock_module
-from nbspam.store.lock import DEFAULT_WAIT, QUIET_WAIT, LockWait, locked
+from nbspam.store import writing as lock_module
+from nbspam.store.writing import DEFAULT_WAIT, QUIET_WAIT, LockWait, locked
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ from one_case import each
 from nbspam.errors import ModelError
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.store import lookup as lookup_module
-from nbspam.store.lookup import Lookup
+from nbspam.store.lookup import Lookup, splice
 from nbspam.store.model_file import read_model, write_lines
-from nbspam.store.splice import splice
 
 MOST = 99
 EMPTY = empty_metadata(("ham", "spam"), "spam", TrainingSettings())

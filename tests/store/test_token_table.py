@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from small_models import assert_one_sentence, big, labelled_tokens, learn
 
 from nbspam.errors import ModelError
-from nbspam.store import token_table
+from nbspam.store import index
+from nbspam.store.index import CollisionError, TokenTable, hashes_of
 from nbspam.store.lookup import Lookup
-from nbspam.store.token_table import UNKNOWN, CollisionError, TokenTable, hashes_of
 from nbspam.tokens.kinds import channel_of
 
 
@@ -17,7 +17,7 @@ def counts_in(table, tokens):
     return {
         token: (row // n, table.counts[row % n])
         for token, row in zip(tokens, rows, strict=True)
-        if row != UNKNOWN
+        if row >= 0
     }
 
 
@@ -56,7 +56,7 @@ def test_a_model_longer_than_is_read_at_once(tmp_path, monkeypatch):
 def test_tokens_that_collide_are_noticed(tmp_path, monkeypatch):
     learned = learn([("ham", {"one", "two"}), ("spam", {"two", "three"})])
     path = learned.save(tmp_path / "model.json")
-    monkeypatch.setattr(token_table, "hash", len, raising=False)
+    monkeypatch.setattr(index, "hash", len, raising=False)
     with Lookup(path) as lookup, pytest.raises(CollisionError):
         TokenTable(lookup)
 

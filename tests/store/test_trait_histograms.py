@@ -8,8 +8,14 @@ from one_case import each
 from small_models import learn
 
 from nbspam.learning.settings import TrainingSettings, empty_metadata
-from nbspam.store.metadata_json import MetadataError, dump_metadata, load_metadata
-from nbspam.store.trait_histograms import dump_histograms, load_histograms, no_histograms
+from nbspam.store.metadata import no_histograms
+from nbspam.store.metadata_json import (
+    MetadataError,
+    dump_histograms,
+    dump_metadata,
+    load_histograms,
+    load_metadata,
+)
 from nbspam.tokens.traits import NAMES
 
 CLASSES = ("ham", "spam")

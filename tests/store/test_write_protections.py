@@ -5,9 +5,8 @@ import os
 import pytest
 
 from nbspam.errors import ModelError
-from nbspam.store import lock
-from nbspam.store.atomic_write import write_atomically
-from nbspam.store.lock import locked
+from nbspam.store import writing
+from nbspam.store.writing import locked, write_atomically
 
 
 def test_a_link_in_the_locks_place_is_not_followed(tmp_path, monkeypatch):
@@ -15,7 +14,7 @@ def test_a_link_in_the_locks_place_is_not_followed(tmp_path, monkeypatch):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     (tmp_path / ".model.json.lock").symlink_to(victim)
-    monkeypatch.setattr(lock, "_is_at", lambda *_: True)  # which finds the link out later
+    monkeypatch.setattr(writing, "_is_at", lambda *_: True)  # which finds the link out later
     with pytest.raises(ModelError, match="cannot be locked"), locked(tmp_path / "model.json"):
         pass
     assert victim.read_bytes() == b"precious"

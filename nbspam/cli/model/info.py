@@ -15,7 +15,7 @@ from nbspam.cli.notes import note_older, young_sentence
 from nbspam.cli.options import format_option, model_option
 from nbspam.cli.terminal import echo_paragraph, unbroken
 from nbspam.errors import counted, one_line
-from nbspam.scoring.rule import rule_of
+from nbspam.scoring.rules import rule_of
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import BASE, DEFAULT, MERGING, TRAINING, Metadata, ModelSettings
 from nbspam.tokens.kinds import COLLECTED_BY

@@ -20,10 +20,7 @@ from nbspam.bayes.matrix import (
     without_signs,
 )
 from nbspam.bayes.posterior import log_priors
-from nbspam.scoring.evidence_rule import EvidenceRule
-from nbspam.scoring.rule import ScoringRule
-from nbspam.scoring.score import Score, score_of_log_scores
-from nbspam.scoring.sum_rule import SumRule
+from nbspam.scoring.rules import EvidenceRule, Score, ScoringRule, SumRule, score_of_log_scores
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
 from nbspam.tokens.kinds import TEXT
 
