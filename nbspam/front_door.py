@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, cast
 from nbspam.bayes.event_model import BERNOULLI
 from nbspam.bayes.trait_model import SMOOTHING, Variances
 from nbspam.errors import OptionError
-from nbspam.filter import Filter, model_cut_offs, open_filter
-from nbspam.homes import InMemory
+from nbspam.filter import Filter, InMemory, model_cut_offs, open_filter
 from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.data_frame import frame_messages, is_data_frame

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "nbspam"
 # A room may import itself and those before it; rooms of one rank do not know each other.
 RANKS = [
     ["urls", "errors", "labels", "patterns"], ["imap"], ["reading"], ["tokens"], ["bayes"],
-    ["workers"], ["store"], ["scoring"], ["learning", "display"], ["homes"], ["filter"],
+    ["workers"], ["store"], ["scoring"], ["learning", "display"], ["filter"],
     ["front_door"], ["evaluation", "mailbox", "serving"], ["cluster"], ["cli"],
 ]  # fmt: skip
 BEFORE = {

@@ -1,6 +1,4 @@
-"""The ledger's rule: what to learn and unlearn so that the model has what a source has.
-
-Learning into a model file, and forgetting: message by message, each once, with nothing lost.
+"""Learning into a model file, and forgetting: message by message, each once, with nothing lost.
 
 The messages are tokenized before the model is locked; under the lock only the lines that change are
 read, and the file is written around them.  Standard library only.
@@ -136,7 +134,7 @@ class LearningRun:
         return self.learned.get(digest) or self._known.get(digest, (0,) * len(self.classes))
 
     def steps(self, message: TokenizedMessage) -> list[tuple[int | None, int]]:
-        """Return the steps (`ledger.moves`) that bring a message up to how often it was found."""
+        """Return the steps (`moves`) that bring a message up to how often it was found."""
         if not self._remembers:
             return [(None, self.classes.index(message.label or ""))]
         # All occurrences of a digest are learned at once.
@@ -216,25 +214,13 @@ def learn(
             write_atomically(place, model.write)
             return change
         with Lookup(place) as old:
-            _check_classes(path, old.metadata, {label for _, label in pending.found})
-            _check_numbers(path, old.metadata, pending.corpus)
-            before = old.counts(pending.corpus.vocabulary)
+            counts = old.counts(pending.corpus.vocabulary)
             known = old.learned({digest for digest, _ in pending.found}) if remember else {}
-            learner = _learner(path, old.metadata, before, settings.base)
-            run = LearningRun(path, learner, pending, known, remember)
-            teach(run)
-            change = run.change()
+            part = Model(old.metadata, counts, known)
+            change, after = learn_in_memory(path, part, pending, settings, remember, teach)
             if change.learned or change.moved:
-                _save(place, old, learner, before, run.learned)
+                _save(place, old, part, after)
             return change
-
-
-def _learner(
-    path: Path, metadata: Metadata, counts: Mapping[str, Row], base: "Base | None"
-) -> OnlineLearner:
-    if base is not None:
-        base.check(path, metadata.settings)
-    return OnlineLearner(metadata, dict(counts), base)
 
 
 def learn_in_memory(
@@ -245,7 +231,7 @@ def learn_in_memory(
     remember: bool = True,
     teach: Teaching = every_message,
 ) -> tuple[Change, Model]:
-    """Do what `learn` does with a model in memory; return what it did, and the model after it.
+    """Learn messages into a model, or what it has of them; return what was done, and the result.
 
     path: the model's name in errors.  model: None for a new one; it stays as it is.
     """
@@ -253,12 +239,37 @@ def learn_in_memory(
         labels = {label for _, label in pending.found}
         model = Model(first_metadata(labels, settings), {}, {})
     _check_classes(path, model.metadata, {label for _, label in pending.found})
-    _check_numbers(path, model.metadata, pending.corpus)
-    learner = _learner(path, model.metadata, model.counts, settings.base)
-    run = LearningRun(path, learner, pending, model.learned, remember)
+    if len(pending.corpus) and pending.corpus.wanted != model.metadata.settings.wanted:
+        # Their digests would be others too, and the ledger would not know them.
+        raise ModelError(
+            f"{path}: was replaced, while messages were read, by a model that counts other numbers"
+            " of them; run it again"
+        )
+    run = LearningRun(path, _learner(path, model, settings.base), pending, model.learned, remember)
     teach(run)
-    rows = {digest: row for digest, row in (model.learned | run.learned).items() if any(row)}
-    return run.change(), Model(learner.metadata, learner.counts, dict(sorted(rows.items())))
+    return run.change(), _result(run.learner, model.learned | run.learned)
+
+
+def _learner(path: Path, model: Model, base: "Base | None") -> OnlineLearner:
+    if base is not None:
+        base.check(path, model.metadata.settings)
+    return OnlineLearner(model.metadata, dict(model.counts), base)
+
+
+def _result(learner: OnlineLearner, learned: dict[str, Row]) -> Model:
+    rows = {digest: row for digest, row in sorted(learned.items()) if any(row)}
+    return Model(learner.metadata, learner.counts, rows)
+
+
+def _save(place: Path, old: Lookup, before: Model, after: Model) -> None:
+    """Write the file anew; before: what it has of the messages, after: what it is to have."""
+    none = (0,) * len(before.metadata.settings.classes)
+    counts, learned = (
+        {name: row for name, row in new.items() if known.get(name) != row}
+        | {name: none for name in known if name not in new}
+        for known, new in zip(before[1:], after[1:], strict=True)
+    )
+    write_atomically(place, lambda file: splice(file, old, after.metadata, counts, learned))
 
 
 def forget(
@@ -280,15 +291,25 @@ def forget(
     Raises ModelError: there is no model, it is damaged or has other classes, is locked or cannot be
     written.
     """
-    asked, corpus = _to_forget(path, messages, remember, batch)
+    asked = 0
+    labels: set[str] = set()
+    with Lookup(path) as lookup:  # which of them the model may have learned
+        corpus = Corpus(lookup.metadata.settings.wanted)
+        for some in _batches(messages, batch):
+            asked += len(some)
+            labels |= {message.label for message in some if message.label}
+            names = lookup.learned(message.digest for message in some) if remember else {}
+            for message in some:
+                if message.digest in names or (message.label and not remember):
+                    corpus.add(message)
+        _check_classes(path, lookup.metadata, labels)
     with locked(path, wait) as place, Lookup(place) as old:
-        before = old.counts(corpus.vocabulary)
-        learner = _learner(path, old.metadata, before, base)
-        learned = old.learned({message.digest for message in corpus.messages()})
+        known = old.learned({message.digest for message in corpus.messages()})
+        part = Model(old.metadata, old.counts(corpus.vocabulary), known)
         unnamed = [0] * len(old.metadata.settings.classes) if remember else old.unnamed()
-        forgotten = _forget(path, learner, corpus, learned, unnamed)
+        forgotten, after = _forget(path, part, corpus, unnamed, base)
         if forgotten:
-            _save(place, old, learner, before, learned)
+            _save(place, old, part, after)
     return Change(forgotten=forgotten, unchanged=asked - forgotten)
 
 
@@ -300,31 +321,22 @@ def forget_in_memory(
     path: the model's name in errors.  model: it stays as it is.
     """
     corpus = Corpus(model.metadata.settings.wanted)
-    for message in messages:
-        corpus.add(message)
-    labels = set(corpus.labels) - {""}
-    _check_classes(path, model.metadata, labels)
-    learner = OnlineLearner(model.metadata, dict(model.counts))
-    learned = dict(model.learned)
+    corpus.extend(messages)
+    _check_classes(path, model.metadata, set(corpus.labels) - {""})
     unnamed = [0] * len(model.metadata.settings.classes)
-    forgotten = _forget(path, learner, corpus, learned, unnamed)
-    rows = {digest: row for digest, row in learned.items() if any(row)}
-    change = Change(forgotten=forgotten, unchanged=len(corpus) - forgotten)
-    return change, Model(learner.metadata, learner.counts, rows)
+    forgotten, after = _forget(path, model, corpus, unnamed)
+    return Change(forgotten=forgotten, unchanged=len(corpus) - forgotten), after
 
 
 def _forget(
-    path: Path,
-    learner: OnlineLearner,
-    corpus: Corpus,
-    learned: dict[str, Row],
-    unnamed: list[int],
-) -> int:
-    """Take messages out; return how many were taken.  Changes `learned`, the ledger's rows.
+    path: Path, model: Model, corpus: Corpus, unnamed: list[int], base: "Base | None" = None
+) -> tuple[int, Model]:
+    """Take messages out; return how many were taken, and the model without them.
 
     unnamed: per class, how many messages that the ledger does not name may be taken out.
     """
-    classes = learner.metadata.settings.classes
+    learner, learned = _learner(path, model, base), dict(model.learned)
+    classes = model.metadata.settings.classes
     forgotten = 0
     for message in corpus.messages():
         row = list(learned.get(message.digest, ()))
@@ -341,26 +353,7 @@ def _forget(
                 learner.unlearn(message.label, *content)
                 unnamed[own] -= 1
                 forgotten += 1
-    return forgotten
-
-
-def _to_forget(
-    path: Path, messages: Iterable[TokenizedMessage], remember: bool, batch: int
-) -> tuple[int, Corpus]:
-    """Return how many messages there are, and those that the model may have learned."""
-    asked = 0
-    labels: set[str] = set()
-    with Lookup(path) as lookup:
-        corpus = Corpus(lookup.metadata.settings.wanted)
-        for some in _batches(messages, batch):
-            asked += len(some)
-            labels |= {message.label for message in some if message.label}
-            known = lookup.learned(message.digest for message in some) if remember else {}
-            for message in some:
-                if message.digest in known or (message.label and not remember):
-                    corpus.add(message)
-        _check_classes(path, lookup.metadata, labels)
-    return asked, corpus
+    return forgotten, _result(learner, learned)
 
 
 def _unlearn(path: Path, learner: OnlineLearner, label: str, message: TokenizedMessage) -> None:
@@ -384,32 +377,6 @@ def set_cut_offs(path: Path, cut_offs_of: Callable[[Metadata], CutOffs]) -> CutO
         metadata = cut_offs.stored_in(old.metadata)
         write_atomically(place, lambda file: splice(file, old, metadata, {}, {}))
     return cut_offs
-
-
-def _save(
-    place: Path,
-    old: Lookup,
-    learner: OnlineLearner,
-    before: dict[str, Row],
-    learned: dict[str, Row],
-) -> None:
-    after = learner.counts
-    none = (0,) * len(old.metadata.settings.classes)
-    counts = {token: row for token, row in after.items() if before.get(token) != row}
-    counts |= {token: none for token in before if token not in after}
-    write_atomically(place, lambda file: splice(file, old, learner.metadata, counts, learned))
-
-
-def _check_numbers(path: Path, metadata: Metadata, corpus: Corpus) -> None:
-    """Raise ModelError if messages were tokenized for a model that counts other numbers.
-
-    Their digests would be others too, and the ledger would not know them.
-    """
-    if len(corpus) and corpus.wanted != metadata.settings.wanted:
-        raise ModelError(
-            f"{path}: was replaced, while messages were read, by a model that counts other numbers"
-            " of them; run it again"
-        )
 
 
 def _check_classes(path: Path, metadata: Metadata, labels: set[str]) -> None:
