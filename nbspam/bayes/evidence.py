@@ -219,14 +219,7 @@ class EvidenceRows(NamedTuple):
 
     def some(self, places: "Integers") -> "EvidenceRows":
         """Return the evidence of some messages."""
-        traits = None if self.traits is None else self.traits[places]
-        return EvidenceRows(
-            self.text_and_fields[places],
-            self.text[places],
-            self.header[places],
-            self.text_tokens[places],
-            traits,
-        )
+        return EvidenceRows._make(None if own is None else own[places] for own in self)
 
     def messages(self, place: slice) -> Iterator[tuple[Evidence, int]]:
         """Yield the evidence of each message of a slice, and how many tokens its text has."""

@@ -26,15 +26,11 @@ import numpy as np
 from nbspam.bayes.calibration import inputs_of_rows
 from nbspam.bayes.event_model import Histogram, Row
 from nbspam.bayes.evidence import EvidenceRows
-from nbspam.bayes.matrix import Floats, Integers, Presence
+from nbspam.bayes.matrix import Booleans, Floats, Integers, Presence
 from nbspam.learning.batch import (
-    FIT_LIMIT,
-    blocked_within,
-    check_cut_offs,
     cut_offs_above,
     host_rows_of,
-    in_sample,
-    sample_end,
+    n_blocked,
     token_histograms,
 )
 from nbspam.learning.pieces import (
@@ -77,6 +73,9 @@ _RANGES = 64  # at most, or one for each worker
 _SHARED = 1_000  # digests in two classes that are told of each range
 _BLOCK = 1 << 20  # bytes of each run of lines that are merged at a time
 _FLOAT = 8  # bytes
+# Messages, about, that calibrations are fitted to: all, or of very many a sample.  A calibration
+# has a dozen coefficients, and ten million messages say no less of them than a hundred million do.
+FIT_LIMIT = 10_000_000
 
 
 class Kept(NamedTuple):
@@ -267,14 +266,11 @@ class TrainingRun:
 
     def choose_cut_offs(self, limit: float) -> None:
         """Store the lowest cut-offs that block at most this share of the ham; as `batch.py`."""
-        settings, learned = self.metadata
-        check_cut_offs(settings)
-        positive = settings.positive_index or 0
-        n = blocked_within(limit, sum(learned.messages) - learned.messages[positive]) + 1
+        n = n_blocked(limit, self.metadata) + 1
         highest: list[float] = []
         for found in self.each("choosing the cut-off", _highest_ham, n):
             highest = sorted([*highest, *found], reverse=True)[:n]
-        self.store_cut_offs(cut_offs_above(highest[-1]))
+        self.store_cut_offs(cut_offs_above(limit, self.metadata, highest))
 
     def store_cut_offs(self, cut_offs: CutOffs) -> None:
         """Give the model cut-offs of its own."""
@@ -341,6 +337,22 @@ class TrainingRun:
         found = zip(asked, self._where.map(_named_rows, None, items), strict=True)
         names = {i: iter(own) for i, own in found}
         return [next(names[i]) for i in pieces]
+
+
+def sample_end(n: int, limit: int = FIT_LIMIT) -> int | None:
+    """Return the first 64 bits of a digest below which a message is in the sample; None: all are.
+
+    n: how many messages there are.  The sample is by digest, which is as good as random and the
+    same wherever and in which order the messages are read.  So a message is drawn with all its
+    copies, or not at all.
+    """
+    return None if n <= limit else (limit << 64) // n
+
+
+def in_sample(digests: bytes, end: int) -> Booleans:
+    """Return which messages are in the sample, (n,); digests: of all, one after the other."""
+    first = np.frombuffer(digests, dtype=">u8")[::2]
+    return np.asarray(first < np.uint64(end))
 
 
 def _in_order(counted: Counter[K]) -> dict[K, int]:
@@ -427,7 +439,7 @@ class _DigestRange(NamedTuple):
 
 class _Scoring(NamedTuple):
     metadata: Metadata
-    end: int | None  # of the sample (`fit_sample.py`)
+    end: int | None  # of the sample (`sample_end`)
     folder: str | None
 
 

@@ -247,11 +247,6 @@ def _joined(lines: Iterator[str]) -> Iterator[bytes]:
         yield ",\n".join(batch).encode()
 
 
-def token_line(token: str, row: Row) -> str:
-    """Return a token's line, without comma and line end."""
-    return f"{token_key(token)}: [{', '.join(map(str, row))}]"
-
-
 def learned_line(digest: str, row: Row) -> str:
     """Return a digest's line, without comma and line end; the blank tells it from a token's."""
     return f' "{digest}": [{", ".join(map(str, row))}]'

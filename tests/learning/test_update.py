@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 from small_models import assert_one_sentence, with_learned
-from whole_models import assert_same_fit, message, messages_of, save, without_calibration
+from whole_models import assert_same_fit, ledger_of, message, messages_of, save, without_calibration
 
 from nbspam.errors import ModelError, TrainingError
 from nbspam.learning.batch import fit, token_counts
@@ -39,7 +39,7 @@ def train(path, messages, chosen=TrainingSettings()):  # noqa: B008
         corpus.add(one)
     found = fit(corpus, corpus.labels, chosen, corpus.channels(), corpus.traits())
     counts = token_counts(corpus.vocabulary, found.counts)
-    write_model(path, found.metadata, counts, corpus.learned(found.metadata.settings.classes))
+    write_model(path, found.metadata, counts, ledger_of(corpus, found.metadata.settings.classes))
 
 
 def sections(path):
