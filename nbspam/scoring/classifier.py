@@ -6,7 +6,7 @@ is the same to the last bit, whichever way it was made.
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from nbspam.bayes.event_model import Row
 from nbspam.scoring.rules import KnownWords, Score, ScoringRule, Weights, rule_of, undecided
@@ -43,17 +43,6 @@ def counts_in(lookup: "Lookup | None", indexed: bool) -> CountsOf:
     from nbspam.store.index import TokenIndex
 
     return TokenIndex(lookup).counts
-
-
-class HasTokens(Protocol):
-    """A message, as far as a classifier looks at it."""
-
-    @property
-    def tokens(self) -> Iterable[str]:
-        """Its tokens, each once."""
-
-
-M = TypeVar("M", bound=HasTokens)
 
 
 class Classifier:
@@ -103,11 +92,11 @@ class Classifier:
 
     def in_batches(
         self,
-        messages: Iterable[M],
+        messages: Iterable[TokenizedMessage],
         batch_messages: int = _BATCH_MESSAGES,
         batch_tokens: int = _BATCH_TOKENS,
         pauses: Callable[[], bool] | None = None,
-    ) -> Iterator[M]:
+    ) -> Iterator[TokenizedMessage]:
         """Yield messages with their tokens looked up, many at a time.
 
         pauses: whether the next message is yet to come, so that those before it do not wait.
@@ -179,13 +168,13 @@ class Classifier:
 
 
 def _batches(
-    messages: Iterable[M],
+    messages: Iterable[TokenizedMessage],
     most_messages: int,
     most_tokens: int,
     pauses: Callable[[], bool] | None,
-) -> Iterator[tuple[list[M], set[str]]]:
+) -> Iterator[tuple[list[TokenizedMessage], set[str]]]:
     """Yield messages in batches, with their tokens; what was read before a failure comes first."""
-    batch: list[M] = []
+    batch: list[TokenizedMessage] = []
     tokens: set[str] = set()
     try:
         for message in messages:

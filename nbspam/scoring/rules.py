@@ -5,14 +5,12 @@ messages at once.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from nbspam.bayes.calibration import TEXT as OF_TEXT
 from nbspam.bayes.calibration import (
-    Calibration,
     Calibrations,
-    Scale,
     Vector,
     groups,
     inputs,
@@ -123,42 +121,6 @@ class Terms(NamedTuple):
     constants: dict[str, float]
     weights: list[float]  # of each token by itself, then of each trait
     shares: list[float]  # what each of them adds to the sum
-
-
-# Part of the score, and what a prediction was made of and with.
-WeightedPrediction = tuple[float, Scale, Calibration, Prediction, Vector]
-
-
-def evidence_terms(
-    weights: Sequence[float],
-    channels: Sequence[int],
-    traits: Sequence[float],
-    predictions: Iterable[WeightedPrediction],
-    experience: Experience,
-) -> tuple[dict[str, float], list[float]]:
-    """Return the constants of a blend of predictions, and the share of each token and trait.
-
-    weights, channels: of each token.  traits: the weight of each.
-    """
-    constants = dict.fromkeys((CALIBRATION, LENGTH, CAUTION, PRIOR), 0.0)
-    shares = [0.0] * len(weights)
-    of_traits = [0.0] * len(traits)
-    for part, scale, calibration, prediction, x in predictions:
-        parts = parts_of(scale, calibration, prediction, x, experience)
-        constants[CALIBRATION] += part * parts.constant
-        constants[LENGTH] += part * parts.length
-        constants[CAUTION] += part * parts.caution
-        constants[PRIOR] += part * parts.prior
-        grouped = ((TEXT, FIELDS),) if scale.name == OF_TEXT.name else ((TEXT,), (HEADER,))
-        for group, coefficients in zip(grouped, parts.word_coefficients, strict=True):
-            places = [j for j, channel in enumerate(channels) if channel in group]
-            most = HEADERS if HEADER in group else STRONGEST
-            own = group_shares([weights[j] for j in places], most, coefficients)
-            for j, nats in zip(places, own, strict=True):
-                shares[j] += part * nats
-        for i, weight in enumerate(traits):
-            of_traits[i] += part * parts.trait_coefficient * weight / TRAIT_SCALE
-    return {key: nats for key, nats in constants.items() if nats}, shares + of_traits
 
 
 class SumRule:
@@ -407,32 +369,39 @@ class EvidenceRule:
         evidences, tau = score.evidences[i], score.trust
         weights = [self.weights(row)[i] for row in found.rows]
         traits = [row[i] for row in found.traits]
-        constants, shares = evidence_terms(
-            weights,
-            found.channels,
-            traits,
-            [
-                (tau_part, scale, calibration, prediction, x)
-                for tau_part, scale, calibration, prediction, x in zip(
-                    (1 - tau, tau),
-                    self._settings.scales,
-                    self._learned.calibrations[i],
-                    self.predictions(evidences, i, tau),
-                    inputs(evidences),
-                    strict=True,
-                )
-                if tau_part
-            ],
-            self._experience[i],
-        )
+        constants = dict.fromkeys((CALIBRATION, LENGTH, CAUTION, PRIOR), 0.0)
+        shares = [0.0] * (len(weights) + len(traits))
+        for part, scale, calibration, prediction, x in zip(
+            (1 - tau, tau),
+            self._settings.scales,
+            self._learned.calibrations[i],
+            self.predictions(evidences, i, tau),
+            inputs(evidences),
+            strict=True,
+        ):
+            if not part:
+                continue
+            parts = parts_of(scale, calibration, prediction, x, self._experience[i])
+            for key, nats in zip(constants, parts[:4], strict=True):
+                constants[key] += part * nats
+            grouped = ((TEXT, FIELDS),) if scale.name == OF_TEXT.name else ((TEXT,), (HEADER,))
+            for group, coefficients in zip(grouped, parts.word_coefficients, strict=True):
+                places = [j for j, channel in enumerate(found.channels) if channel in group]
+                most = HEADERS if HEADER in group else STRONGEST
+                own = group_shares([weights[j] for j in places], most, coefficients)
+                for j, nats in zip(places, own, strict=True):
+                    shares[j] += part * nats
+            for j, weight in enumerate(traits, len(weights)):
+                shares[j] += part * parts.trait_coefficient * weight / TRAIT_SCALE
+        constants = {key: nats for key, nats in constants.items() if nats}
         if self._offsets[i]:
             constants[PRIOR] = constants.get(PRIOR, 0.0) + self._offsets[i]
         weights += traits
         classes = self._settings.classes
         if len(classes) == 2:
             return Terms(classes[1 - k], constants, weights, shares)
-        own = sum(constants.values()) + sum(shares)
-        constants[OTHER_CLASSES] = odds_of_class(score.log_scores, k) - own
+        known = sum(constants.values()) + sum(shares)
+        constants[OTHER_CLASSES] = odds_of_class(score.log_scores, k) - known
         return Terms(THE_REST, constants, weights, shares)
 
     def refined(

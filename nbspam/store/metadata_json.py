@@ -225,7 +225,15 @@ def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedSta
     return LearnedState(
         messages=tuple(messages),
         count_histograms=_load_derived(fields["derived"], messages, settings.counts.repeats),
-        calibrations=_load_of_classes(settings, calibrations),
+        calibrations=tuple(
+            Calibrations(
+                *(
+                    _load_calibration(scale, calibrations[settings.classes[k]][scale.name])
+                    for scale in settings.scales
+                )
+            )
+            for k in settings.scored_classes
+        ),
         calibrated_by=fields["calibrated_by"],
         host_rows=_load_host_rows(fields["derived"], messages),
         trait_histograms=(
@@ -234,13 +242,6 @@ def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedSta
             else ()
         ),
         recent=tuple(recent),
-    )
-
-
-def _load_of_classes(settings: ModelSettings, value: dict[str, Any]) -> tuple[Calibrations, ...]:
-    return tuple(
-        _load_calibrations(settings.scales, value[settings.classes[k]])
-        for k in settings.scored_classes
     )
 
 
@@ -279,11 +280,6 @@ def _load_host_rows(derived: dict[str, Any], messages: list[int]) -> HostRows:
         _require(all(map(int.__le__, row, messages)), "a host with more mails than there are")
         rows[row] = line[-1]
     return rows
-
-
-def _load_calibrations(both: tuple[Scale, Scale], value: Any) -> Calibrations:
-    _require(isinstance(value, dict), "no calibration")
-    return Calibrations(*(_load_calibration(scale, value[scale.name]) for scale in both))
 
 
 def _load_calibration(scale: Scale, value: Any) -> Calibration:
