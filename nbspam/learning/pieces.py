@@ -1,10 +1,14 @@
-"""What one pass over the sources keeps for the next: arrays in a file, and not in memory.
+"""Pieces of the sources, as they are kept for later passes: in files, and not in memory.
 
-Tables of counts: how many messages of each class have each token, or each digest.
+A piece has a sparse matrix, labels, digests and traits.  The matrix has a row for each message and
+a column for each token of the piece, in the order of its table.  The entries of a row are in the
+order of the message's tokens, whatever the pieces are: the sums of its weights are then the same to
+the last bit.
 
-A token is known by a key of 128 bits.  Tables are in the order of their keys, so two of them merge
-as arrays, and a range of keys is a stretch of each table: a machine merges one range of all tables.
-The text of each token stands beside its key.
+Tables say how many messages of each class have each token, or each digest.  A token is known by a
+key of 128 bits.  Tables are in the order of their keys, so two of them merge as arrays, and a range
+of keys is a stretch of each table: a machine merges one range of all tables.  The text of each
+token stands beside its key.
 
 The key is a multilinear hash (Carter and Wegman 1979; Lemire and Kaser 2014): of the bytes b_i of
 a token, in UTF-8 and with its line end, Σ_i m_i b_i mod 2^64 for random m_i, twice.  The m_i are
@@ -12,12 +16,6 @@ drawn anew for each training run, and all machines of the run have the same: nob
 that collide, and that two of 10^9 tokens do by chance has a probability of about 10^-16.  Two that
 share the first half alone are two tokens here.  Python's own hash costs as much a token, and
 differs from process to process.
-
-A piece of the sources, as it is kept for later passes: a sparse matrix, labels, digests, traits.
-
-The matrix has a row for each message and a column for each token of the piece, in the order of its
-table (`tables.py`).  The entries of a row are in the order of the message's tokens, whatever the
-pieces are: the sums of its weights are then the same to the last bit.
 """
 
 import itertools
