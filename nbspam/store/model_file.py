@@ -182,13 +182,9 @@ def write_lines(
     learned: Iterable[tuple[str, Row]],
 ) -> None:
     """Write the lines of a model; its arguments are those of `write_model`."""
-    pairs = iter(counts)
     suffix = _RowTexts()
-    lines: list[str] = []
-    while batch := list(itertools.islice(pairs, _BATCH)):
-        tokens, found = zip(*batch, strict=True)
-        lines += map(str.__add__, map(token_key, tokens), map(suffix.__getitem__, found))
-    lines.sort()  # by code points, which is by the bytes of UTF-8
+    # In the order of code points, which is that of the bytes of UTF-8.
+    lines = sorted(token_key(token) + suffix[row] for token, row in counts)
     own = (learned_line(digest, row) for digest, row in learned)
     write_blocks(file, metadata, _joined(iter(lines)), _joined(own))
 

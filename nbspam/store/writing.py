@@ -185,14 +185,6 @@ def _warn(sentence: str) -> None:
     logging.getLogger("nbspam").warning("nbspam: %s", sentence)
 
 
-def _ignore(_: str) -> None:
-    return
-
-
-def _never() -> bool:
-    return False
-
-
 class LockWait(NamedTuple):
     """How long a writer waits for a lock, and who hears of it."""
 
@@ -200,11 +192,11 @@ class LockWait(NamedTuple):
     # five million tokens.
     limit: float = 300.0
     say: Callable[[str], None] = _warn  # called once, with a sentence; by default it is logged
-    is_over: Callable[[], bool] = _never  # asked before each attempt: whether to give up now
+    is_over: Callable[[], bool] = bool  # never; asked before each attempt: whether to give up now
 
 
 DEFAULT_WAIT = LockWait()
-QUIET_WAIT = LockWait(say=_ignore)
+QUIET_WAIT = LockWait(say=lambda _: None)
 
 
 @contextmanager

@@ -1,4 +1,3 @@
-import errno
 import json
 import math
 import os
@@ -129,54 +128,6 @@ def test_each_token_stands_on_a_line_of_its_own_in_the_order_of_bytes(tmp_path):
     assert len(lines) == 500
     keys = [line.rpartition(b": [")[0] for line in lines]
     assert sorted(keys) == keys
-
-
-# Writing
-
-
-def fail(*_, **__):
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-class Full:
-    def __init__(self, handle, *arguments, open_it=os.fdopen, **options):
-        self._file = open_it(handle, *arguments, **options)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._file.close()
-
-    def __getattr__(self, name):
-        return getattr(self._file, name)
-
-    write = fail
-
-
-STEPS = {  # what fails, and how
-    "write": [(os, "fdopen", Full)],
-    "fsync": [(os, "fsync", fail)],
-    "replace": [(Path, "replace", fail), (os, "replace", fail), (os, "rename", fail)],
-}
-
-
-@each("step", [*STEPS, KeyboardInterrupt, MemoryError, SystemExit])
-def test_a_failed_or_interrupted_write_leaves_the_old_model_and_nothing_else(model, step):
-    def interrupt(*_):
-        raise step
-
-    before = model.read_bytes()
-    with pytest.MonkeyPatch.context() as patch:
-        for place, name, failure in STEPS.get(step, [(os, "fsync", interrupt)]):
-            patch.setattr(place, name, failure)
-        with pytest.raises(ModelError if step in STEPS else step) as error:
-            learn(MESSAGES[1:]).save(model)
-    if step in STEPS:
-        assert_one_sentence(error, model, "No space left on device")
-    assert before == model.read_bytes()
-    names = [path.name for path in model.parent.iterdir() if path.suffix != ".lock"]
-    assert names == [model.name]
 
 
 # What reading refuses
