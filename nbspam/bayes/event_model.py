@@ -555,13 +555,7 @@ def _logs(counts: "Integers", alpha: float) -> "Floats":
 BERNOULLI, NO_TOKENS = Bernoulli.name, NoTokens.name
 _MODELS: dict[str, EventModel] = {
     model.name: model
-    for model in (
-        Bernoulli(),
-        Multinomial(),
-        BinaryMultinomial(),
-        Complement(),
-        NoTokens(),
-    )
+    for model in (Bernoulli(), Multinomial(), BinaryMultinomial(), Complement(), NoTokens())
 }
 EVENT_MODELS = tuple(_MODELS)
 

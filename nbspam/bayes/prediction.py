@@ -140,11 +140,7 @@ class Parts(NamedTuple):
 
 
 def parts_of(
-    scale: Scale,
-    calibration: Calibration,
-    found: Prediction,
-    x: Vector,
-    experience: Experience,
+    scale: Scale, calibration: Calibration, found: Prediction, x: Vector, experience: Experience
 ) -> Parts:
     """Return what a prediction consists of; x: the message's inputs, before they were held."""
     b, gain = calibration.coefficients, found.gain

@@ -17,13 +17,7 @@ from nbspam.learning.settings import TrainingSettings, class_names, empty_metada
 from nbspam.scoring.batch_rules import BATCH_RULES, BatchRule
 from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.metadata import (
-    HAM_CUTOFF,
-    TRAINING,
-    HostRows,
-    Metadata,
-    TraitHistograms,
-)
+from nbspam.store.metadata import HAM_CUTOFF, TRAINING, HostRows, Metadata, TraitHistograms
 from nbspam.tokens.kinds import HOST, TEXT
 
 

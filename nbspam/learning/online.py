@@ -237,11 +237,7 @@ class OnlineLearner:
                 del histogram[value]
 
     def has(
-        self,
-        label: str,
-        tokens: Iterable[str],
-        numbers: Numbers = NO_NUMBERS,
-        pruned: bool = False,
+        self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS, pruned: bool = False
     ) -> bool:
         """Return whether a message with these tokens may be among those learned in a class.
 

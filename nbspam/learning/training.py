@@ -27,12 +27,7 @@ from nbspam.bayes.calibration import inputs_of_rows
 from nbspam.bayes.event_model import Histogram, Row
 from nbspam.bayes.evidence import EvidenceRows
 from nbspam.bayes.matrix import Booleans, Floats, Integers, Presence
-from nbspam.learning.batch import (
-    cut_offs_above,
-    host_rows_of,
-    n_blocked,
-    token_histograms,
-)
+from nbspam.learning.batch import cut_offs_above, host_rows_of, n_blocked, token_histograms
 from nbspam.learning.pieces import (
     KeptPiece,
     Reading,
@@ -539,10 +534,7 @@ class LeftOut(NamedTuple):
     scores: Iterator[Score]
 
 
-def _applied(
-    how: tuple[Callable[..., T], Metadata, tuple[object, ...]],
-    item: list[Any],
-) -> T:
+def _applied(how: tuple[Callable[..., T], Metadata, tuple[object, ...]], item: list[Any]) -> T:
     function, metadata, more = how
     messages, table, evidence, ranges = item
     kept = KeptPiece(messages, table)

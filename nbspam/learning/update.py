@@ -68,11 +68,7 @@ class PendingMessages:
         self.corpus = Corpus(wanted)
 
     def read(
-        self,
-        path: Path,
-        messages: Iterable[TokenizedMessage],
-        remember: bool,
-        batch: int = _BATCH,
+        self, path: Path, messages: Iterable[TokenizedMessage], remember: bool, batch: int = _BATCH
     ) -> None:
         """Take in messages with digests.
 

@@ -106,10 +106,7 @@ class Classifier:
             yield from batch
 
     def known_words(
-        self,
-        tokens: Iterable[str],
-        numbers: Numbers = NO_NUMBERS,
-        left_out: int | None = None,
+        self, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS, left_out: int | None = None
     ) -> KnownWords:
         """Return the weights of a message's tokens, by channel, and of its traits.
 

@@ -9,15 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from nbspam.bayes.calibration import TEXT as OF_TEXT
-from nbspam.bayes.calibration import (
-    Calibrations,
-    Vector,
-    groups,
-    inputs,
-    is_run,
-    undone,
-    update,
-)
+from nbspam.bayes.calibration import Calibrations, Vector, groups, inputs, is_run, undone, update
 from nbspam.bayes.event_model import Row, Size, contrast, joints
 from nbspam.bayes.evidence import (
     HEADERS,
@@ -345,11 +337,7 @@ class EvidenceRule:
             nats = TRAIT_SCALE * (found.traits or 0.0)
             words = ((Group(0.0, 0.0, 0.0, 0, max(nats, 0.0), min(nats, 0.0)),),) * 2
         pairs = zip(
-            self._learned.calibrations[i],
-            self._covariances[i],
-            inputs(found),
-            words,
-            strict=True,
+            self._learned.calibrations[i], self._covariances[i], inputs(found), words, strict=True
         )
         text, *others = pairs
         first = predict(*text, self._experience[i])

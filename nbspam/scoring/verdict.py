@@ -38,10 +38,7 @@ class CutOffs(NamedTuple):
         return metadata._replace(settings=settings)
 
     def changed(
-        self,
-        spam: float | None = None,
-        ham: float | None = None,
-        ham_cost: float | None = None,
+        self, spam: float | None = None, ham: float | None = None, ham_cost: float | None = None
     ) -> "CutOffs":
         """Return the cut-offs with those replaced that are given; raises OptionError.
 
@@ -142,11 +139,7 @@ class Verdict(NamedTuple):
 
 
 def verdict_on(
-    metadata: Metadata,
-    score: Score,
-    cut_offs: CutOffs,
-    source: str = "-",
-    label: str | None = None,
+    metadata: Metadata, score: Score, cut_offs: CutOffs, source: str = "-", label: str | None = None
 ) -> Verdict:
     """Return the verdict on a scored message."""
     probabilities = dict(zip(metadata.settings.classes, score.probabilities, strict=True))

@@ -11,11 +11,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from nbspam.bayes.calibration import (
-    Calibrations,
-    Scale,
-    scales,
-)
+from nbspam.bayes.calibration import Calibrations, Scale, scales
 from nbspam.bayes.event_model import BERNOULLI, EventModel, Histogram, Row, Size, event_model
 from nbspam.bayes.posterior import log_priors
 from nbspam.bayes.prediction import HostRow, unconfoundedness

@@ -218,10 +218,7 @@ def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedSta
     _require(fields["calibrated_by"] in ORIGINS, "a calibration of unknown origin")
     _require(isinstance(calibrations, dict), "no calibration")
     histograms, recent = fields["traits"]["histograms"], fields.get("recent", [])
-    _require(
-        isinstance(recent, list) and all(map(is_digest, recent)),
-        "no list of recent messages",
-    )
+    _require(isinstance(recent, list) and all(map(is_digest, recent)), "no list of recent messages")
     return LearnedState(
         messages=tuple(messages),
         count_histograms=_load_derived(fields["derived"], messages, settings.counts.repeats),

@@ -303,10 +303,7 @@ def test_finds_every_message_of_the_ledger_and_no_other(tmp_path):
             assert learned == lookup.learned([*learned, *unknown]), (n, tokens)
             raw = path.read_bytes()
             parts = [raw[start:end].splitlines() for start, end in lookup.sections]
-            assert [[line[:1] for line in part] for part in parts] == [
-                [b'"'] * tokens,
-                [b" "] * n,
-            ]
+            assert [[line[:1] for line in part] for part in parts] == [[b'"'] * tokens, [b" "] * n]
             for digest in sorted(learned)[:20]:
                 assert {digest: learned[digest]} == lookup.learned([digest])
             assert lookup.learned(unknown) == {}

@@ -170,8 +170,7 @@ LINES = [line for line in GOLDEN.read_text().splitlines() if line[0] != "#"]
 
 
 @each(
-    "line",
-    [*LINES, f"alpha = {10**400}", *calibration_damages(TEXT), *calibration_damages(FULL)],
+    "line", [*LINES, f"alpha = {10**400}", *calibration_damages(TEXT), *calibration_damages(FULL)]
 )
 def test_a_damaged_model_is_refused_in_one_sentence(tmp_path, whole, line):
     path, found = tmp_path / "model.json", json.loads(whole)
