@@ -27,10 +27,10 @@ from nbspam.reading.message import parse
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import ReadingOptions, unlabelled
-from nbspam.scoring.bulk import BulkClassifier
+from nbspam.scoring.classifier import BulkClassifier
+from nbspam.store.index import TokenTable
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import put_model
-from nbspam.store.token_table import TokenTable
 from nbspam.tokens.digest import digest_of
 from nbspam.tokens.tokenized import (
     TokenizedMessage,

@@ -33,7 +33,7 @@ from nbspam.evaluation.samples import Ranking, ScoredMessages
 from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
-from nbspam.scoring.score import Score
+from nbspam.scoring.rules import Score
 from nbspam.tokens.text import words_of
 from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted
 

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "nbspam"
 # A room may import itself and those before it; rooms of one rank do not know each other.
 RANKS = [
     ["urls", "errors", "labels", "patterns"], ["reading"], ["tokens"], ["bayes"],
-    ["workers"], ["store"], ["scoring"], ["learning", "display"], ["homes"], ["filter"],
+    ["workers"], ["store"], ["scoring"], ["learning", "display"], ["filter"],
     ["front_door"], ["evaluation", "imap", "serving"], ["cluster"], ["cli"],
 ]  # fmt: skip
 BEFORE = {
@@ -179,7 +179,7 @@ def calls_that_open(module: str) -> list[str]:
 # What they open is no message: eval's predictions and page, the output of export, the config file,
 # what the system says, a password, what is remembered of an account, what a worker keeps.
 MAY_OPEN = {
-    "nbspam.learning.stored": 5,
+    "nbspam.learning.pieces": 5,
     "nbspam.cli.evaluation_page": 1,
     "nbspam.cli.settings": 1,
     "nbspam.evaluation.predictions": 1,

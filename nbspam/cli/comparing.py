@@ -4,8 +4,7 @@ from pathlib import Path
 
 import click
 
-from nbspam.bayes.trait_model import GAUSSIAN
-from nbspam.bayes.variances import Variances
+from nbspam.bayes.trait_model import GAUSSIAN, Variances
 from nbspam.cli.cut_off_options import Cutting
 from nbspam.cli.evaluating import Reader
 from nbspam.cli.evaluation_notes import duplicates_note, note_mislabelled

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from nbspam.errors import counted
-from nbspam.scoring.rule import rule_of
+from nbspam.scoring.rules import rule_of
 from nbspam.store.metadata import Metadata
 
 if TYPE_CHECKING:  # one message is learned without numpy

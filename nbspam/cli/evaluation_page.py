@@ -9,7 +9,7 @@ from nbspam import __version__
 from nbspam.display.word_rows import class_heads, strongest_rows
 from nbspam.evaluation.report_page import Circumstances, StrongestWords, report_page
 from nbspam.evaluation.results import Results
-from nbspam.scoring.strongest import strongest_words
+from nbspam.scoring.explanation import strongest_words
 from nbspam.store.model_file import read_model
 
 _STRONGEST = 15  # words of each class

@@ -35,7 +35,7 @@ from nbspam.workers import Executor
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.evaluation.metrics import Figures
     from nbspam.learning.training import Piece
-    from nbspam.store.lock import LockWait
+    from nbspam.store.writing import LockWait
 
 
 class Writing(NamedTuple):

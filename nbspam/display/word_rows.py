@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nbspam.scoring.strongest import StrongWord
+from nbspam.scoring.explanation import StrongWord
 from nbspam.store.metadata import Metadata
 
 

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, NO_TOKENS, event_model
-from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS
-from nbspam.bayes.variances import Variances
+from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.errors import OptionError, TrainingError
 from nbspam.evaluation.bins import calibration_bins, calibration_error
 from nbspam.evaluation.formulas import one_minus_roca_pct

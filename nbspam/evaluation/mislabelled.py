@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.bayes.evidence_matrix import label_noise
+from nbspam.bayes.calibration import label_noise
 from nbspam.bayes.posterior import odds_of_class
 from nbspam.errors import OptionError, Remedy, SourceError, one_line
 from nbspam.labels import FEW, HAM, SPAM, TIMES_LARGER, rare_classes

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbspam.bayes.event_model import Row
 from nbspam.bayes.matrix import Integers, Presence
-from nbspam.bayes.token_weight import Row
 from nbspam.errors import OptionError, TrainingError, counted
 from nbspam.evaluation import overlap
 from nbspam.evaluation.mislabelled import LabelCheck, Mislabelled, mislabelled

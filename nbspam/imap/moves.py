@@ -28,8 +28,7 @@ from urllib.parse import quote
 from nbspam.errors import AccountError
 from nbspam.imap.account import Account, ImapRefusalError
 from nbspam.imap.connection import BEGINNING, DELETED, Connection, Folder
-from nbspam.store.atomic_write import unwritable, write_atomically
-from nbspam.store.lock import LockWait, locked
+from nbspam.store.writing import LockWait, locked, unwritable, write_atomically
 
 _VERSION = 1  # of the file
 _BYTES = 12  # of a digest: 2^48 messages before two of them are likely to share one

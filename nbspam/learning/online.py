@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.scoring.classifier import Classifier, Counts, CountsOf
-from nbspam.scoring.rule import rule_of
+from nbspam.scoring.rules import rule_of
 from nbspam.store.metadata import BASE, Metadata
 from nbspam.tokens.kinds import is_host
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
@@ -180,23 +180,18 @@ class OnlineLearner:
         """
         if k in self._left_out:
             return self._left_out[k]
-        self._left_out[k] = self._classifier_of(*self._left_out_model(k))
-        return self._left_out[k]
-
-    def _left_out_model(self, k: int) -> tuple[Metadata, CountsOf]:
-        """Return metadata and counts without one message of class k; the traits have it."""
         # The count histograms stay as they were: the features do not depend on them.
         learned = self.metadata.learned._replace(messages=tuple(self._without(k)))
+        less: dict[Row, Row] = {}
 
         def counts_of(tokens: Iterable[str]) -> Counts:
-            counts = self.counts
-            rows = [(token, counts[token]) for token in tokens if token in counts]
-            for row in {row for _, row in rows} - less.keys():
+            rows = self._known(tokens)
+            for row in set(rows.values()) - less.keys():
                 less[row] = (*row[:k], row[k] - 1, *row[k + 1 :])
-            return {token: less[row] for token, row in rows if any(less[row])}
+            return {token: less[row] for token, row in rows.items() if any(less[row])}
 
-        less: dict[Row, Row] = {}
-        return Metadata(self._settings, learned), counts_of
+        self._left_out[k] = self._classifier_of(Metadata(self._settings, learned), counts_of)
+        return self._left_out[k]
 
     def unlearn(
         self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS, digest: str = ""
@@ -242,11 +237,7 @@ class OnlineLearner:
                 del histogram[value]
 
     def has(
-        self,
-        label: str,
-        tokens: Iterable[str],
-        numbers: Numbers = NO_NUMBERS,
-        pruned: bool = False,
+        self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS, pruned: bool = False
     ) -> bool:
         """Return whether a message with these tokens may be among those learned in a class.
 

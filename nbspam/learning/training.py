@@ -23,33 +23,33 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from nbspam.bayes.evidence_matrix import EvidenceRows, inputs_of_rows
-from nbspam.bayes.matrix import Floats, Integers, Presence
-from nbspam.bayes.token_weight import Histogram, Row
-from nbspam.learning.batch import (
-    blocked_within,
-    check_cut_offs,
-    cut_offs_above,
-    host_rows_of,
-    token_histograms,
+from nbspam.bayes.calibration import inputs_of_rows
+from nbspam.bayes.event_model import Histogram, Row
+from nbspam.bayes.evidence import EvidenceRows
+from nbspam.bayes.matrix import Booleans, Floats, Integers, Presence
+from nbspam.learning.batch import cut_offs_above, host_rows_of, n_blocked, token_histograms
+from nbspam.learning.pieces import (
+    KeptPiece,
+    Reading,
+    Stored,
+    Summary,
+    Table,
+    merged,
+    names_in,
+    read_piece,
 )
-from nbspam.learning.batch_rules import (
+from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
+from nbspam.reading.piece import SourcePiece
+from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.skips import Skipped, Skips
+from nbspam.scoring.batch_rules import (
     BATCH_RULES,
     BatchEvidence,
     BatchSum,
     fitted_calibrations,
     scores_of_rows,
 )
-from nbspam.learning.fit_sample import FIT_LIMIT, in_sample, sample_end
-from nbspam.learning.pieces import KeptPiece, Reading, Summary, names_in, read_piece
-from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
-from nbspam.learning.stored import Stored
-from nbspam.learning.tables import Table, merged
-from nbspam.reading.piece import SourcePiece
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped, Skips
-from nbspam.scoring.evidence_rule import EvidenceRule
-from nbspam.scoring.score import Score
+from nbspam.scoring.rules import EvidenceRule, Score
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import TRAINING, HostRows, Metadata
 from nbspam.store.model_file import Model, lines_of_rows, row_texts, token_key, write_blocks
@@ -69,6 +69,9 @@ _SHARED = 1_000  # digests in two classes that are told of each range
 _BLOCK = 4 << 20  # bytes of all runs of lines that are merged at a time
 _LONGEST_LINE = 1 << 14  # more than any has
 _FLOAT = 8  # bytes
+# Messages, about, that calibrations are fitted to: all, or of very many a sample.  A calibration
+# has a dozen coefficients, and ten million messages say no less of them than a hundred million do.
+FIT_LIMIT = 10_000_000
 
 
 class Kept(NamedTuple):
@@ -265,14 +268,11 @@ class TrainingRun:
 
     def choose_cut_offs(self, limit: float) -> None:
         """Store the lowest cut-offs that block at most this share of the ham; as `batch.py`."""
-        settings, learned = self.metadata
-        check_cut_offs(settings)
-        positive = settings.positive_index or 0
-        n = blocked_within(limit, sum(learned.messages) - learned.messages[positive]) + 1
+        n = n_blocked(limit, self.metadata) + 1
         highest: list[float] = []
         for found in self.each("choosing the cut-off", _highest_ham, n):
             highest = sorted([*highest, *found], reverse=True)[:n]
-        self.store_cut_offs(cut_offs_above(highest[-1]))
+        self.store_cut_offs(cut_offs_above(limit, self.metadata, highest))
 
     def store_cut_offs(self, cut_offs: CutOffs) -> None:
         """Give the model cut-offs of its own."""
@@ -339,6 +339,22 @@ class TrainingRun:
         found = zip(asked, self._near.map(_named_rows, None, items), strict=True)
         names = {i: iter(own) for i, own in found}
         return [next(names[i]) for i in pieces]
+
+
+def sample_end(n: int, limit: int = FIT_LIMIT) -> int | None:
+    """Return the first 64 bits of a digest below which a message is in the sample; None: all are.
+
+    n: how many messages there are.  The sample is by digest, which is as good as random and the
+    same wherever and in which order the messages are read.  So a message is drawn with all its
+    copies, or not at all.
+    """
+    return None if n <= limit else (limit << 64) // n
+
+
+def in_sample(digests: bytes, end: int) -> Booleans:
+    """Return which messages are in the sample, (n,); digests: of all, one after the other."""
+    first = np.frombuffer(digests, dtype=">u8")[::2]
+    return np.asarray(first < np.uint64(end))
 
 
 def _in_order(counted: Counter[K]) -> dict[K, int]:
@@ -426,7 +442,7 @@ class _DigestRange(NamedTuple):
 
 class _Scoring(NamedTuple):
     metadata: Metadata
-    end: int | None  # of the sample (`fit_sample.py`)
+    end: int | None  # of the sample (`sample_end`)
     folder: str | None
 
 
@@ -538,10 +554,7 @@ class LeftOut(NamedTuple):
     scores: Iterator[Score]
 
 
-def _applied(
-    how: tuple[Callable[..., T], Metadata, tuple[object, ...]],
-    item: list[Any],
-) -> T:
+def _applied(how: tuple[Callable[..., T], Metadata, tuple[object, ...]], item: list[Any]) -> T:
     function, metadata, more = how
     messages, table, evidence, ranges = item
     kept = KeptPiece(messages, table)

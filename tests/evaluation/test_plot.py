@@ -15,7 +15,7 @@ from nbspam.errors import OptionError
 from nbspam.evaluation import curve_points, plot
 from nbspam.evaluation.outcome import Evaluation
 from nbspam.evaluation.results import compute
-from nbspam.scoring.score import Score
+from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs
 
 MAGIC = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml"}

@@ -14,7 +14,7 @@ from nbspam.reading.remote import RemotePath
 from nbspam.reading.skips import Skips
 from nbspam.reading.source_kind import Source
 from nbspam.reading.sources import ReadingOptions, labelled, unlabelled
-from nbspam.store.remote_model import fetched
+from nbspam.store.writing import fetched
 from nbspam.urls import real_name
 
 pytest.importorskip("fsspec")

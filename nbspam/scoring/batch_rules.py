@@ -1,21 +1,13 @@
 """The scoring rules on a matrix: what each has to learn, and many scores at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
 from nbspam.bayes import matrix
-from nbspam.bayes.calibration import Calibrations
-from nbspam.bayes.event_model_arrays import EVENT_MODEL_ARRAYS, EventModelArrays
-from nbspam.bayes.evidence import trait_feature
-from nbspam.bayes.evidence_matrix import (
-    EvidenceRows,
-    Inputs,
-    evidence_of_rows,
-    fit_calibration,
-    inputs_of_rows,
-)
+from nbspam.bayes.calibration import Calibrations, Inputs, fit_calibration, inputs_of_rows
+from nbspam.bayes.event_model import EventArrays
+from nbspam.bayes.evidence import EvidenceRows, evidence_of_rows, trait_feature
 from nbspam.bayes.matrix import (
     Booleans,
     Chunked,
@@ -27,53 +19,17 @@ from nbspam.bayes.matrix import (
     without_signs,
 )
 from nbspam.bayes.posterior import log_priors
-from nbspam.scoring.evidence_rule import EvidenceRule
-from nbspam.scoring.rule import ScoringRule
-from nbspam.scoring.score import Score, score_of_log_scores
-from nbspam.scoring.sum_rule import SumRule
+from nbspam.scoring.rules import EvidenceRule, Score, ScoringRule, SumRule, score_of_log_scores
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
 from nbspam.tokens.kinds import TEXT
 
 _SCORED = 10_000  # messages whose scores are made at a time
 
 
-class BatchRule(Protocol):
-    """A scoring rule for all messages of a corpus.
-
-    counts: (n_classes, n_tokens); labels: (n_messages,); channels: (n_tokens,), of the columns;
-    traits: (n_messages, n_traits), or None.
-    """
-
-    # Whether it needs of the counts only those of a message's own tokens, to leave that out.
-    fits_apart: bool
-
-    def fit(
-        self, presence: Presence | Chunked, metadata: Metadata, sample: Booleans | None = None
-    ) -> tuple[Calibrations, ...]:
-        """Return the calibrations of the model, fitted to its messages, each left out.
-
-        sample: (n_messages,), those to fit to; None: all.
-        """
-
-    def left_out_scores(
-        self, presence: Presence | Chunked, metadata: Metadata, folds: int = 1
-    ) -> Iterator[Score]:
-        """Yield each training message's score by the model that never saw it.
-
-        folds: above 1, each such part of the messages is scored by calibrations of the others, so
-        that no message has had a part in its score.
-        """
-
-    def scores(
-        self, presence: Presence, metadata: Metadata, traits: Integers | None
-    ) -> Iterator[Score]:
-        """Yield the score of each new message, a row of a matrix of the same columns."""
-
-
-def _arrays(counts: Integers, metadata: Metadata) -> EventModelArrays:
+def _arrays(counts: Integers, metadata: Metadata) -> EventArrays:
     settings, learned = metadata
-    make = EVENT_MODEL_ARRAYS[settings.event_model]
-    return make(counts, np.array(learned.messages), settings.alpha, metadata.size)
+    messages = np.array(learned.messages)
+    return settings.counts.arrays(counts, messages, settings.alpha, metadata.size)
 
 
 def _trait_weights(
@@ -89,20 +45,29 @@ def _trait_weights(
             yield rule.trait_weights(values if values[0] >= 0 else (), own)
 
 
-class BatchSum:
-    """The sum rule on a matrix."""
-
-    fits_apart = False  # the absence of every other token has a part in the score
+class _Batch:
+    """A scoring rule for all messages of a corpus."""
 
     def __init__(
         self, counts: Integers, labels: Integers, channels: Integers, traits: Integers | None
     ) -> None:
-        self._counts, self._labels, self._traits = counts, labels, traits
-        self._is_text: Booleans = np.asarray(channels == TEXT)
+        """Keep what was learned.
 
-    def fit(
-        self, presence: Presence | Chunked, metadata: Metadata, sample: Booleans | None = None
-    ) -> tuple[Calibrations, ...]:
+        counts: (n_classes, n_tokens); labels: (n_messages,); channels: (n_tokens,), of the columns;
+        traits: (n_messages, n_traits), or None.
+        """
+        self._counts, self._labels, self._channels = counts, labels, channels
+        self._traits = traits
+
+
+class BatchSum(_Batch):
+    """The sum rule on a matrix."""
+
+    # Whether it needs of the counts only those of a message's own tokens, to leave that out: here
+    # the absence of every other token has a part in the score.
+    fits_apart = False
+
+    def fit(self, _: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
         """Return the calibrations as they are: the posterior is not calibrated."""
         return metadata.learned.calibrations
 
@@ -115,7 +80,7 @@ class BatchSum:
         """
         n = presence.shape[0]
         rows = np.repeat(np.arange(n), np.diff(presence.indptr))
-        is_text = self._is_text[presence.indices]
+        is_text = self._channels[presence.indices] == TEXT
         text = np.bincount(rows[is_text], minlength=n)
         known = np.bincount(rows[is_text & is_known], minlength=n)
         for row, n_known, n_text in zip(
@@ -168,26 +133,17 @@ def _add_traits(
             joints[i] += np.sum(found, axis=0)
 
 
-class BatchEvidence:
+class BatchEvidence(_Batch):
     """The evidence rule on a matrix."""
 
     fits_apart = True
+    # Per scored class, of the training messages, each left out: what the fit was made of.
+    _left_out: tuple[EvidenceRows, ...] = ()
 
-    def __init__(
-        self, counts: Integers, labels: Integers, channels: Integers, traits: Integers | None
-    ) -> None:
-        self._counts, self._labels, self._channels = counts, labels, channels
-        self._traits = traits
-        # Per scored class, of the training messages, each left out: what the fit was made of.
-        self._left_out: tuple[EvidenceRows, ...] = ()
-
-    def fit(
-        self, presence: Presence | Chunked, metadata: Metadata, sample: Booleans | None = None
-    ) -> tuple[Calibrations, ...]:
+    def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
         """Return the calibrations, fitted to the features of each message left out."""
         self._left_out = self.left_out_evidence(presence, metadata)
-        places = np.arange(len(self._labels)) if sample is None else np.flatnonzero(sample)
-        return self._calibrations(metadata, places)
+        return self._calibrations(metadata, np.arange(len(self._labels)))
 
     def left_out_evidence(
         self, presence: Presence | Chunked, metadata: Metadata
@@ -206,7 +162,11 @@ class BatchEvidence:
     def left_out_scores(
         self, presence: Presence | Chunked, metadata: Metadata, folds: int = 1
     ) -> Iterator[Score]:
-        """Yield each training message's score by the model that never saw it."""
+        """Yield each training message's score by the model that never saw it.
+
+        folds: above 1, each such part of the messages is scored by calibrations of the others, so
+        that no message has had a part in its score.
+        """
         if folds < 2:
             return scores_of_rows(self._left_out, EvidenceRule(metadata))
         return self._cross_fitted(metadata, folds)
@@ -268,16 +228,8 @@ class BatchEvidence:
                     weights = np.where((signed.data < 0) & (for_spam < 0), np.nan, weights)
                 channels = self._channels[piece.indices]
                 parts.append(evidence_of_rows(rows, weights, channels, len(lengths)))
-            words, text, header, tokens, _ = zip(*parts, strict=True)
-            found.append(
-                EvidenceRows(
-                    np.concatenate(words),
-                    np.concatenate(text),
-                    np.concatenate(header),
-                    np.concatenate(tokens),
-                    of_traits,
-                )
-            )
+            *arrays_of_rows, _ = zip(*parts, strict=True)
+            found.append(EvidenceRows._make([*map(np.concatenate, arrays_of_rows), of_traits]))
         return tuple(found)
 
     def _trait_features(
@@ -323,6 +275,7 @@ def fitted_calibrations(
     )
 
 
+BatchRule = BatchEvidence | BatchSum
 BATCH_RULES: Mapping[str, type[BatchEvidence] | type[BatchSum]] = {
     EVIDENCE: BatchEvidence,
     SUM: BatchSum,

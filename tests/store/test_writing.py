@@ -1,6 +1,8 @@
 import errno
 import fcntl
 import os
+import pwd
+import re
 import signal
 import stat
 import struct
@@ -9,15 +11,16 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
 import pytest
 from small_models import assert_one_sentence
 
-from nbspam.errors import ModelError
-from nbspam.store.atomic_write import write_atomically
-from nbspam.store.lock import locked
+from nbspam.errors import LockedError, ModelError
+from nbspam.store import writing
+from nbspam.store.writing import DEFAULT_WAIT, QUIET_WAIT, LockWait, locked, write_atomically
 
 
 def put(path, text: bytes):
@@ -102,8 +105,7 @@ def test_what_a_killed_writer_left_is_cleared_away(model):
     left = model.with_name(".model.json.new")
     code = (
         "import os, sys, signal; from pathlib import Path\n"
-        "from nbspam.store.atomic_write import write_atomically\n"
-        "from nbspam.store.lock import locked\n"
+        "from nbspam.store.writing import locked, write_atomically\n"
         "def write(file):\n"
         "    file.write(b'half'); file.flush(); os.kill(os.getpid(), signal.SIGTERM)\n"
         "with locked(Path(sys.argv[1])) as place: write_atomically(place, write)"
@@ -280,8 +282,7 @@ def written_by(uid, gid, path):
     """Write the file as another user, in a process of its own."""
     code = (
         "import os, sys; from pathlib import Path\n"
-        "from nbspam.store.atomic_write import write_atomically\n"
-        "from nbspam.store.lock import locked\n"
+        "from nbspam.store.writing import locked, write_atomically\n"
         f"os.setgroups([]); os.setgid({gid}); os.setuid({uid})\n"
         "with locked(Path('model.json')) as place:\n"
         "    write_atomically(place, lambda file: file.write(b'new'))"
@@ -395,3 +396,167 @@ def test_who_waits_for_a_lock_that_is_removed_takes_a_new_one(tmp_path):
     waiting.join(5)
     assert order == [True]
     assert list(tmp_path.iterdir()) == []
+
+
+# A lock that another holds: waited for, told of, and given up.
+
+
+@contextmanager
+def held(model):
+    with locked(model):
+        yield os.getpid()
+
+
+def test_a_long_wait_is_told_once_and_given_up_and_the_holder_named(model, monkeypatch):
+    monkeypatch.setattr(writing, "_SILENT", 0.1)
+    said = []
+    with (
+        held(model) as pid,
+        pytest.raises(LockedError) as error,
+        locked(model, LockWait(limit=0.3, say=said.append)),
+    ):
+        pytest.fail("it is not ours")
+    (sentence,) = said
+    assert sentence.startswith(f"{model}: waiting for its lock {lock_of(model)}, held by process ")
+    assert re.search(rf"\b{pid} \(.*python", sentence)
+    assert_one_sentence(error, model, str(lock_of(model)), f"process {pid}", "nothing was changed")
+    assert error.value.exit_code == 75
+    with locked(model, LockWait(0)):  # the first attempt is always made
+        pass
+
+
+def test_a_short_wait_is_not_told(model):
+    said, done = [], []
+
+    def wait():
+        with locked(model, LockWait(say=said.append)):
+            done.append(True)
+
+    with locked(model):
+        other = threading.Thread(target=wait)
+        other.start()
+        time.sleep(0.05)
+    other.join(10)
+    assert (said, done) == ([], [True])
+
+
+def test_it_is_given_up_when_the_waiter_is_told_to(model):
+    over = threading.Event()
+    threading.Timer(0.05, over.set).start()
+    with held(model), pytest.raises(LockedError), locked(model, LockWait(is_over=over.is_set)):
+        pytest.fail("it is not ours")
+
+
+def test_without_the_systems_list_the_holder_is_another_program(model, monkeypatch):
+    monkeypatch.setattr(writing.Path, "read_text", lambda _: "1: POSIX\n2: -> FLOCK x\n")
+    with held(model), pytest.raises(LockedError, match="held by another program"):
+        locked(model, LockWait(0)).__enter__()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+def test_a_strangers_lock_is_told(model):
+    os.chown(model, 1234, 1234)
+    lock = lock_of(model)
+    lock.touch()
+    for owner, name in ((4321, "number 4321"), (65534, "nobody")):
+        os.chown(lock, owner, owner)
+        with lock.open("r+") as stranger:
+            fcntl.flock(stranger, fcntl.LOCK_EX)
+            with pytest.raises(LockedError) as error:
+                locked(model, LockWait(0)).__enter__()
+        said = f"belongs to another user, {name}"
+        assert_one_sentence(error, model, said, "only you can write to")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+def test_a_strangers_lock_that_cannot_be_opened_is_told(model, monkeypatch):
+    lock = lock_of(model)
+    lock.touch(0o600)
+    os.chown(lock, 4321, 4321)
+    real = os.open
+
+    def refuse(path, flags, *mode):  # root may open everything
+        if path == lock and not flags & os.O_CREAT:
+            raise PermissionError(13, "Permission denied")
+        return real(path, flags, *mode)
+
+    monkeypatch.setattr(writing.os, "open", refuse)
+    with pytest.raises(ModelError) as error:
+        locked(model).__enter__()
+    monkeypatch.undo()
+    assert_one_sentence(error, model, "Permission denied", "another user, number 4321")
+
+
+def test_by_default_a_wait_is_logged(model, caplog, monkeypatch):
+    monkeypatch.setattr(writing, "_SILENT", 0.05)
+    with held(model):
+        waiter = threading.Thread(target=lambda: locked(model).__enter__())
+        waiter.start()
+        ends = time.monotonic() + 30
+        while "waiting" not in caplog.text and time.monotonic() < ends:
+            time.sleep(0.01)
+    waiter.join(30)
+    assert "waiting for its lock" in caplog.text
+    assert DEFAULT_WAIT.limit == QUIET_WAIT.limit == 300
+    caplog.clear()
+    QUIET_WAIT.say("x")
+    assert caplog.text == ""
+
+
+def test_a_lock_of_the_models_owner_is_told_to_whoever_else_wants_it(model, monkeypatch):
+    """As a reader of a shared model gets it who tries to teach it."""
+    opened = os.open
+
+    def refuse(path, flags, *mode):
+        if not flags & os.O_EXCL:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return opened(path, flags, *mode)
+
+    lock_of(model).touch()
+    owner = pwd.getpwuid(os.geteuid()).pw_name
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    with pytest.raises(ModelError) as error, locked(model):
+        pytest.fail("it is not ours")
+    said = f"only {owner} can change it: run it as them"
+    assert_one_sentence(error, model, str(lock_of(model)), "Permission denied", said)
+
+
+# What a failed or hostile write must not do: each test fails without the protection.
+
+
+def test_a_link_in_the_locks_place_is_not_followed(tmp_path, monkeypatch):
+    """Else a stranger's link would have another file opened, and locked."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    (tmp_path / ".model.json.lock").symlink_to(victim)
+    monkeypatch.setattr(writing, "_is_at", lambda *_: True)  # which finds the link out later
+    with pytest.raises(ModelError, match="cannot be locked"), locked(tmp_path / "model.json"):
+        pass
+    assert victim.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError(28, "No space left on device"), KeyboardInterrupt(), MemoryError(), SystemExit()],
+)
+@pytest.mark.parametrize("place", ["write", "fsync", "rename"])
+def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch, error, place):
+    model = tmp_path / "model.json"
+    model.write_bytes(b"old")
+
+    def fail(*_):
+        raise error
+
+    if place == "fsync":
+        monkeypatch.setattr(os, "fsync", fail)
+    elif place == "rename":
+        monkeypatch.setattr("pathlib.Path.replace", fail)
+    write = fail if place == "write" else lambda file: file.write(b"new")
+    is_ours = isinstance(error, OSError)
+    with pytest.raises(ModelError if is_ours else type(error)) as found:
+        write_atomically(model, write)
+    if is_ours:
+        assert_one_sentence(found, model, "No space left on device")
+    assert [path.name for path in tmp_path.iterdir()] == ["model.json"]
+    assert model.read_bytes() == b"old"

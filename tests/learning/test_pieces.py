@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.learning.pieces import Reading, read_piece
-from nbspam.learning.tables import KeyMaker, Table, distinct, merged
+from nbspam.learning.pieces import KeyMaker, Reading, Table, distinct, merged, read_piece
 from nbspam.reading.raw_message import RawMessage
 from nbspam.tokens.tokenized import Wanted
 

@@ -1,3 +1,5 @@
+import io
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +13,15 @@ from whole_models import THREE, TWO, assert_same_counts, numbered, numbers_of, s
 
 from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.bayes.trait_model import TRAIT_MODELS
-from nbspam.errors import ModelError
-from nbspam.learning.merge import merge, merge_files
+from nbspam.errors import ModelError, SourceError, TrainingError
+from nbspam.learning.remake import merge, merge_files, prune, prune_file, read_counts
+from nbspam.learning.settings import TrainingSettings
+from nbspam.reading.skips import Skips
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.check import disagreements
-from nbspam.store.metadata import DEFAULT, MERGING, TRAINING
+from nbspam.store.metadata import DEFAULT, MERGING, TRAINING, no_histograms, with_counts
 from nbspam.store.model_file import Model, read_model
+from nbspam.store.word_lists import FORMS
 
 SPAM = [("spam", {"free", "prize"}, 1), ("spam", {"prize", "click"}, 2)]
 HAM = [("ham", {"meeting", "free"}, 3), ("ham", {"lunch"}, 4), ("ham", {"notes"}, 5)]
@@ -255,3 +260,192 @@ def test_the_highest_cut_offs_are_kept(pairs):
     highest = CutOffs(max(spam for _, spam in pairs), max(ham for ham, _ in pairs))
     assert CutOffs.of_model(merged) == highest
     assert highest.ham <= highest.spam
+
+
+# prune
+
+
+MODELS = st.one_of(
+    st.builds(
+        taught,
+        numbered(classes, 12, TOKENS),
+        st.just(classes),
+        st.sampled_from(SCORINGS),
+        alpha=ALPHAS,
+    )
+    for classes in (TWO, THREE)
+)
+
+
+def frequent(model, n):
+    """Return the counts of the tokens of n messages or more, and of the hosts."""
+    return {
+        token: row
+        for token, row in model.counts.items()
+        if sum(row) >= n or token.startswith("by:")
+    }
+
+
+@given(MODELS, st.integers(1, 4))
+def test_tokens_of_few_messages_go_and_nothing_else_changes(model, n):
+    found = prune(model, min_count=n)
+    assert frequent(model, n) == found.counts
+    assert model.learned == found.learned
+    assert with_counts(model.metadata, found.counts) == found.metadata
+    for name in ("messages", "calibrations", "calibrated_by", "host_rows"):
+        assert getattr(found.metadata.learned, name) == getattr(model.metadata.learned, name)
+    assert found.metadata.host_trust == model.metadata.host_trust
+    assert prune(model) == model  # without limits nothing goes
+    assert prune(model, 1, len(model.counts) + 1) == model
+
+
+@given(MODELS, st.integers(1, 9), st.integers(1, 3))
+def test_the_tokens_of_most_messages_stay(model, most, n):
+    found = prune(model, n, most)
+    left = frequent(model, n)
+    hosts = {token for token in left if token.startswith("by:")}
+    assert len(found.counts) == len(hosts) + min(most, len(left) - len(hosts))
+    assert found.counts.items() <= left.items()
+    assert hosts <= found.counts.keys()
+    gone = [sum(row) for token, row in left.items() if token not in found.counts]
+    kept = [sum(row) for token, row in found.counts.items() if token not in hosts]
+    assert not (gone and kept) or max(gone) <= min(kept)
+
+
+def test_hosts_stay_even_if_no_word_does():
+    model = taught((*mail, i) for i, mail in enumerate(many_mails(40, hosts="mixed")))
+    hosts = {"by:mx", "by:ham", "by:spam"}
+    found, fewer = prune(model, min_count=99), prune(model, max_tokens=5)
+    assert found.counts.keys() == hosts
+    assert len(fewer.counts) == 5 + len(hosts)
+    for pruned in (found, fewer):
+        assert pruned.metadata.learned.host_rows == model.metadata.learned.host_rows
+        assert pruned.metadata.host_trust == model.metadata.host_trust
+
+
+@each("scoring", SCORINGS)
+def test_of_equally_frequent_tokens_the_strongest_stay_then_the_first(scoring):
+    texts = [("ham", "both calm dull"), ("ham", "calm"), ("spam", "both axe dull"), ("spam", "axe")]
+    texts.append(("spam", ""))
+    model = taught(
+        ((label, set(text.split()), i) for i, (label, text) in enumerate(texts)), scoring=scoring
+    )
+    # all four are in two messages; two of ham's two say more than two of spam's three
+    assert list(prune(model, max_tokens=1).counts) == ["calm"]
+    assert list(prune(model, max_tokens=2).counts) == ["axe", "calm"]
+    assert list(prune(model, max_tokens=3).counts) == ["axe", "both", "calm"]
+
+
+def test_a_pruned_file_agrees_with_itself(tmp_path):
+    messages = [(f"{'spam' if i % 2 else 'ham'}", {f"t{i % 7}", f"u{i}"}, i) for i in range(30)]
+    path = save(tmp_path / "model.json", taught(messages))
+    path.chmod(0o640)
+    before = path.stat().st_size
+    pruned = prune_file(path, min_count=2)
+    assert (pruned.tokens_before, pruned.tokens) == (37, 7)
+    assert (pruned.bytes_before, pruned.bytes) == (before, path.stat().st_size)
+    model, wrong = disagreements(path)
+    assert wrong == []
+    assert len(model.learned) == 30
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_another_file_leaves_the_model_alone(tmp_path):
+    path = learn().save(tmp_path / "model.json")
+    before = path.read_bytes()
+    output = tmp_path / "small.json"
+    prune_file(path, output, max_tokens=2)
+    assert before == path.read_bytes()
+    assert len(read_model(output).counts) == 2
+    with pytest.raises(ModelError) as error:
+        prune_file(path, output, max_tokens=1)
+    assert_one_sentence(error, output, "the file exists; replace it")
+    prune_file(path, output, max_tokens=1, replace_old=True)
+    assert len(json.loads(output.read_bytes())["tokens"]) == 1
+
+
+def test_the_most_frequent_tokens_stay_whatever_they_say():
+    texts = [("ham", "often some"), ("spam", "often some"), ("spam", "often rare")]
+    model = taught((label, set(text.split()), i) for i, (label, text) in enumerate(texts))
+    assert list(prune(model, max_tokens=1).counts) == ["often"]
+    assert list(prune(model, max_tokens=2).counts) == ["often", "some"]
+
+
+# word_list
+
+
+LIST = b".MSG_COUNT 3 4\nfree 2 1\nlunch 0 4\n"
+TABLE = b"token,ham,spam\n(messages),4,3\nfree,1,2\nlunch,4,0\n"
+
+
+def read(raw, **chosen):
+    return read_counts("file", io.BytesIO(raw), Skips(), TrainingSettings(**chosen))
+
+
+@each("raw", [LIST, TABLE, b"\xef\xbb\xbf" + TABLE, b"\xef\xbb\xbf" + LIST])
+@each("traits", [None, "none"])
+def test_a_model_of_either_form(tmp_path, raw, traits):
+    """A list of words has no traits; those of the mail that is learned later have a say then."""
+    model = read(raw, traits=traits, alpha=0.25, prior=0.125).model
+    assert model.counts == {"free": (1, 2), "lunch": (4, 0)}
+    assert model.learned == {}
+    settings, learned = model.metadata.settings, model.metadata.learned
+    assert (settings.classes, settings.positive) == (("ham", "spam"), "spam")
+    assert (settings.alpha, settings.prior, settings.scoring) == (0.25, 0.125, "evidence")
+    assert (learned.messages, learned.calibrated_by) == ((4, 3), DEFAULT)
+    assert learned.calibrations == (untrained_calibrations(with_traits=traits is None),)
+    assert not any(any(values) for values in learned.trait_histograms)
+    assert disagreements(save(tmp_path / "model.json", model)) == (model, [])
+
+
+@each("form", FORMS)
+def test_both_ways_give_the_same(form):
+    spam = {"free", "claim now", "from:a", "received:b", "by:mx"}
+    model = taught([("spam", spam, 1), ("ham", {"free", "lunch", "by:mx"}, 2)])
+    assert model.metadata.learned.host_rows == {(1, 1): 1}
+    found = read(FORMS[form](model)[0].encode()).model
+    assert found.counts == model.counts
+    # All but the traits, which a list of words has no place for.
+    none = no_histograms(2)
+    assert model.metadata.learned.trait_histograms != none
+    assert found.metadata == with_learned(model.metadata, trait_histograms=none)
+
+
+def test_counts_above_the_messages_are_cut_down():
+    found = read(LIST + b"often 9 9\nnever 0 0\n" + b"x" * 200_000 + b"\nlast 1 1\n")
+    assert found.capped == 1
+    assert (found.model.counts["often"], found.model.counts["last"]) == ((4, 3), (1, 1))
+    assert "never" not in found.model.counts
+    found = read(b".MSG_COUNT 3 0\nfree 2 1\nlunch 0 4\n")  # a class without messages
+    assert found.model.counts == {"free": (0, 2)}
+    assert found.model.metadata.is_one_sided
+
+
+@each(
+    "header, positive, classes",
+    [("spam,ham", None, ("ham", "spam")), ("junk,good", "junk", ("good", "junk"))],
+)
+def test_the_classes_of_a_table_stand_in_our_order(header, positive, classes):
+    raw = f"token,{header}\n(messages),3,4\nfree,2,1\n".encode()
+    model = read(raw, positive=positive, scoring="sum").model
+    assert (model.metadata.settings.classes, model.metadata.settings.scoring) == (classes, "sum")
+    assert (model.metadata.learned.messages, model.counts) == ((4, 3), {"free": (1, 2)})
+    if positive:
+        with pytest.raises(TrainingError, match="say which class is spam"):
+            read(raw)
+
+
+@each(
+    "raw",
+    [
+        b"",
+        b"\0\0\0\0\0\0\0\0b1\x05\0" * 100,
+        b"Dear Sir,\nbuy now\n",
+        b"token,ham,spam\n(messages),1,1\ncaf\xe9,1,0\n",
+        b"x" * 200_000,
+    ],
+)
+def test_a_file_that_is_neither(raw):
+    with pytest.raises(SourceError) as error:
+        read(raw)
+    assert_one_sentence(error, "file")
