@@ -71,7 +71,7 @@ class OnlineLearner:
                 self._add(k, added)
 
     def _add(self, k: int, added: Counter[str]) -> None:
-        """Add to the tokens' counts in class k, or take away; few rows differ, which are told apart."""
+        """Add to the tokens' counts in class k, or take away; few rows differ, told apart first."""
         counts, times = self._counts, added.values()
         none = (0,) * len(self._messages)
         before = [counts.get(token, none) for token in added]
