@@ -192,11 +192,9 @@ class Filter:
 
     def save(self, path: "str | Path") -> None:
         """Write the model to a file atomically, mode 0600 if it is new; raises ModelError."""
-        from nbspam.store.model_file import write_model
+        from nbspam.store.model_file import put_model
 
-        model = self._own_home().model()
-        learned = sorted(model.learned.items())
-        write_model(_path(path), model.metadata, model.counts.items(), learned)
+        put_model(_path(path), self._own_home().model().write)
 
     def _own_home(self) -> "Home":
         if self._home is None:

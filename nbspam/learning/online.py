@@ -71,7 +71,7 @@ class OnlineLearner:
                 self._add(k, added)
 
     def _add(self, k: int, added: Counter[str]) -> None:
-        """Add to the tokens' counts in class k; rows are told apart first, since few differ."""
+        """Add to the tokens' counts in class k, or take away; few rows differ, told apart first."""
         counts, times = self._counts, added.values()
         none = (0,) * len(self._messages)
         before = [counts.get(token, none) for token in added]
@@ -85,7 +85,7 @@ class OnlineLearner:
         for (token, n), row in zip(added.items(), before, strict=True):
             if is_host(token):
                 self._host_rows[row] -= any(row)
-                self._host_rows[after[row, n]] += 1
+                self._host_rows[after[row, n]] += any(after[row, n])
 
     def _move(self, before: Row, after: Row, tokens: int = 1) -> None:
         """Let the histograms know of tokens whose counts were `before` and are `after`."""
@@ -220,12 +220,13 @@ class OnlineLearner:
         self._messages[k] -= 1
         self._left_out.clear()
         times = numbers.times if self._event_model.repeats else NO_NUMBERS.times
-        counts = self.counts
         if self._event_model.has_tokens:
-            for token in tokens:
-                row = counts.get(token)
-                if row and row[k]:
-                    self._take(token, k, row, times.get(token, 1))
+            known = self._known(tokens)
+            taken = {token: -min(row[k], times.get(token, 1)) for token, row in known.items()}
+            self._add(k, Counter({token: n for token, n in taken.items() if n}))
+            for token in taken:
+                if not any(self._counts[token]):  # no message has it
+                    del self._counts[token]
         self._count_traits(k, numbers, -1)
 
     def _count_traits(self, k: int, numbers: Numbers, by: int) -> None:
@@ -261,15 +262,3 @@ class OnlineLearner:
             )
         counts = [row[k] if row else 0 for row in map(rows.get, tokens)]
         return (pruned or all(counts)) and counts.count(n) == self._histograms[k][n]
-
-    def _take(self, token: str, k: int, row: Row, times: int) -> None:
-        """Take from a token's count in class k; a token that no message has is dropped."""
-        after = (*row[:k], max(0, row[k] - times), *row[k + 1 :])
-        if any(after):
-            self._counts[token] = after
-        else:
-            del self._counts[token]
-        self._move(row, after)
-        if is_host(token):
-            self._host_rows[row] -= 1
-            self._host_rows[after] += any(after)
