@@ -16,8 +16,8 @@ if TYPE_CHECKING:  # help loads no numpy
     from pathlib import Path
 
     from nbspam.cli.progress import Work
-    from nbspam.evaluation.outcome import Evaluation
-    from nbspam.evaluation.protocols import LabelledCorpus
+    from nbspam.evaluation.messages import LabelledCorpus
+    from nbspam.evaluation.results import Evaluation
     from nbspam.learning.settings import TrainingSettings
     from nbspam.scoring.verdict import CutOffs
 

@@ -1,99 +1,39 @@
 """Ways to test a filter on labelled messages it has not learned from."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from nbspam.bayes.matrix import Integers, Presence
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import OptionError, TrainingError, counted
-from nbspam.evaluation import overlap
-from nbspam.evaluation.mislabelled import LabelCheck, Mislabelled, mislabelled
-from nbspam.evaluation.outcome import Evaluation, Outcome
-from nbspam.evaluation.overlap import LedgerCheck
-from nbspam.evaluation.stratified import stratified_folds
+from nbspam.evaluation.messages import (
+    LabelCheck,
+    LabelledCorpus,
+    LedgerCheck,
+    same_in_batches,
+    same_in_folds,
+    stratified_folds,
+)
+from nbspam.evaluation.results import Evaluation, Outcome
 from nbspam.filter import Filter
 from nbspam.learning.batch import Fit, cut_offs_within, fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata, first_metadata
-from nbspam.learning.training import TrainingRun
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import Explanation, explain
 from nbspam.scoring.highlights import highlighted_message, without_highlights
+from nbspam.scoring.score import Score
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.kinds import is_fragment
-from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
+from nbspam.tokens.tokenized import TokenizedMessage
 
 TELLING_WORDS = 8  # kept of each mistake
 _TENTHS = 10
 # Passes the parts of a long test on, and may show how far it is.
 Shown = Callable[[Sequence[int]], Iterable[int]]
-
-
-class LabelledCorpus(NamedTuple):
-    """Messages to train and test on: the matrix, and where each message came from."""
-
-    corpus: Corpus
-    sources: list[str]
-    excerpts: Sequence[Excerpt] = ()  # of each message, where they were wanted
-
-    @classmethod
-    def of(
-        cls, messages: Iterable[TokenizedMessage], wanted: Wanted = TOKENS_ALONE
-    ) -> "LabelledCorpus":
-        """Return the messages as a corpus; wanted: the numbers that models are to count."""
-        excerpts: list[Excerpt] = []
-        read = cls(Corpus(wanted), [], excerpts)
-        for message in messages:
-            read.corpus.add(message)
-            read.sources.append(message.source)
-            if message.excerpt is not None:
-                excerpts.append(message.excerpt)
-        return read
-
-    @classmethod
-    def of_pieces(cls, run: TrainingRun, wanted: Wanted) -> "LabelledCorpus":
-        """Return the messages that a run has read; wanted: as they were read."""
-        excerpts: list[Excerpt] = []
-        read = cls(Corpus(wanted._replace(excerpt=0)), [], excerpts)
-        for kept, piece in zip(run.kept, run.pieces(), strict=True):
-            read.corpus.add_piece(piece)
-            read.sources.extend(piece.sources)
-            excerpts.extend(kept.summary.excerpts)
-        return read
-
-    def excerpt(self, i: int) -> Excerpt | None:
-        """Return what is shown of message i, if that was wanted."""
-        return self.excerpts[i] if self.excerpts else None
-
-    def without_mislabelled(
-        self, positive: str | None = None
-    ) -> "tuple[LabelledCorpus, Mislabelled]":
-        """Return the messages without those that are probably mislabelled, and these.
-
-        positive: a class that is no mistake.
-        """
-        mistakes = mislabelled(self.corpus.labels, self.sources, positive)
-        if not mistakes.messages:
-            return self, mistakes
-        rows = _Rows(self)
-        excerpts: list[Excerpt] = []
-        read = LabelledCorpus(Corpus(self.corpus.wanted), [], excerpts)
-        for i, label in enumerate(self.corpus.labels):
-            if label not in mistakes.sources:
-                read.corpus.add(rows.message(i))
-                read.sources.append(self.sources[i])
-                excerpts.extend(self.excerpts[i : i + 1])
-        return read, mistakes
-
-    def for_model(self, settings: TrainingSettings) -> "LabelledCorpus":
-        """Return the same messages with the numbers that such a model counts, and no others."""
-        if settings.wanted.times or not self.corpus.wanted.times:
-            return self
-        return LabelledCorpus(self.corpus.without_times(), self.sources, self.excerpts)
 
 
 def saved_model(
@@ -118,13 +58,9 @@ def saved_model(
     if spam_label is not None and mistakes.messages:
         left_out = {source for sources in mistakes.sources.values() for source in sources}
         outcomes = [outcome for outcome in outcomes if outcome.judged.source not in left_out]
+    known = ledger.result()
     return Evaluation(
-        "saved model",
-        settings.classes,
-        settings.positive,
-        outcomes,
-        learned_before=ledger.result(),
-        mislabelled=mistakes,
+        "saved model", *settings[:2], outcomes, learned_before=known, mislabelled=mistakes
     )
 
 
@@ -146,6 +82,24 @@ def _explained(outcome: Outcome, message: TokenizedMessage, found: Explanation) 
     return outcome._replace(words=(readable or found.words)[:TELLING_WORDS], message=shown)
 
 
+def _judged(
+    read: LabelledCorpus,
+    fitted: Fit,
+    rows: Iterable[int],
+    scores: Iterable[Score],
+    cut_offs: CutOffs,
+) -> list[Outcome]:
+    """Return what is said of some of the messages, by their scores."""
+    labels = read.corpus.labels
+    return [
+        _with_excerpt(
+            verdict_on(fitted.metadata, score, cut_offs, read.sources[i], labels[i]),
+            read.excerpt(i),
+        )
+        for i, score in zip(rows, scores, strict=True)
+    ]
+
+
 def left_out(
     read: LabelledCorpus, settings: TrainingSettings, cut_offs: CutOffs, telling: bool = True
 ) -> Evaluation:
@@ -157,26 +111,21 @@ def left_out(
     """
     read = read.for_model(settings)
     fitted = _trained(read, None, settings)
-    metadata, labels = fitted.metadata, read.corpus.labels
     scores = fitted.left_out_scores(read.corpus, _TENTHS)
-    outcomes = [
-        _with_excerpt(verdict_on(metadata, score, cut_offs, source, label), read.excerpt(i))
-        for i, (score, source, label) in enumerate(zip(scores, read.sources, labels, strict=True))
-    ]
+    outcomes = _judged(read, fitted, range(len(read.corpus)), scores, cut_offs)
     if telling and any(outcome.is_mistake for outcome in outcomes):
-        rows = _Rows(read)
-        counts = dict(token_counts(rows.vocabulary, fitted.counts))
-        learner = OnlineLearner(metadata, counts)
+        counts = dict(token_counts(read.vocabulary, fitted.counts))
+        learner = OnlineLearner(fitted.metadata, counts)
         for i, outcome in enumerate(outcomes):
             if outcome.is_mistake:
-                message = rows.message(i)
-                _, label, tokens, _, _, numbers, _ = message
-                learner.unlearn(label or "", tokens, numbers)
+                message = read.message(i)
+                label, tokens, numbers = message.label or "", message.tokens, message.numbers
+                learner.unlearn(label, tokens, numbers)
                 found = explain(learner.classifier(), tokens, numbers)
-                learner.learn(label or "", tokens, numbers)
+                learner.learn(label, tokens, numbers)
                 outcomes[i] = _explained(outcome, message, found)
-    same = overlap.of_others(read.corpus.digests)
-    return Evaluation("leave-one-out", *metadata.settings[:2], outcomes, duplicates=same)
+    same = same_in_folds(read.corpus.digests, range(len(outcomes)))
+    return Evaluation("leave-one-out", *fitted.metadata.settings[:2], outcomes, duplicates=same)
 
 
 def train_first(
@@ -217,11 +166,10 @@ def train_first(
             " on more of them, or mix their order"
         )
     outcomes = _tested(read, fitted, test, cut_offs, telling)
-    of_model = fitted.metadata.settings
-    protocol = f"trained on the first {first}"
-    same = overlap.of_first(read.corpus.digests, first)
+    same = same_in_batches(read.corpus.digests, first)
+    classes = fitted.metadata.settings[:2]
     return Evaluation(
-        protocol, of_model.classes, of_model.positive, outcomes, cut_offs, duplicates=same
+        f"trained on the first {first}", *classes, outcomes, cut_offs, duplicates=same
     )
 
 
@@ -261,7 +209,7 @@ def folds(
         found = _tested(read, _trained(read, train, settings), test, cut_offs, telling)
         outcomes.update(zip(test.tolist(), found, strict=True))
     ordered = [outcomes[i] for i in range(len(labels))]
-    same = overlap.of_folds(read.corpus.digests, fold)
+    same = same_in_folds(read.corpus.digests, fold.tolist())
     shuffled = "" if seed is None else f", shuffled with seed {seed}"
     return Evaluation(f"{k} folds{shuffled}", classes, positive, ordered, duplicates=same)
 
@@ -287,51 +235,29 @@ def online(
             if batch > 0
             else f"a batch of {batch} is not possible; give a number of at least 1"
         )
-    rows = _Rows(read)
-    learner = _first_batch(read, rows, batch, settings)
+    learner = _first_batch(read, batch, settings)
     outcomes: list[Outcome] = []
     learned_so_far: list[int] = []
     for start in shown(range(batch, len(labels), batch)):
         spam_filter = Filter(learner.classifier(), cut_offs)
-        messages = [rows.message(i) for i in range(start, min(start + batch, len(labels)))]
+        messages = [read.message(i) for i in range(start, min(start + batch, len(labels)))]
         outcomes += [_outcome(spam_filter, message, telling) for message in messages]
         learned_so_far += [start] * len(messages)
         _teach(learner, messages)
-    of_model = learner.metadata.settings
     protocol = f"online, {batch} at a time, the first {batch} not counted"
-    return Evaluation(
-        protocol,
-        of_model.classes,
-        of_model.positive,
-        outcomes,
-        duplicates=overlap.of_batches(read.corpus.digests, batch),
-        learned_so_far=learned_so_far,
-    )
+    same = same_in_batches(read.corpus.digests, batch, batch)
+    classes = learner.metadata.settings[:2]
+    return Evaluation(protocol, *classes, outcomes, duplicates=same, learned_so_far=learned_so_far)
 
 
-class _Rows:
-    """The rows of a corpus' matrix as messages."""
-
-    def __init__(self, read: LabelledCorpus) -> None:
-        self._read = read
-        self.vocabulary = read.corpus.vocabulary
-
-    def message(self, i: int) -> TokenizedMessage:
-        """Return message i."""
-        message = self._read.corpus.message(i, self.vocabulary, self._read.sources[i])
-        return message._replace(excerpt=self._read.excerpt(i))
-
-
-def _first_batch(
-    read: LabelledCorpus, rows: _Rows, batch: int, settings: TrainingSettings
-) -> OnlineLearner:
+def _first_batch(read: LabelledCorpus, batch: int, settings: TrainingSettings) -> OnlineLearner:
     """Return a learner of the first messages; the classes are those of all, or of the base."""
     labels = read.corpus.labels
     if settings.base is None:
         classes, positive = class_names(labels, settings.positive)
         if set(labels[:batch]) == set(classes):
             fitted = _trained(read, np.arange(batch), settings)
-            counts = dict(token_counts(read.corpus.vocabulary, fitted.counts))
+            counts = dict(token_counts(read.vocabulary, fitted.counts))
             return OnlineLearner(fitted.metadata, counts)
         learner = OnlineLearner(empty_metadata(classes, positive, settings), {})
     else:
@@ -342,7 +268,7 @@ def _first_batch(
                 f"the base {settings.base.path} has no class {strange[0]!r}; leave out either"
             )
         learner = OnlineLearner(first, {}, settings.base)
-    _teach(learner, [rows.message(i) for i in range(batch)])
+    _teach(learner, [read.message(i) for i in range(batch)])
     return learner
 
 
@@ -368,40 +294,21 @@ def _trained(read: LabelledCorpus, train: Integers | None, settings: TrainingSet
 def _tested(
     read: LabelledCorpus, fitted: Fit, test: Integers, cut_offs: CutOffs, telling: bool
 ) -> list[Outcome]:
-    labels = read.corpus.labels
     traits = read.corpus.traits()
     scores = fitted.scores(read.corpus.presence()[test], None if traits is None else traits[test])
-    outcomes = [
-        _with_excerpt(
-            verdict_on(fitted.metadata, score, cut_offs, read.sources[i], labels[i]),
-            read.excerpt(i),
-        )
-        for i, score in zip(test.tolist(), scores, strict=True)
-    ]
+    outcomes = _judged(read, fitted, test.tolist(), scores, cut_offs)
     if not telling:
         return outcomes
-    explained = _FittedExplainer(read, fitted)
-    return [
-        explained.explained(i, outcome) if outcome.is_mistake else outcome
-        for i, outcome in zip(test.tolist(), outcomes, strict=True)
-    ]
+    columns = read.corpus.numbers
 
-
-class _FittedExplainer:
-    """The telling words of messages by a fitted model."""
-
-    def __init__(self, read: LabelledCorpus, fitted: Fit) -> None:
-        self._rows, self._counts = _Rows(read), fitted.counts
-        self._columns: dict[str, int] = {}
-        self._classifier = Classifier(fitted.metadata, self._counts_of)
-
-    def explained(self, i: int, outcome: Outcome) -> Outcome:
-        """Return the outcome of message i with its strongest words."""
-        self._columns = self._columns or {t: j for j, t in enumerate(self._rows.vocabulary)}
-        message = self._rows.message(i)
-        found = explain(self._classifier, message.tokens, message.numbers)
-        return _explained(outcome, message, found)
-
-    def _counts_of(self, tokens: Iterable[str]) -> dict[str, Row]:
-        rows = ((t, tuple(self._counts[:, self._columns[t]].tolist())) for t in tokens)
+    def counts_of(tokens: Iterable[str]) -> dict[str, Row]:
+        rows = ((t, tuple(fitted.counts[:, columns[t]].tolist())) for t in tokens)
         return {token: row for token, row in rows if any(row)}
+
+    classifier = Classifier(fitted.metadata, counts_of)
+    for k, i in enumerate(test.tolist()):
+        if outcomes[k].is_mistake:
+            message = read.message(i)
+            found = explain(classifier, message.tokens, message.numbers)
+            outcomes[k] = _explained(outcomes[k], message, found)
+    return outcomes
