@@ -13,8 +13,9 @@ import argparse
 
 import numpy as np
 
+from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.metrics import figures
-from nbspam.evaluation.protocols import LabelledCorpus, online, train_first
+from nbspam.evaluation.protocols import online, train_first
 from nbspam.evaluation.results import compute
 from nbspam.evaluation.samples import ScoredMessages
 from nbspam.learning.batch import fit

@@ -1,7 +1,9 @@
 """`nbspam eval`."""
 
+import contextlib
+import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -32,7 +34,11 @@ from nbspam.errors import OptionError, SourceError
 from nbspam.reading.skips import Skips
 from nbspam.reading.sources import STDIN
 
+if TYPE_CHECKING:  # the help of this command loads no numpy
+    from nbspam.evaluation.results import Results
+
 _EXCERPT = 500  # characters of a message's text
+_PAGE_ERRORS = 20  # mistakes that a page shows unless another number is given
 
 
 class Report(NamedTuple):
@@ -240,12 +246,55 @@ def command(
     files = report.files()
     files.check(sources.names(), None if protocol.trains else model)
     skips = Skips(reading.strict)
-    from nbspam.cli.evaluating import Reader, compare_models, evaluate
+    from nbspam.cli.evaluating import Reader, compare_models, evaluated
 
     sources.check()
     options = reading.options(quiet=quiet, needs_content=True)
     reader = Reader(sources, files, options, skips, quiet, (dask, jobs))
     if protocol.compare is not None:
         compare_models(reader, protocol, learning, cutting, report.plot, form)
+        return
+    tested = None if protocol.trains else model
+    computed = evaluated(reader, model, base, protocol, learning, cutting, report.excerpt)
+    _write_files(computed, report, tested, quiet)
+    if form == "json":
+        from nbspam.evaluation.results import as_json
+
+        click.echo(as_json(computed, report.errors))
+    elif report.is_beside_predictions:
+        from nbspam.evaluation.predictions import write_json_lines
+
+        write_json_lines(computed.evaluation.outcomes, sys.stdout)
+        if not quiet:
+            with contextlib.redirect_stdout(sys.stderr):
+                _print(computed, report, model)
     else:
-        evaluate(reader, model, base, protocol, report, cutting, learning, form)
+        _print(computed, report, model)
+
+
+def _write_files(computed: "Results", report: Report, tested: Path | None, quiet: bool) -> None:
+    """Write the files that were asked for.  tested: the model, if it was in a file."""
+    from nbspam.cli.evaluating import page_of
+    from nbspam.cli.progress import work
+    from nbspam.evaluation.curves import draw
+    from nbspam.evaluation.predictions import write_predictions
+
+    with work(quiet) as at_work:
+        if report.predictions is not None and not report.is_beside_predictions:
+            at_work.stage(f"writing {report.predictions}")
+            write_predictions(computed.evaluation.outcomes, report.predictions)
+        if report.plot is not None:
+            draw(computed, report.plot)
+        if report.page is not None:
+            at_work.stage(f"writing {report.page}")
+            text = page_of(computed, report.errors or _PAGE_ERRORS, tested)
+            report.page.write_text(text, encoding="ascii", newline="\n")
+
+
+def _print(computed: "Results", report: Report, model: Path) -> None:
+    from nbspam.cli.evaluating import notes_of
+    from nbspam.evaluation.report import print_report
+
+    print_report(computed, report.errors, notes_of(computed, model), full=report.full)
+    if not report.full:
+        click.echo("\n--full prints all figures, what messages were called, and the scores")

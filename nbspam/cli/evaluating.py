@@ -1,12 +1,11 @@
 """What `nbspam eval` does: tests models of some of the messages, a saved one, or several kinds."""
 
-import contextlib
 import shlex
 import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
 
@@ -29,9 +28,8 @@ from nbspam.evaluation import protocols
 from nbspam.evaluation.comparison import EVERYTHING, Combination, advice, chosen, compare
 from nbspam.evaluation.messages import LabelledCorpus, Mislabelled
 from nbspam.evaluation.page import Circumstances, StrongestWords, report_page
-from nbspam.evaluation.predictions import write_json_lines, write_predictions
-from nbspam.evaluation.report import print_comparison, print_report
-from nbspam.evaluation.results import Evaluation, Results, as_json, compute, prediction
+from nbspam.evaluation.report import print_comparison
+from nbspam.evaluation.results import Evaluation, Results, compute
 from nbspam.filter import open_filter
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
@@ -45,12 +43,8 @@ from nbspam.store.model_file import read_model
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import PIECE, in_batches, tokenized
 
-if TYPE_CHECKING:
-    from nbspam.cli.evaluate import Report
-
 _NO_MESSAGE = "there is no message to test on; name a source that has some"
 _LABELS_SHOWN = 5
-_PAGE_ERRORS = 20  # mistakes that a page shows unless another number is given
 _STRONGEST = 15  # words of each class on a page
 
 
@@ -119,28 +113,27 @@ class Reader(NamedTuple):
 # One model
 
 
-def evaluate(
+def evaluated(
     reader: Reader,
     model: Path,
     base: str | None,
     protocol: Protocol,
-    report: "Report",
-    cutting: Cutting,
     learning: Learning,
-    form: str,
-) -> None:
-    """Test one model, saved or of some of the messages, over the base; print the results.
+    cutting: Cutting,
+    excerpt: int,
+) -> Results:
+    """Test one model, saved or of some of the messages, over the base; return the results.
 
-    form: text or json.
+    excerpt: characters of each message to keep.
     """
     if protocol.trains:
-        found, cut_offs = _trained(reader, base, protocol, report, cutting, learning)
+        found, cut_offs = _trained(reader, base, protocol, learning, cutting, excerpt)
     else:
         opened = open_filter(model, cutting.of, base=base)
         if not reader.quiet:
             note_older(model, opened.metadata, opened.classifier.base)
         with opened as spam_filter:
-            messages = reader.messages(spam_filter.wanted._replace(excerpt=report.excerpt))
+            messages = reader.messages(spam_filter.wanted._replace(excerpt=excerpt))
             found = protocols.saved_model(
                 spam_filter, messages, protocol.including_learned, learning.spam_label
             )
@@ -151,46 +144,23 @@ def evaluate(
     _check_some_are_left(found, model)
     with work(reader.quiet) as at_work:
         at_work.stage("computing the figures and their intervals")
-        computed = compute(found, cut_offs, protocol.bootstrap_seed, reader.skips.count)
-        if report.predictions is not None and not report.is_beside_predictions:
-            at_work.stage(f"writing {report.predictions}")
-            write_predictions(found.outcomes, report.predictions)
-        if report.plot is not None:
-            from nbspam.evaluation.curves import draw
-
-            draw(computed, report.plot)
-        if report.page is not None:
-            at_work.stage(f"writing {report.page}")
-            text = _page(
-                computed, report.errors or _PAGE_ERRORS, None if protocol.trains else model
-            )
-            report.page.write_text(text, encoding="ascii", newline="\n")
-    if form == "json":
-        click.echo(as_json(computed, report.errors))
-        return
-    if not report.is_beside_predictions:
-        _print(computed, report, model)
-        return
-    write_json_lines(map(prediction, found.outcomes), sys.stdout)
-    if not reader.quiet:
-        with contextlib.redirect_stdout(sys.stderr):
-            _print(computed, report, model)
+        return compute(found, cut_offs, protocol.bootstrap_seed, reader.skips.count)
 
 
 def _trained(
     reader: Reader,
     base: str | None,
     protocol: Protocol,
-    report: "Report",
-    cutting: Cutting,
     learning: Learning,
+    cutting: Cutting,
+    excerpt: int,
 ) -> tuple[Evaluation, CutOffs]:
     """Return the outcomes of models trained on some of the messages, and the cut-offs."""
     # Without --online the base is of the environment or a config file, and has no use.
     with opened_base(base if protocol.online else None) as beneath:
         settings = learning.settings()._replace(base=beneath)
         limit, cut_offs = ham_limit(protocol.max_ham_blocked), cutting.of_new()
-        wanted = settings.wanted._replace(excerpt=report.excerpt)
+        wanted = settings.wanted._replace(excerpt=excerpt)
         read, mislabelled = reader.corpus(wanted, settings.positive)
         cutting.check_classes(sorted(set(read.corpus.labels)))
         with work(reader.quiet) as at_work:
@@ -199,17 +169,7 @@ def _trained(
     return found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
 
 
-def _print(computed: Results, report: "Report", model: Path) -> None:
-    found = computed.evaluation
-    notes = [*_of_learned(found, model), *_of_duplicates(found.duplicates, len(found.outcomes))]
-    if wrong := computed.doubted.sentence(computed.doubted_sources):
-        notes.append(f"{wrong}; --errors N shows them")
-    print_report(computed, report.errors, notes, full=report.full)
-    if not report.full:
-        click.echo("\n--full prints all figures, what messages were called, and the scores")
-
-
-def _page(computed: Results, errors: int, tested: Path | None) -> str:
+def page_of(computed: Results, errors: int, tested: Path | None) -> str:
     """Return the page.  errors: mistakes to show.  tested: the model, if there is a file of it."""
     made = Circumstances(
         datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
@@ -243,6 +203,15 @@ def _check_some_are_left(found: Evaluation, model: Path) -> None:
         f"{model}: {what} says nothing of new ones; test on other messages, test with"
         " --leave-one-out and no --model, or add --including-learned"
     )
+
+
+def notes_of(computed: Results, model: Path) -> list[str]:
+    """Return sentences to read before the figures."""
+    found = computed.evaluation
+    notes = [*_of_learned(found, model), *_of_duplicates(found.duplicates, len(found.outcomes))]
+    if wrong := computed.doubted.sentence(computed.doubted_sources):
+        notes.append(f"{wrong}; --errors N shows them")
+    return notes
 
 
 def _of_learned(found: Evaluation, model: Path) -> Iterator[str]:

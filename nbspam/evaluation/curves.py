@@ -107,16 +107,16 @@ class _Chart(NamedTuple):
                     for v, name in self.y.ticks
                 ),
                 _text((_LEFT + right) / 2, _HEIGHT - 8, self.x.name),
-                f'<g transform="translate(11,{(_TOP + bottom) / 2:g}) rotate(-90)">'
-                f"{_text(0, 0, self.y.name)}</g>",
+                _text(-(_TOP + bottom) / 2, 11, self.y.name, "middle", ' transform="rotate(-90)"'),
                 *shapes,
                 "</svg>",
             ]
         )
 
 
-def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escaped(text)}</text>'
+def _text(x: float, y: float, text: str, anchor: str = "middle", turned: str = "") -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{turned}'
+    return f"<text {place}>{escaped(text)}</text>"
 
 
 # What is drawn

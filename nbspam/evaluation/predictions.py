@@ -45,32 +45,37 @@ def write_predictions(outcomes: Iterable[Outcome], path: Path) -> None:
     CSV and TSV have a head line, and a column for each class where there are three or more.
     JSON is one array, JSON lines an object per line; raises OSError.
     """
-    suffix, records = path.suffix.lower(), [prediction(outcome) for outcome in outcomes]
+    suffix = path.suffix.lower()
     if suffix == _PARQUET:
         import pyarrow as pa
         from pyarrow import parquet
 
-        parquet.write_table(pa.Table.from_pylist(list(map(_flat, records))), path)
+        parquet.write_table(pa.Table.from_pylist(list(map(_flat, outcomes))), path)
         return
     with path.open("w", encoding="utf-8", newline="") as file:
         if suffix in _DELIMITERS:
-            write_table(list(map(_flat, records)), file, _DELIMITERS[suffix])
+            write_table(list(map(_flat, outcomes)), file, _DELIMITERS[suffix])
         elif suffix == ".jsonl":
-            write_json_lines(records, file)
+            write_json_lines(outcomes, file)
         else:
-            file.write("[\n" + ",\n".join(map(json.dumps, records)) + "\n]\n")
+            file.write("[\n" + ",\n".join(map(_json, outcomes)) + "\n]\n")
 
 
-def write_json_lines(records: Iterable[Mapping[str, object]], file: IO[str]) -> None:
-    """Write a JSON object for each record and line."""
-    file.writelines(f"{json.dumps(record)}\n" for record in records)
+def write_json_lines(outcomes: Iterable[Outcome], file: IO[str]) -> None:
+    """Write a JSON object for each message and line."""
+    file.writelines(f"{_json(outcome)}\n" for outcome in outcomes)
 
 
-def _flat(record: Mapping[str, object]) -> dict[str, object]:
-    """Return a record without records in it.
+def _json(outcome: Outcome) -> str:
+    return json.dumps(prediction(outcome))
+
+
+def _flat(outcome: Outcome) -> dict[str, object]:
+    """Return the record of a message without records in it.
 
     The probability of class x is `probability_x`; of the message its Subject, From and text.
     """
+    record = prediction(outcome)
     flat = {key: value for key, value in record.items() if not isinstance(value, Mapping)}
     flat.setdefault("reason", "")  # a table has it in every row
     probabilities, message = record.get("probabilities"), record.get("message")

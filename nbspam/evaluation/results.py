@@ -240,7 +240,7 @@ def brief_table(results: Results) -> ReportTable:
     ends = interval(counts.errors_interval, "{:.0f}".format)
     of = f"of {counts.messages:,} messages"
     if cut_offs is not None:
-        of += f": {counts.fp:,} ham called spam, {counts.fn:,} spam called ham"
+        of = f"{counts.fn:,} spam, {counts.fp:,} ham {of}"
     rows = [["errors", f"{counts.errors:,}", ends, of]]
     if cut_offs is not None:
         rows = _figure_rows(results, VERDICTS) + rows

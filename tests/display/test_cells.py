@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from one_case import each
 from rich.cells import cell_len
 
-from nbspam.display.cells import beginning, cell_width, padded, shortened
+from nbspam.display.lines import beginning, cell_width, padded, shortened
 
 
 @each(

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.display.cells import cell_width
-from nbspam.display.excerpt_lines import HARD_SPACE, excerpt_lines, folded_sentence, folded_text
+from nbspam.display.lines import HARD_SPACE, cell_width, excerpt_lines, folded_sentence, folded_text
 from nbspam.scoring.highlights import highlighted
 from nbspam.tokens.excerpt import Excerpt, printable
 

@@ -1,4 +1,3 @@
-import csv
 import io
 import json
 import math
@@ -9,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from compared_models import GIVEN, difference, scored
+from compared_models import GIVEN, compared, difference, scored
 from hypothesis import example, given
 from hypothesis import strategies as st
 from one_case import each
@@ -21,8 +20,11 @@ from nbspam.evaluation import protocols
 from nbspam.evaluation.comparison import (
     DEFAULT,
     EVERYTHING,
+    SURE,
     Combination,
+    Comparison,
     Difference,
+    advice,
     bootstrap_p,
     chosen,
     combinations,
@@ -30,13 +32,11 @@ from nbspam.evaluation.comparison import (
     holm,
     mcnemar_p,
 )
-from nbspam.evaluation.comparison_report import print_comparison
-from nbspam.evaluation.csv_report import comparison_csv
-from nbspam.evaluation.formulas import one_minus_roca_pct
-from nbspam.evaluation.json_report import comparison_json
-from nbspam.evaluation.plot import draw_comparison
+from nbspam.evaluation.curves import draw_comparison
+from nbspam.evaluation.messages import LabelledCorpus
+from nbspam.evaluation.report import print_comparison
 from nbspam.evaluation.results import scored_messages
-from nbspam.evaluation.samples import Ranking
+from nbspam.evaluation.samples import Ranking, one_minus_roca_pct
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.message import parse_text
 from nbspam.scoring.verdict import CutOffs
@@ -61,7 +61,7 @@ def corpus_of(messages):
         tokenize(parse_text(text), f"x:{i}", label, ordered=True, wanted=EVERYTHING)
         for i, (label, text) in enumerate(messages)
     )
-    return protocols.LabelledCorpus.of(read, EVERYTHING)
+    return LabelledCorpus.of(read, EVERYTHING)
 
 
 def read(n=60, classes=("ham", "spam"), seed=3):
@@ -208,16 +208,12 @@ def test_what_is_sure_of_a_difference(found, verdict):
 
 
 @pytest.mark.long
-def test_json_csv_and_text_say_the_same(everything, capsys):
-    fields = json.loads(comparison_json(everything, "so it is", 2))
+def test_json_text_and_curves_have_all_models(everything, capsys, tmp_path):
+    fields = json.loads(everything.as_json("so it is", 2))
     assert (fields["skipped"], fields["advice"]) == (2, "so it is")
     assert fields["protocol"] == "leave-one-out"
-    rows = list(csv.DictReader(io.StringIO(comparison_csv(everything))))
-    assert [row["name"] for row in rows] == [m["name"] for m in fields["models"]]
-    for row, model in zip(rows, fields["models"], strict=True):
-        assert int(row["errors"]) == model["errors"] == model["fp"] + model["fn"]
-        assert float(row["log_loss"]) == model["log_loss"]
-        assert float(row["mcc_ci_low"]) == model["mcc_ci"][0]
+    for model in fields["models"]:
+        assert model["errors"] == model["fp"] + model["fn"]
         assert model["errors_ci"][0] <= model["errors"] <= model["errors_ci"][1]
         assert model["seconds"] > 0
     best, *others = fields["models"]
@@ -227,19 +223,14 @@ def test_json_csv_and_text_say_the_same(everything, capsys):
     print_comparison(everything, "so it is")
     found = capsys.readouterr().out
     assert found.startswith("8 models on 60 messages (30 spam), leave-one-out")
-    for model in everything.models:
-        assert model.combination.name in found
     assert "may be chance" in found
     assert " ".join(found.split()).endswith("so it is")
-
-
-@pytest.mark.long
-def test_all_curves_in_one_figure(everything, tmp_path):
-    pytest.importorskip("matplotlib")
-    path = tmp_path / "roc.svg"
-    draw_comparison(everything, path)
-    drawn = path.read_text(encoding="utf-8")
-    assert drawn.count("line2d") >= len(everything.models)
+    draw_comparison(everything, tmp_path / "roc.svg")
+    drawn = (tmp_path / "roc.svg").read_text(encoding="ascii")
+    assert drawn.count("<polyline") == len(everything.models)
+    for model in everything.models:
+        assert model.combination.name in found
+        assert f">{model.combination.name}" in drawn
 
 
 def test_three_classes_have_errors_and_log_loss_and_no_roc(capsys, tmp_path):
@@ -252,9 +243,9 @@ def test_three_classes_have_errors_and_log_loss_and_no_roc(capsys, tmp_path):
     assert "1-ROCA%" not in said
     assert all(m.difference.roca is None for m in found.models[1:])
     assert all(math.isfinite(m.figures.values["log_loss"]) for m in found.models)
-    assert comparison_csv(found).count("\n") == len(asked)
+    assert len(found.models) == len(asked)
     with pytest.raises(OptionError, match="class called spam"):
-        draw_comparison(found, tmp_path / "x.png")
+        draw_comparison(found, tmp_path / "x.svg")
 
 
 def test_the_calibration_of_a_message_has_not_seen_it():
@@ -316,7 +307,7 @@ def test_the_default_goes_first_among_equals():
 def test_a_row_of_a_table_is_one_line_however_wide_the_window(everything, monkeypatch, width):
     stream = io.StringIO()
     monkeypatch.setattr(
-        "nbspam.evaluation.comparison_report.console",
+        "nbspam.evaluation.report.console",
         lambda: Console(file=stream, width=width, highlight=False, markup=False),
     )
     print_comparison(everything, "so it is")
@@ -328,3 +319,83 @@ def test_a_row_of_a_table_is_one_line_however_wide_the_window(everything, monkey
         assert len(rows) == (1 if model is everything.models[0] else 2)
     assert ("more columns in a wider window" in lines) == (width < 200)
     assert all("errors" in line for line in lines if line.startswith("model") and "F1" in line)
+
+
+# Advice
+
+
+def said_of(*models):
+    return advice(Comparison("x", list(models)), lambda chosen: f"those of {chosen.name}")
+
+
+RIGHT = scored([True] * 20)
+TWO_WRONG = scored([False] * 2 + [True] * 18)
+NINE_WRONG = scored([False] * 9 + [True] * 11)
+
+
+def test_advice_the_default_where_it_is_best_or_another_without_it():
+    said = said_of(
+        compared(DEFAULT.name, RIGHT), compared("bernoulli:sum", TWO_WRONG, difference(SURE / 2))
+    )
+    assert said.startswith(f"Take the default, {DEFAULT.name}: it makes the fewest errors;")
+    assert said.endswith("the others are worse, by more than chance.")
+    said = said_of(
+        compared("kernel:sum", RIGHT), compared("bernoulli:sum", TWO_WRONG, difference(0.001))
+    )
+    assert said.startswith("Take kernel:sum, with those of kernel:sum: it makes the fewest errors;")
+
+
+@each("best", [DEFAULT.name, "kernel:sum"])
+@each(
+    "other, reason",
+    [(TWO_WRONG, "no model makes fewer errors"), (NINE_WRONG, "it makes the fewest errors")],
+)
+def test_advice_says_the_fewest_errors_of_no_other(best, other, reason):
+    said = said_of(compared(best, TWO_WRONG), compared("bernoulli:sum", other, difference(0.5)))
+    assert f"{reason};" in said
+
+
+def test_advice_the_default_where_another_may_be_better_by_chance():
+    said = said_of(
+        compared("multinomial:sum", RIGHT),
+        compared(DEFAULT.name, TWO_WRONG, difference(0.5)),
+        compared("bernoulli:sum", TWO_WRONG, difference(0.001)),
+    )
+    assert said.startswith(f"Take the default, {DEFAULT.name}")
+    assert "2 fewer errors, which may be chance; the others are worse" in said
+    said = said_of(
+        compared("multinomial:sum", RIGHT),
+        compared(DEFAULT.name, TWO_WRONG, difference(1.0, 0.001, roca=-2.2)),
+    )
+    assert said.startswith(f"Take the default, {DEFAULT.name}")
+    assert "which may be chance, and the default ranks better, which is not chance" in said
+    assert "worse, by more than chance" not in said
+
+
+@each(
+    "chance, reason",
+    [
+        (difference(0.001), "where the default makes 9, which is not chance"),
+        (difference(1.0, 0.001), "where the default makes 9, and ranks better than it"),
+    ],
+)
+def test_advice_another_where_the_default_is_worse_for_sure(chance, reason):
+    said = said_of(compared("kernel:sum", RIGHT), compared(DEFAULT.name, NINE_WRONG, chance))
+    assert said.startswith("Take kernel:sum, with those of kernel:sum: it makes the fewest errors")
+    assert reason in said
+
+
+def test_advice_where_no_difference_is_sure_or_there_is_none():
+    said = said_of(
+        compared("kernel:sum", RIGHT),
+        compared("gaussian:sum", TWO_WRONG, difference(0.5)),
+        compared("bernoulli:sum", TWO_WRONG, difference(0.6)),
+    )
+    assert said.startswith("Take kernel:sum")
+    assert said.endswith("no other model is worse by more than chance.")
+    same = compared(DEFAULT.name, RIGHT, difference(1.0))
+    said = said_of(compared("bernoulli:evidence", RIGHT), same)
+    assert said == f"Take the default, {DEFAULT.name}: no model makes fewer errors."
+    worse = compared(DEFAULT.name, RIGHT, difference(1.0, 0.001))
+    said = said_of(compared("kernel:sum", RIGHT), worse)
+    assert "it makes as few errors as the default, and ranks better than it" in said

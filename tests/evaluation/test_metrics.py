@@ -14,24 +14,26 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from nbspam.evaluation.formulas import (
-    LOG_LOSS_FLOOR,
-    lam_pct,
-    matthews,
-    one_minus_roca_pct,
-    sm_pct_at_hm,
-)
-from nbspam.evaluation.intervals import wilson
 from nbspam.evaluation.metrics import (
     GENERAL,
     METRICS,
     TRACK,
     VERDICTS,
-    Count,
     figures,
     left_out_rates,
 )
-from nbspam.evaluation.samples import Ranking, ScoredMessages, VerdictCounts, count_verdicts
+from nbspam.evaluation.samples import (
+    LOG_LOSS_FLOOR,
+    Ranking,
+    ScoredMessages,
+    VerdictCounts,
+    count_verdicts,
+    lam_pct,
+    matthews,
+    one_minus_roca_pct,
+    sm_pct_at_hm,
+    wilson,
+)
 
 
 def close(expected):
@@ -254,7 +256,7 @@ def test_percentages_have_percentages_for_intervals_and_json_has_each_beside_its
     assert close((100 - high, 100 - low)) == found.intervals["sm_pct"]
     as_json = found.as_json()
     for name in "accuracy mcc sc_pct bh_pct sm_pct hm_pct lam_pct log_loss brier".split():
-        assert as_json[f"{name}_ci"] == list(found.intervals[name])
+        assert as_json[f"{name}_ci"] == found.intervals[name]
     assert "tp_ci" not in as_json
 
 
@@ -262,43 +264,32 @@ def test_percentages_have_percentages_for_intervals_and_json_has_each_beside_its
 
 
 def test_the_figures_are_those_of_the_table_in_its_order_with_unique_names():
-    keys = [metric.key for metric in METRICS]
-    names = [metric.line.name for metric in METRICS if metric.line]
-    assert len(set(keys)) == len(keys)
+    names = [metric.name for metric in METRICS if metric.part]
     assert len(set(names)) == len(names)
     found = computed(*random_evaluation())
     assert list(found.values) == [metric.key for metric in METRICS]
-    assert list(found.intervals) == [
-        metric.key for metric in METRICS if not isinstance(metric.computation, Count)
-    ]
-
-
-def test_rows_are_the_figures_that_have_a_line_and_a_value_with_their_counts():
-    found = computed(*random_evaluation())
-    rows = {row.name: row for row in found.rows(GENERAL, TRACK)}
-    verdicts = [row.name for row in found.rows(VERDICTS)]
-    assert verdicts == ["blocked%", "missed%", "unsure%"]
-    assert [*rows, *verdicts] == [metric.line.name for metric in METRICS if metric.line]
-    assert list(rows)[:5] == ["accuracy", "precision", "recall", "F1", "AUC"]
-    assert next(found.rows(TRACK)).name == "SC%"
-    assert rows["accuracy"].value == found.values["accuracy"]
-    assert rows["accuracy"].interval == found.intervals["accuracy"]
-    assert rows["MCC"].value == found.values["mcc"]
+    assert len(found.values) == len(METRICS)
+    rows = [row.name for row in found.rows(GENERAL, TRACK, VERDICTS)]
+    assert rows == names
+    assert [row.name for row in found.rows(VERDICTS, "recall")] == ["recall", *names[-3:]]
     without_ham = computed(booleans(1, 1, 1), floats(1, 2, -1))
     assert [row.name for row in without_ham.rows(GENERAL, TRACK)] == [
         *("accuracy", "precision", "recall", "log-loss", "Brier", "SC%")
     ]
+
+
+def test_rows_have_their_counts():
     spam, log_odds = random_evaluation()
-    rows = {row.name: row for row in computed(spam, log_odds).rows(GENERAL, TRACK)}
+    shown = {row.name: row.shown for row in computed(spam, log_odds).rows(GENERAL, TRACK)}
     called = log_odds > 0
-    right, n = int((called == spam).sum()), len(spam)
-    assert rows["accuracy"].counts == f"{right} of {n} messages"
-    assert rows["recall"].counts == f"{(called & spam).sum()} of {spam.sum()} spam"
-    assert rows["precision"].counts == f"{(called & spam).sum()} of {called.sum()} called spam"
-    assert rows["BH%"].counts == f"{(called & ~spam).sum()} of {(~spam).sum()} ham"
-    assert rows["AUC"].counts == ""
+    hits, right, n = (called & spam).sum(), int((called == spam).sum()), len(spam)
+    assert shown["accuracy"] == f"correct, {right} of {n} messages"
+    assert shown["recall"] == f"called spam, {hits} of {spam.sum()} spam"
+    assert shown["precision"] == f"right, {hits} of {called.sum()} called spam"
+    assert shown["BH%"] == f"ham blocked, {(called & ~spam).sum()} of {(~spam).sum()} ham"
+    assert shown["AUC"] == "(ham, spam) pairs ranked rightly"
     many = computed(np.ones(2_500, dtype=bool), np.ones(2_500))
-    assert next(many.rows(TRACK)).counts == "2,500 of 2,500 spam"
+    assert next(many.rows(TRACK)).shown == "spam caught, 2,500 of 2,500 spam"
     (row, *_) = left_out_rates(counts(3, 1, 1, 4), counts(3, 1, 1, 4)).rows(GENERAL, TRACK)
     assert row.sentence() == "correct 77.78 % (45.26 to 93.68)"
 

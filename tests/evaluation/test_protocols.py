@@ -5,7 +5,8 @@ from one_case import each
 
 from nbspam.errors import OptionError, SourceError, TrainingError
 from nbspam.evaluation import protocols
-from nbspam.evaluation.outcome import worst_mistakes
+from nbspam.evaluation.messages import LabelledCorpus
+from nbspam.evaluation.results import worst_mistakes
 from nbspam.filter import Filter
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
@@ -43,7 +44,7 @@ def names_of(messages):
 
 def labelled(messages):
     """Return messages as the protocols take them, each with its name."""
-    return protocols.LabelledCorpus.of(
+    return LabelledCorpus.of(
         TokenizedMessage(name, label, list(tokens))
         for name, (label, tokens) in zip(names_of(messages), messages, strict=True)
     )

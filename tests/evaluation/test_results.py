@@ -1,10 +1,11 @@
+import json
 import math
 
 import pytest
 from outcomes import CUT_OFFS, THREE, TWO, outcome
 
-from nbspam.evaluation.outcome import Evaluation
-from nbspam.evaluation.results import compute, confusion
+from nbspam.evaluation import results
+from nbspam.evaluation.results import Evaluation, compute, prediction
 from nbspam.scoring.verdict import CutOffs
 
 
@@ -97,13 +98,55 @@ def test_three_classes_with_spam_have_its_figures_against_the_rest():
     assert values["threshold"] is None
 
 
-# Confusion
+# JSON
 
 
-def test_confusion_has_a_row_for_each_class_and_a_column_for_each_verdict():
-    actual = ["ham", "spam", "spam", "ham", "spam"]
-    called = ["ham", "spam", "unsure", "spam", "ham"]
-    found = confusion(actual, called, ("ham", "spam"))
-    assert found.verdicts == ("ham", "spam", "unsure")
-    assert found.counts == [[1, 1, 0], [1, 1, 1]]
-    assert confusion([], [], ("a", "b")).counts == [[0, 0], [0, 0]]
+def as_json(evaluation, errors=0):
+    return json.loads(results.as_json(compute(evaluation, CUT_OFFS, skipped=3), errors))
+
+
+def test_json_has_the_promised_fields_and_the_worst_mistakes_when_asked():
+    found = as_json(TWO)
+    promised = (
+        "messages spam ham threshold accuracy mcc sc_pct bh_pct sm_pct hm_pct lam_pct"
+        " one_minus_roca_pct sm_pct_at_hm_0_1 log_loss brier tp fp fn tn"
+        " verdict_bh_pct verdict_sm_pct unsure_pct spam_cutoff ham_cutoff"
+    )
+    assert set(promised.split()) <= found.keys()
+    assert (found["skipped"], found["unsure"], found["positive"]) == (3, 1, "spam")
+    assert found["confusion"] == {"ham": {"ham": 1, "spam": 1}, "spam": {"ham": 0, "spam": 2}}
+    assert found["verdicts"] == {
+        "ham": {"ham": 1, "spam": 1, "unsure": 0},
+        "spam": {"ham": 0, "spam": 1, "unsure": 1},
+    }
+    assert (found["threshold"], found["spam_cutoff"], found["ham_cutoff"]) == (0.5, 0.7, 0.3)
+    for key, value in (("verdict_bh_pct", 50), ("verdict_sm_pct", 50), ("unsure_pct", 25)):
+        low, high = found[f"{key}_ci"]
+        assert low < found[key] == value < high
+    assert [b["messages"] for b in found["calibration"]] == [1, 1, 1, 1]
+    first = {"low": 0.1, "high": 0.2, "messages": 1, "mean_probability": 0.1, "spam_share": 0.0}
+    assert found["calibration"][0] == first
+    assert found["calibration_error"] == pytest.approx((0.1 + 0.8 + 0.1 + 0.4) / 4)
+    assert "errors" not in found
+    (worst,) = as_json(TWO, errors=1)["errors"]
+    assert (worst["label"], worst["verdict"], worst["probability"]) == ("ham", "spam", 0.8)
+    assert worst["words"][0]["token"] == "prize"
+
+
+def test_json_of_three_classes_has_null_for_the_figures_it_has_not():
+    found = as_json(THREE)
+    undefined = ("mcc", "threshold", "positive", "spam_cutoff", "ham_cutoff", "calibration_error")
+    assert [found[key] for key in undefined] == [None] * 6
+    assert (found["accuracy"], found["calibration"]) == (0.5, [])
+
+
+def test_a_prediction_is_what_classify_prints_and_the_label():
+    assert prediction(TWO.outcomes[3]) == {
+        "source": "file:4",
+        "label": "spam",
+        "verdict": "unsure",
+        "probability": 0.6,
+        "log_odds": pytest.approx(math.log(1.5)),
+    }
+    found = prediction(THREE.outcomes[0])
+    assert found["probabilities"] == {"a": 0.5, "b": 0.3, "c": 0.2}

@@ -2,12 +2,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
+from scipy.stats import binomtest
 
-from nbspam.evaluation.bins import (
+from nbspam.evaluation.samples import (
     CalibrationBin,
     calibration_bins,
     calibration_error,
+    mean_interval,
+    percentile_interval,
     score_distribution,
+    wilson,
 )
 
 
@@ -90,3 +95,28 @@ def test_the_histograms_ends_take_what_is_beyond():
     assert found[0][2:] == (1, 0)
     assert found[-1][2:] == (0, 1)
     assert [row[1] for row in found[:-1]] == [row[0] for row in found[1:]]
+
+
+# Intervals
+
+
+@each("of", [1, 2, 7, 100, 4_000])
+def test_wilson_is_scipys(of):
+    for hits in sorted({0, 1, of // 3, of // 2, of - 1, of}):
+        expected = binomtest(hits, of).proportion_ci(confidence_level=0.95, method="wilson")
+        assert close((expected.low, expected.high)) == wilson(hits, of)
+
+
+def test_wilson_of_nothing_is_nothing_and_it_holds_its_ends():
+    assert wilson(0, 0) is None
+    assert wilson(0, 10)[0] == 0
+    assert wilson(10, 10)[1] == 1
+
+
+def test_intervals_of_a_mean_and_of_percentiles():
+    losses = np.array([0.0, 1.0, 2.0, 3.0])
+    error = 1.959964 * (5 / 3) ** 0.5 / 2
+    assert mean_interval(losses) == pytest.approx((1.5 - error, 1.5 + error), rel=1e-6)
+    assert mean_interval(np.array([0.0, 0.0, 1.0]))[0] == 0
+    assert mean_interval(np.array([1.0])) is None
+    assert percentile_interval(list(range(1001))) == (25, 975)
