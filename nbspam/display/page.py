@@ -80,9 +80,7 @@ figure { margin: 0; } figcaption { font-size: .9rem; color: var(--Dim); }
 @media print { body { max-width: none; } }
 """
 _STYLE += _CURVES
-_ENTITIES = str.maketrans(
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"},
-)
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 _LEVELS = 4
 
 

@@ -29,13 +29,7 @@ from nbspam.evaluation.samples import score_distribution
 _PIPE_WIDTH = 200  # characters; wide enough that no table is folded
 _LINE = 80  # cells of a line of text that is read
 _EXCERPT_LINES = 4  # of a mistake
-_EMPHASIS = {
-    2: "bold underline red",
-    1: "underline red",
-    0: "",
-    -1: "green",
-    -2: "bold green",
-}
+_EMPHASIS = {2: "bold underline red", 1: "underline red", 0: "", -1: "green", -2: "bold green"}
 _BAR_LENGTH = 40  # characters, of all messages
 _FEW_CLASSES = 10  # whose confusion is part of the short report
 _MANY_COLUMNS = 6  # of a table that stands closer, to fit into 80 columns
