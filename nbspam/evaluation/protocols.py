@@ -1,6 +1,7 @@
 """Ways to test a filter on labelled messages it has not learned from."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,57 @@ TELLING_WORDS = 8  # kept of each mistake
 _TENTHS = 10
 # Passes the parts of a long test on, and may show how far it is.
 Shown = Callable[[Sequence[int]], Iterable[int]]
+
+
+class Trial(NamedTuple):
+    """What is tested: models of these settings on these messages."""
+
+    read: LabelledCorpus
+    settings: TrainingSettings
+    cut_offs: CutOffs
+    telling: bool = True  # whether to keep the telling words of mistakes
+    shown: Shown = iter
+
+    def fitted(self, train: Integers | None = None) -> Fit:
+        """Return the model of some of the messages; None: of all."""
+        corpus = self.read.corpus
+        labels, channels, traits = corpus.labels, corpus.channels(), corpus.traits()
+        presence: Presence | Corpus = corpus
+        if train is not None:
+            traits = None if traits is None else traits[train]
+            labels = [labels[i] for i in train]
+            presence = corpus.presence()[train]
+        return fit(presence, labels, self.settings, channels, traits)
+
+    def judged(self, fitted: Fit, rows: Sequence[int], scores: Iterable[Score]) -> list[Outcome]:
+        """Return what is said of some of the messages, by their scores."""
+        read, labels = self.read, self.read.corpus.labels
+        pairs = zip(rows, scores, strict=True)
+        verdicts = (
+            verdict_on(fitted.metadata, score, self.cut_offs, read.sources[i], labels[i])
+            for i, score in pairs
+        )
+        return [_with_excerpt(v, read.excerpt(i)) for i, v in zip(rows, verdicts, strict=True)]
+
+    def tested(self, fitted: Fit, test: Integers) -> list[Outcome]:
+        """Return what a model that has not seen them says of some of the messages."""
+        corpus, traits = self.read.corpus, self.read.corpus.traits()
+        scores = fitted.scores(corpus.presence()[test], None if traits is None else traits[test])
+        outcomes = self.judged(fitted, test.tolist(), scores)
+        if not self.telling:
+            return outcomes
+
+        def counts_of(tokens: Iterable[str]) -> dict[str, Row]:
+            rows = ((t, tuple(fitted.counts[:, corpus.numbers[t]].tolist())) for t in tokens)
+            return {token: row for token, row in rows if any(row)}
+
+        classifier = Classifier(fitted.metadata, counts_of)
+        for k, i in enumerate(test.tolist()):
+            if outcomes[k].is_mistake:
+                message = self.read.message(i)
+                found = explain(classifier, message.tokens, message.numbers)
+                outcomes[k] = _explained(outcomes[k], message, found)
+        return outcomes
 
 
 def saved_model(
@@ -82,38 +134,16 @@ def _explained(outcome: Outcome, message: TokenizedMessage, found: Explanation) 
     return outcome._replace(words=(readable or found.words)[:TELLING_WORDS], message=shown)
 
 
-def _judged(
-    read: LabelledCorpus,
-    fitted: Fit,
-    rows: Iterable[int],
-    scores: Iterable[Score],
-    cut_offs: CutOffs,
-) -> list[Outcome]:
-    """Return what is said of some of the messages, by their scores."""
-    labels = read.corpus.labels
-    return [
-        _with_excerpt(
-            verdict_on(fitted.metadata, score, cut_offs, read.sources[i], labels[i]),
-            read.excerpt(i),
-        )
-        for i, score in zip(rows, scores, strict=True)
-    ]
-
-
-def left_out(
-    read: LabelledCorpus, settings: TrainingSettings, cut_offs: CutOffs, telling: bool = True
-) -> Evaluation:
+def left_out(trial: Trial) -> Evaluation:
     """Leave-one-out: each message is scored by a model of all the others, in closed form.
 
     The calibrations, which are few numbers of all messages, are fitted to nine tenths of them for
     the messages of the other tenth (message i is in tenth i mod 10).
-    telling: whether to keep the telling words of mistakes.
     """
-    read = read.for_model(settings)
-    fitted = _trained(read, None, settings)
+    read, fitted = trial.read, trial.fitted()
     scores = fitted.left_out_scores(read.corpus, _TENTHS)
-    outcomes = _judged(read, fitted, range(len(read.corpus)), scores, cut_offs)
-    if telling and any(outcome.is_mistake for outcome in outcomes):
+    outcomes = trial.judged(fitted, range(len(read.corpus)), scores)
+    if trial.telling and any(outcome.is_mistake for outcome in outcomes):
         counts = dict(token_counts(read.vocabulary, fitted.counts))
         learner = OnlineLearner(fitted.metadata, counts)
         for i, outcome in enumerate(outcomes):
@@ -128,21 +158,13 @@ def left_out(
     return Evaluation("leave-one-out", *fitted.metadata.settings[:2], outcomes, duplicates=same)
 
 
-def train_first(
-    read: LabelledCorpus,
-    first: int,
-    settings: TrainingSettings,
-    cut_offs: CutOffs,
-    limit: float | None = None,
-    telling: bool = True,
-) -> Evaluation:
+def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluation:
     """Train on the first messages in their order and test on the rest.
 
     limit: the share of ham that may be blocked; the first messages, each left out, then choose the
     cut-offs, as in `nbspam train`.
     """
-    read = read.for_model(settings)
-    n = len(read.corpus)
+    read, n = trial.read, len(trial.read.corpus)
     if not 0 < first < n:
         raise OptionError(
             f"cannot train on the first {first} of {counted(n, 'message')} and test on the rest;"
@@ -150,10 +172,10 @@ def train_first(
         )
     train, test = np.arange(first), np.arange(first, n)
     try:
-        fitted = _trained(read, train, settings)
+        fitted = trial.fitted(train)
         if limit is not None:
             scores = fitted.left_out_scores(read.corpus.presence()[train])
-            cut_offs = cut_offs_within(limit, fitted, scores)
+            trial = trial._replace(cut_offs=cut_offs_within(limit, fitted, scores))
     except TrainingError as error:
         raise TrainingError(
             f"among the first {counted(first, 'message')} {error.problem}, mixed in order",
@@ -165,32 +187,21 @@ def train_first(
             f"the class {untrained[0]!r} is not among the first {counted(first, 'message')}; train"
             " on more of them, or mix their order"
         )
-    outcomes = _tested(read, fitted, test, cut_offs, telling)
+    outcomes = trial.tested(fitted, test)
     same = same_in_batches(read.corpus.digests, first)
-    classes = fitted.metadata.settings[:2]
-    return Evaluation(
-        f"trained on the first {first}", *classes, outcomes, cut_offs, duplicates=same
-    )
+    protocol, classes = f"trained on the first {first}", fitted.metadata.settings[:2]
+    return Evaluation(protocol, *classes, outcomes, trial.cut_offs, duplicates=same)
 
 
-def folds(
-    read: LabelledCorpus,
-    k: int,
-    settings: TrainingSettings,
-    cut_offs: CutOffs,
-    telling: bool = True,
-    seed: int | None = None,
-    shown: Shown = iter,
-) -> Evaluation:
+def folds(trial: Trial, k: int, seed: int | None = None) -> Evaluation:
     """Cross-validate: each message is scored by a model of the other folds.
 
     Message i is in fold i mod k, counted within its class: every fold has each class's share, the
     same on every run.  With a seed the messages of each class are shuffled before they are counted.
     Outcomes come in the order of the messages.
     """
-    read = read.for_model(settings)
-    labels = read.corpus.labels
-    classes, positive = class_names(read.corpus.labels, settings.positive)
+    labels = trial.read.corpus.labels
+    classes, positive = class_names(labels, trial.settings.positive)
     fewest = min(map(labels.count, classes))
     if fewest < 2:
         raise OptionError(
@@ -204,30 +215,22 @@ def folds(
         )
     fold = stratified_folds(labels, k, seed)
     outcomes: dict[int, Outcome] = {}
-    for part in shown(range(k)):
-        train, test = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
-        found = _tested(read, _trained(read, train, settings), test, cut_offs, telling)
+    for part in trial.shown(range(k)):
+        test = np.flatnonzero(fold == part)
+        found = trial.tested(trial.fitted(np.flatnonzero(fold != part)), test)
         outcomes.update(zip(test.tolist(), found, strict=True))
     ordered = [outcomes[i] for i in range(len(labels))]
-    same = same_in_folds(read.corpus.digests, fold.tolist())
+    same = same_in_folds(trial.read.corpus.digests, fold.tolist())
     shuffled = "" if seed is None else f", shuffled with seed {seed}"
     return Evaluation(f"{k} folds{shuffled}", classes, positive, ordered, duplicates=same)
 
 
-def online(
-    read: LabelledCorpus,
-    batch: int,
-    settings: TrainingSettings,
-    cut_offs: CutOffs,
-    telling: bool = True,
-    shown: Shown = iter,
-) -> Evaluation:
+def online(trial: Trial, batch: int) -> Evaluation:
     """Classify, then learn, in order, a batch at a time; the first batch is learned uncounted.
 
     It runs the code of an update of the model with each day's mail.
     """
-    read = read.for_model(settings)
-    labels = read.corpus.labels
+    read, labels = trial.read, trial.read.corpus.labels
     if batch < 1 or len(labels) <= batch:
         raise OptionError(
             f"a batch of {batch} is too large for {counted(len(labels), 'message')}, since the"
@@ -235,13 +238,13 @@ def online(
             if batch > 0
             else f"a batch of {batch} is not possible; give a number of at least 1"
         )
-    learner = _first_batch(read, batch, settings)
+    learner = _first_batch(trial, batch)
     outcomes: list[Outcome] = []
     learned_so_far: list[int] = []
-    for start in shown(range(batch, len(labels), batch)):
-        spam_filter = Filter(learner.classifier(), cut_offs)
+    for start in trial.shown(range(batch, len(labels), batch)):
+        spam_filter = Filter(learner.classifier(), trial.cut_offs)
         messages = [read.message(i) for i in range(start, min(start + batch, len(labels)))]
-        outcomes += [_outcome(spam_filter, message, telling) for message in messages]
+        outcomes += [_outcome(spam_filter, message, trial.telling) for message in messages]
         learned_so_far += [start] * len(messages)
         _teach(learner, messages)
     protocol = f"online, {batch} at a time, the first {batch} not counted"
@@ -250,13 +253,14 @@ def online(
     return Evaluation(protocol, *classes, outcomes, duplicates=same, learned_so_far=learned_so_far)
 
 
-def _first_batch(read: LabelledCorpus, batch: int, settings: TrainingSettings) -> OnlineLearner:
+def _first_batch(trial: Trial, batch: int) -> OnlineLearner:
     """Return a learner of the first messages; the classes are those of all, or of the base."""
+    read, settings = trial.read, trial.settings
     labels = read.corpus.labels
     if settings.base is None:
         classes, positive = class_names(labels, settings.positive)
         if set(labels[:batch]) == set(classes):
-            fitted = _trained(read, np.arange(batch), settings)
+            fitted = trial.fitted(np.arange(batch))
             counts = dict(token_counts(read.vocabulary, fitted.counts))
             return OnlineLearner(fitted.metadata, counts)
         learner = OnlineLearner(empty_metadata(classes, positive, settings), {})
@@ -277,38 +281,3 @@ def _teach(learner: OnlineLearner, messages: Sequence[TokenizedMessage]) -> None
         learner.learn(message.label or "", message.tokens, message.numbers)
     for message in messages:
         learner.refine(message.label or "", message.tokens, message.numbers)
-
-
-def _trained(read: LabelledCorpus, train: Integers | None, settings: TrainingSettings) -> Fit:
-    """Return the model of some of the messages; None: of all."""
-    corpus = read.corpus
-    labels, channels, traits = corpus.labels, corpus.channels(), corpus.traits()
-    presence: Presence | Corpus = corpus
-    if train is not None:
-        traits = None if traits is None else traits[train]
-        labels = [labels[i] for i in train]
-        presence = corpus.presence()[train]
-    return fit(presence, labels, settings, channels, traits)
-
-
-def _tested(
-    read: LabelledCorpus, fitted: Fit, test: Integers, cut_offs: CutOffs, telling: bool
-) -> list[Outcome]:
-    traits = read.corpus.traits()
-    scores = fitted.scores(read.corpus.presence()[test], None if traits is None else traits[test])
-    outcomes = _judged(read, fitted, test.tolist(), scores, cut_offs)
-    if not telling:
-        return outcomes
-    columns = read.corpus.numbers
-
-    def counts_of(tokens: Iterable[str]) -> dict[str, Row]:
-        rows = ((t, tuple(fitted.counts[:, columns[t]].tolist())) for t in tokens)
-        return {token: row for token, row in rows if any(row)}
-
-    classifier = Classifier(fitted.metadata, counts_of)
-    for k, i in enumerate(test.tolist()):
-        if outcomes[k].is_mistake:
-            message = read.message(i)
-            found = explain(classifier, message.tokens, message.numbers)
-            outcomes[k] = _explained(outcomes[k], message, found)
-    return outcomes

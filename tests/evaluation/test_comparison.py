@@ -69,7 +69,8 @@ def read(n=60, classes=("ham", "spam"), seed=3):
 
 
 def left_out(corpus, settings):
-    return protocols.left_out(corpus, settings, CutOffs(), telling=False)
+    trial = protocols.Trial(corpus.for_model(settings), settings, CutOffs(), telling=False)
+    return protocols.left_out(trial)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +118,7 @@ def test_each_model_has_the_outcomes_that_its_protocol_gives_alone(everything):
     corpus = read()
     for model in everything.models[::4]:
         settings = model.combination.settings(GIVEN)
-        alone = scored_messages(left_out(corpus.for_model(settings), settings))
+        alone = scored_messages(left_out(corpus, settings))
         assert alone.log_odds.tolist() == model.messages.log_odds.tolist()
 
 
@@ -253,7 +254,7 @@ def test_the_calibration_of_a_message_has_not_seen_it():
     settings = GIVEN
     corpus = read(100).for_model(settings)
     found = left_out(corpus, settings)
-    fitted = protocols._trained(corpus, None, settings)
+    fitted = protocols.Trial(corpus, settings, CutOffs()).fitted()
     rule = fitted.rule
     without = rule._calibrations(fitted.metadata, np.flatnonzero(np.arange(100) % 10 != 3))
     metadata = fitted.metadata._replace(
@@ -269,7 +270,7 @@ def test_the_calibration_of_a_message_has_not_seen_it():
 
 def test_leave_one_out_explains_a_mistake_by_the_others_alone():
     corpus = read(60)
-    found = protocols.left_out(corpus, GIVEN, CutOffs())
+    found = protocols.left_out(protocols.Trial(corpus.for_model(GIVEN), GIVEN, CutOffs()))
     mistakes = [o for o in found.outcomes if o.is_mistake]
     assert mistakes
     vocabulary = corpus.corpus.vocabulary

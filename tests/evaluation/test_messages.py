@@ -45,17 +45,17 @@ TWICE = [*TEXTS, *TEXTS[:2], ("spam", "cheap loans"), ("ham", "the minutes")]
 @each(
     "protocol, expected",
     [
-        (lambda *rest: protocols.left_out(*rest), 4),
-        (lambda read, *rest: protocols.train_first(read, 4, *rest), 2),
-        (lambda read, *rest: protocols.folds(read, 2, *rest), 0),  # 0 and 4 are both in fold 0
-        (lambda read, *rest: protocols.folds(read, 3, *rest), 4),
-        (lambda read, *rest: protocols.online(read, 2, *rest), 2),
+        (protocols.left_out, 4),
+        (lambda trial: protocols.train_first(trial, 4), 2),
+        (lambda trial: protocols.folds(trial, 2), 0),  # 0 and 4 are both in fold 0
+        (lambda trial: protocols.folds(trial, 3), 4),
+        (lambda trial: protocols.online(trial, 2), 2),
     ],
 )
 def test_each_protocol_counts_what_it_trained_on(protocol, expected):
     settings = TrainingSettings()
     read = LabelledCorpus.of(labelled(TWICE, settings), settings.wanted)
-    assert protocol(read, settings, CutOffs()).duplicates == expected
+    assert protocol(protocols.Trial(read, settings, CutOffs())).duplicates == expected
 
 
 def test_a_model_leaves_out_what_it_has_learned_and_not_what_was_forgotten():

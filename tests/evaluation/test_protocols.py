@@ -58,11 +58,11 @@ def classifier_of(messages, settings):
 
 
 def run_folds(messages, k, settings=TrainingSettings(scoring="sum"), cut_offs=CutOffs()):  # noqa: B008
-    return protocols.folds(labelled(messages), k, settings, cut_offs)
+    return protocols.folds(protocols.Trial(labelled(messages), settings, cut_offs), k)
 
 
 def run_first(messages, first, settings=TrainingSettings(scoring="sum"), cut_offs=CutOffs()):  # noqa: B008
-    return protocols.train_first(labelled(messages), first, settings, cut_offs)
+    return protocols.train_first(protocols.Trial(labelled(messages), settings, cut_offs), first)
 
 
 def folds_by_hand(messages, k):
@@ -173,7 +173,7 @@ def test_the_worst_mistakes_come_first():
 
 
 def run_online(messages, batch, settings=TrainingSettings(), cut_offs=CutOffs()):  # noqa: B008
-    return protocols.online(labelled(messages), batch, settings, cut_offs)
+    return protocols.online(protocols.Trial(labelled(messages), settings, cut_offs), batch)
 
 
 def by_hand(messages, batch, settings):
