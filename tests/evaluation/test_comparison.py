@@ -20,7 +20,6 @@ from nbspam.evaluation import protocols
 from nbspam.evaluation.comparison import (
     DEFAULT,
     EVERYTHING,
-    SURE,
     Combination,
     Comparison,
     Difference,
@@ -324,79 +323,70 @@ def test_a_row_of_a_table_is_one_line_however_wide_the_window(everything, monkey
 
 # Advice
 
-
-def said_of(*models):
-    return advice(Comparison("x", list(models)), lambda chosen: f"those of {chosen.name}")
-
-
-RIGHT = scored([True] * 20)
-TWO_WRONG = scored([False] * 2 + [True] * 18)
-NINE_WRONG = scored([False] * 9 + [True] * 11)
-
-
-def test_advice_the_default_where_it_is_best_or_another_without_it():
-    said = said_of(
-        compared(DEFAULT.name, RIGHT), compared("bernoulli:sum", TWO_WRONG, difference(SURE / 2))
-    )
-    assert said.startswith(f"Take the default, {DEFAULT.name}: it makes the fewest errors;")
-    assert said.endswith("the others are worse, by more than chance.")
-    said = said_of(
-        compared("kernel:sum", RIGHT), compared("bernoulli:sum", TWO_WRONG, difference(0.001))
-    )
-    assert said.startswith("Take kernel:sum, with those of kernel:sum: it makes the fewest errors;")
-
-
-@each("best", [DEFAULT.name, "kernel:sum"])
-@each(
-    "other, reason",
-    [(TWO_WRONG, "no model makes fewer errors"), (NINE_WRONG, "it makes the fewest errors")],
-)
-def test_advice_says_the_fewest_errors_of_no_other(best, other, reason):
-    said = said_of(compared(best, TWO_WRONG), compared("bernoulli:sum", other, difference(0.5)))
-    assert f"{reason};" in said
-
-
-def test_advice_the_default_where_another_may_be_better_by_chance():
-    said = said_of(
-        compared("multinomial:sum", RIGHT),
-        compared(DEFAULT.name, TWO_WRONG, difference(0.5)),
-        compared("bernoulli:sum", TWO_WRONG, difference(0.001)),
-    )
-    assert said.startswith(f"Take the default, {DEFAULT.name}")
-    assert "2 fewer errors, which may be chance; the others are worse" in said
-    said = said_of(
-        compared("multinomial:sum", RIGHT),
-        compared(DEFAULT.name, TWO_WRONG, difference(1.0, 0.001, roca=-2.2)),
-    )
-    assert said.startswith(f"Take the default, {DEFAULT.name}")
-    assert "which may be chance, and the default ranks better, which is not chance" in said
-    assert "worse, by more than chance" not in said
+DEF, KERNEL, BERN, MULTI = DEFAULT.name, "kernel:sum", "bernoulli:sum", "multinomial:sum"
+SURELY, PERHAPS = difference(0.001), difference(0.5)
+RANKS_WORSE, RANKS_BETTER = difference(1.0, 0.001), difference(1.0, 0.001, roca=-2.2)
+WORSE = "the others are worse, by more than chance"
+NONE = "no other model is worse by more than chance"
+WITH_KERNEL = f"{KERNEL}, with those of {KERNEL}"
 
 
 @each(
-    "chance, reason",
+    "best, others, said",
     [
-        (difference(0.001), "where the default makes 9, which is not chance"),
-        (difference(1.0, 0.001), "where the default makes 9, and ranks better than it"),
+        ((DEF, 0), [(BERN, 2, SURELY)], f"the default, {DEF}: it makes the fewest errors; {WORSE}"),
+        ((DEF, 2), [(BERN, 9, PERHAPS)], f"the default, {DEF}: it makes the fewest errors; {NONE}"),
+        (
+            (DEF, 2),
+            [(BERN, 2, PERHAPS)],
+            f"the default, {DEF}: no model makes fewer errors; {NONE}",
+        ),
+        ((KERNEL, 0), [(BERN, 2, SURELY)], f"{WITH_KERNEL}: it makes the fewest errors; {WORSE}"),
+        ((KERNEL, 2), [(BERN, 2, PERHAPS)], f"{WITH_KERNEL}: no model makes fewer errors; {NONE}"),
+        # The default where another may be better by chance.
+        (
+            (MULTI, 0),
+            [(DEF, 2, PERHAPS), (BERN, 2, SURELY)],
+            f"the default, {DEF}: {MULTI} makes 2 fewer errors, which may be chance; {WORSE}",
+        ),
+        (
+            (MULTI, 0),
+            [(DEF, 2, RANKS_BETTER)],
+            f"the default, {DEF}: {MULTI} makes 2 fewer errors, which may be chance, and the default"
+            " ranks better, which is not chance",
+        ),
+        ((BERN, 0), [(DEF, 0, PERHAPS)], f"the default, {DEF}: no model makes fewer errors"),
+        # Another where the default is worse for sure.
+        (
+            (KERNEL, 0),
+            [(DEF, 9, SURELY)],
+            f"{WITH_KERNEL}: it makes the fewest errors, 0 where the default makes 9, which is not"
+            " chance",
+        ),
+        (
+            (KERNEL, 0),
+            [(DEF, 9, RANKS_WORSE)],
+            f"{WITH_KERNEL}: it makes the fewest errors, 0 where the default makes 9, and ranks"
+            " better than it, which is not chance",
+        ),
+        (
+            (KERNEL, 0),
+            [(DEF, 0, RANKS_WORSE)],
+            f"{WITH_KERNEL}: it makes as few errors as the default, and ranks better than it, which"
+            " is not chance",
+        ),
+        (
+            (KERNEL, 0),
+            [(BERN, 2, PERHAPS), (MULTI, 3, SURELY)],
+            f"{WITH_KERNEL}: it makes the fewest errors; {BERN} cannot be told from the best by"
+            " these messages",
+        ),
     ],
 )
-def test_advice_another_where_the_default_is_worse_for_sure(chance, reason):
-    said = said_of(compared("kernel:sum", RIGHT), compared(DEFAULT.name, NINE_WRONG, chance))
-    assert said.startswith("Take kernel:sum, with those of kernel:sum: it makes the fewest errors")
-    assert reason in said
-
-
-def test_advice_where_no_difference_is_sure_or_there_is_none():
-    said = said_of(
-        compared("kernel:sum", RIGHT),
-        compared("gaussian:sum", TWO_WRONG, difference(0.5)),
-        compared("bernoulli:sum", TWO_WRONG, difference(0.6)),
-    )
-    assert said.startswith("Take kernel:sum")
-    assert said.endswith("no other model is worse by more than chance.")
-    same = compared(DEFAULT.name, RIGHT, difference(1.0))
-    said = said_of(compared("bernoulli:evidence", RIGHT), same)
-    assert said == f"Take the default, {DEFAULT.name}: no model makes fewer errors."
-    worse = compared(DEFAULT.name, RIGHT, difference(1.0, 0.001))
-    said = said_of(compared("kernel:sum", RIGHT), worse)
-    assert "it makes as few errors as the default, and ranks better than it" in said
+def test_advice(best, others, said):
+    models = [
+        compared(name, scored([False] * wrong + [True] * (20 - wrong)), *found)
+        for name, wrong, *found in (best, *others)
+    ]
+    found = advice(Comparison("x", models), lambda chosen: f"those of {chosen.name}")
+    assert found == f"Take {said}."
