@@ -20,12 +20,6 @@ def test_figures_are_those_of_the_outcomes_which_are_kept():
     assert values["threshold"] == 0.5
     assert values["brier"] == pytest.approx((0.01 + 0.64 + 0.01 + 0.16) / 4)
     assert values["one_minus_roca_pct"] == pytest.approx(25)
-    found = compute(TWO, CutOffs())
-    assert found.evaluation is TWO
-    messages = found.messages
-    assert messages.spam.tolist() == [False, False, True, True]
-    assert messages.probability.tolist() == [0.1, 0.8, 0.9, 0.6]
-    assert messages.log_odds.tolist() == [o.judged.score.log_odds for o in TWO.outcomes]
 
 
 def test_errors_are_counted_at_a_half_whatever_the_verdicts_are():

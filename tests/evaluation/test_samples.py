@@ -20,41 +20,24 @@ def close(expected):
     return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-def booleans(*values):
-    return np.array(values, dtype=bool)
-
-
-def floats(*values):
-    return np.array(values, dtype=float)
-
-
-@st.composite
-def evaluations(draw):
-    """Draw what each message is and its log-odds, with ties; both classes are there."""
-    spam = [*draw(st.lists(st.booleans(), max_size=30)), True, False]
-    scores = draw(st.lists(st.integers(-4, 4), min_size=len(spam), max_size=len(spam)))
-    return np.array(spam), np.array(scores) / 2
-
-
 # Calibration
 
 
 def test_bins_have_the_predicted_and_the_observed_share_and_their_edges_belong_to_the_bin_above():
-    spam = booleans(0, 1, 0, 1, 1)
-    probability = floats(0.02, 0.08, 0.55, 0.95, 1)
+    spam = np.array([0, 1, 0, 1, 1]) == 1
+    probability = np.array([0.02, 0.08, 0.55, 0.95, 1])
     assert calibration_bins(spam, probability) == [
         CalibrationBin(0, 0.1, 2, close(0.05), 0.5),
         CalibrationBin(0.5, 0.6, 1, close(0.55), 0),
         CalibrationBin(0.9, 1, 2, close(0.975), 1),
     ]
-    bins = calibration_bins(booleans(0, 0, 0), floats(0, 0.5, 1))
+    bins = calibration_bins(np.zeros(3, dtype=bool), np.array([0, 0.5, 1]))
     assert [(b.low, b.messages) for b in bins] == [(0, 1), (0.5, 1), (0.9, 1)]
 
 
-@given(evaluations())
-def test_bins_hold_each_message_once_and_the_labels_of_all(evaluation):
-    spam, log_odds = evaluation
-    probability = 1 / (1 + np.exp(-log_odds))
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=30))
+def test_bins_hold_each_message_once_and_the_labels_of_all(messages):
+    spam, probability = (np.array(column) for column in zip(*messages, strict=True))
     bins = calibration_bins(spam, probability)
     assert len(spam) == sum(b.messages for b in bins)
     assert close(spam.sum()) == sum(b.messages * b.spam_share for b in bins)
