@@ -1,6 +1,7 @@
 """`nbspam eval`."""
 
 import contextlib
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -274,10 +275,11 @@ def command(
 
 def _write_files(computed: "Results", report: Report, tested: Path | None, quiet: bool) -> None:
     """Write the files that were asked for.  tested: the model, if it was in a file."""
-    from nbspam.cli.evaluating import page_of
     from nbspam.cli.progress import work
     from nbspam.evaluation.curves import draw
+    from nbspam.evaluation.page import report_page
     from nbspam.evaluation.predictions import write_predictions
+    from nbspam.store.model_file import read_model
 
     with work(quiet) as at_work:
         if report.predictions is not None and not report.is_beside_predictions:
@@ -287,7 +289,12 @@ def _write_files(computed: "Results", report: Report, tested: Path | None, quiet
             draw(computed, report.plot)
         if report.page is not None:
             at_work.stage(f"writing {report.page}")
-            text = page_of(computed, report.errors or _PAGE_ERRORS, tested)
+            errors, command_line = (
+                report.errors or _PAGE_ERRORS,
+                shlex.join(["nbspam", *sys.argv[1:]]),
+            )
+            model = None if tested is None else read_model(tested)
+            text = report_page(computed, errors, command_line, model)
             report.page.write_text(text, encoding="ascii", newline="\n")
 
 

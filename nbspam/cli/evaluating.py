@@ -1,15 +1,11 @@
 """What `nbspam eval` does: tests models of some of the messages, a saved one, or several kinds."""
 
-import shlex
-import sys
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
-from nbspam import __version__
 from nbspam.bayes.trait_model import GAUSSIAN
 from nbspam.bayes.variances import Variances
 from nbspam.cli.base import opened_base
@@ -22,12 +18,10 @@ from nbspam.cli.protocol_options import Protocol
 from nbspam.cli.sources_options import Sources
 from nbspam.cli.terminal import echo_sentence
 from nbspam.cli.work_place import WorkPlace, work_place
-from nbspam.display.lines import class_heads, strongest_rows
 from nbspam.errors import SourceError, counted, one_line
 from nbspam.evaluation import protocols
 from nbspam.evaluation.comparison import EVERYTHING, Combination, advice, chosen, compare
 from nbspam.evaluation.messages import LabelledCorpus, Mislabelled
-from nbspam.evaluation.page import Circumstances, StrongestWords, report_page
 from nbspam.evaluation.report import print_comparison
 from nbspam.evaluation.results import Evaluation, Results, compute
 from nbspam.filter import open_filter
@@ -37,15 +31,12 @@ from nbspam.reading.piece import SourcePiece
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skipped, Skips
 from nbspam.reading.sources import ReadingOptions
-from nbspam.scoring.strongest import strongest_words
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.model_file import read_model
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import PIECE, in_batches, tokenized
 
 _NO_MESSAGE = "there is no message to test on; name a source that has some"
 _LABELS_SHOWN = 5
-_STRONGEST = 15  # words of each class on a page
 
 
 class Reader(NamedTuple):
@@ -167,23 +158,6 @@ def _trained(
             at_work.stage("training and testing")
             found = protocol.run(read, settings, cut_offs, limit, at_work=at_work)
     return found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
-
-
-def page_of(computed: Results, errors: int, tested: Path | None) -> str:
-    """Return the page.  errors: mistakes to show.  tested: the model, if there is a file of it."""
-    made = Circumstances(
-        datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-        __version__,
-        shlex.join(["nbspam", *sys.argv[1:]]),
-    )
-    strongest = None
-    if tested is not None:
-        model = read_model(tested)
-        if model.metadata.settings.counts.has_tokens and not model.metadata.is_one_sided:
-            ranked = strongest_words(model, _STRONGEST, fragments=False)
-            rows = strongest_rows(ranked, model.metadata)
-            strongest = StrongestWords(class_heads(model.metadata), rows)
-    return report_page(computed, errors, made, strongest)
 
 
 # What is said of the messages tested

@@ -1,9 +1,10 @@
 """The results of an evaluation as a page for a browser."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from datetime import datetime
 
-from nbspam.display.lines import WordRow
+from nbspam import __version__
+from nbspam.display.lines import class_heads, strongest_rows
 from nbspam.display.page import (
     escaped,
     html_page,
@@ -25,35 +26,24 @@ from nbspam.evaluation.results import (
     figure_tables,
     worst_mistakes,
 )
+from nbspam.scoring.strongest import strongest_words
+from nbspam.store.model_file import Model
+
+_STRONGEST = 15  # words of each class
 
 
-class Circumstances(NamedTuple):
-    """How an evaluation was made."""
-
-    date: str
-    version: str  # of nbspam
-    command_line: str
-
-
-class StrongestWords(NamedTuple):
-    """The strongest words of a model."""
-
-    heads: list[tuple[str, str]]  # of the columns of counts: `class_heads`
-    of_class: dict[str, list[WordRow]]
-
-
-def report_page(
-    results: Results, errors: int, made: Circumstances, strongest: StrongestWords | None
-) -> str:
+def report_page(results: Results, errors: int, command_line: str, model: Model | None) -> str:
     """Return the page.
 
-    errors: how many of the worst mistakes to show.  strongest: None where there is no one model.
+    errors: how many of the worst mistakes to show.
+    model: that was tested, if there is one, for its strongest words.
     """
+    date = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     title, protocol = results.title, results.evaluation.protocol
     threshold = results.messages.threshold
     by = "by the most probable class" if threshold is None else f"at P(spam) = {threshold:g}"
     body = [
-        f'<p class="dim">{escaped(made.date)}</p>',
+        f'<p class="dim">{escaped(date)}</p>',
         "<h1>Evaluation</h1>",
         f"<p>{escaped(title)}</p>",
         *([f"<p>{escaped(results.of_many_classes)}</p>"] if results.of_many_classes else []),
@@ -68,21 +58,18 @@ def report_page(
         body.append(f'<h2>Curves</h2><div class="curves">{drawn}</div>')
         body.append(_table(calibration_table(results)))
     body += _mistakes(results, errors)
-    if strongest is not None:
-        body.append("<h2>Strongest words of the model</h2>")
-        for name, rows in strongest.of_class.items():
-            body.append(f"<h3>for {escaped(name)}</h3>")
-            body.append(words_table(word_lines(rows), strongest.heads, [""]))
+    if model is not None:
+        body += _strongest(model)
     terms = [
         ("protocol", protocol),
         ("messages", title.removeprefix(f"{protocol}: ")),
         ("not readable", counted(results.skipped, "message")),
-        ("date", made.date),
-        ("program", f"nbspam {made.version}"),
-        ("command", made.command_line),
+        ("date", date),
+        ("program", f"nbspam {__version__}"),
+        ("command", command_line),
     ]
     body += ["<h2>How it was measured</h2>", terms_html(terms)]
-    return html_page(f"nbspam: {title}", body, f"nbspam {made.version}")
+    return html_page(f"nbspam: {title}", body, f"nbspam {__version__}")
 
 
 def _table(table: ReportTable) -> str:
@@ -127,3 +114,15 @@ def _mistake(outcome: Outcome) -> Iterator[str]:
             for word in outcome.words
         )
         yield f'<p class="dim">strongest words, weight in nats: {words}</p>'
+
+
+def _strongest(model: Model) -> Iterator[str]:
+    """Yield the strongest words of a model that counts tokens."""
+    metadata = model.metadata
+    if not metadata.settings.counts.has_tokens or metadata.is_one_sided:
+        return
+    yield "<h2>Strongest words of the model</h2>"
+    ranked = strongest_words(model, _STRONGEST, fragments=False)
+    for name, rows in strongest_rows(ranked, metadata).items():
+        yield f"<h3>for {escaped(name)}</h3>"
+        yield words_table(word_lines(rows), class_heads(metadata), [""])
