@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -310,70 +311,21 @@ def test_a_row_of_a_table_is_one_line_however_wide_the_window(everything, monkey
 
 # Advice
 
-DEF, KERNEL, BERN, MULTI = DEFAULT.name, "kernel:sum", "bernoulli:sum", "multinomial:sum"
-SURELY, PERHAPS = difference(0.001), difference(0.5)
-RANKS_WORSE, RANKS_BETTER = difference(1.0, 0.001), difference(1.0, 0.001, roca=-2.2)
-WORSE = "the others are worse, by more than chance"
-NONE = "no other model is worse by more than chance"
-WITH_KERNEL = f"{KERNEL}, with those of {KERNEL}"
+DIFFERENCES = {
+    "surely": difference(0.001),
+    "perhaps": difference(0.5),
+    "ranks-worse": difference(1.0, 0.001),
+    "ranks-better": difference(1.0, 0.001, roca=-2.2),
+}
+ADVICE = Path(__file__).parents[1] / "golden" / "evaluation" / "advice.txt"
 
 
-@each(
-    "best, others, said",
-    [
-        ((DEF, 0), [(BERN, 2, SURELY)], f"the default, {DEF}: it makes the fewest errors; {WORSE}"),
-        ((DEF, 2), [(BERN, 9, PERHAPS)], f"the default, {DEF}: it makes the fewest errors; {NONE}"),
-        (
-            (DEF, 2),
-            [(BERN, 2, PERHAPS)],
-            f"the default, {DEF}: no model makes fewer errors; {NONE}",
-        ),
-        ((KERNEL, 0), [(BERN, 2, SURELY)], f"{WITH_KERNEL}: it makes the fewest errors; {WORSE}"),
-        ((KERNEL, 2), [(BERN, 2, PERHAPS)], f"{WITH_KERNEL}: no model makes fewer errors; {NONE}"),
-        # The default where another may be better by chance.
-        (
-            (MULTI, 0),
-            [(DEF, 2, PERHAPS), (BERN, 2, SURELY)],
-            f"the default, {DEF}: {MULTI} makes 2 fewer errors, which may be chance; {WORSE}",
-        ),
-        (
-            (MULTI, 0),
-            [(DEF, 2, RANKS_BETTER)],
-            f"the default, {DEF}: {MULTI} makes 2 fewer errors, which may be chance, and the"
-            " default ranks better, which is not chance",
-        ),
-        ((BERN, 0), [(DEF, 0, PERHAPS)], f"the default, {DEF}: no model makes fewer errors"),
-        # Another where the default is worse for sure.
-        (
-            (KERNEL, 0),
-            [(DEF, 9, SURELY)],
-            f"{WITH_KERNEL}: it makes the fewest errors, 0 where the default makes 9, which is not"
-            " chance",
-        ),
-        (
-            (KERNEL, 0),
-            [(DEF, 9, RANKS_WORSE)],
-            f"{WITH_KERNEL}: it makes the fewest errors, 0 where the default makes 9, and ranks"
-            " better than it, which is not chance",
-        ),
-        (
-            (KERNEL, 0),
-            [(DEF, 0, RANKS_WORSE)],
-            f"{WITH_KERNEL}: it makes as few errors as the default, and ranks better than it, which"
-            " is not chance",
-        ),
-        (
-            (KERNEL, 0),
-            [(BERN, 2, PERHAPS), (MULTI, 3, SURELY)],
-            f"{WITH_KERNEL}: it makes the fewest errors; {BERN} cannot be told from the best by"
-            " these messages",
-        ),
-    ],
-)
-def test_advice(best, others, said):
-    models = [
-        compared(name, scored([False] * wrong + [True] * (20 - wrong)), *found)
-        for name, wrong, *found in (best, *others)
-    ]
+@each("line", ADVICE.read_text(encoding="utf-8").splitlines()[1:])
+def test_advice(line):
+    named, said = line.split(" | ")
+    models = []
+    for name, wrong, *found in map(str.split, named.split(", ")):
+        messages = scored([False] * int(wrong) + [True] * (20 - int(wrong)))
+        models.append(compared(name, messages, *map(DIFFERENCES.__getitem__, found)))
     found = advice(Comparison("x", models), lambda chosen: f"those of {chosen.name}")
-    assert found == f"Take {said}."
+    assert found == said

@@ -309,7 +309,8 @@ def test_left_out_rates_are_the_figures_of_the_same_messages():
     keys = ("accuracy", "sc_pct", "bh_pct", "verdict_bh_pct", "verdict_sm_pct", "unsure_pct")
     assert rates.by_key == {key: whole[key] for key in keys}
     assert list(rates.as_json()) == [name for key in keys for name in (key, f"{key}_ci")]
-    for row, meaning in zip(rates.rows(GENERAL, TRACK), ("correct", "spam caught", "ham blocked")):  # noqa: B905
+    meanings = "correct", "spam caught", "ham blocked"
+    for row, meaning in zip(rates.rows(GENERAL, TRACK), meanings, strict=True):
         assert row.sentence() == f"{meaning} {row.percentage()}"
     by_hand = (
         100 * np.mean(log_odds[~spam] > 2),
