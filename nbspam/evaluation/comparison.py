@@ -162,15 +162,15 @@ class Compared(NamedTuple):
         """How many messages it calls what they are not, as `Outcome.called` says."""
         return self.messages.counts.errors
 
-    @property
-    def errors_interval(self) -> Interval | None:
-        """The 95 % interval of the errors, for as many messages."""
-        return self.messages.counts.errors_interval
-
     def value(self, key: str) -> float | None:
         """Return a figure, or the errors, the calibration error or the seconds."""
         value = self.figures.values.get(key, getattr(self, key, None))
         return None if value is None else float(value)
+
+    def interval(self, key: str) -> Interval | None:
+        """Return the 95 % interval of a figure, or of the errors for as many messages."""
+        counts = self.messages.counts
+        return counts.errors_interval if key == "errors" else self.figures.intervals.get(key)
 
     def as_json(self) -> dict[str, object]:
         """Return all figures, and the difference from the best."""
@@ -182,7 +182,7 @@ class Compared(NamedTuple):
             **self.combination._asdict(),
             "is_default": self.combination == DEFAULT,
             "errors": self.errors,
-            "errors_ci": self.errors_interval,
+            "errors_ci": self.interval("errors"),
             **self.figures.as_json(),
             "calibration_error": self.calibration_error,
             "seconds": self.seconds,

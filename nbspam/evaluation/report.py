@@ -171,6 +171,7 @@ _COLUMNS = {
     "calibration_error": ("cal.err.", 4, 5),
     "seconds": ("seconds", 1, 6),
 }
+_WITH_INTERVAL = ("errors", "one_minus_roca_pct")  # in the table; JSON has all
 
 
 class _Column(NamedTuple):
@@ -190,7 +191,7 @@ def print_comparison(comparison: Comparison, said: str) -> None:
     head = f"{counted(len(models), 'model')} on {messages}{of}, {comparison.protocol}"
     print_sentence(out, head)
     out.print()
-    left_out = _print_fitting(out, models, _figures_of(models))
+    left_out = _print_fitting(out, models, list(_figures_of(models)))
     if len(models) > 1:
         name = models[0].combination.name
         out.print()
@@ -199,7 +200,7 @@ def print_comparison(comparison: Comparison, said: str) -> None:
             f"against the best, {name}: messages that only one of the two has wrong; p-values after"
             " Holm",
         )
-        left_out |= _print_fitting(out, models[1:], _differences_of(models[1:]))
+        left_out |= _print_fitting(out, models[1:], list(_differences_of(models[1:])))
     if left_out:
         out.print("\nmore columns in a wider window")
     if any(model.combination == DEFAULT for model in models):
@@ -224,40 +225,29 @@ def _print_fitting(out: Console, models: Sequence[Compared], columns: list[_Colu
         leaving = leaving[1:]
 
 
-def _figures_of(models: Sequence[Compared]) -> list[_Column]:
-    columns = []
+def _figures_of(models: Sequence[Compared]) -> Iterator[_Column]:
     for key, (head, digits, leaves) in _COLUMNS.items():
         values = [model.value(key) for model in models]
         if all(value is None for value in values):
             continue
-        cells = ["" if value is None else f"{value:,.{digits}f}" for value in values]
-        columns.append(_Column(head, cells, leaves))
-        ends = {
-            "errors": [model.errors_interval for model in models],
-            "one_minus_roca_pct": [model.figures.intervals.get(key) for model in models],
-        }.get(key, [])  # JSON has all intervals
-        if ends:
+        yield _Column(head, ["" if v is None else f"{v:,.{digits}f}" for v in values], leaves)
+        if key in _WITH_INTERVAL:
             form = f"{{:.{digits}f}}".format
-            columns.append(_Column("95 %", [interval(both, form) for both in ends], 1))
-    return columns
+            yield _Column("95 %", [interval(model.interval(key), form) for model in models], 1)
 
 
-def _differences_of(models: Sequence[Compared]) -> list[_Column]:
+def _differences_of(models: Sequence[Compared]) -> Iterator[_Column]:
     found = [model.difference for model in models if model.difference is not None]
-    columns = [
-        _Column("only it", [str(d.only_it) for d in found]),
-        _Column("only best", [str(d.only_best) for d in found], 5),
-        _Column("p (McNemar)", [_p(d.errors_p) for d in found], 4),
-    ]
+    yield _Column("only it", [str(d.only_it) for d in found])
+    yield _Column("only best", [str(d.only_best) for d in found], 5)
+    yield _Column("p (McNemar)", [_p(d.errors_p) for d in found], 4)
     if any(d.roca is not None for d in found):
-        less = ["" if d.roca is None else f"{d.roca:+.4f}" for d in found]
         ends = [interval(d.roca_interval, "{:+.4f}".format) for d in found]
-        columns += [
-            _Column("1-ROCA% less", less, 2),
-            _Column("95 %", ends, 1),
-            _Column("p (bootstrap)", [_p(d.roca_p) for d in found], 3),
-        ]
-    return [*columns, _Column("", [d.verdict for d in found])]
+        less = ["" if d.roca is None else f"{d.roca:+.4f}" for d in found]
+        yield _Column("1-ROCA% less", less, 2)
+        yield _Column("95 %", ends, 1)
+        yield _Column("p (bootstrap)", [_p(d.roca_p) for d in found], 3)
+    yield _Column("", [d.verdict for d in found])
 
 
 def _p(p: float | None) -> str:
