@@ -135,7 +135,6 @@ def test_packages_are_known_in_one_place():
     assert {room_of(module) for module in importers_of("click")} == {"cli"}
     assert importers_of("rich") == {
         "nbspam.evaluation.report",
-        "nbspam.evaluation.comparison_report",
         "nbspam.cli.progress",
     }
     assert importers_of("pandas") <= {
@@ -176,12 +175,13 @@ def calls_that_open(module: str) -> list[str]:
     ]
 
 
-# What they open is no message: eval's predictions and page, the output of export, the config file,
+# What they open is no message: what eval writes, the output of export, the config file,
 # what the system says, a password, what is remembered of an account, what a worker keeps.
 MAY_OPEN = {
     "nbspam.learning.pieces": 5,
-    "nbspam.cli.evaluation_page": 1,
+    "nbspam.cli.evaluate": 1,
     "nbspam.cli.settings": 1,
+    "nbspam.evaluation.curves": 1,
     "nbspam.evaluation.predictions": 1,
     "nbspam.imap.account": 1,
     "nbspam.imap.moves": 1,

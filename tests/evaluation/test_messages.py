@@ -1,8 +1,14 @@
 import numpy as np
 from one_case import each
 
-from nbspam.evaluation import overlap, protocols
-from nbspam.evaluation.stratified import stratified_folds
+from nbspam.evaluation import protocols
+from nbspam.evaluation.messages import (
+    LabelledCorpus,
+    LearnedBefore,
+    same_in_batches,
+    same_in_folds,
+    stratified_folds,
+)
 from nbspam.front_door import train
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.message import parse_text
@@ -15,14 +21,13 @@ TEXTS = [SPAM[0], HAM[0], SPAM[1], HAM[1]]
 
 
 def test_messages_that_are_the_same_as_another():
-    assert overlap.of_first([A, B, A, C, A, B], 2) == 3
-    assert overlap.of_first([A, B, C, C], 2) == 0
-    assert overlap.of_batches([A, B, A, B, C, C], 2) == 2
-    assert overlap.of_batches([A, A, A, B], 2) == 1
-    assert overlap.of_folds([A, A, B, B, C], np.array([0, 1, 1, 1, 0])) == 2
-    assert overlap.of_others([A, B, A, C, C, C, D]) == 5
-    unknown = [overlap.of_first([], 1), overlap.of_batches([], 1), overlap.of_others([])]
-    assert [*unknown, overlap.of_folds([], np.array([0, 1]))] == [None] * 4  # without digests
+    assert same_in_batches([A, B, A, C, A, B], 2) == 3
+    assert same_in_batches([A, B, C, C], 2) == 0
+    assert same_in_batches([A, B, A, B, C, C], 2, 2) == 2
+    assert same_in_batches([A, A, A, B], 2, 2) == 1
+    assert same_in_folds([A, A, B, B, C], [0, 1, 1, 1, 0]) == 2
+    assert same_in_folds([A, B, A, C, C, C, D], range(7)) == 5
+    assert same_in_batches([], 1) is same_in_folds([], [0, 1]) is None  # without digests
 
 
 def labelled(texts, settings):
@@ -40,17 +45,17 @@ TWICE = [*TEXTS, *TEXTS[:2], ("spam", "cheap loans"), ("ham", "the minutes")]
 @each(
     "protocol, expected",
     [
-        (lambda *rest: protocols.left_out(*rest), 4),
-        (lambda read, *rest: protocols.train_first(read, 4, *rest), 2),
-        (lambda read, *rest: protocols.folds(read, 2, *rest), 0),  # 0 and 4 are both in fold 0
-        (lambda read, *rest: protocols.folds(read, 3, *rest), 4),
-        (lambda read, *rest: protocols.online(read, 2, *rest), 2),
+        (protocols.left_out, 4),
+        (lambda trial: protocols.train_first(trial, 4), 2),
+        (lambda trial: protocols.folds(trial, 2), 0),  # 0 and 4 are both in fold 0
+        (lambda trial: protocols.folds(trial, 3), 4),
+        (lambda trial: protocols.online(trial, 2), 2),
     ],
 )
 def test_each_protocol_counts_what_it_trained_on(protocol, expected):
     settings = TrainingSettings()
-    read = protocols.LabelledCorpus.of(labelled(TWICE, settings), settings.wanted)
-    assert protocol(read, settings, CutOffs()).duplicates == expected
+    read = LabelledCorpus.of(labelled(TWICE, settings), settings.wanted)
+    assert protocol(protocols.Trial(read, settings, CutOffs())).duplicates == expected
 
 
 def test_a_model_leaves_out_what_it_has_learned_and_not_what_was_forgotten():
@@ -58,10 +63,10 @@ def test_a_model_leaves_out_what_it_has_learned_and_not_what_was_forgotten():
     messages = labelled([*TEXTS, ("ham", "the minutes")], TrainingSettings())
     found = protocols.saved_model(model, messages)
     assert [outcome.judged.source for outcome in found.outcomes] == ["4"]
-    assert found.learned_before == overlap.LearnedBefore(5, 4, 4, 0)
+    assert found.learned_before == LearnedBefore(5, 4, 4, 0)
     every = protocols.saved_model(model, messages, including_learned=True)
     assert len(every.outcomes) == 5
-    assert every.learned_before == overlap.LearnedBefore(5, 4, 0, 0)
+    assert every.learned_before == LearnedBefore(5, 4, 0, 0)
     model = train(TEXTS)
     model.forget([TEXTS[0]])
     found = protocols.saved_model(model, labelled(TEXTS, TrainingSettings()))

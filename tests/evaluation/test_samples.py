@@ -2,12 +2,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_case import each
+from scipy.stats import binomtest
 
-from nbspam.evaluation.bins import (
+from nbspam.evaluation.samples import (
     CalibrationBin,
     calibration_bins,
     calibration_error,
+    mean_interval,
+    percentile_interval,
     score_distribution,
+    wilson,
 )
 
 
@@ -15,41 +20,24 @@ def close(expected):
     return pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-def booleans(*values):
-    return np.array(values, dtype=bool)
-
-
-def floats(*values):
-    return np.array(values, dtype=float)
-
-
-@st.composite
-def evaluations(draw):
-    """Draw what each message is and its log-odds, with ties; both classes are there."""
-    spam = [*draw(st.lists(st.booleans(), max_size=30)), True, False]
-    scores = draw(st.lists(st.integers(-4, 4), min_size=len(spam), max_size=len(spam)))
-    return np.array(spam), np.array(scores) / 2
-
-
 # Calibration
 
 
 def test_bins_have_the_predicted_and_the_observed_share_and_their_edges_belong_to_the_bin_above():
-    spam = booleans(0, 1, 0, 1, 1)
-    probability = floats(0.02, 0.08, 0.55, 0.95, 1)
+    spam = np.array([0, 1, 0, 1, 1]) == 1
+    probability = np.array([0.02, 0.08, 0.55, 0.95, 1])
     assert calibration_bins(spam, probability) == [
         CalibrationBin(0, 0.1, 2, close(0.05), 0.5),
         CalibrationBin(0.5, 0.6, 1, close(0.55), 0),
         CalibrationBin(0.9, 1, 2, close(0.975), 1),
     ]
-    bins = calibration_bins(booleans(0, 0, 0), floats(0, 0.5, 1))
+    bins = calibration_bins(np.zeros(3, dtype=bool), np.array([0, 0.5, 1]))
     assert [(b.low, b.messages) for b in bins] == [(0, 1), (0.5, 1), (0.9, 1)]
 
 
-@given(evaluations())
-def test_bins_hold_each_message_once_and_the_labels_of_all(evaluation):
-    spam, log_odds = evaluation
-    probability = 1 / (1 + np.exp(-log_odds))
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=30))
+def test_bins_hold_each_message_once_and_the_labels_of_all(messages):
+    spam, probability = (np.array(column) for column in zip(*messages, strict=True))
     bins = calibration_bins(spam, probability)
     assert len(spam) == sum(b.messages for b in bins)
     assert close(spam.sum()) == sum(b.messages * b.spam_share for b in bins)
@@ -90,3 +78,28 @@ def test_the_histograms_ends_take_what_is_beyond():
     assert found[0][2:] == (1, 0)
     assert found[-1][2:] == (0, 1)
     assert [row[1] for row in found[:-1]] == [row[0] for row in found[1:]]
+
+
+# Intervals
+
+
+@each("of", [1, 2, 7, 100, 4_000])
+def test_wilson_is_scipys(of):
+    for hits in sorted({0, 1, of // 3, of // 2, of - 1, of}):
+        expected = binomtest(hits, of).proportion_ci(confidence_level=0.95, method="wilson")
+        assert close((expected.low, expected.high)) == wilson(hits, of)
+
+
+def test_wilson_of_nothing_is_nothing_and_it_holds_its_ends():
+    assert wilson(0, 0) is None
+    assert wilson(0, 10)[0] == 0
+    assert wilson(10, 10)[1] == 1
+
+
+def test_intervals_of_a_mean_and_of_percentiles():
+    losses = np.array([0.0, 1.0, 2.0, 3.0])
+    error = 1.959964 * (5 / 3) ** 0.5 / 2
+    assert mean_interval(losses) == pytest.approx((1.5 - error, 1.5 + error), rel=1e-6)
+    assert mean_interval(np.array([0.0, 0.0, 1.0]))[0] == 0
+    assert mean_interval(np.array([1.0])) is None
+    assert percentile_interval(list(range(1001))) == (25, 975)

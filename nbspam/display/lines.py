@@ -1,20 +1,66 @@
-"""A highlighted excerpt as lines of text: in colours, or with signs where there are none.
+"""Texts on a terminal: columns that line up, excerpts with highlights, rows of a table of words.
 
-The signs are those of wdiff, `[+towards spam+]` and `[-towards ham-]`, so that `grep -F '[+'` finds
-what spoke for spam.
+An ideograph or an emoji takes two cells of a terminal, an accent none.  An excerpt is in colours,
+or with signs where there are none: those of wdiff, `[+towards spam+]` and `[-towards ham-]`, so
+that `grep -F '[+'` finds what spoke for spam.
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from nbspam.display.cells import beginning, cell_width
 from nbspam.errors import counted
 from nbspam.scoring.highlights import HighlightedExcerpt, Run
 
+if TYPE_CHECKING:
+    from nbspam.scoring.explanation import StrongWord
+    from nbspam.store.metadata import Metadata
+
+ELLIPSIS = "…"
 # No other space is in a text that can be shown, but a hard one where a line must not be broken.
 _BLANKS = re.compile(r"[ \n]+")
 HARD_SPACE = "\xa0"
+
+
+def cell_width(text: str) -> int:
+    """Return how many cells of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width, normalize
+
+    # Letters and their marks are one cell where they are one character; other marks take none.
+    return sum(
+        0 if category(c) in ("Mn", "Me", "Cf") else 1 + (east_asian_width(c) in "WF")
+        for c in normalize("NFC", text)
+    )
+
+
+def padded(text: str, width: int) -> str:
+    """Return a text with blanks after it, `width` cells wide; a wider one as it is."""
+    return text + " " * (width - cell_width(text))
+
+
+def shortened(text: str, width: int) -> str:
+    """Return a text that takes `width` cells at most, cut with an ellipsis if it took more."""
+    if cell_width(text) <= width:
+        return text
+    kept = beginning(text, width - 1)
+    return kept + ELLIPSIS
+
+
+def beginning(text: str, width: int) -> str:
+    """Return the longest beginning of a text that takes `width` cells at most."""
+    if text.isascii():
+        return text[: max(0, width)]
+    used = 0
+    for i, character in enumerate(text):
+        used += cell_width(character)
+        if used > width:
+            return text[:i]
+    return text
+
+
+# Excerpts and sentences
 
 
 class Piece(NamedTuple):
@@ -144,3 +190,42 @@ def _words(pieces: Iterable[Piece]) -> Iterator[StyledLine]:
 
 def _without_blank(line: StyledLine) -> StyledLine:
     return line[:-1] if line[-1].text == " " else line
+
+
+# Words
+
+
+class WordRow(NamedTuple):
+    """A line of the table."""
+
+    token: str
+    weight: float
+    counts: Sequence[int]
+    share: float | None = None  # None of a model's words, which have their weights' bars
+
+
+def class_heads(metadata: "Metadata") -> list[tuple[str, str]]:
+    """Return the two lines above the counts of each class: its name, and of how many they are.
+
+    Where tokens count as often as they occur, they are not of the number of messages.
+    """
+    settings, learned = metadata
+    totals = [f"of {round(n):,}" for n in learned.messages]
+    if settings.counts.repeats:
+        totals = [""] * len(totals)
+    return [(f"in {name}", of) for name, of in zip(settings.classes, totals, strict=True)]
+
+
+def strongest_rows(
+    ranked: "dict[str, list[StrongWord]]", metadata: "Metadata"
+) -> dict[str, list[WordRow]]:
+    """Return the strongest words of a model with the signs of an explanation.
+
+    Of two classes the positive one has the plus, whichever a word is listed for.
+    """
+    positive, classes = metadata.settings.positive, metadata.settings.classes
+    found = {}
+    for name, words in ranked.items():
+        sign = -1 if len(classes) == 2 and name != positive else 1
+        found[name] = [WordRow(word.token, sign * word.weight, word.counts) for word in words]
+    return found
