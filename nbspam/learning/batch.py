@@ -96,16 +96,11 @@ def token_histograms(counts: Integers) -> tuple[Histogram, ...]:
 
 def trait_histograms_of(traits: Integers, labels: Integers, n_classes: int) -> TraitHistograms:
     """Return per trait and class how many messages have each value."""
-    known = traits[:, 0] >= 0
+    own = [traits[(traits[:, 0] >= 0) & (labels == k)] for k in range(n_classes)]
     return tuple(
-        tuple(_values(column[known & (labels == k)]) for k in range(n_classes))
-        for column in traits.T
+        tuple(dict(sorted(Counter(some[:, i].tolist()).items())) for some in own)
+        for i in range(traits.shape[1])
     )
-
-
-def _values(column: Integers) -> dict[int, int]:
-    values, n = np.unique(column, return_counts=True)
-    return dict(zip(values.tolist(), n.tolist(), strict=True))
 
 
 def host_rows_of(counts: Integers, channels: Integers) -> HostRows:

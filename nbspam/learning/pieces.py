@@ -32,9 +32,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbspam.bayes.matrix import Booleans, Integers, Presence
+from nbspam.learning.batch import trait_histograms_of
 from nbspam.reading.piece import SourcePiece
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import NAMED_LIMIT, Skipped
+from nbspam.store.metadata import TraitHistograms
 from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Tokenizing, Wanted, tokenize_batch
 from nbspam.tokens.traits import TRAITS
@@ -264,7 +266,7 @@ class Summary(NamedTuple):
     n_skipped: int
     size: int  # bytes, as progress counts them
     n_tokens: int  # different ones
-    traits: dict[str, list[dict[int, int]]]  # of each label: per trait, value -> messages
+    traits: TraitHistograms  # per trait and label
     excerpts: list[Excerpt]  # of each message, where they were wanted
 
     @property
@@ -316,12 +318,8 @@ class _Read:
             self._length += len(self._waiting[-1])
         if self._how.wanted.times or numbers.perhaps_hidden:
             self._data += [1] * (self._entries - len(self._data))
-            self._data += [
-                -numbers.times.get(token, 1)
-                if token in numbers.perhaps_hidden
-                else numbers.times.get(token, 1)
-                for token in tokens
-            ]
+            own, hidden = numbers.times, numbers.perhaps_hidden
+            self._data += [own.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
         self._n_tokens.append(len(tokens))
         self._entries += len(tokens)
         self._labels.append(message.label or "")
@@ -376,7 +374,7 @@ class _Read:
             self._n_skipped,
             size or self._size,
             len(table.first),
-            _trait_values(traits, codes, labels) if len(traits) else {},
+            trait_histograms_of(traits, codes, len(labels)) if len(traits) else (),
             self._excerpts,
         )
         names = _packed(labels)
@@ -455,18 +453,6 @@ def _packed(names: Iterable[str]) -> Any:
 def names_in(packed: Any) -> list[str]:
     """Return the names that were packed, a line each."""
     found: list[str] = packed.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
-    return found
-
-
-def _trait_values(
-    traits: Integers, codes: Integers, labels: tuple[str, ...]
-) -> dict[str, list[dict[int, int]]]:
-    """Return of each label how many messages have each value of each trait."""
-    found = {}
-    for k, label in enumerate(labels):
-        own = traits[(codes == k) & (traits[:, 0] >= 0)]
-        pairs = (np.unique(column, return_counts=True) for column in own.T)
-        found[label] = [dict(zip(v.tolist(), n.tolist(), strict=True)) for v, n in pairs]
     return found
 
 

@@ -208,9 +208,9 @@ class TrainingRun:
             hosts.update(about.hosts)
         traits = [[Counter[int]() for _ in range(n_classes)] for _ in TRAITS]
         for kept in self.kept:
-            for label, values in kept.summary.traits.items():
-                for of_trait, found in zip(traits, values, strict=True):
-                    of_trait[classes.index(label)].update(found)
+            for of_trait, found in zip(traits, kept.summary.traits, strict=False):
+                for label, values in zip(kept.summary.messages, found, strict=True):
+                    of_trait[classes.index(label)].update(values)
         labels = self.labels
         learned = empty.learned._replace(
             calibrated_by=TRAINING,

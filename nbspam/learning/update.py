@@ -163,19 +163,15 @@ class LearningRun:
         return Change(self._new, self._moved, 0, unchanged, self.judged_right)
 
 
-def _any(_: str) -> bool:
-    return True
-
-
-def every_message(run: LearningRun, is_wanted: Callable[[str], bool] = _any) -> None:
-    """Learn every message whose digest is wanted, then let each refine the calibration.
+def every_message(run: LearningRun) -> None:
+    """Learn every message, then let each refine the calibration.
 
     The messages come in the order of their digests, which is effectively random: a folder of spam
     after one of ham would push the calibration to and fro.
     """
     taught: list[list[int]] = []  # per message: the classes that learned it
     for message in run.corpus.messages():
-        steps = run.steps(message) if is_wanted(message.digest) else []
+        steps = run.steps(message)
         run.take(message, steps)
         taught.append([target for _, target in steps])
     for message, targets in zip(run.corpus.messages(), taught, strict=True):
