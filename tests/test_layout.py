@@ -140,8 +140,7 @@ def test_packages_are_known_in_one_place():
     }
     assert importers_of("pandas") <= {
         "nbspam.front_door",
-        "nbspam.reading.data_frame",
-        "nbspam.reading.parquet",
+        "nbspam.reading.frames",
     }
     assert importers_of("imapclient") == {"nbspam.imap.login", "nbspam.imap.bounded"}
     pickling = {m for name in ("pickle", "marshal", "shelve") for m in importers_of(name)}
@@ -159,8 +158,8 @@ def test_mail_at_a_server_is_loaded_for_nothing_else():
     assert {m for m in others if not m.startswith("nbspam.cli.imap")} == {
         "nbspam.cli.accounts",
         "nbspam.cli.options",  # the names of types alone
-        "nbspam.reading.imap_folder",
-        "nbspam.reading.source_kind",  # the names of types alone
+        "nbspam.reading.mail",
+        "nbspam.reading.source",  # the names of types alone
     }
 
 

@@ -19,7 +19,7 @@ from nbspam.evaluation.comparison import EVERYTHING, Combination, chosen, compar
 from nbspam.evaluation.comparison_report import print_comparison
 from nbspam.evaluation.csv_report import comparison_csv
 from nbspam.evaluation.json_report import comparison_json
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 
 
 def compare_models(

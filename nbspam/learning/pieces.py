@@ -15,9 +15,9 @@ import numpy as np
 from nbspam.bayes.matrix import Integers, Presence
 from nbspam.learning.stored import Stored
 from nbspam.learning.tables import Halves, KeyMaker, Table, distinct, taken
-from nbspam.reading.piece import SourcePiece
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import NAMED_LIMIT, Skipped
+from nbspam.reading.cutting import SourcePiece
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import NAMED_LIMIT, Skipped
 from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Tokenizing, Wanted, tokenize_batch
 from nbspam.tokens.traits import TRAITS

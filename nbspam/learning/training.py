@@ -45,9 +45,9 @@ from nbspam.learning.pieces import KeptPiece, Reading, Summary, names_in, read_p
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
 from nbspam.learning.stored import Stored
 from nbspam.learning.tables import Table, merged
-from nbspam.reading.piece import SourcePiece
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped, Skips
+from nbspam.reading.cutting import SourcePiece
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skipped, Skips
 from nbspam.scoring.evidence_rule import EvidenceRule
 from nbspam.scoring.score import Score
 from nbspam.scoring.verdict import CutOffs

@@ -8,7 +8,7 @@ from nbspam.bayes.token_weight import Row
 from nbspam.errors import SourceError
 from nbspam.labels import HAM, SPAM
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.store import bogofilter, csv_counts
 from nbspam.store.check import with_counts
 from nbspam.store.metadata import MESSAGES_LIMIT

@@ -16,8 +16,7 @@ from nbspam.labels import UNSURE
 from nbspam.mailbox.memory import JudgedFolder, Memory, identity_of
 from nbspam.mailbox.moves import KnownMessage, Mover
 from nbspam.mailbox.taught import TAUGHT_AS_HAM
-from nbspam.reading.message import BYTES_LIMIT
-from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.message import BYTES_LIMIT, RawMessage
 from nbspam.scoring.verdict import Verdict
 
 JUNK_KEYWORD = "$Junk"  # registered with IANA, as mail programs know it

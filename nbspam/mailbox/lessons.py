@@ -14,9 +14,8 @@ from nbspam.imap.address import FolderAddress
 from nbspam.imap.connection import Connection, SelectedFolder
 from nbspam.mailbox.filtering import JUNK_KEYWORD
 from nbspam.mailbox.memory import JunkMark, LearnedFolder, Memory, identity_of, now
-from nbspam.reading.imap_folder import READ
-from nbspam.reading.message import BYTES_LIMIT
-from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.mail import READ
+from nbspam.reading.message import BYTES_LIMIT, RawMessage
 
 # Kept mail that somebody has marked as spam is not ham: nbspam without moving it, or Thunderbird.
 _NOT_MARKED = ("UNKEYWORD", JUNK_KEYWORD, "UNKEYWORD", "Junk")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from nbspam.filter import ClassifiedMessage, Filter
-from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.message import RawMessage
 from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, tokenize_batch
 from nbspam.workers import Executor, in_batches
 

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable
 
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.charsets import decode
-from nbspam.reading.transfer import decode_base64
+from nbspam.reading.charsets import decode, decode_base64
 
 # Far above the mail in the corpora (longest header block 21 KB).
 HEADER_LIMIT = 256 << 10  # bytes of one header block
@@ -185,3 +184,27 @@ def _decode_word(encoding: str, text: str) -> bytes:
     if encoding in "bB":
         return decode_base64(data, set())
     return binascii.a2b_qp(data.replace(b" ", b"=20"), header=True)
+
+
+# Bytes in which a Message-ID is looked for.  Mail programs write it early; the longest header block
+# of the corpora has 21 KB.
+HEAD = 64 << 10
+_MESSAGE_ID = lazy_pattern(
+    rb"^message-id[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)", re.MULTILINE | re.IGNORECASE
+)
+_FOLD = lazy_pattern(rb"\n[ \t]+")
+
+
+def message_id(raw: bytes | bytearray) -> str:
+    """Return the first Message-ID as it is written, without folds; "" if the header has none.
+
+    By it logs are searched, so it is found without parsing the mail.
+    raw: a mail, or its first HEAD bytes or more.  What it holds is the sender's choice: any byte
+    but LF, as a character of Latin-1.
+    """
+    head = bytes(raw[:HEAD])
+    if b"\r" in head:
+        head = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    end = head.find(b"\n\n")
+    match = _MESSAGE_ID.search(head, 0, end if end >= 0 else len(head))
+    return _FOLD.sub(b"", match[1]).strip().decode("latin-1") if match else ""

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import OptionError, Remedy, SourceError
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.store.metadata import MESSAGES_LIMIT
 from nbspam.store.model_file import TOKEN_LIMIT, Model
 from nbspam.tokens.header_channel import add_pieces, has_name_token

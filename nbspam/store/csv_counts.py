@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 from nbspam.bayes.token_weight import Row
 from nbspam.errors import Remedy, SourceError
 from nbspam.labels import normal_label
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.store.metadata import MESSAGES_LIMIT
 from nbspam.store.model_file import TOKEN_LIMIT, Model
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nbspam.learning.pieces import Reading, read_piece
 from nbspam.learning.tables import KeyMaker, Table, distinct, merged
-from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.message import RawMessage
 from nbspam.tokens.tokenized import Wanted
 
 SEED = b"0123456789abcdef"
@@ -103,7 +103,7 @@ def test_another_run_has_other_keys():
 
 def test_a_piece_keeps_its_messages_as_they_were_tokenized(tmp_path):
     from nbspam.learning.pieces import KeptPiece
-    from nbspam.reading.skips import Skips
+    from nbspam.reading.source import Skips
     from nbspam.workers import Serial, tokenized
 
     hidden = b"<p>buy now</p><p style='opacity:.3'>meeting notes</p>"

@@ -9,7 +9,7 @@ from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.errors import SourceError, TrainingError
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.word_list import FORMS, read_counts
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.store.check import disagreements
 from nbspam.store.metadata import DEFAULT
 from nbspam.store.trait_histograms import no_histograms

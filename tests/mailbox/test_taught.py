@@ -9,7 +9,7 @@ import nbspam
 import nbspam.tokens.tokenized
 from nbspam.filter import open_filter
 from nbspam.mailbox.taught import TAUGHT_AS_HAM, classified_with_ledger
-from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.message import RawMessage
 from nbspam.scoring.verdict import CutOffs
 from nbspam.workers import Processes, Serial
 

@@ -8,7 +8,7 @@ import zlib
 from one_case import each
 
 from nbspam.reading.compression import _Archive, decompressed
-from nbspam.reading.stream import one_message
+from nbspam.reading.source import one_message
 from nbspam.serving import spamd
 
 ZEROS = bytes(32 << 20)

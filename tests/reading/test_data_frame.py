@@ -7,10 +7,9 @@ import pytest
 from one_case import each
 
 from nbspam.errors import SourceError, TableError
-from nbspam.reading.data_frame import frame_messages, is_data_frame
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import TableOptions
+from nbspam.reading.frames import frame_messages, is_data_frame
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skips, TableOptions
 
 MAIL = b"Subject: hello\n\nthe body\n"
 
@@ -91,7 +90,7 @@ def test_data_frame_is_recognised_without_loading_pandas():
     for other in ("a.csv", b"x", [("ham", "x")], {"label": ["ham"]}, None, pd.Series(["x"])):
         assert not is_data_frame(other)
     code = (
-        "import sys; from nbspam.reading.data_frame import is_data_frame; is_data_frame([]);"
+        "import sys; from nbspam.reading.frames import is_data_frame; is_data_frame([]);"
         "sys.exit('pandas' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -3,10 +3,8 @@ import csv
 import pytest
 from one_case import each
 
-from nbspam.reading.content import file_content
-from nbspam.reading.delimited import CELL_LIMIT, delimited_rows, layout_of
-from nbspam.reading.lines import decoded_lines
-from nbspam.reading.skips import Skips
+from nbspam.reading.rows import CELL_LIMIT, decoded_lines, file_content, layout_of, rows_of
+from nbspam.reading.source import Skips
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +19,7 @@ def rows(path, skips, cell_limit=CELL_LIMIT):
     content = file_content(path)
     layout = layout_of(content, None, cell_limit)
     lines = decoded_lines(str(path), content.whole, None, skips)
-    return list(delimited_rows(str(path), lines, layout, skips, cell_limit))
+    return list(rows_of(str(path), lines, layout, skips, cell_limit))
 
 
 @each("long", ["x" * 200, '"' + "x" * 200 + '"'])

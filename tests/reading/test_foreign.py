@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.errors import SourceError
-from nbspam.reading.foreign import _FORMATS
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import ReadingOptions
-from nbspam.reading.sources import _is_binary, any_kind, labelled, unlabelled
+from nbspam.reading.compression import FORMATS, foreign_format
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import any_kind, labelled, unlabelled
 
 READ = {
     "labelled": lambda path: labelled(path, ReadingOptions(), Skips()),
@@ -43,8 +42,7 @@ def tarred():
 
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100)
 FILES = {
-    "a.xlsx": (zipped("[Content_Types].xml", "xl/workbook.xml"), "is an Excel workbook; save it"),
-    "b.xlsx": (zipped("anything"), "is an Excel workbook; save it as CSV"),
+    "a": (zipped("[Content_Types].xml", "xl/workbook.xml"), "is an Excel workbook; save it"),
     "c.csv": (zipped("xl/workbook.xml"), "is an Excel workbook; save it as CSV"),
     "d.xls": (OLE, "is an Excel workbook; save it as CSV"),
     "e": (OLE + "Workbook".encode("utf-16-le"), "is an Excel workbook; save it as CSV"),
@@ -83,8 +81,8 @@ def test_it_is_refused_with_what_it_is(name, how, tmp_path):
 
 
 def test_every_format_is_looked_for_and_a_database_is_one(tmp_path):
-    for beginning, _, _, offset in _FORMATS:
-        assert _is_binary(bytes(offset) + beginning)
+    for beginning, _, _, offset in FORMATS:
+        assert foreign_format(bytes(offset) + beginning, "")
     with sqlite3.connect(tmp_path / "a.db") as connection:
         connection.execute("create table t (label, text)")
     connection.close()

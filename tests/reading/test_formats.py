@@ -14,9 +14,8 @@ import pytest
 from one_case import each
 
 from nbspam.errors import SourceError
-from nbspam.reading.content import PATIENCE
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import INPUT_FORMATS, Flow, ReadingOptions, TableOptions
+from nbspam.reading.rows import PATIENCE
+from nbspam.reading.source import INPUT_FORMATS, Flow, ReadingOptions, Skips, TableOptions
 from nbspam.reading.sources import any_kind, labelled, unlabelled
 
 ROWS = [("ham", "see you, at nine"), ("spam", 'win a "prize" now')] * 150
@@ -278,7 +277,7 @@ def test_messages_come_as_their_lines_do(name, lines, stdin):
 
 
 def test_a_line_that_is_written_in_pieces_is_one(stdin, monkeypatch):
-    monkeypatch.setattr("nbspam.reading.formats.PATIENCE", 0.05)
+    monkeypatch.setattr("nbspam.reading.tables.PATIENCE", 0.05)
     pipe = stdin()
     raws = any_kind("-", ReadingOptions(input_format="tsv", flow=Flow()), Skips(strict=True))
 

@@ -8,8 +8,8 @@ import pytest
 from one_case import each
 
 from nbspam.errors import TableError
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import ReadingOptions, TableOptions
+from nbspam.reading.frames import LIMITS
+from nbspam.reading.source import ReadingOptions, Skips, TableOptions
 from nbspam.reading.sources import any_kind, labelled
 
 ROWS = [("ham", "see you"), ("spam", "win “cash” now"), ("ham", "why, naïve?"), ("spam", "buy it")]
@@ -93,7 +93,7 @@ def test_what_is_no_table(content, sentence, tmp_path):
 
 
 def test_a_document_beyond_the_limit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbspam.reading.json_document.BYTES_LIMIT", 1000)
+    monkeypatch.setitem(LIMITS, "json", 1000)
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(b"[" + b" " * 5000 + b"]"))
     with pytest.raises(TableError, match="convert it to JSON lines, which are read one by one"):

@@ -2,8 +2,8 @@ import io
 
 from one_case import each
 
-from nbspam.reading.lines import read_lines
-from nbspam.reading.skips import Skips
+from nbspam.reading.rows import read_lines
+from nbspam.reading.source import Skips
 
 
 def test_lines_of_text(tmp_path):
@@ -15,7 +15,7 @@ def test_lines_of_text(tmp_path):
 
 @each("length", [99, 100, 101, 250])
 def test_huge_line_is_cut(length, monkeypatch):
-    monkeypatch.setattr("nbspam.reading.lines._LINE_LIMIT", 100)
+    monkeypatch.setattr("nbspam.reading.rows._LINE_LIMIT", 100)
     stream = io.BufferedReader(io.BytesIO(b"x" * length + b"\ny\n"))
     texts = [text for _, text in read_lines("-", lambda: stream, None, Skips())]
     assert max(map(len, texts)) <= 100

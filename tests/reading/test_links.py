@@ -4,7 +4,7 @@ import pytest
 from one_case import each
 
 from nbspam.errors import SourceError
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions, labelled, unlabelled
 
 OUT = "the link leads out of {top}/mail; copy the file there, or give it as a source of its own"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.reading.long_text import SOURCE_LIMIT, fitted, sample
+from nbspam.reading.mime import SOURCE_LIMIT, fitted, sample
 from nbspam.tokens.html import page_of
 
 

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.reading.looks import looks_like
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import INPUT_FORMATS, ReadingOptions
+from nbspam.reading.source import INPUT_FORMATS, ReadingOptions, Skips
 from nbspam.reading.sources import any_kind
+from nbspam.reading.tables import looks_like
 
 FROM = b"From a@example.org Mon Nov 20 10:00:00 2023\n"
 MAIL = b"Subject: hello\n\nthe body\n"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.reading import mbox
+from nbspam.reading import mail as mbox
 
 FROM = b"From a@example.org Mon Nov 20 10:00:00 2023\n"
 SAMPLE = Path(__file__).parents[2] / "sample_data" / "mail" / "spam.mbox"

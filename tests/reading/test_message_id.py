@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.reading.message_id import HEAD, Identity, identity, message_id
-from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.message import HEAD, Identity, RawMessage, identity, message_id
 
 
 @each(

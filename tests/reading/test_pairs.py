@@ -4,9 +4,9 @@ import pytest
 from one_case import each
 
 from nbspam.errors import SourceError
-from nbspam.reading.pairs import pair_messages
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.frames import pair_messages
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skips
 
 MAIL = b"Subject: hello\n\nthe body\n"
 

@@ -6,9 +6,8 @@ from one_case import each
 
 from nbspam.errors import SourceError
 from nbspam.labels import normal_label
-from nbspam.reading.message import BYTES_LIMIT
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.stream import one_message
+from nbspam.reading.message import BYTES_LIMIT, RawMessage
+from nbspam.reading.source import one_message
 
 MAIL = b"Subject: hello\n\nthe body\n"
 

@@ -4,7 +4,7 @@ import pytest
 from one_case import each
 
 from nbspam.errors import Remedy, SourceError
-from nbspam.reading.skips import NAMED_LIMIT, Skips
+from nbspam.reading.source import NAMED_LIMIT, Skips
 
 
 def test_what_was_skipped_is_counted_and_named():

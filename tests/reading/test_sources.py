@@ -14,10 +14,10 @@ import pytest
 from one_case import each
 
 from nbspam.errors import SourceError
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import Labels, Source
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Labels, Skips, Source
 from nbspam.reading.sources import (
+    STANDARD_INPUT,
     ReadingOptions,
     TableOptions,
     _kinds,
@@ -25,7 +25,6 @@ from nbspam.reading.sources import (
     labelled,
     unlabelled,
 )
-from nbspam.reading.stream import STANDARD_INPUT
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 MAIL = b"Subject: hello\n\nthe body\n"
@@ -109,7 +108,7 @@ def test_kinds_say_why_they_may_be_refused_and_any_file_folder_or_pipe_is_of_one
 
 def test_standard_input_loads_no_other_kind():
     code = (
-        "import sys; from nbspam.reading import sources; from nbspam.reading.skips import Skips;"
+        "import sys; from nbspam.reading import sources; from nbspam.reading.source import Skips;"
         "list(sources.any_kind('-', sources.ReadingOptions(), Skips()));"
         "print(*(name for name in sys.modules if name.startswith('nbspam.reading.')))"
     )
@@ -117,8 +116,8 @@ def test_standard_input_loads_no_other_kind():
         [sys.executable, "-c", code], input=b"hello", capture_output=True, check=True
     )
     loaded = {name.removeprefix("nbspam.reading.") for name in done.stdout.decode().split()}
-    assert "stream" in loaded
-    assert not loaded & {"tables", "columns", "folder", "index", "lines", "mbox", "single_message"}
+    assert "source" in loaded
+    assert not loaded & {"tables", "columns", "rows", "mail", "frames"}
 
 
 # With labels

@@ -6,6 +6,7 @@ import json
 import lzma
 import random
 import time
+import zipfile
 from pathlib import Path
 
 import pandas as pd
@@ -15,9 +16,9 @@ from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.errors import SourceError, TableError
-from nbspam.reading.content import file_content
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import ReadingOptions, ReadingRequest, TableOptions
+from nbspam.reading.frames import LIMITS
+from nbspam.reading.rows import file_content
+from nbspam.reading.source import ReadingOptions, ReadingRequest, Skips, TableOptions
 from nbspam.reading.tables import read_table
 
 Rows = list[tuple[str | None, str]]
@@ -129,6 +130,29 @@ def test_parquet_by_its_first_bytes_and_with_numbers_nothing_and_booleans(tmp_pa
     assert skips.named == [f"{tmp_path}/a.parquet:3: the row has no text"]
     with pytest.raises(TableError, match=r"a\.parquet: not a Parquet file .*; check it"):
         rows(file(tmp_path, "a.parquet", b"PAR1 and then no more"))
+
+
+def test_excel_workbooks_by_their_name_and_no_other_file(tmp_path):
+    pytest.importorskip("openpyxl")
+    path = tmp_path / "a.xlsx"
+    pd.DataFrame(ROWS, columns=["label", "text"]).to_excel(path, index=False)
+    assert [raw.source for raw in read(path)] == [f"{path}:{i}" for i in (2, 3, 4)]
+    assert rows(path) == ROWS
+    pd.DataFrame([(1, "x", "NA"), (0, None, "see you")]).to_excel(path, index=False, header=False)
+    assert rows(path) == [("1", "NA"), ("0", "see you")]
+    packed = file(tmp_path, "b.xlsx.gz", gzip.compress(path.read_bytes()))
+    assert rows(packed) == rows(path)
+    told = r"b\.xlsx: not an Excel workbook .*; check it$"
+    with pytest.raises(TableError, match=told):
+        rows(file(tmp_path, "b.xlsx", path.read_bytes()[:-30]))
+
+
+def test_a_workbook_that_unpacks_beyond_the_limit_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(LIMITS, "xlsx", 1 << 16)
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", bytes(1 << 17))
+    with pytest.raises(TableError, match="is larger than 0 MiB, unpacked; convert it"):
+        rows(tmp_path / "a.xlsx")
 
 
 def test_damaged_parquet_is_rows_or_one_sentence(tmp_path):
@@ -439,8 +463,8 @@ def test_quotes_that_come_out_uneven_glue_no_rows_and_take_little_time(tmp_path)
 
 
 def test_a_parquet_file_that_unpacks_beyond_the_limit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbspam.reading.parquet.BYTES_LIMIT", 1 << 20)
+    monkeypatch.setitem(LIMITS, "parquet", 1 << 20)
     packed = gzip.compress(b"PAR1" + bytes(2 << 20))
     assert len(packed) < 10_000
-    with pytest.raises(TableError, match="is larger than 1 MiB, unpacked; split it"):
+    with pytest.raises(TableError, match="is larger than 1 MiB, unpacked; convert it"):
         rows(file(tmp_path, "a.parquet.gz", packed))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.reading.transfer import decode_base64, decode_transfer, decode_uu, is_identity
+from nbspam.reading.charsets import decode_base64, decode_transfer, decode_uu, is_identity
 
 TEXT = b"Claim your prize now: it waits for you, and for you alone.\n" * 3
 

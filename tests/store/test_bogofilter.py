@@ -12,7 +12,7 @@ from whole_models import THREE, numbered, taught
 
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.message import parse, parse_text
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.store.bogofilter import WordList, dump_word_list, tokens_of, word_of
 from nbspam.tokens.tokenizer import message_tokens
 

@@ -5,7 +5,7 @@ from one_case import each
 from whole_models import THREE, TWO, taught
 
 from nbspam.errors import SourceError
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.store.csv_counts import dump_counts_table, read_counts_table
 
 TABLE = "token,ham,spam\n(messages),40,30\nfree,2,20\nclaim now,0,7\n"

@@ -33,8 +33,8 @@ from nbspam.labels import UNSURE
 from nbspam.mailbox.filtering import FilterPlan, Judge, MailFilter, SortedMessage
 from nbspam.mailbox.memory import Memory, opened_memory
 from nbspam.mailbox.taught import TAUGHT_AS_HAM, classified_with_ledger
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.lookup import Lookup
 from nbspam.workers import executor

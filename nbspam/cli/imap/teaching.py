@@ -25,7 +25,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, learn
 from nbspam.mailbox.lessons import Lessons, waiting_sentence
 from nbspam.mailbox.memory import Memory
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import PIECE, executor, in_batches, tokenized
