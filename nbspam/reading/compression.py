@@ -1,6 +1,7 @@
 """Files by their first bytes: archives, which are decompressed, and what is not read at all."""
 
 import io
+from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -11,30 +12,28 @@ if TYPE_CHECKING:
 _GZIP, _BZIP2, _XZ = b"\x1f\x8b\x08", b"BZh", b"\xfd7zXZ\x00"
 
 
-class _Archive(io.RawIOBase):
-    """A decompressing stream whose failures are all OSErrors, like those of a plain file."""
+class Taken(io.RawIOBase):
+    """A stream of bytes that a function takes from another; it closes both at its end."""
 
-    def __init__(self, file: IO[bytes], inner: IO[bytes], damage: type[Exception]) -> None:
-        self.packed = file  # closing the inner stream leaves it open
-        self._inner, self._damage = inner, damage
+    def __init__(self, take: Callable[[int], bytes], *inner: IO[bytes]) -> None:
+        """take: returns so many bytes at most, and none at the end."""
+        self._take, self.inner = take, inner
 
     def readable(self) -> bool:
+        """Return whether it can be read, as it can."""
         return True
 
     def readinto(self, buffer: "Buffer") -> int:
+        """Put bytes into a buffer; return how many."""
         view = memoryview(buffer)
-        try:
-            data = self._inner.read(len(view))
-        except (EOFError, OSError, self._damage) as error:
-            if isinstance(error, OSError) and error.strerror:
-                raise  # the disk fails, not the archive
-            raise OSError(0, f"damaged archive: {error}") from error
+        data = self._take(len(view))
         view[: len(data)] = data
         return len(data)
 
     def close(self) -> None:
-        self._inner.close()
-        self.packed.close()
+        """Close it, and what it is made of."""
+        for stream in self.inner:
+            stream.close()
         super().close()
 
 
@@ -62,17 +61,28 @@ def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
     elif magic.startswith(_XZ):
         import lzma
 
-        xz = lzma.LZMAFile(stream)  # noqa: SIM115 (closed by _Archive)
+        xz = lzma.LZMAFile(stream)  # noqa: SIM115 (closed by Taken)
         inner, damage = xz, lzma.LZMAError
     else:
         return stream
-    return io.BufferedReader(_Archive(stream, inner, damage), 1 << 16)
+
+    def take(n: int) -> bytes:
+        """Return bytes; its failures are all OSErrors, like those of a plain file."""
+        try:
+            return inner.read(n)
+        except (EOFError, OSError, damage) as error:
+            if isinstance(error, OSError) and error.strerror:
+                raise  # the disk fails, not the archive
+            raise OSError(0, f"damaged archive: {error}") from error
+
+    # Closing the inner stream leaves the packed one open.
+    return io.BufferedReader(Taken(take, inner, stream), 1 << 16)
 
 
 def packed_stream(stream: IO[bytes]) -> IO[bytes]:
     """Return the stream that a decompressed one is made of; any other itself."""
     raw = getattr(stream, "raw", None)
-    return raw.packed if isinstance(raw, _Archive) else stream
+    return raw.inner[-1] if isinstance(raw, Taken) else stream
 
 
 def is_archive(magic: bytes) -> bool:

@@ -12,11 +12,11 @@ What could not be read comes as data too, in its place.
 import io
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from nbspam.errors import NbspamError, Remedy
 from nbspam.reading import mail, tables
-from nbspam.reading.compression import is_archive
+from nbspam.reading.compression import Taken, is_archive
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import (
     decoded_lines,
@@ -38,32 +38,7 @@ from nbspam.reading.source import (
 )
 from nbspam.reading.sources import existing, failing_as, recognised
 
-if TYPE_CHECKING:
-    from typing_extensions import Buffer  # collections.abc has it from Python 3.12 on
-
 A = TypeVar("A")
-
-
-class SourcePiece(Protocol):
-    """A part of the sources."""
-
-    @property
-    def source(self) -> str:
-        """The name of what it is a part of, for progress and errors."""
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The files that it is in."""
-
-    @property
-    def size(self) -> int:
-        """Bytes to read, as far as they are known; for progress."""
-
-    def read(self) -> Iterator[RawMessage | Skipped]:
-        """Yield its messages, in order, and in their place what cannot be read.
-
-        Raises SourceError; ElsewhereError where it is read on a machine that has not the same file.
-        """
 
 
 class ElsewhereError(NbspamError):
@@ -149,8 +124,12 @@ class ByteRange(NamedTuple):
         end = begins(stream, self.end) if self.end < self.whole else None
         start = self.whole if start is None else start
         stream.seek(start)
-        left = (self.whole if end is None else end - gap) - start
-        return io.BufferedReader(_Limited(stream, left), 1 << 16)
+        stop = self.whole if end is None else end - gap
+
+        def take(n: int) -> bytes:
+            return stream.read1(min(n, max(stop - stream.tell(), 0)))
+
+        return io.BufferedReader(Taken(take, stream), 1 << 16)
 
     def lines(self) -> io.BufferedReader:
         """Open the lines that begin in it; raises as `file` does."""
@@ -168,27 +147,6 @@ def _line_start(stream: io.BufferedReader, at: int) -> int:
         if line.endswith(b"\n"):
             break
     return stream.tell()
-
-
-class _Limited(io.RawIOBase):
-    """So many bytes of a stream, from where it stands."""
-
-    def __init__(self, stream: io.BufferedReader, left: int) -> None:
-        self._stream, self._left = stream, left
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-    def readinto(self, buffer: "Buffer") -> int:
-        view = memoryview(buffer)
-        data = self._stream.read1(min(len(view), max(self._left, 0)))
-        self._left -= len(data)
-        view[: len(data)] = data
-        return len(data)
 
 
 class LinesFound(NamedTuple):
@@ -258,6 +216,11 @@ class RangePiece(NamedTuple):
         skips = _Collected()
         with failing_as(Source(self.part.name)):
             yield from skips.among(self.reader(self.part, self.first, skips))
+
+
+# A part of the sources.  `read` yields its messages, in order, and in their place what cannot be
+# read; it raises SourceError, and ElsewhereError on a machine that has not the same file.
+SourcePiece = FileList | RangePiece
 
 
 def _rows(
@@ -359,9 +322,9 @@ class Cutter(NamedTuple):
                 return None
         if kind is mail.MBOX:
             reader: RangeReader = partial(_mails, request.label, request.options.seen)
-            return _range_pieces(self._counted(source, count_messages, self.size), reader)
+            return _range_pieces(self._ranges(source, count_messages), reader)
         if kind is tables.EACH_LINE:
-            counted = self._counted(source, count_lines, self.size // _SHORT)
+            counted = self._ranges(source, count_lines, _SHORT)
             return _range_pieces(counted, partial(_lines, encoding, request.label))
         if kind is tables.NAMELESS_TSV:
             form = "tsv"
@@ -373,7 +336,7 @@ class Cutter(NamedTuple):
         content = file_content(source.path, form)
         if content.form not in ("tsv", "csv", "jsonl"):
             return None
-        counted = self._counted(source, count_lines, self.size // _SHORT)
+        counted = self._ranges(source, count_lines, _SHORT)
         found = [n for _, n in counted if isinstance(n, LinesFound)]
         if content.form == "csv" and any(n.has_quotes for n in found):
             return None
@@ -382,12 +345,15 @@ class Cutter(NamedTuple):
             return None
         return _range_pieces(counted, partial(_rows, plan, encoding, request.needs_labels))
 
-    def _counted(
-        self, source: Source, count: RangeCount, size: int
+    def _ranges(
+        self, source: Source, count: RangeCount, tokens: int = 1
     ) -> list[tuple[ByteRange, LinesFound | int]]:
-        """Return a file in ranges of about so many bytes, each with what begins in it."""
+        """Return a file in ranges, each with what begins in it.
+
+        tokens: times as many as a mail has in as many bytes.
+        """
         name, whole = str(source.path), source.path.stat().st_size
-        n = max(1, round(whole / max(1, size)))
+        n = max(1, round(whole / max(1, self.size // tokens)))
         parts = [ByteRange(name, whole, whole * i // n, whole * (i + 1) // n) for i in range(n)]
         return list(zip(parts, self.survey(count, parts), strict=True))
 

@@ -13,12 +13,10 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path, PurePosixPath
 from tempfile import NamedTemporaryFile
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple, cast
 
 from nbspam.errors import SourceError, install_command
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer  # collections.abc has it from Python 3.12 on
+from nbspam.reading.compression import Taken
 
 _CHUNK = 1 << 20
 _FILE, _FOLDER = stat.S_IFREG | 0o444, stat.S_IFDIR | 0o555
@@ -150,14 +148,16 @@ class RemotePath:
         return io.BufferedReader(_Remote(self._url, file), 1 << 16)
 
 
-class _Remote(io.RawIOBase):
+class _Remote(Taken):
     """An open file at a URL whose failures are all OSErrors."""
 
     def __init__(self, url: str, file: Any) -> None:
-        self._url, self._file = url, file
+        def take(n: int) -> bytes:
+            with _failures(url):
+                return cast("bytes", file.read(n))
 
-    def readable(self) -> bool:
-        return True
+        super().__init__(take, file)
+        self._url, self._file = url, file
 
     def seekable(self) -> bool:
         return bool(self._file.seekable())
@@ -168,17 +168,6 @@ class _Remote(io.RawIOBase):
 
     def tell(self) -> int:
         return int(self._file.tell())
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    def readinto(self, buffer: "Buffer") -> int:
-        view = memoryview(buffer)
-        with _failures(self._url):
-            data = self._file.read(len(view))
-        view[: len(data)] = data
-        return len(data)
 
 
 @contextmanager

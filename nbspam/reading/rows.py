@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from nbspam.errors import Remedy, TableError
 from nbspam.reading.columns import SAMPLE_CHARACTERS, SAMPLE_ROWS, cell_text
-from nbspam.reading.compression import bare_suffix, open_bytes
+from nbspam.reading.compression import Taken, bare_suffix, open_bytes
 from nbspam.reading.source import Skips, has_more
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from typing_extensions import Buffer  # collections.abc has it from Python 3.12 on
 
 Opened = Callable[[], io.BufferedReader]
 Line = tuple[int, str]  # its number, its text with the line end
@@ -166,36 +164,15 @@ def stream_content(
         first += piece
         started = started or time.monotonic()
     beginning = first[: first.rfind(b"\n") + 1] if is_cut else first
-    return Content(
-        name,
-        form,
-        lambda: io.BufferedReader(_Resumed(first, stream), _CHUNK),
-        lambda: io.BufferedReader(io.BytesIO(beginning)),
-        is_cut,
-    )
+    came = io.BytesIO(first)
 
+    def take(n: int) -> bytes:
+        return came.read(n) or stream.read1(n)  # what is there, without waiting for more
 
-class _Resumed(io.RawIOBase):
-    """A stream of which the first bytes were read, from these on."""
+    def whole() -> io.BufferedReader:
+        return io.BufferedReader(Taken(take, stream), _CHUNK)
 
-    def __init__(self, first: bytes, stream: io.BufferedReader) -> None:
-        self._first, self._stream = memoryview(first), stream
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-    def readinto(self, buffer: "Buffer") -> int:
-        if not self._first:
-            return self._stream.readinto1(buffer)  # what is there, without waiting for more
-        view = memoryview(buffer)
-        n = min(len(view), len(self._first))
-        view[:n] = self._first[:n]
-        self._first = self._first[n:]
-        return n
+    return Content(name, form, whole, lambda: io.BufferedReader(io.BytesIO(beginning)), is_cut)
 
 
 # Rows
@@ -203,7 +180,6 @@ class _Resumed(io.RawIOBase):
 CELL_LIMIT = 16 << 20  # characters of a quoted cell
 _ROW_LINES_LIMIT = 1_000  # a row of more lines has an opening quote that is never closed
 _FAILURES_LIMIT = 20  # rows that fail before the table is read as one row per line
-_NEVER_CLOSED = "a quote opened here is never closed"
 _QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -330,38 +306,6 @@ def are_json_lines(lines: list[str]) -> bool:
         return False
 
 
-class _RowLines:
-    """The lines of a CSV file, which a reader may return to read them once more."""
-
-    def __init__(self, lines: Iterator[Line]) -> None:
-        self._lines = lines
-        self._returned: deque[Line] = deque()
-        self._failures = 0
-        self.row: list[Line] = []  # the lines of the row being read
-        self.ended = False  # no line is left for this row
-
-    def texts(self) -> Iterator[str]:
-        """Yield the text of each line, as long as the row in `row` may become longer."""
-        # Each failure reads its lines once more; after many, a row is one line, so that a file of
-        # nothing but failures takes linear time.
-        limit = _ROW_LINES_LIMIT if self._failures < _FAILURES_LIMIT else 0
-        row, returned, lines = self.row, self._returned, self._lines
-        while len(row) <= limit:
-            line = returned.popleft() if returned else next(lines, None)
-            if line is None:
-                break
-            row.append(line)
-            yield line[1]
-        self.ended = True
-
-    def begin_after_failure(self) -> None:
-        """Return all lines of the row but its first, which failed."""
-        self._failures += 1
-        self._returned.extendleft(reversed(self.row[1:]))
-        self.row.clear()
-        self.ended = False
-
-
 def _csv_rows(
     name: str, lines: Iterator[Line], delimiter: str, skips: Skips, cell_limit: int
 ) -> Iterator[TableRow]:
@@ -370,27 +314,37 @@ def _csv_rows(
     A row that is not strict CSV is one line whose quotes belong to its text.
     """
     csv.field_size_limit(cell_limit)
-    source = _RowLines(lines)
-    row = source.row
+    again: deque[Line] = deque()  # lines that are read once more, as a row before them failed
+    failures = 0
+    row: list[Line] = []  # the lines of the row being read
+
+    def texts() -> Iterator[str]:
+        # After many failures a row is one line, so that a file of nothing but failures takes
+        # linear time.
+        most = _ROW_LINES_LIMIT if failures < _FAILURES_LIMIT else 0
+        while len(row) <= most and (line := again.popleft() if again else next(lines, None)):
+            row.append(line)
+            yield line[1]
+
+    reader = csv.reader(texts(), delimiter=delimiter, strict=True)
     while True:
-        problem = _NEVER_CLOSED
+        row.clear()
         try:
-            for cells in csv.reader(source.texts(), delimiter=delimiter, strict=True):
-                if source.ended:  # within the row: its quote is still open
-                    break
-                if cells:
-                    yield row[0][0], cells
-                row.clear()
+            cells = next(reader, None)
+            if cells:
+                yield row[0][0], cells
+            elif not row:
+                return
+            continue
         except csv.Error as error:
-            if "field limit" in str(error):
-                problem = f"the row is not CSV ({error})"
-            elif "unexpected end of data" not in str(error):
-                problem = ""
-        if not row:
-            return
+            problem = str(error)
         number, line = row[0]
-        if problem:
-            skips(f"{name}:{number}", problem)
+        if "field limit" in problem:
+            skips(f"{name}:{number}", f"the row is not CSV ({problem})")
+        elif "unexpected end of data" in problem:
+            skips(f"{name}:{number}", "a quote opened here is never closed")
         else:
             yield number, line.rstrip("\r\n").split(delimiter)
-        source.begin_after_failure()
+        again.extendleft(reversed(row[1:]))
+        failures += 1
+        reader = csv.reader(texts(), delimiter=delimiter, strict=True)

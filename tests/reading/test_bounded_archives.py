@@ -7,7 +7,7 @@ import zlib
 
 from one_case import each
 
-from nbspam.reading.compression import _Archive, decompressed
+from nbspam.reading.compression import Taken, decompressed
 from nbspam.reading.source import one_message
 from nbspam.serving import spamd
 
@@ -15,13 +15,13 @@ ZEROS = bytes(32 << 20)
 
 
 def test_of_one_message_no_more_is_unpacked_than_is_read(monkeypatch):
-    unpacked, real = [], _Archive.readinto
+    unpacked, real = [], Taken.readinto
 
     def counted(self, buffer):
         unpacked.append(real(self, buffer))
         return unpacked[-1]
 
-    monkeypatch.setattr(_Archive, "readinto", counted)
+    monkeypatch.setattr(Taken, "readinto", counted)
     packed = io.BufferedReader(io.BytesIO(gzip.compress(ZEROS, 1)))
     with decompressed(packed) as stream:
         assert len(one_message("-", stream, None, limit=1 << 16).content) == 1 << 16
