@@ -54,13 +54,20 @@ def decode(data: bytes, charset: str) -> str:
         name = ""
     if name.startswith(_UTF_16) or (not name and data.count(0) * 4 > len(data)):
         return _decode_utf16(data, name)
-    if not _is_codec(name):
+    codec = normalize_encoding(name[: _CHARSET_LIMIT + 1])
+    is_known = codec in aliases or codec.replace(".", "_") in aliases or codec in _CODECS
+    if len(name) > _CHARSET_LIMIT or not is_known:
         name = ""
     text = _decode_strictly(data, name)
     if text is None and name and not name.startswith((*_SINGLE_BYTE, "utf-8", "utf8")):
         # A multi-byte text with a broken character is still mostly that text.
         text = _decode_with(data, name, "replace")
-    return _decode_western(data) if text is None else text
+    if text is not None:
+        return text
+    try:
+        return data.decode("cp1252")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 def _decode_strictly(data: bytes, name: str) -> str | None:
@@ -92,21 +99,6 @@ def _decode_with(data: bytes, codec: str, errors: str = "strict") -> str | None:
     return text
 
 
-def _decode_western(data: bytes) -> str:
-    try:
-        return data.decode("cp1252")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
-
-
-def _is_codec(name: str) -> bool:
-    """Return whether Python has a codec of this name."""
-    if len(name) > _CHARSET_LIMIT:
-        return False
-    name = normalize_encoding(name)
-    return name in aliases or name.replace(".", "_") in aliases or name in _CODECS
-
-
 def _decode_utf16(data: bytes, name: str) -> str:
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", "replace")
@@ -117,16 +109,9 @@ def _decode_utf16(data: bytes, name: str) -> str:
     if 4 * zeros >= len(data):
         return data.decode(codec, "replace")
     # Claimed, but with hardly a zero byte: a script other than Latin, or a wrong claim.
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        pass
-    try:
-        if data.count(b" ") * 20 > len(data):
-            return decode(data, "us-ascii")
-        return data[: len(data) & ~1].decode(codec)
-    except UnicodeDecodeError:
-        return decode(data, "us-ascii")
+    if (text := _decode_with(data, "utf-8")) is None and data.count(b" ") * 20 <= len(data):
+        text = _decode_with(data[: len(data) & ~1], codec)
+    return decode(data, "us-ascii") if text is None else text
 
 
 # Transfer encodings
@@ -169,7 +154,10 @@ def decode_base64(data: bytes, limits: set[str]) -> bytes:
     padding = _PADDING.search(data)
     encoded = data[: padding.start()] if padding else data
     digits = encoded.translate(None, _NOT_BASE64)
-    if _is_text(encoded, len(digits)):
+    # One byte in six of a text is a space or punctuation; base64 has none except line ends, unless
+    # a spammer puts signs between, which decoders ignore.
+    n_digits, n = len(digits), len(encoded) - encoded.count(b"\n")
+    if 10 * n_digits <= 9 * n and (2 * n_digits <= n or 15 * encoded.count(b" ") > n):
         return data
     first = _decoded(digits)
     # Mail readers go on after padding, so spam has some in its first line.  What follows base64 as
@@ -188,16 +176,6 @@ def decode_base64(data: bytes, limits: set[str]) -> bytes:
 def _decoded(digits: bytes) -> bytes:
     digits = digits[: len(digits) - (len(digits) % 4 == 1)]
     return binascii.a2b_base64(digits + b"=" * (-len(digits) % 4))
-
-
-def _is_text(encoded: bytes, n_digits: int) -> bool:
-    """Return whether what claims to be base64 is a text.
-
-    One byte in six of a text is a space or punctuation; base64 has none except line ends, unless
-    a spammer puts signs between, which decoders ignore.
-    """
-    n = len(encoded) - encoded.count(b"\n")
-    return 10 * n_digits <= 9 * n and (2 * n_digits <= n or 15 * encoded.count(b" ") > n)
 
 
 def decode_uu(data: bytes, limits: set[str]) -> bytes:

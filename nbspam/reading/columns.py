@@ -91,7 +91,8 @@ def find_columns(
     first: the first row where there is no header; perhaps it is one of which a name was mistyped.
     Raises TableError when there is no such column as the user names, or no label and one is needed.
     """
-    width = len(header) if header else _usual_width(sample)
+    widths = [len(row) for row in sample] or [0]
+    width = len(header) if header else max(set(widths), key=widths.count)  # the usual one
     names = list(header or ()) or [str(number + 1) for number in range(width)]
     lower = [name.lower() for name in names]
     contents = [[row[i] for row in sample if i < len(row)] for i in range(len(names))]
@@ -117,12 +118,6 @@ def find_columns(
             Remedy.NAME_LABEL_COLUMN,
         )
     return Columns(text, label, width, label is not None and lower[label] in ("spam", "is_spam"))
-
-
-def _usual_width(sample: Sequence[Sequence[str]]) -> int:
-    """Return how many cells most rows have."""
-    widths = [len(row) for row in sample] or [0]
-    return max(set(widths), key=widths.count)
 
 
 def _named(table: str, names: list[str], wanted: str | None, first: Sequence[str]) -> int | None:

@@ -21,7 +21,6 @@ from nbspam.reading.header_fields import (
     decode_words,
     parameters_of,
     split_header,
-    split_part,
 )
 
 # Bounds.  A spammer chooses the input, so each is a limit on time and memory, far above the mail
@@ -180,7 +179,7 @@ def _opened(
     """
     default = _MESSAGE if media_type == "multipart/digest" else "text/plain"
     branches = [
-        _Branch(*split_part(segment, limits), branch.depth + 1, default)
+        _Branch(*split_header(segment, limits, is_part=True), branch.depth + 1, default)
         for segment in _split_parts(branch.body, parameters, limits)
     ]
     shown = None
