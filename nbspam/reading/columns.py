@@ -198,6 +198,7 @@ def text_by_content(columns: list[list[str]], label: int | None) -> int | None:
 
 _NAME_LENGTH = 40  # characters
 _WORD = re.compile(r"[^\W\d]\w*(?:[.-]\w+)*")  # a bare word, as an identifier is
+_INDEX = re.compile(r"[0-9]+")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*")
 
 
@@ -210,52 +211,28 @@ def is_header_row(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool
         return False
     columns = [[row[i].strip() for row in others if i < len(row)] for i in range(len(names))]
     columns = [[cell for cell in column if cell] for column in columns]
-    has_index = not names[0] and _is_index(columns[0])
-    own_names = names[1:] if has_index else names
-    are_counted = own_names == [str(number) for number in range(len(own_names))]
-    if not (are_counted or _could_be_names(own_names)):
+    # The index of a data frame; the rows may be shuffled.
+    index = columns[0] if not names[0] else []
+    has_index = 2 < len(index) == len(set(index)) and all(map(_INDEX.fullmatch, index))
+    own = names[1:] if has_index else names
+    are_counted = own == [str(number) for number in range(len(own))]
+    if not are_counted and not (
+        len({name.lower() for name in own}) == len(own)
+        and all(0 < len(name) <= _NAME_LENGTH and not _NUMBER.fullmatch(name) for name in own)
+    ):
         return False
     label = label_by_content(columns)
     text = text_by_content(columns, label)
     if text is None or not (are_counted or _WORD.fullmatch(names[text])):
         return False
-    if not _are_texts(columns[text]):
+    words = sum(_WORD.fullmatch(cell) is not None for cell in columns[text])
+    if len(columns[text]) < 2 or 4 * words > len(columns[text]):
         return False
     if label is None:
         return has_index or any(_are_numbers(c) for i, c in enumerate(columns) if i != text)
-    return _is_above_labels(names[label], columns[label], has_index, are_counted)
-
-
-def _could_be_names(names: list[str]) -> bool:
-    return len({name.lower() for name in names}) == len(names) and all(
-        0 < len(name) <= _NAME_LENGTH and not _NUMBER.fullmatch(name) for name in names
-    )
-
-
-def _is_index(cells: list[str]) -> bool:
-    """Return whether a column is the index of a data frame; the rows may be shuffled."""
-    return (
-        len(cells) > 2
-        and len(set(cells)) == len(cells)
-        and all(cell.isascii() and cell.isdecimal() for cell in cells)
-    )
-
-
-def _are_texts(cells: list[str]) -> bool:
-    """Return whether three in four cells are more than one bare word."""
-    words = sum(_WORD.fullmatch(cell) is not None for cell in cells)
-    return len(cells) > 1 and 4 * words <= len(cells)
-
-
-def _is_above_labels(name: str, cells: list[str], has_index: bool, is_counted: bool) -> bool:
-    """Return whether `name` is unlike the labels below it, which repeat.
-
-    has_index: whether the row begins with the empty name of an index.
-    is_counted: whether the name is a number that pandas gave the column.
-    """
-    labels = [normal_label(cell) for cell in cells]
+    labels = [normal_label(cell) for cell in columns[label]]
     classes = set(labels)
-    if normal_label(name) in classes | {HAM, SPAM} and not is_counted:
+    if normal_label(names[label]) in classes | {HAM, SPAM} and not are_counted:
         return False
     if _are_numbers(labels) or has_index:
         return len(labels) > 1

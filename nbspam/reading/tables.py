@@ -10,7 +10,7 @@ import io
 import itertools
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -274,23 +274,15 @@ def looks_like(first: bytes) -> Look | None:
     if len(first) >= SAMPLE_BYTES and "\n" in text:
         text = text.rpartition("\n")[0]  # the last line is cut
     lines = [line for line in text.split("\n")[:SAMPLE_ROWS] if line.strip()]
-    return _paths(text) or _json(lines) or _table(lines) if lines else None
-
-
-def _paths(text: str) -> Look | None:
-    """Return whether the first names, NUL or line end between them, are files."""
+    if not lines:
+        return None
     separator = "\0" if "\0" in text else "\n"
     names = [name for name in text.split(separator)[:_PATHS_TRIED] if name.strip()]
     try:
-        are_files = all("/" in name and os.path.exists(name) for name in names)  # noqa: PTH110
+        if names and all("/" in name and os.path.exists(name) for name in names):  # noqa: PTH110
+            return Look("a list of files", "files0" if separator == "\0" else "files")
     except ValueError:
-        return None
-    if not (names and are_files):
-        return None
-    return Look("a list of files", "files0" if separator == "\0" else "files")
-
-
-def _json(lines: list[str]) -> Look | None:
+        pass
     # One object could be a row; a whole table has objects or lists in it.
     if are_json_lines(lines) and (
         len(lines) > 1
@@ -299,13 +291,11 @@ def _json(lines: list[str]) -> Look | None:
         return Look("JSON lines", "jsonl")
     if lines[0].lstrip().startswith(("[{", "[[", '{"')) or lines[0].strip() in ("[", "{"):
         return Look("JSON", "json")
-    return None
+    return _looks_like_table(lines) if len(lines) > 1 else None
 
 
-def _table(lines: list[str]) -> Look | None:
+def _looks_like_table(lines: list[str]) -> Look | None:
     """Return what delimiter cuts all lines into as many cells, if these are a table's."""
-    if len(lines) < 2:
-        return None
     if are_labelled_lines(lines):
         return Look("a table of 2 columns", "tsv")
     for delimiter, form in (("\t", "tsv"), (",", "csv"), (";", "csv"), ("|", "csv")):
@@ -318,16 +308,11 @@ def _table(lines: list[str]) -> Look | None:
         regular = [row for row in rows if len(row) == width]
         if width < 2 or 10 * len(regular) < 9 * len(rows) or len(regular) < 2:
             continue
-        if names_columns(rows[0], TableOptions()) or _has_labels(regular, width):
+        # A column of labels has few values, or ham and spam: between a text's commas are many.
+        columns = [[row[i] for row in regular] for i in range(width)]
+        label = label_by_content(columns)
+        values = {cell.strip().lower() for cell in columns[label]} if label is not None else set()
+        has_labels = len(values) > 1 and (4 * len(values) <= len(regular) or values & {HAM, SPAM})
+        if has_labels or names_columns(rows[0], TableOptions()):
             return Look(f"a table of {counted(width, 'column')}", form)
     return None
-
-
-def _has_labels(rows: Sequence[Sequence[str]], width: int) -> bool:
-    """Return whether a column has few values, or ham and spam: between a text's commas are many."""
-    columns = [[row[i] for row in rows] for i in range(width)]
-    label = label_by_content(columns)
-    if label is None:
-        return False
-    values = {value.strip().lower() for value in columns[label]}
-    return len(values) > 1 and (4 * len(values) <= len(rows) or bool(values & {HAM, SPAM}))
