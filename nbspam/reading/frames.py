@@ -15,6 +15,7 @@ Whoever has a data frame has loaded pandas; for that, nothing here imports it.
 
 import io
 import json
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -68,7 +69,8 @@ def table_rows(
 
         if content.form == "xlsx":
             table = io.BytesIO(data)
-            frame = pd.read_excel(table, header=None, dtype=object, keep_default_na=False)
+            with warnings.catch_warnings(action="ignore"):  # of styles that are not known
+                frame = pd.read_excel(table, header=None, dtype=object, keep_default_na=False)
         elif content.form == "parquet":
             frame = pd.read_parquet(io.BytesIO(data))
         else:

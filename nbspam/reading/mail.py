@@ -200,11 +200,11 @@ def _is_left_out(entry: Path, root: str, request: ReadingRequest) -> bool:
 
 def _is_given_itself(path: Path, request: ReadingRequest) -> bool:
     """Return whether what is in a folder is also given as a source of its own; says so then."""
-    label = request.options.given.get(real_name(path))
-    if label is not None:
-        own = f"{path}: is given as a source of its own and is read only as {label or 'that'}"
-        request.options.tell(SourceError(own))
-    return label is not None
+    if (label := request.options.given.get(real_name(path))) is None:
+        return False
+    own = f"{path}: is given as a source of its own and is read only as {label or 'that'}"
+    request.options.tell(SourceError(own))
+    return True
 
 
 def _is_maildir(path: Path) -> bool:
@@ -307,19 +307,17 @@ _PATHS_TRIED = 20  # paths of which one must be a file
 _INDEX_LINE = re.compile(r"(\S+)\s+(\S.*)")
 
 
-def _index_lines(source: Source) -> list[re.Match[str] | None]:
+def _lines_of_index(source: Source) -> list[re.Match[str] | None]:
     return [_INDEX_LINE.fullmatch(line.strip()) for line in source.lines]
 
 
 def _is_index(source: Source, _: ReadingOptions) -> bool:
     """Return whether each line is a label and a path, and one of the first paths is a file."""
-    lines = _index_lines(source)
+    lines, at_url = _lines_of_index(source), is_url(source.path)
+    names = [line[2] for line in lines[:_PATHS_TRIED] if line]
+    names = [name for name in names if not at_url or _is_beneath(name)]
     try:
-        return all(lines) and any(
-            (source.path.parent / line[2]).is_file()
-            for line in lines[:_PATHS_TRIED]
-            if line and (not is_url(source.path) or _is_beneath(line[2]))
-        )
+        return all(lines) and any((source.path.parent / name).is_file() for name in names)
     except (OSError, ValueError):
         return False
 
@@ -367,7 +365,7 @@ def _is_beneath(name: str) -> bool:
 NAMED_INDEX = SourceKind(
     Labels.ALLOWED,
     lambda source, _: (
-        "index" in (source.path.name, source.suffix[1:]) and any(_index_lines(source))
+        "index" in (source.path.name, source.suffix[1:]) and any(_lines_of_index(source))
     ),
     _read_index,
 )
@@ -389,16 +387,15 @@ def listed_files(source: Source, separator: bytes, skips: Skips) -> Iterator[str
         name = os.fsdecode(raw)
         if name == STDIN:
             name = f"./{name}"
+        where, shown = f"{source.name}:{number}", repr(name[:200])
         try:
-            is_folder = Source(name).is_folder
+            if Source(name).is_folder:
+                skips(where, f"{shown} is a folder, and not a file")
+                continue
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            skips(f"{source.name}:{number}", f"cannot read {name[:200]!r} ({reason})")
+            skips(where, f"cannot read {shown} ({getattr(error, 'strerror', None) or error})")
             continue
-        if is_folder:
-            skips(f"{source.name}:{number}", f"{name[:200]!r} is a folder, and not a file")
-        else:
-            yield name
+        yield name
 
 
 def _listed(source: Source, separator: bytes) -> Iterator[bytes]:

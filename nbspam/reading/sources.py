@@ -71,14 +71,11 @@ def failing_as(source: Source) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if source.name == STDIN and error.filename is None:
-            raise SourceError(
-                f"-: standard input cannot be read ({error.strerror}); pipe a message in"
-            ) from error
-        raise SourceError(
-            f"{error.filename or source.title}: cannot be read ({error.strerror});"
-            " check its permissions and content"
-        ) from error
+        problem, remedy = "cannot be read", "check its permissions and content"
+        name = error.filename or source.title
+        if name == STDIN:
+            problem, remedy = "standard input cannot be read", "pipe a message in"
+        raise SourceError(f"{name}: {problem} ({error.strerror}); {remedy}") from error
     except UnicodeError as error:
         problem = f"{source.title}: is not in that encoding ({error})"
         raise SourceError(problem, Remedy.NAME_ENCODING) from error
@@ -132,28 +129,20 @@ def _kind_of(source: Source, request: ReadingRequest) -> SourceKind:
     if input_format is not None and not is_folder:
         return format_kind(input_format)
     if input_format not in (None, MESSAGE) and not options.is_format_default:
-        options.tell(
-            SourceError(
-                f"{source.path}: is a folder, so each of its files is read as one message, not as"
-                f" {input_format}"
-            )
-        )
+        but = f"so each of its files is read as one message, not as {input_format}"
+        options.tell(SourceError(f"{source.path}: is a folder, {but}"))
     if not is_folder and not source.is_file and request.needs_labels:
         from nbspam.reading.tables import LABELLED_STREAM
 
         return LABELLED_STREAM
     if source.name == STDIN:
         return STANDARD_INPUT
-    ignored: tuple[Labels, ...] = ()  # kinds with such labels are not asked
-    if request.has_label:
-        ignored = Labels.ALLOWED, Labels.ON_REQUEST
-    elif not request.needs_labels:
-        ignored = (Labels.ON_REQUEST,)
-    return next(
-        kind
-        for kind in _kinds()
-        if kind.labels not in ignored and kind.is_recognised(source, options)
-    )
+    # Kinds with such labels are not asked.
+    ignored = [Labels.ON_REQUEST] * (not request.needs_labels) + [
+        Labels.ALLOWED
+    ] * request.has_label
+    asked = (kind for kind in _kinds() if kind.labels not in ignored)
+    return next(kind for kind in asked if kind.is_recognised(source, options))
 
 
 @cache
@@ -163,19 +152,9 @@ def _kinds() -> tuple[SourceKind, ...]:
     from nbspam.reading import mail, tables
 
     return (
-        mail.CLASS_FOLDERS,
-        mail.FOLDER,
-        PIPE,
-        tables.NAMED_TABLE,
-        mail.EMPTY_FILE,
-        tables.NAMELESS_PARQUET,
-        mail.NAMED_MAIL,
-        mail.MBOX,
-        mail.MAIL,
-        mail.NAMED_INDEX,
-        mail.NAMELESS_INDEX,
-        tables.NAMELESS_TSV,
-        mail.TEXT,
+        *(mail.CLASS_FOLDERS, mail.FOLDER, PIPE, tables.NAMED_TABLE, mail.EMPTY_FILE),
+        *(tables.NAMELESS_PARQUET, mail.NAMED_MAIL, mail.MBOX, mail.MAIL, mail.NAMED_INDEX),
+        *(mail.NAMELESS_INDEX, tables.NAMELESS_TSV, mail.TEXT),
     )
 
 
@@ -183,12 +162,9 @@ def format_kind(input_format: str) -> SourceKind:
     """Return the kind of source that a format is which the user names, whatever its own."""
     from nbspam.reading import mail, tables
 
-    more = {
-        MESSAGE: mail.ONE_MESSAGE,
-        MBOX_FORMAT: mail.MBOX,
-        LINES: tables.EACH_LINE,
-        **dict.fromkeys(FILE_LISTS, _FILE_LIST),
-    }
+    if input_format in FILE_LISTS:
+        return _FILE_LIST
+    more = {MESSAGE: mail.ONE_MESSAGE, MBOX_FORMAT: mail.MBOX, LINES: tables.EACH_LINE}
     return more.get(input_format) or tables.FORMS[input_format]
 
 
@@ -236,11 +212,8 @@ STANDARD_INPUT = SourceKind(
     _read_unsaid,
     "standard input has no labels",
 )
-# Such as <(command).
-PIPE = SourceKind(
-    Labels.NEVER,
-    lambda source, _: not source.is_file and not source.is_folder,
-    _read_unsaid,
-    "a pipe has no labels",
+PIPE = STANDARD_INPUT._replace(  # such as <(command)
+    is_recognised=lambda source, _: not source.is_file and not source.is_folder,
+    refusal="a pipe has no labels",
 )
 _FILE_LIST = PIPE._replace(read=_read_listed, refusal="the files of a list have no labels")

@@ -445,7 +445,8 @@ def test_unquoted_tsv_comes_back_as_it_was_written(tmp_path_factory, table):
 
 
 @given(
-    st.binary(max_size=200), st.sampled_from(["a.tsv", "a.csv", "a.json", "a.jsonl", "a.parquet"])
+    st.binary(max_size=200),
+    st.sampled_from([f"a.{end}" for end in ("tsv", "csv", "json", "jsonl", "parquet", "xlsx")]),
 )
 def test_any_bytes_are_rows_or_one_clear_error(tmp_path_factory, content, name):
     path = file(tmp_path_factory.mktemp("any"), name, content)
