@@ -186,24 +186,22 @@ def _read_listed(source: Source, request: ReadingRequest) -> Iterator[RawMessage
 def _read_unsaid(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the one message of a stream; tells the user if it looks like many."""
     for raw in read_one(source, request):
-        if isinstance(raw.content, bytes) and _may_be_many(raw.content[:SAMPLE_BYTES]):
+        first = raw.content[:SAMPLE_BYTES] if isinstance(raw.content, bytes) else b""
+        if first.startswith(b"From "):
+            may_be_many = b"\nFrom " in first
+        else:  # several lines or names, and no mail
+            begins = first.startswith((b"/", b"./", b"[", b"{"))
+            may_be_many = (begins or b"\n" in first.strip() or b"\0" in first) and not is_mail(
+                first
+            )
+        if may_be_many:
             from nbspam.reading.tables import looks_like  # a mail does without
 
-            if look := looks_like(raw.content[:SAMPLE_BYTES]):
+            if look := looks_like(first):
                 where = "standard input" if raw.source == STDIN else raw.source
                 problem = f"{where} looks like {look.what}; it was read as one message"
                 request.options.tell(SourceError(problem, Remedy.SAY_FORMAT, format=look.form))
         yield raw
-
-
-def _may_be_many(first: bytes) -> bool:
-    """Return whether it is worth a look: no mail, and several lines or names."""
-    if first.startswith(b"From "):
-        return b"\nFrom " in first
-    several = (
-        b"\n" in first.strip() or b"\0" in first or first.startswith((b"/", b"./", b"[", b"{"))
-    )
-    return several and not is_mail(first)
 
 
 STANDARD_INPUT = SourceKind(
