@@ -23,9 +23,8 @@ from nbspam.cli.estimate import left_out_rates_of
 from nbspam.filter import open_filter
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
-from nbspam.reading.message import parse
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.message import RawMessage, parse
+from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions, unlabelled
 from nbspam.scoring.classifier import BulkClassifier
 from nbspam.store.index import TokenTable

@@ -21,7 +21,7 @@ from nbspam.evaluation.samples import ScoredMessages
 from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions, labelled
 from nbspam.scoring.verdict import CutOffs
 from nbspam.tokens.kinds import kind_of

@@ -32,9 +32,9 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
 
     from nbspam.bayes.event_model import Row
     from nbspam.learning.update import Change, PendingMessages
-    from nbspam.reading.piece import SourcePiece
-    from nbspam.reading.raw_message import RawMessage
-    from nbspam.reading.skips import Skipped, Skips
+    from nbspam.reading.cutting import SourcePiece
+    from nbspam.reading.message import RawMessage
+    from nbspam.reading.source import Skipped, Skips
     from nbspam.scoring.base import Base
     from nbspam.scoring.classifier import BulkClassifier
     from nbspam.scoring.explanation import Explanation
@@ -219,7 +219,7 @@ class Filter:
 
 
 def _path(name: "str | Path") -> "Path":
-    from nbspam.reading.source_kind import Source  # with pathlib 3 ms, for learning only
+    from nbspam.reading.source import Source  # with pathlib 3 ms, for learning only
 
     return Source(str(name)).path
 

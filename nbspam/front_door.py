@@ -11,10 +11,9 @@ from nbspam.errors import OptionError
 from nbspam.filter import Filter, InMemory, model_cut_offs, open_filter
 from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.learning.settings import TrainingSettings
-from nbspam.reading.data_frame import frame_messages, is_data_frame
-from nbspam.reading.pairs import pair_messages
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.frames import frame_messages, is_data_frame, pair_messages
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions, TableOptions, labelled, unlabelled
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import EVIDENCE, Metadata

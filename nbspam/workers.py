@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from nbspam.errors import NbspamError, Remedy
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped, Skips
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skipped, Skips
 from nbspam.tokens.tokenized import (
     TOKENS_ALONE,
     TokenizedMessage,
@@ -26,7 +26,7 @@ from nbspam.tokens.tokenized import (
 )
 
 if TYPE_CHECKING:  # classifying does without
-    from nbspam.reading.piece import SourcePiece
+    from nbspam.reading.cutting import SourcePiece
     from nbspam.tokens.tokenized import Batch
 
 A = TypeVar("A")

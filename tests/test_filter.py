@@ -4,8 +4,8 @@ from small_models import big, learn, many_messages
 import nbspam.filter
 from nbspam.errors import ModelError
 from nbspam.filter import classified, open_filter
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skips
 from nbspam.scoring.base import open_base
 from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import Processes, Serial

@@ -15,8 +15,8 @@ from one_case import each
 
 from nbspam import workers
 from nbspam.errors import NbspamError, SourceError
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skips
 from nbspam.tokens.digest import digest_of
 from nbspam.tokens.tokenizer import message_tokens
 from nbspam.workers import Processes, Serial, executor, rare_collections, tokenized
@@ -164,8 +164,8 @@ def test_processes_end_with_their_parent():
     script = (
         "import os, signal, sys, time\n"
         "from nbspam import workers\n"
-        "from nbspam.reading.raw_message import RawMessage\n"
-        "from nbspam.reading.skips import Skips\n"
+        "from nbspam.reading.message import RawMessage\n"
+        "from nbspam.reading.source import Skips\n"
         "raws = (RawMessage('x', None, 'a text') for _ in range(100_000))\n"
         "where = workers.Processes(2, alone=1e-9)\n"
         "found = workers.tokenized(raws, Skips(), where, batch=1)\n"

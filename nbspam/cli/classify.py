@@ -34,9 +34,8 @@ from nbspam.cli.verdicts import Marking, check_positive, verdict_code
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode, one_line
 from nbspam.filter import classified, open_filter
 from nbspam.reading.marks import EVIDENCE, MARK
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped, Skips
-from nbspam.reading.source_kind import Flow, ReadingOptions
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Flow, ReadingOptions, Skipped, Skips
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
@@ -47,7 +46,7 @@ _TERSE = "terse"  # a form of the lines, besides those of --format
 _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
 if TYPE_CHECKING:
-    from nbspam.reading.piece import SourcePiece
+    from nbspam.reading.cutting import SourcePiece
     from nbspam_main import Passage
 
 

@@ -32,7 +32,7 @@ from nbspam.cli.sources_options import (
 )
 from nbspam.cli.unused_options import is_typed
 from nbspam.errors import OptionError, SourceError
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.reading.sources import STDIN
 
 if TYPE_CHECKING:  # the help of this command loads no numpy

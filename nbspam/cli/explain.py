@@ -24,8 +24,8 @@ from nbspam.cli.word_table import table_lines
 from nbspam.display.lines import WordRow, class_heads, excerpt_lines
 from nbspam.errors import OptionError, SourceError, counted, one_line
 from nbspam.filter import Filter, open_filter
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
 from nbspam.scoring.explanation import Explanation, Word
 from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json, highlighted_message

@@ -23,7 +23,7 @@ from nbspam.cli.sources_options import (
 )
 from nbspam.errors import OptionError, counted
 from nbspam.learning.update import forget
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
 from nbspam.workers import executor, tokenized

@@ -45,8 +45,8 @@ from nbspam.imap.sorting import (
 from nbspam.labels import HAM, SPAM, UNSURE
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, learn
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import TokenizedMessage

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nbspam.errors import one_line
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.store.metadata import YOUNG, Metadata
 from nbspam.tokens.tokenizer import RULES
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does w
     from pathlib import Path
 
     from nbspam.errors import SourceError
-    from nbspam.reading.raw_message import RawMessage
+    from nbspam.reading.message import RawMessage
     from nbspam.scoring.verdict import Verdict
     from nbspam.store.writing import LockWait
     from nbspam.tokens.tokenized import TokenizedMessage

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from nbspam.cli.notes import NoTrace, note_reading
 from nbspam.errors import OptionError
-from nbspam.reading.source_kind import INPUT_FORMATS, LINES, MESSAGE, Flow
+from nbspam.reading.source import INPUT_FORMATS, LINES, MESSAGE, Flow
 from nbspam.reading.sources import STDIN, ReadingOptions, TableOptions
 from nbspam.urls import is_url
 from nbspam.workers import all_cores

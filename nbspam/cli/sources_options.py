@@ -9,14 +9,13 @@ import click
 from nbspam.cli.options import Decorator, gathered, refuse_stdin_twice
 from nbspam.errors import OptionError
 from nbspam.labels import HAM, SPAM, normal_label
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped, Skips
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skipped, Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind, labelled, unlabelled
 from nbspam.urls import real_name
 
 if TYPE_CHECKING:
-    from nbspam.reading.cutting import Cutter
-    from nbspam.reading.piece import SourcePiece
+    from nbspam.reading.cutting import Cutter, SourcePiece
 
 
 class Sources(NamedTuple):

@@ -49,9 +49,8 @@ from nbspam.errors import OptionError
 from nbspam.learning.on_error import SURE
 from nbspam.learning.settings import first_metadata
 from nbspam.learning.update import PendingMessages
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped, Skips
-from nbspam.reading.source_kind import FILE_LISTS, MBOX_FORMAT
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import FILE_LISTS, MBOX_FORMAT, Skipped, Skips
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
@@ -63,7 +62,7 @@ from nbspam.urls import is_url
 from nbspam.workers import PIECE, in_batches, rare_collections, tokenized
 
 if TYPE_CHECKING:
-    from nbspam.reading.piece import SourcePiece
+    from nbspam.reading.cutting import SourcePiece
 
 
 def _check(

@@ -25,7 +25,7 @@ from nbspam.learning.update import (
     learn_in_memory,
     set_cut_offs,
 )
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import ModelExistsError, put_model, write_model

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from nbspam.errors import OptionError
-from nbspam.reading.source_kind import FILE_LISTS, LINES, STDIN, TABLE_FORMATS
+from nbspam.reading.source import FILE_LISTS, LINES, STDIN, TABLE_FORMATS
 
 # Option -> the formats that it is of; a list of files may name files of any.
 _USED = {

@@ -12,9 +12,8 @@ if TYPE_CHECKING:  # most runs need none of it
     from collections.abc import Iterable, Sequence
 
     from nbspam.cli.notes import NoTrace
-    from nbspam.reading.byte_range import ByteRange, LinesFound
-    from nbspam.reading.cutting import Cutter, RangeCount
-    from nbspam.reading.source_kind import ReadingOptions
+    from nbspam.reading.cutting import ByteRange, Cutter, LinesFound, RangeCount
+    from nbspam.reading.source import ReadingOptions
 
 _LARGEST, _SMALLEST = 1 << 20, 1 << 16  # bytes of a piece of a source: its worker's memory
 _ROUNDS = 12  # pieces for each worker, at least

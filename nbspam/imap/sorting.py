@@ -32,7 +32,7 @@ from nbspam.imap.moves import (
     identity_of,
 )
 from nbspam.labels import UNSURE
-from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.message import RawMessage
 from nbspam.scoring.verdict import Verdict
 from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, tokenize_batch
 from nbspam.workers import Executor, in_batches

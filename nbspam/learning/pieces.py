@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 
 from nbspam.bayes.matrix import Booleans, Integers, Presence
 from nbspam.learning.batch import trait_histograms_of
-from nbspam.reading.piece import SourcePiece
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import NAMED_LIMIT, Skipped
+from nbspam.reading.cutting import SourcePiece
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import NAMED_LIMIT, Skipped
 from nbspam.store.metadata import TraitHistograms
 from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Tokenizing, Wanted, tokenize_batch

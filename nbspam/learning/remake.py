@@ -15,7 +15,7 @@ from nbspam.bayes.calibration import Calibrations, pooled_pair, untrained_calibr
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy, counted
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.scoring.rules import rule_of
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import (

@@ -39,9 +39,9 @@ from nbspam.learning.pieces import (
     read_piece,
 )
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
-from nbspam.reading.piece import SourcePiece
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped, Skips
+from nbspam.reading.cutting import SourcePiece
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skipped, Skips
 from nbspam.scoring.batch_rules import (
     BATCH_RULES,
     BatchEvidence,

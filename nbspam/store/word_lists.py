@@ -30,7 +30,7 @@ from typing import Any, BinaryIO, NamedTuple
 from nbspam.bayes.event_model import Row
 from nbspam.errors import OptionError, Remedy, SourceError
 from nbspam.labels import HAM, SPAM, normal_label
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.store.metadata import MESSAGES_LIMIT
 from nbspam.store.model_file import TOKEN_LIMIT, Model
 from nbspam.tokens.header_channel import add_pieces, has_name_token

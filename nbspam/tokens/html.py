@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.long_text import ATTRIBUTES, COMMENT, END
+from nbspam.reading.mime import ATTRIBUTES, COMMENT, END
 from nbspam.tokens.hidden_text import visible
 from nbspam.tokens.styles import StyleSheet
 from nbspam.tokens.tags import RAW, tags, unescaped

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.long_text import ATTRIBUTES, END
+from nbspam.reading.mime import ATTRIBUTES, END
 from nbspam.tokens.tags import attributes
 
 Colour = tuple[int, int, int]  # red, green, blue: 0 to 255

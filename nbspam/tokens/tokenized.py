@@ -4,14 +4,13 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import SourceError
-from nbspam.reading.message import Message
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped
+from nbspam.reading.message import Message, RawMessage
+from nbspam.reading.source import Skipped
 from nbspam.tokens.tokenizer import TOKENS_LIMIT, message_tokens
 from nbspam.tokens.visible_text import VisibleText
 
 if TYPE_CHECKING:  # classifying shows nothing of a message
-    from nbspam.reading.piece import SourcePiece
+    from nbspam.reading.cutting import SourcePiece
     from nbspam.tokens.excerpt import Excerpt
 
     # What one process tokenizes at a time: messages, or where it finds them.

@@ -7,7 +7,7 @@ import pytest
 
 from nbspam.cli.sources_options import Sources
 from nbspam.reading.cutting import Cutter
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions
 
 

@@ -16,8 +16,8 @@ from nbspam.errors import NbspamError
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import Asked, Cutter
-from nbspam.reading.mbox import messages
-from nbspam.reading.skips import Skips
+from nbspam.reading.mail import messages
+from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions
 from nbspam.workers import Processes, Serial
 

@@ -8,7 +8,7 @@ from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import Cutter
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions, any_kind, labelled, unlabelled
 from nbspam.store.model_file import put_model, write_model
 from nbspam.workers import PIECE, Serial, in_batches, tokenized

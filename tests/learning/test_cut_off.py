@@ -14,7 +14,7 @@ from nbspam.bayes.calibration import Calibrations
 from nbspam.bayes.posterior import logit, sigmoid
 from nbspam.errors import TrainingError
 from nbspam.learning.batch import cut_offs_within
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions, labelled
 from nbspam.reading.tables import TableOptions
 from nbspam.scoring.classifier import Classifier

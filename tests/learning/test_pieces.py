@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.learning.pieces import KeyMaker, Reading, Table, distinct, merged, read_piece
-from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.message import RawMessage
 from nbspam.tokens.tokenized import Wanted
 
 SEED = b"0123456789abcdef"
@@ -102,7 +102,7 @@ def test_another_run_has_other_keys():
 
 def test_a_piece_keeps_its_messages_as_they_were_tokenized(tmp_path):
     from nbspam.learning.pieces import KeptPiece
-    from nbspam.reading.skips import Skips
+    from nbspam.reading.source import Skips
     from nbspam.workers import Serial, tokenized
 
     hidden = b"<p>buy now</p><p style='opacity:.3'>meeting notes</p>"

@@ -16,7 +16,7 @@ from nbspam.bayes.trait_model import TRAIT_MODELS
 from nbspam.errors import ModelError, SourceError, TrainingError
 from nbspam.learning.remake import merge, merge_files, prune, prune_file, read_counts
 from nbspam.learning.settings import TrainingSettings
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.check import disagreements
 from nbspam.store.metadata import DEFAULT, MERGING, TRAINING, no_histograms, with_counts

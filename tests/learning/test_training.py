@@ -11,8 +11,8 @@ from nbspam.learning.batch import cut_offs_within, fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun, in_sample, sample_end
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import CutOffs
 from nbspam.workers import Processes, Serial, in_batches, tokenized
 

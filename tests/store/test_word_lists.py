@@ -13,7 +13,7 @@ from whole_models import THREE, TWO, numbered, taught
 
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.message import parse, parse_text
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.store.word_lists import (
     dump_counts_table,
     dump_word_list,

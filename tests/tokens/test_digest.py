@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.reading import mbox
+from nbspam.reading import mail as mbox
 from nbspam.reading.message import parse, parse_text
 from nbspam.tokens.digest import digest_of
 from nbspam.tokens.tokenized import tokenize

@@ -24,8 +24,7 @@ from nbspam.cli.terminal import echo_sentence, unbroken
 from nbspam.errors import Remedy, SourceError, counted
 from nbspam.learning.remake import Imported, read_counts
 from nbspam.reading.compression import decompressed, open_bytes
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import Source
+from nbspam.reading.source import Skips, Source
 from nbspam.reading.sources import STDIN
 from nbspam.scoring.rules import rule_of
 from nbspam.store.model_file import already_exists, write_model

@@ -8,7 +8,7 @@ from junk_mails import many
 import nbspam
 from nbspam.filter import open_filter
 from nbspam.imap.sorting import TAUGHT_AS_HAM, classified_with_ledger
-from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.message import RawMessage
 from nbspam.scoring.verdict import CutOffs
 from nbspam.workers import Processes, Serial
 

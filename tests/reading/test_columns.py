@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.errors import SourceError
-from nbspam.reading.header_row import is_header_row
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import ReadingOptions, TableOptions
+from nbspam.reading.columns import is_header_row
+from nbspam.reading.source import ReadingOptions, Skips, TableOptions
 from nbspam.reading.sources import labelled
 
 TEXTS = ["see you at nine", "win a prize, now!", "Ok", "the meeting is moved", "claim your cash"]
