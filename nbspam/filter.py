@@ -464,7 +464,7 @@ def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage |
     found: list[TokenizedMessage | Skipped] = []
 
     def messages() -> Iterator[TokenizedMessage]:
-        for item in tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted, ordered=False)):
+        for item in tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted)):
             found.append(item)
             if isinstance(item, TokenizedMessage):
                 yield item

@@ -95,7 +95,7 @@ def train_whole(
         the model meanwhile; without it these are errors.
     """
     from nbspam.cli.progress import shown_passes
-    from nbspam.evaluation.mislabelled import LISTED
+    from nbspam.evaluation.messages import LISTED
     from nbspam.learning.training import TrainingRun
 
     settings, cutting, writing, limit, output, wait = training

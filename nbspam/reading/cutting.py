@@ -51,9 +51,9 @@ Survey = Callable[[RangeCount, list[ByteRange]], Iterable[LinesFound | int]]
 
 _SHORT = 4  # times as many tokens has a text without a header, of as many bytes
 # Files of a list, at first; the next ones are longer, so that 10^8 files are few lists.
-_MAIL, _FILES = 4_096, 50  # bytes of a file, about; files at least
+_MAIL, _FILES = 4_096, 125  # bytes of a file, about; files at least
 _FILES_LIMIT = 4_000
-_LISTS = 64  # of one length
+_LISTS = 1_000  # of one length
 
 
 class Asked(NamedTuple):

@@ -6,7 +6,7 @@ Each kind of source has a file of its own; `_kinds` is the registry.
 from collections.abc import Iterator
 from functools import cache
 
-from nbspam.errors import Remedy, SourceError
+from nbspam.errors import AccountError, Remedy, SourceError
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skips
 from nbspam.reading.source_kind import (
@@ -161,9 +161,7 @@ def _is_binary(sample: bytes) -> bool:
 def _kind_of(source: Source, request: ReadingRequest, ignored: frozenset[Labels]) -> SourceKind:
     """Return the kind that the user names, else the first that recognises the source."""
     if source.is_at_server:
-        from nbspam.reading.imap_folder import IMAP_FOLDER  # files and pipes need none of it
-
-        return IMAP_FOLDER
+        return _AT_SERVER
     input_format = request.options.input_format
     is_stdin = source.name == STDIN
     is_stream = is_stdin or PIPE.is_recognised(source, request.options)
@@ -185,6 +183,25 @@ def _kind_of(source: Source, request: ReadingRequest, ignored: frozenset[Labels]
         for kind in kinds
         if kind.labels not in ignored and kind.is_recognised(source, request.options)
     )
+
+
+def _read_at_server(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    """Yield the messages of a folder at a mail server; raises AccountError."""
+    options = request.options
+    if options.at_server is None:
+        raise AccountError(
+            f"{source.name}: the library does not know the password; read it with the command line"
+        )
+    for name, content in options.at_server(source.name, options.seen):
+        yield RawMessage(name, request.label, content)
+
+
+_AT_SERVER = SourceKind(
+    Labels.NEVER,
+    lambda source, _: source.is_at_server,
+    _read_at_server,
+    "a folder at a server has no labels",
+)
 
 
 def _tell_of_folder(source: Source, options: ReadingOptions) -> None:

@@ -1,6 +1,6 @@
 """A message by hand, hostile in all its parts, and what its words add."""
 
-from nbspam.display.explanation_page import ExplanationView, explanation_page
+from nbspam.display.page import ExplanationView, explanation_page
 from nbspam.reading.message import parse
 from nbspam.scoring.explanation import Explanation, Word
 from nbspam.scoring.highlights import highlighted

@@ -2,7 +2,7 @@
 
 import math
 
-from nbspam.evaluation.outcome import Evaluation, Outcome
+from nbspam.evaluation.results import Evaluation, Outcome
 from nbspam.scoring.explanation import Word
 from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs, Verdict
