@@ -6,10 +6,10 @@ import click
 
 from nbspam.bayes.trait_model import GAUSSIAN
 from nbspam.bayes.variances import Variances
-from nbspam.cli.cut_off_options import Cutting
 from nbspam.cli.evaluating import Reader
 from nbspam.cli.evaluation_notes import duplicates_note, note_mislabelled
 from nbspam.cli.learning_options import Learning
+from nbspam.cli.options import Cutting
 from nbspam.cli.progress import steps
 from nbspam.cli.protocol_options import Protocol
 from nbspam.cli.terminal import echo_sentence
@@ -17,7 +17,6 @@ from nbspam.errors import SourceError
 from nbspam.evaluation.advice import advice
 from nbspam.evaluation.comparison import EVERYTHING, Combination, chosen, compare
 from nbspam.evaluation.comparison_report import print_comparison
-from nbspam.evaluation.csv_report import comparison_csv
 from nbspam.evaluation.json_report import comparison_json
 from nbspam.reading.skips import Skips
 
@@ -59,8 +58,6 @@ def compare_models(
     said = advice(found, lambda kind: _how_to_train(kind, learning))
     if form == "json":
         click.echo(comparison_json(found, said, skips.count))
-    elif form == "csv":
-        click.echo(comparison_csv(found))
     else:
         print_comparison(found, said)
         if same := duplicates_note(found.duplicates, len(found.models[0].messages)):

@@ -6,25 +6,24 @@ from typing import Any, NamedTuple
 
 import click
 
-from nbspam.cli.config_file import (
-    command_words,
-    config_file,
-    config_place,
-    key_of,
-    reason_to_type,
-    table_of,
-)
-from nbspam.cli.file_check import check_values
-from nbspam.cli.options import format_option
+from nbspam.cli.configured import Command, configured, ways
+from nbspam.cli.declared import argument, command_words, config_file, config_place, option, table_of
+from nbspam.cli.options import FORM, Cutting, default_model
 from nbspam.cli.settings import (
     Setting,
     Settings,
     check_names,
     command_contexts,
+    options_of,
     read_settings,
     settings_of,
+    with_origin,
 )
-from nbspam.errors import OptionError, one_line
+from nbspam.errors import ModelError, OptionError, one_line
+from nbspam.store.lookup import Lookup
+
+# Tables of commands that judge with the saved model, if nothing is typed.
+_JUDGING = ("classify", "explain", "eval", "serve", "imap-filter", "imap-watch")
 
 
 class HeldValue(NamedTuple):
@@ -35,11 +34,13 @@ class HeldValue(NamedTuple):
     setting: Setting | None = None
 
 
-@click.command("config")
-@click.argument("words", nargs=-1, metavar="[COMMAND]")
-@click.option("--path", is_flag=True, help="Print only the name of the config file.")
-@format_option
-def command(words: tuple[str, ...], path: bool, form: str) -> None:
+@configured("config")
+def command(
+    *,
+    words: tuple[str, ...] = argument("[COMMAND]", nargs=-1),
+    path: bool = option("Print only the name of the config file.", under="Output"),
+    form: str = FORM,
+) -> None:
     """Print the settings of the config file, and where each comes from.
 
     The config file has defaults for the options of all commands.  It is $NBSPAM_CONFIG (empty for
@@ -152,8 +153,8 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
         return
     cells.insert(0, ("option", "value", "from"))
     widths = [max(len(cell[i]) for cell in cells) for i in range(2)]
-    for option, value, origin in cells:
-        click.echo(f"{option.ljust(widths[0])}  {value.ljust(widths[1])}  {origin}")
+    for name, value, origin in cells:
+        click.echo(f"{name.ljust(widths[0])}  {value.ljust(widths[1])}  {origin}")
 
 
 def _shown(value: Any) -> str:
@@ -168,20 +169,18 @@ def values_of(settings: Settings | None, context: click.Context) -> dict[str, He
 
     Raises OptionError.
     """
-    table = table_of(context)
     found = {} if settings is None else settings_of(settings, context)
     values: dict[str, HeldValue] = {}
-    for option in context.command.params:
-        key = key_of(option)
-        if not isinstance(option, click.Option) or reason_to_type(table, key):
+    for key, declared in options_of(context).items():
+        if declared.rules.typed:
             continue
-        variable = option.envvar if isinstance(option.envvar, str) else ""
+        variable = declared.envvar if isinstance(declared.envvar, str) else ""
         if named := os.environ.get(variable):
             values[key] = HeldValue(named, variable=variable)
-        elif setting := found.get(option.name or key):
+        elif setting := found.get(declared.name or key):
             values[key] = HeldValue(setting.value, setting=setting)
         else:
-            values[key] = HeldValue(_built_in(option, context))
+            values[key] = HeldValue(_built_in(declared, context))
     return values
 
 
@@ -194,3 +193,65 @@ def _built_in(option: click.Option, context: click.Context) -> Any:
     if option.is_flag:
         return default is True
     return default if isinstance(default, str | int | float) else None
+
+
+# What a config file sets and a command would refuse, found by running the checks of all commands:
+# each is called as on a command line that lets the file's values hold, up to the end of its own
+# checks.  Nothing is read or written but the head of the model.
+
+
+def check_values(settings: Settings) -> None:
+    """Raise OptionError for values that a command would refuse, together or with its model."""
+    for context in command_contexts():
+        found = settings_of(settings, context)
+        if found:
+            _check_command(settings, context, "model" in found or _has_default_model())
+
+
+def _check_command(settings: Settings, command: click.Context, has_model: bool) -> None:
+    """Raise OptionError for values that one command would refuse.
+
+    has_model: whether a model is named; without one and without a home folder nothing is checked,
+    for the command would ask for a model first.
+    """
+    table, declared = table_of(command), command.command
+    assert isinstance(declared, Command)
+    for typed in ways(declared) if has_model else ():
+        context = declared.make_context(command.info_name, list(typed), parent=command.parent)
+        try:
+            with context:
+                try:
+                    declared.checked(context)
+                except OptionError as error:
+                    raise with_origin(error, context) from error
+                if table in _JUDGING and not typed:
+                    _check_with_model(context)
+        except OptionError as error:
+            if error.problem.startswith(settings.path):
+                raise
+            words = " ".join(("nbspam", *table.split("-", 1), *typed))
+            raise OptionError(
+                f"{settings.path}: {words}: {error.problem}", error.remedy, **error.values
+            ) from error
+
+
+def _check_with_model(context: click.Context) -> None:
+    """Raise OptionError for cut-offs that are wrong with the command's model, if there is one."""
+    model = context.params["model"]
+    names = ("spam_cutoff", "ham_cutoff", "ham_cost")
+    spam, ham, cost = (context.params[name] for name in names)
+    cutting = Cutting(spam, ham, cost, frozenset(names))
+    try:
+        with Lookup(model) as lookup:
+            cutting.of(lookup.metadata)
+    except OptionError as error:
+        raise with_origin(error, context) from error
+    except (ModelError, OSError):
+        return  # there is none, or the command says what is wrong with it
+
+
+def _has_default_model() -> bool:
+    try:
+        return bool(default_model())
+    except OptionError:
+        return False

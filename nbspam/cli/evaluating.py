@@ -4,14 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from nbspam.cli.base import opened_base
-from nbspam.cli.cut_off_options import Cutting, ham_limit
-from nbspam.cli.learning_options import Learning
+from nbspam.cli.learning_options import Learning, Sources
 from nbspam.cli.notes import note_older, note_skips
+from nbspam.cli.options import Cutting, ham_limit, opened_base
 from nbspam.cli.output_files import OutputFiles
 from nbspam.cli.progress import progress, shown_passes, work
 from nbspam.cli.protocol_options import Protocol
-from nbspam.cli.sources_options import Sources
 from nbspam.cli.work_place import WorkPlace, work_place
 from nbspam.evaluation import protocols
 from nbspam.evaluation.outcome import Evaluation

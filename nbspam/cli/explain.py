@@ -9,15 +9,10 @@ from typing import Any, NamedTuple
 
 import click
 
-from nbspam.cli.base import base_option
-from nbspam.cli.configured import ConfiguredCommand, checked
-from nbspam.cli.cut_off_options import Cutting, cut_off_options
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import DECIDES, argument, option
 from nbspam.cli.notes import has_reader, note, note_older, note_one_sided, note_skips
-from nbspam.cli.options import (
-    Reading,
-    model_option,
-    reading_options,
-)
+from nbspam.cli.options import BASE, MODEL, Cutting, Reading
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
 from nbspam.cli.why import CONSTANTS, legend, sentences
 from nbspam.cli.word_table import table_lines
@@ -53,41 +48,37 @@ def _check(source: str, words: bool, cutting: Cutting, reading: Reading, form: s
         raise OptionError("--format html is of a message; leave it out, or --words")
 
 
-@click.command("explain", cls=ConfiguredCommand)
-@click.argument("source", default=STDIN, metavar="[SOURCE]")
-@model_option
-@base_option
-@click.option(
-    "--top",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="Show the N strongest words.",
-)
-@click.option("--words", is_flag=True, help="Show the model's strongest words; read no message.")
-@click.option("--fragments", is_flag=True, help="Show character trigrams one by one, too.")
-@cut_off_options
-@reading_options
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", _HTML]),
-    default="text",
-    show_default=True,
-    help="Print text for people, JSON for programs, or a page for a browser.",
-)
-@checked(_check)
+@configured("explain", _check)
 def command(
-    source: str,
-    model: Path,
-    base: str | None,
-    top: int,
-    words: bool,
+    *,
+    source: str = argument("[SOURCE]", default=STDIN),
+    model: Path = MODEL,
+    base: str | None = BASE,
     cutting: Cutting,
     reading: Reading,
-    form: str,
-    fragments: bool,
+    top: int = option(
+        "Show the N strongest words.",
+        takes=click.IntRange(1),
+        under="Output",
+        default=20,
+        show_default=True,
+        metavar="N",
+    ),
+    words: bool = option(
+        "Show the model's strongest words; read no message.",
+        under="Output",
+        overrules="--format",
+        typed=DECIDES,
+    ),
+    fragments: bool = option("Show character trigrams one by one, too.", under="Output"),
+    form: str = option(
+        "Print text for people, JSON for programs, or a page for a browser.",
+        "--format",
+        takes=click.Choice(["text", "json", _HTML]),
+        under="Output",
+        default="text",
+        show_default=True,
+    ),
 ) -> None:
     """Show how much each word of a message contributed to its score.
 

@@ -63,10 +63,6 @@ def outcome(error: BaseException) -> tuple[int, str]:
         case NbspamError():
             return error.exit_code, error.sentence(REMEDIES)
         case click.ClickException():
-            if isinstance(error, click.NoSuchOption):
-                from nbspam.cli.suggestions import no_such_option
-
-                error = no_such_option(error)
             shown = io.StringIO()
             error.show(shown)
             # Without the usage before it, it is a sentence as others are.

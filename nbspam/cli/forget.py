@@ -5,22 +5,11 @@ from pathlib import Path
 
 import click
 
-from nbspam.cli.base import base_option, opened_base
-from nbspam.cli.configured import ConfiguredCommand, checked
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import DECIDES, option
+from nbspam.cli.learning_options import Sources
 from nbspam.cli.notes import NoTrace, lock_wait, note_older, note_skips
-from nbspam.cli.options import (
-    Reading,
-    format_option,
-    jobs_option,
-    model_option,
-    quiet_option,
-    reading_options,
-    traced,
-)
-from nbspam.cli.sources_options import (
-    Sources,
-    labelled_sources,
-)
+from nbspam.cli.options import BASE, FORM, JOBS, MODEL, QUIET, Reading, opened_base
 from nbspam.errors import OptionError, counted
 from nbspam.learning.update import forget
 from nbspam.reading.skips import Skips
@@ -34,30 +23,21 @@ def _check(sources: Sources, reading: Reading) -> None:
     reading.check(sources.names() or [STDIN])
 
 
-@click.command("forget", cls=ConfiguredCommand)
-@labelled_sources
-@model_option
-@base_option
-@click.option(
-    "--no-ledger",
-    is_flag=True,
-    help="Unlearn messages that the model does not remember, learned with train --no-ledger.",
-)
-@reading_options
-@format_option
-@quiet_option
-@jobs_option
-@traced("forget")
-@checked(_check)
+@configured("forget", _check, logs="forget")
 def command(
+    *,
     sources: Sources,
-    model: Path,
-    base: str | None,
-    no_ledger: bool,
+    model: Path = MODEL,
+    base: str | None = BASE,
+    no_ledger: bool = option(
+        "Unlearn messages that the model does not remember, learned with train --no-ledger.",
+        under="Model",
+        typed=DECIDES,
+    ),
     reading: Reading,
-    form: str,
-    quiet: bool,
-    jobs: int,
+    form: str = FORM,
+    quiet: bool = QUIET,
+    jobs: int = JOBS,
     trace: NoTrace,
 ) -> None:
     """Take messages out of the model again.

@@ -1,7 +1,7 @@
 """A group of commands that imports a command only to run it or to print its help."""
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import click
@@ -10,8 +10,9 @@ import click
 class CommandFile(NamedTuple):
     """Where a command is, and its line in the group's help."""
 
-    module: str  # in nbspam.cli; its command is called `command`
+    module: str  # in nbspam.cli
     help: str
+    name: str = "command"  # in the module
 
 
 class UnexpectedEndError(Exception):
@@ -28,17 +29,14 @@ class LazyGroup(click.Group):
         self,
         *args: Any,
         files: Mapping[str, CommandFile],
-        suggestions: str,
         aliases: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
-        """files: name -> file, in the order of the help.  aliases: other name -> name.
-
-        suggestions: the name of a table in `suggestions.py`, of what else may be typed.
-        """
+        """files: name -> file, in the order of the help.  aliases: other name -> name."""
         super().__init__(*args, **kwargs)
+        # For what click suggests in place of a wrong word.
+        self.commands.update(dict.fromkeys(files))  # type: ignore[arg-type]
         self._files, self._aliases = files, aliases or {}
-        self._suggestions = suggestions
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._files)
@@ -51,7 +49,8 @@ class LazyGroup(click.Group):
         file = self._files.get(self._aliases.get(cmd_name, cmd_name))
         if file is None:
             return None
-        command: click.Command = importlib.import_module(f"nbspam.cli.{file.module}").command
+        module = importlib.import_module(f"nbspam.cli.{file.module}")
+        command: click.Command = getattr(module, file.name)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -66,12 +65,7 @@ class LazyGroup(click.Group):
         command = self.get_command(ctx, args[0])
         if command is not None:
             return command.name, command, _in_long(command, args[1:])
-        if ctx.resilient_parsing:  # while a shell completes a line
-            return None, None, args[1:]
-        from nbspam.cli import suggestions  # difflib takes 1.5 ms
-
-        known: Mapping[str, Sequence[str]] = getattr(suggestions, self._suggestions)
-        raise suggestions.no_such_command(ctx, args[0], [*self._files, *self._aliases], known)
+        return super().resolve_command(ctx, args)  # which says that there is none
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -30,7 +30,6 @@ _FILES = {
 @click.group(
     cls=LazyGroup,
     files=_FILES,
-    suggestions="OF_PROGRAM",
     aliases={"evaluate": "eval"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -77,10 +76,6 @@ def run_program(arguments: list[str], passage: "Passage") -> tuple[int, str | No
             "standard output is closed; open it, or redirect it to /dev/null",
         )
     try:
-        if "_NBSPAM_COMPLETE" in os.environ:  # as click names it
-            from nbspam.cli.completion import register_scripts
-
-            register_scripts()
         returned: Any = nbspam.main(
             arguments, prog_name="nbspam", standalone_mode=False, obj=passage
         )

@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from nbspam.cli.class_sizes import ClassSizes
-from nbspam.cli.cut_off_options import Cutting
+from nbspam.cli.declared import DECIDES, OVERWRITES, option, section
 from nbspam.cli.estimate import cut_off_sentence, estimate_sentence, left_out_rates_of
 from nbspam.cli.notes import NoTrace, note, note_skips, young_sentence
-from nbspam.cli.options import make_default_folder
+from nbspam.cli.options import Cutting, ham_limit_option, make_default_folder
 from nbspam.cli.progress import work
 from nbspam.errors import counted
-from nbspam.learning.on_error import SURE, TrainOnError
 from nbspam.learning.settings import TrainingSettings, class_names
 from nbspam.learning.update import (
     Change,
     PendingMessages,
-    Teaching,
-    every_message,
     learn,
     learn_in_memory,
     set_cut_offs,
@@ -38,16 +35,33 @@ if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.store.lock import LockWait
 
 
+@section("Model")
 class Writing(NamedTuple):
     """What to do with the model file."""
 
-    update: bool
-    replace: bool
-    ledger: bool
-    on_error: bool
-    sure_from: float | None
-    seen: bool
-    max_ham_blocked: str | None
+    update: bool = option(
+        "Add to the model; create it if there is none.",
+        excludes={"--replace": "--update adds to the model and --replace overwrites it; give one"},
+        typed=DECIDES,
+    )
+    replace: bool = option("Overwrite the model file if it exists.", typed=OVERWRITES)
+    ledger: bool = option(
+        "Remember which messages were learned, for --update and forget. [default: ledger]",
+        "--ledger/--no-ledger",
+        default=True,
+    )
+    seen: bool = option(
+        "Read only the mail of a Maildir or mbox that was read and not deleted.", under="Sources"
+    )
+    max_ham_blocked: str | None = ham_limit_option(
+        "Choose and store the lowest spam cut-off",
+        {
+            "--update": "--max-ham-blocked needs all messages at once; give it with --replace, or"
+            " leave it out",
+            "--base": "--max-ham-blocked needs all messages at once, and with a base messages are"
+            " learned one by one; leave one of the two out",
+        },
+    )
 
 
 class Output(NamedTuple):
@@ -78,7 +92,7 @@ class Training(NamedTuple):
     @property
     def is_one_by_one(self) -> bool:
         """Whether messages are learned one by one, even into a new model."""
-        return self.writing.on_error or self.settings.base is not None
+        return self.settings.base is not None
 
 
 def train_whole(
@@ -156,7 +170,7 @@ def update_model(pending: PendingMessages, training: Training) -> None:
         _note_unnamed(output.model)
     with work(output.quiet) as at_work, output.trace.changes(output.model, writing.ledger):
         at_work.stage(f"adding messages to {output.model}")
-        change = learn(output.model, pending, settings, writing.ledger, wait, _teaching(training))
+        change = learn(output.model, pending, settings, writing.ledger, wait)
         if cutting.is_given:  # the model was not there before
             set_cut_offs(output.model, cutting.of)
     _print_change(change, training)
@@ -181,10 +195,9 @@ def _note_unnamed(model: Path) -> None:
 def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
     """Write a new model that learned one message after another, and print what it learned."""
     settings, cutting, writing, _, output, wait = training
-    teach = _teaching(training)
     if settings.base is None:
         class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
-    change, made = learn_in_memory(output.model, None, pending, settings, writing.ledger, teach)
+    change, made = learn_in_memory(output.model, None, pending, settings, writing.ledger)
     write_model(
         output.model,
         cutting.of(made.metadata).stored_in(made.metadata),
@@ -197,30 +210,17 @@ def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
     _print_change(change, training)
 
 
-def _teaching(training: Training) -> Teaching:
-    """Return what chooses the messages to learn."""
-    sure = training.writing.sure_from
-    if not training.writing.on_error:
-        return every_message
-    return TrainOnError(training.cutting.of, SURE if sure is None else sure)
-
-
 def _print_change(change: Change, training: Training) -> None:
-    settings, _, writing, _, output, _ = training
+    settings, _, _, _, output, _ = training
     if output.form == "json":
         fields = {"model": str(output.model), **change._asdict(), **output.read()}
         del fields["forgotten"]
-        if not writing.on_error:
-            del fields["judged_right"]
         click.echo(json.dumps(fields))
     elif not output.quiet:
-        judged = ""
-        if writing.on_error:
-            judged = f"left out {counted(change.judged_right, 'message')} judged right, "
         from nbspam.cli.terminal import echo_sentence, unbroken  # one message is learned silently
 
         echo_sentence(
-            f"{unbroken(output.model)}: {judged}learned"
+            f"{unbroken(output.model)}: learned"
             f" {counted(change.learned, 'new message')}, moved"
             f" {change.moved:,} to another class, {change.unchanged:,} already known"
         )

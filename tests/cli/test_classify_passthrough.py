@@ -199,7 +199,7 @@ def test_whatever_is_raised_the_message_passes_unchanged(passed, model, monkeypa
     def fails(*_):
         raise error("no\nluck")
 
-    monkeypatch.setattr("nbspam.cli.passing.parse", fails)
+    monkeypatch.setattr("nbspam.cli.classify.parse", fails)
     for more in ((), ("--exit-code",)):
         assert_unchanged(passed(SPAM, "classify", "-p", "-m", model, *more), SPAM)
 
@@ -214,9 +214,7 @@ def test_an_error_of_our_own_is_one_sentence(nbspam, model, monkeypatch, assert_
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "name", ["nbspam.cli.passing", "click", "nbspam.cli.classify", "nbspam.serving.passthrough"]
-)
+@pytest.mark.parametrize("name", ["click", "nbspam.cli.classify", "nbspam.serving.passthrough"])
 def test_the_message_passes_where_a_package_is_missing(model, name):
     code = (
         f"import runpy, sys; sys.modules[{name!r}] = None;"

@@ -17,7 +17,7 @@ from nbspam.cli.program import nbspam as group
 ROOT = Path(__file__).parents[2]
 COMMANDS = {"-".join(path): command for path, command in each_command(group, ("nbspam",))}
 PAGES = manual_pages("2026-11-22")
-REQUESTS = {"TH", "nh", "ad", "SH", "PP", "TP", "nf", "fi", "RS", "RE", "sp"}
+REQUESTS = {"TH", "nh", "ad", "SH", "PP", "SS", "TP", "nf", "fi", "RS", "RE", "sp"}
 
 
 def needs(program, package):

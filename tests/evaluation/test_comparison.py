@@ -12,6 +12,7 @@ import pytest
 from compared_models import GIVEN, difference, scored
 from hypothesis import example, given
 from hypothesis import strategies as st
+from nbspam.evaluation.csv_report import comparison_csv
 from one_case import each
 from rich.console import Console
 from scipy.stats import binomtest
@@ -31,7 +32,6 @@ from nbspam.evaluation.comparison import (
     mcnemar_p,
 )
 from nbspam.evaluation.comparison_report import print_comparison
-from nbspam.evaluation.csv_report import comparison_csv
 from nbspam.evaluation.formulas import one_minus_roca_pct
 from nbspam.evaluation.json_report import comparison_json
 from nbspam.evaluation.plot import draw_comparison

@@ -11,7 +11,7 @@ _FILES = {
 }
 
 
-@click.group("imap", cls=LazyGroup, files=_FILES, suggestions="OF_IMAP")
+@click.group("imap", cls=LazyGroup, files=_FILES)
 def command() -> None:
     """Filter the mail of IMAP accounts, and learn from it.
 

@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-import click
-
 from nbspam.cli.accounts import mail_accounts
-from nbspam.cli.configured import ConfiguredCommand, checked
-from nbspam.cli.cut_off_options import Cutting, cut_off_options
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import DECIDES, option
 from nbspam.cli.imap.each_account import for_each
 from nbspam.cli.imap.sorting import (
     Sorting,
@@ -14,40 +12,25 @@ from nbspam.cli.imap.sorting import (
     check_sorting,
     positive_class,
     sort_once,
-    sorting_options,
 )
-from nbspam.cli.imap.teaching import accounts_argument
-from nbspam.cli.options import (
-    format_option,
-    jobs_option,
-    model_option,
-    quiet_option,
-)
+from nbspam.cli.imap.teaching import ACCOUNTS
+from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting
 
 
-@click.command("filter", cls=ConfiguredCommand)
-@accounts_argument
-@model_option
-@cut_off_options
-@sorting_options
-@click.option("--dry-run", is_flag=True, help="Print each verdict, and change nothing.")
-@click.option(
-    "--all", "judges_all", is_flag=True, help="Judge all mail of the folders, not only new mail."
-)
-@format_option
-@quiet_option
-@jobs_option
-@checked(check_sorting)
+@configured("filter", check_sorting)
 def command(
-    accounts: tuple[str, ...],
-    model: Path,
+    *,
+    accounts: tuple[str, ...] = ACCOUNTS,
+    model: Path = MODEL,
     cutting: Cutting,
     sorting: Sorting,
-    dry_run: bool,
-    judges_all: bool,
-    form: str,
-    quiet: bool,
-    jobs: int,
+    dry_run: bool = option("Print each verdict, and change nothing.", under="Mail", typed=DECIDES),
+    judges_all: bool = option(
+        "Judge all mail of the folders, not only new mail.", "--all", under="Mail", typed=DECIDES
+    ),
+    form: str = FORM,
+    quiet: bool = QUIET,
+    jobs: int = JOBS,
 ) -> None:
     """Judge the mail that has come since the last run, and move spam to the junk folder.
 

@@ -2,22 +2,20 @@
 
 from pathlib import Path
 
-import click
-
 from nbspam.cli.accounts import MailAccount, mail_accounts
-from nbspam.cli.configured import ConfiguredCommand, checked
+from nbspam.cli.configured import configured
 from nbspam.cli.imap.each_account import for_each
 from nbspam.cli.imap.teaching import (
+    ACCOUNTS,
+    JUNK,
+    TRUST_AFTER,
     LearnOptions,
-    accounts_argument,
     junk_of,
-    junk_option,
     learn_folders,
     seconds_of,
-    trust_after_option,
 )
 from nbspam.cli.notes import lock_wait
-from nbspam.cli.options import format_option, jobs_option, model_option, quiet_option
+from nbspam.cli.options import FORM, JOBS, MODEL, QUIET
 from nbspam.imap.connection import Connection
 from nbspam.mailbox.memory import opened_memory
 
@@ -27,23 +25,16 @@ def _check(trust_after: str | None) -> None:
     seconds_of(trust_after)
 
 
-@click.command("learn", cls=ConfiguredCommand)
-@accounts_argument
-@model_option
-@junk_option
-@trust_after_option
-@format_option
-@quiet_option
-@jobs_option
-@checked(_check)
+@configured("learn", _check)
 def command(
-    accounts: tuple[str, ...],
-    model: Path,
-    junk: str | None,
-    trust_after: str | None,
-    form: str,
-    quiet: bool,
-    jobs: int,
+    *,
+    accounts: tuple[str, ...] = ACCOUNTS,
+    model: Path = MODEL,
+    junk: str | None = JUNK,
+    trust_after: str | None = TRUST_AFTER,
+    form: str = FORM,
+    quiet: bool = QUIET,
+    jobs: int = JOBS,
 ) -> None:
     """Learn the junk folder as spam, and the mail that was read in other folders as ham.
 

@@ -10,20 +10,17 @@ from typing import Any, NamedTuple
 import click
 
 from nbspam.cli.accounts import MailAccount
-from nbspam.cli.cut_off_options import Cutting
+from nbspam.cli.declared import DECIDES, option, section
 from nbspam.cli.imap.teaching import (
+    JUNK,
+    TRUST_AFTER,
     LearnOptions,
     junk_of,
-    junk_option,
     learn_folders,
     seconds_of,
-    trust_after_option,
 )
 from nbspam.cli.notes import lock_wait, note, note_one_sided, note_young
-from nbspam.cli.options import (
-    Decorator,
-    gathered,
-)
+from nbspam.cli.options import Cutting
 from nbspam.cli.progress import progress
 from nbspam.errors import OptionError, counted, one_line
 from nbspam.filter import classified, open_filter
@@ -44,15 +41,22 @@ _FEW = 20
 _KEYWORD = re.compile(r"[$A-Za-z0-9_.+-]{1,60}")
 
 
+@section("Mail")
 class Sorting(NamedTuple):
     """How mail is sorted."""
 
-    junk: str | None
-    mark: bool
-    unsure_keyword: str | None
-    learn: bool
-    trust_after: str | None
-    move_taught: bool
+    junk: str | None = JUNK
+    mark: bool = option("Set the keyword $Junk on spam in place of moving it.", typed=DECIDES)
+    unsure_keyword: str | None = option(
+        "Set this keyword on messages that are unsure.", metavar="NAME"
+    )
+    learn: bool = option(
+        "Learn first, as nbspam imap learn does, then filter.",
+        enables="--trust-after",
+        typed=DECIDES,
+    )
+    trust_after: str | None = TRUST_AFTER
+    move_taught: bool = option("Move messages that were taught as ham, too.")
 
     def check(self) -> None:
         """Raise OptionError for what cannot be, whatever the account."""
@@ -83,24 +87,6 @@ class SortRequest(NamedTuple):
     quiet: bool
     is_dry_run: bool = False
     judges_all: bool = False
-
-
-sorting_options: Decorator[Any] = gathered(
-    "sorting",
-    Sorting,
-    junk_option,
-    click.option(
-        "--mark", is_flag=True, help="Set the keyword $Junk on spam in place of moving it."
-    ),
-    click.option(
-        "--unsure-keyword", metavar="NAME", help="Set this keyword on messages that are unsure."
-    ),
-    click.option(
-        "--learn", is_flag=True, help="Learn first, as nbspam imap learn does, then filter."
-    ),
-    trust_after_option,
-    click.option("--move-taught", is_flag=True, help="Move messages that were taught as ham, too."),
-)
 
 
 def positive_class(model: Path) -> str:

@@ -10,11 +10,9 @@ import click
 
 from nbspam.cli.accounts import MailAccount
 from nbspam.cli.class_sizes import ClassSizes
-from nbspam.cli.cut_off_options import Cutting
+from nbspam.cli.declared import argument, option
 from nbspam.cli.notes import NoTrace, lock_wait
-from nbspam.cli.options import (
-    make_default_folder,
-)
+from nbspam.cli.options import Cutting, make_default_folder
 from nbspam.cli.progress import progress
 from nbspam.cli.training import Output, Training, Writing, train_whole
 from nbspam.errors import AccountError, OptionError, Remedy, counted
@@ -35,25 +33,23 @@ _NEW = Writing(
     update=True,
     replace=False,
     ledger=True,
-    on_error=False,
-    sure_from=None,
     seen=False,
     max_ham_blocked=None,
 )
 
-junk_option = click.option(
-    "--junk",
-    metavar="FOLDER",
-    help="Name the folder for spam. [default: the account's, else the one that the server marks as"
+JUNK = option(
+    "Name the folder for spam. [default: the account's, else the one that the server marks as"
     " \\Junk]",
+    metavar="FOLDER",
+    under="Mail",
 )
-trust_after_option = click.option(
-    "--trust-after",
+TRUST_AFTER = option(
+    "Learn also what nbspam moved to the junk folder so long ago (7d, 12h) and nobody has moved"
+    " back. [default: only what was seen there]",
     metavar="TIME",
-    help="Learn also what nbspam moved to the junk folder so long ago (7d, 12h) and nobody has"
-    " moved back. [default: only what was seen there]",
+    under="Mail",
 )
-accounts_argument = click.argument("accounts", nargs=-1, metavar="[ACCOUNT]...")
+ACCOUNTS = argument("[ACCOUNT]...", nargs=-1)
 
 
 class LearnOptions(NamedTuple):

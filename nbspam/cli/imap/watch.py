@@ -5,53 +5,39 @@ from pathlib import Path
 import click
 
 from nbspam.cli.accounts import mail_accounts
-from nbspam.cli.configured import ConfiguredCommand, checked
-from nbspam.cli.cut_off_options import Cutting, cut_off_options
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import argument, option
 from nbspam.cli.imap.sorting import (
     Sorting,
     SortRequest,
     check_sorting,
     positive_class,
     sort_once,
-    sorting_options,
 )
 from nbspam.cli.notes import note
-from nbspam.cli.options import (
-    format_option,
-    jobs_option,
-    model_option,
-    quiet_option,
-)
+from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting
 from nbspam.errors import OptionError
 from nbspam.mailbox.watch import stop_at_signals, watch
 
 
-@click.command("watch", cls=ConfiguredCommand)
-@click.argument("accounts", nargs=-1, metavar="[ACCOUNT]")
-@model_option
-@cut_off_options
-@sorting_options
-@click.option(
-    "--interval",
-    type=click.IntRange(5, 3600),
-    default=120,
-    show_default=True,
-    metavar="SECONDS",
-    help="Look for mail so often where the server does not announce it (IDLE).",
-)
-@format_option
-@quiet_option
-@jobs_option
-@checked(check_sorting)
+@configured("watch", check_sorting)
 def command(
-    accounts: tuple[str, ...],
-    model: Path,
+    *,
+    accounts: tuple[str, ...] = argument("[ACCOUNT]", nargs=-1),
+    model: Path = MODEL,
     cutting: Cutting,
     sorting: Sorting,
-    interval: int,
-    form: str,
-    quiet: bool,
-    jobs: int,
+    interval: int = option(
+        "Look for mail so often where the server does not announce it (IDLE).",
+        takes=click.IntRange(5, 3600),
+        under="Mail",
+        default=120,
+        show_default=True,
+        metavar="SECONDS",
+    ),
+    form: str = FORM,
+    quiet: bool = QUIET,
+    jobs: int = JOBS,
 ) -> None:
     """Filter the mail of an account as it comes, until SIGTERM or SIGINT.
 
