@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 
 BERNOULLI, NO_TOKENS = Bernoulli.name, "none"
-EVENT_MODELS = (BERNOULLI, "multinomial", "binary-multinomial", "complement", NO_TOKENS)
+EVENT_MODELS = (BERNOULLI, "multinomial", "complement", NO_TOKENS)
 _loaded: dict[str, "EventModel"] = {BERNOULLI: Bernoulli()}
 
 
@@ -68,9 +68,9 @@ def event_model(name: str) -> "EventModel":
     """Return the event model of this name, one of EVENT_MODELS."""
     if name not in _loaded:  # most models are of the default
         from nbspam.bayes.complement import Complement
-        from nbspam.bayes.multinomial import BinaryMultinomial, Multinomial
+        from nbspam.bayes.multinomial import Multinomial
         from nbspam.bayes.no_tokens import NoTokens
 
-        others: list[EventModel] = [Multinomial(), BinaryMultinomial(), Complement(), NoTokens()]
+        others: list[EventModel] = [Multinomial(), Complement(), NoTokens()]
         _loaded.update((model.name, model) for model in others)
     return _loaded[name]

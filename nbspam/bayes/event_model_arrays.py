@@ -39,7 +39,6 @@ EVENT_MODEL_ARRAYS: Mapping[
 ] = {
     "bernoulli": BernoulliArrays,
     "multinomial": MultinomialArrays,
-    "binary-multinomial": MultinomialArrays,
     "complement": ComplementArrays,
     "none": NoTokensArrays,
 }

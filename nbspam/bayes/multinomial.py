@@ -12,12 +12,10 @@ themselves (its mean): McCallum and Nigam 1998, equations 3 and 6; Manning, Ragh
 "Introduction to Information Retrieval", 13.2, where a is 1.  scikit-learn's MultinomialNB is the
 same.  A token that training has not seen says nothing.
 
-Three event models share these formulas:
+Two event models share these formulas:
 
-    multinomial         x_j is how often the token occurs in the message
-    binary-multinomial  x_j is 1 or 0: each token counts once a message (Metsis, Androutsopoulos and
-                        Paliouras 2006, "multinomial NB, boolean attributes")
-    complement          (`complement.py`)
+    multinomial  x_j is how often the token occurs in the message
+    complement   (`complement.py`)
 """
 
 import math
@@ -66,17 +64,3 @@ class Multinomial:
     def bias(self, histograms: Sequence[Histogram], messages: Row, alpha: float) -> list[float]:
         """Return 0: a message without tokens has the log-likelihood 0 in each class."""
         return [0.0] * len(messages)
-
-
-class BinaryMultinomial(Multinomial):
-    """The event model: a token counts once a message, and is drawn as in the multinomial one."""
-
-    name = "binary-multinomial"
-    repeats = False
-
-    def is_row(self, row: Row, messages: Row) -> bool:
-        """Return whether a token can have these counts: not all 0, none above its class's messages.
-
-        row, messages: per class.
-        """
-        return any(row) and all(0 <= c <= n for c, n in zip(row, messages, strict=True))

@@ -34,7 +34,7 @@ class HeldValue(NamedTuple):
     setting: Setting | None = None
 
 
-@configured("config")
+@configured("config", takes_settings=False)
 def command(
     *,
     words: tuple[str, ...] = argument("[COMMAND]", nargs=-1),

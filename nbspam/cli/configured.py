@@ -20,7 +20,10 @@ _LOG = option(
 
 
 def configured(
-    name: str, check: Callable[..., None] | None = None, logs: str = ""
+    name: str,
+    check: Callable[..., None] | None = None,
+    logs: str = "",
+    takes_settings: bool = True,
 ) -> "Callable[[Callable[..., Any]], Command]":
     """Return a decorator that makes a function a command.
 
@@ -29,8 +32,9 @@ def configured(
     check: takes those of its parameters that it names; raises OptionError for what no declaration
     can say.  It runs before the command, and by itself for `nbspam config`.
     logs: what the lines of --log call what it does with a message.
+    takes_settings: whether the config file has defaults for it.
     """
-    return lambda function: Command(name, function, check, logs)
+    return lambda function: Command(name, function, check, logs, takes_settings)
 
 
 class Command(click.Command):
@@ -42,9 +46,11 @@ class Command(click.Command):
         function: Callable[..., Any],
         check: Callable[..., None] | None,
         logs: str,
+        takes_settings: bool,
     ) -> None:
         plain: Any = inspect.unwrap(function)
         self._function, self._check, self._logs = function, check, logs
+        self._takes_settings = takes_settings
         self._takes_passage = bool(plain.__code__.co_posonlyargcount)
         self._records: dict[str, Any] = {}  # parameter -> record
         params: list[click.Parameter] = []
@@ -78,7 +84,8 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            path = None if ctx.resilient_parsing else config_file()
+            is_asked = self._takes_settings and not ctx.resilient_parsing
+            path = config_file() if is_asked else None
             if path is not None:
                 typed, _, _ = self.make_parser(ctx).parse_args(args=list(args))
                 # An argument that is not there is () or a mark of click's.
@@ -165,10 +172,15 @@ def _is_given(value: object) -> bool:
 def ways(of: Command) -> list[tuple[str, ...]]:
     """Return what may be typed beside a config file, so that each value holds in some way."""
     needed = {each.rules.needs for each in of.options()}
-    arguments = tuple("-" for p in of.params if isinstance(p, click.Argument) and p.required)
+    arguments = [
+        word
+        for each in of.params
+        if each.required
+        for word in ([each.flag, "-"] if isinstance(each, Option) else ["-"])
+    ]
     typed = [
         (each.flag, *filter(None, [each.rules.example]))
         for each in of.options()
         if each.rules.enables or each.flag in needed
     ]
-    return [arguments, *((*each, *arguments) for each in typed)]
+    return [tuple(arguments), *((*each, *arguments) for each in typed)]

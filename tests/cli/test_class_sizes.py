@@ -99,7 +99,7 @@ TWICE = [("ham", "see you at noon"), ("spam", "win a free prize"), ("ham", "ok")
 
 
 @pytest.mark.few(3)
-@pytest.mark.parametrize("options", ["", "--update", "--on-error", "-j 2"])
+@pytest.mark.parametrize("options", ["", "--update", "-j 2"])
 def test_a_message_in_two_classes_is_named_with_both_sources(nbspam, given, tmp_path, options):
     found = nbspam(*given(*TWICE, ("spam", "ok"), ("spam", "ok")), *options.split())
     assert (found.code, found.err) == (

@@ -1,6 +1,5 @@
 """`nbspam eval --compare`, and the models of the family that it compares."""
 
-import csv
 import io
 import re
 
@@ -19,8 +18,8 @@ def compared(as_json):
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("kinds, number", [("bernoulli,gaussian:sum", 3), ("all", 25)])
-def test_text_csv_and_json_name_the_same_models(nbspam, compared, table, kinds, number):
+@pytest.mark.parametrize("kinds, number", [("bernoulli,gaussian:sum", 3), ("all", 19)])
+def test_text_and_json_name_the_same_models(nbspam, compared, table, kinds, number):
     found = compared(kinds, table)
     assert found["protocol"] == "leave-one-out"
     assert {m["messages"] for m in found["models"]} == {30}
@@ -30,8 +29,6 @@ def test_text_csv_and_json_name_the_same_models(nbspam, compared, table, kinds, 
     assert (found["duplicates"], found["seed"]) == (6, 0)
     names = [m["name"] for m in found["models"]]
     assert len(names) == number
-    rows = nbspam("eval", "--compare", kinds, "--format", "csv", table)
-    assert [row["name"] for row in csv.DictReader(io.StringIO(rows.out))] == names
     text = nbspam("eval", "--compare", kinds, table).out
     assert text.startswith(f"{number} models on 30 messages (12 spam), leave-one-out")
     assert "\n6 of 30 messages tested are the same as one trained on" in text
@@ -104,7 +101,7 @@ def test_a_plot_that_cannot_be_drawn_is_told_before_the_work_or_after_the_table(
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
-    "kinds, number", [("complement,gaussian:sum,bernoulli+kernel", 4), ("all", 25)]
+    "kinds, number", [("complement,gaussian:sum,bernoulli+kernel", 4), ("all", 19)]
 )
 def test_three_classes(compared, three_classes, kinds, number):
     found = compared(kinds, three_classes)

@@ -70,7 +70,7 @@ def test_a_value_that_is_missing_is_told_with_the_usage(nbspam, command):
     "option",
     [
         *("classify --spam-cutoff", "explain --ham-cutoff"),
-        *("train --sure-from", "train --prior"),
+        "train --prior",
     ],
 )
 def test_a_percentage_is_told_as_a_probability(nbspam, option):
