@@ -58,7 +58,7 @@ def train(
     alpha: smoothing, in messages.  prior: P(spam), if not the share learned.
     scoring: "evidence", combined and calibrated, or "sum", the textbook's posterior.
     event_model: how tokens are counted: "bernoulli", "multinomial", "complement" or "none".
-    traits: "none", "gaussian" or "kernel"; by default kernel with the evidence and none with the sum.
+    traits: "none", "gaussian" or "kernel"; by default kernel, and none with the sum.
     variance_smoothing, variance_prior, shared_variance: of Gaussian traits (`bayes/gaussian.py`).
     spam_label: the class that counts as spam, if none is called so.  jobs: processes.
     Raises SourceError, TableError, TrainingError and OptionError, all of them NbspamError.

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -34,14 +34,14 @@ from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_m
 from nbspam.reading.message import BYTES_LIMIT, parse
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skipped, Skips
-from nbspam.reading.source_kind import Flow, ReadingOptions
+from nbspam.reading.source_kind import Flow
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import tokenize
 from nbspam.urls import is_url
-from nbspam.workers import Executor, executor
+from nbspam.workers import executor
 
 _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
@@ -194,53 +194,35 @@ def command(
     """
     if marking.passthrough:
         return _pass_on(passage, model, base, cutting, exit_code, marking, trace)
-    request = _Request(sources or (STDIN,), model, base, cutting, reading, jobs, dask)
-    return _classify(request, form, exit_code, trace)
-
-
-class _Request(NamedTuple):
-    """What to classify, and with what."""
-
-    sources: tuple[str, ...]
-    model: str
-    base: str | None
-    cutting: Cutting
-    reading: Reading
-    jobs: int
-    dask: str | None
-
-    @property
-    def is_small(self) -> bool:
-        """Whether there are few messages, for which an index of the tokens does not pay."""
-        return (
-            self.dask is None
-            and self.reading.is_one_message
-            and all(source == STDIN or _is_small(source) for source in self.sources)
-        )
-
-
-def _classify(
-    request: _Request,
-    form: str,
-    exit_code: bool,
-    trace: NoTrace,
-) -> int:
-    """Print the verdict on each message; return the exit code."""
-    sources, model, base, cutting, reading, _, _ = request
-    flow = Flow()
-    options, skips = reading.options(flow=flow), Skips(reading.strict)
+    names = sources or (STDIN,)
+    flow, skips = Flow(), Skips(reading.strict)
+    options = reading.options(flow=flow)
+    # For few messages an index of the tokens does not pay.
+    few = dask is None and reading.is_one_message and all(map(_is_small, names))
     last: int = VerdictCode.ERROR
     n = 0
-    few = request.is_small
     with open_filter(model, cutting.of, indexed=not few, base=base) as spam_filter:
         note_one_sided(model, spam_filter.metadata)
         note_young(model, spam_filter.metadata)
         if exit_code:
             _check_positive(spam_filter.metadata)
-        with (
-            _progress(sources, few) as shown,
-            _work(request, options, skips, flow, trace) as (where, seen),
-        ):
+        seen: Iterable[RawMessage | Skipped | SourcePiece]
+        with contextlib.ExitStack() as opened:
+            shown: Callable[[Iterable[Any]], Iterable[Any]] = iter
+            if not (few or sys.stdout.isatty()):  # where the verdicts go elsewhere
+                from nbspam.cli.progress import progress
+
+                shown = opened.enter_context(progress(False, names))
+            if dask is None:
+                where = executor(jobs, flow.pauses)
+                seen = trace.noted(raw for name in names for raw in any_kind(name, options, skips))
+            else:
+                from nbspam.cli.work_place import work_place
+                from nbspam.reading.cutting import Asked
+
+                place = opened.enter_context(work_place(dask, jobs, trace))
+                cutter, where = place.cutter(options, names), place.where
+                seen = (piece for name in names for piece in cutter.pieces(Asked(name)))
             for done in shown(classified(seen, skips, where, spam_filter, flow.pauses)):
                 judged = done.verdict
                 n += 1
@@ -250,51 +232,17 @@ def _classify(
         if n > 1 or has_reader():  # else a mail program may run it for every mail
             note_older(model, spam_filter.metadata, spam_filter.classifier.base)
     note_skips(skips)
-    if exit_code:
-        return _status(last, skips, sources)
-    return ExitCode.ERROR if skips.count and last == VerdictCode.ERROR else ExitCode.DONE
-
-
-@contextlib.contextmanager
-def _work(
-    request: _Request, options: ReadingOptions, skips: Skips, flow: Flow, trace: NoTrace
-) -> "Iterator[tuple[Executor, Iterable[RawMessage | Skipped | SourcePiece]]]":
-    """Yield where to classify, and what."""
-    if request.dask is None:
-        sources = request.sources
-        raws = (raw for source in sources for raw in any_kind(source, options, skips))
-        yield executor(request.jobs, flow.pauses), trace.noted(raws)
-        return
-    from nbspam.cli.work_place import work_place
-    from nbspam.reading.cutting import Asked
-
-    with work_place(request.dask, request.jobs, trace) as place:
-        cutter = place.cutter(options, request.sources)
-        yield place.where, (p for name in request.sources for p in cutter.pieces(Asked(name)))
-
-
-def _status(last: int, skips: Skips, sources: tuple[str, ...]) -> int:
-    """Return the exit code for the last verdict; raises SourceError if there was no message."""
+    if not exit_code:
+        return ExitCode.ERROR if skips.count and last == VerdictCode.ERROR else ExitCode.DONE
     if last == VerdictCode.ERROR and not skips.count:
-        raise SourceError(f"{sources[-1]}: there is no message in it; name a source with one")
+        raise SourceError(f"{names[-1]}: there is no message in it; name a source with one")
     return VerdictCode.ERROR if skips.count else last
 
 
-@contextlib.contextmanager
-def _progress(
-    sources: tuple[str, ...], few: bool
-) -> Iterator[Callable[[Iterable[Any]], Iterable[Any]]]:
-    """Show progress on a terminal, where the verdicts go elsewhere."""
-    if few or sys.stdout.isatty():
-        yield iter
-        return
-    from nbspam.cli.progress import progress
-
-    with progress(False, sources) as shown:
-        yield shown
-
-
 def _is_small(source: str) -> bool:
+    """Return whether a source has one message, or few."""
+    if source == STDIN:
+        return True
     from pathlib import Path  # 3 ms, which standard input does without
 
     path = Path(source)

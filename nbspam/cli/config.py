@@ -172,7 +172,7 @@ def values_of(settings: Settings | None, context: click.Context) -> dict[str, He
     found = {} if settings is None else settings_of(settings, context)
     values: dict[str, HeldValue] = {}
     for key, declared in options_of(context).items():
-        if declared.rules.typed:
+        if declared.declared.typed:
             continue
         variable = declared.envvar if isinstance(declared.envvar, str) else ""
         if named := os.environ.get(variable):

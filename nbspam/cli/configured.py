@@ -136,11 +136,11 @@ class Command(click.Command):
         for each in self.options():
             if each.flag not in given:
                 continue
-            if each.rules.needs and each.rules.needs not in given:
+            if each.declared.needs and each.declared.needs not in given:
                 raise OptionError(
-                    f"{each.flag} goes with {each.rules.needs} alone; add that or leave it out"
+                    f"{each.flag} goes with {each.declared.needs} alone; add that or leave it out"
                 )
-            for flag, sentence in each.rules.excludes.items():
+            for flag, sentence in each.declared.excludes.items():
                 if flag in given:
                     raise OptionError(sentence)
         if self._check is not None:
@@ -171,7 +171,7 @@ def _is_given(value: object) -> bool:
 
 def ways(of: Command) -> list[tuple[str, ...]]:
     """Return what may be typed beside a config file, so that each value holds in some way."""
-    needed = {each.rules.needs for each in of.options()}
+    needed = {each.declared.needs for each in of.options()}
     arguments = [
         word
         for each in of.params
@@ -179,8 +179,8 @@ def ways(of: Command) -> list[tuple[str, ...]]:
         for word in ([each.flag, "-"] if isinstance(each, Option) else ["-"])
     ]
     typed = [
-        (each.flag, *filter(None, [each.rules.example]))
+        (each.flag, *filter(None, [each.declared.example]))
         for each in of.options()
-        if each.rules.enables or each.flag in needed
+        if each.declared.enables or each.flag in needed
     ]
     return [tuple(arguments), *((*each, *arguments) for each in typed)]

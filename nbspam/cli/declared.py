@@ -35,9 +35,12 @@ RecordType = TypeVar("RecordType", bound=type)
 Options = TypeVar("Options", bound=Any)  # a NamedTuple of options
 
 
-class Rules(NamedTuple):
-    """What is declared of an option and click has no word for; see `option`."""
+class Declaration(NamedTuple):
+    """What `option` or `argument` says, whose parameters these are."""
 
+    names: tuple[str, ...]  # none of an argument
+    of_click: Mapping[str, Any]
+    section: str = ""
     needs: str = ""
     enables: str = ""
     excludes: Mapping[str, str] = MappingProxyType({})
@@ -47,12 +50,35 @@ class Rules(NamedTuple):
     typed: str = ""
     example: str = ""
 
+    def parameter(self, field: str, kind: object, section: str) -> click.Parameter:
+        """Return what click takes; kind: the annotation; section: of the record."""
+        if not self.names:
+            argument = Argument([field], **self.of_click)
+            argument.declared = self
+            return argument
+        words, kinds = dict(self.of_click), getattr(kind, "__args__", (kind,))  # `X | None`
+        if words["type"] is None:
+            words["type"] = next((each for each in kinds if each in (int, float)), None)
+            words["multiple"] = ... in kinds
+            if bool in kinds:  # False, given outright, would make the value optional
+                words["is_flag"] = True
+        long = () if self.names[-1][:2] == "--" else (f"--{field.replace('_', '-')}",)
+        option = Option([field, *filter(None, self.names), *long], **words)
+        option.declared, option.section = self, self.section or section
+        return option
+
+
+class Argument(click.Argument):
+    """What a command is given without the name of an option."""
+
+    declared: Declaration
+
 
 class Option(click.Option):
     """An option that was declared."""
 
-    section = MORE
-    rules = Rules()
+    declared: Declaration
+    section: str
 
     @property
     def flag(self) -> str:
@@ -67,39 +93,7 @@ class Option(click.Option):
     @property
     def can_be_negated(self) -> bool:
         """Whether there is a `--no-x`, so that the command line has the last word over a file."""
-        return self.is_bool_flag and not (self.secondary_opts or self.rules.typed)
-
-
-class Argument(click.Argument):
-    """What a command is given without the name of an option."""
-
-    rules = Rules()
-
-
-class Declaration(NamedTuple):
-    """What `option` or `argument` says."""
-
-    names: tuple[str, ...]  # none of an argument
-    of_click: Mapping[str, Any]
-    rules: Rules
-    section: str = ""
-
-    def parameter(self, field: str, kind: object, section: str) -> Option | Argument:
-        """Return what click takes; kind: the annotation; section: of the record."""
-        if not self.names:
-            argument = Argument([field], **self.of_click)
-            argument.rules = self.rules
-            return argument
-        words, kinds = dict(self.of_click), getattr(kind, "__args__", (kind,))  # `X | None`
-        if words["type"] is None:
-            words["type"] = next((each for each in kinds if each in (int, float)), None)
-            words["multiple"] = ... in kinds
-            if bool in kinds:  # False, given outright, would make the value optional
-                words["is_flag"] = True
-        long = () if self.names[-1][:2] == "--" else (f"--{field.replace('_', '-')}",)
-        option = Option([field, *filter(None, self.names), *long], **words)
-        option.rules, option.section = self.rules, self.section or section
-        return option
+        return self.is_bool_flag and not (self.secondary_opts or self.declared.typed)
 
 
 def option(
@@ -133,15 +127,15 @@ def option(
     typed: why it must be typed, if no config file may set it.
     example: a value to try, where others need this option and it takes one.
     """
-    pairs = {flag: why for flags, why in (excludes or {}).items() for flag in flags.split()}
-    rules = Rules(needs, enables, pairs, overrules, choice, formats, typed, example)
     words = {"help": text, "type": takes, "metavar": metavar, **of_click}
-    return Declaration(names or ("",), words, rules, under)
+    pairs = {flag: why for flags, why in (excludes or {}).items() for flag in flags.split()}
+    beside = (needs, enables, pairs, overrules, choice, formats, typed, example)
+    return Declaration(names or ("",), words, under, *beside)
 
 
 def argument(metavar: str, overrules: str = "", **of_click: Any) -> Any:
     """Declare what is given without the name of an option; overrules: as of `option`."""
-    return Declaration((), {"metavar": metavar, **of_click}, Rules(overrules=overrules))
+    return Declaration((), {"metavar": metavar, **of_click}, overrules=overrules)
 
 
 def section(heading: str) -> Callable[[RecordType], RecordType]:
@@ -180,7 +174,7 @@ def typed_without_use(form: str | None) -> Iterator[str]:
     """
     context = click.get_current_context()
     for each in context.command.params:
-        formats = each.rules.formats if isinstance(each, Option) else None
+        formats = each.declared.formats if isinstance(each, Option) else None
         name = each.name or ""
         if formats is not None and form not in formats and is_typed(name) and context.params[name]:
             yield max(each.opts, key=len)
@@ -239,16 +233,18 @@ def holds(each: Option, of: click.Command, typed: Iterable[str]) -> bool:
     typed: the parameters that are typed.  A default must not make a command fail that is right
     without it.
     """
-    names, flag, rules = set(typed), each.flag, each.rules
+    names, flag, rules = set(typed), each.flag, each.declared
     others = [p for p in of.params if isinstance(p, Option | Argument) and p.name in names]
     flags = {other.flag for other in others if isinstance(other, Option)}
-    ways = {p.flag for p in of.params if isinstance(p, Option) and flag in p.rules.enables.split()}
+    ways = {
+        p.flag for p in of.params if isinstance(p, Option) and flag in p.declared.enables.split()
+    }
     ways |= set(filter(None, [rules.needs]))
     if (ways and not ways & flags) or flags & rules.excludes.keys():
         return False
     return not any(
-        flag in other.rules.excludes
-        or flag in other.rules.overrules.split()
-        or (rules.choice and rules.choice == other.rules.choice)
+        flag in other.declared.excludes
+        or flag in other.declared.overrules.split()
+        or (rules.choice and rules.choice == other.declared.choice)
         for other in others
     )

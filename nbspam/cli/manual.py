@@ -279,7 +279,7 @@ def files() -> dict[Path, str]:
         key
         for context in command_contexts()
         for key, option in options_of(context).items()
-        if not option.rules.typed
+        if not option.declared.typed
     )
     shared = sorted(key for key, n in keys.items() if n > 1)
     return {

@@ -166,7 +166,7 @@ def settings_of(settings: Settings, context: click.Context) -> dict[str, Setting
         for key, value in values.items():
             if not place and (isinstance(value, dict) or key not in options):
                 continue  # a table, or an option of other commands
-            reason = options[key].rules.typed if key in options else ""
+            reason = options[key].declared.typed if key in options else ""
             if reason and not place:
                 continue
             if key not in options or reason:
@@ -174,13 +174,13 @@ def settings_of(settings: Settings, context: click.Context) -> dict[str, Setting
             option = options[key]
             value = _checked(settings, place, option, value, context)
             found[option.name or key] = Setting(place, key, value)
-    chosen = {options[setting.key].rules.choice for setting in found.values() if setting.table} - {
-        ""
-    }
+    chosen = {
+        options[setting.key].declared.choice for setting in found.values() if setting.table
+    } - {""}
     return {
         name: setting
         for name, setting in found.items()
-        if setting.table or options[setting.key].rules.choice not in chosen
+        if setting.table or options[setting.key].declared.choice not in chosen
     }
 
 
@@ -239,7 +239,7 @@ def _wrong_top(settings: Settings, key: str, value: object) -> OptionError:
         )
     where = settings.where("", key)
     options = (options_of(context).get(key) for context in command_contexts())
-    if reason := next((o.rules.typed for o in options if o and o.rules.typed), ""):
+    if reason := next((o.declared.typed for o in options if o and o.declared.typed), ""):
         return _must_be_typed(where, key, reason)
     return OptionError(
         f"{where}: {key} is no option that several commands share ({_suggestion(key, SHARED)}); put"
@@ -251,8 +251,8 @@ def _wrong_key(settings: Settings, table: str, key: str, options: dict[str, Opti
     """Return the error of a key in the table of a command."""
     where = settings.where(table, key)
     if key in options:
-        return _must_be_typed(where, f"[{table}] {key}", options[key].rules.typed)
-    known = [name for name, option in options.items() if not option.rules.typed]
+        return _must_be_typed(where, f"[{table}] {key}", options[key].declared.typed)
+    known = [name for name, option in options.items() if not option.declared.typed]
     command = command_words(table)
     return OptionError(
         f"{where}: nbspam {command} has no option --{key}; {_suggestion(key, known)}"

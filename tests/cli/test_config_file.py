@@ -22,7 +22,7 @@ OPTIONS = {
     for table, context in CONTEXTS.items()
     for key, option in options_of(context).items()
 }
-SETTABLE = {pair: o for pair, o in OPTIONS.items() if not o.rules.typed}
+SETTABLE = {pair: o for pair, o in OPTIONS.items() if not o.declared.typed}
 KEYS = {table: [key for own, key in SETTABLE if own == table] for table in CONTEXTS}
 
 
@@ -392,7 +392,7 @@ def test_every_value_holds_in_a_way_that_is_checked(table, key):
 def test_every_option_that_is_named_beside_another_is_an_option_of_some_command():
     flags = {option.flag for option in OPTIONS.values()}
     for option in OPTIONS.values():
-        rules = option.rules
+        rules = option.declared
         named = {*rules.needs.split(), *rules.enables.split(), *rules.overrules.split()}
         assert named | rules.excludes.keys() <= flags
 

@@ -20,8 +20,7 @@ from nbspam.store.metadata import DEFAULT
 
 def _typed(name: str) -> Any:
     """Return the declaration of a cut-off for a command that is about it: no file sets it."""
-    declared = Cutting._field_defaults[name]
-    return declared._replace(rules=declared.rules._replace(typed=DECIDES), section="Cut-offs")
+    return Cutting._field_defaults[name]._replace(typed=DECIDES, section="Cut-offs")
 
 
 @configured("set")
