@@ -170,3 +170,10 @@ class OptionError(NbspamError):
     """An option's value is invalid, alone or beside another's."""
 
     exit_code = ExitCode.USAGE
+
+
+class UnexpectedEndError(Exception):
+    """A file ended too early, such as the bytecode of a module."""
+
+    def __init__(self, end: EOFError) -> None:
+        self.end = end

@@ -227,7 +227,7 @@ def test_only_the_command_line_knows_options():
                 named.add(module)
                 found += [f"{MODULES[module]}:{line}"] * (room_of(module) != "cli")
     assert found == []
-    assert {"nbspam.cli.options", "nbspam.cli.failure", "nbspam.cli.train"} <= named
+    assert {"nbspam.cli.options", "nbspam.cli.notes", "nbspam.cli.train"} <= named
     for module, others in NO_OPTION.items():
         whole = "".join(text for _, text in strings_of(module))
         assert all(other in whole for other in others)

@@ -197,7 +197,7 @@ def beginning(names, *prefixes):
 
 def test_the_groups_load_no_command():
     ours = beginning(ours_loaded("--help"), "nbspam.cli.")
-    assert ours == {"nbspam.cli.program", "nbspam.cli.groups"}
+    assert ours == {"nbspam.cli.program"}
     assert beginning(ours_loaded("model", "--help"), "nbspam.cli.model.") == set()
 
 

@@ -217,7 +217,7 @@ def command(
                 where = executor(jobs, flow.pauses)
                 seen = trace.noted(raw for name in names for raw in any_kind(name, options, skips))
             else:
-                from nbspam.cli.work_place import work_place
+                from nbspam.cli.progress import work_place
                 from nbspam.reading.cutting import Asked
 
                 place = opened.enter_context(work_place(dask, jobs, trace))

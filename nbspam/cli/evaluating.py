@@ -8,9 +8,8 @@ from nbspam.cli.learning_options import Learning, Sources
 from nbspam.cli.notes import note_older, note_skips
 from nbspam.cli.options import Cutting, ham_limit, opened_base
 from nbspam.cli.output_files import OutputFiles
-from nbspam.cli.progress import progress, shown_passes, work
+from nbspam.cli.progress import WorkPlace, progress, shown_passes, work, work_place
 from nbspam.cli.protocol_options import Protocol
-from nbspam.cli.work_place import WorkPlace, work_place
 from nbspam.evaluation import protocols
 from nbspam.evaluation.outcome import Evaluation
 from nbspam.filter import Filter, open_filter

@@ -21,8 +21,7 @@ import click
 from nbspam import __version__
 from nbspam.cli.classify import command as classify
 from nbspam.cli.configured import sections
-from nbspam.cli.groups import LazyGroup, each_command
-from nbspam.cli.program import nbspam
+from nbspam.cli.program import LazyGroup, each_command, nbspam
 from nbspam.cli.settings import command_contexts, options_of
 
 # What a command reads of its environment, beside what its options say; a test compares the names

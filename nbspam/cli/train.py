@@ -1,13 +1,15 @@
-"""`nbspam train`."""
+"""`nbspam train` and `nbspam forget`."""
 
+import json
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nbspam.cli.class_sizes import ClassSizes
+import click
+
 from nbspam.cli.configured import configured
-from nbspam.cli.declared import is_typed, without_settings
+from nbspam.cli.declared import DECIDES, is_typed, option, without_settings
 from nbspam.cli.learning_options import Learning, Sources
 from nbspam.cli.notes import NoTrace, lock_wait, note_older, note_skips
 from nbspam.cli.options import (
@@ -23,8 +25,9 @@ from nbspam.cli.options import (
     make_default_folder,
     opened_base,
 )
-from nbspam.cli.progress import progress
+from nbspam.cli.progress import progress, work_place
 from nbspam.cli.training import (
+    ClassSizes,
     Output,
     Training,
     Writing,
@@ -33,10 +36,9 @@ from nbspam.cli.training import (
     update_instead,
     update_model,
 )
-from nbspam.cli.work_place import work_place
-from nbspam.errors import OptionError
+from nbspam.errors import OptionError, counted
 from nbspam.learning.settings import first_metadata
-from nbspam.learning.update import PendingMessages
+from nbspam.learning.update import PendingMessages, forget
 from nbspam.reading.raw_message import RawMessage
 from nbspam.reading.skips import Skipped, Skips
 from nbspam.reading.source_kind import FILE_LISTS, MBOX_FORMAT
@@ -45,7 +47,7 @@ from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import already_exists, check_replaceable
 from nbspam.urls import is_url
-from nbspam.workers import PIECE, in_batches, rare_collections, tokenized
+from nbspam.workers import PIECE, executor, in_batches, rare_collections, tokenized
 
 if TYPE_CHECKING:
     from nbspam.reading.piece import SourcePiece
@@ -218,3 +220,86 @@ def _updated(model: Path, writing: Writing) -> Metadata | None:
         return None
     with Lookup(model) as lookup:
         return lookup.metadata
+
+
+def _check_forgotten(sources: Sources, reading: Reading) -> None:
+    """Raise OptionError for wrong options."""
+    reading.check(sources.names() or [STDIN])
+
+
+@configured("forget", _check_forgotten, logs="forget")
+def forget_command(
+    *,
+    sources: Sources,
+    model: Path = MODEL,
+    base: str | None = BASE,
+    no_ledger: bool = option(
+        "Unlearn messages that the model does not remember, learned with train --no-ledger.",
+        under="Model",
+        typed=DECIDES,
+    ),
+    reading: Reading,
+    form: str = FORM,
+    quiet: bool = QUIET,
+    jobs: int = JOBS,
+    trace: NoTrace,
+) -> None:
+    """Take messages out of the model again.
+
+    A SOURCE is anything that `train` takes.  A message without a label, as in a file that is given
+    without --spam or --ham, is taken out of the class it was learned in; a message that was never
+    learned is left alone.  Without a SOURCE it reads one message from standard input and prints
+    nothing.
+
+    Counts and ledger become what they were before the messages were learned, to the byte.  Of the
+    calibration only what was learned lately is taken back, so probabilities may differ from before;
+    to take back the rest, train again without them.  What was learned with --base is taken back
+    with it.
+
+    \b
+    Examples:
+      nbspam forget message.eml
+      nbspam forget --spam - < message.eml
+      nbspam forget --ham old-inbox.mbox -m mail.json
+    """
+    names = sources.names()
+    if not names:
+        sources, names = sources._replace(sources=(STDIN,)), [STDIN]
+    if no_ledger and sources.sources:
+        raise OptionError(
+            f"--no-ledger: the model does not know in which class {sources.sources[0]} was learned;"
+            " give it with --spam or --ham"
+        )
+    options, skips = reading.options(quiet=quiet), Skips(reading.strict)
+    raws = sources.messages_of_any_kind(options, skips)
+    # As in a macro of a mail reader.
+    is_one = names == [STDIN] and reading.is_one_message
+    silent = quiet or is_one
+    with Lookup(model) as lookup:
+        wanted = lookup.metadata.settings.wanted
+        if not silent:
+            note_older(model, lookup.metadata, learns=True)
+    noted = trace.noted(raws)
+    messages = tokenized(noted, skips, executor(jobs), digests=True, wanted=wanted)
+    digested, wait = trace.digested(messages), lock_wait(quiet)
+    with opened_base(base, not is_one) as beneath, trace.changes(model, remember=not no_ledger):
+        change = forget(model, digested, not no_ledger, wait=wait, base=beneath)
+    note_skips(skips)
+    if form == "json":
+        fields = {
+            "model": str(model),
+            "forgotten": change.forgotten,
+            "unchanged": change.unchanged,
+            "skipped": skips.count,
+        }
+        click.echo(json.dumps(fields))
+    elif not silent:
+        from nbspam.cli.terminal import (  # one message is forgotten silently
+            echo_sentence,
+            unbroken,
+        )
+
+        echo_sentence(
+            f"{unbroken(model)}: forgot {counted(change.forgotten, 'message')},"
+            f" {change.unchanged:,} had not been learned"
+        )

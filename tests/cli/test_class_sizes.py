@@ -8,7 +8,7 @@ import json
 import pytest
 from one_case import each
 
-from nbspam.cli.class_sizes import ClassSizes
+from nbspam.cli.training import ClassSizes
 from nbspam.errors import TrainingError
 from nbspam.tokens.tokenized import TokenizedMessage
 

@@ -10,8 +10,8 @@ import pytest
 from one_case import each
 
 from nbspam.cli import manual
-from nbspam.cli.groups import each_command
 from nbspam.cli.manual import ENVIRONMENT, manual_pages
+from nbspam.cli.program import each_command
 from nbspam.cli.program import nbspam as group
 
 ROOT = Path(__file__).parents[2]

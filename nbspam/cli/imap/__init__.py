@@ -2,7 +2,7 @@
 
 import click
 
-from nbspam.cli.groups import CommandFile, LazyGroup
+from nbspam.cli.program import CommandFile, LazyGroup
 
 _FILES = {
     "filter": CommandFile("imap.filter", "Judge new mail and move spam to the junk folder"),

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from nbspam.cli.accounts import MailAccount
-from nbspam.cli.failure import REMEDIES
-from nbspam.cli.notes import note
+from nbspam.cli.notes import REMEDIES, note
 from nbspam.errors import AccountError, LockedError
 from nbspam.imap.connection import Connection
 

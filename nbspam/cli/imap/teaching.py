@@ -9,12 +9,11 @@ from typing import NamedTuple
 import click
 
 from nbspam.cli.accounts import MailAccount
-from nbspam.cli.class_sizes import ClassSizes
 from nbspam.cli.declared import argument, option
 from nbspam.cli.notes import NoTrace, lock_wait
 from nbspam.cli.options import Cutting, make_default_folder
 from nbspam.cli.progress import progress
-from nbspam.cli.training import Output, Training, Writing, train_whole
+from nbspam.cli.training import ClassSizes, Output, Training, Writing, train_whole
 from nbspam.errors import AccountError, OptionError, Remedy, counted
 from nbspam.imap.address import SCHEME
 from nbspam.imap.connection import Connection

@@ -2,7 +2,7 @@
 
 import click
 
-from nbspam.cli.groups import CommandFile, LazyGroup
+from nbspam.cli.program import CommandFile, LazyGroup
 
 _FILES = {
     "info": CommandFile(
