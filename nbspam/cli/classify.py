@@ -10,14 +10,7 @@ import click
 
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import PROMISES, argument, option, section
-from nbspam.cli.notes import (
-    NoTrace,
-    has_reader,
-    note_older,
-    note_one_sided,
-    note_skips,
-    note_young,
-)
+from nbspam.cli.notes import NoTrace, has_reader, note_older, note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
     BASE,
     DASK,

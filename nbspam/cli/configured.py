@@ -20,10 +20,7 @@ _LOG = option(
 
 
 def configured(
-    name: str,
-    check: Callable[..., None] | None = None,
-    logs: str = "",
-    takes_settings: bool = True,
+    name: str, check: Callable[..., None] | None = None, logs: str = "", takes_settings: bool = True
 ) -> "Callable[[Callable[..., Any]], Command]":
     """Return a decorator that makes a function a command.
 

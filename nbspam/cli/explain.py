@@ -275,11 +275,7 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
         classes = whole.metadata.settings.classes
         listed = {
             name: [
-                {
-                    "token": token,
-                    "weight": weight,
-                    "counts": dict(zip(classes, row, strict=True)),
-                }
+                {"token": token, "weight": weight, "counts": dict(zip(classes, row, strict=True))}
                 for token, weight, row in words
             ]
             for name, words in ranked.items()
@@ -318,10 +314,7 @@ def legend(tokens: Iterable[str], of: str) -> Iterator[tuple[str, str]]:
 
     of: the class that positive figures speak for.
     """
-    yield (
-        "nats",
-        f"the unit of log-odds: +0.7 doubles the odds of {of}, -0.7 halves them",
-    )
+    yield ("nats", f"the unit of log-odds: +0.7 doubles the odds of {of}, -0.7 halves them")
     yield "weight", "what a word says by itself, in nats"
     for name, meaning in sorted(dict(map(_kind, tokens)).items()):
         if name:

@@ -165,10 +165,7 @@ def run_program(arguments: list[str], passage: "Passage") -> tuple[int, str | No
             stream.reconfigure(errors="backslashreplace")  # file names may contain any byte
             setattr(sys, name, stream)
     if sys.stdout is None:
-        return (
-            ExitCode.ERROR,
-            "standard output is closed; open it, or redirect it to /dev/null",
-        )
+        return (ExitCode.ERROR, "standard output is closed; open it, or redirect it to /dev/null")
     try:
         returned: Any = nbspam.main(
             arguments, prog_name="nbspam", standalone_mode=False, obj=passage

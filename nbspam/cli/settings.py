@@ -19,13 +19,7 @@ from typing import Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from nbspam.cli.declared import (
-    Option,
-    command_words,
-    config_file,
-    holds,
-    table_of,
-)
+from nbspam.cli.declared import Option, command_words, config_file, holds, table_of
 from nbspam.cli.program import nbspam
 from nbspam.errors import OptionError
 

@@ -294,10 +294,7 @@ def forget_command(
         }
         click.echo(json.dumps(fields))
     elif not silent:
-        from nbspam.cli.terminal import (  # one message is forgotten silently
-            echo_sentence,
-            unbroken,
-        )
+        from nbspam.cli.terminal import echo_sentence, unbroken  # one message is forgotten silently
 
         echo_sentence(
             f"{unbroken(model)}: forgot {counted(change.forgotten, 'message')},"

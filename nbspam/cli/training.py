@@ -256,10 +256,7 @@ def train_whole(
     from nbspam.learning.training import TrainingRun
 
     settings, cutting, writing, limit, output, wait = training
-    with (
-        shown_passes(output.quiet, names) as passes,
-        TrainingRun(where, settings, passes) as run,
-    ):
+    with shown_passes(output.quiet, names) as passes, TrainingRun(where, settings, passes) as run:
         run.read(pieces, output.skips)
         for kept in run.kept:
             output.sizes.add(kept.summary.messages, kept.summary.first)

@@ -48,11 +48,7 @@ def set_(
     cutting.check()
     cut_offs = set_cut_offs(model, cutting.of)
     if form == "json":
-        fields = {
-            "model": str(model),
-            "spam_cutoff": cut_offs.spam,
-            "ham_cutoff": cut_offs.ham,
-        }
+        fields = {"model": str(model), "spam_cutoff": cut_offs.spam, "ham_cutoff": cut_offs.ham}
         click.echo(json.dumps(fields))
         return
     click.echo(f"{model}: spam above {cut_offs.spam:g}, ham up to {cut_offs.ham:g}")
@@ -131,9 +127,7 @@ def merge(
     ),
     replace: bool = REPLACE_OUTPUT,
     allow_overlap: bool = option(
-        "Merge models that share messages, which will count twice.",
-        under="Model",
-        typed=OVERWRITES,
+        "Merge models that share messages, which will count twice.", under="Model", typed=OVERWRITES
     ),
     form: str = FORM,
 ) -> None:
