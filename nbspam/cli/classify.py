@@ -49,23 +49,22 @@ class Marking(NamedTuple):
 
     passthrough: bool = option(
         "Copy the message to standard output with its verdict as a header.",
-        "-p",
-        "--passthrough",
+        "-p --passthrough",
         overrules="--format --lines",
         typed=PROMISES,
     )
     header: str | None = option(
-        f"With -p, name the header. [default: {MARK}]", metavar="NAME", needs="--passthrough"
+        f"With -p, name the header. [default: {MARK}]", "NAME", needs="--passthrough"
     )
     subject_tag: str | None = option(
         "With -p, put TEXT before the Subject of a message that is classified as spam.",
-        metavar="TEXT",
+        "TEXT",
         needs="--passthrough",
     )
     evidence: int | None = option(
         f"With -p, add a header {MARK}{EVIDENCE} with the N strongest words, in nats.",
+        "N",
         takes=click.IntRange(1, 100),
-        metavar="N",
         needs="--passthrough",
     )
     on_error: str | None = option(  # read from the arguments by nbspam_main.py

@@ -98,9 +98,9 @@ class Option(click.Option):
 
 def option(
     text: str,
-    *names: str,
+    typed_as: str = "",
+    *,
     takes: "click.ParamType[Any] | None" = None,
-    metavar: str | None = None,
     under: str = "",
     needs: str = "",
     enables: str = "",
@@ -115,7 +115,8 @@ def option(
     """Declare an option; the annotation says if it is a flag, a number, or repeatable.
 
     text: its help.  takes: what its values are, if no bool, int, float or str.
-    names: `-m`, or `--format` where the parameter is not called so.
+    typed_as: `P`, what its value is called; before that other names than the parameter's, or beside
+    it: `-m FILE`, `--format`.
     under: its section in --help, if not that of its record.
     needs: the option without which it is refused, and its value in a config file does not hold.
     enables: options whose values in a config file hold only where one is typed that enables them.
@@ -127,10 +128,19 @@ def option(
     typed: why it must be typed, if no config file may set it.
     example: a value to try, where others need this option and it takes one.
     """
-    words = {"help": text, "type": takes, "metavar": metavar, **of_click}
+    words = typed_as.split()
+    names = tuple(word for word in words if word[0] == "-")
+    default = of_click.get("default")
+    of_click = {
+        "help": text,
+        "type": takes,
+        "metavar": next((word for word in words if word[0] != "-"), None),
+        "show_default": bool(default) and default is not True,
+        **of_click,
+    }
     pairs = {flag: why for flags, why in (excludes or {}).items() for flag in flags.split()}
     beside = (needs, enables, pairs, overrules, choice, formats, typed, example)
-    return Declaration(names or ("",), words, under, *beside)
+    return Declaration(names or ("",), of_click, under, *beside)
 
 
 def argument(metavar: str, overrules: str = "", **of_click: Any) -> Any:

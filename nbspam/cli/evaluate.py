@@ -9,23 +9,9 @@ import click
 
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import WRITES, is_typed, option, section
-from nbspam.cli.evaluation_notes import (
-    check_some_are_left,
-    evaluation_notes,
-    note_mislabelled,
-)
+from nbspam.cli.evaluation_notes import check_some_are_left, evaluation_notes, note_mislabelled
 from nbspam.cli.learning_options import Learning, Sources
-from nbspam.cli.options import (
-    BASE,
-    DASK,
-    FORM,
-    JOBS,
-    MODEL,
-    QUIET,
-    Cutting,
-    Reading,
-    ham_limit,
-)
+from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading, ham_limit
 from nbspam.cli.output_files import OutputFiles
 from nbspam.cli.protocol_options import Protocol
 from nbspam.errors import OptionError, SourceError
@@ -48,28 +34,25 @@ _PATH = click.Path(path_type=Path, dir_okay=False, readable=False)
 class Report(NamedTuple):
     """What to report, and where."""
 
-    errors: int = option(
-        "Show the N worst mistakes.", takes=click.IntRange(0), default=0, metavar="N"
-    )
+    errors: int = option("Show the N worst mistakes.", "N", takes=click.IntRange(0), default=0)
     predictions: Path | None = option(  # `-` for standard output
         "Write what is said of each message to FILE (.csv, .tsv, .json, .jsonl or .parquet); -"
         " writes JSON lines to standard output, and the report to standard error.",
+        "FILE",
         takes=_PATH,
-        metavar="FILE",
         typed=WRITES,
     )
     plot: Path | None = option(
         "Draw ROC, calibration, scores, and with --online the learning curve, to FILE (.png or"
         " .svg); needs matplotlib.",
+        "FILE",
         takes=_PATH,
-        metavar="FILE",
         typed=WRITES,
     )
     page: Path | None = option(
         "Write figures, curves and worst mistakes to FILE, a page for a browser.",
-        "--report",
+        "--report FILE",
         takes=_PATH,
-        metavar="FILE",
         typed=WRITES,
     )
 
@@ -81,11 +64,7 @@ class Report(NamedTuple):
 
     def check(self, form: str, compares: bool) -> None:
         """Raise an error for a file that cannot be written, and for what a comparison has not."""
-        of_one = {
-            "--errors": self.errors,
-            "--predictions": self.predictions,
-            "--report": self.page,
-        }
+        of_one = {"--errors": self.errors, "--predictions": self.predictions, "--report": self.page}
         if compares and any(of_one.values()):
             option = next(name for name, value in of_one.items() if value)
             raise OptionError(

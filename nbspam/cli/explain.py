@@ -58,12 +58,7 @@ def command(
     cutting: Cutting,
     reading: Reading,
     top: int = option(
-        "Show the N strongest words.",
-        takes=click.IntRange(1),
-        under="Output",
-        default=20,
-        show_default=True,
-        metavar="N",
+        "Show the N strongest words.", "N", takes=click.IntRange(1), under="Output", default=20
     ),
     words: bool = option(
         "Show the model's strongest words; read no message.",
@@ -78,7 +73,6 @@ def command(
         takes=click.Choice(["text", "json", _HTML]),
         under="Output",
         default="text",
-        show_default=True,
     ),
 ) -> None:
     """Show how much each word of a message contributed to its score.

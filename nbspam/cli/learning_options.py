@@ -32,10 +32,10 @@ class Sources(NamedTuple):
     sources: tuple[str, ...] = argument(  # that carry their own labels
         "[SOURCE]...", nargs=-1, overrules="--lines"
     )
-    spam: tuple[str, ...] = option("Read spam from SRC (repeatable).", metavar="SRC", typed=READS)
-    ham: tuple[str, ...] = option("Read ham from SRC (repeatable).", metavar="SRC", typed=READS)
+    spam: tuple[str, ...] = option("Read spam from SRC (repeatable).", "SRC", typed=READS)
+    ham: tuple[str, ...] = option("Read ham from SRC (repeatable).", "SRC", typed=READS)
     label: tuple[str, ...] = option(
-        "Read messages of the class NAME from SRC (repeatable).", metavar="NAME=SRC", typed=READS
+        "Read messages of the class NAME from SRC (repeatable).", "NAME=SRC", typed=READS
     )
 
     def names(self) -> list[str]:
@@ -151,27 +151,26 @@ class Learning(NamedTuple):
         overrules=f"{_VARIANCES} --prior --base",
     )
     alpha: float | None = option(
-        "Set the additive (Laplace) smoothing, above 0. [default: 0.05; sum 0.1]", metavar="A"
+        "Set the additive (Laplace) smoothing, above 0. [default: 0.05; sum 0.1]", "A"
     )
     prior: float | None = option(
         "Fix the prior probability of spam, between 0 and 1. [default: the share learned]",
+        "P",
         takes=PROBABILITY,
-        metavar="P",
     )
     variance_smoothing: float | None = option(
-        "Gaussian traits: add this share of the largest variance to each. [default: 1e-9]",
-        metavar="E",
+        "Gaussian traits: add this share of the largest variance to each. [default: 1e-9]", "E"
     )
     variance_prior: float | None = option(
         "Gaussian traits: let the variance over all classes weigh as much as N messages."
         " [default: 0]",
-        metavar="N",
+        "N",
     )
     shared_variance: bool | None = option(
         "Gaussian traits: use one variance for all classes.", default=None
     )
     spam_label: str | None = option(  # as the model names it
-        "Count this class as spam, if none is called spam.", metavar="NAME", callback=_label
+        "Count this class as spam, if none is called spam.", "NAME", callback=_label
     )
 
     @classmethod

@@ -124,8 +124,7 @@ def model_option(kind: click.Path) -> Any:
     """Declare --model; kind: what the command takes it as."""
     return option(
         "Use this model file.",
-        "-m",
-        "--model",
+        "-m --model",
         takes=kind,
         under="Model",
         envvar="NBSPAM_MODEL",  # before a config file, says click's order
@@ -140,10 +139,10 @@ MODEL_NAME = model_option(FileName(readable=False))
 BASE = option(
     "Read the model through this shared one, whose counts are added to its own."
     " [default: $NBSPAM_BASE, or none]",
+    "FILE",
     takes=FileName(readable=False),
     under="Model",
     envvar="NBSPAM_BASE",
-    metavar="FILE",
 )
 FORM = option(
     "Print text for people or JSON for programs.",
@@ -151,35 +150,26 @@ FORM = option(
     takes=click.Choice(["text", "json"]),
     under="Output",
     default="text",
-    show_default=True,
 )
-QUIET = option("Print only results and errors.", "-q", "--quiet", under="Output")
+QUIET = option("Print only results and errors.", "-q --quiet", under="Output")
 JOBS = option(
     "Use N processes where there are many messages.",
-    "-j",
-    "--jobs",
+    "-j --jobs N",
     takes=click.IntRange(1),
     under=MORE,
     default=all_cores,
     show_default="all cores",
-    metavar="N",
 )
 DASK = option(
     "Use the workers of the Dask scheduler at this address; local:N starts N of them here.",
-    metavar="ADDRESS",
+    "ADDRESS",
     under=MORE,
     typed=DECIDES,
 )
 STRICT = option("Stop at the first row or file that cannot be read.", under="Sources")
 FILE_PATH = FilePath(readable=False)
 OUTPUT = option(
-    "Write to this file.",
-    "-o",
-    "--output",
-    takes=FILE_PATH,
-    under="Output",
-    metavar="FILE",
-    typed=WRITES,
+    "Write to this file.", "-o --output FILE", takes=FILE_PATH, under="Output", typed=WRITES
 )
 REPLACE_OUTPUT = option(
     "Overwrite the output file if it exists.", "--replace", under="Output", typed=OVERWRITES
@@ -211,22 +201,22 @@ class Reading(NamedTuple):
         " (lines), an mbox, one message (message), or a list of files, a name per line (files) or"
         " with a NUL after each (files0). [default: one message on standard input; files are"
         " recognised]",
+        "FORMAT",
         takes=click.Choice(INPUT_FORMATS),
-        metavar="FORMAT",
         overrules="--lines",
         typed=READS,
     )
     lines: bool = option("Short for --input-format lines.")
     text_column: str | None = option(
         "Name the table column with the text.",
-        metavar="NAME",
+        "NAME",
         under=_TABLES,
         formats=TABLE_FORMATS,
         overrules="--lines",
     )
     label_column: str | None = option(
         "Name the table column with the class.",
-        metavar="NAME",
+        "NAME",
         under=_TABLES,
         formats=TABLE_FORMATS,
         overrules="--lines",
@@ -241,7 +231,7 @@ class Reading(NamedTuple):
     )
     encoding: str | None = option(
         "Set the encoding of a table. [default: UTF-8, else Windows-1252]",
-        metavar="NAME",
+        "NAME",
         under=_TABLES,
         formats=("tsv", "csv", "jsonl", "json", LINES),
     )
@@ -348,21 +338,21 @@ class Cutting(NamedTuple):
 
     spam_cutoff: float | None = option(
         "Classify as spam when P(spam) > P. [default: the model's, 0.9 unless it was set]",
+        "P",
         takes=PROBABILITY,
-        metavar="P",
         choice=_CUT_OFFS,
     )
     ham_cutoff: float | None = option(
         "Classify as ham when P(spam) <= P, and as unsure in between. [default: the model's, 0.5"
         " unless it was set]",
+        "P",
         takes=PROBABILITY,
-        metavar="P",
         choice=_CUT_OFFS,
     )
     ham_cost: float | None = option(
         "Set the cost of a false positive relative to a false negative; both cut-offs are then"
         " L/(1+L).",
-        metavar="L",
+        "L",
         choice=_CUT_OFFS,
     )
     from_file: frozenset[str] = frozenset()  # the names of those that a config file set
@@ -407,7 +397,7 @@ def ham_limit_option(what: str, excludes: dict[str, str]) -> Any:
     """
     return option(
         f"{what} that blocks at most this share of ham.",
-        metavar="P%",
+        "P%",
         under=_CUT_OFFS,
         choice=_CUT_OFFS,
         excludes={

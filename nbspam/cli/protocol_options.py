@@ -31,15 +31,11 @@ class Protocol(NamedTuple):
         "Score each message by a model of all the others.", enables=_TRAINING, typed=DECIDES
     )
     folds: int | None = option(
-        "Cross-validate with K folds.",
-        metavar="K",
-        enables=_TRAINING,
-        typed=DECIDES,
-        example="2",
+        "Cross-validate with K folds.", "K", enables=_TRAINING, typed=DECIDES, example="2"
     )
     train_first: str | None = option(
         "Train on the first N messages (or P percent) and test on the rest.",
-        metavar="N|P%",
+        "N|P%",
         enables=f"{_TRAINING} --max-ham-blocked",
         typed=DECIDES,
         example="1",
@@ -50,14 +46,14 @@ class Protocol(NamedTuple):
         typed=DECIDES,
     )
     batch: int | None = option(
-        "With --online, classify N messages before learning them. [default: 1]", metavar="N"
+        "With --online, classify N messages before learning them. [default: 1]", "N"
     )
     max_ham_blocked: str | None = ham_limit_option(
         "With --train-first, choose from those messages the lowest spam cut-off", {}
     )
     compare: str | None = option(
         "Compare kinds of naive Bayes on these messages, by leave-one-out or as chosen.",
-        metavar="all|NAME,…",
+        "all|NAME,…",
         enables=_TRAINING,
         overrules=f"{_OF_KINDS} --shared-variance --spam-cutoff --ham-cutoff --ham-cost"
         " --max-ham-blocked --errors",
@@ -70,8 +66,8 @@ class Protocol(NamedTuple):
     seed: int | None = option(
         "Draw the bootstrap's resamples with this seed, and shuffle the messages before --folds."
         " [default: 0; folds in the order of the messages]",
+        "N",
         takes=click.IntRange(0),
-        metavar="N",
     )
 
     @property

@@ -52,19 +52,16 @@ _PATH = click.Path(path_type=Path, readable=False)
 class Listening(NamedTuple):
     """Where to listen."""
 
-    socket: Path | None = option(
-        "Listen on a Unix socket.", takes=_PATH, metavar="PATH", choice=_PLACE
-    )
+    socket: Path | None = option("Listen on a Unix socket.", "PATH", takes=_PATH, choice=_PLACE)
     socket_mode: int = option(
         "Set the file mode of that socket; 0660 lets its group connect.",
+        "MODE",
         takes=click.STRING,
         callback=_mode,
         default="0600",
-        show_default=True,
-        metavar="MODE",
     )
     listen: str | None = option(
-        "Listen on TCP; spamc's default port is 783.", metavar="HOST:PORT", choice=_PLACE
+        "Listen on TCP; spamc's default port is 783.", "HOST:PORT", choice=_PLACE
     )
     allow_any_address: bool = option(
         "Let --listen and --metrics take an address that other machines can connect to."
@@ -72,7 +69,7 @@ class Listening(NamedTuple):
     metrics: str | None = option(
         "Answer GET /metrics for Prometheus on HOST:PORT, or on a Unix socket (a path with a"
         " slash).",
-        metavar="ADDRESS",
+        "ADDRESS",
     )
 
 
@@ -85,25 +82,19 @@ class Serving(NamedTuple):
         "Also write X-Spam-Flag, X-Spam-Level and X-Spam-Status, for recipes that look for them."
     )
     max_size: int = option(
-        "Refuse larger messages.",
-        takes=click.IntRange(1),
-        default=_DEFAULTS.max_size,
-        show_default=True,
-        metavar="BYTES",
+        "Refuse larger messages.", "BYTES", takes=click.IntRange(1), default=_DEFAULTS.max_size
     )
     timeout: float = option(
         "Give a client so long to send its request, and again to read the reply.",
+        "SECONDS",
         takes=click.FloatRange(0, min_open=True),
         default=_DEFAULTS.timeout,
-        show_default=True,
-        metavar="SECONDS",
     )
     connections: int = option(
         "Serve at most N clients at a time; others wait.",
+        "N",
         takes=click.IntRange(1),
         default=_DEFAULTS.connections,
-        show_default=True,
-        metavar="N",
     )
     log: str | None = option(
         "Log a line for each message, and what is wrong with the server, to syslog, the systemd"
@@ -113,20 +104,19 @@ class Serving(NamedTuple):
     user_models: Path | None = option(
         "Judge and teach each user's mail (spamc -u) by a model of their own, DIR/NAME.json, read"
         " through that of --model; or name a path with %u.",
+        "DIR",
         takes=_PATH,
-        metavar="DIR",
     )
     max_users: int = option(
         "With --user-models, let no client's message make a model where there are N.",
+        "N",
         takes=click.IntRange(0),
         default=_DEFAULTS.max_users,
-        show_default=True,
-        metavar="N",
     )
     workers: int | None = option(
         "Judge ordinary messages in N processes. [default: as many as there are processors]",
+        "N",
         takes=click.IntRange(1, 256),
-        metavar="N",
     )
 
 

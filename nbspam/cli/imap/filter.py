@@ -6,13 +6,7 @@ from nbspam.cli.accounts import mail_accounts
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, option
 from nbspam.cli.imap.each_account import for_each
-from nbspam.cli.imap.sorting import (
-    Sorting,
-    SortRequest,
-    check_sorting,
-    positive_class,
-    sort_once,
-)
+from nbspam.cli.imap.sorting import Sorting, SortRequest, check_sorting, positive_class, sort_once
 from nbspam.cli.imap.teaching import ACCOUNTS
 from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting
 

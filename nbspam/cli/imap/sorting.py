@@ -47,9 +47,7 @@ class Sorting(NamedTuple):
 
     junk: str | None = JUNK
     mark: bool = option("Set the keyword $Junk on spam in place of moving it.", typed=DECIDES)
-    unsure_keyword: str | None = option(
-        "Set this keyword on messages that are unsure.", metavar="NAME"
-    )
+    unsure_keyword: str | None = option("Set this keyword on messages that are unsure.", "NAME")
     learn: bool = option(
         "Learn first, as nbspam imap learn does, then filter.",
         enables="--trust-after",
@@ -190,10 +188,7 @@ def _print_outcomes(
 
 
 def _summary(
-    numbers: Counter[tuple[str, str]],
-    folder: str,
-    plan: FilterPlan,
-    leaves_deleted: bool,
+    numbers: Counter[tuple[str, str]], folder: str, plan: FilterPlan, leaves_deleted: bool
 ) -> str:
     """Return what was done in a folder; nothing if no mail of it was judged."""
     total = sum(n for (name, _), n in numbers.items() if name == folder)

@@ -28,24 +28,18 @@ from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import PIECE, executor, in_batches, tokenized
 
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_NEW = Writing(
-    update=True,
-    replace=False,
-    ledger=True,
-    seen=False,
-    max_ham_blocked=None,
-)
+_NEW = Writing(update=True, replace=False, ledger=True, seen=False, max_ham_blocked=None)
 
 JUNK = option(
     "Name the folder for spam. [default: the account's, else the one that the server marks as"
     " \\Junk]",
-    metavar="FOLDER",
+    "FOLDER",
     under="Mail",
 )
 TRUST_AFTER = option(
     "Learn also what nbspam moved to the junk folder so long ago (7d, 12h) and nobody has moved"
     " back. [default: only what was seen there]",
-    metavar="TIME",
+    "TIME",
     under="Mail",
 )
 ACCOUNTS = argument("[ACCOUNT]...", nargs=-1)

@@ -7,13 +7,7 @@ import click
 from nbspam.cli.accounts import mail_accounts
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import argument, option
-from nbspam.cli.imap.sorting import (
-    Sorting,
-    SortRequest,
-    check_sorting,
-    positive_class,
-    sort_once,
-)
+from nbspam.cli.imap.sorting import Sorting, SortRequest, check_sorting, positive_class, sort_once
 from nbspam.cli.notes import note
 from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting
 from nbspam.errors import OptionError
@@ -29,11 +23,10 @@ def command(
     sorting: Sorting,
     interval: int = option(
         "Look for mail so often where the server does not announce it (IDLE).",
+        "SECONDS",
         takes=click.IntRange(5, 3600),
         under="Mail",
         default=120,
-        show_default=True,
-        metavar="SECONDS",
     ),
     form: str = FORM,
     quiet: bool = QUIET,

@@ -36,7 +36,6 @@ def export(
         takes=click.Choice(list(FORMS)),
         under="Output",
         default="bogofilter",
-        show_default=True,
     ),
     output: Path | None = OUTPUT,
     replace: bool = REPLACE_OUTPUT,
