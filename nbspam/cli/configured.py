@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from nbspam.cli.declared import MORE, Declaration, Option, config_file, option, set_by_file
 from nbspam.cli.notes import NoTrace
@@ -70,7 +71,7 @@ class Command(click.Command):
     def make_parser(self, ctx: click.Context) -> Any:
         parser = super().make_parser(ctx)
         for each in self.options():
-            if each.can_be_negated:
+            if self._takes_settings and each.can_be_negated:
                 words = [f"--no-{each.key}"]
                 parser.add_option(each, words, each.name, action="store_const", const=False)
         return parser
@@ -124,20 +125,18 @@ class Command(click.Command):
         if self._logs:
             del values["log"]
         for name, record in self._records.items():
-            declared = record._field_defaults.items()
-            own = {n: values.pop(n) for n, each in declared if isinstance(each, Declaration)}
+            fields = record._field_defaults.items()
+            own = {n: values.pop(n) for n, each in fields if isinstance(each, Declaration)}
             if "from_file" in record._fields:
                 own["from_file"] = set_by_file(own)
             values[name] = record(**own)
-        given = {each.flag for each in self.options() if _is_given(ctx.params[each.name or ""])}
-        for each in self.options():
-            if each.flag not in given:
-                continue
-            if each.declared.needs and each.declared.needs not in given:
+        given = {o.flag: o.declared for o in self.options() if _is_given(ctx, o.name or "")}
+        for own_flag, declared in given.items():
+            if declared.needs and declared.needs not in given:
                 raise OptionError(
-                    f"{each.flag} goes with {each.declared.needs} alone; add that or leave it out"
+                    f"{own_flag} goes with {declared.needs} alone; add that or leave it out"
                 )
-            for flag, sentence in each.declared.excludes.items():
+            for flag, sentence in declared.excludes.items():
                 if flag in given:
                     raise OptionError(sentence)
         if self._check is not None:
@@ -162,8 +161,10 @@ def sections(of: click.Command, ctx: click.Context) -> dict[str, list[tuple[str,
     return found
 
 
-def _is_given(value: object) -> bool:
-    return value not in (None, False, ())
+def _is_given(ctx: click.Context, name: str) -> bool:
+    """Return whether an option has more than its built-in default, wherever that is from."""
+    value, is_default = ctx.params[name], ctx.get_parameter_source(name) is ParameterSource.DEFAULT
+    return not (is_default or value is None or value is False or value == ())
 
 
 def ways(of: Command) -> list[tuple[str, ...]]:
