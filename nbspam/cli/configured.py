@@ -7,7 +7,15 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from nbspam.cli.declared import MORE, Declaration, Option, config_file, option, set_by_file
+from nbspam.cli.declared import (
+    MORE,
+    SECTIONS,
+    Declaration,
+    Option,
+    config_file,
+    option,
+    set_by_file,
+)
 from nbspam.cli.notes import NoTrace
 from nbspam.errors import OptionError
 
@@ -155,13 +163,12 @@ class Command(click.Command):
 
 
 def sections(of: click.Command, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
-    """Return heading -> (option, help), in their order; the options of any command are last."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    """Return heading -> (option, help), in their order."""
+    found: dict[str, list[tuple[str, str]]] = {heading: [] for heading in SECTIONS}
     for each in of.get_params(ctx):
         if isinstance(each, click.Option) and (record := each.get_help_record(ctx)):
-            found.setdefault(getattr(each, "section", MORE), []).append(record)
-    found[MORE] = found.pop(MORE)
-    return found
+            found[getattr(each, "section", MORE)].append(record)
+    return {heading: records for heading, records in found.items() if records}
 
 
 def _is_given(ctx: click.Context, name: str) -> bool:

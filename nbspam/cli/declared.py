@@ -28,7 +28,12 @@ OVERWRITES = "it lets a run overwrite or count twice"
 DECIDES = "it decides what a run does"
 PROMISES = "it promises what happens if anything fails, a config file too"
 
-MORE = "More"  # the last section of --help
+MORE = "More"
+# The sections of --help, in their order.
+SECTIONS = (
+    *("Sources", "Mail", "Sockets", "Serving", "Test"),
+    *("Model", "Cut-offs", "Tables", "Output", MORE),
+)
 _GROUPS = ("imap", "model")  # commands that consist of others
 
 RecordType = TypeVar("RecordType", bound=type)
