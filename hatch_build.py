@@ -1,4 +1,4 @@
-"""Puts the manual pages and the completion scripts into the wheel, made from the commands.
+"""Puts the manual pages into the wheel, made from the commands.
 
 They are made at each build rather than kept in the repository, so they cannot differ from `--help`.
 It needs click, which is why click is among the requirements of the build.
@@ -13,13 +13,6 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# Where shells look below a prefix, such as /usr/local or ~/.local; pipx links what it finds there.
-_SCRIPTS = {
-    "bash": "share/bash-completion/completions/nbspam",
-    "zsh": "share/zsh/site-functions/_nbspam",
-    "fish": "share/fish/vendor_completions.d/nbspam.fish",
-}
-
 
 class SharedFiles(BuildHookInterface[Any]):
     """The hook of hatchling's that `pyproject.toml` names."""
@@ -28,15 +21,13 @@ class SharedFiles(BuildHookInterface[Any]):
         """Write the files into a temporary folder, and name them for the wheel."""
         sys.dont_write_bytecode = True  # the source tree may be read-only, or somebody else's
         sys.path.insert(0, self.root)
-        from nbspam.cli.completion import completion_script
+
         from nbspam.cli.manual import manual_pages
-        from nbspam.cli.program import nbspam
 
         # Builds of the same source are the same: https://reproducible-builds.org/specs/
         now = int(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
         pages = manual_pages(time.strftime("%Y-%m-%d", time.gmtime(now)))
         files = {f"share/man/man1/{name}": text for name, text in pages.items()}
-        files |= {path: completion_script(shell, nbspam) for shell, path in _SCRIPTS.items()}
         self._folder = tempfile.TemporaryDirectory(prefix="nbspam-build-")
         for path, text in files.items():
             file = Path(self._folder.name, path)

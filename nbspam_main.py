@@ -38,9 +38,9 @@ _ENOMEM = 12  # of errno.h
 
 # The options of classify that take a value: the argument after one is not an option.
 VALUED = frozenset(
-    "-m --model -j --jobs --spam-cutoff --ham-cutoff --ham-cost --text-column --label-column"
-    " --input-format --header-row --encoding --format --header --subject-tag --evidence"
-    " --on-error --log --base --dask".split()
+    "-m --model --base --spam-cutoff --ham-cutoff --ham-cost --input-format --text-column"
+    " --label-column --header-row --encoding --format --header --subject-tag --evidence"
+    " --on-error -j --jobs --dask --log".split()
 )
 
 

@@ -13,7 +13,7 @@ NbspamError                 exit 1: one sentence, ending with the remedy
 
 Every sentence names the file, says what is wrong with it and how to fix it.  What fixes it may be
 an option of the command line or an argument of the library: such a remedy is named by a `Remedy`,
-whose text holds for the library; the command line has its own text for each (`cli/failure.py`).
+whose text holds for the library; the command line has its own text for each (`cli/notes.py`).
 """
 
 import re
@@ -170,3 +170,10 @@ class OptionError(NbspamError):
     """An option's value is invalid, alone or beside another's."""
 
     exit_code = ExitCode.USAGE
+
+
+class UnexpectedEndError(Exception):
+    """A file ended too early, such as the bytecode of a module."""
+
+    def __init__(self, end: EOFError) -> None:
+        self.end = end

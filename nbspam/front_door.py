@@ -55,9 +55,8 @@ def train(
     strict: raise SourceError for the first message that cannot be read, instead of skipping it.
     alpha: smoothing, in messages.  prior: P(spam), if not the share learned.
     scoring: "evidence", combined and calibrated, or "sum", the textbook's posterior.
-    event_model: how tokens are counted: "bernoulli", "multinomial", "binary-multinomial",
-        "complement" or "none".  traits: "none", "gaussian" or "kernel"; by default kernel traits
-        with the evidence and none with the sum.
+    event_model: how tokens are counted: "bernoulli", "multinomial", "complement" or "none".
+    traits: "none", "gaussian" or "kernel"; by default kernel, and none with the sum.
     variance_smoothing, variance_prior, shared_variance: of Gaussian traits (see
     `bayes/trait_model.py`).
     spam_label: the class that counts as spam, if none is called so.  jobs: processes.

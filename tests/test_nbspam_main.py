@@ -105,6 +105,7 @@ def assert_passed_on(done, *parts):
 def damaged(installed):
     """Return a function that writes something else into a file until the test is over."""
     kept = {}
+    assert compileall.compile_dir(installed, quiet=1)  # what was damaged before has other bytecode
 
     def write(name, content):
         path = installed / name

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nbspam.cli.completion import completion_script
 from nbspam.cli.manual import manual_pages
-from nbspam.cli.program import nbspam
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -38,11 +36,6 @@ def wheel(tmp_path_factory):
         }
 
 
-SCRIPTS = {
-    "bash": "share/bash-completion/completions/nbspam",
-    "zsh": "share/zsh/site-functions/_nbspam",
-    "fish": "share/fish/vendor_completions.d/nbspam.fish",
-}
 UNITS = ("nbspam.service", "nbspam.socket")
 
 
@@ -51,15 +44,12 @@ def test_the_wheel_has_what_systems_look_for_as_the_program_makes_it(wheel):
     shared = {name for name in wheel if name.startswith(("share/", "lib/"))}
     assert shared == {
         *(f"share/man/man1/{name}" for name in pages),
-        *SCRIPTS.values(),
         *(f"lib/systemd/system/{name}" for name in UNITS),
     }
     assert {"nbspam_main.py", "nbspam/__init__.py", "nbspam/py.typed"} <= wheel.keys()
     for name, text in pages.items():
         lines = wheel[f"share/man/man1/{name}"].decode().splitlines()
         assert lines[1:] == text.splitlines()[1:]  # the first has the date
-    for shell, path in SCRIPTS.items():
-        assert wheel[path].decode() == completion_script(shell, nbspam)
     for name in UNITS:
         assert wheel[f"lib/systemd/system/{name}"] == (ROOT / "docs" / name).read_bytes()
 

@@ -378,17 +378,6 @@ class Multinomial(EventModel):
         return MultinomialArrays(counts, messages, alpha, size, self.is_complement)
 
 
-class BinaryMultinomial(Multinomial):
-    """Each token counts once a message, and is drawn as in the multinomial model.
-
-    Metsis, Androutsopoulos and Paliouras 2006, "multinomial NB, boolean attributes".
-    """
-
-    name = "binary-multinomial"
-    repeats = False
-    is_row = EventModel.is_row
-
-
 class Complement(Multinomial):
     """A class is scored by how badly its complement, all other classes, explains the message.
 
@@ -554,8 +543,7 @@ def _logs(counts: "Integers", alpha: float) -> "Floats":
 
 BERNOULLI, NO_TOKENS = Bernoulli.name, NoTokens.name
 _MODELS: dict[str, EventModel] = {
-    model.name: model
-    for model in (Bernoulli(), Multinomial(), BinaryMultinomial(), Complement(), NoTokens())
+    model.name: model for model in (Bernoulli(), Multinomial(), Complement(), NoTokens())
 }
 EVENT_MODELS = tuple(_MODELS)
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from nbspam.cli.config_file import config_file
+from nbspam.cli.declared import config_file
 from nbspam.cli.settings import Settings, absolute_path, read_settings
 from nbspam.errors import AccountError, OptionError
 from nbspam.imap.account import (

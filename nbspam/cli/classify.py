@@ -1,48 +1,39 @@
-"""`nbspam classify`."""
+"""`nbspam classify`, and a message from standard input to standard output, marked (-p)."""
 
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.base import base_option
-from nbspam.cli.configured import ConfiguredCommand, checked
-from nbspam.cli.cut_off_options import Cutting, cut_off_options
-from nbspam.cli.notes import (
-    NoTrace,
-    has_reader,
-    note_older,
-    note_one_sided,
-    note_skips,
-    note_young,
-)
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import PROMISES, argument, option, section
+from nbspam.cli.notes import NoTrace, has_reader, note_older, note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
+    BASE,
+    DASK,
+    FORM,
+    JOBS,
+    MODEL_NAME,
+    Cutting,
     Reading,
-    dask_option,
-    format_option,
-    gathered,
-    jobs_option,
-    model_name_option,
-    reading_options,
     refuse_stdin_twice,
-    traced,
 )
-from nbspam.cli.verdicts import Marking, check_positive, verdict_code
-from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode, one_line
-from nbspam.filter import classified, open_filter
-from nbspam.reading.marks import EVIDENCE, MARK
-from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Flow, ReadingOptions, Skipped, Skips
+from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode
+from nbspam.filter import Filter, classified, open_filter
+from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
+from nbspam.reading.message import BYTES_LIMIT, RawMessage, parse
+from nbspam.reading.source import Flow, Skipped, Skips
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
+from nbspam.tokens.kinds import is_fragment
+from nbspam.tokens.tokenized import tokenize
 from nbspam.urls import is_url
-from nbspam.workers import Executor, executor
+from nbspam.workers import executor
 
-_TERSE = "terse"  # a form of the lines, besides those of --format
 _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
 if TYPE_CHECKING:
@@ -50,111 +41,110 @@ if TYPE_CHECKING:
     from nbspam_main import Passage
 
 
-def _check(
-    sources: tuple[str, ...],
-    cutting: Cutting,
-    reading: Reading,
-    form: str,
-    terse: bool,
-    passthrough: bool,
-    marking: Marking,
-) -> None:
-    """Raise OptionError for options that are wrong with any model."""
-    cutting.check()
-    if passthrough:
-        plain = form == "text" and not terse and reading.is_one_message
-        if not plain or sources not in ((), (STDIN,)):
+@section("Output")
+class Marking(NamedTuple):
+    """Whether to pass the message on, and how to mark it; None is the default."""
+
+    passthrough: bool = option(
+        "Copy the message to standard output with its verdict as a header.",
+        "-p --passthrough",
+        overrules="--format --lines",
+        typed=PROMISES,
+    )
+    header: str | None = option(
+        f"With -p, name the header. [default: {MARK}]", "NAME", needs="--passthrough"
+    )
+    subject_tag: str | None = option(
+        "With -p, put TEXT before the Subject of a message that is classified as spam.",
+        "TEXT",
+        needs="--passthrough",
+    )
+    evidence: int | None = option(
+        f"With -p, add a header {MARK}{EVIDENCE} with the N strongest words, in nats.",
+        "N",
+        takes=click.IntRange(1, 100),
+        needs="--passthrough",
+    )
+    on_error: str | None = option(  # read from the arguments by nbspam_main.py
+        "With -p, exit with 75 (try again) or 0 if the message was passed on without a verdict."
+        " [default: tempfail]",
+        takes=click.Choice(["tempfail", "deliver"]),
+        needs="--passthrough",
+        typed=PROMISES,
+    )
+
+    def name(self) -> str:
+        """Return the header's name; raises OptionError."""
+        if self.header is not None and not may_be_mark(self.header):
             raise OptionError(
-                "--passthrough copies one message from standard input; leave out --format, --terse,"
-                " --input-format, --lines and any SOURCE"
+                f"--header {self.header!r} cannot hold the verdict; take a name of at most"
+                f" {NAME_LIMIT} letters and hyphens that mail does not use itself, such as {MARK}"
             )
-        marking.check()
+        return self.header or MARK
+
+    def tag(self) -> str:
+        """Return the Subject's tag, "" for none; raises OptionError."""
+        if self.subject_tag is not None and not may_be_tag(self.subject_tag):
+            raise OptionError(
+                f"--subject-tag {self.subject_tag!r} cannot go before a Subject; take at most"
+                f" {TAG_LIMIT} plain ASCII characters without blanks around them, such as [SPAM]"
+            )
+        return self.subject_tag or ""
+
+    def check(self) -> None:
+        """Raise OptionError for a mark that no message can have."""
+        self.name()
+        self.tag()
+
+
+def _check(
+    sources: tuple[str, ...], cutting: Cutting, reading: Reading, form: str, marking: Marking
+) -> None:
+    """Raise OptionError for what is wrong with any model and no declaration says."""
+    cutting.check()
+    if not marking.passthrough:
+        reading.check(sources or (STDIN,))
+        refuse_stdin_twice(sources)
         return
-    marking.refuse()
-    reading.check(sources or (STDIN,))
-    refuse_stdin_twice(sources)
-    if terse and form != "text":
-        raise OptionError("--terse is text; leave out --format json, or --terse")
+    if form != "text" or not reading.is_one_message or sources not in ((), (STDIN,)):
+        raise OptionError(
+            "--passthrough copies one message from standard input; leave out --format,"
+            " --input-format, --lines and any SOURCE"
+        )
+    marking.check()
 
 
-@click.command("classify", cls=ConfiguredCommand)
-@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
-@model_name_option
-@base_option
-@cut_off_options
-@reading_options
-@format_option
-@jobs_option
-@dask_option
-@traced("classify")
-@click.option(
-    "--exit-code",
-    is_flag=True,
-    help="Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error.",
-)
-@click.option(
-    "--terse",
-    is_flag=True,
-    help="Print S, H or U and the probability of spam, with 6 digits; then the SOURCE, if any.",
-)
-@click.option(
-    "-p",
-    "--passthrough",
-    is_flag=True,
-    help="Copy the message to standard output with its verdict as a header.",
-)
-@gathered(
-    "marking",
-    Marking,
-    click.option("--header", metavar="NAME", help=f"With -p, name the header. [default: {MARK}]"),
-    click.option(
-        "--subject-tag",
-        metavar="TEXT",
-        help="With -p, put TEXT before the Subject of a message that is classified as spam.",
-    ),
-    click.option(
-        "--evidence",
-        type=click.IntRange(1, 100),
-        metavar="N",
-        help=f"With -p, add a header {MARK}{EVIDENCE} with the N strongest words, in nats.",
-    ),
-    click.option(
-        "--on-error",
-        type=click.Choice(["tempfail", "deliver"]),
-        help="With -p, exit with 75 (try again) or 0 if the message was passed on without a"
-        " verdict. [default: tempfail]",
-    ),
-)
-@checked(_check)
-@click.pass_obj
+@configured("classify", _check, logs="classify")
 def command(
     passage: "Passage",
     /,
-    sources: tuple[str, ...],
-    model: str,
-    base: str | None,
+    *,
+    sources: tuple[str, ...] = argument("[SOURCE]...", nargs=-1),
+    model: str = MODEL_NAME,
+    base: str | None = BASE,
     cutting: Cutting,
     reading: Reading,
-    form: str,
-    jobs: int,
-    dask: str | None,
-    exit_code: bool,
-    terse: bool,
-    passthrough: bool,
+    form: str = FORM,
+    exit_code: bool = option(
+        "Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error.",
+        under="Output",
+        typed=PROMISES,
+    ),
     marking: Marking,
+    jobs: int = JOBS,
+    dask: str | None = DASK,
     trace: NoTrace,
 ) -> int:
     """Classify messages as spam or ham.
 
     Without a SOURCE it reads one message from standard input.  A SOURCE is anything that `train`
     takes; labels are ignored.  It prints one line per message, in the order of the input: verdict,
-    probability of spam and source, separated by tabs; with --terse `S 0.998712`, H for ham, U for
-    unsure, and the source last unless it is standard input.  With --input-format standard input is
-    a table, lines, an mbox or a list of files; each message is answered as it comes.
+    probability of spam and source, separated by tabs.  With --input-format standard input is a
+    table, lines, an mbox or a list of files; each message is answered as it comes.
 
     A message is unsure whatever its probability if fewer than 1 in 10 tokens of its text are known
-    (for spam: none), or one class alone was learned.  Without --terse the line then ends with the
-    reason, `too few known words` or `too few learned classes`.
+    (for spam: none), or one class alone was learned.  The line then ends with the reason, `too few
+    known words` or `too few learned classes`.
 
     \b
     Examples:
@@ -192,133 +182,57 @@ def command(
     and 3 for any error (with -p 75), so that `* ? nbspam classify --exit-code` never takes an error
     for spam.
     """
-    if passthrough:
-        from nbspam.cli.passing import pass_on  # only a passthrough needs it
-
-        return pass_on(passage, model, base, cutting, exit_code, marking, trace)
-    request = _Request(sources or (STDIN,), model, base, cutting, reading, jobs, dask)
-    return _classify(request, form, exit_code, terse, trace)
-
-
-class _Request(NamedTuple):
-    """What to classify, and with what."""
-
-    sources: tuple[str, ...]
-    model: str
-    base: str | None
-    cutting: Cutting
-    reading: Reading
-    jobs: int
-    dask: str | None
-
-    @property
-    def is_small(self) -> bool:
-        """Whether there are few messages, for which an index of the tokens does not pay."""
-        return (
-            self.dask is None
-            and self.reading.is_one_message
-            and all(source == STDIN or _is_small(source) for source in self.sources)
-        )
-
-
-def _classify(
-    request: _Request,
-    form: str,
-    exit_code: bool,
-    terse: bool,
-    trace: NoTrace,
-) -> int:
-    """Print the verdict on each message; return the exit code."""
-    sources, model, base, cutting, reading, _, _ = request
-    flow = Flow()
-    options, skips = reading.options(flow=flow), Skips(reading.strict)
+    if marking.passthrough:
+        return _pass_on(passage, model, base, cutting, exit_code, marking, trace)
+    names = sources or (STDIN,)
+    flow, skips = Flow(), Skips(reading.strict)
+    options = reading.options(flow=flow)
+    # For few messages an index of the tokens does not pay.
+    few = dask is None and reading.is_one_message and all(map(_is_small, names))
     last: int = VerdictCode.ERROR
     n = 0
-    few = request.is_small
     with open_filter(model, cutting.of, indexed=not few, base=base) as spam_filter:
         note_one_sided(model, spam_filter.metadata)
         note_young(model, spam_filter.metadata)
         if exit_code:
-            check_positive(spam_filter.metadata)
-        form = _check_terse(spam_filter.metadata) if terse else form
-        with (
-            _progress(sources, few) as shown,
-            _work(request, options, skips, flow, trace) as (where, seen),
-        ):
+            _check_positive(spam_filter.metadata)
+        seen: Iterable[RawMessage | Skipped | SourcePiece]
+        with contextlib.ExitStack() as opened:
+            shown: Callable[[Iterable[Any]], Iterable[Any]] = iter
+            if not (few or sys.stdout.isatty()):  # where the verdicts go elsewhere
+                from nbspam.cli.progress import progress
+
+                shown = opened.enter_context(progress(False, names))
+            if dask is None:
+                where = executor(jobs, flow.pauses)
+                seen = trace.noted(raw for name in names for raw in any_kind(name, options, skips))
+            else:
+                from nbspam.cli.progress import work_place
+                from nbspam.reading.cutting import Asked
+
+                place = opened.enter_context(work_place(dask, jobs, trace))
+                cutter, where = place.cutter(options, names), place.where
+                seen = (piece for name in names for piece in cutter.pieces(Asked(name)))
             for done in shown(classified(seen, skips, where, spam_filter, flow.pauses)):
                 judged = done.verdict
                 n += 1
-                click.echo(_line(judged, form))
+                click.echo(judged.as_line() if form == "text" else json.dumps(judged.as_json()))
                 trace.judged(judged)
-                last = verdict_code(spam_filter, judged)
+                last = _verdict_code(spam_filter, judged)
         if n > 1 or has_reader():  # else a mail program may run it for every mail
             note_older(model, spam_filter.metadata, spam_filter.classifier.base)
     note_skips(skips)
-    if exit_code:
-        return _status(last, skips, sources)
-    return ExitCode.ERROR if skips.count and last == VerdictCode.ERROR else ExitCode.DONE
-
-
-@contextlib.contextmanager
-def _work(
-    request: _Request, options: ReadingOptions, skips: Skips, flow: Flow, trace: NoTrace
-) -> "Iterator[tuple[Executor, Iterable[RawMessage | Skipped | SourcePiece]]]":
-    """Yield where to classify, and what."""
-    if request.dask is None:
-        sources = request.sources
-        raws = (raw for source in sources for raw in any_kind(source, options, skips))
-        yield executor(request.jobs, flow.pauses), trace.noted(raws)
-        return
-    from nbspam.cli.work_place import work_place
-    from nbspam.reading.cutting import Asked
-
-    with work_place(request.dask, request.jobs, trace) as place:
-        cutter = place.cutter(options, request.sources)
-        yield place.where, (p for name in request.sources for p in cutter.pieces(Asked(name)))
-
-
-def _status(last: int, skips: Skips, sources: tuple[str, ...]) -> int:
-    """Return the exit code for the last verdict; raises SourceError if there was no message."""
+    if not exit_code:
+        return ExitCode.ERROR if skips.count and last == VerdictCode.ERROR else ExitCode.DONE
     if last == VerdictCode.ERROR and not skips.count:
-        raise SourceError(f"{sources[-1]}: there is no message in it; name a source with one")
+        raise SourceError(f"{names[-1]}: there is no message in it; name a source with one")
     return VerdictCode.ERROR if skips.count else last
 
 
-def _check_terse(metadata: Metadata) -> str:
-    """Return the form of the lines; raises OptionError for a model where --terse cannot be."""
-    if len(metadata.settings.classes) > 2:
-        raise OptionError(
-            "--terse has letters for spam and ham, and the model has"
-            f" {len(metadata.settings.classes)} classes; use --format json"
-        )
-    return _TERSE
-
-
-def _line(judged: Verdict, form: str) -> str:
-    if form == _TERSE:
-        letters = dict(zip(judged.probabilities, "HS", strict=True))  # spam is the last of two
-        line = f"{letters.get(judged.verdict, 'U')} {judged.probability:.6f}"
-        return line if judged.source == STDIN else f"{line} {one_line(judged.source)}"
-    if form == "text":
-        return judged.as_line()
-    return json.dumps(judged.as_json())
-
-
-@contextlib.contextmanager
-def _progress(
-    sources: tuple[str, ...], few: bool
-) -> Iterator[Callable[[Iterable[Any]], Iterable[Any]]]:
-    """Show progress on a terminal, where the verdicts go elsewhere."""
-    if few or sys.stdout.isatty():
-        yield iter
-        return
-    from nbspam.cli.progress import progress
-
-    with progress(False, sources) as shown:
-        yield shown
-
-
 def _is_small(source: str) -> bool:
+    """Return whether a source has one message, or few."""
+    if source == STDIN:
+        return True
     from pathlib import Path  # 3 ms, which standard input does without
 
     path = Path(source)
@@ -326,3 +240,64 @@ def _is_small(source: str) -> bool:
         return not is_url(source) and path.is_file() and path.stat().st_size < _SMALL
     except (OSError, ValueError):
         return True  # there is nothing to read
+
+
+def _pass_on(
+    passage: "Passage",
+    model: str,
+    base: str | None,
+    cutting: Cutting,
+    exit_code: bool,
+    marking: Marking,
+    trace: NoTrace,
+) -> int:
+    """Write the message with its verdict; nothing is written before all is known.
+
+    passage: of the message.  Returns the exit code; what it raises comes before the message is out.
+    """
+    from nbspam.serving import passthrough  # what a message that stays does without
+
+    name, tag = marking.name(), marking.tag()
+    taken = passage.take(BYTES_LIMIT)
+    trace.begin(taken)
+    with open_filter(model, cutting.of, indexed=False, base=base) as spam_filter:
+        if exit_code:
+            _check_positive(spam_filter.metadata)
+        # With the marks that it came with: a text without a header has an empty line after them.
+        parsed = parse(taken, (name, MARK))
+        message = tokenize(parsed, wanted=spam_filter.wanted)
+        judged = spam_filter.judge(message)
+        evidence = None
+        if marking.evidence:
+            words = spam_filter.explain(message).words
+            telling = [(w.token, w.share) for w in words if not is_fragment(w.token)]
+            evidence = passthrough.evidence_value(name, telling[: marking.evidence])
+    code = _verdict_code(spam_filter, judged)
+    marks = passthrough.Marks(
+        name=name,
+        verdict=passthrough.verdict_value(judged.verdict, judged.probability, judged.reason),
+        tag=tag if code == VerdictCode.SPAM else "",
+        evidence=evidence,
+    )
+    raw = passthrough.cleaned(taken, name)
+    passage.give(passthrough.marked(raw, marks))
+    trace.judged(judged)
+    with contextlib.suppress(OSError):  # the message is out
+        note_one_sided(model, spam_filter.metadata)
+    return code if exit_code else ExitCode.DONE
+
+
+def _check_positive(metadata: Metadata) -> None:
+    """Raise OptionError for a model without a class that counts as spam."""
+    if metadata.settings.positive is None:
+        raise OptionError(
+            "--exit-code needs a class that counts as spam, and the model has none; name it with"
+            " train --spam-label, or leave out --exit-code"
+        )
+
+
+def _verdict_code(spam_filter: Filter, judged: Verdict) -> VerdictCode:
+    """Return the exit code of a verdict."""
+    if judged.verdict == spam_filter.metadata.settings.positive:
+        return VerdictCode.SPAM
+    return VerdictCode.HAM if judged.verdict in judged.probabilities else VerdictCode.UNSURE

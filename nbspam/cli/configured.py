@@ -1,86 +1,194 @@
-"""A command whose options have their defaults in the user's config file."""
+"""A command whose options are declared, and have their defaults in the user's config file."""
 
-import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from nbspam.cli.config_file import config_file, key_of, reason_to_type, table_of
+from nbspam.cli.declared import (
+    MORE,
+    SECTIONS,
+    Declaration,
+    Option,
+    config_file,
+    option,
+    set_by_file,
+)
+from nbspam.cli.notes import NoTrace
 from nbspam.errors import OptionError
 
-CHECKED = "has_checks"  # the attribute of a command's function whose options are checked
-ONLY_CHECKED = "nbspam.only_checked"  # in a context's meta, where the checks alone are run
+LOGS = ["syslog", "journal", "stderr"]  # as nbspam.serving.log has them, which is not loaded here
 _ABSENT = getattr(click.core, "UNSET", ())  # since click 8.3
 
+_LOG = option(
+    "Log a line for each message to syslog, the systemd journal or standard error.",
+    takes=click.Choice(LOGS),
+).parameter("log", str, MORE)
 
-def checked(check: Callable[..., object]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator: the command checks its options first, and `nbspam config` only does that.
 
-    So what a config file sets is refused by `nbspam config` as by the command.
-    check: takes those of the command's parameters that it names; raises OptionError.
+def configured(
+    name: str,
+    check: Callable[..., object] | None = None,
+    logs: str = "",
+    takes_settings: bool = True,
+) -> "Callable[[Callable[..., Any]], Command]":
+    """Return a decorator that makes a function a command.
+
+    Its parameters are keywords: records of options, declarations, and `trace` if it logs.  One that
+    stands alone before them takes the message that is to pass.
+    check: takes those of its parameters that it names; raises OptionError for what no declaration
+    can say.  It runs before the command, and by itself for `nbspam config`.
+    logs: what the lines of --log call what it does with a message.
+    takes_settings: whether the config file has defaults for it.
     """
-    names = check.__code__.co_varnames[: check.__code__.co_argcount]
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(command)
-        def with_check(*args: Any, **values: Any) -> Any:
-            check(**{name: values[name] for name in names})
-            if click.get_current_context().meta.get(ONLY_CHECKED):
-                return None
-            return command(*args, **values)
-
-        setattr(with_check, CHECKED, True)
-        return with_check
-
-    return decorate
+    return lambda function: Command(name, function, check, logs, takes_settings)
 
 
-class ConfiguredCommand(click.Command):
-    """A command that takes from the config file what the command line leaves open.
+class Command(click.Command):
+    """A command whose options are declared, and have their defaults in the user's config file."""
 
-    Each flag `--x` that a file may set has a `--no-x`, so that the command line has the last word.
-    """
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        check: Callable[..., object] | None,
+        logs: str,
+        takes_settings: bool,
+    ) -> None:
+        plain: Any = inspect.unwrap(function)
+        self._function, self._check, self._logs = function, check, logs
+        self._takes_settings = takes_settings
+        self._takes_passage = bool(plain.__code__.co_posonlyargcount)
+        self._records: dict[str, Any] = {}  # parameter -> record
+        params: list[click.Parameter] = []
+        for field, kind in plain.__annotations__.items():
+            own = (plain.__kwdefaults__ or {}).get(field)
+            if isinstance(own, Declaration):
+                params.append(own.parameter(field, kind, MORE))
+            elif declared := getattr(kind, "_field_defaults", None):
+                self._records[field] = kind
+                heading = getattr(kind, "section", MORE)
+                params += [
+                    each.parameter(field, kind.__annotations__[field], heading)
+                    for field, each in declared.items()
+                    if isinstance(each, Declaration)
+                ]
+        if logs:
+            params.append(_LOG)
+        super().__init__(name, params=params, help=function.__doc__)
 
-    def make_parser(self, ctx: click.Context) -> Any:  # noqa: D102
+    def make_parser(self, ctx: click.Context) -> Any:
         parser = super().make_parser(ctx)
-        table = table_of(ctx)
-        for option in self.params:
-            if not isinstance(option, click.Option) or not option.is_bool_flag:
-                continue
-            key = key_of(option)
-            if not option.secondary_opts and reason_to_type(table, key) is None:
-                parser.add_option(
-                    option, [f"--no-{key}"], option.name, action="store_const", const=False
-                )
+        for each in self.options():
+            if self._takes_settings and each.can_be_negated:
+                words = [f"--no-{each.key}"]
+                parser.add_option(each, words, each.name, action="store_const", const=False)
         return parser
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:  # noqa: D102
+    def options(self) -> list[Option]:
+        """Return those that were declared."""
+        return [each for each in self.params if isinstance(each, Option)]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            return self._parsed(ctx, args)
+            is_asked = self._takes_settings and not ctx.resilient_parsing
+            path = config_file() if is_asked else None
+            if path is not None:
+                typed, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+                # An argument that is not there is () or a mark of click's.
+                names = {name for name, v in typed.items() if v != () and v is not _ABSENT}
+                help_option = self.get_help_option(ctx)
+                if help_option is None or help_option.name not in names:
+                    from nbspam.cli.settings import defaults
+
+                    ctx.default_map = defaults(path, ctx, names)
+            return super().parse_args(ctx, args)
         except click.UsageError as error:
             error.ctx = error.ctx or ctx  # click leaves it out where an option lacks its value
             raise
 
-    def _parsed(self, ctx: click.Context, args: list[str]) -> list[str]:
-        path = None if ctx.resilient_parsing else config_file()
-        if path is not None:
-            typed, _, _ = self.make_parser(ctx).parse_args(args=list(args))
-            # A positional argument that is not there is () or a mark of click's.
-            names = {name for name, value in typed.items() if value != () and value is not _ABSENT}
-            help_option = self.get_help_option(ctx)
-            if help_option is None or help_option.name not in names:
-                from nbspam.cli.settings import defaults
-
-                ctx.default_map = defaults(path, ctx, names)
-        return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:  # noqa: D102
+    def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            if self._logs and (log := ctx.params["log"]) is not None:
+                from nbspam.cli.tracing import Trace
+
+                with Trace(self._logs, log) as trace:  # which logs what the checks refuse, too
+                    return self._called(ctx, trace)
+            return self._called(ctx, NoTrace())
         except OptionError as error:
             if not ctx.default_map:
                 raise
-            from nbspam.cli.setting_origin import with_origin
+            from nbspam.cli.settings import with_origin
 
             raise with_origin(error, ctx) from error
+
+    def _called(self, ctx: click.Context, trace: NoTrace) -> Any:
+        values = self.checked(ctx)
+        if self._logs:
+            values["trace"] = trace
+        return self._function(*([ctx.obj] if self._takes_passage else []), **values)
+
+    def checked(self, ctx: click.Context) -> dict[str, Any]:
+        """Return the arguments of the command's function; raises OptionError."""
+        values = dict(ctx.params)
+        if self._logs:
+            del values["log"]
+        for name, record in self._records.items():
+            fields = record._field_defaults.items()
+            own = {n: values.pop(n) for n, each in fields if isinstance(each, Declaration)}
+            if "from_file" in record._fields:
+                own["from_file"] = set_by_file(own)
+            values[name] = record(**own)
+        given = {o.flag: o.declared for o in self.options() if _is_given(ctx, o.name or "")}
+        for own_flag, declared in given.items():
+            if declared.needs and declared.needs not in given:
+                raise OptionError(
+                    f"{own_flag} goes with {declared.needs} alone; add that or leave it out"
+                )
+            for flag, sentence in declared.excludes.items():
+                if flag in given:
+                    raise OptionError(sentence)
+        if self._check is not None:
+            code = self._check.__code__
+            names = code.co_varnames[: code.co_argcount]
+            self._check(**{name: values[name] for name in names})
+        return values
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for heading, records in sections(self, ctx).items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def sections(of: click.Command, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+    """Return heading -> (option, help), in their order."""
+    found: dict[str, list[tuple[str, str]]] = {heading: [] for heading in SECTIONS}
+    for each in of.get_params(ctx):
+        if isinstance(each, click.Option) and (record := each.get_help_record(ctx)):
+            found[getattr(each, "section", MORE)].append(record)
+    return {heading: records for heading, records in found.items() if records}
+
+
+def _is_given(ctx: click.Context, name: str) -> bool:
+    """Return whether an option has more than its built-in default, wherever that is from."""
+    value, is_default = ctx.params[name], ctx.get_parameter_source(name) is ParameterSource.DEFAULT
+    return not (is_default or value is None or value is False or value == ())
+
+
+def ways(of: Command) -> list[tuple[str, ...]]:
+    """Return what may be typed beside a config file, so that each value holds in some way."""
+    needed = {each.declared.needs for each in of.options()}
+    arguments = [
+        word
+        for each in of.params
+        if each.required
+        for word in ([each.flag, "-"] if isinstance(each, Option) else ["-"])
+    ]
+    typed = [
+        (each.flag, *filter(None, [each.declared.example]))
+        for each in of.options()
+        if each.declared.enables or each.flag in needed
+    ]
+    return [tuple(arguments), *((*each, *arguments) for each in typed)]

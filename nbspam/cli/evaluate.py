@@ -8,29 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from nbspam.cli.base import base_option
-from nbspam.cli.configured import ConfiguredCommand, checked
-from nbspam.cli.cut_off_options import Cutting, cut_off_options, ham_limit
-from nbspam.cli.learning_options import (
-    Learning,
-    learning_options,
-)
-from nbspam.cli.options import (
-    Reading,
-    dask_option,
-    gathered,
-    jobs_option,
-    model_option,
-    quiet_option,
-    reading_options,
-)
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import WRITES, is_typed, option, section
+from nbspam.cli.learning_options import Learning, Sources
+from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading, ham_limit
 from nbspam.cli.output_files import OutputFiles
-from nbspam.cli.protocol_options import Protocol, protocol_options
-from nbspam.cli.sources_options import (
-    Sources,
-    labelled_sources,
-)
-from nbspam.cli.unused_options import is_typed
+from nbspam.cli.protocol_options import Protocol
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import STDIN
@@ -42,14 +25,36 @@ _EXCERPT = 500  # characters of a message's text
 _PAGE_ERRORS = 20  # mistakes that a page shows unless another number is given
 
 
+_PATH = click.Path(path_type=Path, dir_okay=False, readable=False)
+
+
+@section("Output")
 class Report(NamedTuple):
     """What to report, and where."""
 
-    errors: int
-    predictions: Path | None  # `-` for standard output
-    plot: Path | None
-    page: Path | None
-    full: bool
+    errors: int = option("Show the N worst mistakes.", "N", takes=click.IntRange(0), default=0)
+    predictions: Path | None = option(  # `-` for standard output
+        "Write what is said of each message to FILE (.csv, .tsv, .json, .jsonl or .parquet); -"
+        " writes JSON lines to standard output, and the report to standard error.",
+        "FILE",
+        takes=_PATH,
+        typed=WRITES,
+    )
+    plot: Path | None = option(
+        "Draw ROC, calibration, scores, and with --online the learning curve, to FILE (.svg).",
+        "FILE",
+        takes=_PATH,
+        typed=WRITES,
+    )
+    page: Path | None = option(
+        "Write figures, curves and worst mistakes to FILE, a page for a browser.",
+        "--report FILE",
+        takes=_PATH,
+        typed=WRITES,
+    )
+    full: bool = option(
+        "Print all figures, what messages were called, the calibration and the scores."
+    )
 
     @property
     def excerpt(self) -> int:
@@ -124,7 +129,6 @@ def _check(
 ) -> None:
     """Raise an error for options that cannot be together, and for files that cannot be written."""
     protocol.check(learning, model if is_typed("model") else None)
-    cutting.check_limit(protocol.max_ham_blocked)
     ham_limit(protocol.max_ham_blocked)
     reading.check(sources.names_without_labels())
     if protocol.trains:
@@ -143,75 +147,21 @@ def _check(
     report.check(form, protocol.compare is not None)
 
 
-@click.command("eval", cls=ConfiguredCommand)
-@labelled_sources
-@model_option
-@base_option
-@protocol_options
-@gathered(
-    "report",
-    Report,
-    click.option(
-        "--errors",
-        type=click.IntRange(0),
-        default=0,
-        metavar="N",
-        help="Show the N worst mistakes.",
-    ),
-    click.option(
-        "--predictions",
-        type=click.Path(path_type=Path, dir_okay=False, readable=False),
-        metavar="FILE",
-        help="Write what is said of each message to FILE (.csv, .tsv, .json, .jsonl or .parquet);"
-        " - writes JSON lines to standard output, and the report to standard error.",
-    ),
-    click.option(
-        "--plot",
-        type=click.Path(path_type=Path, dir_okay=False, readable=False),
-        metavar="FILE",
-        help="Draw ROC, calibration, scores, and with --online the learning curve, to FILE (.svg).",
-    ),
-    click.option(
-        "--report",
-        "page",
-        type=click.Path(path_type=Path, dir_okay=False, readable=False),
-        metavar="FILE",
-        help="Write figures, curves and worst mistakes to FILE, a page for a browser.",
-    ),
-    click.option(
-        "--full",
-        is_flag=True,
-        help="Print all figures, what messages were called, the calibration and the scores.",
-    ),
-)
-@cut_off_options
-@learning_options
-@reading_options
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Print text for people, or JSON for programs.",
-)
-@quiet_option
-@jobs_option
-@dask_option
-@checked(_check)
+@configured("eval", _check)
 def command(
+    *,
     sources: Sources,
-    model: Path,
-    base: str | None,
+    model: Path = MODEL,
+    base: str | None = BASE,
     protocol: Protocol,
-    report: Report,
     cutting: Cutting,
     learning: Learning,
     reading: Reading,
-    form: str,
-    quiet: bool,
-    jobs: int,
-    dask: str | None,
+    report: Report,
+    form: str = FORM,
+    quiet: bool = QUIET,
+    jobs: int = JOBS,
+    dask: str | None = DASK,
 ) -> None:
     """Measure how good the filter is on labelled messages.
 

@@ -7,16 +7,13 @@ from typing import NamedTuple
 import click
 
 from nbspam.bayes.trait_model import GAUSSIAN, Variances
-from nbspam.cli.base import opened_base
-from nbspam.cli.cut_off_options import Cutting, ham_limit
-from nbspam.cli.learning_options import Learning
+from nbspam.cli.learning_options import Learning, Sources
 from nbspam.cli.notes import note, note_older, note_skips
+from nbspam.cli.options import Cutting, ham_limit, opened_base
 from nbspam.cli.output_files import OutputFiles
-from nbspam.cli.progress import progress, shown_passes, steps, work
+from nbspam.cli.progress import WorkPlace, progress, shown_passes, steps, work, work_place
 from nbspam.cli.protocol_options import Protocol
-from nbspam.cli.sources_options import Sources
 from nbspam.cli.terminal import echo_sentence
-from nbspam.cli.work_place import WorkPlace, work_place
 from nbspam.errors import SourceError, counted, one_line
 from nbspam.evaluation import protocols
 from nbspam.evaluation.comparison import EVERYTHING, Combination, advice, chosen, compare

@@ -1,37 +1,31 @@
-"""`nbspam explain`."""
+"""`nbspam explain`: why a message got its verdict, in a table of its words and in sentences."""
 
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
-from nbspam.cli.base import base_option
-from nbspam.cli.configured import ConfiguredCommand, checked
-from nbspam.cli.cut_off_options import Cutting, cut_off_options
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import DECIDES, argument, option
 from nbspam.cli.notes import has_reader, note, note_older, note_one_sided, note_skips
-from nbspam.cli.options import (
-    Reading,
-    model_option,
-    reading_options,
-)
+from nbspam.cli.options import BASE, MODEL, Cutting, Reading
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
-from nbspam.cli.why import CONSTANTS, legend, sentences
-from nbspam.cli.word_table import table_lines
-from nbspam.display.lines import WordRow, class_heads, excerpt_lines
+from nbspam.display.lines import WordRow, cell_width, class_heads, excerpt_lines, padded, shortened
 from nbspam.errors import OptionError, SourceError, counted, one_line
 from nbspam.filter import Filter, open_filter
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
-from nbspam.scoring.explanation import Explanation, Word
+from nbspam.scoring.explanation import TRAIT_PREFIX, Explanation, Word
 from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json, highlighted_message
-from nbspam.scoring.verdict import Verdict
+from nbspam.scoring.rules import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR, rule_of
+from nbspam.scoring.verdict import TOO_FEW_WORDS, Verdict
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import is_fragment
+from nbspam.tokens.kinds import HEADER, channel_of, is_fragment, kind_of
 from nbspam.tokens.tokenized import tokenize
 from nbspam.urls import is_url
 
@@ -52,41 +46,31 @@ def _check(source: str, words: bool, cutting: Cutting, reading: Reading, form: s
         raise OptionError("--format html is of a message; leave it out, or --words")
 
 
-@click.command("explain", cls=ConfiguredCommand)
-@click.argument("source", default=STDIN, metavar="[SOURCE]")
-@model_option
-@base_option
-@click.option(
-    "--top",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="Show the N strongest words.",
-)
-@click.option("--words", is_flag=True, help="Show the model's strongest words; read no message.")
-@click.option("--fragments", is_flag=True, help="Show character trigrams one by one, too.")
-@cut_off_options
-@reading_options
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", _HTML]),
-    default="text",
-    show_default=True,
-    help="Print text for people, JSON for programs, or a page for a browser.",
-)
-@checked(_check)
+@configured("explain", _check)
 def command(
-    source: str,
-    model: Path,
-    base: str | None,
-    top: int,
-    words: bool,
+    *,
+    source: str = argument("[SOURCE]", default=STDIN),
+    model: Path = MODEL,
+    base: str | None = BASE,
     cutting: Cutting,
     reading: Reading,
-    form: str,
-    fragments: bool,
+    top: int = option(
+        "Show the N strongest words.", "N", takes=click.IntRange(1), under="Output", default=20
+    ),
+    words: bool = option(
+        "Show the model's strongest words; read no message.",
+        under="Output",
+        overrules="--format",
+        typed=DECIDES,
+    ),
+    fragments: bool = option("Show character trigrams one by one, too.", under="Output"),
+    form: str = option(
+        "Print text for people, JSON for programs, or a page for a browser.",
+        "--format",
+        takes=click.Choice(["text", "json", _HTML]),
+        under="Output",
+        default="text",
+    ),
 ) -> None:
     """Show how much each word of a message contributed to its score.
 
@@ -282,11 +266,7 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
         classes = whole.metadata.settings.classes
         listed = {
             name: [
-                {
-                    "token": token,
-                    "weight": weight,
-                    "counts": dict(zip(classes, row, strict=True)),
-                }
+                {"token": token, "weight": weight, "counts": dict(zip(classes, row, strict=True))}
                 for token, weight, row in words
             ]
             for name, words in ranked.items()
@@ -304,3 +284,239 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
     tokens = [word.token for words in ranked.values() for word in words]
     positive = whole.metadata.settings.positive or "the class"
     _echo_legend(legend(tokens, positive), has_share=False)
+
+
+# What a constant term is, in words.
+CONSTANTS = {
+    BIAS: "the absence of every word (bias)",
+    CALIBRATION: "calibration: any message",
+    LENGTH: "calibration: its length",
+    CAUTION: "caution for ham",
+    PRIOR: "the prior",
+    OTHER_CLASSES: "the other classes' scores",
+}
+
+
+_TRAIT = "a number that every message has, and how many messages had the same"
+
+
+def legend(tokens: Iterable[str], of: str) -> Iterator[tuple[str, str]]:
+    """Yield what the figures mean, and the kinds of the tokens, each once: a term, its meaning.
+
+    of: the class that positive figures speak for.
+    """
+    yield ("nats", f"the unit of log-odds: +0.7 doubles the odds of {of}, -0.7 halves them")
+    yield "weight", "what a word says by itself, in nats"
+    for name, meaning in sorted(dict(map(_kind, tokens)).items()):
+        if name:
+            yield f"{name}:", meaning
+
+
+def _kind(token: str) -> tuple[str, str]:
+    if token.startswith(TRAIT_PREFIX):
+        return TRAIT_PREFIX.rstrip(":"), _TRAIT
+    kind = kind_of(token)
+    return kind.name, kind.meaning
+
+
+def sentences(judged: Verdict, found: Explanation, metadata: Metadata) -> Iterator[str]:
+    """Yield what there is to say of a verdict, a sentence each."""
+    if metadata.is_one_sided:
+        yield f"{judged.verdict}: the model has learned no messages of two classes yet."
+        return
+    if unknown := "; ".join(_unknown(judged, found)):
+        yield unknown
+    if found.unheard:
+        words = counted(found.unheard, "word")
+        yield f"{words} of text that is perhaps hidden would speak for {found.against}, and may not"
+    if trust := _trust(found, metadata):
+        yield trust
+    if found.base is not None:
+        yield f"the counts include those of the base {found.base}"
+    yield _decisive(judged, found)
+
+
+def _unknown(judged: Verdict, found: Explanation) -> Iterator[str]:
+    """Yield how many tokens are unknown, and that too few are known where that decided."""
+    if found.unknown:
+        of = counted(found.unknown + sum(not word.is_trait for word in found.words), "token")
+        verb = "is" if found.unknown == 1 else "are"
+        yield f"{found.unknown:,} of {of} {verb} unknown to the model, and ignored"
+    if judged.reason == TOO_FEW_WORDS:
+        known, text = found.score.known, found.score.text
+        model = "it" if found.unknown else "the model"
+        knows = f"{model} knows {known:,} of {text:,} in the text" if text else "the text has none"
+        # One known token is enough for the other class.
+        called = found.against if known else f"{found.against} or {found.of}"
+        yield f"{knows}, too few to call it {called}"
+
+
+def _trust(found: Explanation, metadata: Metadata) -> str:
+    """Return how far the headers were trusted, and why; empty where they are words like others."""
+    words = sum(channel_of(word.token) == HEADER for word in found.words)
+    if not words or not rule_of(metadata).is_calibrated:
+        return ""
+    rho, mails = metadata.host_trust
+    if not mails:
+        return (
+            "headers are not trusted: no mails of two classes were learned with the host that took"
+            " them in"
+        )
+    known = f"{counted(words, 'header word')} {'is' if words == 1 else 'are'} known"
+    return (
+        f"headers count for {100 * found.score.trust:.0f} %: the hosts that took the mails in leave"
+        f" {100 * rho:.0f} % of the class open (all of it on one server's mail), and {known}"
+    )
+
+
+def _decisive(judged: Verdict, found: Explanation) -> str:
+    """Return one sentence that says what decided."""
+    side = 1 if found.total > 0 else -1
+    toward, other = (found.of, found.against)[::side]
+    words = sum(word.share for word in found.words)
+    largest = max(found.constants, key=lambda key: found.constants[key] * side, default=PRIOR)
+    constant = CONSTANTS[largest].replace("calibration: ", "the calibration of ")
+    if words * side > 0:
+        reason = _strongest(found, side)
+    elif words:
+        reason = f"because of {constant}: its words lean to {other}, too weakly"
+    else:
+        reason = f"which is {constant}: {_unmoved(found)}"
+    lean = f"the sum leans to {toward} by {abs(found.total):.2f} nats"
+    return f"{judged.verdict}{judged.remark}: {lean}, {reason}."
+
+
+def _unmoved(found: Explanation) -> str:
+    """Return why no word has a share: none is known, or `hold` (bayes/prediction.py) left none."""
+    known = [word for word in found.words if not word.is_trait]
+    if not known:
+        return "the model knows none of its words"
+    count = [w for w in known if found.score.trust or channel_of(w.token) != HEADER]
+    sides = {found.of if word.weight > 0 else found.against for word in count if word.weight}
+    if len(sides) != 1:
+        return "its known words do not move it"
+    return f"its known words lean to {sides.pop()}, too weakly to move it"
+
+
+def _strongest(found: Explanation, side: int) -> str:
+    """Return which words point to one side most strongly."""
+    leaning = [word.token for word in found.words if word.share * side > 0]
+    readable = [token for token in leaning if not is_fragment(token)]
+    names = [f"“{token}”" for token in (readable or leaning)[:3]]
+    if len(names) == 1:
+        reason = f"and the strongest word for that is {names[0]}"
+    else:
+        reason = f"and the strongest words for that are {', '.join(names[:-1])} and {names[-1]}"
+    words = sum(word.share for word in found.words)
+    fragments = sum(word.share for word in found.words if is_fragment(word.token))
+    if 2 * fragments * side > words * side:
+        reason += "; its character trigrams contribute most of it"
+    return reason
+
+
+_BAR = 20  # characters of the longest bar, where there is room
+_SHORT_BAR = 8
+_NUMBER = 8  # a weight or share with its sign
+_GAP = "  "
+_LEAST_WORD = 12  # cells; a column is left out rather than less
+_CLASS = 14  # cells of a class's name at most, on a terminal
+
+
+class _Layout(NamedTuple):
+    """How wide the columns are, in cells."""
+
+    word: int
+    classes: tuple[int, ...]  # the indices of the classes shown
+    counts: tuple[int, ...]  # of each of these
+    bar: int
+
+
+def table_lines(
+    rows: Sequence[WordRow],
+    sums: Sequence[tuple[str, float]],
+    heads: Sequence[tuple[str, str]],
+    width: int | None,
+) -> Iterator[str]:
+    """Yield the heads, a line for each word, and one for each sum, which go into the shares.
+
+    heads: of the columns of counts, two lines each.
+    width: of the terminal, whose lines are not exceeded; None: tokens are whole, however long.
+    """
+    has_share = any(row.share is not None for row in rows) or bool(sums)
+    if width is not None:
+        heads = [(shortened(name, _CLASS), of) for name, of in heads]
+    longest_sum = max((cell_width(name) for name, _ in sums), default=0)
+    layout = _layout(rows, heads, longest_sum, has_share, width)
+    yield from _head_lines(heads, layout, has_share)
+    sizes = [abs(row.weight if row.share is None else row.share) for row in rows]
+    longest = max(sizes, default=0.0) or 1.0
+    for row in rows:
+        yield _row_line(row, layout, longest, width)
+    before_share = layout.word + 2 + _NUMBER + sum(2 + w for w in layout.counts)
+    for name, nats in sums:
+        shown = name if width is None else shortened(name, before_share)
+        yield f"{padded(shown, before_share)}{_GAP}{nats:+{_NUMBER}.3f}"
+
+
+def _layout(
+    rows: Sequence[WordRow],
+    heads: Sequence[tuple[str, str]],
+    longest_sum: int,
+    has_share: bool,
+    width: int | None,
+) -> _Layout:
+    counts = [
+        max(cell_width(name), len(of), *(len(f"{row.counts[k]:,}") for row in rows), 6)
+        for k, (name, of) in enumerate(heads)
+    ]
+    # The name of a sum goes on below the numbers of the words.
+    beside = 2 + _NUMBER + sum(2 + size for size in counts)
+    longest = max(4, longest_sum - beside, *(cell_width(row.token) for row in rows))
+    every = tuple(range(len(heads)))
+    if width is None:
+        return _Layout(longest, every, tuple(counts), _BAR)
+    kept = list(every)
+    numbers = 2 + _NUMBER + (2 + _NUMBER if has_share else 0)
+
+    def room(bar: int) -> int:
+        """Return the cells left for the word."""
+        return width - numbers - sum(2 + counts[k] for k in kept) - (2 + bar if bar else 0)
+
+    while len(kept) > 1 and room(0) < _LEAST_WORD:
+        kept.pop(0)  # JSON has them
+    bar = next((n for n in (_BAR, _SHORT_BAR) if room(n) >= min(longest, 24)), 0)
+    word = max(4, min(longest, room(bar)))
+    return _Layout(word, tuple(kept), tuple(counts[k] for k in kept), bar)
+
+
+def _head_lines(
+    heads: Sequence[tuple[str, str]], layout: _Layout, has_share: bool
+) -> Iterator[str]:
+    for i, word in enumerate(("word", "")):
+        cells = [padded(word, layout.word), ("" if i else "weight").rjust(_NUMBER)]
+        shown = zip(layout.classes, layout.counts, strict=True)
+        cells += [_right(heads[k][i], size) for k, size in shown]
+        if has_share:
+            cells.append(("" if i else "share").rjust(_NUMBER))
+        line = _GAP.join(cells).rstrip()
+        if line:
+            yield line
+
+
+def _row_line(row: WordRow, layout: _Layout, longest: float, width: int | None) -> str:
+    token = row.token if width is None else shortened(row.token, layout.word)
+    cells = [padded(token, layout.word), f"{row.weight:+{_NUMBER}.3f}"]
+    shown = zip(layout.classes, layout.counts, strict=True)
+    cells += [f"{row.counts[k]:,}".rjust(size) for k, size in shown]
+    if row.share is not None:
+        cells.append(f"{row.share:+{_NUMBER}.3f}")
+    size = row.weight if row.share is None else row.share
+    sign = "+" if size > 0 else "-"
+    bar = sign * round(abs(size) / longest * layout.bar)
+    if bar:
+        cells.append(click.style(bar, fg="red" if size > 0 else "green"))
+    return _GAP.join(cells)
+
+
+def _right(text: str, width: int) -> str:
+    return " " * (width - cell_width(text)) + text

@@ -5,28 +5,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
 from nbspam.cli.accounts import mail_accounts
-from nbspam.cli.class_sizes import ClassSizes
-from nbspam.cli.configured import ConfiguredCommand, checked
-from nbspam.cli.cut_off_options import Cutting, cut_off_options
-from nbspam.cli.failure import REMEDIES
-from nbspam.cli.groups import CommandFile, LazyGroup
-from nbspam.cli.notes import NoTrace, lock_wait, note, note_one_sided, note_young
-from nbspam.cli.options import (
-    Decorator,
-    format_option,
-    gathered,
-    jobs_option,
-    make_default_folder,
-    model_option,
-    quiet_option,
-)
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import DECIDES, argument, option, section
+from nbspam.cli.notes import REMEDIES, NoTrace, lock_wait, note, note_one_sided, note_young
+from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting, make_default_folder
+from nbspam.cli.program import CommandFile, LazyGroup
 from nbspam.cli.progress import progress
-from nbspam.cli.training import Output, Training, Writing, train_whole
+from nbspam.cli.training import ClassSizes, Output, Training, Writing, train_whole
 from nbspam.errors import AccountError, LockedError, OptionError, Remedy, counted, one_line
 from nbspam.filter import classified, open_filter
 from nbspam.imap.account import SCHEME, Account
@@ -61,18 +51,10 @@ _FILES = {
 _FEW = 20
 _KEYWORD = re.compile(r"[$A-Za-z0-9_.+-]{1,60}")
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_NEW = Writing(
-    update=True,
-    replace=False,
-    ledger=True,
-    on_error=False,
-    sure_from=None,
-    seen=False,
-    max_ham_blocked=None,
-)
+_NEW = Writing(update=True, replace=False, ledger=True, seen=False, max_ham_blocked=None)
 
 
-@click.group("imap", cls=LazyGroup, files=_FILES, suggestions="OF_IMAP")
+@click.group("imap", cls=LazyGroup, files=_FILES)
 def command() -> None:
     """Filter the mail of IMAP accounts, and learn from it.
 
@@ -96,15 +78,35 @@ def command() -> None:
 # Options
 
 
+_JUNK = option(
+    "Name the folder for spam. [default: the account's, else the one that the server marks as"
+    " \\Junk]",
+    "FOLDER",
+    under="Mail",
+)
+_TRUST_AFTER = option(
+    "Learn also what nbspam moved to the junk folder so long ago (7d, 12h) and nobody has moved"
+    " back. [default: only what was seen there]",
+    "TIME",
+    under="Mail",
+)
+_ACCOUNTS = argument("[ACCOUNT]...", nargs=-1)
+
+
+@section("Mail")
 class Sorting(NamedTuple):
     """How mail is sorted."""
 
-    junk: str | None = None
-    mark: bool = False
-    unsure_keyword: str | None = None
-    learn: bool = False
-    trust_after: str | None = None
-    move_taught: bool = False
+    junk: str | None = _JUNK
+    mark: bool = option("Set the keyword $Junk on spam in place of moving it.", typed=DECIDES)
+    unsure_keyword: str | None = option("Set this keyword on messages that are unsure.", "NAME")
+    learn: bool = option(
+        "Learn first, as nbspam imap learn does, then filter.",
+        enables="--trust-after",
+        typed=DECIDES,
+    )
+    trust_after: str | None = _TRUST_AFTER
+    move_taught: bool = option("Move messages that were taught as ham, too.")
 
 
 class Request(NamedTuple):
@@ -144,63 +146,23 @@ def seconds_of(trust_after: str | None) -> float | None:
     return float(found[1]) * _UNITS[found[2]]
 
 
-junk_option = click.option(
-    "--junk",
-    metavar="FOLDER",
-    help="Name the folder for spam. [default: the account's, else the one that the server marks as"
-    " \\Junk]",
-)
-trust_after_option = click.option(
-    "--trust-after",
-    metavar="TIME",
-    help="Learn also what nbspam moved to the junk folder so long ago (7d, 12h) and nobody has"
-    " moved back. [default: only what was seen there]",
-)
-accounts_argument = click.argument("accounts", nargs=-1, metavar="[ACCOUNT]...")
-sorting_options: Decorator[Any] = gathered(
-    "sorting",
-    Sorting,
-    junk_option,
-    click.option(
-        "--mark", is_flag=True, help="Set the keyword $Junk on spam in place of moving it."
-    ),
-    click.option(
-        "--unsure-keyword", metavar="NAME", help="Set this keyword on messages that are unsure."
-    ),
-    click.option(
-        "--learn", is_flag=True, help="Learn first, as nbspam imap learn does, then filter."
-    ),
-    trust_after_option,
-    click.option("--move-taught", is_flag=True, help="Move messages that were taught as ham, too."),
-)
-
-
 # Commands
 
 
-@click.command("filter", cls=ConfiguredCommand)
-@accounts_argument
-@model_option
-@cut_off_options
-@sorting_options
-@click.option("--dry-run", is_flag=True, help="Print each verdict, and change nothing.")
-@click.option(
-    "--all", "judges_all", is_flag=True, help="Judge all mail of the folders, not only new mail."
-)
-@format_option
-@quiet_option
-@jobs_option
-@checked(check_sorting)
+@configured("filter", check_sorting)
 def filter_(
-    accounts: tuple[str, ...],
-    model: Path,
+    *,
+    accounts: tuple[str, ...] = _ACCOUNTS,
+    model: Path = MODEL,
     cutting: Cutting,
     sorting: Sorting,
-    dry_run: bool,
-    judges_all: bool,
-    form: str,
-    quiet: bool,
-    jobs: int,
+    dry_run: bool = option("Print each verdict, and change nothing.", under="Mail", typed=DECIDES),
+    judges_all: bool = option(
+        "Judge all mail of the folders, not only new mail.", "--all", under="Mail", typed=DECIDES
+    ),
+    form: str = FORM,
+    quiet: bool = QUIET,
+    jobs: int = JOBS,
 ) -> None:
     """Judge the mail that has come since the last run, and move spam to the junk folder.
 
@@ -233,23 +195,16 @@ def filter_(
     _for_each(named, lambda connection: _sort(connection, request, lambda: False))
 
 
-@click.command("learn", cls=ConfiguredCommand)
-@accounts_argument
-@model_option
-@junk_option
-@trust_after_option
-@format_option
-@quiet_option
-@jobs_option
-@checked(seconds_of)
+@configured("learn", seconds_of)
 def learn_(
-    accounts: tuple[str, ...],
-    model: Path,
-    junk: str | None,
-    trust_after: str | None,
-    form: str,
-    quiet: bool,
-    jobs: int,
+    *,
+    accounts: tuple[str, ...] = _ACCOUNTS,
+    model: Path = MODEL,
+    junk: str | None = _JUNK,
+    trust_after: str | None = _TRUST_AFTER,
+    form: str = FORM,
+    quiet: bool = QUIET,
+    jobs: int = JOBS,
 ) -> None:
     """Learn the junk folder as spam, and the mail that was read in other folders as ham.
 
@@ -281,32 +236,23 @@ def learn_(
     _for_each(mail_accounts(accounts), learn_from)
 
 
-@click.command("watch", cls=ConfiguredCommand)
-@click.argument("accounts", nargs=-1, metavar="[ACCOUNT]")
-@model_option
-@cut_off_options
-@sorting_options
-@click.option(
-    "--interval",
-    type=click.IntRange(5, 3600),
-    default=120,
-    show_default=True,
-    metavar="SECONDS",
-    help="Look for mail so often where the server does not announce it (IDLE).",
-)
-@format_option
-@quiet_option
-@jobs_option
-@checked(check_sorting)
+@configured("watch", check_sorting)
 def watch_(
-    accounts: tuple[str, ...],
-    model: Path,
+    *,
+    accounts: tuple[str, ...] = argument("[ACCOUNT]", nargs=-1),
+    model: Path = MODEL,
     cutting: Cutting,
     sorting: Sorting,
-    interval: int,
-    form: str,
-    quiet: bool,
-    jobs: int,
+    interval: int = option(
+        "Look for mail so often where the server does not announce it (IDLE).",
+        "SECONDS",
+        takes=click.IntRange(5, 3600),
+        under="Mail",
+        default=120,
+    ),
+    form: str = FORM,
+    quiet: bool = QUIET,
+    jobs: int = JOBS,
 ) -> None:
     """Filter the mail of an account as it comes, until SIGTERM or SIGINT.
 

@@ -1,6 +1,10 @@
-"""The manual pages, made from the commands themselves, as `--help` is.
+"""What is made from the commands and their declarations: manual pages, reference, lists of names.
 
-python -m nbspam.cli.manual nbspam-train | man -l -
+    python -m nbspam.cli.manual nbspam-train | man -l -
+    python -m nbspam.cli.manual        # writes docs/commands.md and the lists
+
+The lists stand where a message cannot wait for all commands to be loaded, or for click.  A test
+holds the files to what this writes.
 """
 
 import inspect
@@ -8,13 +12,17 @@ import re
 import sys
 import textwrap
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import click
 
 from nbspam import __version__
-from nbspam.cli.groups import LazyGroup, each_command
-from nbspam.cli.program import nbspam
+from nbspam.cli.classify import command as classify
+from nbspam.cli.configured import sections
+from nbspam.cli.program import LazyGroup, each_command, nbspam
+from nbspam.cli.settings import command_contexts, options_of
 
 # What a command reads of its environment, beside what its options say; a test compares the names
 # with the program's.
@@ -59,6 +67,14 @@ _OTHERS = {
     "nbspam model import": ("bogoutil(1)",),
 }
 _COLUMNS = 78
+_INTRODUCTION = """\
+# Commands
+
+Written by `python -m nbspam.cli.manual`; a test holds it to the program.  Every command also
+prints its part with `--help`.
+"""
+_WIDTH = 100
+_ROOT = Path(__file__).parents[2]
 
 
 def manual_pages(date: str) -> dict[str, str]:
@@ -92,15 +108,22 @@ def _page(
     if isinstance(command, LazyGroup):
         pages = [(f"{title}-{name}(1)", f"{text}.") for name, text in command.summaries().items()]
         yield from _section("COMMANDS", _terms(pages))
-    options = [each for each in command.get_params(context) if isinstance(each, click.Option)]
-    records = [option.get_help_record(context) for option in options]
-    yield from _section("OPTIONS", _terms(record for record in records if record))
+    yield from _section("OPTIONS", _options(command, context))
     yield from _section("EXAMPLES", _verbatim(examples) if examples else [])
     yield from _section("EXIT STATUS", _filled(_prose(status)))
     variables = ENVIRONMENT | (_OF_SERVE if path[-1] == "serve" else {})
     yield from _section("ENVIRONMENT", _terms(variables.items()))
     yield from _section("FILES", _terms(FILES.items()))
     yield from _section("SEE ALSO", _filled(", ".join(_see_also(path, commands))))
+
+
+def _options(command: click.Command, context: click.Context) -> Iterator[str]:
+    """Yield the options under the headings that they have in --help."""
+    found = sections(command, context)
+    for heading, records in found.items():
+        if len(found) > 1:
+            yield f".SS {heading}"
+        yield from _terms(records)
 
 
 def _name(path: tuple[str, ...], commands: Mapping[tuple[str, ...], click.Command]) -> str:
@@ -228,5 +251,63 @@ def _escaped(text: str, escapes: Mapping[str, str]) -> str:
     return "".join(escapes.get(c, c) if c.isascii() else f"\\[u{ord(c):04X}]" for c in text)
 
 
+# The reference, and the lists
+
+
+def page() -> str:
+    """Return the reference as Markdown."""
+    parts = [_INTRODUCTION]
+    for path, command in each_command(nbspam, ("nbspam",)):
+        context = click.Context(
+            command,
+            info_name=" ".join(path),
+            terminal_width=_WIDTH,
+            max_content_width=_WIDTH,
+            help_option_names=nbspam.context_settings["help_option_names"],
+        )
+        text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
+        parts.append(f"## {' '.join(path)}\n\n```text\n{text}\n```\n")
+    return "\n".join(parts)
+
+
+def files() -> dict[Path, str]:
+    """Return the files that are made from the declarations, in whole or in part."""
+    main, settings = (_ROOT / name for name in ("nbspam_main.py", "nbspam/cli/settings.py"))
+    valued = [name for each in classify.options() if not each.is_flag for name in each.opts]
+    keys = Counter(
+        key
+        for context in command_contexts()
+        for key, option in options_of(context).items()
+        if not option.declared.typed
+    )
+    shared = sorted(key for key, n in keys.items() if n > 1)
+    return {
+        _ROOT / "docs/commands.md": page(),
+        main: _with_list(main.read_text("utf-8"), "VALUED", valued),
+        settings: _with_list(settings.read_text("utf-8"), "SHARED", shared),
+    }
+
+
+def _with_list(source: str, name: str, words: Iterable[str]) -> str:
+    """Return a module with other words in its set of this name."""
+    lines = textwrap.wrap(" ".join(words), 84, break_on_hyphens=False)
+    block = "\n".join(f'    "{" " if i else ""}{line}"' for i, line in enumerate(lines))
+    return re.sub(
+        rf"^{name} = frozenset\(.*?\.split\(\)\n?\)$",
+        lambda _: f"{name} = frozenset(\n{block}.split()\n)",
+        source,
+        count=1,
+        flags=re.MULTILINE | re.DOTALL,
+    )
+
+
+def _main(page_name: str) -> None:
+    if page_name:
+        sys.stdout.write(manual_pages(time.strftime("%Y-%m-%d"))[f"{page_name}.1"])
+        return
+    for path, text in files().items():
+        path.write_text(text, "utf-8")
+
+
 if __name__ == "__main__":
-    sys.stdout.write(manual_pages(time.strftime("%Y-%m-%d"))[f"{sys.argv[1]}.1"])
+    _main("".join(sys.argv[1:]))

@@ -1,33 +1,52 @@
-"""Options that several commands share, each group gathered into a typed record.
+"""The options that several commands share: declarations, and records of them.
 
-Those of commands that learn are in `sources_options.py` and `learning_options.py`, so that
-classifying one message does not load them.
+Those of commands that learn are in `learning_options.py`, so that classifying one message does not
+load them.
 """
 
-import functools
+import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from click.core import ParameterSource
 
-from nbspam.cli.notes import NoTrace, note_reading
+from nbspam.cli.declared import (
+    DECIDES,
+    MORE,
+    OVERWRITES,
+    READS,
+    WRITES,
+    is_typed,
+    option,
+    section,
+    set_by_file,
+    typed_without_use,
+)
+from nbspam.cli.notes import note_reading
 from nbspam.errors import OptionError
-from nbspam.reading.source import INPUT_FORMATS, LINES, MESSAGE, Flow
+from nbspam.reading.source import (
+    FILE_LISTS,
+    INPUT_FORMATS,
+    LINES,
+    MESSAGE,
+    TABLE_FORMATS,
+    Flow,
+)
 from nbspam.reading.sources import STDIN, ReadingOptions, TableOptions
+from nbspam.scoring.verdict import CutOffs
+from nbspam.store.metadata import Metadata
 from nbspam.urls import is_url
 from nbspam.workers import all_cores
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
+    import contextlib
     from pathlib import Path
 
-_CLASSES_NAMED = 10  # in an error
+    from nbspam.scoring.base import Base
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-Decorator = Callable[[Command], Command]
-Options = TypeVar("Options", bound=Any)  # a NamedTuple of options
+_CLASSES_NAMED = 10  # in an error
 
 
 class ProbabilityType(click.types.FloatParamType):
@@ -96,139 +115,130 @@ def make_default_folder(model: "Path") -> None:
         model.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def gathered(
-    parameter: str, record: Callable[..., object], *options: Callable[[Any], Any]
-) -> Callable[[Command], Command]:
-    """Return a decorator that adds options to a command and passes them as one record.
-
-    parameter: the command's parameter that takes it.  record: a NamedTuple with the options' names.
-    Its field `from_file`, if it has one, takes the names of those that a config file set.
-    """
-    fields: tuple[str, ...] = record._fields  # type: ignore[attr-defined]
-    names = [name for name in fields if name != "from_file"]
-
-    def decorate(command: Command) -> Command:
-        @functools.wraps(command)
-        def with_record(*args: Any, **values: Any) -> Any:
-            own = {name: values.pop(name) for name in names}
-            if len(names) < len(fields):
-                own["from_file"] = _of_file(names)
-            return command(*args, **values, **{parameter: record(**own)})
-
-        for option in reversed(options):
-            with_record = option(with_record)
-        return with_record  # type: ignore[return-value]
-
-    return decorate
+# Declarations
 
 
-def _of_file(names: Iterable[str]) -> frozenset[str]:
-    """Return those of the running command's parameters that a config file set."""
-    context = click.get_current_context()
-    from_file = ParameterSource.DEFAULT_MAP
-    return frozenset(n for n in names if context.get_parameter_source(n) is from_file)
-
-
-def without_settings(record: Options) -> Options:
-    """Return a record of options with None for those that a config file set."""
-    unset: dict[str, Any] = dict.fromkeys(_of_file(record._fields))
-    replaced: Options = record._replace(**unset)
-    return replaced
-
-
-def _model_option(kind: click.Path) -> Decorator[Any]:
-    return click.option(
-        "-m",
-        "--model",
-        type=kind,
+def model_option(kind: click.Path) -> Any:
+    """Declare --model; kind: what the command takes it as."""
+    return option(
+        "Use this model file.",
+        "-m --model",
+        takes=kind,
+        under="Model",
         envvar="NBSPAM_MODEL",  # before a config file, says click's order
         default=default_model,
         show_default="$NBSPAM_MODEL, or the user's data folder",
-        help="Use this model file.",
     )
 
 
 # click would call a file that it may not read wrong usage, and guess where its name is from.
-model_option = _model_option(FilePath(readable=False))
-model_name_option = _model_option(FileName(readable=False))
-format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Print text for people or JSON for programs.",
+MODEL = model_option(FilePath(readable=False))
+MODEL_NAME = model_option(FileName(readable=False))
+BASE = option(
+    "Read the model through this shared one, whose counts are added to its own."
+    " [default: $NBSPAM_BASE, or none]",
+    "FILE",
+    takes=FileName(readable=False),
+    under="Model",
+    envvar="NBSPAM_BASE",
 )
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only results and errors.")
-jobs_option = click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(1),
+FORM = option(
+    "Print text for people or JSON for programs.",
+    "--format",
+    takes=click.Choice(["text", "json"]),
+    under="Output",
+    default="text",
+)
+QUIET = option("Print only results and errors.", "-q --quiet", under="Output")
+JOBS = option(
+    "Use N processes where there are many messages.",
+    "-j --jobs N",
+    takes=click.IntRange(1),
+    under=MORE,
     default=all_cores,
     show_default="all cores",
-    metavar="N",
-    help="Use N processes where there are many messages.",
 )
-dask_option = click.option(
-    "--dask",
-    metavar="ADDRESS",
-    help="Use the workers of the Dask scheduler at this address; local:N starts N of them here.",
+DASK = option(
+    "Use the workers of the Dask scheduler at this address; local:N starts N of them here.",
+    "ADDRESS",
+    under=MORE,
+    typed=DECIDES,
 )
-output_option = click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    type=FilePath(readable=False),
-    help="Write to this file.",
+STRICT = option("Stop at the first row or file that cannot be read.", under="Sources")
+FILE_PATH = FilePath(readable=False)
+OUTPUT = option(
+    "Write to this file.", "-o --output FILE", takes=FILE_PATH, under="Output", typed=WRITES
 )
-replace_output_option = click.option(
-    "--replace", is_flag=True, help="Overwrite the output file if it exists."
-)
-strict_option = click.option(
-    "--strict", is_flag=True, help="Stop at the first row or file that cannot be read."
+REPLACE_OUTPUT = option(
+    "Overwrite the output file if it exists.", "--replace", under="Output", typed=OVERWRITES
 )
 
 
-LOGS = ["syslog", "journal", "stderr"]  # as nbspam.serving.log has them, which is not loaded here
+def opened_base(
+    base: str | None, indexed: bool = True
+) -> "contextlib.AbstractContextManager[Base | None]":
+    """Give the open base, None without one, for learning; indexed: as of `open_base`."""
+    if base is None:
+        from contextlib import nullcontext
+
+        return nullcontext()
+    from nbspam.scoring.base import open_base  # which a model without a base does without
+
+    return open_base(base, indexed)
 
 
-def traced(action: str) -> Decorator[Any]:
-    """Return a decorator that adds --log to a command, and passes it a `Trace` or a NoTrace.
-
-    action: what the command does with a message, as its log lines name it.
-    """
-
-    def decorate(command: Command) -> Command:
-        @functools.wraps(command)
-        def with_trace(*args: Any, log: str | None, **values: Any) -> Any:
-            if log is None:
-                return command(*args, trace=NoTrace(), **values)
-            from nbspam.cli.tracing import Trace
-
-            with Trace(action, log) as trace:
-                return command(*args, trace=trace, **values)
-
-        option = click.option(
-            "--log",
-            type=click.Choice(LOGS),
-            help="Log a line for each message to syslog, the systemd journal or standard error.",
-        )
-        return option(with_trace)  # type: ignore[return-value]
-
-    return decorate
+_TABLES = "Tables"
 
 
+@section("Sources")
 class Reading(NamedTuple):
     """How to read the sources."""
 
-    input_format: str | None
-    lines: bool
-    text_column: str | None
-    label_column: str | None
-    header_row: str | None
-    encoding: str | None
-    outside: bool
-    strict: bool
+    input_format: str | None = option(
+        "Read what is no folder as a table (tsv, csv, jsonl, json, parquet), a message per line"
+        " (lines), an mbox, one message (message), or a list of files, a name per line (files) or"
+        " with a NUL after each (files0). [default: one message on standard input; files are"
+        " recognised]",
+        "FORMAT",
+        takes=click.Choice(INPUT_FORMATS),
+        overrules="--lines",
+        typed=READS,
+    )
+    lines: bool = option("Short for --input-format lines.")
+    text_column: str | None = option(
+        "Name the table column with the text.",
+        "NAME",
+        under=_TABLES,
+        formats=TABLE_FORMATS,
+        overrules="--lines",
+    )
+    label_column: str | None = option(
+        "Name the table column with the class.",
+        "NAME",
+        under=_TABLES,
+        formats=TABLE_FORMATS,
+        overrules="--lines",
+    )
+    header_row: str | None = option(
+        "Say whether the first row of a TSV or CSV table names its columns. [default: recognised]",
+        takes=click.Choice(["yes", "no"]),
+        under=_TABLES,
+        formats=("tsv", "csv", "json"),  # the others name the columns in each row, or in the file
+        overrules="--lines",
+        typed=READS,
+    )
+    encoding: str | None = option(
+        "Set the encoding of a table. [default: UTF-8, else Windows-1252]",
+        "NAME",
+        under=_TABLES,
+        formats=("tsv", "csv", "jsonl", "json", LINES),
+    )
+    outside: bool = option(
+        "Read files outside of the sources, too: what links in a folder lead to, and what an index"
+        " names outside the folder above its own.",
+        formats=(),  # of an index or a folder, which are no formats
+    )
+    strict: bool = STRICT
 
     @property
     def format(self) -> str | None:
@@ -261,10 +271,19 @@ class Reading(NamedTuple):
                     " utf-16"
                 ) from error
         form = self.format
-        if form or self.text_column or self.label_column or self.header_row or self.encoding:
-            from nbspam.cli.unused_options import refuse_unused  # a mail needs none
-
-            refuse_unused(self._asdict(), form, names)
+        if form is None:
+            of_tables = self.text_column or self.label_column or self.header_row or self.encoding
+            if of_tables and names and all(name == STDIN for name in names):
+                for name in ("text_column", "label_column", "header_row", "encoding"):
+                    if getattr(self, name) and is_typed(name):
+                        raise OptionError(
+                            f"--{name.replace('_', '-')} is of tables, and standard input is read"
+                            " as one message; name the table's format with --input-format, or"
+                            " leave it out"
+                        )
+        elif form not in FILE_LISTS and (flag := next(typed_without_use(form), None)):
+            shown = "--lines" if self.lines else f"--input-format {form}"
+            raise OptionError(f"{flag} has no use with {shown}; leave one of them out")
 
     def options(
         self,
@@ -281,7 +300,7 @@ class Reading(NamedTuple):
         """
         header_row = None if self.header_row is None else self.header_row == "yes"
         table = TableOptions(self.text_column, self.label_column, self.encoding, header_row)
-        from_file = self.lines and bool(_of_file(["lines"]))
+        from_file = self.lines and bool(set_by_file(["lines"]))
         options = ReadingOptions(
             table,
             self.format,
@@ -302,43 +321,99 @@ def _at_server(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
     return messages_at(name, only_read)
 
 
-reading_options: Decorator[Any] = gathered(
-    "reading",
-    Reading,
-    click.option(
-        "--input-format",
-        type=click.Choice(INPUT_FORMATS),
-        metavar="FORMAT",
-        help="Read what is no folder as a table (tsv, csv, jsonl, json, parquet), a message per"
-        " line (lines), an mbox, one message (message), or a list of files, a name per line (files)"
-        " or with a NUL after each (files0). [default: one message on standard input; files are"
-        " recognised]",
-    ),
-    click.option("--lines", is_flag=True, help="Short for --input-format lines."),
-    click.option("--text-column", metavar="NAME", help="Name the table column with the text."),
-    click.option("--label-column", metavar="NAME", help="Name the table column with the class."),
-    click.option(
-        "--header-row",
-        type=click.Choice(["yes", "no"]),
-        help="Say whether the first row of a TSV or CSV table names its columns. [default:"
-        " recognised]",
-    ),
-    click.option(
-        "--encoding",
-        metavar="NAME",
-        help="Set the encoding of a table. [default: UTF-8, else Windows-1252]",
-    ),
-    click.option(
-        "--outside",
-        is_flag=True,
-        help="Read files outside of the sources, too: what links in a folder lead to, and what an"
-        " index names outside the folder above its own.",
-    ),
-    strict_option,
-)
-
-
 def refuse_stdin_twice(names: Sequence[str]) -> None:
     """Raise OptionError if standard input is named twice: the second time it is empty."""
     if names.count(STDIN) > 1:
         raise OptionError("-: standard input can be read only once; name it once")
+
+
+_CUT_OFFS = "Cut-offs"
+
+
+@section(_CUT_OFFS)
+class Cutting(NamedTuple):
+    """Where spam begins and ham ends; None is the model's own."""
+
+    spam_cutoff: float | None = option(
+        "Classify as spam when P(spam) > P. [default: the model's, 0.9 unless it was set]",
+        "P",
+        takes=PROBABILITY,
+        choice=_CUT_OFFS,
+    )
+    ham_cutoff: float | None = option(
+        "Classify as ham when P(spam) <= P, and as unsure in between. [default: the model's, 0.5"
+        " unless it was set]",
+        "P",
+        takes=PROBABILITY,
+        choice=_CUT_OFFS,
+    )
+    ham_cost: float | None = option(
+        "Set the cost of a false positive relative to a false negative; both cut-offs are then"
+        " L/(1+L).",
+        "L",
+        choice=_CUT_OFFS,
+    )
+    from_file: frozenset[str] = frozenset()  # the names of those that a config file set
+
+    @property
+    def is_given(self) -> bool:
+        """Whether one of them was given."""
+        return any(value is not None for value in self[:3])
+
+    def check(self) -> None:
+        """Raise OptionError for what is wrong with any model."""
+        # A ham cut-off above the model's spam cut-off is wrong only for that model.
+        CutOffs(1.0, 0.0).changed(*self[:3])
+
+    def of(self, metadata: Metadata) -> CutOffs:
+        """Return the cut-offs for a model; raises OptionError."""
+        classes = metadata.settings.classes
+        self.check_classes(classes)
+        own = CutOffs.of_model(metadata)
+        return own if len(classes) > 2 else own.changed(*self[:3])
+
+    def check_classes(self, classes: Sequence[str]) -> None:
+        """Raise OptionError for a model that has no use for them; a config file's are ignored."""
+        if len(classes) > 2 and self.is_given and not self.from_file:
+            named = ", ".join(map(repr, classes[:_CLASSES_NAMED]))
+            more = ", …" if len(classes) > _CLASSES_NAMED else ""
+            raise OptionError(
+                f"the model has {len(classes)} classes ({named}{more}) and its verdict is the most"
+                " probable one; leave out the cut-offs, or correct the labels if one of them is a"
+                " mistake"
+            )
+
+    def of_new(self) -> CutOffs:
+        """Return the cut-offs for a model that is yet to be trained; raises OptionError."""
+        return CutOffs().changed(*self[:3])
+
+
+def ham_limit_option(what: str, excludes: dict[str, str]) -> Any:
+    """Declare --max-ham-blocked; what: what it does, the first words of its help.
+
+    excludes: options that it cannot be with, beside the cut-offs, each with the sentence.
+    """
+    return option(
+        f"{what} that blocks at most this share of ham.",
+        "P%",
+        under=_CUT_OFFS,
+        choice=_CUT_OFFS,
+        excludes={
+            **excludes,
+            "--spam-cutoff --ham-cutoff --ham-cost": "--max-ham-blocked finds the cut-offs; leave"
+            " out --spam-cutoff, --ham-cutoff and --ham-cost",
+        },
+    )
+
+
+def ham_limit(text: str | None) -> float | None:
+    """Return the share that --max-ham-blocked means, 0.1% or 0.001; raises OptionError."""
+    if text is None:
+        return None
+    try:
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share < 1:
+        raise OptionError(f"--max-ham-blocked {text!r} must be in [0, 1); try 0.1% or 0.001")
+    return share

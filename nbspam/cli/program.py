@@ -1,25 +1,119 @@
 """The `nbspam` command; each sub-command has its own file, loaded when it is called."""
 
+import importlib
 import io
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from nbspam import __version__
-from nbspam.cli.groups import CommandFile, LazyGroup
-from nbspam.errors import ExitCode
+from nbspam.errors import ExitCode, UnexpectedEndError
 
 if TYPE_CHECKING:
     from nbspam_main import Passage
+
+
+class CommandFile(NamedTuple):
+    """Where a command is, and its line in the group's help."""
+
+    module: str  # in nbspam.cli
+    help: str
+    name: str = "command"  # in the module
+
+
+class LazyGroup(click.Group):
+    """Commands in files of their own."""
+
+    def __init__(
+        self,
+        *args: Any,
+        files: Mapping[str, CommandFile],
+        aliases: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """files: name -> file, in the order of the help.  aliases: other name -> name."""
+        super().__init__(*args, **kwargs)
+        # For what click suggests in place of a wrong word.
+        self.commands.update(dict.fromkeys(files))  # type: ignore[arg-type]
+        self._files, self._aliases = files, aliases or {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._files)
+
+    def summaries(self) -> dict[str, str]:
+        """Return what each command does, in the order of the help, as the help lists it."""
+        return {name: file.help for name, file in self._files.items()}
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        file = self._files.get(self._aliases.get(cmd_name, cmd_name))
+        if file is None:
+            return None
+        module = importlib.import_module(f"nbspam.cli.{file.module}")
+        command: click.Command = getattr(module, file.name)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except EOFError as end:  # which click takes for an interrupt
+            raise UnexpectedEndError(end) from end
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        command = self.get_command(ctx, args[0])
+        if command is not None:
+            return command.name, command, _in_long(command, args[1:])
+        return super().resolve_command(ctx, args)  # which says that there is none
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.summaries().items()))
+
+
+def _in_long(command: click.Command, arguments: list[str]) -> list[str]:
+    """Return a command's arguments with `--model` for `-m`, as far as they begin with options.
+
+    click takes `-m` for a long option first, and loads difflib to suggest another: 1.5 ms.
+    """
+    options = {
+        name: option
+        for option in command.params
+        if isinstance(option, click.Option)
+        for name in option.opts
+    }
+    at = 0
+    while at < len(arguments) - 1 and (option := options.get(arguments[at])):  # a value may follow
+        arguments[at] = max(option.opts, key=len)
+        at += 1 if option.is_flag else 1 + option.nargs
+    return arguments
+
+
+def each_command(
+    command: click.Command, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield a command and those below it, in their order, each with its words.
+
+    path: the command's own.
+    """
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            if below is not None:
+                yield from each_command(below, (*path, name))
+
 
 _FILES = {
     "train": CommandFile("train", "Train a model on labelled messages"),
     "classify": CommandFile("classify", "Classify messages as spam or ham"),
     "eval": CommandFile("evaluate", "Evaluate the filter on labelled messages"),
     "explain": CommandFile("explain", "Show how much each word of a message contributed"),
-    "forget": CommandFile("forget", "Unlearn messages"),
+    "forget": CommandFile("train", "Unlearn messages", "forget_command"),
     "serve": CommandFile("serve", "Serve SpamAssassin's spamc and other spamd clients"),
     "imap": CommandFile("imap", "Filter the mail of IMAP accounts, and learn from it"),
     "model": CommandFile("model", "Inspect, check, change, merge, prune, export or import a model"),
@@ -30,7 +124,6 @@ _FILES = {
 @click.group(
     cls=LazyGroup,
     files=_FILES,
-    suggestions="OF_PROGRAM",
     aliases={"evaluate": "eval"},
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -72,15 +165,8 @@ def run_program(arguments: list[str], passage: "Passage") -> tuple[int, str | No
             stream.reconfigure(errors="backslashreplace")  # file names may contain any byte
             setattr(sys, name, stream)
     if sys.stdout is None:
-        return (
-            ExitCode.ERROR,
-            "standard output is closed; open it, or redirect it to /dev/null",
-        )
+        return (ExitCode.ERROR, "standard output is closed; open it, or redirect it to /dev/null")
     try:
-        if "_NBSPAM_COMPLETE" in os.environ:  # as click names it
-            from nbspam.cli.completion import register_scripts
-
-            register_scripts()
         returned: Any = nbspam.main(
             arguments, prog_name="nbspam", standalone_mode=False, obj=passage
         )
@@ -90,7 +176,7 @@ def run_program(arguments: list[str], passage: "Passage") -> tuple[int, str | No
             import traceback
 
             traceback.print_exc()
-        from nbspam.cli.failure import outcome
+        from nbspam.cli.notes import outcome
 
         return outcome(error)
     return returned if isinstance(returned, int) else ExitCode.DONE, None

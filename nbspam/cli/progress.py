@@ -1,83 +1,156 @@
-"""The progress of long work, on a terminal; loads rich only when it draws."""
+"""The progress of long work, on a terminal; and where it is done: here, or on a cluster (--dask).
+
+rich is loaded only to draw.
+"""
 
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nbspam.errors import counted
+from nbspam.errors import OptionError, counted
 from nbspam.urls import is_url
-from nbspam.workers import Passes
+from nbspam.workers import Executor, Passes, executor
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.status import Status
 
-M = TypeVar("M")
+    from nbspam.cli.notes import NoTrace
+    from nbspam.reading.cutting import ByteRange, Cutter, LinesFound, RangeCount
+    from nbspam.reading.source import ReadingOptions
 
-
-class HasSize(Protocol):
-    """A message, as far as progress goes."""
-
-    @property
-    def source(self) -> str:
-        """Its source."""
-
-    @property
-    def size(self) -> int:
-        """Its bytes or characters; 0 for a file, which its source names."""
-
-
-P = TypeVar("P", bound=HasSize)
-_REDRAWN = 0.1  # seconds
+_REDRAWN = 0.1  # seconds between two drawings
 _COMPRESSED = (".gz", ".bz2", ".xz")
+
+
+def _is_seen(quiet: bool) -> bool:
+    """Return whether somebody looks at standard error, and it can be drawn on."""
+    return bool(not quiet and sys.stderr and sys.stderr.isatty() and find_spec("rich"))
+
+
+@contextmanager
+def _drawn_bar(quiet: bool) -> Iterator["Bar | None"]:
+    """Yield a bar on standard error, whose tasks have a `rate`; None if nobody looks."""
+    if not _is_seen(quiet):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TextColumn("{task.fields[rate]}", justify="right"),
+        BarColumn(),
+        TimeRemainingColumn(),
+    )
+    console = Console(file=sys.stderr)
+    # No thread of its own that redraws: processes are forked meanwhile.
+    with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
+        yield bar
+
+
+@contextmanager
+def shown_passes(
+    quiet: bool, sources: Sequence[str], redrawn: float = _REDRAWN
+) -> Iterator[Passes]:
+    """Show on standard error, if it is a terminal, which pass a training is in, and how far.
+
+    The first pass reads the sources.
+    """
+    with _drawn_bar(quiet) as bar:
+        yield Passes() if bar is None else _ShownPasses(bar, size_of(sources), redrawn)
+
+
+class _ShownPasses(Passes):
+    """Draws each pass: messages, messages per second, and the time left."""
+
+    def __init__(self, bar: "Bar", size: int | None, redrawn: float) -> None:
+        self._bar, self._size, self._redrawn = bar, size, redrawn
+        self._what, self._messages, self._done = "", 0, 0
+        self._began = self._drawn = 0.0
+        self._task = bar.add_task("", total=None, rate="")
+
+    def begin(self, what: str, parts: int | None) -> None:
+        """Begin a pass of so many parts; None: of the size of the sources."""
+        self._what, self._messages, self._done = what, 0, 0
+        self._began, self._drawn, self._is_sized = time.monotonic(), 0.0, parts is None
+        total = self._size if parts is None else parts
+        self._bar.reset(self._task, total=total, description=what, rate="")
+        self._bar.refresh()
+
+    def done(self, messages: int = 0, size: int = 0) -> None:
+        """One part is done, with so many messages and bytes."""
+        self._messages += messages
+        self._done += size if self._is_sized else 1
+        now = time.monotonic()
+        if now - self._drawn <= self._redrawn:
+            return
+        self._drawn = now
+        text, rate = self._what, ""
+        if self._messages:
+            text = ": ".join(filter(None, [text, counted(self._messages, "message")]))
+            rate = f"{self._messages / (now - self._began + 1e-9):,.0f}/s"
+        self._bar.update(
+            self._task, completed=self._done, description=text, rate=rate, refresh=True
+        )
 
 
 @contextmanager
 def progress(
     quiet: bool, sources: Sequence[str], redrawn: float = _REDRAWN
-) -> Iterator["Progress"]:
-    """Show on standard error, if it is a terminal, how many messages have been read.
+) -> Iterator[Callable[[Iterable[Any]], Iterator[Any]]]:
+    """Yield what passes messages on; on a terminal it shows how many, the rate and the time left.
 
-    Also the rate, and the time left if the size of the sources is known.
+    A message of size 0 is the file that its source names.
     """
-    with drawn_bar(quiet) as bar:
-        yield Progress(bar, None if bar is None else size_of(sources), redrawn)
+    with shown_passes(quiet, sources, redrawn) as passes:
+        yield partial(_passed, passes)
+
+
+def _passed(passes: Passes, messages: Iterable[Any]) -> Iterator[Any]:
+    if type(passes) is Passes:
+        yield from messages
+        return
+    passes.begin("", None)
+    for message in messages:
+        yield message
+        passes.done(1, message.size or _size(message.source))
 
 
 @contextmanager
-def drawn_bar(quiet: bool) -> Iterator["Bar | None"]:
-    """Yield a bar on standard error; None if that is no terminal.
+def steps(
+    quiet: bool, messages: int
+) -> Iterator[Callable[[Sequence[Any], Callable[[Any], str]], Iterator[Any]]]:
+    """Yield what passes models on; on a terminal it shows which of them is at work.
 
-    Its tasks have fields `done` and `rate`, texts.
+    messages: that each of them is tested on.  It is given what names a model, too.
     """
-    if quiet or not sys.stderr or not sys.stderr.isatty() or not find_spec("rich"):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    with _drawn_bar(quiet) as bar:
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.fields[done]}"),
-        TextColumn("{task.fields[rate]}", justify="right"),
-        BarColumn(),
-        TimeRemainingColumn(),
-    )
-    # No thread of its own that redraws: processes are forked meanwhile.
-    with Bar(*columns, console=Console(file=sys.stderr), transient=True, auto_refresh=False) as bar:
-        yield bar
+        def shown(models: Sequence[Any], name: Callable[[Any], str]) -> Iterator[Any]:
+            total = len(models) * messages
+            task = None if bar is None else bar.add_task("", total=total, rate="")
+            for i, model in enumerate(models):
+                if bar is not None and task is not None:
+                    of = f"{i * messages:,} of {counted(total, 'message')}"
+                    text = f"model {i + 1} of {len(models)}, {of}: {name(model)}"
+                    bar.update(task, completed=i * messages, description=text, refresh=True)
+                yield model
+
+        yield shown
 
 
 @contextmanager
 def work(quiet: bool) -> Iterator["Work"]:
     """Show on standard error, if it is a terminal, what is done once the messages are read."""
-    if quiet or not sys.stderr or not sys.stderr.isatty():
+    if not _is_seen(quiet):
         yield Work(None)
         return
     from rich.console import Console
@@ -100,10 +173,7 @@ class Work:
             self._status.update(f"{text} …")
 
     def parts(self, text: Callable[[int], str]) -> Callable[[Iterable[int]], Iterator[int]]:
-        """Return what passes the numbers of parts on, and says of each what is done.
-
-        text: says it.
-        """
+        """Return what passes the numbers of parts on, and says of each what is done: the text."""
 
         def shown(parts: Iterable[int]) -> Iterator[int]:
             for part in parts:
@@ -111,48 +181,6 @@ class Work:
                 yield part
 
         return shown
-
-
-@contextmanager
-def steps(quiet: bool, messages: int) -> Iterator["Steps"]:
-    """Show on standard error, if it is a terminal, which of several models is at work.
-
-    messages: that each of them is tested on.
-    """
-    if quiet or not sys.stderr or not sys.stderr.isatty():
-        yield Steps(None, messages)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=Console(file=sys.stderr), transient=True, auto_refresh=False) as bar:
-        yield Steps(bar, messages)
-
-
-class Steps:
-    """Counts the models that pass through it, and the messages that each is tested on."""
-
-    def __init__(self, bar: "Bar | None", messages: int) -> None:
-        """Draw on `bar`; messages: of each model."""
-        self._bar, self._messages = bar, messages
-
-    def __call__(self, models: Sequence[M], name: Callable[[M], str]) -> Iterator[M]:
-        """Yield the models, and draw; name: of a model."""
-        if self._bar is None:
-            yield from models
-            return
-        total = len(models) * self._messages
-        task = self._bar.add_task("", total=total)
-        for i, model in enumerate(models):
-            done = i * self._messages
-            text = (
-                f"model {i + 1} of {len(models)}, {done:,} of {counted(total, 'message')}:"
-                f" {name(model)}"
-            )
-            self._bar.update(task, completed=done, description=text, refresh=True)
-            yield model
 
 
 def size_of(sources: Sequence[str]) -> int | None:
@@ -179,65 +207,61 @@ def _size(path: str | Path) -> int:
         return 0
 
 
-class Progress:
-    """Counts the messages that pass through it."""
+_LARGEST, _SMALLEST = 1 << 20, 1 << 16  # bytes of a piece of a source: its worker's memory
+_ROUNDS = 12  # pieces for each worker, at least
+_MOST = 20_000  # pieces
 
-    def __init__(self, bar: "Bar | None", size: int | None, redrawn: float) -> None:
-        """Draw on `bar`; size: bytes to read, if known; redrawn: seconds between two drawings."""
-        self._bar, self._size, self._redrawn = bar, size, redrawn
 
-    def __call__(self, messages: Iterable[P]) -> Iterator[P]:
-        """Yield the messages, and draw."""
-        if self._bar is None:
-            yield from messages
-            return
-        task = self._bar.add_task("reading", total=self._size, done="", rate="")
-        started = drawn = time.monotonic()
-        passed = 0
-        for done, message in enumerate(messages, 1):
-            yield message
-            passed += message.size or _size(message.source)
-            now = time.monotonic()
-            if now - drawn > self._redrawn or done == 1:
-                drawn = now
-                rate = f"{done / (now - started):,.0f}/s"
-                read = counted(done, "message")
-                self._bar.update(task, completed=passed, done=read, rate=rate, refresh=True)
+class WorkPlace(NamedTuple):
+    """Where work is done."""
+
+    where: Executor
+
+    def cutter(self, options: "ReadingOptions", names: "Sequence[str]") -> "Cutter":
+        """Return what cuts sources into pieces for those who work; names: of the sources."""
+        from nbspam.reading.cutting import Cutter
+
+        # Each piece is work for the scheduler of a cluster.
+        size = largest = _LARGEST if self.where.is_here else 2 * _LARGEST
+        if total := size_of(names):
+            per_worker = total // (self.where.workers * _ROUNDS)
+            size = max(min(largest, per_worker), _SMALLEST, total // _MOST)
+        return Cutter(options, size, self._survey)
+
+    def _survey(
+        self, count: "RangeCount", parts: "list[ByteRange]"
+    ) -> "Iterable[LinesFound | int]":
+        """Return what begins in each of some ranges."""
+        if len(parts) == 1:
+            return [count(parts[0])]
+        return self.where.map(_counted, count, parts)
+
+
+def _counted(count: "RangeCount", part: "ByteRange") -> "LinesFound | int":
+    return count(part)
 
 
 @contextmanager
-def shown_passes(quiet: bool, sources: Sequence[str]) -> Iterator[Passes]:
-    """Show on standard error, if it is a terminal, which pass a training is in, and how far.
+def work_place(
+    dask: str | None, jobs: int, trace: "NoTrace | None" = None, quiet: bool = False
+) -> Iterator[WorkPlace]:
+    """Yield where to work; a cluster is left at the end, and one of our own is gone.
 
-    The first pass reads the sources.
+    dask: the scheduler's address, or None.  trace: which a cluster cannot write.
+    Raises OptionError and NbspamError.
     """
-    with drawn_bar(quiet) as bar:
-        yield Passes() if bar is None else _ShownPasses(bar, size_of(sources))
+    if dask is None:
+        yield WorkPlace(executor(jobs))
+        return
+    from nbspam.cli.notes import NoTrace, note
+    from nbspam.cluster.connection import cluster_at
 
-
-class _ShownPasses(Passes):
-    """Draws each pass: messages, messages per second, and the time left."""
-
-    def __init__(self, bar: "Bar", size: int | None) -> None:
-        self._bar, self._size = bar, size
-        self._what, self._messages, self._done, self._began = "", 0, 0, 0.0
-        self._task = bar.add_task("", total=None, done="", rate="")
-
-    def begin(self, what: str, parts: int | None) -> None:
-        """Begin a pass of so many parts; None: of the size of the sources."""
-        self._what, self._messages, self._done = what, 0, 0
-        self._began, self._is_sized = time.monotonic(), parts is None
-        self._bar.reset(
-            self._task, total=self._size if parts is None else parts, done=what, rate=""
+    if trace is not None and type(trace) is not NoTrace:
+        raise OptionError(
+            "--log says of each message what happens to it here, and with --dask that is elsewhere;"
+            " leave one of them out"
         )
-        self._bar.refresh()
-
-    def done(self, messages: int = 0, size: int = 0) -> None:
-        """One part is done, with so many messages and bytes."""
-        self._messages += messages
-        self._done += size if self._is_sized else 1
-        text, rate = self._what, ""
-        if self._messages:
-            text = f"{self._what}: {counted(self._messages, 'message')}"
-            rate = f"{self._messages / (time.monotonic() - self._began + 1e-9):,.0f}/s"
-        self._bar.update(self._task, completed=self._done, done=text, rate=rate, refresh=True)
+    with cluster_at(dask) as cluster:
+        if cluster.dashboard and not quiet and sys.stderr is not None:
+            note(f"the dashboard of the workers is {cluster.dashboard}")
+        yield WorkPlace(cluster)

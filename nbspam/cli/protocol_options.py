@@ -1,15 +1,12 @@
 """Options of how to test a filter."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from nbspam.cli.cut_off_options import max_ham_blocked_option
+from nbspam.cli.declared import DECIDES, option, section
 from nbspam.cli.learning_options import Learning
-from nbspam.cli.options import (
-    Decorator,
-    gathered,
-)
+from nbspam.cli.options import ham_limit_option
 from nbspam.errors import OptionError
 
 if TYPE_CHECKING:  # help loads no numpy
@@ -22,18 +19,56 @@ if TYPE_CHECKING:  # help loads no numpy
     from nbspam.scoring.verdict import CutOffs
 
 
+_OF_KINDS = "--event-model --traits --scoring --prior --variance-smoothing --variance-prior"
+_TRAINING = f"{_OF_KINDS} --shared-variance --alpha --spam-label"  # what only a new model needs
+
+
+@section("Test")
 class Protocol(NamedTuple):
     """How to test; without any of these, the saved model."""
 
-    leave_one_out: bool
-    folds: int | None
-    train_first: str | None
-    online: bool
-    batch: int | None
-    max_ham_blocked: str | None
-    compare: str | None
-    including_learned: bool
-    seed: int | None
+    leave_one_out: bool = option(
+        "Score each message by a model of all the others.", enables=_TRAINING, typed=DECIDES
+    )
+    folds: int | None = option(
+        "Cross-validate with K folds.", "K", enables=_TRAINING, typed=DECIDES, example="2"
+    )
+    train_first: str | None = option(
+        "Train on the first N messages (or P percent) and test on the rest.",
+        "N|P%",
+        enables=f"{_TRAINING} --max-ham-blocked",
+        typed=DECIDES,
+        example="1",
+    )
+    online: bool = option(
+        "Classify, then learn, in order, simulating a live filter.",
+        enables=f"{_TRAINING} --batch",
+        typed=DECIDES,
+    )
+    batch: int | None = option(
+        "With --online, classify N messages before learning them. [default: 1]", "N"
+    )
+    max_ham_blocked: str | None = ham_limit_option(
+        "With --train-first, choose from those messages the lowest spam cut-off", {}
+    )
+    compare: str | None = option(
+        "Compare kinds of naive Bayes on these messages, by leave-one-out or as chosen.",
+        "all|NAME,…",
+        enables=_TRAINING,
+        overrules=f"{_OF_KINDS} --shared-variance --spam-cutoff --ham-cutoff --ham-cost"
+        " --max-ham-blocked --errors",
+        typed=DECIDES,
+        example="all",
+    )
+    including_learned: bool = option(
+        "Test a saved model on messages that it has learned, too.", typed=DECIDES
+    )
+    seed: int | None = option(
+        "Draw the bootstrap's resamples with this seed, and shuffle the messages before --folds."
+        " [default: 0; folds in the order of the messages]",
+        "N",
+        takes=click.IntRange(0),
+    )
 
     @property
     def bootstrap_seed(self) -> int:
@@ -165,51 +200,3 @@ class Protocol(NamedTuple):
             raise OptionError(
                 f"--train-first {text!r} is neither a number nor a percentage; try 1000 or 30%"
             ) from error
-
-
-protocol_options: Decorator[Any] = gathered(
-    "protocol",
-    Protocol,
-    click.option(
-        "--leave-one-out",
-        is_flag=True,
-        help="Score each message by a model of all the others.",
-    ),
-    click.option("--folds", type=int, metavar="K", help="Cross-validate with K folds."),
-    click.option(
-        "--train-first",
-        metavar="N|P%",
-        help="Train on the first N messages (or P percent) and test on the rest.",
-    ),
-    click.option(
-        "--online",
-        is_flag=True,
-        help="Classify, then learn, in order, simulating a live filter.",
-    ),
-    click.option(
-        "--batch",
-        type=int,
-        metavar="N",
-        help="With --online, classify N messages before learning them. [default: 1]",
-    ),
-    max_ham_blocked_option(
-        "With --train-first, choose from those messages the lowest spam cut-off"
-    ),
-    click.option(
-        "--compare",
-        metavar="all|NAME,…",
-        help="Compare kinds of naive Bayes on these messages, by leave-one-out or as chosen.",
-    ),
-    click.option(
-        "--including-learned",
-        is_flag=True,
-        help="Test a saved model on messages that it has learned, too.",
-    ),
-    click.option(
-        "--seed",
-        type=click.IntRange(0),
-        metavar="N",
-        help="Draw the bootstrap's resamples with this seed, and shuffle the messages before"
-        " --folds. [default: 0; folds in the order of the messages]",
-    ),
-)

@@ -9,17 +9,10 @@ from typing import NamedTuple
 
 import click
 
-from nbspam.cli.base import base_option
-from nbspam.cli.configured import ConfiguredCommand, checked
-from nbspam.cli.cut_off_options import Cutting, cut_off_options
+from nbspam.cli.configured import LOGS, configured
+from nbspam.cli.declared import is_typed, option, section
 from nbspam.cli.notes import note, note_one_sided, older_sentences
-from nbspam.cli.options import (
-    LOGS,
-    gathered,
-    model_option,
-    quiet_option,
-)
-from nbspam.cli.unused_options import is_typed
+from nbspam.cli.options import BASE, MODEL, QUIET, Cutting
 from nbspam.errors import OptionError
 from nbspam.serving.current import Say
 from nbspam.serving.limits import Limits
@@ -51,28 +44,80 @@ def _mode(ctx: click.Context, param: click.Parameter, value: str) -> int:
     return mode
 
 
+_PLACE = "listening"
+_PATH = click.Path(path_type=Path, readable=False)
+
+
+@section("Sockets")
 class Listening(NamedTuple):
     """Where to listen."""
 
-    socket: Path | None
-    socket_mode: int
-    listen: str | None  # HOST:PORT
-    allow_any_address: bool
-    metrics: str | None  # HOST:PORT, or the path of a Unix socket
+    socket: Path | None = option("Listen on a Unix socket.", "PATH", takes=_PATH, choice=_PLACE)
+    socket_mode: int = option(
+        "Set the file mode of that socket; 0660 lets its group connect.",
+        "MODE",
+        takes=click.STRING,
+        callback=_mode,
+        default="0600",
+    )
+    listen: str | None = option(
+        "Listen on TCP; spamc's default port is 783.", "HOST:PORT", choice=_PLACE
+    )
+    allow_any_address: bool = option(
+        "Let --listen and --metrics take an address that other machines can connect to."
+    )
+    metrics: str | None = option(
+        "Answer GET /metrics for Prometheus on HOST:PORT, or on a Unix socket (a path with a"
+        " slash).",
+        "ADDRESS",
+    )
 
 
+@section("Serving")
 class Serving(NamedTuple):
     """What clients may do, and what the server writes."""
 
-    tell: bool
-    x_spam: bool
-    max_size: int
-    timeout: float
-    connections: int
-    log: str | None
-    user_models: Path | None
-    max_users: int
-    workers: int | None
+    tell: bool = option("Let clients teach the model (spamc -L).")
+    x_spam: bool = option(
+        "Also write X-Spam-Flag, X-Spam-Level and X-Spam-Status, for recipes that look for them."
+    )
+    max_size: int = option(
+        "Refuse larger messages.", "BYTES", takes=click.IntRange(1), default=_DEFAULTS.max_size
+    )
+    timeout: float = option(
+        "Give a client so long to send its request, and again to read the reply.",
+        "SECONDS",
+        takes=click.FloatRange(0, min_open=True),
+        default=_DEFAULTS.timeout,
+    )
+    connections: int = option(
+        "Serve at most N clients at a time; others wait.",
+        "N",
+        takes=click.IntRange(1),
+        default=_DEFAULTS.connections,
+    )
+    log: str | None = option(
+        "Log a line for each message, and what is wrong with the server, to syslog, the systemd"
+        " journal or standard error.",
+        takes=click.Choice(LOGS),
+    )
+    user_models: Path | None = option(
+        "Judge and teach each user's mail (spamc -u) by a model of their own, DIR/NAME.json, read"
+        " through that of --model; or name a path with %u.",
+        "DIR",
+        takes=_PATH,
+    )
+    max_users: int = option(
+        "With --user-models, let no client's message make a model where there are N.",
+        "N",
+        takes=click.IntRange(0),
+        default=_DEFAULTS.max_users,
+    )
+    workers: int | None = option(
+        "Judge ordinary messages in N processes. [default: as many as there are processors]",
+        "N",
+        takes=click.IntRange(1, 256),
+    )
 
 
 def _check(
@@ -89,13 +134,13 @@ def _check(
             f"{name}: the server opens its model again when it changes, which no URL tells; copy it"
             " to a file, and copy newer ones there"
         )
-    for option, place in (("--listen", listening.listen), ("--metrics", listening.metrics)):
-        if place is None or (option == "--metrics" and _is_path(place)):
+    for flag, place in (("--listen", listening.listen), ("--metrics", listening.metrics)):
+        if place is None or (flag == "--metrics" and _is_path(place)):
             continue
         try:
             check_place(place, listening.allow_any_address)
         except OptionError as error:
-            raise OptionError(f"{option} {error.problem}", error.remedy) from error
+            raise OptionError(f"{flag} {error.problem}", error.remedy) from error
 
 
 def _is_path(address: str) -> bool:
@@ -103,113 +148,15 @@ def _is_path(address: str) -> bool:
     return "/" in address
 
 
-@click.command("serve", cls=ConfiguredCommand)
-@gathered(
-    "listening",
-    Listening,
-    click.option(
-        "--socket",
-        type=click.Path(path_type=Path, readable=False),
-        metavar="PATH",
-        help="Listen on a Unix socket.",
-    ),
-    click.option(
-        "--socket-mode",
-        callback=_mode,
-        default="0600",
-        show_default=True,
-        metavar="MODE",
-        help="Set the file mode of that socket; 0660 lets its group connect.",
-    ),
-    click.option(
-        "--listen", metavar="HOST:PORT", help="Listen on TCP; spamc's default port is 783."
-    ),
-    click.option(
-        "--allow-any-address",
-        is_flag=True,
-        help="Let --listen and --metrics take an address that other machines can connect to.",
-    ),
-    click.option(
-        "--metrics",
-        metavar="ADDRESS",
-        help="Answer GET /metrics for Prometheus on HOST:PORT, or on a Unix socket (a path with a"
-        " slash).",
-    ),
-)
-@model_option
-@base_option
-@cut_off_options
-@gathered(
-    "serving",
-    Serving,
-    click.option("--tell", is_flag=True, help="Let clients teach the model (spamc -L)."),
-    click.option(
-        "--x-spam",
-        is_flag=True,
-        help="Also write X-Spam-Flag, X-Spam-Level and X-Spam-Status, for recipes that look for"
-        " them.",
-    ),
-    click.option(
-        "--max-size",
-        type=click.IntRange(1),
-        default=_DEFAULTS.max_size,
-        show_default=True,
-        metavar="BYTES",
-        help="Refuse larger messages.",
-    ),
-    click.option(
-        "--timeout",
-        type=click.FloatRange(0, min_open=True),
-        default=_DEFAULTS.timeout,
-        show_default=True,
-        metavar="SECONDS",
-        help="Give a client so long to send its request, and again to read the reply.",
-    ),
-    click.option(
-        "--connections",
-        type=click.IntRange(1),
-        default=_DEFAULTS.connections,
-        show_default=True,
-        metavar="N",
-        help="Serve at most N clients at a time; others wait.",
-    ),
-    click.option(
-        "--log",
-        type=click.Choice(LOGS),
-        help="Log a line for each message, and what is wrong with the server, to syslog, the"
-        " systemd journal or standard error.",
-    ),
-    click.option(
-        "--user-models",
-        type=click.Path(readable=False, path_type=Path),
-        metavar="DIR",
-        help="Judge and teach each user's mail (spamc -u) by a model of their own, DIR/NAME.json,"
-        " read through that of --model; or name a path with %u.",
-    ),
-    click.option(
-        "--max-users",
-        type=click.IntRange(0),
-        default=_DEFAULTS.max_users,
-        show_default=True,
-        metavar="N",
-        help="With --user-models, let no client's message make a model where there are N.",
-    ),
-    click.option(
-        "--workers",
-        type=click.IntRange(1, 256),
-        metavar="N",
-        help="Judge ordinary messages in N processes. [default: as many as there are processors]",
-    ),
-)
-@quiet_option
-@checked(_check)
+@configured("serve", _check)
 def command(
+    *,
     listening: Listening,
-    model: Path,
-    base: str | None,
+    model: Path = MODEL,
+    base: str | None = BASE,
     cutting: Cutting,
     serving: Serving,
-    quiet: bool,
+    quiet: bool = QUIET,
 ) -> None:
     """Serve SpamAssassin's spamc, so that every program that calls it works with nbspam.
 

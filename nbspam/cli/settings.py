@@ -17,82 +17,23 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
-from nbspam.cli.config_file import command_words, key_of, reason_to_type, table_of
-from nbspam.cli.plain_toml import plain_document
+from nbspam.cli.declared import Option, command_words, config_file, holds, table_of
 from nbspam.cli.program import nbspam
 from nbspam.errors import OptionError
 
-# The keys outside tables: of options that several commands have.  A list, because gathering it
-# would load all commands for one message; a test holds it to them.
+# The keys outside tables: of options that several commands have.  Written by `cli/manual.py`,
+# because gathering it would load all commands for one message.
 SHARED = frozenset(
-    "alpha base encoding event-model format ham-cost ham-cutoff jobs junk label-column lines log"
-    " max-ham-blocked model move-taught outside prior quiet scoring shared-variance spam-cutoff"
-    " spam-label strict text-column traits trust-after unsure-keyword variance-prior"
-    " variance-smoothing".split()
+    "alpha base encoding event-model format ham-cost ham-cutoff jobs junk label-column"
+    " lines log max-ham-blocked model move-taught outside prior quiet scoring"
+    " shared-variance spam-cutoff spam-label strict text-column traits trust-after"
+    " unsure-keyword variance-prior variance-smoothing".split()
 )
 
 _LARGEST = 1 << 20  # bytes of a config file
 _ITSELF = "config"  # the command that prints a file takes nothing of it
-
-# Options that replace each other: one that is typed, or in the command's own table, puts the
-# others of a file out of force.
-_ALTERNATIVES = (
-    {"spam-cutoff", "ham-cutoff", "ham-cost", "max-ham-blocked"},
-    {"min-count", "max-tokens"},
-    {"socket", "listen"},
-    {"lines", "input-format"},  # the second is always typed
-)
-_LEARNING = (
-    "alpha event-model prior scoring shared-variance spam-label traits variance-prior"
-    " variance-smoothing"
-)
-# Table -> keys, and the parameters of which one must be typed for the file's values to hold.
-_ONLY_WITH = {
-    "classify": (("header subject-tag evidence", "passthrough"),),
-    "train": (("sure-from", "on_error"),),
-    "imap-filter": (("trust-after", "learn"),),
-    "imap-watch": (("trust-after", "learn"),),
-    "eval": (
-        (_LEARNING, "leave_one_out folds train_first online compare"),
-        ("batch", "online"),
-        ("max-ham-blocked", "train_first"),
-    ),
-}
-# What goes with some kinds of models only.
-_OF_KINDS = (
-    ("variance-smoothing variance-prior shared-variance", "traits scoring"),
-    ("prior", "scoring event_model"),
-    ("base", "scoring event_model traits"),
-)
-# Table -> keys, and the parameters of which none may be typed.
-_TABLE = ("lines", "text_column label_column header_row")
-_NOT_WITH = {
-    "classify": (
-        ("format lines terse", "passthrough"),
-        ("format", "terse"),
-        ("terse", "form"),
-        _TABLE,
-    ),
-    "explain": (("format", "words"), _TABLE),
-    "forget": (_TABLE,),
-    "train": (
-        *_OF_KINDS,
-        ("lines", "sources"),
-        _TABLE,
-        ("max-ham-blocked", "update on_error base"),
-        ("base", "max_ham_blocked"),
-    ),
-    "eval": (
-        *_OF_KINDS,
-        ("spam-cutoff ham-cutoff ham-cost max-ham-blocked errors", "compare"),
-        ("event-model traits scoring prior", "compare"),
-        ("variance-smoothing variance-prior shared-variance", "compare"),
-        ("lines", "sources"),
-        _TABLE,
-    ),
-    "model-import": _OF_KINDS,
-}
 
 
 class Settings(NamedTuple):
@@ -193,26 +134,18 @@ def defaults(path: str, context: click.Context, typed: set[str]) -> dict[str, An
     """
     settings = read_settings(path)
     check_names(settings)
-    table = table_of(context)
     found = settings_of(settings, context)
+    options = options_of(context)
     return {
-        name: setting.value for name, setting in found.items() if _holds(setting.key, table, typed)
+        name: setting.value
+        for name, setting in found.items()
+        if holds(options[setting.key], context.command, typed)
     }
 
 
-def _holds(key: str, table: str, typed: set[str]) -> bool:
-    """Return whether a file's value holds beside what is typed.
-
-    A default must not make a command fail that is right without it.
-    """
-    for keys, parameters in _ONLY_WITH.get(table, ()):
-        if key in keys.split() and not typed.intersection(parameters.split()):
-            return False
-    for keys, parameters in _NOT_WITH.get(table, ()):
-        if key in keys.split() and typed.intersection(parameters.split()):
-            return False
-    typed_keys = {name.replace("_", "-") for name in typed}
-    return not any(key in group and group & typed_keys for group in _ALTERNATIVES)
+def options_of(context: click.Context) -> dict[str, Option]:
+    """Return the options of a command by their keys."""
+    return {each.key: each for each in context.command.params if isinstance(each, Option)}
 
 
 def settings_of(settings: Settings, context: click.Context) -> dict[str, Setting]:
@@ -220,25 +153,29 @@ def settings_of(settings: Settings, context: click.Context) -> dict[str, Setting
 
     Raises OptionError for a wrong key or value; `check_names` is not repeated.
     """
-    table = table_of(context)
-    options = {key_of(p): p for p in context.command.params if isinstance(p, click.Option)}
+    table, options = table_of(context), options_of(context)
     own = settings.document.get(table)
     found: dict[str, Setting] = {}
     for place, values in (("", settings.document), (table, own if isinstance(own, dict) else {})):
         for key, value in values.items():
             if not place and (isinstance(value, dict) or key not in options):
                 continue  # a table, or an option of other commands
-            reason = reason_to_type(table, key)
+            reason = options[key].declared.typed if key in options else ""
             if reason and not place:
                 continue
             if key not in options or reason:
-                raise _wrong_key(settings, table, key, options, reason)
+                raise _wrong_key(settings, table, key, options)
             option = options[key]
             value = _checked(settings, place, option, value, context)
             found[option.name or key] = Setting(place, key, value)
-    own_keys = {setting.key for setting in found.values() if setting.table}
-    beaten = {key for keys in _ALTERNATIVES if keys & own_keys for key in keys - own_keys}
-    return {name: setting for name, setting in found.items() if setting.key not in beaten}
+    chosen = {
+        options[setting.key].declared.choice for setting in found.values() if setting.table
+    } - {""}
+    return {
+        name: setting
+        for name, setting in found.items()
+        if setting.table or options[setting.key].declared.choice not in chosen
+    }
 
 
 def check_names(settings: Settings) -> None:
@@ -295,7 +232,8 @@ def _wrong_top(settings: Settings, key: str, value: object) -> OptionError:
             " prune is [model-prune]"
         )
     where = settings.where("", key)
-    if reason := reason_to_type("", key):
+    options = (options_of(context).get(key) for context in command_contexts())
+    if reason := next((o.declared.typed for o in options if o and o.declared.typed), ""):
         return _must_be_typed(where, key, reason)
     return OptionError(
         f"{where}: {key} is no option that several commands share ({_suggestion(key, SHARED)}); put"
@@ -303,14 +241,12 @@ def _wrong_top(settings: Settings, key: str, value: object) -> OptionError:
     )
 
 
-def _wrong_key(
-    settings: Settings, table: str, key: str, options: Iterable[str], reason: str | None
-) -> OptionError:
+def _wrong_key(settings: Settings, table: str, key: str, options: dict[str, Option]) -> OptionError:
     """Return the error of a key in the table of a command."""
     where = settings.where(table, key)
-    if reason and key in options:
-        return _must_be_typed(where, f"[{table}] {key}", reason)
-    known = [name for name in options if reason_to_type(table, name) is None]
+    if key in options:
+        return _must_be_typed(where, f"[{table}] {key}", options[key].declared.typed)
+    known = [name for name, option in options.items() if not option.declared.typed]
     command = command_words(table)
     return OptionError(
         f"{where}: nbspam {command} has no option --{key}; {_suggestion(key, known)}"
@@ -333,10 +269,10 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def _checked(
-    settings: Settings, place: str, option: click.Option, value: Any, context: click.Context
+    settings: Settings, place: str, option: Option, value: Any, context: click.Context
 ) -> Any:
     """Return a value as the option takes it; raises OptionError for one that it refuses."""
-    key = key_of(option)
+    key = option.key
     values = value if option.multiple and isinstance(value, list) else [value]
     kind, example = _kind(option)
     wrong = None
@@ -392,3 +328,79 @@ def absolute_path(path: str, file: str) -> str:
     if path.startswith("~"):
         path = os.path.expanduser(path)  # noqa: PTH111
     return os.path.join(os.path.dirname(os.path.abspath(file)), path)  # noqa: PTH100, PTH118, PTH120
+
+
+def with_origin(error: OptionError, context: click.Context) -> OptionError:
+    """Return an error of a command with the lines of the config file that it is of, if any."""
+    path = config_file()
+    if path is None:
+        return error
+    settings, sentence = read_settings(path), _letters(error.problem)
+    places = [
+        f"{settings.where(setting.table, setting.key)}: {setting.key}"
+        for name, setting in settings_of(settings, context).items()
+        if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
+        and _letters(setting.key) in sentence
+    ]
+    if not places:
+        return error
+    return OptionError(f"{', '.join(places)}: {error.problem}", error.remedy, **error.values)
+
+
+def _letters(text: str) -> str:
+    """Return a text's letters: `spam cut-off` and `--spam-cutoff` are one."""
+    return re.sub("[^a-z]", "", text.lower())
+
+
+# Plain TOML, read without `tomllib`: `[table]`, and `key = value` of the simplest kinds.  What is
+# anything else is left to `tomllib`, so both give the same; a test holds them together.  It stays
+# because `tomllib` costs a mail 5.5 ms, and this 0.2.
+
+
+def plain_document(text: str) -> dict[str, Any] | None:
+    """Return a document as `tomllib` does; None if it is not so plain."""
+    document: dict[str, Any] = {}
+    values = document
+    for line in text.split("\n"):
+        line = line.strip(" \t")
+        if not line.isprintable():
+            return None
+        if not line or line[0] == "#":
+            continue
+        if line[0] == "[":
+            name = line[1:-1]
+            if line[-1] != "]" or not _is_bare(name) or name in document:
+                return None
+            values = document[name] = {}
+            continue
+        key, _, written = line.partition("=")
+        key = key.rstrip(" \t")
+        value = _plain_value(written.lstrip(" \t"))
+        if value is None or not _is_bare(key) or key in values:
+            return None
+        values[key] = value
+    return document
+
+
+def _is_bare(key: str) -> bool:
+    return key.isascii() and key.replace("-", "").replace("_", "").isalnum()
+
+
+def _plain_value(written: str) -> bool | int | float | str | None:
+    """Return a value; None if it is not plain."""
+    if written[:1] == '"':
+        text = written[1:-1]
+        is_plain = len(written) > 1 and written[-1] == '"' and not {'"', "\\"} & set(text)
+        return text if is_plain else None
+    if written in ("true", "false"):
+        return written == "true"
+    whole, dot, part = written.partition(".")
+    if not (_is_decimal(whole) and (whole[0] != "0" or whole == "0")):
+        return None
+    if not dot:
+        return int(whole)
+    return float(written) if _is_decimal(part) else None
+
+
+def _is_decimal(digits: str) -> bool:
+    return digits.isascii() and digits.isdigit() and len(digits) < 16

@@ -68,7 +68,7 @@ class Trace(NoTrace):
     def failed(self, error: BaseException) -> None:
         """Log why what was begun fails."""
         with contextlib.suppress(Exception):  # what failed is reported, not this
-            from nbspam.cli.failure import outcome
+            from nbspam.cli.notes import outcome
 
             if len(self._identities) == 1:
                 [source] = self._identities

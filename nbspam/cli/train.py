@@ -1,5 +1,6 @@
-"""`nbspam train`."""
+"""`nbspam train` and `nbspam forget`."""
 
+import json
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -7,35 +8,26 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nbspam.cli.base import base_option, opened_base
-from nbspam.cli.class_sizes import ClassSizes
-from nbspam.cli.configured import ConfiguredCommand, checked
-from nbspam.cli.cut_off_options import Cutting, cut_off_options, ham_limit, max_ham_blocked_option
-from nbspam.cli.learning_options import (
-    Learning,
-    learning_options,
-)
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import DECIDES, is_typed, option, without_settings
+from nbspam.cli.learning_options import Learning, Sources
 from nbspam.cli.notes import NoTrace, lock_wait, note_older, note_skips
 from nbspam.cli.options import (
-    PROBABILITY,
+    BASE,
+    DASK,
+    FORM,
+    JOBS,
+    MODEL,
+    QUIET,
+    Cutting,
     Reading,
-    dask_option,
-    format_option,
-    gathered,
-    jobs_option,
+    ham_limit,
     make_default_folder,
-    model_option,
-    quiet_option,
-    reading_options,
-    traced,
-    without_settings,
+    opened_base,
 )
-from nbspam.cli.progress import progress
-from nbspam.cli.sources_options import (
-    Sources,
-    labelled_sources,
-)
+from nbspam.cli.progress import progress, work_place
 from nbspam.cli.training import (
+    ClassSizes,
     Output,
     Training,
     Writing,
@@ -44,22 +36,17 @@ from nbspam.cli.training import (
     update_instead,
     update_model,
 )
-from nbspam.cli.work_place import work_place
-from nbspam.errors import OptionError
-from nbspam.learning.on_error import SURE
+from nbspam.errors import OptionError, counted
 from nbspam.learning.settings import first_metadata
-from nbspam.learning.update import PendingMessages
+from nbspam.learning.update import PendingMessages, forget
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import FILE_LISTS, MBOX_FORMAT, Skipped, Skips
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
-from nbspam.store.model_file import (
-    already_exists,
-    check_replaceable,
-)
+from nbspam.store.model_file import already_exists, check_replaceable
 from nbspam.urls import is_url
-from nbspam.workers import PIECE, in_batches, rare_collections, tokenized
+from nbspam.workers import PIECE, executor, in_batches, rare_collections, tokenized
 
 if TYPE_CHECKING:
     from nbspam.reading.cutting import SourcePiece
@@ -74,53 +61,23 @@ def _check(
     reading: Reading,
     base: str | None,
 ) -> None:
-    """Raise OptionError for options that are wrong with any model."""
+    """Raise OptionError for what is wrong with any model and no declaration says."""
     cutting, learning = _of_new(model, writing, cutting, learning)
-    if writing.update and writing.replace:
-        raise OptionError("--update adds to the model and --replace overwrites it; give one")
     if writing.update and is_url(model):
         raise OptionError(
             f"{model}: a model at a URL is written whole; leave out --update, or copy it to a file"
             " and add to that"
         )
-    if writing.update and writing.max_ham_blocked is not None:
-        raise OptionError(
-            "--max-ham-blocked needs all messages at once; give it with --replace, or leave it out"
-        )
-    if base is not None and writing.max_ham_blocked is not None:
-        raise OptionError(
-            "--max-ham-blocked needs all messages at once, and with a base messages are learned one"
-            " by one; leave one of the two out"
-        )
-    _check_on_error(writing)
     cutting.of_new()  # raises for those of no new model
-    cutting.check_limit(writing.max_ham_blocked)
     ham_limit(writing.max_ham_blocked)
     if not (writing.update and model.exists() and not model.is_dir()):
         learning.settings()  # raises for a senseless value
     reading.check(sources.names_without_labels())
-    _check_seen(writing, reading)
-
-
-def _check_seen(writing: Writing, reading: Reading) -> None:
-    if writing.seen and reading.format not in (None, MBOX_FORMAT, *FILE_LISTS):
-        from nbspam.cli.unused_options import is_typed  # one message does without
-
-        if is_typed("seen"):
-            raise OptionError(
-                f"--seen is of Maildirs and mboxes, and the format is {reading.format}; leave one"
-                " of them out"
-            )
-
-
-def _check_on_error(writing: Writing) -> None:
-    if writing.sure_from is not None and not 0 <= writing.sure_from <= 1:
-        raise OptionError(f"--sure-from {writing.sure_from} must be in [0, 1]; try 0.99")
-    if writing.sure_from is not None and not writing.on_error:
-        raise OptionError("--sure-from goes with --on-error alone; add that or leave it out")
-    if writing.on_error and writing.max_ham_blocked is not None:
+    of_mailboxes = reading.format in (None, MBOX_FORMAT, *FILE_LISTS)
+    if writing.seen and not of_mailboxes and is_typed("seen"):
         raise OptionError(
-            "--max-ham-blocked needs all messages, and --on-error learns some; leave one out"
+            f"--seen is of Maildirs and mboxes, and the format is {reading.format}; leave one of"
+            " them out"
         )
 
 
@@ -136,62 +93,21 @@ def _of_new(
     return cutting, learning
 
 
-@click.command("train", cls=ConfiguredCommand)
-@labelled_sources
-@model_option
-@base_option
-@gathered(
-    "writing",
-    Writing,
-    click.option("--update", is_flag=True, help="Add to the model; create it if there is none."),
-    click.option("--replace", is_flag=True, help="Overwrite the model file if it exists."),
-    click.option(
-        "--ledger/--no-ledger",
-        default=True,
-        help="Remember which messages were learned, for --update and forget. [default: ledger]",
-    ),
-    click.option(
-        "--on-error",
-        is_flag=True,
-        help="Learn only the messages that the model, as it is by then, judges wrong or is not"
-        " sure of. The model is smaller and makes more errors; model prune costs fewer.",
-    ),
-    click.option(
-        "--sure-from",
-        type=PROBABILITY,
-        metavar="P",
-        help="With --on-error, leave out a message whose verdict is right with a probability of P"
-        f" or more; 0: every right one. [default: {SURE}]",
-    ),
-    click.option(
-        "--seen",
-        is_flag=True,
-        help="Read only the mail of a Maildir or mbox that was read and not deleted.",
-    ),
-    max_ham_blocked_option("Choose and store the lowest spam cut-off"),
-)
-@cut_off_options
-@learning_options
-@reading_options
-@format_option
-@quiet_option
-@jobs_option
-@dask_option
-@traced("learn")
+@configured("train", _check, logs="learn")
 @rare_collections()
-@checked(_check)
 def command(
+    *,
     sources: Sources,
-    model: Path,
-    base: str | None,
+    model: Path = MODEL,
+    base: str | None = BASE,
     writing: Writing,
     cutting: Cutting,
     learning: Learning,
     reading: Reading,
-    form: str,
-    quiet: bool,
-    jobs: int,
-    dask: str | None,
+    form: str = FORM,
+    quiet: bool = QUIET,
+    jobs: int = JOBS,
+    dask: str | None = DASK,
     trace: NoTrace,
 ) -> None:
     """Learn from labelled messages and write a model, or add to one.
@@ -212,10 +128,6 @@ def command(
     A message that is in two classes is learned in both, and a note names it; with --strict it is an
     error, and nothing is learned.
 
-    --on-error judges each message first and learns it only if the verdict is wrong, unsure or not
-    sure enough; the classes come in turns, each in the order of its sources.  It works with
-    --update, and for a new model from its first message on.
-
     --log writes a line for each message that --update learns or moves, and one for a new model.
 
     \b
@@ -226,7 +138,6 @@ def command(
       nbspam train --update --spam - < message.eml
       zcat messages.tsv.gz | nbspam train --input-format tsv -
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
-      nbspam train --update --on-error --ham ~/Maildir --spam ~/Maildir/.Junk
       nbspam train --replace --label promo=ads.mbox --ham in.mbox --spam junk.mbox
       nbspam train --dask tcp://10.0.0.1:8786 /shared/mail.parquet
     """
@@ -308,3 +219,83 @@ def _updated(model: Path, writing: Writing) -> Metadata | None:
         return None
     with Lookup(model) as lookup:
         return lookup.metadata
+
+
+def _check_forgotten(sources: Sources, reading: Reading) -> None:
+    """Raise OptionError for wrong options."""
+    reading.check(sources.names() or [STDIN])
+
+
+@configured("forget", _check_forgotten, logs="forget")
+def forget_command(
+    *,
+    sources: Sources,
+    model: Path = MODEL,
+    base: str | None = BASE,
+    no_ledger: bool = option(
+        "Unlearn messages that the model does not remember, learned with train --no-ledger.",
+        under="Model",
+        typed=DECIDES,
+    ),
+    reading: Reading,
+    form: str = FORM,
+    quiet: bool = QUIET,
+    jobs: int = JOBS,
+    trace: NoTrace,
+) -> None:
+    """Take messages out of the model again.
+
+    A SOURCE is anything that `train` takes.  A message without a label, as in a file that is given
+    without --spam or --ham, is taken out of the class it was learned in; a message that was never
+    learned is left alone.  Without a SOURCE it reads one message from standard input and prints
+    nothing.
+
+    Counts and ledger become what they were before the messages were learned, to the byte.  Of the
+    calibration only what was learned lately is taken back, so probabilities may differ from before;
+    to take back the rest, train again without them.  What was learned with --base is taken back
+    with it.
+
+    \b
+    Examples:
+      nbspam forget message.eml
+      nbspam forget --spam - < message.eml
+      nbspam forget --ham old-inbox.mbox -m mail.json
+    """
+    names = sources.names()
+    if not names:
+        sources, names = sources._replace(sources=(STDIN,)), [STDIN]
+    if no_ledger and sources.sources:
+        raise OptionError(
+            f"--no-ledger: the model does not know in which class {sources.sources[0]} was learned;"
+            " give it with --spam or --ham"
+        )
+    options, skips = reading.options(quiet=quiet), Skips(reading.strict)
+    raws = sources.messages_of_any_kind(options, skips)
+    # As in a macro of a mail reader.
+    is_one = names == [STDIN] and reading.is_one_message
+    silent = quiet or is_one
+    with Lookup(model) as lookup:
+        wanted = lookup.metadata.settings.wanted
+        if not silent:
+            note_older(model, lookup.metadata, learns=True)
+    noted = trace.noted(raws)
+    messages = tokenized(noted, skips, executor(jobs), digests=True, wanted=wanted)
+    digested, wait = trace.digested(messages), lock_wait(quiet)
+    with opened_base(base, not is_one) as beneath, trace.changes(model, remember=not no_ledger):
+        change = forget(model, digested, not no_ledger, wait=wait, base=beneath)
+    note_skips(skips)
+    if form == "json":
+        fields = {
+            "model": str(model),
+            "forgotten": change.forgotten,
+            "unchanged": change.unchanged,
+            "skipped": skips.count,
+        }
+        click.echo(json.dumps(fields))
+    elif not silent:
+        from nbspam.cli.terminal import echo_sentence, unbroken  # one message is forgotten silently
+
+        echo_sentence(
+            f"{unbroken(model)}: forgot {counted(change.forgotten, 'message')},"
+            f" {change.unchanged:,} had not been learned"
+        )

@@ -1,30 +1,23 @@
 """What `nbspam train` does with the messages that it has read, and what it prints of that."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from nbspam.cli.class_sizes import ClassSizes
-from nbspam.cli.cut_off_options import Cutting
+from nbspam.cli.declared import DECIDES, OVERWRITES, option, section
 from nbspam.cli.estimate import cut_off_sentence, estimate_sentence, left_out_rates_of
 from nbspam.cli.notes import NoTrace, note, note_skips, young_sentence
-from nbspam.cli.options import make_default_folder
+from nbspam.cli.options import Cutting, ham_limit_option, make_default_folder
 from nbspam.cli.progress import work
-from nbspam.errors import counted
-from nbspam.learning.on_error import SURE, TrainOnError
+from nbspam.errors import TrainingError, counted, one_line
+from nbspam.labels import FEW, rare_classes
 from nbspam.learning.settings import TrainingSettings, class_names
-from nbspam.learning.update import (
-    Change,
-    PendingMessages,
-    Teaching,
-    every_message,
-    learn,
-    learn_in_memory,
-    set_cut_offs,
-)
+from nbspam.learning.update import Change, PendingMessages, learn, learn_in_memory, set_cut_offs
 from nbspam.reading.source import Skips
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
@@ -32,22 +25,186 @@ from nbspam.store.model_file import ModelExistsError, put_model, write_model
 from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import Executor
 
-if TYPE_CHECKING:  # one message is learned without numpy
+if TYPE_CHECKING:
     from nbspam.evaluation.metrics import Figures
     from nbspam.learning.training import Piece
     from nbspam.store.writing import LockWait
 
 
+_SHOWN = 5  # classes named
+_NAMED = 3  # messages of two or more classes that are named
+_BLOCK = 1000  # names compressed together
+
+
+class _Names:
+    """A growing list of names, compressed: those of a million mails take 22 MB, not 170."""
+
+    def __init__(self) -> None:
+        self._blocks: list[bytes] = []
+        self._last: list[str] = []
+
+    def append(self, name: str) -> None:
+        self._last.append(one_line(name))
+        if len(self._last) == _BLOCK:
+            from zlib import compress  # one message does without
+
+            text = "\n".join(self._last).encode("utf-8", "surrogatepass")
+            self._blocks.append(compress(text, 1))
+            self._last = []
+
+    def __getitem__(self, i: int) -> str:
+        block, place = divmod(i, _BLOCK)
+        if block == len(self._blocks):
+            return self._last[place]
+        from zlib import decompress
+
+        text = decompress(self._blocks[block]).decode("utf-8", "surrogatepass")
+        return text.split("\n")[place]
+
+
+class ClassSizes:
+    """Counts the messages of each class that pass through it, and keeps where they are."""
+
+    def __init__(self) -> None:
+        self.n_shared: int | None = None  # messages in two or more classes; None: unknown
+        self._sizes: dict[str, int] = {}
+        self._first: dict[str, list[str]] = {}  # the first sources of each, FEW at most
+        # Of each message: half its digest (of a million, two have the same half by chance in one of
+        # 37 million runs), the number of its class, and its source.
+        self._digests, self._classes, self._sources = array("Q"), array("i"), _Names()
+        self._numbers: dict[str, int] = {}
+
+    def __call__(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
+        """Yield the messages, and count those with a label."""
+        for message in messages:
+            if message.label is not None:
+                n = self._sizes[message.label] = self._sizes.get(message.label, 0) + 1
+                if n <= FEW:
+                    self._first.setdefault(message.label, []).append(message.source)
+                if message.digest:
+                    self._digests.append(int(message.digest[:16], 16))
+                    number = self._numbers.setdefault(message.label, len(self._numbers))
+                    self._classes.append(number)
+                    self._sources.append(message.source)
+            yield message
+
+    def report(self, quiet: bool, strict: bool) -> None:
+        """Say, unless quiet, which classes are small and which messages are in two or more.
+
+        strict: raises TrainingError for such a message.
+        """
+        if not quiet:
+            self.note_small()
+        shared = self._shared()
+        named = [{k: self._sources[i] for k, i in each.items()} for each in shared[:_NAMED]]
+        self.report_shared(len(shared), named, quiet, strict)
+
+    def report_shared(
+        self, n: int, found: Sequence[Mapping[str, str]], quiet: bool, strict: bool
+    ) -> None:
+        """Say that n messages are in two or more classes.
+
+        found: of some, each class and the first source in it.
+        """
+        self.n_shared = n
+        if not n:
+            return
+        where = [
+            " and ".join(
+                f"{one_line(source)} as {name}" for name, source in islice(each.items(), _SHOWN)
+            )
+            for each in found[:_NAMED]
+        ]
+        if where and n > len(where):
+            where.append(f"and {n - len(where):,} more")
+        what = (
+            f"{counted(n, 'message')} {'is' if n == 1 else 'are'} in two or more classes"
+            f"{' (' if where else ''}{'; '.join(where)}{')' if where else ''}"
+        )
+        if strict:
+            raise TrainingError(f"{what}; correct the labels, or leave out --strict")
+        if not quiet:
+            note(f"{what}; correct the labels if that is a mistake")
+
+    def _shared(self) -> list[dict[str, int]]:
+        """Return the messages in two or more classes: the place of the first of each class."""
+        if len(self._numbers) < 2:
+            return []
+        twice = {one for one, other in pairwise(sorted(self._digests)) if one == other}
+        names = list(self._numbers)
+        found: dict[int, dict[str, int]] = {}
+        for i, digest in enumerate(self._digests):
+            if digest in twice:
+                found.setdefault(digest, {}).setdefault(names[self._classes[i]], i)
+        return [places for places in found.values() if len(places) > 1]
+
+    def add(self, sizes: Mapping[str, int], first: Mapping[str, list[str]]) -> None:
+        """Count messages that others have counted; first: where the first of each class are."""
+        for name, n in sizes.items():
+            self._sizes[name] = self._sizes.get(name, 0) + n
+            own = self._first.setdefault(name, [])
+            own += first[name][: FEW - len(own)]
+
+    def note_small(self) -> None:
+        """Say which classes are of a few messages beside two large ones, and where these are."""
+        small = self.small()
+        for name in small[:_SHOWN]:
+            n = self._sizes[name]
+            where = ", ".join(one_line(source) for source in self._first[name])
+            header = ""
+            if self._may_be_header(name):
+                header = " if that row names the columns, add --header-row yes;"
+            note(
+                f"the class {name!r} has only {counted(n, 'message')} of"
+                f" {sum(self._sizes.values()):,} ({where});{header} if that label is a mistake,"
+                " correct it"
+                f" there: as it is there are {len(self._sizes)} classes, and cut-offs are for two"
+            )
+        if len(small) > _SHOWN:
+            note(f"{len(small) - _SHOWN} more classes have at most {FEW} messages each")
+
+    def _may_be_header(self, name: str) -> bool:
+        """Return whether a class has one message, the first row of a table with others."""
+        table, _, row = self._first[name][0].rpartition(":")
+        return (self._sizes[name], row) == (1, "1") and any(
+            source.startswith(f"{table}:")
+            for other, sources in self._first.items()
+            for source in sources
+            if other != name
+        )
+
+    def small(self) -> list[str]:
+        """Return the names of those classes."""
+        return rare_classes(self._sizes)
+
+
+@section("Model")
 class Writing(NamedTuple):
     """What to do with the model file."""
 
-    update: bool
-    replace: bool
-    ledger: bool
-    on_error: bool
-    sure_from: float | None
-    seen: bool
-    max_ham_blocked: str | None
+    update: bool = option(
+        "Add to the model; create it if there is none.",
+        excludes={"--replace": "--update adds to the model and --replace overwrites it; give one"},
+        typed=DECIDES,
+    )
+    replace: bool = option("Overwrite the model file if it exists.", typed=OVERWRITES)
+    ledger: bool = option(
+        "Remember which messages were learned, for --update and forget. [default: ledger]",
+        "--ledger/--no-ledger",
+        default=True,
+    )
+    seen: bool = option(
+        "Read only the mail of a Maildir or mbox that was read and not deleted.", under="Sources"
+    )
+    max_ham_blocked: str | None = ham_limit_option(
+        "Choose and store the lowest spam cut-off",
+        {
+            "--update": "--max-ham-blocked needs all messages at once; give it with --replace, or"
+            " leave it out",
+            "--base": "--max-ham-blocked needs all messages at once, and with a base messages are"
+            " learned one by one; leave one of the two out",
+        },
+    )
 
 
 class Output(NamedTuple):
@@ -78,7 +235,7 @@ class Training(NamedTuple):
     @property
     def is_one_by_one(self) -> bool:
         """Whether messages are learned one by one, even into a new model."""
-        return self.writing.on_error or self.settings.base is not None
+        return self.settings.base is not None
 
 
 def train_whole(
@@ -99,10 +256,7 @@ def train_whole(
     from nbspam.learning.training import TrainingRun
 
     settings, cutting, writing, limit, output, wait = training
-    with (
-        shown_passes(output.quiet, names) as passes,
-        TrainingRun(where, settings, passes) as run,
-    ):
+    with shown_passes(output.quiet, names) as passes, TrainingRun(where, settings, passes) as run:
         run.read(pieces, output.skips)
         for kept in run.kept:
             output.sizes.add(kept.summary.messages, kept.summary.first)
@@ -156,7 +310,7 @@ def update_model(pending: PendingMessages, training: Training) -> None:
         _note_unnamed(output.model)
     with work(output.quiet) as at_work, output.trace.changes(output.model, writing.ledger):
         at_work.stage(f"adding messages to {output.model}")
-        change = learn(output.model, pending, settings, writing.ledger, wait, _teaching(training))
+        change = learn(output.model, pending, settings, writing.ledger, wait)
         if cutting.is_given:  # the model was not there before
             set_cut_offs(output.model, cutting.of)
     _print_change(change, training)
@@ -181,10 +335,9 @@ def _note_unnamed(model: Path) -> None:
 def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
     """Write a new model that learned one message after another, and print what it learned."""
     settings, cutting, writing, _, output, wait = training
-    teach = _teaching(training)
     if settings.base is None:
         class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
-    change, made = learn_in_memory(output.model, None, pending, settings, writing.ledger, teach)
+    change, made = learn_in_memory(output.model, None, pending, settings, writing.ledger)
     write_model(
         output.model,
         cutting.of(made.metadata).stored_in(made.metadata),
@@ -197,30 +350,17 @@ def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
     _print_change(change, training)
 
 
-def _teaching(training: Training) -> Teaching:
-    """Return what chooses the messages to learn."""
-    sure = training.writing.sure_from
-    if not training.writing.on_error:
-        return every_message
-    return TrainOnError(training.cutting.of, SURE if sure is None else sure)
-
-
 def _print_change(change: Change, training: Training) -> None:
-    settings, _, writing, _, output, _ = training
+    settings, _, _, _, output, _ = training
     if output.form == "json":
         fields = {"model": str(output.model), **change._asdict(), **output.read()}
         del fields["forgotten"]
-        if not writing.on_error:
-            del fields["judged_right"]
         click.echo(json.dumps(fields))
     elif not output.quiet:
-        judged = ""
-        if writing.on_error:
-            judged = f"left out {counted(change.judged_right, 'message')} judged right, "
         from nbspam.cli.terminal import echo_sentence, unbroken  # one message is learned silently
 
         echo_sentence(
-            f"{unbroken(output.model)}: {judged}learned"
+            f"{unbroken(output.model)}: learned"
             f" {counted(change.learned, 'new message')}, moved"
             f" {change.moved:,} to another class, {change.unchanged:,} already known"
         )

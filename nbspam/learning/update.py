@@ -6,7 +6,7 @@ read, and the file is written around them.  Standard library only.
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -56,7 +56,6 @@ class Change(NamedTuple):
     moved: int = 0  # from one class to another
     forgotten: int = 0
     unchanged: int = 0  # already known; or to be forgotten, but never learned
-    judged_right: int = 0  # and left out for that, where only errors are learned
 
 
 class PendingMessages:
@@ -106,89 +105,12 @@ def _batches(messages: Iterable[TokenizedMessage], size: int) -> Iterator[list[T
         yield batch
 
 
-class LearningRun:
-    """Messages on their way into a learner: what the ledger wants of each, and what was done."""
-
-    def __init__(
-        self,
-        path: Path,
-        learner: OnlineLearner,
-        pending: PendingMessages,
-        known: Mapping[str, Row],
-        remember: bool,
-    ) -> None:
-        """path: the model's name in errors.  known: the ledger's rows of the pending messages."""
-        self.learner, self.corpus = learner, pending.corpus
-        self.classes = learner.metadata.settings.classes
-        self.learned: dict[str, Row] = {}  # the ledger's new rows
-        self.judged_right = 0
-        self._path, self._found, self._known, self._remembers = path, pending.found, known, remember
-        self._new = self._moved = 0
-
-    def row(self, digest: str) -> Row:
-        """Return how often each class has learned a message."""
-        return self.learned.get(digest) or self._known.get(digest, (0,) * len(self.classes))
-
-    def steps(self, message: TokenizedMessage) -> list[tuple[int | None, int]]:
-        """Return the steps (`moves`) that bring a message up to how often it was found."""
-        if not self._remembers:
-            return [(None, self.classes.index(message.label or ""))]
-        # All occurrences of a digest are learned at once.
-        found = [self._found[message.digest, name] for name in self.classes]
-        return moves(self.row(message.digest), found)
-
-    def take(self, message: TokenizedMessage, steps: Iterable[tuple[int | None, int]]) -> None:
-        """Count a message in its classes, and enter it in the ledger; raises ModelError."""
-        row = list(self.row(message.digest))
-        for source, target in steps:
-            if source is not None:
-                row[source] -= 1
-                name = self.classes[source]
-                _unlearn(self._path, self.learner, name, message)
-            self.learner.learn(self.classes[target], message.tokens, message.numbers)
-            row[target] += 1
-            self._new += source is None
-            self._moved += source is not None
-            if self._remembers:
-                self.learned[message.digest] = tuple(row)
-
-    def refine(self, message: TokenizedMessage, k: int) -> None:
-        """Let a message that was taken into class k refine the calibration."""
-        digest = message.digest if self._remembers else ""
-        self.learner.refine(self.classes[k], message.tokens, message.numbers, digest)
-
-    def change(self) -> Change:
-        """Return what was done."""
-        unchanged = self._found.total() - self._new - self._moved - self.judged_right
-        return Change(self._new, self._moved, 0, unchanged, self.judged_right)
-
-
-def every_message(run: LearningRun) -> None:
-    """Learn every message, then let each refine the calibration.
-
-    The messages come in the order of their digests, which is effectively random: a folder of spam
-    after one of ham would push the calibration to and fro.
-    """
-    taught: list[list[int]] = []  # per message: the classes that learned it
-    for message in run.corpus.messages():
-        steps = run.steps(message)
-        run.take(message, steps)
-        taught.append([target for _, target in steps])
-    for message, targets in zip(run.corpus.messages(), taught, strict=True):
-        for target in targets:
-            run.refine(message, target)
-
-
-Teaching = Callable[[LearningRun], None]  # which of the messages are learned, as `every_message`
-
-
 def learn(
     path: Path,
     pending: PendingMessages,
     settings: TrainingSettings,
     remember: bool = True,
     wait: LockWait = DEFAULT_WAIT,
-    teach: Teaching = every_message,
 ) -> Change:
     """Learn messages into the model at `path`; creates it if there is none.
 
@@ -197,19 +119,19 @@ def learn(
     refines the calibration.
     settings: for a new model; an old one is read through their base, too.
     remember: False learns all as new, and does not use the ledger.
-    wait: how long to wait for the model's lock.  teach: learns some of the messages alone.
+    wait: how long to wait for the model's lock.
     Raises ModelError: the model is damaged, has other classes, is locked or cannot be written.
     """
     with locked(path, wait) as place:
         if not place.exists():
-            change, model = learn_in_memory(path, None, pending, settings, remember, teach)
+            change, model = learn_in_memory(path, None, pending, settings, remember)
             write_atomically(place, model.write)
             return change
         with Lookup(place) as old:
             counts = old.counts(pending.corpus.vocabulary)
             known = old.learned({digest for digest, _ in pending.found}) if remember else {}
             part = Model(old.metadata, counts, known)
-            change, after = learn_in_memory(path, part, pending, settings, remember, teach)
+            change, after = learn_in_memory(path, part, pending, settings, remember)
             if change.learned or change.moved:
                 _save(place, old, part, after)
             return change
@@ -221,10 +143,11 @@ def learn_in_memory(
     pending: PendingMessages,
     settings: TrainingSettings,
     remember: bool = True,
-    teach: Teaching = every_message,
 ) -> tuple[Change, Model]:
     """Learn messages into a model, or what it has of them; return what was done, and the result.
 
+    All are learned, then each refines the calibration.  They come in the order of their digests,
+    which is effectively random: a folder of spam after one of ham would push it to and fro.
     path: the model's name in errors.  model: None for a new one; it stays as it is.
     """
     if model is None:
@@ -237,9 +160,32 @@ def learn_in_memory(
             f"{path}: was replaced, while messages were read, by a model that counts other numbers"
             " of them; run it again"
         )
-    run = LearningRun(path, _learner(path, model, settings.base), pending, model.learned, remember)
-    teach(run)
-    return run.change(), _result(run.learner, model.learned | run.learned)
+    learner, learned = _learner(path, model, settings.base), dict(model.learned)
+    classes, found = model.metadata.settings.classes, pending.found
+    taught: list[list[int]] = []  # per message: the classes that learned it
+    new = moved = 0
+    for message in pending.corpus.messages():
+        digest = message.digest
+        row = list(learned.get(digest) or (0,) * len(classes))
+        steps: list[tuple[int | None, int]] = [(None, classes.index(message.label or ""))]
+        if remember:  # all occurrences of a digest are learned at once
+            steps = moves(row, [found[digest, name] for name in classes])
+        for source, target in steps:
+            if source is not None:
+                row[source] -= 1
+                _unlearn(path, learner, classes[source], message)
+            learner.learn(classes[target], message.tokens, message.numbers)
+            row[target] += 1
+            new += source is None
+            moved += source is not None
+        if steps and remember:
+            learned[digest] = tuple(row)
+        taught.append([target for _, target in steps])
+    for message, targets in zip(pending.corpus.messages(), taught, strict=True):
+        for target in targets:
+            digest = message.digest if remember else ""
+            learner.refine(classes[target], message.tokens, message.numbers, digest)
+    return Change(new, moved, 0, found.total() - new - moved), _result(learner, learned)
 
 
 def _learner(path: Path, model: Model, base: "Base | None") -> OnlineLearner:

@@ -193,22 +193,6 @@ def test_a_model_on_a_base_of_three_classes_has_its_classes(
     assert verdict("--base", base, message=b"new shoes").startswith("promo")
 
 
-def test_train_on_error_asks_both_models_and_can_be_taken_back(nbspam, base, me, log_odds):
-    options = "-m", me, "--base", base
-    for way in (["--update"], []):
-        learn = ("train", *way, *options, "--on-error", "--sure-from", "0", "--ham", "-")
-        found = nbspam(*learn, stdin=HAM)
-        assert (found.code, found.err) == (0, "")
-        assert b'"messages": [0, 0]' in me.read_bytes()
-        me.unlink()
-    before = log_odds("--base", base)
-    learn = ("train", "--update", "--on-error", *options, "--ham", "-")
-    assert nbspam(*learn, stdin=SPAM).code == 0
-    assert log_odds("--base", base) < before - 0.1
-    assert nbspam("forget", *options, stdin=SPAM).code == 0
-    assert log_odds("--base", base) == pytest.approx(before, rel=1e-3)
-
-
 # Explanations and figures
 
 

@@ -8,7 +8,7 @@ import json
 import pytest
 from one_case import each
 
-from nbspam.cli.class_sizes import ClassSizes
+from nbspam.cli.training import ClassSizes
 from nbspam.errors import TrainingError
 from nbspam.tokens.tokenized import TokenizedMessage
 
@@ -99,7 +99,7 @@ TWICE = [("ham", "see you at noon"), ("spam", "win a free prize"), ("ham", "ok")
 
 
 @pytest.mark.few(3)
-@pytest.mark.parametrize("options", ["", "--update", "--on-error", "-j 2"])
+@pytest.mark.parametrize("options", ["", "--update", "-j 2"])
 def test_a_message_in_two_classes_is_named_with_both_sources(nbspam, given, tmp_path, options):
     found = nbspam(*given(*TWICE, ("spam", "ok"), ("spam", "ok")), *options.split())
     assert (found.code, found.err) == (

@@ -186,8 +186,6 @@ def test_a_text_of_which_too_little_is_known_is_unsure_for_a_reason(
         assert 0 < float(probability) < 0.5
         found = as_json("classify", "-m", path, stdin=text.encode())
         assert found["reason"] == "too few known words"
-        terse = nbspam("classify", "-m", path, "--terse", stdin=text.encode())
-        assert terse.out.startswith("U 0.")
 
 
 def test_a_mail_in_a_script_that_was_not_learned_is_spam_by_its_header_or_unsure(nbspam, tmp_path):

@@ -199,13 +199,13 @@ def test_whatever_is_raised_the_message_passes_unchanged(passed, model, monkeypa
     def fails(*_):
         raise error("no\nluck")
 
-    monkeypatch.setattr("nbspam.cli.passing.parse", fails)
+    monkeypatch.setattr("nbspam.cli.classify.parse", fails)
     for more in ((), ("--exit-code",)):
         assert_unchanged(passed(SPAM, "classify", "-p", "-m", model, *more), SPAM)
 
 
 def test_an_error_of_our_own_is_one_sentence(nbspam, model, monkeypatch, assert_sentence):
-    monkeypatch.setattr(classify_module, "_line", lambda *_: 1 / 0)
+    monkeypatch.setattr("nbspam.scoring.verdict.Verdict.as_line", lambda *_: 1 / 0)
     found = nbspam("classify", "-m", model, stdin=SPAM)
     assert_sentence(found, "internal error (ZeroDivisionError: division by zero)", "report")
     monkeypatch.setenv("NBSPAM_DEBUG", "1")
@@ -214,9 +214,7 @@ def test_an_error_of_our_own_is_one_sentence(nbspam, model, monkeypatch, assert_
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "name", ["nbspam.cli.passing", "click", "nbspam.cli.classify", "nbspam.serving.passthrough"]
-)
+@pytest.mark.parametrize("name", ["click", "nbspam.cli.classify", "nbspam.serving.passthrough"])
 def test_the_message_passes_where_a_package_is_missing(model, name):
     code = (
         f"import runpy, sys; sys.modules[{name!r}] = None;"
@@ -381,7 +379,7 @@ def test_what_is_raised_is_3(nbspam, model, monkeypatch, error):
     def fails(*_):
         raise error
 
-    monkeypatch.setattr(classify_module, "_line", fails)
+    monkeypatch.setattr(classify_module, "_verdict_code", fails)
     assert nbspam("classify", "--exit-code", "-m", model, stdin=SPAM).code == 3
 
 

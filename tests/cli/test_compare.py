@@ -18,7 +18,7 @@ def compared(as_json):
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("kinds, number", [("bernoulli,gaussian:sum", 3), ("all", 25)])
+@pytest.mark.parametrize("kinds, number", [("bernoulli,gaussian:sum", 3), ("all", 19)])
 def test_text_and_json_name_the_same_models(nbspam, compared, table, kinds, number):
     found = compared(kinds, table)
     assert found["protocol"] == "leave-one-out"
@@ -101,7 +101,7 @@ def test_a_plot_that_cannot_be_drawn_is_told_before_the_work_or_after_the_table(
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
-    "kinds, number", [("complement,gaussian:sum,bernoulli+kernel", 4), ("all", 25)]
+    "kinds, number", [("complement,gaussian:sum,bernoulli+kernel", 4), ("all", 19)]
 )
 def test_three_classes(compared, three_classes, kinds, number):
     found = compared(kinds, three_classes)

@@ -11,27 +11,18 @@ import pytest
 from golden_rows import golden_rows
 from one_case import each
 
-from nbspam.cli.config_file import (
-    TYPED,
-    command_words,
-    config_place,
-    key_of,
-    reason_to_type,
-    table_of,
-)
-from nbspam.cli.configured import ConfiguredCommand
-from nbspam.cli.file_check import WAYS
-from nbspam.cli.settings import SHARED, _holds, command_contexts
+from nbspam.cli.configured import Command, ways
+from nbspam.cli.declared import command_words, config_place, holds, table_of
+from nbspam.cli.settings import SHARED, command_contexts, options_of
 
 MAIL = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
 CONTEXTS = {table_of(context): context for context in command_contexts()}
 OPTIONS = {
-    (table, key_of(option)): option
+    (table, key): option
     for table, context in CONTEXTS.items()
-    for option in context.command.params
-    if isinstance(option, click.Option)
+    for key, option in options_of(context).items()
 }
-SETTABLE = {pair: o for pair, o in OPTIONS.items() if reason_to_type(*pair) is None}
+SETTABLE = {pair: o for pair, o in OPTIONS.items() if not o.declared.typed}
 KEYS = {table: [key for own, key in SETTABLE if own == table] for table in CONTEXTS}
 
 
@@ -61,7 +52,7 @@ def right(option):
         return 0.75
     values = {"trust-after": "7d", "socket-mode": "0640", "encoding": "utf-16"}
     values |= {"max-ham-blocked": "1%", "listen": "127.0.0.1:783", "metrics": "[::1]:783"}
-    value = values.get(key_of(option), "some")
+    value = values.get(option.key, "some")
     return [value] if option.multiple else value
 
 
@@ -100,13 +91,11 @@ SOME_OR_ALL = [ONE_OF_EACH_KIND, SETTABLE.items()]
 
 
 def test_which_options_are_settings():
-    assert {c.command.__class__ for c in CONTEXTS.values()} == {ConfiguredCommand}
+    assert {c.command.__class__ for c in CONTEXTS.values()} == {Command}
     assert {"classify", "model-prune", "serve"} <= CONTEXTS.keys()
     assert len(SETTABLE) > 80
     keys = [key for _, key in SETTABLE]
     assert {key for key in keys if keys.count(key) > 1} == SHARED  # may stand outside tables
-    names = {key for _, key in OPTIONS} | {f"{table}.{key}" for table, key in OPTIONS}
-    assert TYPED.keys() - names == set()
 
 
 @pytest.mark.few(1)
@@ -239,7 +228,7 @@ def test_a_source_of_its_own_takes_no_lines_of_a_file(nbspam, config, table, mod
 # The ways that commands are used.
 IN_USE = {
     "classify": "-m MODEL|-p -m MODEL|-m MODEL TABLE --ham-cost 9|-m MODEL --spam-cutoff 0.3"
-    "|-m MODEL --terse|-m MODEL --format json",
+    "|-m MODEL --format json",
     "explain": "-m MODEL|-m MODEL --words",
     "train": "-m NEW TABLE --replace|-m MODEL --update --spam -|-m MODEL --update TABLE"
     "|-m NEW TABLE --replace --max-ham-blocked 10%|-m NEW TABLE --replace --scoring sum"
@@ -301,12 +290,6 @@ def test_a_limit_that_is_typed_puts_the_base_of_a_file_out_of_force(nbspam, conf
     found = nbspam("train", "-q", table, "-m", new, "--max-ham-blocked", "1%")
     assert (found.code, found.err) == (0, "")
     assert b'"calibrated_by": "training"' in new.read_bytes()
-
-
-def test_a_limit_of_a_file_does_not_stop_training_on_errors(nbspam, config, table, tmp_path):
-    config("[train]\nmax-ham-blocked = '1%'\n")
-    found = nbspam("train", "--on-error", table, "-m", tmp_path / "new.json")
-    assert (found.code, found.err) == (0, "")
 
 
 def test_cut_offs_of_a_file_go_together_and_are_of_two_classes(
@@ -399,10 +382,19 @@ def test_a_file_that_others_can_write_is_refused(nbspam, config, monkeypatch, as
 
 @each("table, key", SETTABLE)
 def test_every_value_holds_in_a_way_that_is_checked(table, key):
-    parser = CONTEXTS[table].command.make_parser(CONTEXTS[table])
-    parsed = [parser.parse_args(args=list(way))[0] for way in WAYS.get(table, ((),))]
+    command = CONTEXTS[table].command
+    parser = command.make_parser(CONTEXTS[table])
+    parsed = [parser.parse_args(args=list(way))[0] for way in ways(command)]
     typed = [set(values) - {"sources", "source"} for values in parsed]
-    assert any(_holds(key, table, names) for names in typed)
+    assert any(holds(OPTIONS[table, key], command, names) for names in typed)
+
+
+def test_every_option_that_is_named_beside_another_is_an_option_of_some_command():
+    flags = {option.flag for option in OPTIONS.values()}
+    for option in OPTIONS.values():
+        rules = option.declared
+        named = {*rules.needs.split(), *rules.enables.split(), *rules.overrules.split()}
+        assert named | rules.excludes.keys() <= flags
 
 
 @each(
@@ -411,7 +403,7 @@ def test_every_value_holds_in_a_way_that_is_checked(table, key):
         "[serve]\nlisten = '0.0.0.0:783'\nallow-any-address = true",
         "[serve]\nlisten = 'mail.example.org:783'\nmetrics = '/run/a.sock'",
         "spam-cutoff = 0.99\nham-cutoff = 0.1\njobs = 2\nlog = 'syslog'\nformat = 'json'",
-        "[train]\nmax-ham-blocked = '0.1%'\nsure-from = 0.9\nseen = true",
+        "[train]\nmax-ham-blocked = '0.1%'\nseen = true",
         "[eval]\nmax-ham-blocked = '0.1%'\nbatch = 100\nerrors = 10\nevent-model = 'multinomial'",
         "[classify]\nheader = 'X-Spam'\nevidence = 3\nlog = 'stderr'",
         "[model-prune]\nmin-count = 2",

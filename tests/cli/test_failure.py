@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from one_case import each
 
 import nbspam.cli.classify as classify_module
-from nbspam.cli.failure import REMEDIES
+from nbspam.cli.notes import REMEDIES
 from nbspam.errors import ModelError, Remedy
 from nbspam_main import VALUED, FailurePolicy
 

@@ -29,7 +29,6 @@ COMMANDS = {
     "explain": "explain mail.eml",
     "train": "train -m new.json messages.tsv",
     "train --update": "train --update --spam mail.eml",
-    "train --on-error": "train --on-error -m new.json messages.tsv",
     "forget": "forget mail.eml",
     "eval": "eval --including-learned messages.tsv --errors 1",
     "eval --compare": "eval --compare bernoulli messages.tsv",

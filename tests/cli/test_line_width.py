@@ -45,7 +45,6 @@ train --update sample_data/mail
 train -m one.json --spam mail.txt --update
 train -m three.json --ham sms.tsv --spam mail.txt --label promo=mail.txt --lines
 classify mail.txt
-classify --terse mail.txt
 explain mail.txt
 explain --fragments --top 100 mail.txt
 explain -m one.json mail.txt

@@ -10,14 +10,14 @@ import pytest
 from one_case import each
 
 from nbspam.cli import manual
-from nbspam.cli.groups import each_command
 from nbspam.cli.manual import ENVIRONMENT, manual_pages
+from nbspam.cli.program import each_command
 from nbspam.cli.program import nbspam as group
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = {"-".join(path): command for path, command in each_command(group, ("nbspam",))}
 PAGES = manual_pages("2026-11-22")
-REQUESTS = {"TH", "nh", "ad", "SH", "PP", "TP", "nf", "fi", "RS", "RE", "sp"}
+REQUESTS = {"TH", "nh", "ad", "SH", "PP", "SS", "TP", "nf", "fi", "RS", "RE", "sp"}
 
 
 def needs(program, package):

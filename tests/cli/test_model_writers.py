@@ -16,7 +16,6 @@ COMMANDS = [
     "train --replace messages.tsv",
     "train --update --spam more",
     "train --update -q more.tsv",
-    "train --update --on-error more.tsv",
     "forget messages.tsv",
     "forget -q messages.tsv",
     "model set --spam-cutoff 0.8",

@@ -1,6 +1,7 @@
 """What the shared options make of their values, and what click is given for them."""
 
 import os
+import re
 from pathlib import Path
 
 from hypothesis import example, given
@@ -70,7 +71,7 @@ def test_a_value_that_is_missing_is_told_with_the_usage(nbspam, command):
     "option",
     [
         *("classify --spam-cutoff", "explain --ham-cutoff"),
-        *("train --sure-from", "train --prior"),
+        "train --prior",
     ],
 )
 def test_a_percentage_is_told_as_a_probability(nbspam, option):
@@ -81,3 +82,27 @@ def test_a_percentage_is_told_as_a_probability(nbspam, option):
         said = f"'{name}': '{percentage}' is a percentage; write it as {share}.\n"
         assert found.err.endswith(said)
     assert "is not a valid float" in nbspam(*option.split(), "most%").err
+
+
+@each("typed", ["lern", "model inffo", "classify --strikt", "--model x classify"])
+def test_a_word_that_means_nothing_is_named_with_the_usage(nbspam, typed):
+    found = nbspam(*typed.split())
+    assert (found.code, found.out) == (2, "")
+    assert found.err.startswith("Usage: nbspam ")
+    assert re.search(
+        r"\nError: No such (command|option) '(lern|inffo|--strikt|--model)'", found.err
+    )
+
+
+def test_shells_complete_commands_options_and_values(program, monkeypatch):
+    monkeypatch.setenv("_NBSPAM_COMPLETE", "bash_complete")
+    for typed, offered in (
+        ("nbspam tr", {"train"}),
+        ("nbspam model p", {"prune"}),
+        ("nbspam train --event", {"--event-model"}),
+        ("nbspam train --scoring ", {"evidence", "sum"}),
+    ):
+        monkeypatch.setenv("COMP_WORDS", typed)
+        monkeypatch.setenv("COMP_CWORD", str(typed.count(" ")))
+        lines = program().out.splitlines()
+        assert {line.partition(",")[2] for line in lines} == offered

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.cli.plain_toml import plain_document
+from nbspam.cli.settings import plain_document
 
 KEYS = st.sampled_from(
     ["a", "spam-cutoff", "b_1", "0", "-", "_", "é", "a.b", '"a"', "", "a b", "²"]

@@ -1,19 +1,11 @@
-from pathlib import Path
+import pytest
 
-from nbspam.cli.reference import page
-
-PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
+from nbspam.cli.manual import files
 
 
-def test_the_page_is_what_the_program_prints():
+@pytest.mark.parametrize(("path", "text"), files().items(), ids=[path.name for path in files()])
+def test_what_is_written_from_the_declarations_is_up_to_date(path, text):
     # Other versions of click break lines elsewhere.
-    expected = page().split()
-    assert expected == PAGE.read_text(encoding="utf-8").split(), (
-        "print it again: python -m nbspam.cli.reference > docs/commands.md"
+    assert text.split() == path.read_text("utf-8").split(), (
+        "write it again: python -m nbspam.cli.manual"
     )
-
-
-def test_every_command_is_in_it():
-    headings = [line for line in page().splitlines() if line.startswith("## ")]
-    for name in ("train", "classify", "eval", "explain", "forget", "serve", "model merge"):
-        assert f"## nbspam {name}" in headings

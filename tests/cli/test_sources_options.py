@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from nbspam.cli.sources_options import Sources
+from nbspam.cli.learning_options import Sources
 from nbspam.reading.cutting import Cutter
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions

@@ -305,7 +305,7 @@ EMPTY = [b"", b"\n", b" \r\n\n", gzip.compress(b"", mtime=0)]
 
 
 @each("content", EMPTY[:3])
-@each("options", [("--update",), ("--replace",), ("--update", "--on-error")])
+@each("options", [("--update",), ("--replace",)])
 def test_an_empty_message_on_standard_input_is_an_error(
     nbspam, model, assert_sentence, content, options
 ):

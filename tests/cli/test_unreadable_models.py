@@ -22,7 +22,7 @@ MAIL = b"Subject: prize\n\nfree prize\n"
 # be in a folder that nobody else can enter; then as somebody who may not read what is closed.
 TWICE = """
 import os, pathlib, pwd, sys
-import nbspam.cli.failure, nbspam.store.writing
+import nbspam.cli.notes, nbspam.store.writing
 from nbspam_main import run
 
 def flushed_run():

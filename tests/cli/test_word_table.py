@@ -3,7 +3,7 @@ from pathlib import Path
 from one_case import each
 from small_models import with_learned, with_settings
 
-from nbspam.cli.word_table import table_lines
+from nbspam.cli.explain import table_lines
 from nbspam.display.lines import WordRow, cell_width, class_heads
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 

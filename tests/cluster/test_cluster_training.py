@@ -129,7 +129,7 @@ def test_the_number_of_processes_changes_nothing(tmp_path, workers):
 
 SETTINGS = {
     "multinomial": TrainingSettings(event_model="multinomial"),
-    "binary-multinomial": TrainingSettings(event_model="binary-multinomial", traits="none"),
+    "no traits": TrainingSettings(traits="none"),
     "no tokens": TrainingSettings(event_model="none"),
     "gaussian": TrainingSettings(traits="gaussian", prior=0.3, alpha=0.2),
 }

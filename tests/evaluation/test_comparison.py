@@ -81,7 +81,7 @@ def everything():
 
 def test_every_combination_that_makes_sense_has_a_name_of_its_own_and_train_makes_the_default():
     found = combinations(GIVEN)
-    assert len({c.name for c in found}) == len(found) == 25
+    assert len({c.name for c in found}) == len(found) == 19
     assert DEFAULT in found
     assert DEFAULT.name == "bernoulli+kernel:evidence"
     assert Combination("none", "gaussian", "sum").name == "gaussian:sum"

@@ -24,7 +24,7 @@ TOKEN_MODELS = tuple(name for name in EVENT_MODELS if name != "none")
 FIRST = [
     ("bernoulli", "kernel", "evidence"),
     ("multinomial", "gaussian", "sum"),
-    ("binary-multinomial", "none", "evidence"),
+    ("bernoulli", "none", "evidence"),
     ("complement", "kernel", "sum"),
     ("none", "gaussian", "evidence"),
 ]

@@ -55,7 +55,7 @@ def models(folder: Path) -> Iterator[tuple[str, Filter]]:
     yield "default", nbspam.train(every)
     yield "no-traits", nbspam.train(every, traits="none")
     yield "gaussian", nbspam.train(every, traits="gaussian", variance_prior=2.0)
-    for name in ("multinomial", "binary-multinomial", "complement", "none"):
+    for name in ("multinomial", "complement", "none"):
         yield name, nbspam.train(every, event_model=name)
     yield "sum", nbspam.train(every, scoring="sum")
     yield "sum-multinomial", nbspam.train(every, scoring="sum", event_model="multinomial")

@@ -102,7 +102,6 @@ def test_the_matrix_has_occurrences_where_they_count():
     for event_model, rows in (
         ("multinomial", [[3, 1, 0], [1, 0, 2]]),
         ("complement", [[3, 1, 0], [1, 0, 2]]),
-        ("binary-multinomial", [[1, 1, 0], [1, 0, 1]]),
         ("bernoulli", [[1, 1, 0], [1, 0, 1]]),
     ):
         learned = learn_counted(messages, settings_of((event_model, "none")))

@@ -2,20 +2,28 @@
 
 import click
 
-from nbspam.cli.groups import CommandFile, LazyGroup
+from nbspam.cli.program import CommandFile, LazyGroup
 
 _FILES = {
-    "info": CommandFile("model.info", "Print what a model has learned and how it decides"),
-    "check": CommandFile("model.check", "Read the whole model and recompute every derived number"),
-    "set": CommandFile("model.setting", "Change the cut-offs that are stored in a model"),
-    "merge": CommandFile("model.merge", "Merge models into one"),
-    "words": CommandFile("model.words", "Print how often single words were learned"),
-    "prune": CommandFile("model.prune", "Make a model smaller by removing its rarest tokens"),
-    "export": CommandFile("model.exporting", "Write a model's counts for other programs"),
-    "import": CommandFile("model.importing", "Create a model from the counts of another program"),
+    "info": CommandFile(
+        "model.inspecting", "Print what a model has learned and how it decides", "info"
+    ),
+    "check": CommandFile(
+        "model.inspecting", "Read the whole model and recompute every derived number", "check"
+    ),
+    "set": CommandFile("model.changing", "Change the cut-offs that are stored in a model", "set_"),
+    "merge": CommandFile("model.changing", "Merge models into one", "merge"),
+    "words": CommandFile("model.inspecting", "Print how often single words were learned", "words"),
+    "prune": CommandFile(
+        "model.changing", "Make a model smaller by removing its rarest tokens", "prune"
+    ),
+    "export": CommandFile("model.exchange", "Write a model's counts for other programs", "export"),
+    "import": CommandFile(
+        "model.exchange", "Create a model from the counts of another program", "import_"
+    ),
 }
 
 
-@click.group("model", cls=LazyGroup, files=_FILES, suggestions="OF_MODEL")
+@click.group("model", cls=LazyGroup, files=_FILES)
 def command() -> None:
     """Inspect, check, change, merge, prune, export or import a model."""

@@ -1,33 +1,81 @@
-"""`nbspam model import`."""
+"""`nbspam model export` and `import`: the counts of a model, for other programs and from them."""
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 import click
 
-from nbspam.cli.configured import ConfiguredCommand, checked
-from nbspam.cli.learning_options import (
-    Learning,
-    learning_options,
-)
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import OVERWRITES, argument, option
+from nbspam.cli.learning_options import Learning
 from nbspam.cli.notes import note, note_one_sided, note_skips
-from nbspam.cli.options import (
-    format_option,
-    make_default_folder,
-    model_option,
-    strict_option,
-)
+from nbspam.cli.options import FORM, MODEL, OUTPUT, REPLACE_OUTPUT, STRICT, make_default_folder
 from nbspam.cli.terminal import echo_sentence, unbroken
-from nbspam.errors import Remedy, SourceError, counted
+from nbspam.errors import OptionError, Remedy, SourceError, counted
 from nbspam.learning.remake import Imported, read_counts
 from nbspam.reading.compression import decompressed, open_bytes
 from nbspam.reading.source import Skips, Source
 from nbspam.reading.sources import STDIN
 from nbspam.scoring.rules import rule_of
-from nbspam.store.model_file import already_exists, write_model
+from nbspam.store.metadata_json import load_counted
+from nbspam.store.model_file import already_exists, check_replaceable, read_model, write_model
+from nbspam.store.word_lists import BEGINNINGS, FORMS
+from nbspam.store.writing import write_atomically
+
+
+@configured("export")
+def export(
+    *,
+    model: Path = MODEL,
+    form: str = option(
+        "Write bogofilter's word list, as `bogoutil -l` loads it, or a CSV table of all counts.",
+        takes=click.Choice(list(FORMS)),
+        under="Output",
+        default="bogofilter",
+    ),
+    output: Path | None = OUTPUT,
+    replace: bool = REPLACE_OUTPUT,
+) -> None:
+    """Write a model's counts for other programs, by default to standard output.
+
+    These forms cannot hold the ledger and the calibration.  CSV has every count; bogofilter's list
+    has those of a model of two classes.  bogofilter distinguishes capitals from small letters and
+    nbspam does not, so it will miss words that are written in capitals.
+
+    It also writes the counts of a model that another tokenizer made, which no other command uses.
+
+    \b
+    Examples:
+      nbspam model export | bogoutil -l ~/.bogofilter/wordlist.db
+      nbspam model export --form csv -o counts.csv
+    """
+    if output is not None and output.exists() and not replace:
+        raise already_exists(output, Remedy.REPLACE_OUTPUT)
+    try:
+        text, left_out = FORMS[form](read_model(model, load_counted))
+    except OptionError as error:
+        raise OptionError(f"{model}: {error.problem}", error.remedy) from None
+    if left_out:
+        note(
+            f"{counted(left_out, 'token')} of {model} cannot be written as bogofilter's words and"
+            " were left out; --form csv has all"
+        )
+
+    def write(file: IO[bytes]) -> None:
+        file.write(text.encode())
+
+    if output is None:
+        write(sys.stdout.buffer)
+    elif output.exists() and not output.is_file():  # /dev/stdout, a pipe
+        with output.open("wb") as file:
+            write(file)
+    else:
+        check_replaceable(output, BEGINNINGS)
+        write_atomically(Path(os.path.realpath(output)), write)
 
 
 def _check(learning: Learning) -> None:
@@ -35,16 +83,17 @@ def _check(learning: Learning) -> None:
     learning.settings()
 
 
-@click.command("import", cls=ConfiguredCommand)
-@click.argument("source", metavar="FILE")
-@model_option
-@click.option("--replace", is_flag=True, help="Overwrite the model file if it exists.")
-@learning_options
-@strict_option
-@format_option
-@checked(_check)
-def command(
-    source: str, model: Path, replace: bool, learning: Learning, strict: bool, form: str
+@configured("import", _check)
+def import_(
+    *,
+    source: str = argument("FILE"),
+    model: Path = MODEL,
+    replace: bool = option(
+        "Overwrite the model file if it exists.", under="Model", typed=OVERWRITES
+    ),
+    learning: Learning,
+    strict: bool = STRICT,
+    form: str = FORM,
 ) -> None:
     """Create a model from the counts of another program.
 

@@ -1,7 +1,8 @@
-"""`nbspam model info`."""
+"""`nbspam model info`, `check` and `words`: what is in a model."""
 
 import heapq
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,12 +11,16 @@ import click
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.prediction import trust
 from nbspam.bayes.trait_model import Variances
-from nbspam.cli.configured import ConfiguredCommand
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import argument
 from nbspam.cli.notes import note_older, young_sentence
-from nbspam.cli.options import format_option, model_option
-from nbspam.cli.terminal import echo_paragraph, unbroken
-from nbspam.errors import counted, one_line
+from nbspam.cli.options import FORM, MODEL, refuse_stdin_twice
+from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
+from nbspam.errors import ModelError, OptionError, counted, one_line
+from nbspam.reading.sources import STDIN
+from nbspam.scoring.explanation import WordCount, word_counts
 from nbspam.scoring.rules import rule_of
+from nbspam.store.check import disagreements
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import BASE, DEFAULT, MERGING, TRAINING, Metadata, ModelSettings
 from nbspam.tokens.kinds import COLLECTED_BY
@@ -32,10 +37,8 @@ _CALIBRATED = {
 }
 
 
-@click.command("info", cls=ConfiguredCommand)
-@model_option
-@format_option
-def command(model: Path, form: str) -> None:
+@configured("info")
+def info(*, model: Path = MODEL, form: str = FORM) -> None:
     """Print what a model has learned and how it decides.
 
     \b
@@ -172,3 +175,117 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
         "missing": metadata.missing,
         "bias": metadata.bias,
     }
+
+
+@configured("check")
+def check(*, model: Path = MODEL) -> None:
+    """Read the whole model and recompute every derived number.
+
+    Exits with 1 and says what disagrees when the file is damaged.
+
+    \b
+    Example:
+      nbspam model check -m mail.json
+    """
+    whole, wrong = disagreements(model)
+    if wrong:
+        raise ModelError(f"{model}: {'; '.join(wrong)}; restore it from a copy or train again")
+    echo_sentence(
+        f"{unbroken(model)}: whole; {counted(len(whole.counts), 'token')} and all derived numbers"
+        " agree"
+    )
+
+
+@configured("words")
+def words(
+    *,
+    words: tuple[str, ...] = argument("WORD...", nargs=-1, required=True),
+    model: Path = MODEL,
+    form: str = FORM,
+) -> None:
+    """Print how many messages of each class contain a word, and its weight in nats.
+
+    A WORD is a word, two adjacent words in quotes, or a token of another kind such as subject:free
+    or host:example.org; - reads words from standard input, one per line.  Words are looked up as
+    the tokenizer writes them: in lower case and without disguises, so FREE and fr3e are free, and a
+    digit is 0.  If the model knows the word only as another kind of token, it says as which.
+
+    The weight is the log-odds of the word's presence: above 0 for spam, below 0 for ham.  With
+    three or more classes it is that of the class that the word speaks for most.
+
+    \b
+    Examples:
+      nbspam model words free meeting
+      nbspam model words "claim now" subject:free -m mail.json
+      nbspam model words --format json - < words.txt
+    """
+    asked = _typed(words)
+    with Lookup(model) as lookup:
+        metadata = lookup.metadata
+        if not metadata.settings.counts.has_tokens:
+            raise OptionError(f"{model}: counts no words, only traits; see nbspam model info")
+        found = word_counts(lookup, asked)
+    if form == "json":
+        for word in found:
+            click.echo(json.dumps(_word_json(word, metadata)))
+    else:
+        _print_words(model, found, metadata)
+
+
+def _typed(words: tuple[str, ...]) -> list[str]:
+    """Return the words, with those of standard input in the place of a `-`; raises OptionError."""
+    refuse_stdin_twice(words)
+    typed: list[str] = []
+    for word in words:
+        if word == STDIN:
+            lines = sys.stdin.buffer.read().decode("utf-8", "replace") if sys.stdin else ""
+            typed += [line.strip() for line in lines.splitlines() if line.strip()]
+        else:
+            typed.append(word)
+    return typed
+
+
+def _word_json(word: WordCount, metadata: Metadata) -> dict[str, object]:
+    classes = metadata.settings.classes
+    counts = word.counts or (0,) * len(classes)
+    return {
+        "word": word.typed,
+        "token": word.token,
+        "known": word.counts is not None,
+        "counts": dict(zip(classes, counts, strict=True)),
+        "messages": dict(zip(classes, metadata.learned.messages, strict=True)),
+        "weights": None if word.weights is None else dict(zip(classes, word.weights, strict=True)),
+        "other_kinds": list(word.other_kinds),
+    }
+
+
+def _print_words(model: Path, found: list[WordCount], metadata: Metadata) -> None:
+    classes, messages = metadata.settings.classes, metadata.learned.messages
+    sizes = ", ".join(f"{name}: {n:,}" for name, n in zip(classes, messages, strict=True))
+    click.echo(f"{model}: learned {counted(sum(messages), 'message')} ({sizes})\n")
+    width = max([4, *(len(one_line(word.token)) for word in found)])
+    heads = [f"in {name}".rjust(7) for name in classes]
+    click.echo("  ".join(["word".ljust(width), *heads, "  weight"]))
+    for word in found:
+        token = one_line(word.token).ljust(width)
+        if word.counts is None:
+            click.echo(f"{token}  {_absent(word)}")
+            continue
+        cells = [f"{n:,}".rjust(len(head)) for n, head in zip(word.counts, heads, strict=True)]
+        click.echo("  ".join([token, *cells, _weight(word, metadata)]))
+
+
+def _absent(word: WordCount) -> str:
+    if not word.other_kinds:
+        return "not in the model"
+    return f"not in the model, but {one_line(', '.join(word.other_kinds))}"
+
+
+def _weight(word: WordCount, metadata: Metadata) -> str:
+    settings = metadata.settings
+    if word.weights is None:
+        return "none".rjust(8)
+    if settings.positive_index is not None and len(settings.classes) == 2:
+        return f"{word.weights[settings.positive_index]:+8.3f}"
+    k = max(range(len(settings.classes)), key=lambda k: word.weights[k] if word.weights else 0.0)
+    return f"{word.weights[k]:+8.3f} for {settings.classes[k]}"
