@@ -17,7 +17,6 @@ from nbspam.bayes import event_model
 from nbspam.bayes.event_model import (
     Bernoulli,
     BernoulliArrays,
-    BinaryMultinomial,
     Complement,
     Multinomial,
     class_alphas,
@@ -382,16 +381,6 @@ class TestWordsAboutChina:
         assert (round(china, 4), round(other, 4)) == (0.0003, 0.0001)
         assert self.score().probability == close(china / (china + other))
 
-    def test_by_the_binary_model_it_is_not(self):
-        """Each document's words count once: Chinese 3 of 6 words of c, and 1 of 3 of ~c."""
-        learned = self.learned("binary-multinomial")
-        assert learned.counts["Chinese"] == (1, 3)
-        assert learned.fit.metadata.size.trials == (3, 6)
-        other, china = map(math.exp, self.score("binary-multinomial").log_scores)
-        assert china == close(3 / 4 * (4 / 12) * (1 / 12) ** 2)
-        assert other == close(1 / 4 * (2 / 9) ** 3)
-        assert other > china
-
     def test_by_the_complement_model_it_is_about_china(self):
         """Without the prior, and of two classes the other's words are those of the complement."""
         other, china = self.score("complement").log_scores
@@ -434,19 +423,18 @@ def test_sizes_are_of_the_histograms():
 
 
 @each(
-    "row, multinomial, binary",
+    "row, multinomial",
     [
-        ((0, 0), False, False),
-        ((1, 0), True, True),
-        ((2, 3), True, True),
-        ((3, 0), True, False),  # more often than there are messages
-        ((-1, 2), False, False),
-        ((0, -1), False, False),
+        ((0, 0), False),
+        ((1, 0), True),
+        ((2, 3), True),
+        ((3, 0), True),  # more often than there are messages
+        ((-1, 2), False),
+        ((0, -1), False),
     ],
 )
-def test_possible_counts_where_two_and_three_messages_were_learned(row, multinomial, binary):
+def test_possible_counts_where_two_and_three_messages_were_learned(row, multinomial):
     assert Multinomial().is_row(row, (2, 3)) == multinomial
-    assert BinaryMultinomial().is_row(row, (2, 3)) == binary
     # None of a class without messages.
     assert [Multinomial().is_row(some, (0, 3)) for some in ((1, 4), (0, 4))] == [False, True]
 
