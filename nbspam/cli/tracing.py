@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-LEARN = "learn"  # the action of a line of a message that is learned
 _PATIENCE = 1.0  # seconds that the lines of many messages may wait together
 
 
