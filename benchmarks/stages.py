@@ -26,10 +26,10 @@ from nbspam.learning.training import TrainingRun
 from nbspam.reading.message import RawMessage, parse
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions, unlabelled
-from nbspam.scoring.bulk import BulkClassifier
+from nbspam.scoring.classifier import BulkClassifier
+from nbspam.store.index import TokenTable
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import put_model
-from nbspam.store.token_table import TokenTable
 from nbspam.tokens.digest import digest_of
 from nbspam.tokens.tokenized import (
     TokenizedMessage,

@@ -30,14 +30,13 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from collections.abc import Mapping
     from pathlib import Path
 
-    from nbspam.bayes.token_weight import Row
-    from nbspam.homes import FileOfFilter, Home
+    from nbspam.bayes.event_model import Row
     from nbspam.learning.update import Change, PendingMessages
     from nbspam.reading.cutting import SourcePiece
     from nbspam.reading.message import RawMessage
     from nbspam.reading.source import Skipped, Skips
     from nbspam.scoring.base import Base
-    from nbspam.scoring.bulk import BulkClassifier
+    from nbspam.scoring.classifier import BulkClassifier
     from nbspam.scoring.explanation import Explanation
     from nbspam.store.model_file import Model
     from nbspam.tokens.tokenized import Batch
@@ -193,11 +192,9 @@ class Filter:
 
     def save(self, path: "str | Path") -> None:
         """Write the model to a file atomically, mode 0600 if it is new; raises ModelError."""
-        from nbspam.store.model_file import write_model
+        from nbspam.store.model_file import put_model
 
-        model = self._own_home().model()
-        learned = sorted(model.learned.items())
-        write_model(_path(path), model.metadata, model.counts.items(), learned)
+        put_model(_path(path), self._own_home().model().write)
 
     def _own_home(self) -> "Home":
         if self._home is None:
@@ -272,12 +269,10 @@ class InFile:
 
     def named(self) -> "FileOfFilter":
         """Return the file, and that of its base."""
-        from nbspam.homes import FileOfFilter
-
         files = self._lookup, None if self._base is None else self._base.lookup
         state = tuple(None if one is None else one.identity() for one in files)
         base = None if self._base is None else _anywhere(self._base.path)
-        return FileOfFilter(_anywhere(self._path), base, state)
+        return _anywhere(self._path), base, state
 
     def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
         """Return what classifies many messages by a table of the tokens; raises ModelError.
@@ -287,8 +282,8 @@ class InFile:
         if self._base is not None or self._lookup is None:
             return None
         try:
-            from nbspam.scoring.bulk import BulkClassifier
-            from nbspam.store.token_table import CollisionError, TokenTable
+            from nbspam.scoring.classifier import BulkClassifier
+            from nbspam.store.index import CollisionError, TokenTable
         except ModuleNotFoundError:  # where a mail filter alone is installed, without numpy
             return None
         try:
@@ -338,6 +333,73 @@ class InFile:
         self._opened.close()
 
 
+class InMemory:
+    """A model in memory, as the home of a filter."""
+
+    def __init__(self, model: "Model") -> None:
+        self._model = model
+
+    def classifier(self) -> Classifier:
+        """Return a classifier of the model as it now is."""
+        counts = self._model.counts
+        return Classifier(
+            self._model.metadata,
+            lambda tokens: {token: counts[token] for token in tokens if token in counts},
+        )
+
+    def own_metadata(self) -> Metadata:
+        """Return the metadata of the model."""
+        return self._model.metadata
+
+    def named(self) -> "FileOfFilter":
+        """Raise ModelError: it is no file."""
+        raise ModelError("a filter in memory cannot go to another process; save it and open that")
+
+    def bulk(self, classifier: Classifier) -> None:
+        """Return None: its tokens are in memory."""
+
+    def model(self) -> "Model":
+        """Return the whole model."""
+        return self._model
+
+    def learn(self, pending: "PendingMessages") -> "Change":
+        """Learn messages, each up to the number of times it was found."""
+        from nbspam.learning.settings import TrainingSettings
+        from nbspam.learning.update import learn_in_memory
+
+        name = _path("the model")  # in errors
+        change, self._model = learn_in_memory(name, self._model, pending, TrainingSettings())
+        return change
+
+    def forget(self, messages: list[TokenizedMessage]) -> "Change":
+        """Take messages out again."""
+        from nbspam.learning.update import forget_in_memory
+
+        change, self._model = forget_in_memory(_path("the model"), self._model, messages)
+        return change
+
+    def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
+        """Return how often each class has learned those messages that the ledger knows."""
+        ledger = self._model.learned
+        return {digest: ledger[digest] for digest in digests if digest in ledger}
+
+    def unnamed(self) -> list[int]:
+        """Return how many messages of each class were learned that the ledger does not name."""
+        left = list(self._model.metadata.learned.messages)
+        for row in self._model.learned.values():
+            left = [n - times for n, times in zip(left, row, strict=True)]
+        return left
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+Home = InFile | InMemory  # where a filter's model is: how it is looked up, and learns
+# A model file, that of its base, and what tells them from later files of these names, so that
+# another process can open the same.
+FileOfFilter = tuple[str, str | None, object]
+
+
 def open_filter(
     path: "str | Path",
     cut_offs: CutOffsOf = model_cut_offs,
@@ -360,8 +422,8 @@ def open_filter(
 
 
 def _opened_again(named: "FileOfFilter", cut_offs: CutOffs) -> Filter:
-    path = named.path
-    home = InFile(path, indexed=True, base=named.base)
+    path, base, _ = named
+    home = InFile(path, indexed=True, base=base)
     if home.named() != named:
         home.close()
         raise ModelError(

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from nbspam.bayes.event_model import BERNOULLI
-from nbspam.bayes.variances import SMOOTHING, Variances
+from nbspam.bayes.trait_model import SMOOTHING, Variances
 from nbspam.errors import OptionError
-from nbspam.filter import Filter, model_cut_offs, open_filter
-from nbspam.homes import InMemory
+from nbspam.filter import Filter, InMemory, model_cut_offs, open_filter
 from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.frames import frame_messages, is_data_frame, pair_messages
@@ -59,7 +58,8 @@ def train(
     event_model: how tokens are counted: "bernoulli", "multinomial", "binary-multinomial",
         "complement" or "none".  traits: "none", "gaussian" or "kernel"; by default kernel traits
         with the evidence and none with the sum.
-    variance_smoothing, variance_prior, shared_variance: of Gaussian traits (`bayes/gaussian.py`).
+    variance_smoothing, variance_prior, shared_variance: of Gaussian traits (see
+    `bayes/trait_model.py`).
     spam_label: the class that counts as spam, if none is called so.  jobs: processes.
     Raises SourceError, TableError, TrainingError and OptionError, all of them NbspamError.
     """

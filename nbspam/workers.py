@@ -124,6 +124,7 @@ class Processes:
         start_method: of `multiprocessing`; None is Python's choice.
         """
         self.workers, self._alone, self._pauses = jobs, alone, pauses
+        self._has_forked = False  # once there was much to do, there is more
         self._start_method = start_method
 
     def keep(
@@ -137,7 +138,8 @@ class Processes:
         items = iter(items)
         worked = 0.0  # seconds; the time of whoever takes what is done does not count
         for item in items:
-            if worked >= self._alone:
+            if worked >= self._alone or self._has_forked:
+                self._has_forked = True
                 yield from self._in_processes(function, shared, itertools.chain([item], items))
                 return
             begun = time.monotonic()

@@ -14,7 +14,7 @@ ONLY_CHECKED = "nbspam.only_checked"  # in a context's meta, where the checks al
 _ABSENT = getattr(click.core, "UNSET", ())  # since click 8.3
 
 
-def checked(check: Callable[..., None]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def checked(check: Callable[..., object]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator: the command checks its options first, and `nbspam config` only does that.
 
     So what a config file sets is refused by `nbspam config` as by the command.

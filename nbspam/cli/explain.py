@@ -21,8 +21,7 @@ from nbspam.cli.options import (
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
 from nbspam.cli.why import CONSTANTS, legend, sentences
 from nbspam.cli.word_table import table_lines
-from nbspam.display.excerpt_lines import excerpt_lines
-from nbspam.display.word_rows import WordRow, class_heads
+from nbspam.display.lines import WordRow, class_heads, excerpt_lines
 from nbspam.errors import OptionError, SourceError, counted, one_line
 from nbspam.filter import Filter, open_filter
 from nbspam.reading.message import RawMessage
@@ -186,7 +185,7 @@ def _print(explained: _Explained, top: int, fragments: bool) -> None:
 
 def _print_page(explained: _Explained, top: int, fragments: bool) -> None:
     from nbspam import __version__
-    from nbspam.display.explanation_page import ExplanationView, explanation_page
+    from nbspam.display.page import ExplanationView, explanation_page
 
     judged, found, excerpt, metadata = explained
     words, sums = word_sums(found, top, fragments, is_told=False)
@@ -270,7 +269,7 @@ def _as_json(explained: _Explained) -> dict[str, Any]:
 
 def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
     """Print the words that speak most strongly for each class."""
-    from nbspam.scoring.strongest import strongest_words
+    from nbspam.scoring.explanation import strongest_words
     from nbspam.store.model_file import read_model
 
     whole = read_model(model)
@@ -294,7 +293,7 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
         }
         click.echo(json.dumps(listed))
         return
-    from nbspam.display.word_rows import strongest_rows
+    from nbspam.display.lines import strongest_rows
 
     for name, rows in strongest_rows(ranked, whole.metadata).items():
         click.echo(click.style(f"strongest for {name}", bold=True))

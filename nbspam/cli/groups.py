@@ -10,8 +10,9 @@ import click
 class CommandFile(NamedTuple):
     """Where a command is, and its line in the group's help."""
 
-    module: str  # in nbspam.cli; its command is called `command`
+    module: str  # in nbspam.cli
     help: str
+    name: str = "command"  # in the module
 
 
 class UnexpectedEndError(Exception):
@@ -51,7 +52,8 @@ class LazyGroup(click.Group):
         file = self._files.get(self._aliases.get(cmd_name, cmd_name))
         if file is None:
             return None
-        command: click.Command = importlib.import_module(f"nbspam.cli.{file.module}").command
+        module = importlib.import_module(f"nbspam.cli.{file.module}")
+        command: click.Command = getattr(module, file.name)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 import click
 
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS
-from nbspam.bayes.trait_model import TRAIT_MODELS
-from nbspam.bayes.variances import SMOOTHING, Variances
+from nbspam.bayes.trait_model import SMOOTHING, TRAIT_MODELS, Variances
 from nbspam.cli.options import PROBABILITY, Decorator, gathered
 from nbspam.labels import normal_label
 from nbspam.learning.settings import TrainingSettings

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does w
     from nbspam.errors import SourceError
     from nbspam.reading.message import RawMessage
     from nbspam.scoring.verdict import Verdict
-    from nbspam.store.lock import LockWait
+    from nbspam.store.writing import LockWait
     from nbspam.tokens.tokenized import TokenizedMessage
 
     _Named = tuple[str | Path, Metadata]
@@ -62,7 +62,7 @@ def note(sentence: str) -> None:
 
 def lock_wait(quiet: bool) -> "LockWait":
     """Return how long to wait for a model's lock; a second of it is said, unless quiet."""
-    from nbspam.store.lock import DEFAULT_WAIT, QUIET_WAIT  # to classify needs no lock
+    from nbspam.store.writing import DEFAULT_WAIT, QUIET_WAIT  # to classify needs no lock
 
     return QUIET_WAIT if quiet else DEFAULT_WAIT
 

@@ -7,7 +7,7 @@ classifying one message does not load them.
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -22,9 +22,6 @@ from nbspam.workers import all_cores
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
-
-    from nbspam.imap.account import Account
-    from nbspam.imap.address import FolderAddress
 
 _CLASSES_NAMED = 10  # in an error
 
@@ -293,16 +290,16 @@ class Reading(NamedTuple):
             needs_content,
             self.outside,
             flow=flow,
-            account=_account_of,
+            at_server=_at_server,
         )
         return options if quiet else options._replace(tell=note_reading)
 
 
-def _account_of(address: "FolderAddress") -> "Account":
-    """Return the account that has a folder at a mail server."""
-    from nbspam.cli.accounts import account_of  # for mail at a server alone
+def _at_server(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
+    """Yield the messages of a folder at a mail server, each with its address."""
+    from nbspam.cli.accounts import messages_at  # for mail at a server alone
 
-    return account_of(address)
+    return messages_at(name, only_read)
 
 
 reading_options: Decorator[Any] = gathered(

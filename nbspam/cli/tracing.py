@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.cli.notes import NoTrace
 from nbspam.errors import NbspamError, counted
 from nbspam.reading.header_fields import message_id

@@ -35,7 +35,7 @@ from nbspam.workers import Executor
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.evaluation.metrics import Figures
     from nbspam.learning.training import Piece
-    from nbspam.store.lock import LockWait
+    from nbspam.store.writing import LockWait
 
 
 class Writing(NamedTuple):
@@ -95,7 +95,7 @@ def train_whole(
         the model meanwhile; without it these are errors.
     """
     from nbspam.cli.progress import shown_passes
-    from nbspam.evaluation.mislabelled import LISTED
+    from nbspam.evaluation.messages import LISTED
     from nbspam.learning.training import TrainingRun
 
     settings, cutting, writing, limit, output, wait = training

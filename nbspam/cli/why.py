@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from nbspam.errors import counted
 from nbspam.scoring.explanation import TRAIT_PREFIX, Explanation
-from nbspam.scoring.rule import rule_of
-from nbspam.scoring.terms import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
+from nbspam.scoring.rules import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR, rule_of
 from nbspam.scoring.verdict import TOO_FEW_WORDS, Verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HEADER, channel_of, is_fragment, kind_of

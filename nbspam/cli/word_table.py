@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import click
 
-from nbspam.display.cells import cell_width, padded, shortened
-from nbspam.display.word_rows import WordRow
+from nbspam.display.lines import WordRow, cell_width, padded, shortened
 
 _BAR = 20  # characters of the longest bar, where there is room
 _SHORT_BAR = 8

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # most runs need none of it
     from nbspam.reading.source import ReadingOptions
 
 _LARGEST, _SMALLEST = 1 << 20, 1 << 16  # bytes of a piece of a source: its worker's memory
-_ROUNDS = 8  # pieces for each worker, at least
+_ROUNDS = 12  # pieces for each worker, at least
 _MOST = 20_000  # pieces
 
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, event_model
-from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS
-from nbspam.bayes.variances import Variances
+from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.errors import OptionError, Remedy, TrainingError
 from nbspam.labels import HAM, SPAM, UNSURE, answer_label
 from nbspam.store.metadata import (
@@ -18,8 +17,8 @@ from nbspam.store.metadata import (
     LearnedState,
     Metadata,
     ModelSettings,
+    no_histograms,
 )
-from nbspam.store.trait_histograms import no_histograms
 from nbspam.tokens.tokenized import Wanted
 
 if TYPE_CHECKING:

@@ -253,9 +253,9 @@ def _mails(
 
 _SHORT = 4  # times as many tokens has a text without a header, of as many bytes
 # Files of a list, at first; the next ones are longer, so that 10^8 files are few lists.
-_MAIL, _FILES = 4_096, 50  # bytes of a file, about; files at least
+_MAIL, _FILES = 4_096, 125  # bytes of a file, about; files at least
 _FILES_LIMIT = 4_000
-_LISTS = 64  # of one length
+_LISTS = 1_000  # of one length
 # Kinds whose messages are files, which are listed without being read.
 _LISTINGS = (
     *(mail.CLASS_FOLDERS, mail.FOLDER, mail.NAMED_INDEX, mail.NAMELESS_INDEX),

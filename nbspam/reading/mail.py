@@ -432,45 +432,17 @@ def _check_separator(source: Source, separator: bytes, first: bytes, is_last: bo
     )
 
 
-# A folder at an IMAP server: `imaps://USER@HOST/FOLDER`
-#
-# It is opened with EXAMINE and read with PEEK, so that nothing changes in it.
-
-READ = ("SEEN", "UNDELETED")  # what a search asks for
-
-
-def _read_imap_folder(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield the messages of a folder, or the one that the address names; raises AccountError."""
-    from nbspam.imap.address import parse_address  # files need none of it
-    from nbspam.imap.connection import Connection
-
-    address = parse_address(source.name)
-    if not address.folder:
-        raise AccountError(
-            f"{source.name}: names no folder; add one, such as {source.name.rstrip('/')}/INBOX"
-        )
-    if request.options.account is None:
+def _read_at_server(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    """Yield the messages of a folder at a mail server; raises AccountError."""
+    options = request.options
+    if options.at_server is None:
         raise AccountError(
             f"{source.name}: the library does not know the password; read it with the command line"
         )
-    with Connection(request.options.account(address)) as connection:
-        folder = connection.select(address.folder, readonly=True)
-        address = address._replace(folder=folder.name)
-        criteria = READ if request.options.seen else ("ALL",)
-        if address.uid is None:
-            wanted = connection.search(folder, criteria)
-        elif not (wanted := connection.existing([address.uid], *criteria)):
-            raise AccountError(
-                f"{address.message(address.uid)}: there is no such message; take a name that nbspam"
-                " classify prints"
-            )
-        for message in connection.messages(wanted, BYTES_LIMIT):
-            yield RawMessage(address.message(message.uid), request.label, message.content)
+    for name, content in options.at_server(source.name, options.seen):
+        yield RawMessage(name, request.label, content)
 
 
-IMAP_FOLDER = SourceKind(
-    Labels.NEVER,
-    lambda source, _: source.is_at_server,
-    _read_imap_folder,
-    "a folder at a server has no labels",
+AT_SERVER = _file_kind(lambda source, _: source.is_at_server, "a folder at a server")._replace(
+    read=_read_at_server
 )

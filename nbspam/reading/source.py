@@ -19,9 +19,6 @@ from nbspam.urls import is_url
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
 
-    from nbspam.imap.account import Account
-    from nbspam.imap.address import FolderAddress
-
 
 STDIN = "-"
 _AT_SERVER = ("imaps://", "imap://")  # what the name of a folder at a server begins with
@@ -156,8 +153,9 @@ class ReadingOptions(NamedTuple):
     # Real paths of the sources that are given -> their labels ("": their own): what is inside a
     # folder that is given too is read as itself, and not as a part of the folder.
     given: Mapping[str, str] = {}
-    # Returns the account that has a folder at a server; raises AccountError.
-    account: Callable[["FolderAddress"], "Account"] | None = None
+    # Yields of the messages of a folder at a server the address and the bytes; called with the
+    # folder's address and whether only mail is wanted that was read.  Raises AccountError.
+    at_server: Callable[[str, bool], Iterator[tuple[str, bytes]]] | None = None
 
 
 class ReadingRequest(NamedTuple):

@@ -17,7 +17,7 @@ from nbspam.errors import TrainingError
 from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import CLASSES_LIMIT, TrainingSettings, class_names
-from nbspam.store.check import with_counts
+from nbspam.store.metadata import with_counts
 from nbspam.tokens.kinds import TEXT, channel_of
 from nbspam.tokens.tokenized import TokenizedMessage
 

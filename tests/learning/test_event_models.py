@@ -23,8 +23,7 @@ from sklearn.neighbors import KernelDensity
 from small_models import ALPHAS
 
 import nbspam
-from nbspam.bayes.kernel import ClassDensity
-from nbspam.bayes.variances import Variances
+from nbspam.bayes.trait_model import ClassDensity, Variances
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import empty_metadata

@@ -24,7 +24,7 @@ from nbspam.bayes.calibration import (
 from nbspam.bayes.posterior import log_priors
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
-from nbspam.store.check import histograms_of
+from nbspam.store.metadata import histograms_of
 
 TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
 

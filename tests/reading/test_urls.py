@@ -13,7 +13,7 @@ from nbspam.reading import remote
 from nbspam.reading.remote import RemotePath
 from nbspam.reading.source import Skips, Source
 from nbspam.reading.sources import ReadingOptions, labelled, unlabelled
-from nbspam.store.remote_model import fetched
+from nbspam.store.writing import fetched
 from nbspam.urls import real_name
 
 pytest.importorskip("fsspec")

@@ -11,10 +11,10 @@ from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import note
 from nbspam.cli.options import model_option, output_option, replace_output_option
 from nbspam.errors import OptionError, Remedy, counted
-from nbspam.learning.word_list import BEGINNINGS, FORMS
-from nbspam.store.atomic_write import write_atomically
 from nbspam.store.metadata_json import load_counted
 from nbspam.store.model_file import already_exists, check_replaceable, read_model
+from nbspam.store.word_lists import BEGINNINGS, FORMS
+from nbspam.store.writing import write_atomically
 
 
 @click.command("export", cls=ConfiguredCommand)

@@ -22,11 +22,11 @@ from nbspam.cli.options import (
 )
 from nbspam.cli.terminal import echo_sentence, unbroken
 from nbspam.errors import Remedy, SourceError, counted
-from nbspam.learning.word_list import Imported, read_counts
+from nbspam.learning.remake import Imported, read_counts
 from nbspam.reading.compression import decompressed, open_bytes
 from nbspam.reading.source import Skips, Source
 from nbspam.reading.sources import STDIN
-from nbspam.scoring.rule import rule_of
+from nbspam.scoring.rules import rule_of
 from nbspam.store.model_file import already_exists, write_model
 
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
-from nbspam.bayes.token_weight import Row
-from nbspam.bayes.trust import trust
-from nbspam.bayes.variances import Variances
+from nbspam.bayes.event_model import Row
+from nbspam.bayes.prediction import trust
+from nbspam.bayes.trait_model import Variances
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.notes import note_older, young_sentence
 from nbspam.cli.options import format_option, model_option
 from nbspam.cli.terminal import echo_paragraph, unbroken
 from nbspam.errors import counted, one_line
-from nbspam.scoring.rule import rule_of
+from nbspam.scoring.rules import rule_of
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import BASE, DEFAULT, MERGING, TRAINING, Metadata, ModelSettings
 from nbspam.tokens.kinds import COLLECTED_BY

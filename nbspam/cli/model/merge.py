@@ -10,7 +10,7 @@ from nbspam.cli.notes import note, note_older
 from nbspam.cli.options import FilePath, format_option, replace_output_option
 from nbspam.cli.terminal import echo_sentence, unbroken
 from nbspam.errors import counted
-from nbspam.learning.merge import merge_files
+from nbspam.learning.remake import merge_files
 from nbspam.store.metadata import DEFAULT
 
 

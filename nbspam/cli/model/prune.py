@@ -15,7 +15,7 @@ from nbspam.cli.options import (
 )
 from nbspam.cli.terminal import echo_sentence, unbroken
 from nbspam.errors import OptionError, counted
-from nbspam.learning.prune import LITTLE, prune_file
+from nbspam.learning.remake import LITTLE, prune_file
 
 
 @click.command("prune", cls=ConfiguredCommand)

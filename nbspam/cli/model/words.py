@@ -9,7 +9,7 @@ import click
 from nbspam.cli.configured import ConfiguredCommand
 from nbspam.cli.options import format_option, model_option
 from nbspam.errors import OptionError, counted, one_line
-from nbspam.scoring.word_counts import WordCount, word_counts
+from nbspam.scoring.explanation import WordCount, word_counts
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 
