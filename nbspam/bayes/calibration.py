@@ -175,9 +175,6 @@ def untrained_calibrations(with_traits: bool) -> Calibrations:
     return Calibrations(*map(untrained, scales(with_traits)))
 
 
-UNTRAINED = untrained_calibrations(with_traits=False)
-
-
 def inputs(evidence: Evidence) -> tuple[Vector, Vector]:
     """Return x of a message for each of SCALES: 1, then its features."""
     words, text, header, traits = evidence

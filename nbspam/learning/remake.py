@@ -120,7 +120,9 @@ def _metadata(parts: Sequence[Metadata], messages: Row) -> Metadata:
         learned._replace(
             messages=messages,
             calibrations=calibrations,
-            calibrated_by=DEFAULT if set(calibrations) == {_untrained(settings)} else MERGING,
+            calibrated_by=DEFAULT
+            if set(calibrations) == {untrained_calibrations(settings.has_traits)}
+            else MERGING,
             trait_histograms=_trait_histograms(parts),
             recent=(),  # a mean of calibrations has learned only in part from each message
         ),
@@ -161,7 +163,7 @@ def _calibrations(parts: Sequence[Metadata], name: str) -> Calibrations:
     """Return a class's calibrations, combined from those of the models that have learned one."""
     learned = []
     first = parts[0].settings
-    untrained = _untrained(first)
+    untrained = untrained_calibrations(first.has_traits)
     for settings, state in parts:
         own = settings.classes.index(name)
         both = state.calibrations[settings.scored_classes.index(own)]
@@ -170,24 +172,16 @@ def _calibrations(parts: Sequence[Metadata], name: str) -> Calibrations:
     return pooled_pair(first.scales, learned) if learned else untrained
 
 
-def _untrained(settings: ModelSettings) -> Calibrations:
-    return untrained_calibrations(settings.has_traits)
-
-
 def _trait_histograms(parts: Sequence[Metadata]) -> TraitHistograms:
     """Return the sum of the models' histograms; the classes in the order of the first's."""
-    classes = parts[0].settings.classes
-    order = [[part.settings.classes.index(name) for name in classes] for part in parts]
-    return tuple(
-        tuple(
-            dict(sum((Counter(of_trait[own[k]]) for of_trait, own in rows), Counter()))
-            for k in range(len(classes))
-        )
-        for rows in (
-            list(zip(of_parts, order, strict=True))
-            for of_parts in zip(*(part.learned.trait_histograms for part in parts), strict=True)
-        )
-    )
+    found: list[tuple[dict[int, int], ...]] = []
+    for of_parts in zip(*(part.learned.trait_histograms for part in parts), strict=True):
+        totals = {name: Counter[int]() for name in parts[0].settings.classes}
+        for part, of_trait in zip(parts, of_parts, strict=True):
+            for name, values in zip(part.settings.classes, of_trait, strict=True):
+                totals[name].update(values)
+        found.append(tuple(map(dict, totals.values())))
+    return tuple(found)
 
 
 # Fewer of the tokens than this share change verdicts.  Half of P1's and of P2's training messages

@@ -114,7 +114,7 @@ class BatchSum(_Batch):
         is_known: Booleans = np.asarray(self._counts.any(axis=0))
         weights[:, ~is_known] = 0
         presence = matrix.without_signs(presence)
-        joints: Floats = matrix.joint_matrix(presence, weights, np.array(metadata.bias))
+        joints = np.asarray(presence @ weights.T + np.array(metadata.bias))
         _add_traits(joints, SumRule(metadata), traits, slice(None), None)
         return self._scores(joints, presence, is_known[presence.indices], metadata)
 

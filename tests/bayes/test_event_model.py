@@ -206,13 +206,6 @@ def test_left_out_is_retrained(found, alpha, prior):
     left_out(found, alpha, prior)
 
 
-def test_left_out_is_retrained_on_many_messages():
-    random = np.random.default_rng(7)
-    dense = (random.random((60, 200)) < random.random(200) * 0.2).astype(np.int64)
-    dense = dense[:, dense.any(axis=0)]
-    left_out(Messages(dense, random.integers(0, 3, 60), 3), 0.1)
-
-
 @each(
     "dense, labels",
     [

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from nbspam.bayes.calibration import (
     SCALES,
-    UNTRAINED,
     Calibration,
     Scale,
     bounds,
@@ -22,6 +21,7 @@ from nbspam.bayes.calibration import (
     is_positive_definite,
     scales,
     untrained,
+    untrained_calibrations,
 )
 from nbspam.bayes.evidence import HEADERS, STRONGEST, TRAIT_SCALE, evidence, group_shares
 from nbspam.bayes.prediction import (
@@ -240,7 +240,12 @@ def test_an_ill_conditioned_precision_gives_finite_log_odds(case, seed, size):
 
 def test_a_spread_below_0_by_rounding_is_no_spread():
     x = inputs(evidence([3.0] * 5, [], [2.0]))[0]
-    case = Case(0, UNTRAINED.text, evidence([3.0] * 5, [], []), Experience(10**15, 10**15))
+    case = Case(
+        0,
+        untrained_calibrations(with_traits=False).text,
+        evidence([3.0] * 5, [], []),
+        Experience(10**15, 10**15),
+    )
     covariance = tuple(tuple(-1e9 * (i == j) for j in range(5)) for i in range(5))
     assert case.predict(x=x, covariance=covariance).gain == close(case.found.hold)
 
