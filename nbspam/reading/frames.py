@@ -1,7 +1,7 @@
-"""Tables that are no stream of rows: data frames, and the files that pandas reads into one.
+"""Tables that are no lines of text: data frames, and the files that other packages read.
 
-It reads JSON documents in each form in which it writes a data frame, Parquet and Excel.  A file
-that is called .json and has an object on each line is read as JSON lines (`rows.py`).
+It reads JSON documents in each form in which it writes a data frame, and Parquet; openpyxl reads
+Excel.  A file that is called .json and has an object on each line is JSON lines (`rows.py`).
 
     records  [{"label": "ham", "text": "…"}, …]
     columns  {"label": {"0": "ham", …}, "text": {"0": "…", …}}, and with a list for each column
@@ -17,13 +17,14 @@ import io
 import json
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from nbspam.errors import SourceError, TableError, install_command
 from nbspam.labels import normal_label
 from nbspam.reading.columns import LABEL_NAMES, SAMPLE_ROWS, TEXT_NAMES, cell_text, find_columns
 from nbspam.reading.message import RawMessage
-from nbspam.reading.rows import Content
+from nbspam.reading.rows import Content, TableRow
 from nbspam.reading.source import Skips, TableOptions
 
 if TYPE_CHECKING:
@@ -36,46 +37,42 @@ LIMITS = {"json": 256 << 20, "parquet": 512 << 20, "xlsx": 256 << 20}
 _FILES = {
     "json": ("JSON", "pandas"),
     "parquet": ("a Parquet file", "pandas and pyarrow"),
-    "xlsx": ("an Excel workbook", "pandas and openpyxl"),
+    "xlsx": ("an Excel workbook", "openpyxl"),
 }
+_SHEET_ROWS = 1 << 20  # as Excel has them
 _NAME = "the data frame"
 
 
 def table_rows(
     content: Content, options: TableOptions
-) -> tuple[list[str] | None, Iterator[list[str]]]:
+) -> tuple[list[str] | None, Iterator[TableRow]]:
     """Return the names of the columns, if there are any, and the rows of a table in a file.
 
-    Raises TableError.
+    Raises TableError, as reading the rows does.
     """
-    limit = LIMITS[content.form]
     with content.whole() as stream:
-        data = stream.read(limit + 1)
-    kind, packages = _FILES[content.form]
-    too_large = TableError(
-        f"{content.name}: is larger than {limit >> 20} MiB, unpacked; convert it to JSON lines,"
-        " which are read one by one"
-    )
-    if len(data) > limit:
-        raise too_large
-    try:
+        data = stream.read(LIMITS[content.form] + 1)
+    with _failing(content):
+        _check_size(content, len(data))
         if content.form == "xlsx":
-            from zipfile import ZipFile  # it is one, of XML
-
-            with ZipFile(io.BytesIO(data)) as archive:
-                if sum(entry.file_size for entry in archive.infolist()) > limit:
-                    raise too_large
+            return None, _sheet_rows(content, data)
         import pandas as pd
 
-        if content.form == "xlsx":
-            table = io.BytesIO(data)
-            with warnings.catch_warnings(action="ignore"):  # of styles that are not known
-                frame = pd.read_excel(table, header=None, dtype=object, keep_default_na=False)
-        elif content.form == "parquet":
+        if content.form == "parquet":
             frame = pd.read_parquet(io.BytesIO(data))
         else:
             frame = _document_frame(_document(data, options.encoding), content.name, options)
+        names = None if frame.columns.dtype.kind == "i" else [str(name) for name in frame.columns]
         rows = frame_rows(frame)
+    return names, enumerate(([cell_text(value) for value in row] for row in rows), 1)
+
+
+@contextmanager
+def _failing(content: Content) -> Iterator[None]:
+    """Raise what fails while a table is read as a TableError."""
+    kind, packages = _FILES[content.form]
+    try:
+        yield
     except TableError:
         raise
     except ImportError as error:
@@ -87,8 +84,36 @@ def table_rows(
         reason = " ".join(str(error).split())[:200]
         is_not = "is not" if content.form == "json" else "not"
         raise TableError(f"{content.name}: {is_not} {kind} ({reason}); check it") from error
-    names = None if frame.columns.dtype.kind == "i" else [str(name) for name in frame.columns]
-    return names, ([cell_text(value) for value in row] for row in rows)
+
+
+def _check_size(content: Content, size: int) -> None:
+    if size > LIMITS[content.form]:
+        raise TableError(
+            f"{content.name}: is larger than {LIMITS[content.form] >> 20} MiB, unpacked; convert it"
+            " to JSON lines, which are read one by one"
+        )
+
+
+def _sheet_rows(content: Content, data: bytes) -> Iterator[TableRow]:
+    """Yield the rows of a workbook's first sheet that have a cell.
+
+    Without pandas, which makes all rows as wide as the widest: a cell far to the right and below
+    would take all memory.
+    """
+    with _failing(content):
+        from zipfile import ZipFile  # a workbook is one, of XML
+
+        with ZipFile(io.BytesIO(data)) as archive:
+            _check_size(content, sum(entry.file_size for entry in archive.infolist()))
+        from openpyxl import load_workbook  # type: ignore[import-untyped]
+
+        with warnings.catch_warnings(action="ignore"):  # of styles that are not known
+            sheet = load_workbook(io.BytesIO(data), read_only=True, data_only=True).worksheets[0]
+        sheet.reset_dimensions()  # what the file says of them may be wrong
+        rows = sheet.iter_rows(max_row=_SHEET_ROWS, values_only=True)
+        for number, row in enumerate(rows, 1):
+            if any(cells := [cell_text(value) for value in row]):
+                yield number, cells
 
 
 def _document(data: bytes, encoding: str | None) -> Any:

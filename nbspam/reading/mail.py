@@ -443,9 +443,6 @@ def _read_at_server(source: Source, request: ReadingRequest) -> Iterator[RawMess
         yield RawMessage(name, request.label, content)
 
 
-IMAP_FOLDER = SourceKind(
-    Labels.NEVER,
-    lambda source, _: source.is_at_server,
-    _read_at_server,
-    "a folder at a server has no labels",
+AT_SERVER = _file_kind(lambda source, _: source.is_at_server, "a folder at a server")._replace(
+    read=_read_at_server
 )

@@ -122,9 +122,9 @@ def recognised(source: Source, request: ReadingRequest) -> SourceKind:
 def _kind_of(source: Source, request: ReadingRequest) -> SourceKind:
     options, input_format = request.options, request.options.input_format
     if source.is_at_server:
-        from nbspam.reading.mail import IMAP_FOLDER  # files and pipes need none of it
+        from nbspam.reading.mail import AT_SERVER
 
-        return IMAP_FOLDER
+        return AT_SERVER
     is_folder = source.name != STDIN and source.is_folder
     if input_format is not None and not is_folder:
         return format_kind(input_format)

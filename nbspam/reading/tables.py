@@ -88,8 +88,7 @@ def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage
     if content.form in ("json", "parquet", "xlsx"):
         from nbspam.reading.frames import table_rows  # pandas takes half a second to start
 
-        names, cells = table_rows(content, options)
-        rows = enumerate(cells, 1)
+        names, rows = table_rows(content, options)
         sample = list(first_rows(rows))
         plan = _plan(name, names, sample, request)
         rows = itertools.chain(sample, rows)

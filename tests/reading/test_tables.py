@@ -137,7 +137,7 @@ def test_parquet_by_its_first_bytes_and_with_numbers_nothing_and_booleans(tmp_pa
 
 
 def test_excel_workbooks_by_their_name_and_no_other_file(tmp_path):
-    pytest.importorskip("openpyxl")
+    openpyxl = pytest.importorskip("openpyxl")
     path = tmp_path / "a.xlsx"
     pd.DataFrame(ROWS, columns=["label", "text"]).to_excel(path, index=False)
     assert [raw.source for raw in read(path)] == [f"{path}:{i}" for i in (2, 3, 4)]
@@ -146,6 +146,17 @@ def test_excel_workbooks_by_their_name_and_no_other_file(tmp_path):
     assert rows(path) == [("1", "NA"), ("0", "see you")]
     packed = file(tmp_path, "b.xlsx.gz", gzip.compress(path.read_bytes()))
     assert rows(packed) == rows(path)
+    book = openpyxl.Workbook()
+    for row, cells in (
+        (1, ("ham", "see you")),
+        (1 << 20, ("spam", "win")),
+        (3, ("ham", "at nine")),
+    ):
+        book.active.cell(row, 1, cells[0])
+        book.active.cell(row, 2, cells[1])
+    book.active.cell(3, 16_384, "far to the right")
+    book.save(path)
+    assert [raw.source for raw in read(path)] == [f"{path}:{i}" for i in (1, 3, 1 << 20)]
     told = r"b\.xlsx: not an Excel workbook .*; check it$"
     with pytest.raises(TableError, match=told):
         rows(file(tmp_path, "b.xlsx", path.read_bytes()[:-30]))
