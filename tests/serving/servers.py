@@ -9,14 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.limits import Limits
-from nbspam.serving.server import Server
-from nbspam.serving.sockets import unix_socket
 from nbspam.serving.tell import LearnQueue, apply_requests
 from nbspam.serving.user_files import UserFiles
 from nbspam.serving.user_tell import UserQueues
 from nbspam.serving.worker_program import WorkerSettings
+
+from nbspam.scoring.verdict import CutOffs
+from nbspam.serving.limits import Limits
+from nbspam.serving.server import Server
+from nbspam.serving.sockets import unix_socket
 
 SPAM = b"Subject: prize\n\nclaim the free cash prize today, win it now\n"
 HAM = b"Subject: lunch\n\nsee you at lunch, at noon, after the meeting\n"

@@ -9,10 +9,10 @@ from contextlib import ExitStack, suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from servers import HAM, SPAM, request
-
 from nbspam.serving.arrivals import Arrivals
 from nbspam.serving.responder import SMALL
+from servers import HAM, SPAM, request
+
 from nbspam.serving.spamd import LINE_LIMIT, RefusedError, Request, ordinary_head, read_head
 
 OK = b"SPAMD/1.1 0 EX_OK\r\n"

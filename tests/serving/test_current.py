@@ -5,11 +5,11 @@ import os
 from pathlib import Path
 
 import pytest
+from nbspam.serving.current import CurrentModel
 
 import nbspam
 from nbspam.errors import ModelError, OptionError
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.current import CurrentModel
 
 FDS = Path("/proc/self/fd")
 

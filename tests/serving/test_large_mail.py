@@ -12,13 +12,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from nbspam.serving.tell import LearnRequest, apply_requests
 from servers import SPAM, request
 
 from nbspam.reading.marks import MARK
 from nbspam.serving import large_mail
 from nbspam.serving.limits import LARGE
 from nbspam.serving.passthrough import cleaned
-from nbspam.serving.tell import LearnRequest, apply_requests
 from nbspam.store.lock import DEFAULT_WAIT
 from nbspam.store.model_file import read_model
 

@@ -16,12 +16,12 @@ from exposition import metrics_of, value
 from hypothesis import given
 from hypothesis import strategies as st
 from logs import fields
+from nbspam.serving.tell import apply_requests
 from servers import HAM, SPAM, Client, request, together
 
 from nbspam.serving import metrics_page
 from nbspam.serving.log import Entry
 from nbspam.serving.metrics import DISCONNECTED, Metrics, State
-from nbspam.serving.tell import apply_requests
 
 NOW = State(3, 1, 1000, 0, 2, ("ham", "spam"), 1.75e9, 4, 1)
 NEW = b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n"

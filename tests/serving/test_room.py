@@ -4,9 +4,9 @@ import asyncio
 import random
 
 import pytest
+from nbspam.serving.room import Room
 
 from nbspam.serving.limits import Deadlines, Limits
-from nbspam.serving.room import Room
 from nbspam.serving.spamd import TEMPORARY, RefusedError
 
 

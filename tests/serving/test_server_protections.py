@@ -15,19 +15,19 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from servers import HAM, SPAM, Client, request, slow_down
-
-from nbspam.errors import LockedError, ModelError, ServingError
-from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.connections import Connections
-from nbspam.serving.limits import Limits
 from nbspam.serving.responder import Responder
-from nbspam.serving.sockets import BACKLOG, unix_socket
-from nbspam.serving.spamd import RefusedError, Request, unzipped
 from nbspam.serving.tell import LearnQueue, LearnRequest, apply_requests
 from nbspam.serving.user_files import UserFiles
 from nbspam.serving.user_models import open_user_model
 from nbspam.serving.user_tell import UserQueues
+from servers import HAM, SPAM, Client, request, slow_down
+
+from nbspam.errors import LockedError, ModelError, ServingError
+from nbspam.scoring.verdict import CutOffs
+from nbspam.serving.limits import Limits
+from nbspam.serving.sockets import BACKLOG, unix_socket
+from nbspam.serving.spamd import RefusedError, Request, unzipped
 from nbspam.store.lock import LockWait
 
 OK = b"SPAMD/1.1 0 EX_OK\r\n"

@@ -1,13 +1,13 @@
 """A served model that is read through a base."""
 
 import pytest
+from nbspam.serving.tell import LearnRequest, apply_requests
+from nbspam.serving.worker_program import WorkerSettings
 from servers import HAM, SPAM
 
 from nbspam.errors import ModelError
 from nbspam.filter import open_filter
 from nbspam.serving.limits import Limits
-from nbspam.serving.tell import LearnRequest, apply_requests
-from nbspam.serving.worker_program import WorkerSettings
 from nbspam.store.lock import DEFAULT_WAIT
 from nbspam.store.lookup import Lookup
 

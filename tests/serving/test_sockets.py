@@ -10,11 +10,11 @@ import sys
 import threading
 
 import pytest
+from nbspam.serving.systemd import notify, passed_sockets
 
 from nbspam.errors import OptionError, ServingError
 from nbspam.serving.server import serve
 from nbspam.serving.sockets import name_of, tcp_sockets, unix_socket
-from nbspam.serving.systemd import notify, passed_sockets
 
 
 def test_a_socket_has_its_mode_and_is_removed_at_the_end(tmp_path):

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
+from nbspam.serving.tell import LearnQueue, LearnRequest
+from nbspam.serving.tell import apply_requests as apply_with_wait
 from servers import HAM, SPAM, request
 
 import nbspam
@@ -18,8 +20,6 @@ from nbspam.learning import update
 from nbspam.serving.limits import Limits
 from nbspam.serving.log import UNCHANGED
 from nbspam.serving.spamd import RefusedError
-from nbspam.serving.tell import LearnQueue, LearnRequest
-from nbspam.serving.tell import apply_requests as apply_with_wait
 from nbspam.store.lock import DEFAULT_WAIT, LockWait
 from nbspam.store.model_file import read_model
 

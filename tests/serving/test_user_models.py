@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nbspam.serving.user_files import UserFiles
+from nbspam.serving.user_models import open_user_model
+from nbspam.serving.worker_program import WorkerSettings
 from one_case import each
 from servers import HAM, SPAM, request, together
 
@@ -17,9 +20,6 @@ from nbspam.errors import ModelError, ServingError
 from nbspam.filter import open_filter
 from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.limits import Limits
-from nbspam.serving.user_files import UserFiles
-from nbspam.serving.user_models import open_user_model
-from nbspam.serving.worker_program import WorkerSettings
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenizer import RULES
 

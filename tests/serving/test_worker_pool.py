@@ -15,11 +15,11 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from nbspam.serving.worker_pool import CAN_SHARE
 from servers import HAM, SPAM, Client, request, together
 
 import nbspam
 from nbspam.serving.metrics import Metrics
-from nbspam.serving.worker_pool import CAN_SHARE
 from nbspam.store.lookup import Lookup
 
 pytestmark = pytest.mark.skipif(not CAN_SHARE, reason="needs Linux")

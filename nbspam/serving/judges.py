@@ -1,0 +1,338 @@
+"""The processes that read messages: the server's side, and what they run.
+
+Reading a message is most of the work, and a pattern that runs over a hostile one keeps Python's
+interpreter for a while: 20 ms with 128 KiB, seconds with 30 MB.  So messages go to processes of
+their own, each to whichever is free, and the server only moves bytes.  Large messages, and
+compressed ones that may be large, have one process for themselves, one at a time; its memory is
+limited, and it is started with the first of them.
+
+A process that takes too long is killed, and one that has died is replaced with the next message.
+It begins with the version of the model that the server has open, so that it can be replaced while
+the file is damaged, and looks before each message whether there is a newer one.  It ends when the
+server has closed the channel, that is, in any case with the server.
+
+A task and a reply are a prefix with two lengths, a pickled object and bytes: the message, or the
+reply to the client.
+"""
+
+import heapq
+import itertools
+import pickle
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock
+from typing import Any, NamedTuple
+
+from nbspam.errors import NbspamError
+from nbspam.reading.message import parse
+from nbspam.serving.answer import answer
+from nbspam.serving.limits import LARGE, Limits, give_back_freed_memory, limit_memory
+from nbspam.serving.models import CurrentModel, Models, Say, ServedModels
+from nbspam.serving.spamd import SOFTWARE, TEMPORARY, RefusedError, Request
+from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
+
+_CODE = (  # packages are found where the server found them
+    "import sys; sys.path[:] = {}\nfrom nbspam.serving.judges import be_judge; be_judge({})"
+)
+_PREFIX = struct.Struct("!QQ")  # how long the object is, and how many bytes follow it
+_FIRST = 64 << 10  # bytes read at first: all that is ordinary
+# Seconds that a message gives way for each byte that it has, so that a small one does not wait
+# behind many that take long, nor any for ever: 0.3 s for 32 KiB.
+_HANDICAP = 1e-5
+
+# What a process answers: its reply, or why there is none.
+_DONE, _REFUSED, _FAILED, _BUG = range(4)
+
+
+class Judged(NamedTuple):
+    """The reply to a request about a message, and what is logged of its verdict."""
+
+    reply: bytes
+    verdict: str
+    probability: float
+    reason: str | None
+
+
+class Setup(NamedTuple):
+    """What a process is told when it starts."""
+
+    models: ServedModels
+    limits: Limits
+    x_spam: bool  # whether messages get SpamAssassin's headers too
+    handles: Mapping[Path, int]  # of the model's open files
+    is_for_large: bool
+
+
+class Judges:
+    """Processes that judge, or tokenize, one message at a time each."""
+
+    def __init__(
+        self,
+        models: ServedModels,
+        current: CurrentModel,
+        limits: Limits,
+        say: Say,
+        x_spam: bool,
+        is_for_large: bool = False,
+    ) -> None:
+        """Start nothing yet.
+
+        current: the model that the server has open.  say: tells what is wrong.
+        is_for_large: whether for large messages, with one process.
+        """
+        self._setup = Setup(models, limits, x_spam, {}, is_for_large)
+        self._current, self._limits, self._say = current, limits, say
+        self._what = "large messages" if is_for_large else "messages"
+        self._lock = Lock()
+        self._all = [_Judge() for _ in range(1 if is_for_large else models.n_workers)]
+        self._free = list(self._all)
+        # Those who wait, by when it is their turn.
+        self._waiting: list[tuple[float, int, SimpleQueue[_Judge]]] = []
+        self._numbers = itertools.count()
+        self._is_closed = False
+
+    @property
+    def pids(self) -> list[int]:
+        """The numbers of the processes."""
+        return [judge.process.pid for judge in self._all if judge.process]
+
+    def start(self) -> None:
+        """Start the processes now rather than with their first messages; raises OSError."""
+        for judge in self._all:
+            self._start(judge)
+
+    def judge(self, request: Request) -> Judged:
+        """Return the reply to a request about a message.
+
+        The body of the request is freed as soon as the process has it.
+        Raises RefusedError, NbspamError when the model is damaged.
+        """
+        body, request = request.body, request._replace(body=b"")
+        fields, reply = self._ask(request, body)
+        return Judged(reply, *fields)
+
+    def tokenize(self, request: Request, wanted: Wanted) -> TokenizedMessage:
+        """Return the message of a request, tokenized to be learned or forgotten.
+
+        wanted: the numbers that the model counts.  The body stays.  Raises RefusedError.
+        """
+        body, request = request.body, request._replace(body=b"")
+        found: TokenizedMessage = self._ask((request, wanted), bytes(body))[0]
+        return found
+
+    def end(self) -> None:
+        """Free what the processes leave, once nobody uses them."""
+        for judge in self._all:
+            judge.end()
+
+    def close(self) -> None:
+        """Kill the processes, and with them what they are reading."""
+        with self._lock:
+            self._is_closed = True
+            for judge in self._all:
+                judge.kill()
+            waiting, self._waiting = self._waiting, []
+            for (_, _, mine), judge in zip(waiting, itertools.cycle(self._all)):
+                mine.put(judge)
+
+    def _ask(self, task: Any, body: bytes | bytearray) -> tuple[Any, bytes]:
+        """Return what a process replies to a task, when it is the message's turn."""
+        judge = self._take(len(body))
+        try:
+            if self._is_closed:
+                raise RefusedError(TEMPORARY, "(the server stops)")
+            if judge.has_ended:
+                self._start(judge)
+            (kind, found), content = judge.exchange(task, body)
+        except TimeoutError:
+            judge.end()
+            seconds = f"{self._limits.reading:g} s"
+            self._say(f"a message was given up after {seconds}")
+            raise RefusedError(TEMPORARY, f"(it took longer than {seconds})") from None
+        except (OSError, EOFError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it has ended"
+            judge.end()
+            if not self._is_closed:
+                self._say(
+                    f"the process that reads {self._what} failed ({reason}); a new one follows"
+                )
+            raise RefusedError(TEMPORARY, "(the process that reads it has ended)") from None
+        except BaseException:
+            judge.end()
+            raise
+        finally:
+            self._give(judge)
+        if kind == _REFUSED:
+            raise RefusedError(*found)
+        if kind == _FAILED:
+            raise NbspamError(found)
+        if kind == _BUG:
+            self._say(f"internal error, {found}; please report it")
+            raise RefusedError(SOFTWARE, found.partition(":")[0])
+        return found, content
+
+    def _take(self, size: int) -> "_Judge":
+        """Return a process, when one is free."""
+        with self._lock:
+            if self._free or self._is_closed:
+                return self._free.pop() if self._free else self._all[0]
+            mine: SimpleQueue[_Judge] = SimpleQueue()
+            turn = time.monotonic() + min(size, LARGE) * _HANDICAP
+            heapq.heappush(self._waiting, (turn, next(self._numbers), mine))
+        return mine.get()
+
+    def _give(self, judge: "_Judge") -> None:
+        """Let the next one have a process."""
+        with self._lock:
+            if self._waiting:
+                heapq.heappop(self._waiting)[-1].put(judge)
+            else:
+                self._free.append(judge)
+
+    def _start(self, judge: "_Judge") -> None:
+        judge.end()
+        with self._current.use() as model:
+            judge.start(self._setup._replace(handles=model.handles), self._limits.reading)
+
+
+class _Judge:
+    """One process, or the place for one."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        self._channel: socket.socket | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether there is none, or it has died with nothing to do."""
+        return self.process is None or self.process.poll() is not None
+
+    def start(self, setup: Setup, seconds: float) -> None:
+        """Start it; raises OSError.  seconds: for it to read and to answer."""
+        self._channel, theirs = socket.socketpair()
+        with theirs:
+            handles = [theirs.fileno(), *setup.handles.values()]
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _CODE.format(sys.path, theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=handles,
+            )
+        bound = struct.pack("ll", int(seconds), int(seconds % 1 * 1_000_000))
+        for option in (
+            socket.SO_RCVTIMEO,
+            socket.SO_SNDTIMEO,
+        ):  # a timeout of Python's takes longer
+            self._channel.setsockopt(socket.SOL_SOCKET, option, bound)
+        _send(self._channel, setup, b"")
+
+    def exchange(self, task: Any, body: bytes | bytearray) -> tuple[Any, bytes]:
+        """Return the reply to a task, and free its message once the process has that.
+
+        Raises TimeoutError, and EOFError or OSError when the process has died.
+        """
+        assert self._channel is not None
+        try:
+            _send(self._channel, task, body)
+            if isinstance(body, bytearray):
+                body.clear()
+            return _receive(self._channel)
+        except BlockingIOError:
+            raise TimeoutError from None
+
+    def kill(self) -> None:
+        """Kill it; whoever waits for its reply gets an EOFError."""
+        if self.process:
+            self.process.kill()
+
+    def end(self) -> None:
+        """Kill it and free what it leaves."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+        if self._channel:
+            self._channel.close()
+            self._channel = None
+
+
+def _send(channel: socket.socket, head: Any, body: bytes | bytearray) -> None:
+    packed = pickle.dumps(head)
+    start = _PREFIX.pack(len(packed), len(body)) + packed
+    if len(body) <= _FIRST:
+        channel.sendall(start + body)
+    else:
+        channel.sendall(start)
+        channel.sendall(body)
+
+
+def _receive(channel: socket.socket) -> tuple[Any, bytes]:
+    """Return what `_send` has sent; raises EOFError when the channel is closed, or OSError."""
+    data = channel.recv(_FIRST)  # the prefix is whole: it is sent in one piece
+    if len(data) < _PREFIX.size:
+        raise EOFError
+    n_head, n_body = _PREFIX.unpack_from(data)
+    start = _PREFIX.size + n_head
+    while len(data) < start + n_body:
+        # In one piece: what grows is copied again and again.
+        chunk = channel.recv(start + n_body - len(data), socket.MSG_WAITALL)
+        if not chunk:
+            raise EOFError
+        data += chunk
+    return pickle.loads(data[_PREFIX.size : start]), data[start:]
+
+
+# What a process runs
+
+
+def be_judge(number: int) -> None:
+    """Do tasks until the channel is closed; number: its descriptor."""
+    # Signals to the group are the server's to obey: it finishes what was begun.
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    give_back_freed_memory()
+    with socket.socket(fileno=number) as channel:
+        try:
+            setup, _ = _receive(channel)
+            if setup.is_for_large:
+                limit_memory(setup.limits.reading_memory)
+            models = setup.models.of_worker(setup.handles, setup.is_for_large)
+            while True:
+                task, body = _receive(channel)
+                reply, content = _reply(task, body, models, setup)
+                del task, body
+                _send(channel, reply, content)
+                del reply, content
+        except (EOFError, OSError):  # the server needs it no longer
+            pass
+
+
+def _reply(task: Any, body: bytes, models: Models, setup: Setup) -> tuple[Any, bytes]:
+    """Return the reply to a task, whatever happens."""
+    try:
+        if isinstance(task, Request):
+            message = task._replace(body=body).message(setup.limits.max_size)
+            with models.use(task.user) as model:
+                reply, judged = answer(task, message, model.filter, setup.x_spam)
+            verdict = judged.verdict
+            return (_DONE, (verdict.verdict, verdict.probability, verdict.reason)), reply
+        request, wanted = task
+        message = request._replace(body=body).message(setup.limits.max_size)
+        tokenized = tokenize(parse(message), digest=True, wanted=wanted)
+        return (_DONE, tokenized), b""
+    except RefusedError as error:
+        return (_REFUSED, (error.code, str(error))), b""
+    except NbspamError as error:
+        return (_FAILED, str(error)), b""
+    except MemoryError:
+        return (_REFUSED, (TEMPORARY, "(it takes too much memory)")), b""
+    except Exception as error:  # noqa: BLE001 (a message that fails must not end the process)
+        return (_BUG, f"{type(error).__name__}: {error}"), b""
