@@ -5,6 +5,7 @@ and programs that `import nbspam`; a Filter can explain its verdicts, and learn.
 """
 
 import contextlib
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -45,11 +46,14 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
 AnyMessage = str | bytes | Message | TokenizedMessage  # str: plain text; bytes: a mail or a text
 LabelledMessage = tuple[str, AnyMessage]
 CutOffsOf = Callable[[Metadata], CutOffs]
-# A table of the model's tokens takes a microsecond per token of the model to make, and numpy to
-# import as long as 200,000 tokens; it saves a microsecond per token of a message.  Who has judged a
-# sixth of what would pay for it will judge more: 200 mails, for a model of 3,000.
-_NUMPY = 200_000
+# A table of the model's tokens takes 0.3 microseconds per token of the model to make, and numpy as
+# long to import as 200,000 times the microsecond that it saves per token of a message.  Who has
+# judged a sixth of what would pay for it will judge more: 100 mails, for a model of 3,000.
+_PER_TOKEN, _NUMPY = 0.3, 200_000
 _SHARE_JUDGED = 1 / 6
+# Each of the processes that are forked now would make its own soon, unless the model is so small
+# that the tokens that were met are nearly all of it, or so large that it takes a second.
+_LARGE, _PER_JUDGED = 50_000, 100
 
 
 def model_cut_offs(metadata: Metadata) -> CutOffs:
@@ -66,7 +70,7 @@ class Filter:
         """Judge with a classifier and cut-offs; without a home it cannot learn or be saved."""
         self.classifier, self.cut_offs = classifier, cut_offs
         self._home = home
-        self._looked_up = 0  # tokens of the messages of `judge_all`
+        self._looked_up: float = 0  # tokens of the messages of `judge_all`
         self._bulk: BulkClassifier | None = None
 
     def __reduce__(self) -> "tuple[object, ...]":
@@ -108,21 +112,29 @@ class Filter:
         """Return the verdict on a message."""
         return self.judge(self._tokenized(message))
 
-    def judge_all(self, messages: list[TokenizedMessage]) -> list[Verdict]:
+    def judge_all(self, messages: Iterable[TokenizedMessage]) -> list[Verdict]:
         """Return the verdicts on tokenized messages; what pays for many is made in time."""
-        tokens = sum(len(message.tokens) for message in messages)
-        if self._bulk is None and self._home is not None:
-            pays = _SHARE_JUDGED * (self.metadata.n_tokens + _NUMPY)
-            # Tried once: a table may be impossible.
-            if self._looked_up < pays <= self._looked_up + tokens:
-                self._bulk = self._home.bulk(self.classifier)
-        self._looked_up += tokens
-        if self._bulk is None:
-            return list(map(self.judge, self.classifier.in_batches(messages)))
-        return [
-            verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
-            for message, score in zip(messages, self._bulk.scores(messages), strict=True)
-        ]
+        if self._bulk is not None:
+            return [
+                verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
+                for message, score in self._bulk.scores(messages)
+            ]
+        taken = list(messages)
+        verdicts = list(map(self.judge, self.classifier.in_batches(taken)))
+        self._looked_up += sum(len(message.tokens) for message in taken)
+        pays = _NUMPY + _PER_TOKEN * self.metadata.n_tokens
+        if self._looked_up >= _SHARE_JUDGED * pays:
+            self._make_table()
+        return verdicts
+
+    def prepare(self) -> None:
+        """Make, before processes are forked, what each of them would make."""
+        if _LARGE <= self.metadata.n_tokens <= _PER_JUDGED * self._looked_up:
+            self._make_table()
+
+    def _make_table(self) -> None:
+        self._looked_up = -math.inf  # tried once: a table may be impossible
+        self._bulk = None if self._home is None else self._home.bulk(self.classifier)
 
     def judge(self, message: TokenizedMessage) -> Verdict:
         """Return the verdict on a tokenized message."""
@@ -387,9 +399,15 @@ def classified(
 
 
 def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage | Skipped]":
-    found = list(tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted, ordered=False)))
-    messages = [message for message in found if isinstance(message, TokenizedMessage)]
-    verdicts = iter(spam_filter.judge_all(messages))
+    found: list[TokenizedMessage | Skipped] = []
+
+    def messages() -> Iterator[TokenizedMessage]:
+        for item in tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted)):
+            found.append(item)
+            if isinstance(item, TokenizedMessage):
+                yield item
+
+    verdicts = iter(spam_filter.judge_all(messages()))
     return [
         ClassifiedMessage(next(verdicts), item.source, item.size)
         if isinstance(item, TokenizedMessage)

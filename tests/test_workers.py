@@ -58,7 +58,7 @@ def test_the_number_of_processes_changes_nothing(tmp_path):
     assert [(m.source, m.label) for m in alone] == [(raw.source, raw.label) for raw in read]
     for message, raw in zip(alone, read, strict=True):
         parsed = raw.message()
-        assert message.tokens == sorted(message_tokens(parsed))
+        assert message.tokens == list(message_tokens(parsed))
         texts = [part.text for part in parsed.parts]
         assert message.digest == digest_of(message.tokens, parsed.headers, texts=texts)
     assert [line.partition(":")[0] for line in skipped] == ["gone"] * 4
@@ -67,7 +67,7 @@ def test_the_number_of_processes_changes_nothing(tmp_path):
 def test_tokens_are_those_of_the_message_in_order():
     raw = RawMessage("x", None, b"Subject: hello\n\nwin a prize\n")
     (found,) = tokenized([raw], Skips(), Serial())
-    assert found.tokens == sorted(message_tokens(raw.message()))
+    assert found.tokens == list(message_tokens(raw.message()))
     assert found.digest == ""
 
 

@@ -118,7 +118,8 @@ def _above(ordered: Sequence[float], edge: float) -> tuple[float, float]:
     if inner > 0:
         some = [*ordered[first : bisect_left(ordered, -inner)]]
         some += ordered[bisect_right(ordered, inner) : last]
-    parts = [part(abs(w), edge) for w in some]
+    # `part` itself, for those few that rounding puts beside the edge.
+    parts = [x if 0 < (x := (abs(w) - edge) / SOFT + 0.5) < 1 else part(abs(w), edge) for w in some]
     whole = [*ordered[:first], *ordered[last:]]
     return math.fsum([*whole, *map(mul, parts, some)]), len(whole) + math.fsum(parts)
 

@@ -190,15 +190,22 @@ def label_noise(odds: Floats) -> float:
 
     odds: (n,), of the class that each message is labelled as, in nats.  0 where that is as likely.
     """
-    right, wrong = _sigmoid(odds), _sigmoid(-odds)
+    blocks = [odds[first : first + BLOCK] for first in range(0, len(odds), BLOCK)]
+    both = [(_sigmoid(block), _sigmoid(-block)) for block in blocks]
     noise = _FIRST_NOISE
     for _ in range(_STEPS):
-        doubted = float((noise * wrong / ((1 - noise) * right + noise * wrong)).sum())
+        doubted = sum(
+            float((noise * wrong / ((1 - noise) * right + noise * wrong)).sum())
+            for right, wrong in both
+        )
         before, noise = noise, (doubted + _PRIOR_WRONG) / (len(odds) + _PRIOR_MESSAGES)
         if abs(noise - before) < 1e-4 * noise:
             break
-    gain = np.log((1 - noise) * right + noise * wrong) - np.log(right)
-    return noise if float(gain.sum()) >= _LEAST_GAIN else 0.0
+    gain = sum(
+        float((np.log((1 - noise) * right + noise * wrong) - np.log(right)).sum())
+        for right, wrong in both
+    )
+    return noise if gain >= _LEAST_GAIN else 0.0
 
 
 class _Blocks:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:  # most runs need none of it
     from nbspam.reading.source_kind import ReadingOptions
 
 _LARGEST, _SMALLEST = 1 << 20, 1 << 16  # bytes of a piece of a source: its worker's memory
-_ROUNDS = 8  # pieces for each worker, at least
-_MOST = 20_000  # pieces: each is some work for the scheduler of a cluster
+_ROUNDS = 12  # pieces for each worker, at least
+_MOST = 20_000  # pieces
 
 
 class WorkPlace(NamedTuple):
@@ -31,10 +31,11 @@ class WorkPlace(NamedTuple):
         from nbspam.cli.progress import size_of
         from nbspam.reading.cutting import Cutter
 
-        size = _LARGEST
+        # Each piece is work for the scheduler of a cluster.
+        size = largest = _LARGEST if self.where.is_here else 2 * _LARGEST
         if total := size_of(names):
             per_worker = total // (self.where.workers * _ROUNDS)
-            size = max(min(_LARGEST, per_worker), _SMALLEST, total // _MOST)
+            size = max(min(largest, per_worker), _SMALLEST, total // _MOST)
         return Cutter(options, size, self._survey)
 
     def _survey(

@@ -179,10 +179,10 @@ def doubted_labels(odds: Sequence[float]) -> DoubtedLabels:
     share = label_noise(z)
     if not share:
         return DoubtedLabels()
-    order = np.argsort(z, kind="stable")
-    n = int(np.count_nonzero(z < np.log(share / (1 - share))))  # there w is below 1/2
+    wrong = np.flatnonzero(z < np.log(share / (1 - share)))  # there w is below 1/2
+    worst = wrong[np.argsort(z[wrong], kind="stable")]
     # One may be a hard message: of sample_data's 304, the hardest would be named.
-    return DoubtedLabels(share, tuple(order[:n].tolist())) if n > 1 else DoubtedLabels()
+    return DoubtedLabels(share, tuple(worst.tolist())) if len(wrong) > 1 else DoubtedLabels()
 
 
 def odds_of_label(judged: Verdict, label: str) -> float:

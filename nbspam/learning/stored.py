@@ -38,7 +38,6 @@ class Stored:
 
     def _keep(self, size: int) -> None:
         self._size = size
-        self._map: mmap.mmap | None = None
         if not self._stays:
             weakref.finalize(self, self._path.unlink, missing_ok=True)
 
@@ -59,15 +58,13 @@ class Stored:
         return self[name] if name in self._layout else None
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return an array, read-only, of the file's own pages."""
+        """Return an array, read-only, of the file's own pages, as long as it is used."""
         kind, shape, place = self._layout[name]
         if 0 in shape:
             return np.empty(shape, kind)
-        if self._map is None:
-            with self._path.open("rb") as file:
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        n = int(np.prod(shape))
-        return np.frombuffer(self._map, kind, n, place).reshape(shape)
+        with self._path.open("rb") as file:
+            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return np.frombuffer(pages, kind, int(np.prod(shape)), place).reshape(shape)
 
 
 def _private(path: str, flags: int) -> int:

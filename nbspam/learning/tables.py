@@ -12,8 +12,7 @@ share the first half alone are two tokens here.  Python's own hash costs as much
 differs from process to process.
 """
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -63,30 +62,21 @@ class Table(NamedTuple):
     text: Bytes  # of the tokens, each with a line end; empty of digests
     ends: Integers  # (n,), of each token in the text
 
-    def stored(self, folder: str | None) -> Stored:
-        """Return it in a file."""
-        return Stored(folder, **self._asdict())
-
     @classmethod
     def of(cls, stored: Stored) -> "Table":
         """Return what was stored."""
         return cls(*map(stored.__getitem__, cls._fields))
 
-    def part(self, place: slice) -> "Table":
-        """Return a stretch of it."""
-        if not len(self.ends):
-            text, ends = self.text, self.ends
-        else:
-            start = int(self.ends[place.start - 1]) if place.start else 0
-            ends = self.ends[place] - start
-            text = self.text[start : start + (int(ends[-1]) if len(ends) else 0)]
+    def range(self, i: int, n: int) -> "Table":
+        """Return the i-th of n ranges of keys, which are the same for all tables."""
+        bounds = np.array([(i << 64) // n, ((i + 1) << 64) // n - 1], np.uint64)
+        first = int(self.first.searchsorted(bounds[0]))
+        last = int(self.first.searchsorted(bounds[1], side="right"))
+        place = slice(first, last)
+        start = int(self.ends[first - 1]) if first and len(self.ends) else 0
+        ends = self.ends[place] - start
+        text = self.text[start : start + int(ends[-1]) if len(ends) else start]
         return Table(self.first[place], self.second[place], self.counts[:, place], text, ends)
-
-    def parts(self, n: int) -> "Iterator[Table]":
-        """Yield it in n ranges of keys, which are the same for all tables."""
-        bounds = np.array([(i << 64) // n for i in range(1, n)], np.uint64)
-        cuts = [0, *self.first.searchsorted(bounds).tolist(), len(self.first)]
-        return (self.part(slice(*cut)) for cut in itertools.pairwise(cuts))
 
     def places(self, first: Halves, second: Halves) -> Integers:
         """Return where keys are, in ascending order, that are all in it."""

@@ -56,12 +56,12 @@ from nbspam.store.model_file import Model, lines_of_rows, row_texts, token_key, 
 from nbspam.tokens.kinds import channels_of
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.tokens.traits import TRAITS
-from nbspam.workers import Executor, Passes
+from nbspam.workers import Executor, Passes, Serial
 
 T = TypeVar("T")
 K = TypeVar("K", int, tuple[int, ...])
 Piece = SourcePiece | list[RawMessage | Skipped]
-_GROUP = 8  # tables merged at a time, at most
+_GROUP = 8  # tables that a cluster merges before they are cut into ranges
 # Keys of a range, if no two pieces shared one, and digests: what is in memory at once.
 _RANGE, _RANGE_DIGESTS = 250_000, 50_000
 _RANGES = 64  # at most, or one for each worker
@@ -94,6 +94,7 @@ class TrainingRun:
     ) -> None:
         """Train where an executor works."""
         self._where, self._settings = where, settings
+        self._near: Executor = Serial() if where.is_here else where  # where a file is only read
         self._passes, self._fit_limit = passes or Passes(), fit_limit
         self._folder = None
         if where.is_here:
@@ -142,7 +143,7 @@ class TrainingRun:
     def pieces(self) -> Iterator[KeptPiece]:
         """Yield the pieces that were read."""
         items = ([kept.messages, kept.tokens] for kept in self.kept)
-        return self._where.map(_piece_of, None, items)
+        return self._near.map(_piece_of, None, items)
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield the messages that were read, in their order."""
@@ -170,22 +171,27 @@ class TrainingRun:
         n_ranges = max(self._where.workers, min(n // _RANGE, _RANGES), 1)
         how = _Counting(empty.settings.classes, n_ranges, self._folder)
         if empty.settings.counts.has_tokens:
-            parts = self._grouped([kept.tokens for kept in self.kept], how)
+            parts = self._ranges([kept.tokens for kept in self.kept], how)
             self._passes.begin("counting", n_ranges)
             for found in self._where.keep(_token_range, how, parts, 3):
                 self._tokens.append(found)
                 self._passes.done()
         n_digests = sum(self.labels.values()) // _RANGE_DIGESTS
         more = how._replace(ranges=max(1, min(n_digests, _RANGES)))
-        parts = self._grouped([kept.digests for kept in self.kept], more)
+        parts = self._ranges([kept.digests for kept in self.kept], more)
         self._digests = list(self._where.keep(_digest_range, more, parts, 2))
 
-    def _grouped(self, tables: list[Any], how: "_Counting") -> Iterable[list[Any]]:
-        """Return for each range its part of the tables of all groups."""
+    def _ranges(self, tables: list[Any], how: "_Counting") -> list[list[Any]]:
+        """Return for each range which part of some tables it has, and the tables.
+
+        On a cluster a part is a table of its own, of some pieces, and moves alone.
+        """
+        if self._where.is_here:
+            return [[i, *tables] for i in range(how.ranges)]
         size = max(1, min(_GROUP, -(-len(tables) // self._where.workers)))
         groups = [tables[i : i + size] for i in range(0, len(tables), size)]
         found = list(self._where.keep(_grouped_parts, how, groups, how.ranges + 1))
-        return [[parts[i] for parts in found] for i in range(1, how.ranges + 1)]
+        return [[None, *(parts[i] for parts in found)] for i in range(1, how.ranges + 1)]
 
     def _counted(self, empty: Metadata) -> Metadata:
         """Return the metadata of all counts, not calibrated yet."""
@@ -222,7 +228,7 @@ class TrainingRun:
         features = [
             [_FeatureFile(scale.size) for scale in settings.scales] for _ in settings.scored_classes
         ]
-        labels = [np.empty(0, np.int64)]
+        labels: list[Any] = [np.empty(0, np.uint8)]  # of 100 classes at most
         if not BATCH_RULES[settings.scoring].fits_apart:
             self._evidence = [None] * len(self.kept)
             return features, labels[0]
@@ -235,7 +241,7 @@ class TrainingRun:
         for (own, inputs), evidence in self._where.keep(_scored, how, pieces, 2):
             self._passes.done(len(own))
             self._evidence.append(evidence)
-            labels.append(own)
+            labels.append(own.astype(np.uint8))
             for files, new in zip(features, inputs, strict=True):
                 for file, rows in zip(files, new, strict=True):
                     file.append(rows)
@@ -251,7 +257,7 @@ class TrainingRun:
         found: dict[bytes, dict[str, str]] = {}
         if n:
             pieces = ([kept.messages, kept.tokens] for kept in self.kept)
-            for rows in self._where.map(_having, digests, pieces):
+            for rows in self._near.map(_having, digests, pieces):
                 for digest, label, source in rows:
                     found.setdefault(digest, {}).setdefault(label, source)
         return n, list(found.values())
@@ -273,9 +279,9 @@ class TrainingRun:
 
     def write(self, file: IO[bytes], ledger: bool = True) -> None:
         """Write the model's lines."""
-        runs = self._where.map(_lines_of, None, [lines for *_, lines in self._tokens])
+        runs = self._near.map(_lines_of, None, [lines for *_, lines in self._tokens])
         digests = [table for _, table in self._digests] if ledger else []
-        lines = self._where.map(_ledger_lines, None, digests)
+        lines = self._near.map(_ledger_lines, None, digests)
         self._passes.begin("writing", len(self._tokens) + len(digests))
         write_blocks(file, self.metadata, _merged_lines(self._done(runs)), self._done(lines))
 
@@ -329,7 +335,7 @@ class TrainingRun:
             ]
             for i in asked
         )
-        found = zip(asked, self._where.map(_named_rows, None, items), strict=True)
+        found = zip(asked, self._near.map(_named_rows, None, items), strict=True)
         names = {i: iter(own) for i, own in found}
         return [next(names[i]) for i in pieces]
 
@@ -424,20 +430,31 @@ class _Scoring(NamedTuple):
 
 def _grouped_parts(how: _Counting, pieces: list[Stored]) -> tuple[Any, ...]:
     """Return nothing to be known, and the sum of tables, as the parts of the ranges."""
-    tables = []
-    for stored in pieces:
-        table = Table.of(stored)
-        counts = np.zeros((len(how.classes), len(table.first)), np.int64)
-        for label, row in zip(names_in(stored["labels"]), table.counts, strict=True):
-            counts[how.classes.index(label)] = row
-        tables.append(table._replace(counts=counts))
-    whole = merged(tables)
-    return None, *(part.stored(how.folder) for part in whole.parts(how.ranges))
+    whole = merged([_of_classes(stored, how.classes) for stored in pieces])
+    parts = (whole.range(i, how.ranges) for i in range(how.ranges))
+    return None, *(Stored(how.folder, **part._asdict()) for part in parts)
 
 
-def _token_range(how: _Counting, parts: list[Stored]) -> tuple[_TokenRange, Stored, Stored]:
+def _of_classes(stored: Stored, classes: tuple[str, ...]) -> Table:
+    """Return a piece's table with a row of counts for each class."""
+    table = Table.of(stored)
+    counts = np.zeros((len(classes), len(table.first)), np.int64)
+    for label, row in zip(names_in(stored["labels"]), table.counts, strict=True):
+        counts[classes.index(label)] = row
+    return table._replace(counts=counts)
+
+
+def _merged_range(how: _Counting, item: list[Any]) -> Table:
+    """Return the sum of a range of some tables."""
+    i, *tables = item
+    if i is None:
+        return merged([Table.of(stored) for stored in tables])
+    return merged([_of_classes(stored, how.classes).range(i, how.ranges) for stored in tables])
+
+
+def _token_range(how: _Counting, item: list[Any]) -> tuple[_TokenRange, Stored, Stored]:
     """Return a range of the tokens: histograms, its table with channels, and its lines."""
-    table = merged([Table.of(part) for part in parts])
+    table = _merged_range(how, item)
     tokens = table.tokens()
     channels = np.array(channels_of(tokens), np.int64)
     about = _TokenRange(token_histograms(table.counts), host_rows_of(table.counts, channels))
@@ -453,13 +470,13 @@ def _lines_of(_: None, stored: Stored) -> bytes:
     return stored["lines"].tobytes()
 
 
-def _digest_range(how: _Counting, parts: list[Stored]) -> tuple[_DigestRange, Stored]:
+def _digest_range(how: _Counting, item: list[Any]) -> tuple[_DigestRange, Stored]:
     """Return a range of the ledger."""
-    table = merged([Table.of(part) for part in parts])
+    table = _merged_range(how, item)
     is_shared = (table.counts > 0).sum(axis=0) > 1
     some = np.flatnonzero(is_shared)[:_SHARED]
     digests = [bytes.fromhex(digest) for digest in _hex(table, some)]
-    return _DigestRange(int(is_shared.sum()), digests), table.stored(how.folder)
+    return _DigestRange(int(is_shared.sum()), digests), Stored(how.folder, **table._asdict())
 
 
 def _hex(table: Table, places: Integers | slice = slice(None)) -> list[str]:
@@ -502,7 +519,8 @@ def _counts_of(table: Table, ranges: list[Stored], n_classes: int) -> tuple[Inte
     if not ranges:  # a model without tokens
         channels = np.array(channels_of(table.tokens()), np.int64)
     end = 0
-    for own, stored in zip(table.parts(max(1, len(ranges))), ranges, strict=False):
+    for i, stored in enumerate(ranges):
+        own = table.range(i, len(ranges))
         start, end = end, end + len(own.first)
         whole = Table.of(stored)
         places = whole.places(own.first, own.second)
@@ -554,9 +572,10 @@ def _summed(kept: KeptPiece, ranges: list[Stored], metadata: Metadata) -> Iterat
     counts = np.concatenate([whole.counts for whole in wholes], axis=1)
     channels = np.concatenate([stored["channels"] for stored in ranges])
     shifts = np.cumsum([0, *(len(whole.first) for whole in wholes)])
-    parts = zip(kept.table.parts(len(wholes)), wholes, shifts.tolist(), strict=False)
+    parts = [kept.table.range(i, len(wholes)) for i in range(len(wholes))]
+    triples = zip(parts, wholes, shifts.tolist(), strict=False)
     columns = np.concatenate(
-        [whole.places(own.first, own.second) + shift for own, whole, shift in parts]
+        [whole.places(own.first, own.second) + shift for own, whole, shift in triples]
     )
     wide = _Widened(kept, columns, counts.shape[1])
     rule = BatchSum(counts, kept.classes(classes), channels, traits)

@@ -31,7 +31,7 @@ def classified_with_ledger(
 
 
 def _judge_batch(spam_filter: Filter, batch: "Batch") -> list[ClassifiedMessage]:
-    how = Tokenizing(digest=True, wanted=spam_filter.wanted, ordered=False)
+    how = Tokenizing(digest=True, wanted=spam_filter.wanted)
     # Only files can be skipped, and mail of a server is in memory.
     messages = [m for m in tokenize_batch(batch, how) if isinstance(m, TokenizedMessage)]
     pairs = list(zip(messages, spam_filter.judge_all(messages), strict=True))

@@ -33,7 +33,7 @@ class Page(NamedTuple):
 
     text: str  # what is not hidden for certain
     certain: str  # of that, what is seen for certain
-    links: list[str]  # the targets of links and images
+    links: list[str]  # the targets of links and images, in lower case
     tricks: set[str]  # tokens for ways of hiding text
 
 

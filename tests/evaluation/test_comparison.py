@@ -58,7 +58,7 @@ def texts(n=60, classes=("ham", "spam"), seed=3):
 
 def corpus_of(messages):
     read = (
-        tokenize(parse_text(text), f"x:{i}", label, ordered=True, wanted=EVERYTHING)
+        tokenize(parse_text(text), f"x:{i}", label, wanted=EVERYTHING)
         for i, (label, text) in enumerate(messages)
     )
     return protocols.LabelledCorpus.of(read, EVERYTHING)

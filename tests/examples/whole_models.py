@@ -81,7 +81,7 @@ def assert_same_fit(expected, found, exact: Sequence[str] = ()) -> None:
 def message(label, *tokens, number=0, traits_of=None):
     """Return a message as `learn` takes it; the number tells messages of the same tokens apart."""
     numbers = numbers_of(number if traits_of is None else traits_of)
-    digest = digest_of(tokens, [("message-id", f"<{number}>")], *numbers)
+    digest = digest_of(sorted(tokens), [("message-id", f"<{number}>")], *numbers)
     return TokenizedMessage("-", label, sorted(tokens), digest, numbers=numbers)
 
 

@@ -86,7 +86,7 @@ def test_the_lines_of_a_small_model(model):
     }
     assert lines == [
         '{"format": "nbspam-model", "version": 1,',
-        '"tokenizer": {"name": "nbspam", "rules": 5},',
+        '"tokenizer": {"name": "nbspam", "rules": 6},',
         '"event_model": "bernoulli",',
         '"traits": {"model": "none", "variance_smoothing": 1e-09, "variance_prior": 0.0,'
         ' "shared_variance": false, "histograms": {}},',

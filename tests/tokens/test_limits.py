@@ -32,7 +32,7 @@ NUMBERS = {
         "_RULES_LIMIT": 2_000,
     },
     "tokens.text": {"WORD_LIMIT": 30, "SHORT": 400},
-    "tokens.tokenizer": {"RULES": 5, "TOKENS_LIMIT": 20_000, "_SAME": 0.8},
+    "tokens.tokenizer": {"RULES": 6, "TOKENS_LIMIT": 20_000, "_SAME": 0.8},
     "tokens.traits": {"STEPS": 8, "MOST": 99},
 }  # fmt: skip
 
