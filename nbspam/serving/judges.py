@@ -39,7 +39,7 @@ from nbspam.serving.spamd import SOFTWARE, TEMPORARY, RefusedError, Request
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
 
 _CODE = (  # packages are found where the server found them
-    "import sys; sys.path[:] = {}\nfrom nbspam.serving.judges import be_judge; be_judge({})"
+    "import sys; sys.path[:] = {}\nfrom nbspam.serving.judges import be_judge; be_judge({}, {})"
 )
 _PREFIX = struct.Struct("!QQ")  # how long the object is, and how many bytes follow it
 _FIRST = 64 << 10  # bytes read at first: all that is ordinary
@@ -219,8 +219,9 @@ class _Judge:
         self._channel, theirs = socket.socketpair()
         with theirs:
             handles = [theirs.fileno(), *setup.handles.values()]
+            code = _CODE.format(sys.path, theirs.fileno(), pickle.dumps(setup))
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _CODE.format(sys.path, theirs.fileno())],
+                [sys.executable, "-c", code],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -232,7 +233,6 @@ class _Judge:
             socket.SO_SNDTIMEO,
         ):  # a timeout of Python's takes longer
             self._channel.setsockopt(socket.SOL_SOCKET, option, bound)
-        _send(self._channel, setup, b"")
 
     def exchange(self, task: Any, body: bytes | bytearray) -> tuple[Any, bytes]:
         """Return the reply to a task, and free its message once the process has that.
@@ -293,15 +293,15 @@ def _receive(channel: socket.socket) -> tuple[Any, bytes]:
 # What a process runs
 
 
-def be_judge(number: int) -> None:
-    """Do tasks until the channel is closed; number: its descriptor."""
+def be_judge(number: int, pickled: bytes) -> None:
+    """Do tasks until the channel is closed; number: its descriptor.  pickled: the `Setup`."""
     # Signals to the group are the server's to obey: it finishes what was begun.
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     give_back_freed_memory()
+    setup: Setup = pickle.loads(pickled)  # noqa: S301 (it is the server's)
     with socket.socket(fileno=number) as channel:
         try:
-            setup, _ = _receive(channel)
             if setup.is_for_large:
                 limit_memory(setup.limits.reading_memory)
             models = setup.models.of_worker(setup.handles, setup.is_for_large)

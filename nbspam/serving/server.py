@@ -175,6 +175,8 @@ class Server:
             if head is None:
                 return None
             request, length = head
+            if request.command in (PING, SKIP):
+                return request
             body: bytes | bytearray = b""
             if length is None or length <= small:
                 body = client.body(length, small)
@@ -190,7 +192,7 @@ class Server:
                 body = client.body(length, most)
             if len(body) > most:
                 raise too_large("the message", most)
-        client.is_heard = request.command not in (PING, SKIP)
+        client.is_heard = True
         if request.compressed and not client.holds_room:
             message = unzipped(body, small)
             if message is not None:

@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from nbspam.serving.tell import LearnRequest, apply_requests
+from nbspam.serving.teaching import LearnRequest, apply_requests
 
 from nbspam.store import lock
 from nbspam.store.lock import QUIET_WAIT, LockWait, locked

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from nbspam.serving.tell import LearnRequest, apply_requests
+from nbspam.serving.teaching import LearnRequest, apply_requests
 from servers import SPAM, request
 
 from nbspam.reading.marks import MARK
@@ -190,7 +190,7 @@ def test_a_large_message_is_learned_once_moved_and_forgotten(serving, model):
     new = padded(b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n")
     spam, ham = (["Set: local", f"Message-class: {name}"] for name in ("spam", "ham"))
     before = read_model(model)
-    with serving(model, partial(apply_requests, model)) as served:
+    with serving(model, tell=True) as served:
         for headers, done in (
             (spam, b"DidSet: local\r\n"),
             (spam, b""),
@@ -227,7 +227,7 @@ HOSTILE = {
 def test_small_messages_do_not_wait_for_two_hostile_clients(serving, model, command, shape):
     headers = ["Set: local", "Message-class: spam"] if command == "TELL" else []
     asked = request(command, HOSTILE[shape], *headers)
-    with serving(model, partial(apply_requests, model)) as served:
+    with serving(model, tell=True) as served:
         served.ask(request("CHECK", SPAM))
         ends = time.monotonic() + 1.5
         code = (
@@ -264,4 +264,4 @@ def test_small_messages_do_not_wait_for_two_hostile_clients(serving, model, comm
         waits.sort()
         assert waits[int(0.99 * (len(waits) - 1))] < 1
         served.stop()
-        served.thread.join(60)
+        served.stopping.join(60)

@@ -16,7 +16,7 @@ from exposition import metrics_of, value
 from hypothesis import given
 from hypothesis import strategies as st
 from logs import fields
-from nbspam.serving.tell import apply_requests
+from nbspam.serving.teaching import apply_requests
 from servers import HAM, SPAM, Client, request, together
 
 from nbspam.serving import metrics_page
@@ -120,7 +120,7 @@ class Kept:
 def test_a_session_is_counted_and_logged(serving, model):
     log = Kept()
     tell = partial(request, "TELL", NEW)
-    with serving(model, partial(apply_requests, model), log) as served:
+    with serving(model, tell=True, log) as served:
         for _ in range(3):
             served.ask(request("CHECK", SPAM))
         served.ask(request("PROCESS", HAM))

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from nbspam.serving.connections import Connections
 from nbspam.serving.responder import Responder
-from nbspam.serving.tell import LearnQueue, LearnRequest, apply_requests
+from nbspam.serving.teaching import LearnQueue, LearnRequest, apply_requests
 from nbspam.serving.user_files import UserFiles
 from nbspam.serving.user_models import open_user_model
 from nbspam.serving.user_tell import UserQueues
@@ -79,8 +79,8 @@ def ends_within(served, seconds):
     """Stop a server that is said to end in time."""
     started = time.monotonic()
     served.stop()
-    served.thread.join(30)
-    assert not served.thread.is_alive()
+    served.stopping.join(30)
+    assert not served.stopping.is_alive()
     assert time.monotonic() - started < seconds
 
 
@@ -103,7 +103,7 @@ def test_it_ends_in_time_among_messages_that_take_long(serving, model, monkeypat
 
 
 def test_it_ends_in_time_though_a_large_message_to_learn_is_never_read(serving, model):
-    apply = partial(apply_requests, model)
+    apply = tell=True
     with serving(model, apply, shutdown=0.5) as served, served.connect() as client:
         assert served.ask(request("CHECK", WORDS * 3)).startswith(OK)  # starts the process
         process = served.server._responder._large._process._popen

@@ -1,7 +1,7 @@
 """A served model that is read through a base."""
 
 import pytest
-from nbspam.serving.tell import LearnRequest, apply_requests
+from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.serving.worker_program import WorkerSettings
 from servers import HAM, SPAM
 

@@ -10,7 +10,7 @@ import sys
 import threading
 
 import pytest
-from nbspam.serving.systemd import notify, passed_sockets
+from nbspam.serving.sockets import notify, passed_sockets
 
 from nbspam.errors import OptionError, ServingError
 from nbspam.serving.server import serve
@@ -127,7 +127,7 @@ TAKE = """
 import os
 from nbspam.errors import NbspamError
 from nbspam.serving.sockets import name_of
-from nbspam.serving.systemd import passed_sockets
+from nbspam.serving.sockets import passed_sockets
 try:
     print(*map(name_of, passed_sockets()), "LISTEN_FDS" in os.environ)
 except NbspamError as error:

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from nbspam.serving.tell import LearnQueue, LearnRequest
-from nbspam.serving.tell import apply_requests as apply_with_wait
+from nbspam.serving.teaching import LearnQueue, LearnRequest
+from nbspam.serving.teaching import apply_requests as apply_with_wait
 from servers import HAM, SPAM, request
 
 import nbspam
@@ -279,7 +279,7 @@ def mail(number):
 def test_judging_never_waits_for_learning(serving, model):
     """A hundred clients teach a server with four places, while its model is locked."""
     limits = {"connections": 4, "shutdown": 0.1}
-    with serving(model, partial(apply_with_wait, model), **limits) as served, held(model):
+    with serving(model, tell=True, **limits) as served, held(model):
         clients = [served.connect() for _ in range(100)]
         for number, client in enumerate(clients):
             client.send(request("TELL", mail(number), *TEACH))
@@ -295,7 +295,7 @@ def test_judging_never_waits_for_learning(serving, model):
 def test_who_cannot_be_learned_in_time_is_told_and_was_not_learned(serving, model):
     before = model.read_bytes()
     busy = b"SPAMD/1.0 75 Try again later: "
-    with serving(model, partial(apply_with_wait, model), connections=3, learning=0.2) as served:
+    with serving(model, tell=True, connections=3, learning=0.2) as served:
         with held(model):
             clients = [served.connect() for _ in range(10)]
             for number, client in enumerate(clients):
@@ -316,7 +316,7 @@ def test_who_cannot_be_learned_in_time_is_told_and_was_not_learned(serving, mode
 
 def test_a_stop_ends_the_wait_and_each_reply_is_true(serving, model):
     """What was answered as learned is on the disk, and what was not is not."""
-    apply, go = partial(apply_with_wait, model), threading.Event()
+    apply, go = tell=True, threading.Event()
 
     def slow(requests, wait):
         results = apply(requests, wait)
@@ -336,7 +336,7 @@ def test_a_stop_ends_the_wait_and_each_reply_is_true(serving, model):
             started = time.monotonic()
             served.stop()
             replies = [first, *(client.rest() for client in clients[1:])]
-            served.thread.join(60)
+            served.stopping.join(60)
             assert time.monotonic() - started < 20  # and not 30
         for client in clients:
             client.socket.close()
@@ -353,7 +353,7 @@ def test_a_lock_that_is_lost_between_two_saves_is_told_to_the_second_alone(model
     def fail(*_, **__):
         raise LockedError("model.json: its lock is held")
 
-    monkeypatch.setattr("nbspam.serving.tell.learn", fail)
+    monkeypatch.setattr("nbspam.serving.teaching.learn", fail)
     forgotten, learned = apply_requests(model, [LearnRequest(NEW, None), LearnRequest(HAM, False)])
     assert forgotten is True
     assert isinstance(learned, LockedError)
