@@ -318,7 +318,8 @@ class Clients:
         self._wake.send(b"x")
         with self._changed:
             self._changed.wait_for(
-                lambda: self._is_closed and not self._open, max(0, ends - time.monotonic())
+                lambda: self._is_closed and not (self._open or self._door),
+                max(0, ends - time.monotonic()),
             )
             while self._door:
                 self._door.popleft().close()
@@ -340,11 +341,7 @@ class Clients:
 
     def _work(self) -> None:
         """Serve one client after the other, while there is need for this thread."""
-        while (connection := self._next()) is not None:
-            client = Client(connection, self._limits.timeout, self._changed)
-            with self._changed:
-                self._open.add(client)
-            self._at_door.release()
+        while (client := self._next()) is not None:
             try:
                 self._serve(client)
             finally:
@@ -353,31 +350,23 @@ class Clients:
                     self._open.remove(client)
                     self._changed.notify_all()
 
-    def _next(self) -> socket.socket | None:
-        """Wait at the door when it is this thread's turn, and leave it with a client locked.
-
-        Returns None, with the door open, when there is no need for this thread.
-        """
+    def _next(self) -> Client | None:
+        """Wait at the door when it is this thread's turn; None if there is no need for it."""
         with self._changed:
             if self._n_idle >= _IDLE:
                 return None
             self._n_idle += 1
-        self._at_door.acquire()
-        connection = None
-        try:
-            connection = self._accepted()
-        finally:
-            with self._changed:
-                self._n_idle -= 1
-                is_over = self._is_closed and not self._door
-                is_alone = not (self._n_idle or is_over)
-            if is_alone:
-                self._start_thread()
-            if connection is None:
-                self._at_door.release()
-        return connection
+        with self._at_door:
+            client = self._accepted()
+        with self._changed:
+            self._n_idle -= 1
+            is_over = self._is_closed and not self._door
+            is_alone = not (self._n_idle or is_over)
+        if is_alone:
+            self._start_thread()
+        return client
 
-    def _accepted(self) -> socket.socket | None:
+    def _accepted(self) -> Client | None:
         """Return a client as soon as there is one and a place for him; None after the last one."""
         while True:
             with self._changed:
@@ -385,15 +374,22 @@ class Clients:
                 if self._is_closing and not self._is_closed:
                     self._accept_the_last()
                 if self._is_closed and (has_place or not self._door):
-                    return self._door.popleft() if self._door else None
+                    return self._enter(self._door.popleft()) if self._door else None
                 if not has_place:
                     self._changed.wait(_TICK)
             if has_place and (connection := self._wait_for_client()):
-                return connection
+                with self._changed:
+                    return self._enter(connection)
             now = time.monotonic()
             if now >= self._looked + _TICK:
                 self._looked = now
                 self._end_late_clients(now, is_full=not has_place)
+
+    def _enter(self, connection: socket.socket) -> Client:
+        connection.setblocking(True)
+        client = Client(connection, self._limits.timeout, self._changed)
+        self._open.add(client)
+        return client
 
     def _wait_for_client(self) -> socket.socket | None:
         """Accept a client; None if none comes soon, if there are others to look after."""
@@ -413,7 +409,6 @@ class Clients:
                 with self._changed:
                     self._changed.wait_for(lambda: self._is_closing, self._limits.retry)
                 return None
-            connection.setblocking(True)
             return connection
         return None
 
@@ -422,9 +417,7 @@ class Clients:
         for listener in self._listeners.values():
             with suppress(OSError):
                 for _ in range(BACKLOG):  # more than the queue holds come without end
-                    connection, _ = listener.accept()
-                    connection.setblocking(True)
-                    self._door.append(connection)
+                    self._door.append(listener.accept()[0])
             listener.close()
         self._is_closed = True
         self._changed.notify_all()

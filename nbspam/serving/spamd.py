@@ -152,9 +152,7 @@ def _read_headers(read_line: Callable[[], bytes]) -> dict[str, str]:
     headers: dict[str, str] = {}
     for _ in range(HEADERS_LIMIT + 1):
         line = read_line()
-        if not line.endswith(b"\n"):
-            what = "a header line is too long" if len(line) > LINE_LIMIT else "EOF during headers"
-            raise RefusedError(PROTOCOL, f"({what})")
+        _check_line(line, "a header line", "EOF during headers")
         if not (line := line.rstrip(b"\r\n")):
             return headers
         name, colon, value = line.decode("latin-1").partition(":")
@@ -163,6 +161,13 @@ def _read_headers(read_line: Callable[[], bytes]) -> dict[str, str]:
         if (name := name.strip().lower()) in _HEADERS:  # 255 others could take 2 MB
             headers[name] = value.strip()
     raise RefusedError(PROTOCOL, "(too many headers)")
+
+
+def _check_line(line: bytes, what: str, closed: str) -> None:
+    if len(line) > LINE_LIMIT + 1:
+        raise RefusedError(PROTOCOL, f"({what} is too long)")
+    if not line.endswith(b"\n"):
+        raise RefusedError(PROTOCOL, f"({closed})")
 
 
 def _length(value: str) -> int:

@@ -56,6 +56,7 @@ class Served(NamedTuple):
     path: Path
     said: list[str]
     stopping: threading.Thread
+    others: list[int]  # processes of other servers
 
     def connect(self):
         return Client(self.path)
@@ -92,7 +93,11 @@ class Served(NamedTuple):
     @property
     def processes(self):
         """Return the numbers of the processes that read messages."""
-        return [pid for pid in children(os.getpid()) if b"be_judge" in command(pid)]
+        return [
+            pid
+            for pid in children(os.getpid())
+            if pid not in self.others and b"be_judge" in command(pid)
+        ]
 
     def wait(self, condition, seconds=60.0):
         ends = time.monotonic() + seconds
@@ -168,10 +173,10 @@ def serving_in(
         unix_socket(path, 0o600) as listener,
         unix_socket(folder / "metrics", 0o600) as metrics,
     ):
-        stopping = threading.Thread(target=server.close)
+        stopping, others = threading.Thread(target=server.close), children(os.getpid())
         server.start([listener], [metrics])
         try:
-            yield Served(path, said, stopping)
+            yield Served(path, said, stopping, others)
         finally:
             if not stopping.ident:
                 stopping.start()

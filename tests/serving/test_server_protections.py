@@ -103,7 +103,7 @@ def test_it_ends_in_time_among_messages_that_take_long(serving, model, monkeypat
 
 
 def test_it_ends_in_time_though_a_large_message_to_learn_is_never_read(serving, model):
-    apply = tell=True
+    apply = tell = True
     with serving(model, apply, shutdown=0.5) as served, served.connect() as client:
         assert served.ask(request("CHECK", WORDS * 3)).startswith(OK)  # starts the process
         process = served.server._responder._large._process._popen

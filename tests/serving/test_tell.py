@@ -316,7 +316,7 @@ def test_who_cannot_be_learned_in_time_is_told_and_was_not_learned(serving, mode
 
 def test_a_stop_ends_the_wait_and_each_reply_is_true(serving, model):
     """What was answered as learned is on the disk, and what was not is not."""
-    apply, go = tell=True, threading.Event()
+    apply, go = tell = True, threading.Event()
 
     def slow(requests, wait):
         results = apply(requests, wait)
