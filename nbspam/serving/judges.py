@@ -42,7 +42,7 @@ _CODE = (  # packages are found where the server found them
     "import sys; sys.path[:] = {}\nfrom nbspam.serving.judges import be_judge; be_judge({}, {})"
 )
 _PREFIX = struct.Struct("!QQ")  # how long the object is, and how many bytes follow it
-_FIRST = 64 << 10  # bytes read at first: all that is ordinary
+_SMALL = 64 << 10  # bytes that are copied rather than sent by themselves
 # Seconds that a message gives way for each byte that it has, so that a small one does not wait
 # behind many that take long, nor any for ever: 0.3 s for 32 KiB.
 _HANDICAP = 1e-5
@@ -157,7 +157,8 @@ class Judges:
             self._say(f"a message was given up after {seconds}")
             raise RefusedError(TEMPORARY, f"(it took longer than {seconds})") from None
         except (OSError, EOFError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it has ended"
+            has_died = isinstance(error, ConnectionError | EOFError)
+            reason = "it has ended" if has_died else error
             judge.end()
             if not self._is_closed:
                 self._say(
@@ -267,7 +268,7 @@ class _Judge:
 def _send(channel: socket.socket, head: Any, body: bytes | bytearray) -> None:
     packed = pickle.dumps(head)
     start = _PREFIX.pack(len(packed), len(body)) + packed
-    if len(body) <= _FIRST:
+    if len(body) <= _SMALL:
         channel.sendall(start + body)
     else:
         channel.sendall(start)
@@ -276,18 +277,20 @@ def _send(channel: socket.socket, head: Any, body: bytes | bytearray) -> None:
 
 def _receive(channel: socket.socket) -> tuple[Any, bytes]:
     """Return what `_send` has sent; raises EOFError when the channel is closed, or OSError."""
-    data = channel.recv(_FIRST)  # the prefix is whole: it is sent in one piece
-    if len(data) < _PREFIX.size:
-        raise EOFError
-    n_head, n_body = _PREFIX.unpack_from(data)
-    start = _PREFIX.size + n_head
-    while len(data) < start + n_body:
-        # In one piece: what grows is copied again and again.
-        chunk = channel.recv(start + n_body - len(data), socket.MSG_WAITALL)
+    n_head, n_body = _PREFIX.unpack(_bytes(channel, _PREFIX.size))
+    head = _bytes(channel, n_head)
+    return pickle.loads(head), _bytes(channel, n_body)
+
+
+def _bytes(channel: socket.socket, n: int) -> bytes:
+    """Return `n` bytes, read in one piece: joining pieces would take them twice."""
+    data = channel.recv(n, socket.MSG_WAITALL) if n else b""
+    while len(data) < n:  # a signal came between, or the end
+        chunk = channel.recv(n - len(data), socket.MSG_WAITALL)
         if not chunk:
             raise EOFError
         data += chunk
-    return pickle.loads(data[_PREFIX.size : start]), data[start:]
+    return data
 
 
 # What a process runs
@@ -299,7 +302,7 @@ def be_judge(number: int, pickled: bytes) -> None:
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     give_back_freed_memory()
-    setup: Setup = pickle.loads(pickled)  # noqa: S301 (it is the server's)
+    setup: Setup = pickle.loads(pickled)
     with socket.socket(fileno=number) as channel:
         try:
             if setup.is_for_large:

@@ -291,17 +291,21 @@ def serve(
     it would end the server and leave its socket behind.
     """
     wake, woken = socket.socketpair()
+    signals = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
     with wake, woken:
         wake.setblocking(False)
         signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, lambda *_: None)
-        server.start(listeners, metrics_listeners)
-        say_start()
-        notify("READY=1")
-        while not {signal.SIGTERM, signal.SIGINT} & set(caught := woken.recv(64)):
-            if signal.SIGHUP in caught:
-                server.reload()
-        notify("STOPPING=1")
-        server.close()
-        signal.set_wakeup_fd(-1)
+        before = [signal.signal(number, lambda *_: None) for number in signals]
+        try:
+            server.start(listeners, metrics_listeners)
+            say_start()
+            notify("READY=1")
+            while not {signal.SIGTERM, signal.SIGINT} & set(caught := woken.recv(64)):
+                if signal.SIGHUP in caught:
+                    server.reload()
+            notify("STOPPING=1")
+            server.close()
+        finally:
+            signal.set_wakeup_fd(-1)
+            for number, handler in zip(signals, before, strict=True):
+                signal.signal(number, handler)

@@ -120,13 +120,7 @@ def read_head(read_line: Callable[[], bytes], max_size: int, can_tell: bool) -> 
     first_line = read_line()
     if not first_line:
         return None
-    if not first_line.endswith(b"\n"):
-        what = (
-            "the first line is too long"
-            if len(first_line) > LINE_LIMIT
-            else "closed before headers"
-        )
-        raise RefusedError(PROTOCOL, f"({what})")
+    _check_line(first_line, "the first line", "closed before headers")
     match = _FIRST_LINE.fullmatch(first_line)
     command = match[1].decode() if match else ""
     if not match or command not in COMMANDS:

@@ -7,8 +7,8 @@ import sys
 import time
 
 import pytest
-from nbspam.serving.teaching import LearnRequest, apply_requests
 
+from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store import lock
 from nbspam.store.lock import QUIET_WAIT, LockWait, locked
 
