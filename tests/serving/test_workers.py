@@ -83,6 +83,12 @@ def running(folder, model, *options, n=2):
     assert not any("Traceback" in line for line in program.said), program.said
 
 
+def spoil(model):
+    beside = model.with_name("beside")
+    beside.write_bytes(b"no model")
+    beside.replace(model)
+
+
 def test_each_worker_judges_learns_once_and_ends_with_all(tmp_path, model):
     with Lookup(model) as lookup:
         before = lookup.metadata.learned.messages
@@ -148,7 +154,7 @@ def test_a_worker_that_dies_is_replaced_and_none_outlives_the_server(tmp_path, m
             program.wait(lambda pid=pid: status(pid) == "Z")
         for _ in range(9):
             assert program.ask(CHECK).startswith(OK)
-        model.write_bytes(b"no model")  # its successor has the version that the server has open
+        spoil(model)  # its successor has the version that the server has open
         for pid in program.workers:
             os.kill(pid, signal.SIGSTOP)
         with program.connect() as client:
@@ -173,7 +179,7 @@ def test_a_worker_that_dies_is_replaced_and_none_outlives_the_server(tmp_path, m
 
 def test_sighup_reopens_the_model_and_who_is_heard_at_the_end_is_answered(tmp_path, model):
     with running(tmp_path, model) as program, program.connect() as client:
-        model.write_bytes(b"no model")
+        spoil(model)
         program.process.send_signal(signal.SIGHUP)
         program.wait(lambda: len(program.said) == 2)
         client.send(CHECK[:40])
