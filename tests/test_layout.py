@@ -195,7 +195,7 @@ MAY_OPEN = {
     "nbspam.imap.account": 1,
     "nbspam.mailbox.memory": 1,
     "nbspam.cli.model.exporting": 1,
-    "nbspam.serving.memory": 1,
+    "nbspam.serving.limits": 2,
 }
 
 

@@ -278,10 +278,8 @@ class Clients:
         self._n_idle = 0
         self._looked = 0.0  # when there was a look at who is late
         self._ends = math.inf  # by the monotonic clock: when no client is answered any more
-        self._is_closing = self._is_closed = False
-        self._wake, self._woken = socket.socketpair()
+        self._is_closing, self._is_closed = False, True
         self._poll = select.poll()
-        self._poll.register(self._woken, select.POLLIN)
         self._listeners: dict[int, socket.socket] = {}
         self._ready: list[int] = []
 
@@ -297,6 +295,11 @@ class Clients:
 
     def listen(self, listeners: Sequence[socket.socket]) -> None:
         """Accept the clients of these sockets from now on, until `close`."""
+        if not listeners:
+            return
+        self._is_closed = False
+        self._wake, self._woken = socket.socketpair()
+        self._poll.register(self._woken, select.POLLIN)
         for listener in listeners:
             self._listeners[listener.fileno()] = listener
             self._poll.register(listener, select.POLLIN)
@@ -312,6 +315,8 @@ class Clients:
 
         ends: by the monotonic clock, when no client is waited for any more.
         """
+        if self._is_closed:
+            return
         with self._changed:
             self._ends, self._is_closing = ends, True
             self._changed.notify_all()
@@ -325,13 +330,13 @@ class Clients:
                 self._door.popleft().close()
             for client in self._open:
                 client.hang_up()
+        self._wake.close()
+        self._woken.close()
 
     def join(self) -> None:
         """Wait for the threads of clients that were hung up on, a little while."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed and not self._open, _LEAVING)
-        self._wake.close()
-        self._woken.close()
 
     def _start_thread(self) -> None:
         try:

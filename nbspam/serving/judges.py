@@ -11,20 +11,19 @@ It begins with the version of the model that the server has open, so that it can
 the file is damaged, and looks before each message whether there is a newer one.  It ends when the
 server has closed the channel, that is, in any case with the server.
 
-A task and a reply are a prefix with two lengths, a pickled object and bytes: the message, or the
+A task and a reply are a prefix with two lengths, a value as JSON and bytes: the message, or the
 reply to the client.
 """
 
 import heapq
 import itertools
-import pickle
+import json
 import signal
 import socket
 import struct
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
@@ -34,14 +33,14 @@ from nbspam.errors import NbspamError
 from nbspam.reading.message import parse
 from nbspam.serving.answer import answer
 from nbspam.serving.limits import LARGE, Limits, give_back_freed_memory, limit_memory
-from nbspam.serving.models import CurrentModel, Models, Say, ServedModels
+from nbspam.serving.models import NO_HANDLES, CurrentModel, Handles, Models, Say, ServedModels
 from nbspam.serving.spamd import SOFTWARE, TEMPORARY, RefusedError, Request
-from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
+from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted, tokenize
 
 _CODE = (  # packages are found where the server found them
-    "import sys; sys.path[:] = {}\nfrom nbspam.serving.judges import be_judge; be_judge({}, {})"
+    "import sys; sys.path[:] = {}\nfrom nbspam.serving.judges import be_judge; be_judge({}, {!r})"
 )
-_PREFIX = struct.Struct("!QQ")  # how long the object is, and how many bytes follow it
+_PREFIX = struct.Struct("!QQ")  # how long the value is, and how many bytes follow it
 _SMALL = 64 << 10  # bytes that are copied rather than sent by themselves
 # Seconds that a message gives way for each byte that it has, so that a small one does not wait
 # behind many that take long, nor any for ever: 0.3 s for 32 KiB.
@@ -66,8 +65,23 @@ class Setup(NamedTuple):
     models: ServedModels
     limits: Limits
     x_spam: bool  # whether messages get SpamAssassin's headers too
-    handles: Mapping[Path, int]  # of the model's open files
     is_for_large: bool
+    handles: Handles = NO_HANDLES  # of the model's open files
+
+    def as_json(self) -> str:
+        """Return the setup as JSON."""
+        handles = {str(path): handle for path, handle in self.handles.items()}
+        return json.dumps(self._replace(handles=handles), default=str)  # type: ignore[arg-type]
+
+    @classmethod
+    def of_json(cls, text: str) -> "Setup":
+        """Return the setup that is JSON."""
+        (path, cut_offs, base, users, *n), limits, x_spam, is_for_large, handles = json.loads(text)
+        models = ServedModels(
+            Path(path), tuple(cut_offs), base and Path(base), users and Path(users), *n
+        )
+        opened = {Path(name): handle for name, handle in handles.items()}
+        return cls(models, Limits(*limits), x_spam, is_for_large, opened)
 
 
 class Judges:
@@ -87,7 +101,7 @@ class Judges:
         current: the model that the server has open.  say: tells what is wrong.
         is_for_large: whether for large messages, with one process.
         """
-        self._setup = Setup(models, limits, x_spam, {}, is_for_large)
+        self._setup = Setup(models, limits, x_spam, is_for_large)
         self._current, self._limits, self._say = current, limits, say
         self._what = "large messages" if is_for_large else "messages"
         self._lock = Lock()
@@ -114,8 +128,8 @@ class Judges:
         The body of the request is freed as soon as the process has it.
         Raises RefusedError, NbspamError when the model is damaged.
         """
-        body, request = request.body, request._replace(body=b"")
-        fields, reply = self._ask(request, body)
+        task = {"command": request.command, "version": request.version, "user": request.user}
+        fields, reply = self._ask(task | {"compressed": request.compressed}, request.body)
         return Judged(reply, *fields)
 
     def tokenize(self, request: Request, wanted: Wanted) -> TokenizedMessage:
@@ -123,9 +137,11 @@ class Judges:
 
         wanted: the numbers that the model counts.  The body stays.  Raises RefusedError.
         """
-        body, request = request.body, request._replace(body=b"")
-        found: TokenizedMessage = self._ask((request, wanted), bytes(body))[0]
-        return found
+        task = {"wanted": wanted, "compressed": request.compressed}
+        (digest, times, traits, perhaps), content = self._ask(task, bytes(request.body))
+        tokens = content.decode("utf-8", "surrogatepass").split("\n") if content else []
+        numbers = Numbers(times, tuple(traits), frozenset(perhaps))
+        return TokenizedMessage("-", None, tokens, digest, numbers=numbers)
 
     def end(self) -> None:
         """Free what the processes leave, once nobody uses them."""
@@ -220,7 +236,7 @@ class _Judge:
         self._channel, theirs = socket.socketpair()
         with theirs:
             handles = [theirs.fileno(), *setup.handles.values()]
-            code = _CODE.format(sys.path, theirs.fileno(), pickle.dumps(setup))
+            code = _CODE.format(sys.path, theirs.fileno(), setup.as_json())
             self.process = subprocess.Popen(
                 [sys.executable, "-c", code],
                 stdin=subprocess.DEVNULL,
@@ -266,7 +282,7 @@ class _Judge:
 
 
 def _send(channel: socket.socket, head: Any, body: bytes | bytearray) -> None:
-    packed = pickle.dumps(head)
+    packed = json.dumps(head).encode()
     start = _PREFIX.pack(len(packed), len(body)) + packed
     if len(body) <= _SMALL:
         channel.sendall(start + body)
@@ -279,7 +295,7 @@ def _receive(channel: socket.socket) -> tuple[Any, bytes]:
     """Return what `_send` has sent; raises EOFError when the channel is closed, or OSError."""
     n_head, n_body = _PREFIX.unpack(_bytes(channel, _PREFIX.size))
     head = _bytes(channel, n_head)
-    return pickle.loads(head), _bytes(channel, n_body)
+    return json.loads(head), _bytes(channel, n_body)
 
 
 def _bytes(channel: socket.socket, n: int) -> bytes:
@@ -296,13 +312,13 @@ def _bytes(channel: socket.socket, n: int) -> bytes:
 # What a process runs
 
 
-def be_judge(number: int, pickled: bytes) -> None:
-    """Do tasks until the channel is closed; number: its descriptor.  pickled: the `Setup`."""
+def be_judge(number: int, text: str) -> None:
+    """Do tasks until the channel is closed; number: its descriptor.  text: the `Setup`."""
     # Signals to the group are the server's to obey: it finishes what was begun.
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     give_back_freed_memory()
-    setup: Setup = pickle.loads(pickled)
+    setup = Setup.of_json(text)
     with socket.socket(fileno=number) as channel:
         try:
             if setup.is_for_large:
@@ -321,16 +337,18 @@ def be_judge(number: int, pickled: bytes) -> None:
 def _reply(task: Any, body: bytes, models: Models, setup: Setup) -> tuple[Any, bytes]:
     """Return the reply to a task, whatever happens."""
     try:
-        if isinstance(task, Request):
-            message = task._replace(body=body).message(setup.limits.max_size)
-            with models.use(task.user) as model:
-                reply, judged = answer(task, message, model.filter, setup.x_spam)
-            verdict = judged.verdict
-            return (_DONE, (verdict.verdict, verdict.probability, verdict.reason)), reply
-        request, wanted = task
-        message = request._replace(body=body).message(setup.limits.max_size)
-        tokenized = tokenize(parse(message), digest=True, wanted=wanted)
-        return (_DONE, tokenized), b""
+        request = Request(task.get("command", ""), body=body, compressed=task["compressed"])
+        message = request.message(setup.limits.max_size)
+        if "wanted" in task:
+            found = tokenize(parse(message), digest=True, wanted=Wanted(*task["wanted"]))
+            times, traits, perhaps = found.numbers
+            content = "\n".join(found.tokens).encode("utf-8", "surrogatepass")
+            return (_DONE, (found.digest, times, traits, sorted(perhaps))), content
+        request = request._replace(version=tuple(task["version"]))
+        with models.use(task["user"]) as model:
+            reply, judged = answer(request, message, model.filter, setup.x_spam)
+        verdict = judged.verdict
+        return (_DONE, (verdict.verdict, verdict.probability, verdict.reason)), reply
     except RefusedError as error:
         return (_REFUSED, (error.code, str(error))), b""
     except NbspamError as error:
