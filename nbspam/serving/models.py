@@ -421,7 +421,7 @@ class ServedModels(NamedTuple):
 
         Workers divide the memory that one may take.  handles: of the files to begin with.
         """
-        n, whole = self.n_workers, Keeping()
+        n, whole = self.n_workers + 1, Keeping()  # and one for short messages
         # A worker's cache is of use for its own messages alone, so few workers have a whole one.
         words = min(whole.words, max(20_000, 4 * whole.words // n))
         keeping = Keeping(words, IndexLayout(in_memory=whole.layout.in_memory // n))

@@ -78,8 +78,8 @@ def ends_within(served, seconds):
 def test_it_ends_in_time_among_messages_that_take_long(serving, model):
     whole = request("CHECK", WORDS[:100])
     with serving(model, shutdown=0.5) as served, ExitStack() as opened:
-        (judge,) = served.processes
-        os.kill(judge, signal.SIGSTOP)
+        for judge in served.processes:
+            os.kill(judge, signal.SIGSTOP)
         clients = [opened.enter_context(served.connect()) for _ in range(30)]
         for client in clients:
             client.send(whole[:50])
@@ -92,7 +92,7 @@ def test_it_ends_in_time_among_messages_that_take_long(serving, model):
 def test_it_ends_in_time_though_a_large_message_to_learn_is_never_read(serving, model):
     with serving(model, tell=True, shutdown=0.5) as served, served.connect() as client:
         assert served.ask(request("CHECK", WORDS * 3)).startswith(OK)  # starts the process
-        os.kill(served.processes[1], signal.SIGSTOP)
+        os.kill(served.processes[2], signal.SIGSTOP)
         client.send(request("TELL", WORDS * 3, *TEACH))
         served.wait(lambda: served.metric("parked_connections") == 1)
         ends_within(served, 2.5)
@@ -129,7 +129,7 @@ def test_who_finds_no_room_in_time_or_too_many_others_is_told(serving, model):
     limits = {"max_size": len(WORDS) * 10, "connections": 5, "timeout": 3.0, "grace": 60}
     with serving(model, **limits) as served, ExitStack() as opened:
         served.ask(request("CHECK", WORDS * 10))
-        os.kill(served.processes[1], signal.SIGSTOP)
+        os.kill(served.processes[2], signal.SIGSTOP)
         clients = []
         for n in range(1, 6):
             clients.append(opened.enter_context(served.connect()))
@@ -141,7 +141,7 @@ def test_who_finds_no_room_in_time_or_too_many_others_is_told(serving, model):
             assert late.rest() == line % b"too many large messages at once"
         for client in clients[3:]:
             assert client.rest() == line % b"there is no room for a large message"
-        os.kill(served.processes[1], signal.SIGCONT)
+        os.kill(served.processes[2], signal.SIGCONT)
         for client in clients[:3]:
             assert client.rest().startswith(OK)
         served.wait(lambda: room_used(served) == 0)

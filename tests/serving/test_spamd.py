@@ -354,14 +354,15 @@ def test_a_full_house_of_silent_clients_makes_room(serving, model, spam_lines):
 def test_a_slow_server_sends_nobody_away(serving, model, spam_lines):
     """Who has said all he has to say is not late because the server is."""
     with serving(model, connections=4, grace=0.02) as served, contextlib.ExitStack() as opened:
-        (judge,) = served.processes
-        os.kill(judge, signal.SIGSTOP)
+        for judge in served.processes:
+            os.kill(judge, signal.SIGSTOP)
         clients = [opened.enter_context(served.connect()) for _ in range(12)]
         for client in clients:
             client.send(request("CHECK", SPAM))
             client.end()
         time.sleep(0.3)
-        os.kill(judge, signal.SIGCONT)
+        for judge in served.processes:
+            os.kill(judge, signal.SIGCONT)
         for client in clients:
             assert client.rest() == OK + spam_lines[SPAM] + b"\r\n"
 

@@ -72,7 +72,7 @@ def running(folder, model, *options, n=2):
     program = Program(process, folder)
     try:
         program.wait(lambda: program.said)
-        assert len(program.workers) == n
+        assert len(program.workers) == n + 1  # one is for short messages
         yield program
     finally:
         with suppress(OSError):
@@ -93,7 +93,7 @@ def test_each_worker_judges_learns_once_and_ends_with_all(tmp_path, model):
     with Lookup(model) as lookup:
         before = lookup.metadata.learned.messages
     replies, numbers = [], count(1)
-    with running(tmp_path, model, "--tell", n=3) as program:
+    with running(tmp_path, model, "--tell") as program:
         workers = program.workers
         for alone in workers:  # each does its work while the others do nothing
             others = [pid for pid in workers if pid != alone]
@@ -175,6 +175,27 @@ def test_a_worker_that_dies_is_replaced_and_none_outlives_the_server(tmp_path, m
         workers = program.workers
         program.process.kill()
         program.wait(lambda: not any(command(pid) for pid in workers))
+
+
+def test_short_messages_do_not_wait_for_long_ones_nor_these_for_ever(tmp_path, model):
+    long = request("CHECK", HAM + b"and so on\n" * 3_000)
+    with running(tmp_path, model) as program, ExitStack() as opened:
+        for pid in program.workers:
+            os.kill(pid, signal.SIGSTOP)
+        clients = [opened.enter_context(program.connect()) for _ in range(20)]
+        for client in clients:
+            client.send(long)
+        program.wait(lambda: program.metric("nbspam_connections") == 20)
+        with program.connect() as short:
+            short.send(CHECK)
+            program.wait(lambda: program.metric("nbspam_connections") == 21)
+            for pid in program.workers:
+                os.kill(pid, signal.SIGCONT)
+            assert short.rest().startswith(OK)
+        done, _, _ = select.select([client.socket for client in clients], [], [], 0)
+        assert len(done) < 15
+        for client in clients:
+            assert client.rest().startswith(OK)
 
 
 def test_sighup_reopens_the_model_and_who_is_heard_at_the_end_is_answered(tmp_path, model):
