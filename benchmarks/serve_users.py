@@ -58,17 +58,7 @@ def make_models(folder: Path, users: int) -> None:
         nbspam.train(spam + ham).save(folder / f"user{user}.json")
 
 
-def descendants(pid: int) -> list[int]:
-    """Return a process and all that it has started."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    children = [int(c) for task in tasks for c in (task / "children").read_text().split()]
-    return [pid, *itertools.chain.from_iterable(map(descendants, children))]
-
-
-class Traffic:
-    """Messages of users, from several clients."""
-
-    def __init__(self, spamc: list[str], users: int, work: Path) -> None:
+def __init__(self, spamc: list[str], users: int, work: Path) -> None:
         self.spamc, self.users, self.work = spamc, users, work
         self.wrong: list[str] = []
         self.seconds: list[float] = []
@@ -118,7 +108,7 @@ class Traffic:
     def watch(self, pid: int, stop: threading.Event) -> None:
         """Note the most memory of all processes of the server."""
         while not stop.wait(0.2):
-            self.memory = max(self.memory, sum(map(resident, descendants(pid))))
+            self.memory = max(self.memory, resident(pid))
 
 
 def many_users(asked: argparse.Namespace, work: Path) -> bool:
@@ -223,9 +213,9 @@ def several_workers(asked: argparse.Namespace, work: Path) -> None:
             with server([*command, "--workers", str(n)], [SPAMC, "-U", str(socket)]) as pid:
                 time.sleep(2)  # until the others have the model open
                 rate(socket, requests, 2)
-                before = sum(map(cpu, descendants(pid)))
+                before = cpu(pid)
                 speed, own = rate(socket, requests, 5)
-                found[n].append((speed, own, (sum(map(cpu, descendants(pid))) - before) / 5))
+                found[n].append((speed, own, (cpu(pid) - before) / 5))
     for n, runs in found.items():
         speed, own, servers = (statistics.median(run[i] for run in runs) for i in range(3))
         print(
