@@ -50,9 +50,8 @@ from peers import (
     svm_split,
 )
 
-from nbspam.evaluation.bins import calibration_bins, calibration_error
 from nbspam.evaluation.metrics import figures
-from nbspam.evaluation.samples import ScoredMessages
+from nbspam.evaluation.samples import ScoredMessages, calibration_bins, calibration_error
 
 NBSPAM = [sys.executable, "-m", "nbspam"]
 ALL = ("nbspam", "bogofilter", "naive-bayes", "linear")

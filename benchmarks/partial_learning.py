@@ -32,7 +32,7 @@ from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions, labelled
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.tokens.tokenized import TokenizedMessage

@@ -4,7 +4,6 @@
 Usage:  python benchmarks/scale.py [--rows 250000 --rows 1000000] [--pairs 2] [--workers 2]
                                    [--vocabulary 500] [--work DIR]
         python benchmarks/scale.py --same [--work DIR] SOURCE... | --ham=SRC --spam=SRC
-        python benchmarks/scale.py --costs [--rows 64000] [--vocabulary 50000]
 
 The rows are those of growth.py.  Each pair is `train -j N` and `train --dask local:N`, one after
 the other, so that whatever else the machine does slows both; the models must have the same bytes.
@@ -14,13 +13,11 @@ and of the largest of its children.
 --same trains on a real corpus with -j 1 and 2 and with 1, 2 and 4 workers of a scheduler of its
 own, and once more while a worker is killed, and another started, every few seconds; it prints the
 digest of each model.
---costs prints what each task costs in one process: CPU, and the bytes of what it makes.
 """
 
 import argparse
 import hashlib
 import os
-import pickle
 import re
 import statistics
 import subprocess
@@ -28,7 +25,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,88 +75,6 @@ def measured(*arguments: object) -> Measured:
         before.children_user + before.children_system
     )
     return Measured(wall, cpu, driver, worker)
-
-
-class Here:
-    """A cluster that is this process: does each task at once, and keeps its costs."""
-
-    def __init__(self, workers: int) -> None:
-        """Count as if there were so many workers."""
-        self.workers = [str(i) for i in range(workers)]
-        self.seconds: Counter[str] = Counter()
-        self.bytes: Counter[str] = Counter()
-        self.calls: Counter[str] = Counter()
-
-    def submit(self, function, *args, at=None, first=False):
-        """Return what the function made."""
-        from nbspam.cluster.stored import Stored
-
-        args = [[each[0] for each in a] if isinstance(a, list) else a for a in args]
-        args = [a[0] if isinstance(a, Made) else a for a in args]
-        began = time.process_time()
-        value = function(*args)
-        name = function.__name__
-        self.seconds[name] += time.process_time() - began
-        self.calls[name] += 1
-        is_stored = isinstance(value, Stored)
-        self.bytes[name] += value.__sizeof__() if is_stored else len(pickle.dumps(value))
-        return Made(value, (name, self.calls[name]))
-
-    def results(self, futures):
-        """Yield the values."""
-        for future in futures:
-            yield future[0]
-
-    def completed(self, futures):
-        """Yield all."""
-        yield from futures
-
-
-class Made(NamedTuple):
-    """What a task made, as a future."""
-
-    value: object
-    key: tuple[str, int]
-
-    def result(self):
-        """Return it."""
-        return self.value
-
-
-def print_costs(rows: int, vocabulary: int, workers: int, work: Path | None) -> None:
-    """Print a row for each kind of task."""
-    from nbspam.cluster.training import ClusterTraining
-
-    from nbspam.learning.settings import TrainingSettings
-    from nbspam.reading.cutting import Asked, Cutter
-    from nbspam.reading.skips import Skips
-    from nbspam.reading.source_kind import ReadingOptions
-
-    here, skips = Here(workers), Skips()
-    with tempfile.TemporaryDirectory(dir=work) as name:
-        table = Path(name) / "rows.tsv"
-        write_rows(table, rows, vocabulary)
-        cutter = Cutter(ReadingOptions(), skips, table.stat().st_size // 8)
-        pieces = list(cutter.pieces(Asked(str(table), needs_labels=True)))
-        run = ClusterTraining(here, TrainingSettings())
-        run.read(pieces, skips)
-        began = time.process_time()
-        before = here.seconds.total()
-        run.fit()
-        with (Path(name) / "model.json").open("wb") as file:
-            run.write(file)
-        run.verdict_counts()
-        own = time.process_time() - began - (here.seconds.total() - before)
-        keys = sum(summary.keys for summary in run.summaries)
-        print(f"{rows:,} rows, {len(pieces)} pieces, {keys / len(pieces):,.0f} tokens a piece,")
-        print(f"{run.metadata.n_tokens:,} tokens; the started process itself: {own:.2f} CPU s\n")
-    print("| task | calls | CPU s | ms a message | bytes | a message |\n|---|---|---|---|---|---|")
-    for name, n in here.calls.items():
-        seconds, size = here.seconds[name], here.bytes[name]
-        print(
-            f"| {name} | {n} | {seconds:.2f} | {1000 * seconds / rows:.4f} | {size:,} |"
-            f" {size / rows:,.1f} |"
-        )
 
 
 class Scheduler:
@@ -245,7 +159,6 @@ def main() -> None:
     """Print a row for each command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--same", action="store_true")
-    parser.add_argument("--costs", action="store_true")
     parser.add_argument("--rows", type=int, action="append")
     parser.add_argument("--pairs", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
@@ -256,10 +169,6 @@ def main() -> None:
         print_digests(sources, chosen.work)
         return
     n = chosen.workers
-    if chosen.costs:
-        for rows in chosen.rows or [64_000]:
-            print_costs(rows, chosen.vocabulary, n, chosen.work)
-        return
     print("| rows | how | s | CPU s | started MiB | largest child MiB |\n|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory(dir=chosen.work) as name:
         table = Path(name) / "rows.tsv"

@@ -17,25 +17,29 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from nbspam.learning.vocabulary import Numberer, Renumberer
-
 import nbspam.tokens.html
 import nbspam.tokens.tokenizer
+from nbspam.cli.estimate import left_out_rates_of
 from nbspam.filter import open_filter
-from nbspam.learning.batch import fit, token_counts
-from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
-from nbspam.reading.message import parse
-from nbspam.reading.skips import Skips
+from nbspam.learning.training import TrainingRun
+from nbspam.reading.message import RawMessage, parse
+from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions, unlabelled
-from nbspam.scoring.bulk import BulkClassifier
+from nbspam.scoring.classifier import BulkClassifier
+from nbspam.store.index import TokenTable
 from nbspam.store.lookup import Lookup
-from nbspam.store.model_file import write_model
-from nbspam.store.token_table import TokenTable
+from nbspam.store.model_file import put_model
 from nbspam.tokens.digest import digest_of
-from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
+from nbspam.tokens.tokenized import (
+    TokenizedMessage,
+    Tokenizing,
+    Wanted,
+    tokenize,
+    tokenize_batch,
+)
 from nbspam.tokens.traits import message_traits
-from nbspam.workers import rare_collections
+from nbspam.workers import PIECE, Serial, in_batches, rare_collections
 
 SAMPLE = Path(__file__).parent.parent / "sample_data" / "mail"
 PASSES = 3
@@ -128,51 +132,33 @@ def of_each(rows: dict[str, float], raws: list[tuple[str, bytes]]) -> None:
     rows["all tokens"] = least(lambda: each(lambda m, _: tokenizer.message_tokens(m), parsed))
     within = {
         "of these: of header fields": Within(tokenizer, "header_tokens"),
-        "of these: HTML": Within(html, "html_text"),
+        "of these: HTML": Within(html, "page_of"),
         "of these: of texts": Within(tokenizer, "text_tokens"),
     }
     found = [tokenizer.message_tokens(message, texts) for message, texts in parsed]
     rows |= {stage: part.seconds for stage, part in within.items()}
     rows["traits"] = least(lambda: each(message_traits, parsed))
-    rows["sort the tokens"] = least(lambda: each(lambda s: sorted(s), zip(found)))
-    ordered = [(sorted(s), message.headers) for s, (message, _) in zip(found, parsed, strict=True)]
-    rows["digest"] = least(lambda: each(digest_of, ordered))
+    known = [(tokens, message.headers) for tokens, (message, _) in zip(found, parsed, strict=True)]
+    rows["digest"] = least(lambda: each(digest_of, known))
 
 
 def of_all(rows: dict[str, float], raws: list[tuple[str, bytes]], model: Path) -> None:
     """Measure what is done to all mails together."""
     wanted = Wanted(traits=True)
     messages = [
-        tokenize(parse(raw), str(i), label, digest=True, wanted=wanted)
-        for i, (label, raw) in enumerate(raws)
+        tokenize(parse(raw), str(i), label, wanted=wanted) for i, (label, raw) in enumerate(raws)
     ]
     batches = [messages[i : i + 50] for i in range(0, len(messages), 50)]
-    numberer, corpus = Numberer(), Corpus(wanted)
-    rows["numbers for tokens, in the worker"], sent = once(
-        lambda: [numberer.numbered(batch) for batch in batches]
-    )
-    renumberer = Renumberer(corpus.numbers)
-
-    def gather() -> None:
-        for batch in sent:
-            for message in renumberer.messages(batch):
-                corpus.add_numbered(message)
-
-    rows["one vocabulary, in the parent"], _ = once(gather)
-    rows["counts, left-out features, fit"], fitted = once(
-        lambda: fit(corpus, corpus.labels, TrainingSettings(), corpus.channels(), corpus.traits())
-    )
-    rows["write the model"], _ = once(
-        lambda: write_model(
-            model,
-            fitted.metadata,
-            token_counts(corpus.vocabulary, fitted.counts),
-            corpus.learned(fitted.metadata.settings.classes),
-        )
-    )
-    rows["left-out scores, for the estimate"], _ = once(
-        lambda: sum(1 for _ in fitted.left_out_scores(corpus))
-    )
+    pairs = [RawMessage(str(i), label, raw) for i, (label, raw) in enumerate(raws)]
+    how = Tokenizing(True, wanted, skips_empty=True)
+    alone, _ = once(lambda: sum(1 for _ in tokenize_batch(pairs, how)))
+    with TrainingRun(Serial(), TrainingSettings()) as run:
+        read, _ = once(lambda: run.read(in_batches(iter(pairs), *PIECE), Skips()))
+        rows["keys of tokens, counts, what is kept"] = read - alone
+        rows["merge the tables, lines of the model"], _ = once(run.count)
+        rows["left-out features, fit"], _ = once(run.fit)
+        rows["write the model"], _ = once(lambda: put_model(model, run.write))
+        rows["left-out scores, for the estimate"], _ = once(lambda: left_out_rates_of(run))
     classify(rows, batches, model)
 
 
@@ -182,7 +168,9 @@ def classify(rows: dict[str, float], batches: list[list[TokenizedMessage]], mode
         rows["classify: table of the model's tokens"], table = once(lambda: TokenTable(lookup))
     with open_filter(model) as spam_filter:
         bulk = BulkClassifier(spam_filter.classifier, table)
-        rows["classify: find tokens, score"] = least(lambda: each(bulk.scores, zip(batches)))
+        rows["classify: find tokens, score"] = least(
+            lambda: [list(bulk.scores(batch)) for batch in batches]
+        )
 
 
 if __name__ == "__main__":

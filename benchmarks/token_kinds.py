@@ -13,14 +13,15 @@ import argparse
 
 import numpy as np
 
+from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.metrics import figures
-from nbspam.evaluation.protocols import LabelledCorpus, online, train_first
+from nbspam.evaluation.protocols import Trial, online, train_first
 from nbspam.evaluation.results import compute
 from nbspam.evaluation.samples import ScoredMessages
 from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions, labelled
 from nbspam.scoring.verdict import CutOffs
 from nbspam.tokens.kinds import kind_of
@@ -65,10 +66,8 @@ def left_out(corpus: Corpus, first: int) -> str:
 
 def row(name: str, protocol: str, read: LabelledCorpus, first: int | None) -> None:
     """Print a row of the table."""
-    if first is None:
-        evaluation = online(read, BATCH, SETTINGS, CutOffs())
-    else:
-        evaluation = train_first(read, first, SETTINGS, CutOffs())
+    trial = Trial(read, SETTINGS, CutOffs())
+    evaluation = online(trial, BATCH) if first is None else train_first(trial, first)
     found = compute(evaluation, CutOffs()).figures.values
     errors = int(found["fp"] or 0) + int(found["fn"] or 0)
     cells = f"{errors} | {found['one_minus_roca_pct']:.4f} | {found['sm_pct_at_hm_0_1']:.2f}"

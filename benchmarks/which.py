@@ -28,12 +28,11 @@ from peers import BATCH, Labelled
 from scipy.sparse import csc_array
 
 from nbspam.bayes.matrix import Booleans, Floats
-from nbspam.evaluation.formulas import one_minus_roca_pct
-from nbspam.evaluation.samples import Ranking, ScoredMessages
+from nbspam.evaluation.samples import Ranking, ScoredMessages, one_minus_roca_pct
 from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
-from nbspam.scoring.score import Score
+from nbspam.scoring.rules import Score
 from nbspam.tokens.text import words_of
 from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted
 

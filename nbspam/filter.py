@@ -5,6 +5,7 @@ and programs that `import nbspam`; a Filter can explain its verdicts, and learn.
 """
 
 import contextlib
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
@@ -29,14 +30,13 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from collections.abc import Mapping
     from pathlib import Path
 
-    from nbspam.bayes.token_weight import Row
-    from nbspam.homes import FileOfFilter, Home
+    from nbspam.bayes.event_model import Row
     from nbspam.learning.update import Change, PendingMessages
-    from nbspam.reading.piece import SourcePiece
-    from nbspam.reading.raw_message import RawMessage
-    from nbspam.reading.skips import Skipped, Skips
+    from nbspam.reading.cutting import SourcePiece
+    from nbspam.reading.message import RawMessage
+    from nbspam.reading.source import Skipped, Skips
     from nbspam.scoring.base import Base
-    from nbspam.scoring.bulk import BulkClassifier
+    from nbspam.scoring.classifier import BulkClassifier
     from nbspam.scoring.explanation import Explanation
     from nbspam.store.model_file import Model
     from nbspam.tokens.tokenized import Batch
@@ -45,11 +45,14 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
 AnyMessage = str | bytes | Message | TokenizedMessage  # str: plain text; bytes: a mail or a text
 LabelledMessage = tuple[str, AnyMessage]
 CutOffsOf = Callable[[Metadata], CutOffs]
-# A table of the model's tokens takes a microsecond per token of the model to make, and numpy to
-# import as long as 200,000 tokens; it saves a microsecond per token of a message.  Who has judged a
-# sixth of what would pay for it will judge more: 200 mails, for a model of 3,000.
-_NUMPY = 200_000
+# A table of the model's tokens takes 0.3 microseconds per token of the model to make, and numpy as
+# long to import as 200,000 times the microsecond that it saves per token of a message.  Who has
+# judged a sixth of what would pay for it will judge more: 100 mails, for a model of 3,000.
+_PER_TOKEN, _NUMPY = 0.3, 200_000
 _SHARE_JUDGED = 1 / 6
+# Each of the processes that are forked now would make its own soon, unless the model is so small
+# that the tokens that were met are nearly all of it, or so large that it takes a second.
+_LARGE, _PER_JUDGED = 50_000, 100
 
 
 def model_cut_offs(metadata: Metadata) -> CutOffs:
@@ -66,7 +69,7 @@ class Filter:
         """Judge with a classifier and cut-offs; without a home it cannot learn or be saved."""
         self.classifier, self.cut_offs = classifier, cut_offs
         self._home = home
-        self._looked_up = 0  # tokens of the messages of `judge_all`
+        self._looked_up: float = 0  # tokens of the messages of `judge_all`
         self._bulk: BulkClassifier | None = None
 
     def __reduce__(self) -> "tuple[object, ...]":
@@ -108,21 +111,29 @@ class Filter:
         """Return the verdict on a message."""
         return self.judge(self._tokenized(message))
 
-    def judge_all(self, messages: list[TokenizedMessage]) -> list[Verdict]:
+    def judge_all(self, messages: Iterable[TokenizedMessage]) -> list[Verdict]:
         """Return the verdicts on tokenized messages; what pays for many is made in time."""
-        tokens = sum(len(message.tokens) for message in messages)
-        if self._bulk is None and self._home is not None:
-            pays = _SHARE_JUDGED * (self.metadata.n_tokens + _NUMPY)
-            # Tried once: a table may be impossible.
-            if self._looked_up < pays <= self._looked_up + tokens:
-                self._bulk = self._home.bulk(self.classifier)
-        self._looked_up += tokens
-        if self._bulk is None:
-            return list(map(self.judge, self.classifier.in_batches(messages)))
-        return [
-            verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
-            for message, score in zip(messages, self._bulk.scores(messages), strict=True)
-        ]
+        if self._bulk is not None:
+            return [
+                verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
+                for message, score in self._bulk.scores(messages)
+            ]
+        taken = list(messages)
+        verdicts = list(map(self.judge, self.classifier.in_batches(taken)))
+        self._looked_up += sum(len(message.tokens) for message in taken)
+        pays = _NUMPY + _PER_TOKEN * self.metadata.n_tokens
+        if self._looked_up >= _SHARE_JUDGED * pays:
+            self._make_table()
+        return verdicts
+
+    def prepare(self) -> None:
+        """Make, before processes are forked, what each of them would make."""
+        if _LARGE <= self.metadata.n_tokens <= _PER_JUDGED * self._looked_up:
+            self._make_table()
+
+    def _make_table(self) -> None:
+        self._looked_up = -math.inf  # tried once: a table may be impossible
+        self._bulk = None if self._home is None else self._home.bulk(self.classifier)
 
     def judge(self, message: TokenizedMessage) -> Verdict:
         """Return the verdict on a tokenized message."""
@@ -181,11 +192,9 @@ class Filter:
 
     def save(self, path: "str | Path") -> None:
         """Write the model to a file atomically, mode 0600 if it is new; raises ModelError."""
-        from nbspam.store.model_file import write_model
+        from nbspam.store.model_file import put_model
 
-        model = self._own_home().model()
-        learned = sorted(model.learned.items())
-        write_model(_path(path), model.metadata, model.counts.items(), learned)
+        put_model(_path(path), self._own_home().model().write)
 
     def _own_home(self) -> "Home":
         if self._home is None:
@@ -210,7 +219,7 @@ class Filter:
 
 
 def _path(name: "str | Path") -> "Path":
-    from nbspam.reading.source_kind import Source  # with pathlib 3 ms, for learning only
+    from nbspam.reading.source import Source  # with pathlib 3 ms, for learning only
 
     return Source(str(name)).path
 
@@ -260,12 +269,10 @@ class InFile:
 
     def named(self) -> "FileOfFilter":
         """Return the file, and that of its base."""
-        from nbspam.homes import FileOfFilter
-
         files = self._lookup, None if self._base is None else self._base.lookup
         state = tuple(None if one is None else one.identity() for one in files)
         base = None if self._base is None else _anywhere(self._base.path)
-        return FileOfFilter(_anywhere(self._path), base, state)
+        return _anywhere(self._path), base, state
 
     def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
         """Return what classifies many messages by a table of the tokens; raises ModelError.
@@ -275,8 +282,8 @@ class InFile:
         if self._base is not None or self._lookup is None:
             return None
         try:
-            from nbspam.scoring.bulk import BulkClassifier
-            from nbspam.store.token_table import CollisionError, TokenTable
+            from nbspam.scoring.classifier import BulkClassifier
+            from nbspam.store.index import CollisionError, TokenTable
         except ModuleNotFoundError:  # where a mail filter alone is installed, without numpy
             return None
         try:
@@ -326,6 +333,73 @@ class InFile:
         self._opened.close()
 
 
+class InMemory:
+    """A model in memory, as the home of a filter."""
+
+    def __init__(self, model: "Model") -> None:
+        self._model = model
+
+    def classifier(self) -> Classifier:
+        """Return a classifier of the model as it now is."""
+        counts = self._model.counts
+        return Classifier(
+            self._model.metadata,
+            lambda tokens: {token: counts[token] for token in tokens if token in counts},
+        )
+
+    def own_metadata(self) -> Metadata:
+        """Return the metadata of the model."""
+        return self._model.metadata
+
+    def named(self) -> "FileOfFilter":
+        """Raise ModelError: it is no file."""
+        raise ModelError("a filter in memory cannot go to another process; save it and open that")
+
+    def bulk(self, classifier: Classifier) -> None:
+        """Return None: its tokens are in memory."""
+
+    def model(self) -> "Model":
+        """Return the whole model."""
+        return self._model
+
+    def learn(self, pending: "PendingMessages") -> "Change":
+        """Learn messages, each up to the number of times it was found."""
+        from nbspam.learning.settings import TrainingSettings
+        from nbspam.learning.update import learn_in_memory
+
+        name = _path("the model")  # in errors
+        change, self._model = learn_in_memory(name, self._model, pending, TrainingSettings())
+        return change
+
+    def forget(self, messages: list[TokenizedMessage]) -> "Change":
+        """Take messages out again."""
+        from nbspam.learning.update import forget_in_memory
+
+        change, self._model = forget_in_memory(_path("the model"), self._model, messages)
+        return change
+
+    def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
+        """Return how often each class has learned those messages that the ledger knows."""
+        ledger = self._model.learned
+        return {digest: ledger[digest] for digest in digests if digest in ledger}
+
+    def unnamed(self) -> list[int]:
+        """Return how many messages of each class were learned that the ledger does not name."""
+        left = list(self._model.metadata.learned.messages)
+        for row in self._model.learned.values():
+            left = [n - times for n, times in zip(left, row, strict=True)]
+        return left
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+Home = InFile | InMemory  # where a filter's model is: how it is looked up, and learns
+# A model file, that of its base, and what tells them from later files of these names, so that
+# another process can open the same.
+FileOfFilter = tuple[str, str | None, object]
+
+
 def open_filter(
     path: "str | Path",
     cut_offs: CutOffsOf = model_cut_offs,
@@ -348,8 +422,8 @@ def open_filter(
 
 
 def _opened_again(named: "FileOfFilter", cut_offs: CutOffs) -> Filter:
-    path = named.path
-    home = InFile(path, indexed=True, base=named.base)
+    path, base, _ = named
+    home = InFile(path, indexed=True, base=base)
     if home.named() != named:
         home.close()
         raise ModelError(
@@ -387,9 +461,15 @@ def classified(
 
 
 def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage | Skipped]":
-    found = list(tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted, ordered=False)))
-    messages = [message for message in found if isinstance(message, TokenizedMessage)]
-    verdicts = iter(spam_filter.judge_all(messages))
+    found: list[TokenizedMessage | Skipped] = []
+
+    def messages() -> Iterator[TokenizedMessage]:
+        for item in tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted)):
+            found.append(item)
+            if isinstance(item, TokenizedMessage):
+                yield item
+
+    verdicts = iter(spam_filter.judge_all(messages()))
     return [
         ClassifiedMessage(next(verdicts), item.source, item.size)
         if isinstance(item, TokenizedMessage)

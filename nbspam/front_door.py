@@ -6,17 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from nbspam.bayes.event_model import BERNOULLI
-from nbspam.bayes.variances import SMOOTHING, Variances
+from nbspam.bayes.trait_model import SMOOTHING, Variances
 from nbspam.errors import OptionError
-from nbspam.filter import Filter, model_cut_offs, open_filter
-from nbspam.homes import InMemory
+from nbspam.filter import Filter, InMemory, model_cut_offs, open_filter
 from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.learning.settings import TrainingSettings
-from nbspam.reading.data_frame import frame_messages, is_data_frame
-from nbspam.reading.pairs import pair_messages
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
-from nbspam.reading.sources import ReadingOptions, TableOptions, labelled, unlabelled
+from nbspam.reading.frames import frame_messages, is_data_frame, pair_messages
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import ReadingOptions, Skips, TableOptions
+from nbspam.reading.sources import labelled, unlabelled
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import EVIDENCE, Metadata
 from nbspam.workers import PIECE, executor, in_batches
@@ -59,7 +57,7 @@ def train(
     scoring: "evidence", combined and calibrated, or "sum", the textbook's posterior.
     event_model: how tokens are counted: "bernoulli", "multinomial", "complement" or "none".
     traits: "none", "gaussian" or "kernel"; by default kernel, and none with the sum.
-    variance_smoothing, variance_prior, shared_variance: of Gaussian traits (`bayes/gaussian.py`).
+    variance_smoothing, variance_prior, shared_variance: see `bayes/trait_model.py`.
     spam_label: the class that counts as spam, if none is called so.  jobs: processes.
     Raises SourceError, TableError, TrainingError and OptionError, all of them NbspamError.
     """

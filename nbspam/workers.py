@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from nbspam.errors import NbspamError, Remedy
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped, Skips
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skipped, Skips
 from nbspam.tokens.tokenized import (
     TOKENS_ALONE,
     TokenizedMessage,
@@ -26,7 +26,7 @@ from nbspam.tokens.tokenized import (
 )
 
 if TYPE_CHECKING:  # classifying does without
-    from nbspam.reading.piece import SourcePiece
+    from nbspam.reading.cutting import SourcePiece
     from nbspam.tokens.tokenized import Batch
 
 A = TypeVar("A")
@@ -84,7 +84,8 @@ class Executor(Protocol):
         """Yield function(shared, item) of each item, in order; what precedes a failure comes first.
 
         function, items and values can go to another process.  shared: goes to each process once, as
-        it is then, without a copy where processes are forked.
+        it is then, without a copy where processes are forked; its method `prepare`, if it has one,
+        is called before, to make what each would make for itself.
         Raises NbspamError when one dies.
         """
 
@@ -123,6 +124,7 @@ class Processes:
         start_method: of `multiprocessing`; None is Python's choice.
         """
         self.workers, self._alone, self._pauses = jobs, alone, pauses
+        self._has_forked = False  # once there was much to do, there is more
         self._start_method = start_method
 
     def keep(
@@ -136,7 +138,8 @@ class Processes:
         items = iter(items)
         worked = 0.0  # seconds; the time of whoever takes what is done does not count
         for item in items:
-            if worked >= self._alone:
+            if worked >= self._alone or self._has_forked:
+                self._has_forked = True
                 yield from self._in_processes(function, shared, itertools.chain([item], items))
                 return
             begun = time.monotonic()
@@ -151,9 +154,10 @@ class Processes:
         from concurrent.futures.process import BrokenProcessPool
         from multiprocessing import get_context
 
-        pool = ProcessPoolExecutor(
-            self.workers, get_context(self._start_method), _Worker, (function, shared)
-        )
+        context = get_context(self._start_method)
+        if context.get_start_method() == "fork" and hasattr(shared, "prepare"):
+            shared.prepare()
+        pool = ProcessPoolExecutor(self.workers, context, _Worker, (function, shared))
         submitted: Iterator[Future[B]] = (pool.submit(_Worker.work, item) for item in items)
         try:
             for future in ahead(submitted, _WAITING * self.workers, self._pauses):

@@ -4,8 +4,8 @@ from small_models import big, learn, many_messages
 import nbspam.filter
 from nbspam.errors import ModelError
 from nbspam.filter import classified, open_filter
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skips
 from nbspam.scoring.base import open_base
 from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import Processes, Serial
@@ -67,12 +67,31 @@ def test_many_messages_have_the_verdict_that_each_has_alone(learned, path, where
 def test_a_table_is_made_when_it_pays(path, monkeypatch):
     message = TokenizedMessage("-", None, ["one", "two"])
     with open_filter(path) as spam_filter:
-        monkeypatch.setattr(nbspam.filter, "_NUMPY", 120 - spam_filter.metadata.n_tokens)
+        monkeypatch.setattr(nbspam.filter, "_NUMPY", 120)
+        monkeypatch.setattr(nbspam.filter, "_PER_TOKEN", 0)
         for judged, is_made in ((9, False), (1, True), (5, True)):
             spam_filter.judge_all([message] * judged)
             assert (spam_filter._bulk is not None) == is_made
         spam_filter.learn([("ham", "a new message")])
         assert spam_filter._bulk is None
+
+
+def has_table(spam_filter, text):
+    spam_filter.judge_all([TokenizedMessage("-", None, [text])])
+    return spam_filter._bulk is not None
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [(FORKED, [False, True, True]), pytest.param(SPAWNED, [False] * 3, marks=pytest.mark.long)],
+)
+def test_a_table_is_made_once_before_processes_are_forked(path, monkeypatch, where, expected):
+    monkeypatch.setattr(nbspam.filter, "_LARGE", 1)
+    monkeypatch.setattr(nbspam.filter, "_PER_JUDGED", 1e9)
+    with open_filter(path) as spam_filter:
+        texts = ["one", "two", "three"]
+        where._has_forked = False  # as if it were new
+        assert list(where.map(has_table, spam_filter, texts)) == expected
 
 
 def test_a_process_that_is_not_forked_opens_the_same_model_or_none(learned, tmp_path):

@@ -122,6 +122,7 @@ def damaged(installed):
 def test_cut_off_bytecode_is_named_with_the_remedy(installed, model, damaged, name):
     """To click the end of a file is an interrupt, which it is not here."""
     path = f"nbspam/{name}.py"
+    compileall.compile_file(installed / path, quiet=1)  # it may be of a file damaged before
     path = os.path.relpath(importlib.util.cache_from_source(path))
     damaged(path, (installed / path).read_bytes()[:-9])
     done = run(installed, "classify", "-p", "-m", model, input=MAIL)

@@ -228,23 +228,15 @@ def test_one_message_loads_no_options_of_learning(model):
     names = once("classify", "-m", model)
     assert "nbspam.cli.options" in names
     assert beginning(names, "nbspam.learning") == set()
-    assert "nbspam.cli.learning_options" not in names
-    assert names & {"nbspam.scoring.explanation", "nbspam.scoring.terms"} == set()
+    assert names & {"nbspam.cli.learning_options", "nbspam.scoring.explanation"} == set()
 
 
 def test_only_explain_loads_what_is_shown_of_a_message_and_only_a_page_what_makes_one(model):
     shown = {f"nbspam.{name}" for name in ("tokens.excerpt", "tokens.places", "scoring.highlights")}
-    page = {"nbspam.display.page", "nbspam.display.explanation_page"}
+    page = {"nbspam.display.page"}
     assert ours_loaded("classify", "-m", model) & (shown | page) == set()
     assert ours_loaded("explain", "-m", model) & (shown | page) == shown
     assert ours_loaded("explain", "--format", "html", "-m", model) & (shown | page) == shown | page
-
-
-def test_by_default_one_message_loads_its_own_event_model_and_traits_only(model):
-    names = {name.removeprefix("nbspam.bayes.") for name in once("classify", "-m", model)}
-    assert {"bernoulli", "kernel"} <= names
-    others = {"multinomial", "complement", "no_tokens", "gaussian"}
-    assert names & {*others, "bernoulli_arrays", "multinomial_arrays"} == set()
 
 
 # All that one message needs of other packages and the standard library; what is added costs every

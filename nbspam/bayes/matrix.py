@@ -86,8 +86,3 @@ def class_counts(presence: Presence | Chunked, labels: Integers, n_classes: int)
         found = np.bincount(own + piece.indices, times, minlength=len(counts))
         counts += found.astype(np.int64, copy=False)
     return counts.reshape(n_classes, n_tokens)
-
-
-def joint_matrix(presence: Presence, token_weights: Floats, class_bias: Floats) -> Floats:
-    """Return log P(k, x_i) of every message and class, shape (n_messages, n_classes), nats."""
-    return np.asarray(presence @ token_weights.T + class_bias)

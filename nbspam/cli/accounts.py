@@ -12,70 +12,55 @@ import difflib
 import getpass
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from nbspam.cli.declared import config_file
 from nbspam.cli.settings import Settings, absolute_path, read_settings
 from nbspam.errors import AccountError, OptionError
 from nbspam.imap.account import (
     IMPLICIT,
+    INBOX,
     PLAIN,
+    SCHEME,
     SECURITY,
     STARTTLS,
     Account,
+    FolderAddress,
     Secret,
     from_command,
     from_file,
+    parse_address,
 )
-from nbspam.imap.address import SCHEME, FolderAddress, parse_address
+from nbspam.imap.connection import read_folder
 
-TABLE = "imap"  # each account is a table in it
-INBOX = "INBOX"
-_TEXTS = {"host", "user", "tls", "ca-file", "junk", "password-command", "password-file"} | {
-    "token-command"
-}
-_LISTS = {"folders", "ham"}
+_LISTS = ("folders", "ham")
 _NUMBERS = {"port": (1, 65_535), "timeout": (1, 3_600)}
-KEYS = [*sorted(_TEXTS | _LISTS), *_NUMBERS]
 _SECRETS = ("password-command", "password-file", "token-command")
+_OTHERS = (*_SECRETS, "ca-file")  # what an account has in other words
+KEYS = ["ca-file", "folders", "ham", "host", "junk", *_SECRETS, "tls", "user", *_NUMBERS]
 
 
-class MailAccount(NamedTuple):
-    """An account of the config file, or one that is named by its address."""
-
-    name: str  # in the config file; otherwise its address
-    account: Account
-    folders: tuple[str, ...] = (INBOX,)  # whose new mail is judged
-    junk: str | None = None  # None: the one that the server marks so
-    ham: tuple[str, ...] = (INBOX,)  # whose mail is learned as ham
-
-
-def mail_accounts(words: Sequence[str]) -> list[MailAccount]:
+def mail_accounts(words: Sequence[str]) -> list[Account]:
     """Return the accounts of these names, or addresses; without names all of the config file.
 
     Raises OptionError.
     """
     known = configured_accounts()
-    if not words:
-        if not known:
-            raise OptionError(
-                "there is no account; name one as imaps://USER@HOST, or describe it in the config"
-                " file in a table [imap.NAME] with host and user"
-            )
-        return list(known.values())
-    return [_named(word, known) for word in words]
+    if not words and not known:
+        raise OptionError(
+            "there is no account; name one as imaps://USER@HOST, or describe it in the config"
+            " file in a table [imap.NAME] with host and user"
+        )
+    return [_named(word, known) for word in words or known]
 
 
-def _named(word: str, known: Mapping[str, MailAccount]) -> MailAccount:
+def _named(word: str, known: Mapping[str, Account]) -> Account:
     if word.lower().startswith(SCHEME):
         address = parse_address(word)
-        found = _matching(address, known)
-        folders = (address.folder,) if address.folder else None
-        if found is None:
-            found = MailAccount(word, _prompted(address))
-        return found if folders is None else found._replace(folders=folders)
+        found = _account_at(address, known, word)
+        return found._replace(folders=(address.folder,)) if address.folder else found
     if word not in known:
         names = ", ".join(known) or "none"
         close = difflib.get_close_matches(word, known, 1)
@@ -84,28 +69,24 @@ def _named(word: str, known: Mapping[str, MailAccount]) -> MailAccount:
     return known[word]
 
 
-def account_of(address: FolderAddress) -> Account:
-    """Return the account of an address: that of the config file, or one whose user is asked.
-
-    Raises OptionError for a wrong account of the file.
-    """
-    found = _matching(address, configured_accounts())
-    return found.account if found else _prompted(address)
-
-
-def _matching(address: FolderAddress, known: Mapping[str, MailAccount]) -> MailAccount | None:
+def _account_at(address: FolderAddress, known: Mapping[str, Account], label: str) -> Account:
+    """Return the account of an address: one that is known, or one whose user is asked."""
+    user, host, port = address[:3]
     for each in known.values():
-        account = each.account
-        if (account.user, account.host.lower()) == (address.user, address.host.lower()) and (
-            address.port in (None, account.own_port)
-        ):
+        if (each.user, each.host.lower()) == (user, host.lower()) and port in (None, each.own_port):
             return each
-    return None
+    return Account(user, host, partial(_asked, f"{user}@{host}"), port, label=label)
 
 
-def _prompted(address: FolderAddress) -> Account:
-    secret = partial(_asked, f"{address.user}@{address.host}")
-    return Account(address.user, address.host, secret, address.port)
+def messages_at(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
+    """Yield the address and bytes of each message of a folder at a server.
+
+    Raises AccountError, and OptionError for a wrong account of the config file.
+    """
+    address = parse_address(name)
+    if not address.folder:
+        raise AccountError(f"{name}: names no folder; add one, such as {name.rstrip('/')}/INBOX")
+    yield from read_folder(_account_at(address, configured_accounts(), name), address, only_read)
 
 
 @cache
@@ -125,100 +106,80 @@ def _asked(name: str) -> Secret:
     return Secret(typed)
 
 
-def configured_accounts() -> dict[str, MailAccount]:
+def configured_accounts() -> dict[str, Account]:
     """Return the accounts of the config file by their names; raises OptionError."""
     path = config_file()
     return {} if path is None else accounts_of(read_settings(path))
 
 
-def accounts_of(settings: Settings) -> dict[str, MailAccount]:
+def accounts_of(settings: Settings) -> dict[str, Account]:
     """Return the accounts that a config file describes; raises OptionError for a wrong one."""
-    tables = settings.document.get(TABLE, {})
-    found: dict[str, MailAccount] = {}
-    for name, values in tables.items():
+    found: dict[str, Account] = {}
+    for name, values in settings.document.get("imap", {}).items():
         if not isinstance(values, dict):
             raise OptionError(
-                f"{settings.where(TABLE, name)}: [{TABLE}] holds tables of accounts, and {name} is"
-                f" none; write [{TABLE}.NAME] above it"
+                f"{settings.where('imap', name)}: [imap] holds tables of accounts, and {name} is"
+                " none; write [imap.NAME] above it"
             )
         found[name] = _account(settings, name, values)
     return found
 
 
-def _account(settings: Settings, name: str, values: dict[str, Any]) -> MailAccount:
-    table = f"{TABLE}.{name}"
-    _check_keys(settings, table, values)
-    if "tls" in values and values["tls"] not in SECURITY:
-        raise _wrong(settings, table, "tls", f'must be "{IMPLICIT}", "{STARTTLS}" or "{PLAIN}"')
-    given = [key for key in _SECRETS if key in values]
-    if len(given) > 1:
-        raise _wrong(settings, table, given[1], f"{given[0]} is given too; leave one of them out")
-    account = Account(
-        values["user"],
-        values["host"],
-        _secret(settings, values, f"{values['user']}@{values['host']}"),
-        values.get("port"),
-        values.get("tls", IMPLICIT),
-        _file(settings, values, "ca-file"),
-        float(values.get("timeout", 60)),
-    )
-    folders = tuple(values.get("folders", (INBOX,)))
-    junk, ham = values.get("junk"), tuple(values.get("ham", folders))
-    for key, names in (("folders", folders), ("ham", ham)):
-        if junk in names:
-            raise _wrong(settings, table, key, f"has {junk!r}, which is the junk folder too")
-    return MailAccount(name, account, folders, junk, ham)
+def _account(settings: Settings, label: str, values: dict[str, Any]) -> Account:
+    table = f"imap.{label}"
 
+    def wrong(key: str, problem: str) -> OptionError:
+        where = settings.where(table, key)
+        return OptionError(f"{where}: [{table}]{f' {key}' if key else ''}: {problem}")
 
-def _secret(settings: Settings, values: dict[str, Any], name: str) -> Callable[[], Secret]:
-    """Return what gets the password or token."""
-    for key in ("password-command", "token-command"):
-        if key in values:
-            return partial(from_command, values[key], key, name)
-    if path := _file(settings, values, "password-file"):
-        return partial(from_file, path, name)
-    return partial(_asked, name)
+    def file(key: str) -> str | None:
+        value = values.get(key)
+        return None if value is None else os.path.normpath(absolute_path(value, settings.path))
 
-
-def _check_keys(settings: Settings, table: str, values: dict[str, Any]) -> None:
     for key, value in values.items():
-        if key == "password":
-            raise _wrong(
-                settings,
-                table,
-                key,
-                "a password does not stand in a config file; give a password-command or a"
-                " password-file",
-            )
-        if key not in KEYS:
-            close = difflib.get_close_matches(key.replace("_", "-"), KEYS, 1)
-            remedy = f"did you mean {close[0]}?" if close else f"known are {', '.join(KEYS)}"
-            raise _wrong(settings, table, key, f"an account has no such key; {remedy}")
-        _check_value(settings, table, key, value)
+        if problem := _problem(key, value):
+            raise wrong(key, problem)
     for key in ("host", "user"):
         if key not in values:
-            raise _wrong(settings, table, "", f"the account has no {key}; add {key} = …")
+            raise wrong("", f"the account has no {key}; add {key} = …")
+    given = [key for key in _SECRETS if key in values]
+    if len(given) > 1:
+        raise wrong(given[1], f"{given[0]} is given too; leave one of them out")
+    name = f"{values['user']}@{values['host']}"
+    secret = partial(_asked, name)
+    if path := file("password-file"):
+        secret = partial(from_file, path, name)
+    elif given:
+        secret = partial(from_command, values[given[0]], given[0], name)
+    fields: dict[str, Any] = {k: v for k, v in values.items() if k not in _OTHERS}
+    fields["folders"] = tuple(values.get("folders", (INBOX,)))
+    fields["ham"] = tuple(values.get("ham", fields["folders"]))
+    account = Account(**fields, secret=secret, ca_file=file("ca-file"), label=label)
+    for key in _LISTS:
+        if account.junk in fields[key]:
+            raise wrong(key, f"has {account.junk!r}, which is the junk folder too")
+    return account
 
 
-def _check_value(settings: Settings, table: str, key: str, value: object) -> None:
-    texts = value if key in _LISTS and isinstance(value, list) else [value]
+def _problem(key: str, value: object) -> str:
+    """Return what is wrong with what a config file says of an account; empty if nothing is."""
+    if key == "password":
+        return (
+            "a password does not stand in a config file; give a password-command or a password-file"
+        )
+    if key not in KEYS:
+        close = difflib.get_close_matches(key.replace("_", "-"), KEYS, 1)
+        remedy = f"did you mean {close[0]}?" if close else f"known are {', '.join(KEYS)}"
+        return f"an account has no such key; {remedy}"
     if key in _NUMBERS:
         low, high = _NUMBERS[key]
-        if type(value) is not int or not low <= value <= high:
-            raise _wrong(settings, table, key, f"must be an integer from {low} to {high:,}")
-        return
+        is_number = type(value) is int and low <= value <= high
+        return "" if is_number else f"must be an integer from {low} to {high:,}"
     if key in _LISTS and not isinstance(value, list):
-        raise _wrong(settings, table, key, f'must be an array; write {key} = ["{INBOX}"]')
-    for text in texts:
+        return f'must be an array; write {key} = ["{INBOX}"]'
+    for text in value if isinstance(value, list) and key in _LISTS else [value]:
         if not isinstance(text, str) or not text or set(text) & set("\0\r\n"):
-            raise _wrong(settings, table, key, "must be text in quotes, in one line, not empty")
-
-
-def _wrong(settings: Settings, table: str, key: str, problem: str) -> OptionError:
-    where = settings.where(table, key)
-    return OptionError(f"{where}: [{table}]{f' {key}' if key else ''}: {problem}")
-
-
-def _file(settings: Settings, values: Mapping[str, Any], key: str) -> str | None:
-    value = values.get(key)
-    return None if value is None else os.path.normpath(absolute_path(value, settings.path))
+            return "must be text in quotes, in one line, not empty"
+    if key == "tls" and value not in SECURITY:
+        return f'must be "{IMPLICIT}", "{STARTTLS}" or "{PLAIN}"'
+    return ""

@@ -24,11 +24,9 @@ from nbspam.cli.options import (
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode
 from nbspam.filter import Filter, classified, open_filter
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
-from nbspam.reading.message import BYTES_LIMIT, parse
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped, Skips
-from nbspam.reading.source_kind import Flow
-from nbspam.reading.sources import STDIN, any_kind
+from nbspam.reading.message import BYTES_LIMIT, RawMessage, parse
+from nbspam.reading.source import STDIN, Flow, Skipped, Skips
+from nbspam.reading.sources import any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_fragment
@@ -39,7 +37,7 @@ from nbspam.workers import executor
 _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
 if TYPE_CHECKING:
-    from nbspam.reading.piece import SourcePiece
+    from nbspam.reading.cutting import SourcePiece
     from nbspam_main import Passage
 
 

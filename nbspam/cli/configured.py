@@ -29,7 +29,10 @@ _LOG = option(
 
 
 def configured(
-    name: str, check: Callable[..., None] | None = None, logs: str = "", takes_settings: bool = True
+    name: str,
+    check: Callable[..., object] | None = None,
+    logs: str = "",
+    takes_settings: bool = True,
 ) -> "Callable[[Callable[..., Any]], Command]":
     """Return a decorator that makes a function a command.
 
@@ -50,7 +53,7 @@ class Command(click.Command):
         self,
         name: str,
         function: Callable[..., Any],
-        check: Callable[..., None] | None,
+        check: Callable[..., object] | None,
         logs: str,
         takes_settings: bool,
     ) -> None:

@@ -5,12 +5,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from nbspam.errors import counted
-from nbspam.scoring.rule import rule_of
+from nbspam.scoring.rules import rule_of
 from nbspam.store.metadata import Metadata
 
 if TYPE_CHECKING:  # one message is learned without numpy
+    from nbspam.evaluation.messages import DoubtedLabels
     from nbspam.evaluation.metrics import Figures
-    from nbspam.evaluation.mislabelled import DoubtedLabels
     from nbspam.learning.training import LeftOut, TrainingRun
 
 _Called = Counter[tuple[str, str]]  # a label, and what a message of it is called -> messages
@@ -18,8 +18,8 @@ _Called = Counter[tuple[str, str]]  # a label, and what a message of it is calle
 
 def left_out_rates_of(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
     """Return the rates of the model on the training messages, each left out, and wrong labels."""
+    from nbspam.evaluation.messages import DoubtedLabels, doubted_labels
     from nbspam.evaluation.metrics import left_out_rates
-    from nbspam.evaluation.mislabelled import DoubtedLabels, doubted_labels
     from nbspam.evaluation.samples import count_verdicts
 
     called, verdicts, odds = _Called(), _Called(), array("d")
@@ -40,8 +40,8 @@ def _judged(left_out: "LeftOut", metadata: Metadata) -> "tuple[_Called, _Called,
 
     And of each message the log-odds of its label.
     """
-    from nbspam.evaluation.mislabelled import odds_of_label
-    from nbspam.evaluation.outcome import Outcome
+    from nbspam.evaluation.messages import odds_of_label
+    from nbspam.evaluation.results import Outcome
     from nbspam.scoring.verdict import CutOffs, verdict_on
 
     called, verdicts, odds = _Called(), _Called(), array("d")

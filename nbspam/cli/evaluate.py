@@ -1,6 +1,7 @@
 """`nbspam eval`."""
 
 import contextlib
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,19 +10,15 @@ import click
 
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import WRITES, is_typed, option, section
-from nbspam.cli.evaluation_notes import check_some_are_left, evaluation_notes, note_mislabelled
 from nbspam.cli.learning_options import Learning, Sources
 from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading, ham_limit
 from nbspam.cli.output_files import OutputFiles
 from nbspam.cli.protocol_options import Protocol
 from nbspam.errors import OptionError, SourceError
-from nbspam.reading.skips import Skips
-from nbspam.reading.sources import STDIN
+from nbspam.reading.source import STDIN, Skips
 
 if TYPE_CHECKING:  # the help of this command loads no numpy
-    from nbspam.cli.progress import Work
     from nbspam.evaluation.results import Results
-
 
 _EXCERPT = 500  # characters of a message's text
 _PAGE_ERRORS = 20  # mistakes that a page shows unless another number is given
@@ -43,8 +40,7 @@ class Report(NamedTuple):
         typed=WRITES,
     )
     plot: Path | None = option(
-        "Draw ROC, calibration, scores, and with --online the learning curve, to FILE (.png or"
-        " .svg); needs matplotlib.",
+        "Draw ROC, calibration, scores, and with --online the learning curve, to FILE (.svg).",
         "FILE",
         takes=_PATH,
         typed=WRITES,
@@ -55,6 +51,9 @@ class Report(NamedTuple):
         takes=_PATH,
         typed=WRITES,
     )
+    full: bool = option(
+        "Print all figures, what messages were called, the calibration and the scores."
+    )
 
     @property
     def excerpt(self) -> int:
@@ -64,7 +63,12 @@ class Report(NamedTuple):
 
     def check(self, form: str, compares: bool) -> None:
         """Raise an error for a file that cannot be written, and for what a comparison has not."""
-        of_one = {"--errors": self.errors, "--predictions": self.predictions, "--report": self.page}
+        of_one = {
+            "--errors": self.errors,
+            "--predictions": self.predictions,
+            "--report": self.page,
+            "--full": self.full,
+        }
         if compares and any(of_one.values()):
             option = next(name for name, value in of_one.items() if value)
             raise OptionError(
@@ -80,7 +84,7 @@ class Report(NamedTuple):
         if self.plot is not None and not self.plot.parent.is_dir():
             raise SourceError(f"--plot {self.plot}: there is no such folder; create it first")
         if self.plot is not None:
-            from nbspam.evaluation.plot import check_plot
+            from nbspam.evaluation.curves import check_plot
 
             check_plot(self.plot)
 
@@ -162,8 +166,8 @@ def command(
 
     By default it tests the saved model.  Messages that the model has learned are left out, as far
     as its ledger knows them.  --leave-one-out, --folds, --train-first and --online train on some of
-    the messages and test on others; they read and write no model file.  The figures are accuracy,
-    precision, recall, F1 and AUC, then those of the TREC spam track, each with its 95 % interval.
+    the messages and test on others; they read and write no model file.  --full prints accuracy, F1,
+    AUC, the figures of the TREC spam track and more, each with its 95 % interval.
     With --spam-label a saved model is tested on labels of other names: every other one means ham.
 
     Errors are counted at P(spam) = 0.5.  Beside them it prints what the verdicts do, with the
@@ -183,82 +187,70 @@ def command(
       nbspam eval --folds 10 messages.tsv
       nbspam eval --train-first 30% --errors 10 messages.tsv
       nbspam eval --folds 10 --report report.html messages.tsv
-      nbspam eval --online --batch 100 --plot figures.png corpus/index
-      nbspam eval --folds 5 --seed 7 --format json messages.tsv
+      nbspam eval --online --batch 100 --plot figures.svg corpus/index
+      nbspam eval --folds 5 --seed 7 --full messages.tsv
       nbspam eval --folds 10 --predictions predictions.csv messages.tsv
-      nbspam eval --compare all --plot roc.png messages.tsv
+      nbspam eval --compare all --plot roc.svg messages.tsv
       nbspam eval --compare bernoulli,multinomial --folds 10 messages.tsv
     """
     files = report.files()
     files.check(sources.names(), None if protocol.trains else model)
     skips = Skips(reading.strict)
-    from nbspam.cli.evaluating import Reader, evaluated
+    from nbspam.cli.evaluating import Reader, compare_models, evaluated
 
     sources.check()
     options = reading.options(quiet=quiet, needs_content=True)
     reader = Reader(sources, files, options, skips, quiet, (dask, jobs))
     if protocol.compare is not None:
-        from nbspam.cli.comparing import compare_models
-
-        compare_models(reader, skips, protocol, learning, cutting, report.plot, form, quiet)
+        compare_models(reader, protocol, learning, cutting, report.plot, form)
         return
-    from nbspam.cli.progress import work
-    from nbspam.evaluation.results import compute
-
-    found, cut_offs = evaluated(
-        reader, model, base, protocol, learning, cutting, report.excerpt, quiet
-    )
-    note_mislabelled(found.mislabelled, skips.strict, quiet)
-    check_some_are_left(found, model)
-    with work(quiet) as at_work:
-        at_work.stage("computing the figures and their intervals")
-        computed = compute(found, cut_offs, protocol.bootstrap_seed)
-        _write_files(computed, report, skips, None if protocol.trains else model, at_work)
-    notes = evaluation_notes(found, model)
-    doubted = (found.outcomes[i] for i in computed.doubted.messages)
-    if wrong := computed.doubted.sentence([(o.judged.source, o.label) for o in doubted]):
-        notes.append(f"{wrong}; --errors N shows them")
-    _print(computed, report, form, skips, notes, quiet)
-
-
-def _write_files(
-    computed: "Results", report: Report, skips: Skips, model: Path | None, at_work: "Work"
-) -> None:
-    """Write the files that were asked for.  model: that was tested, if it was in a file."""
-    if report.predictions is not None and not report.is_beside_predictions:
-        from nbspam.evaluation.predictions import write_predictions
-
-        at_work.stage(f"writing {report.predictions}")
-        write_predictions(computed.evaluation.outcomes, report.predictions)
-    if report.plot is not None:
-        from nbspam.evaluation.plot import draw
-
-        at_work.stage(f"drawing {report.plot}")
-        draw(computed, report.plot)
-    if report.page is not None:
-        from nbspam.cli.evaluation_page import write_report_page
-
-        at_work.stage(f"writing {report.page}")
-        errors = report.errors or _PAGE_ERRORS
-        write_report_page(computed, report.page, errors, skips.count, model)
-
-
-def _print(
-    computed: "Results", report: Report, form: str, skips: Skips, notes: list[str], quiet: bool
-) -> None:
-    """Print the results, and the predictions if they go to standard output."""
-    from nbspam.evaluation.json_report import as_json, prediction
-
+    tested = None if protocol.trains else model
+    computed = evaluated(reader, model, base, protocol, learning, cutting, report.excerpt)
+    _write_files(computed, report, tested, quiet)
     if form == "json":
-        click.echo(as_json(computed, skips.count, report.errors))
-        return
-    from nbspam.evaluation.predictions import write_json_lines
+        from nbspam.evaluation.results import as_json
+
+        click.echo(as_json(computed, report.errors))
+    elif report.is_beside_predictions:
+        from nbspam.evaluation.predictions import write_json_lines
+
+        write_json_lines(computed.evaluation.outcomes, sys.stdout)
+        if not quiet:
+            with contextlib.redirect_stdout(sys.stderr):
+                _print(computed, report, model)
+    else:
+        _print(computed, report, model)
+
+
+def _write_files(computed: "Results", report: Report, tested: Path | None, quiet: bool) -> None:
+    """Write the files that were asked for.  tested: the model, if it was in a file."""
+    from nbspam.cli.progress import work
+    from nbspam.evaluation.curves import draw
+    from nbspam.evaluation.page import report_page
+    from nbspam.evaluation.predictions import write_predictions
+    from nbspam.store.model_file import read_model
+
+    with work(quiet) as at_work:
+        if report.predictions is not None and not report.is_beside_predictions:
+            at_work.stage(f"writing {report.predictions}")
+            write_predictions(computed.evaluation.outcomes, report.predictions)
+        if report.plot is not None:
+            draw(computed, report.plot)
+        if report.page is not None:
+            at_work.stage(f"writing {report.page}")
+            errors, command_line = (
+                report.errors or _PAGE_ERRORS,
+                shlex.join(["nbspam", *sys.argv[1:]]),
+            )
+            model = None if tested is None else read_model(tested)
+            text = report_page(computed, errors, command_line, model)
+            report.page.write_text(text, encoding="ascii", newline="\n")
+
+
+def _print(computed: "Results", report: Report, model: Path) -> None:
+    from nbspam.cli.evaluating import notes_of
     from nbspam.evaluation.report import print_report
 
-    if not report.is_beside_predictions:
-        print_report(computed, report.errors, notes)
-        return
-    write_json_lines(map(prediction, computed.evaluation.outcomes), sys.stdout)
-    if not quiet:
-        with contextlib.redirect_stdout(sys.stderr):
-            print_report(computed, report.errors, notes)
+    print_report(computed, report.errors, notes_of(computed, model), full=report.full)
+    if not report.full:
+        click.echo("\n--full prints all figures, what messages were called, and the scores")

@@ -1,27 +1,37 @@
-"""What `nbspam eval` evaluates: models trained on some of the messages, or a saved one."""
+"""What `nbspam eval` does: tests models of some of the messages, a saved one, or several kinds."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import click
+
+from nbspam.bayes.trait_model import GAUSSIAN, Variances
 from nbspam.cli.learning_options import Learning, Sources
-from nbspam.cli.notes import note_older, note_skips
+from nbspam.cli.notes import note, note_older, note_skips
 from nbspam.cli.options import Cutting, ham_limit, opened_base
 from nbspam.cli.output_files import OutputFiles
-from nbspam.cli.progress import WorkPlace, progress, shown_passes, work, work_place
+from nbspam.cli.progress import WorkPlace, progress, shown_passes, steps, work, work_place
 from nbspam.cli.protocol_options import Protocol
+from nbspam.cli.terminal import echo_sentence
+from nbspam.errors import SourceError, counted, one_line
 from nbspam.evaluation import protocols
-from nbspam.evaluation.outcome import Evaluation
-from nbspam.filter import Filter, open_filter
+from nbspam.evaluation.comparison import EVERYTHING, Combination, advice, chosen, compare
+from nbspam.evaluation.messages import LabelledCorpus, Mislabelled
+from nbspam.evaluation.report import print_comparison
+from nbspam.evaluation.results import Evaluation, Results, compute
+from nbspam.filter import open_filter
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
-from nbspam.reading.piece import SourcePiece
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped, Skips
-from nbspam.reading.sources import ReadingOptions
+from nbspam.reading.cutting import SourcePiece
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import ReadingOptions, Skipped, Skips
 from nbspam.scoring.verdict import CutOffs
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import PIECE, in_batches, tokenized
+
+_NO_MESSAGE = "there is no message to test on; name a source that has some"
+_LABELS_SHOWN = 5
 
 
 class Reader(NamedTuple):
@@ -48,8 +58,8 @@ class Reader(NamedTuple):
             )
         note_skips(self.skips)
 
-    def corpus(self, wanted: Wanted) -> protocols.LabelledCorpus:
-        """Return them as a corpus."""
+    def corpus(self, wanted: Wanted, positive: str | None) -> tuple[LabelledCorpus, Mislabelled]:
+        """Return them as a corpus, without those that are mislabelled, and these."""
         names = self.sources.names()
         with (
             work_place(*self.at, quiet=self.quiet) as place,
@@ -57,13 +67,36 @@ class Reader(NamedTuple):
             TrainingRun(place.where, TrainingSettings(), passes) as run,
         ):
             run.read(in_batches(self._raws(place), *PIECE), self.skips, wanted)
-            read = protocols.LabelledCorpus.of_pieces(run, wanted)
+            read = LabelledCorpus.of_pieces(run, wanted)
         note_skips(self.skips)
-        return read
+        return read.without_mislabelled(positive)
 
     def _raws(self, place: WorkPlace) -> Iterator[RawMessage | Skipped | SourcePiece]:
         cutter = place.cutter(self.options, self.sources.names())
         return self.files.guarded(self.sources.pieces(cutter))
+
+    def note_mislabelled(self, left_out: Mislabelled) -> None:
+        """Say which messages are left out, unless quiet; raises SourceError for one if strict."""
+        if self.skips.strict:
+            left_out.check()
+        if self.quiet or not left_out.messages:
+            return
+        where = ", ".join(
+            f"{label!r} ({', '.join(map(one_line, sources))})"
+            for label, sources in list(left_out.sources.items())[:_LABELS_SHOWN]
+        )
+        if (more := len(left_out.sources) - _LABELS_SHOWN) > 0:
+            where += f" and {counted(more, 'other label')}"
+        header = (
+            "if that row names the columns, add --header-row yes; " if left_out.is_first_row else ""
+        )
+        said = "is left out, as its label is probably a mistake"
+        if left_out.messages > 1:
+            said = "are left out, as their labels are probably mistakes"
+        note(f"{counted(left_out.messages, 'message')} {said}: {where}; {header}correct it there")
+
+
+# One model
 
 
 def evaluated(
@@ -74,61 +107,168 @@ def evaluated(
     learning: Learning,
     cutting: Cutting,
     excerpt: int,
-    quiet: bool,
-) -> tuple[Evaluation, CutOffs]:
-    """Return the outcomes of what is evaluated, with the base beneath it, and the cut-offs.
+) -> Results:
+    """Test one model, saved or of some of the messages, over the base; return the results.
 
     excerpt: characters of each message to keep.
     """
-    if protocol.trains and not protocol.online:
-        base = None  # of the environment or a config file
     if protocol.trains:
-        with opened_base(base) as beneath:
-            settings = learning.settings()._replace(base=beneath)
-            limit = ham_limit(protocol.max_ham_blocked)
-            found, cut_offs = _trained(reader, protocol, settings, cutting, limit, excerpt, quiet)
+        found, cut_offs = _trained(reader, base, protocol, learning, cutting, excerpt)
     else:
         opened = open_filter(model, cutting.of, base=base)
-        if not quiet:
+        if not reader.quiet:
             note_older(model, opened.metadata, opened.classifier.base)
-        label, even_learned = learning.spam_label, protocol.including_learned
-        found, cut_offs = _saved(reader, opened, excerpt, even_learned, label)
-    if base is not None:
+        with opened as spam_filter:
+            messages = reader.messages(spam_filter.wanted._replace(excerpt=excerpt))
+            found = protocols.saved_model(
+                spam_filter, messages, protocol.including_learned, learning.spam_label
+            )
+            cut_offs = spam_filter.cut_offs
+    if base is not None and (protocol.online or not protocol.trains):
         found = found._replace(protocol=f"{found.protocol}, with the base {base}")
-    return found, cut_offs
+    reader.note_mislabelled(found.mislabelled)
+    _check_some_are_left(found, model)
+    with work(reader.quiet) as at_work:
+        at_work.stage("computing the figures and their intervals")
+        return compute(found, cut_offs, protocol.bootstrap_seed, reader.skips.count)
 
 
 def _trained(
     reader: Reader,
+    base: str | None,
     protocol: Protocol,
-    settings: TrainingSettings,
+    learning: Learning,
     cutting: Cutting,
-    limit: float | None,
     excerpt: int,
-    quiet: bool,
 ) -> tuple[Evaluation, CutOffs]:
     """Return the outcomes of models trained on some of the messages, and the cut-offs."""
-    cut_offs = cutting.of_new()
-    every = reader.corpus(settings.wanted._replace(excerpt=excerpt))
-    read, mislabelled = every.without_mislabelled(settings.positive)
-    cutting.check_classes(sorted(set(read.corpus.labels)))
-    with work(quiet) as at_work:
-        at_work.stage("training and testing")
-        found = protocol.run(read, settings, cut_offs, limit, at_work=at_work)
+    # Without --online the base is of the environment or a config file, and has no use.
+    with opened_base(base if protocol.online else None) as beneath:
+        settings = learning.settings()._replace(base=beneath)
+        limit, cut_offs = ham_limit(protocol.max_ham_blocked), cutting.of_new()
+        wanted = settings.wanted._replace(excerpt=excerpt)
+        read, mislabelled = reader.corpus(wanted, settings.positive)
+        cutting.check_classes(sorted(set(read.corpus.labels)))
+        with work(reader.quiet) as at_work:
+            at_work.stage("training and testing")
+            found = protocol.run(read, settings, cut_offs, limit, at_work=at_work)
     return found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
 
 
-def _saved(
-    reader: Reader,
-    opened: Filter,
-    excerpt: int,
-    including_learned: bool,
-    spam_label: str | None,
-) -> tuple[Evaluation, CutOffs]:
-    """Return the outcomes of the saved model, and its cut-offs."""
-    with opened as spam_filter:
-        wanted = spam_filter.wanted._replace(excerpt=excerpt)
-        found = protocols.saved_model(
-            spam_filter, reader.messages(wanted), including_learned, spam_label
+# What is said of the messages tested
+
+
+def _check_some_are_left(found: Evaluation, model: Path) -> None:
+    """Raise SourceError if there is no message to test on."""
+    if found.outcomes:
+        return
+    before = found.learned_before
+    if before is None or not before.left_out:
+        raise SourceError(_NO_MESSAGE)
+    what = f"all {before.left_out:,} messages were learned, so testing on them"
+    if before.left_out == 1:
+        what = "the only message was learned, so testing on it"
+    raise SourceError(
+        f"{model}: {what} says nothing of new ones; test on other messages, test with"
+        " --leave-one-out and no --model, or add --including-learned"
+    )
+
+
+def notes_of(computed: Results, model: Path) -> list[str]:
+    """Return sentences to read before the figures."""
+    found = computed.evaluation
+    notes = [*_of_learned(found, model), *_of_duplicates(found.duplicates, len(found.outcomes))]
+    if wrong := computed.doubted.sentence(computed.doubted_sources):
+        notes.append(f"{wrong}; --errors N shows them")
+    return notes
+
+
+def _of_learned(found: Evaluation, model: Path) -> Iterator[str]:
+    before = found.learned_before
+    if before is None:
+        return
+    if before.learned is None:
+        yield (
+            f"{model} does not remember which messages it learned, so whether these are among them"
+            " cannot be known"
         )
-        return found, spam_filter.cut_offs
+        return
+    if before.learned:
+        share = f"{before.learned:,} of {counted(before.read, 'message')}"
+        was, is_ = ("was", "is") if before.learned == 1 else ("were", "are")
+        left = f"and {is_} left out; add --including-learned to test on them"
+        kept = "which flatters the figures; leave out --including-learned to test on the others"
+        said = f" {left}" if before.left_out else f", {kept}"
+        yield f"{share} {was} learned by this model{said}"
+    if before.unnamed:
+        those = "it is" if before.unnamed == 1 else "some are"
+        yield (
+            f"{model} does not remember {counted(before.unnamed, 'message')} that it learned;"
+            f" whether {those} among these cannot be known"
+        )
+
+
+def _of_duplicates(duplicates: int | None, tested: int) -> Iterator[str]:
+    if duplicates:
+        yield (
+            f"{duplicates:,} of {counted(tested, 'message')} tested"
+            f" {'is' if duplicates == 1 else 'are'} the same as one trained on, which flatters the"
+            " figures"
+        )
+
+
+# Several kinds
+
+
+def compare_models(
+    reader: Reader,
+    protocol: Protocol,
+    learning: Learning,
+    cutting: Cutting,
+    plot: Path | None,
+    form: str,
+) -> None:
+    """Compare kinds of naive Bayes on labelled messages, and print the comparison.
+
+    plot: where the ROC curves go.  form: text or json.
+    """
+    given, cut_offs = learning.unchecked(), cutting.of_new()
+    asked = chosen(protocol.compare or "", given)
+    if given.variances != Variances() and not any(kind.traits == GAUSSIAN for kind in asked):
+        given.check()  # which says that variances are of Gaussian traits
+    for kind in asked:
+        kind.settings(given).check()
+    read, mislabelled = reader.corpus(EVERYTHING, given.positive)
+    reader.note_mislabelled(mislabelled)
+    if not read.sources:
+        raise SourceError(_NO_MESSAGE)
+    with steps(reader.quiet, len(read.corpus)) as shown:
+        found = compare(
+            read,
+            asked,
+            given,
+            lambda some, settings: protocol.run(some, settings, cut_offs, telling=False),
+            lambda models: shown(list(models), lambda model: model.name),
+            protocol.bootstrap_seed,
+        )._replace(mislabelled=mislabelled.messages)
+    said = advice(found, lambda kind: _how_to_train(kind, learning))
+    if form == "json":
+        click.echo(found.as_json(said, reader.skips.count))
+    else:
+        print_comparison(found, said)
+        for same in _of_duplicates(found.duplicates, len(found.models[0].messages)):
+            click.echo()
+            echo_sentence(same)
+    if plot is not None:
+        from nbspam.evaluation.curves import draw_comparison
+
+        draw_comparison(found, plot)
+
+
+def _how_to_train(kind: Combination, learning: Learning) -> str:
+    """Return the command that trains a model of this kind, with what else was given."""
+    options = kind._asdict() | {name: getattr(learning, name) for name in learning.given()}
+    if kind.traits != GAUSSIAN:
+        options = {name: v for name, v in options.items() if "variance" not in name}
+    shown = (learning.option(name) + ("" if v is True else f" {v}") for name, v in options.items())
+    return " ".join(["nbspam train", *shown])

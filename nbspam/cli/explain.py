@@ -14,18 +14,15 @@ from nbspam.cli.declared import DECIDES, argument, option
 from nbspam.cli.notes import has_reader, note, note_older, note_one_sided, note_skips
 from nbspam.cli.options import BASE, MODEL, Cutting, Reading
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
-from nbspam.display.cells import cell_width, padded, shortened
-from nbspam.display.excerpt_lines import excerpt_lines
-from nbspam.display.word_rows import WordRow, class_heads
+from nbspam.display.lines import WordRow, cell_width, class_heads, excerpt_lines, padded, shortened
 from nbspam.errors import OptionError, SourceError, counted, one_line
 from nbspam.filter import Filter, open_filter
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
-from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import STDIN, ReadingOptions, Skips
+from nbspam.reading.sources import any_kind
 from nbspam.scoring.explanation import TRAIT_PREFIX, Explanation, Word
 from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json, highlighted_message
-from nbspam.scoring.rule import rule_of
-from nbspam.scoring.terms import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
+from nbspam.scoring.rules import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR, rule_of
 from nbspam.scoring.verdict import TOO_FEW_WORDS, Verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HEADER, channel_of, is_fragment, kind_of
@@ -172,7 +169,7 @@ def _print(explained: _Explained, top: int, fragments: bool) -> None:
 
 def _print_page(explained: _Explained, top: int, fragments: bool) -> None:
     from nbspam import __version__
-    from nbspam.display.explanation_page import ExplanationView, explanation_page
+    from nbspam.display.page import ExplanationView, explanation_page
 
     judged, found, excerpt, metadata = explained
     words, sums = word_sums(found, top, fragments, is_told=False)
@@ -256,7 +253,7 @@ def _as_json(explained: _Explained) -> dict[str, Any]:
 
 def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
     """Print the words that speak most strongly for each class."""
-    from nbspam.scoring.strongest import strongest_words
+    from nbspam.scoring.explanation import strongest_words
     from nbspam.store.model_file import read_model
 
     whole = read_model(model)
@@ -276,7 +273,7 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
         }
         click.echo(json.dumps(listed))
         return
-    from nbspam.display.word_rows import strongest_rows
+    from nbspam.display.lines import strongest_rows
 
     for name, rows in strongest_rows(ranked, whole.metadata).items():
         click.echo(click.style(f"strongest for {name}", bold=True))

@@ -7,22 +7,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS
-from nbspam.bayes.trait_model import TRAIT_MODELS
-from nbspam.bayes.variances import SMOOTHING, Variances
+from nbspam.bayes.trait_model import SMOOTHING, TRAIT_MODELS, Variances
 from nbspam.cli.declared import READS, argument, option, section
 from nbspam.cli.options import PROBABILITY, refuse_stdin_twice
 from nbspam.errors import OptionError
 from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.learning.settings import TrainingSettings
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped, Skips
-from nbspam.reading.sources import STDIN, ReadingOptions, any_kind, labelled, unlabelled
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import STDIN, ReadingOptions, Skipped, Skips
+from nbspam.reading.sources import any_kind, labelled, unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
 from nbspam.urls import real_name
 
 if TYPE_CHECKING:
-    from nbspam.reading.cutting import Cutter
-    from nbspam.reading.piece import SourcePiece
+    from nbspam.reading.cutting import Cutter, SourcePiece
 
 
 @section("Sources")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nbspam.errors import ExitCode, NbspamError, Remedy, UnexpectedEndError, one_line
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.store.metadata import YOUNG, Metadata
 from nbspam.tokens.tokenizer import RULES
 from nbspam_main import described
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nbspam.errors import SourceError
-    from nbspam.reading.raw_message import RawMessage
+    from nbspam.reading.message import RawMessage
     from nbspam.scoring.verdict import Verdict
-    from nbspam.store.lock import LockWait
+    from nbspam.store.writing import LockWait
     from nbspam.tokens.tokenized import TokenizedMessage
 
 
@@ -62,7 +62,7 @@ def note(sentence: str) -> None:
 
 def lock_wait(quiet: bool) -> "LockWait":
     """Return how long to wait for a model's lock; a second of it is said, unless quiet."""
-    from nbspam.store.lock import DEFAULT_WAIT, QUIET_WAIT  # to classify needs no lock
+    from nbspam.store.writing import DEFAULT_WAIT, QUIET_WAIT  # to classify needs no lock
 
     return QUIET_WAIT if quiet else DEFAULT_WAIT
 

@@ -7,7 +7,7 @@ load them.
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -26,15 +26,17 @@ from nbspam.cli.declared import (
 )
 from nbspam.cli.notes import note_reading
 from nbspam.errors import OptionError
-from nbspam.reading.source_kind import (
+from nbspam.reading.source import (
     FILE_LISTS,
     INPUT_FORMATS,
     LINES,
     MESSAGE,
+    STDIN,
     TABLE_FORMATS,
     Flow,
+    ReadingOptions,
+    TableOptions,
 )
-from nbspam.reading.sources import STDIN, ReadingOptions, TableOptions
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
 from nbspam.urls import is_url
@@ -44,8 +46,6 @@ if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does w
     import contextlib
     from pathlib import Path
 
-    from nbspam.imap.account import Account
-    from nbspam.imap.address import FolderAddress
     from nbspam.scoring.base import Base
 
 _CLASSES_NAMED = 10  # in an error
@@ -311,16 +311,16 @@ class Reading(NamedTuple):
             needs_content,
             self.outside,
             flow=flow,
-            account=_account_of,
+            at_server=_at_server,
         )
         return options if quiet else options._replace(tell=note_reading)
 
 
-def _account_of(address: "FolderAddress") -> "Account":
-    """Return the account that has a folder at a mail server."""
-    from nbspam.cli.accounts import account_of  # for mail at a server alone
+def _at_server(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
+    """Yield the messages of a folder at a mail server, each with its address."""
+    from nbspam.cli.accounts import messages_at  # for mail at a server alone
 
-    return account_of(address)
+    return messages_at(name, only_read)
 
 
 def refuse_stdin_twice(names: Sequence[str]) -> None:

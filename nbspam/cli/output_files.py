@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from nbspam.errors import SourceError
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped
-from nbspam.reading.sources import STDIN
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import STDIN, Skipped
 from nbspam.store.model_file import is_model_like
 
 if TYPE_CHECKING:
-    from nbspam.reading.piece import SourcePiece
+    from nbspam.reading.cutting import SourcePiece
 
 A = TypeVar("A", bound="RawMessage | Skipped | SourcePiece")
 _Identity = tuple[int, int]  # device and inode: a file's, whatever the path or link to it

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from rich.status import Status
 
     from nbspam.cli.notes import NoTrace
-    from nbspam.reading.byte_range import ByteRange, LinesFound
-    from nbspam.reading.cutting import Cutter, RangeCount
-    from nbspam.reading.source_kind import ReadingOptions
+    from nbspam.reading.cutting import ByteRange, Cutter, LinesFound, RangeCount
+    from nbspam.reading.source import ReadingOptions
 
 _REDRAWN = 0.1  # seconds between two drawings
 _COMPRESSED = (".gz", ".bz2", ".xz")
@@ -209,8 +208,8 @@ def _size(path: str | Path) -> int:
 
 
 _LARGEST, _SMALLEST = 1 << 20, 1 << 16  # bytes of a piece of a source: its worker's memory
-_ROUNDS = 8  # pieces for each worker, at least
-_MOST = 20_000  # pieces: each is some work for the scheduler of a cluster
+_ROUNDS = 12  # pieces for each worker, at least
+_MOST = 20_000  # pieces
 
 
 class WorkPlace(NamedTuple):
@@ -222,10 +221,11 @@ class WorkPlace(NamedTuple):
         """Return what cuts sources into pieces for those who work; names: of the sources."""
         from nbspam.reading.cutting import Cutter
 
-        size = _LARGEST
+        # Each piece is work for the scheduler of a cluster.
+        size = largest = _LARGEST if self.where.is_here else 2 * _LARGEST
         if total := size_of(names):
             per_worker = total // (self.where.workers * _ROUNDS)
-            size = max(min(_LARGEST, per_worker), _SMALLEST, total // _MOST)
+            size = max(min(largest, per_worker), _SMALLEST, total // _MOST)
         return Cutter(options, size, self._survey)
 
     def _survey(

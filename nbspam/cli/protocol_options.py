@@ -13,8 +13,8 @@ if TYPE_CHECKING:  # help loads no numpy
     from pathlib import Path
 
     from nbspam.cli.progress import Work
-    from nbspam.evaluation.outcome import Evaluation
-    from nbspam.evaluation.protocols import LabelledCorpus
+    from nbspam.evaluation.messages import LabelledCorpus
+    from nbspam.evaluation.results import Evaluation
     from nbspam.learning.settings import TrainingSettings
     from nbspam.scoring.verdict import CutOffs
 
@@ -78,26 +78,28 @@ class Protocol(NamedTuple):
         return SEED if self.seed is None else self.seed
 
     @property
-    def _ways(self) -> int:
-        given = (
-            self.leave_one_out,
-            self.folds is not None,
-            self.train_first is not None,
-            self.online,
-        )
-        return sum(given)
+    def _ways(self) -> list[str]:
+        """The options given that choose how to train and test."""
+        given = {
+            "--folds": self.folds is not None,
+            "--train-first": self.train_first is not None,
+            "--online": self.online,
+            "--leave-one-out": self.leave_one_out,
+            "--compare": self.compare is not None,
+        }
+        return [name for name, is_given in given.items() if is_given]
 
     @property
     def trains(self) -> bool:
         """Whether models are trained on some of the messages."""
-        return bool(self._ways) or self.compare is not None
+        return bool(self._ways)
 
     def check(self, learning: Learning, model: "Path | None") -> None:
         """Raise OptionError for options that cannot be together.
 
         model: if it was named on the command line.
         """
-        if self._ways > 1:
+        if len(self._ways) > 1 + (self.compare is not None):
             raise OptionError(
                 "--leave-one-out, --folds, --train-first and --online are four ways to test; give"
                 " one of them"
@@ -141,13 +143,7 @@ class Protocol(NamedTuple):
 
     def _check_no_model(self, model: "Path | None") -> None:
         """Raise OptionError for options of a saved model."""
-        ways = {
-            "--folds": self.folds is not None,
-            "--train-first": self.train_first is not None,
-            "--online": self.online,
-            "--leave-one-out": self.leave_one_out,
-        }
-        way = next((name for name, is_given in ways.items() if is_given), "--compare")
+        way = self._ways[0]
         if model is not None:
             raise OptionError(
                 f"{way} trains models of its own and does not test {model}; leave out --model, or"
@@ -176,25 +172,22 @@ class Protocol(NamedTuple):
         from nbspam.cli.progress import Work
         from nbspam.evaluation import protocols
 
+        read, parts = read.for_model(settings), (at_work or Work(None)).parts
+        trial, n = protocols.Trial(read, settings, cut_offs, telling), len(read.corpus)
         if self.folds is not None:
-            k, shown = (
-                self.folds,
-                (at_work or Work(None)).parts(
-                    lambda i: f"training and testing, fold {i + 1} of {k}"
-                ),
+            k = self.folds
+            trial = trial._replace(
+                shown=parts(lambda i: f"training and testing, fold {i + 1} of {k}")
             )
-            return protocols.folds(read, k, settings, cut_offs, telling, self.seed, shown)
+            return protocols.folds(trial, k, self.seed)
         if self.online:
-            batch = 1 if self.batch is None else self.batch
-            n = len(read.corpus)
-            shown = (at_work or Work(None)).parts(
-                lambda i: f"classifying, then learning, message {i + 1:,} of {n:,}"
+            trial = trial._replace(
+                shown=parts(lambda i: f"classifying, then learning, message {i + 1:,} of {n:,}")
             )
-            return protocols.online(read, batch, settings, cut_offs, telling, shown)
+            return protocols.online(trial, 1 if self.batch is None else self.batch)
         if self.train_first is not None:
-            first = self.first(len(read.corpus))
-            return protocols.train_first(read, first, settings, cut_offs, limit, telling)
-        return protocols.left_out(read, settings, cut_offs, telling)
+            return protocols.train_first(trial, self.first(n), limit)
+        return protocols.left_out(trial)
 
     def first(self, messages: int) -> int:
         """Return how many messages --train-first means."""

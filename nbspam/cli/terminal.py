@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from nbspam.display.excerpt_lines import HARD_SPACE, Piece, StyledLine, folded_sentence, folded_text
+from nbspam.display.lines import HARD_SPACE, Piece, StyledLine, folded_sentence, folded_text
 
 _USUAL_WIDTH = 80  # columns; of a page in a pipe, and where a terminal does not say
 _STYLES = {

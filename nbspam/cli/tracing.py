@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.cli.notes import NoTrace
 from nbspam.errors import NbspamError, counted
-from nbspam.reading.message_id import Identity, identity, message_id
-from nbspam.reading.raw_message import RawMessage
+from nbspam.reading.header_fields import message_id
+from nbspam.reading.message import Identity, RawMessage, identity
 from nbspam.scoring.verdict import Verdict
 from nbspam.serving.log import (
     FORGOTTEN,

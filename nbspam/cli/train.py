@@ -39,10 +39,8 @@ from nbspam.cli.training import (
 from nbspam.errors import OptionError, counted
 from nbspam.learning.settings import first_metadata
 from nbspam.learning.update import PendingMessages, forget
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped, Skips
-from nbspam.reading.source_kind import FILE_LISTS, MBOX_FORMAT
-from nbspam.reading.sources import STDIN
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import FILE_LISTS, MBOX_FORMAT, STDIN, Skipped, Skips
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import already_exists, check_replaceable
@@ -50,7 +48,7 @@ from nbspam.urls import is_url
 from nbspam.workers import PIECE, executor, in_batches, rare_collections, tokenized
 
 if TYPE_CHECKING:
-    from nbspam.reading.piece import SourcePiece
+    from nbspam.reading.cutting import SourcePiece
 
 
 def _check(

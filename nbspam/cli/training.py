@@ -18,7 +18,7 @@ from nbspam.errors import TrainingError, counted, one_line
 from nbspam.labels import FEW, rare_classes
 from nbspam.learning.settings import TrainingSettings, class_names
 from nbspam.learning.update import Change, PendingMessages, learn, learn_in_memory, set_cut_offs
-from nbspam.reading.skips import Skips
+from nbspam.reading.source import Skips
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import ModelExistsError, put_model, write_model
@@ -28,7 +28,7 @@ from nbspam.workers import Executor
 if TYPE_CHECKING:
     from nbspam.evaluation.metrics import Figures
     from nbspam.learning.training import Piece
-    from nbspam.store.lock import LockWait
+    from nbspam.store.writing import LockWait
 
 
 _SHOWN = 5  # classes named
@@ -252,7 +252,7 @@ def train_whole(
         the model meanwhile; without it these are errors.
     """
     from nbspam.cli.progress import shown_passes
-    from nbspam.evaluation.mislabelled import LISTED
+    from nbspam.evaluation.messages import LISTED
     from nbspam.learning.training import TrainingRun
 
     settings, cutting, writing, limit, output, wait = training

@@ -23,7 +23,7 @@ from nbspam.cluster.identity import (
     program_version,
 )
 from nbspam.errors import ModelError, NbspamError, OptionError, install_command
-from nbspam.reading.piece import ElsewhereError
+from nbspam.reading.cutting import ElsewhereError
 from nbspam.workers import ahead
 
 if TYPE_CHECKING:

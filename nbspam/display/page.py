@@ -1,18 +1,31 @@
-"""A page for a browser: one file that needs nothing else.
+"""A page for a browser: one file that needs nothing else; and that of an explanation.
 
 What a message says may be hostile.  So every text goes through `escaped`, and the page forbids by
 its Content-Security-Policy whatever is not its own style sheet: no script can run, nothing is
 loaded and nothing is sent.  It is ASCII, so no wrong charset can change it.
 """
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from typing import NamedTuple
 
-from nbspam.errors import counted
+from nbspam.display.lines import WordRow
+from nbspam.errors import counted, one_line
+from nbspam.scoring.explanation import Explanation, Word
 from nbspam.scoring.highlights import HighlightedExcerpt, Run
+from nbspam.scoring.verdict import Verdict
 from nbspam.tokens.excerpt import printable
 
+_CURVES = """
+rect.f { fill: rgb(var(--For)); } rect.a { fill: rgb(var(--Against)); }
+.curve text { fill: var(--Dim); font-size: 11px; font-family: system-ui, sans-serif; }
+.curve .axis { stroke: var(--Line); fill: none; }
+.curve .even { stroke: var(--Dim); fill: none; stroke-dasharray: 4 4; }
+.curve .line { stroke: var(--Curve); fill: none; stroke-width: 2; }
+.curve .dot { fill: var(--Curve); } .curve .point { fill: var(--Bad); }
+"""
 _STYLE = """
 :root { color-scheme: light dark; --Ink: #1c2127; --Dim: #57606a; --Paper: #fff; --Card: #f6f7f9;
   --Line: #d5dae0; --For: 206, 60, 24; --Against: 20, 105, 190; --Good: #14693f; --Bad: #b3260e;
@@ -57,23 +70,17 @@ th:first-child, td:first-child { text-align: left; padding-left: 0; }
 td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 7.5rem; }
 tr.sum td { color: var(--Dim); } tr.total td { font-weight: 600; color: var(--Ink); }
 .bar { width: 8rem; height: .7rem; display: block; }
-rect.f { fill: rgb(var(--For)); } rect.a { fill: rgb(var(--Against)); }
 .bar line { stroke: var(--Line); }
 .curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr));
   gap: 1.2rem 2rem; }
 figure { margin: 0; } figcaption { font-size: .9rem; color: var(--Dim); }
 .curve { width: 100%; height: auto; display: block; }
-.curve text { fill: var(--Dim); font-size: 11px; font-family: system-ui, sans-serif; }
-.curve .axis { stroke: var(--Line); fill: none; } .curve .even { stroke: var(--Line);
-  stroke-dasharray: 4 4; } .curve .line { stroke: var(--Curve); fill: none; stroke-width: 2; }
-.curve .dot { fill: var(--Curve); } .curve .point { fill: var(--Bad); }
 @media (max-width: 40rem) { .bar { display: none; } th, td { padding: .28rem .22rem; }
   td:first-child { min-width: 5.5rem; } table { font-size: .78rem; } }
 @media print { body { max-width: none; } }
 """
-_ENTITIES = str.maketrans(
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"},
-)
+_STYLE += _CURVES
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 _LEVELS = 4
 
 
@@ -105,6 +112,14 @@ def html_page(title: str, body: Iterable[str], footer: str) -> str:
         "</html>",
     ]
     return "\n".join(lines).encode("ascii", "xmlcharrefreplace").decode()
+
+
+def svg_style() -> str:
+    """Return the style of curves in the light colours, for a drawing that is a file of its own."""
+    style = _CURVES
+    for name, value in re.findall(r"--(\w+): ([^;]+);", _STYLE.partition("@media")[0]):
+        style = style.replace(f"var(--{name})", value)
+    return style
 
 
 def message_html(excerpt: HighlightedExcerpt, *, highlights_alone: bool = False) -> str:
@@ -196,3 +211,73 @@ def terms_html(terms: Iterable[tuple[str, str]]) -> str:
     """Return a list of terms and their meanings."""
     items = "".join(f"<dt>{escaped(t)}</dt><dd>{escaped(meaning)}</dd>" for t, meaning in terms)
     return f'<dl class="terms">{items}</dl>'
+
+
+# Words, and the explanation of one message
+
+
+class ExplanationView(NamedTuple):
+    """What the page shows of one message."""
+
+    judged: Verdict
+    found: Explanation
+    positive: str | None  # the class called spam
+    excerpt: HighlightedExcerpt
+    words: list[Word]  # those shown one by one
+    sums: list[tuple[str, float]]  # the others, the constants, and last the sum of all
+    heads: list[tuple[str, str]]  # of the columns of counts: `class_heads`
+    sentences: list[str]  # why
+    legend: list[tuple[str, str]]
+
+
+def explanation_page(view: ExplanationView, version: str) -> str:
+    """Return the page.  version: of nbspam."""
+    judged, found = view.judged, view.found
+    colour = "dim"
+    if judged.verdict in judged.probabilities and view.positive is not None:
+        colour = "bad" if judged.verdict == view.positive else "good"
+    body = [
+        f'<p class="dim">{escaped(one_line(judged.source))}</p>',
+        f'<h1><span class="{colour}">{escaped(judged.verdict)}</span>{judged.remark}, probability'
+        f" {judged.probability:.4f}</h1>",
+        *(f"<p>{escaped(sentence)}</p>" for sentence in reversed(view.sentences)),
+        "<h2>The message</h2>",
+        message_html(view.excerpt),
+        scale_html(found.of, found.against),
+        "<h2>Its words</h2>",
+        _table(view),
+        terms_html(view.legend),
+    ]
+    title = f"{judged.verdict}: {one_line(judged.source)}"
+    return html_page(title, body, f"nbspam {version}")
+
+
+def _table(view: ExplanationView) -> str:
+    rows = [WordRow(*word) for word in view.words]
+    lines = word_lines(rows)
+    *sums, total = view.sums
+    blank = [""] * (1 + len(view.heads))
+    for kind, several in (("sum", sums), ("total", [total])):
+        lines += [(kind, [escaped(name), *blank, f"{nats:+.3f}", ""]) for name, nats in several]
+    return words_table(lines, view.heads, ["share", ""])
+
+
+def word_lines(rows: Sequence[WordRow]) -> list[tuple[str, Sequence[str]]]:
+    """Return the rows of a table of words, each with a bar."""
+    sizes = [row.weight if row.share is None else row.share for row in rows]
+    longest = max(map(abs, sizes), default=0.0)
+    lines: list[tuple[str, Sequence[str]]] = []
+    for row, size in zip(rows, sizes, strict=True):
+        cells = [f"<bdi><code>{escaped(row.token)}</code></bdi>", f"{row.weight:+.3f}"]
+        cells += [f"{n:,}" for n in row.counts]
+        cells += [] if row.share is None else [f"{row.share:+.3f}"]
+        lines.append(("", [*cells, bar_html(size, longest)]))
+    return lines
+
+
+def words_table(
+    lines: Iterable[tuple[str, Sequence[str]]], heads: list[tuple[str, str]], last: list[str]
+) -> str:
+    """Return a table of words.  heads: of the columns of counts.  last: those after them."""
+    names = ["word", "weight", *(name for name, _ in heads), *last]
+    return table_html(names, lines, ["", "", *(of for _, of in heads)])

@@ -4,9 +4,11 @@ Every combination of an event model, a trait model and a scoring rule is tested 
 the same messages, and each is compared with the best: whether its errors are more by more than
 chance (McNemar's exact test), and whether it ranks worse (a paired bootstrap of 1-ROCA%).  Of some
 twenty comparisons one in twenty differs "significantly" by chance, so the p-values are Holm's.  The
-best is chosen on the messages that it is compared on, so they are still somewhat too small.
+best is chosen on the messages that it is compared on, so they are still somewhat too small.  Which
+model to take is said in plain words (`advice`).
 """
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -14,17 +16,20 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, NO_TOKENS, event_model
-from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS
-from nbspam.bayes.variances import Variances
-from nbspam.errors import OptionError, TrainingError
-from nbspam.evaluation.bins import calibration_bins, calibration_error
-from nbspam.evaluation.formulas import one_minus_roca_pct
-from nbspam.evaluation.intervals import Interval, percentile_interval, wilson
+from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
+from nbspam.errors import OptionError, TrainingError, counted
+from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.metrics import Figures, figures
-from nbspam.evaluation.outcome import Evaluation
-from nbspam.evaluation.protocols import LabelledCorpus
-from nbspam.evaluation.results import scored_messages
-from nbspam.evaluation.samples import SEED, Ranking, ScoredMessages
+from nbspam.evaluation.results import Evaluation, scored_messages
+from nbspam.evaluation.samples import (
+    SEED,
+    Interval,
+    Ranking,
+    ScoredMessages,
+    calibration_error,
+    one_minus_roca_pct,
+    percentile_interval,
+)
 from nbspam.learning.settings import HAS_PRIOR, TrainingSettings
 from nbspam.store.metadata import EVIDENCE, SCORINGS
 from nbspam.tokens.tokenized import Wanted
@@ -34,6 +39,7 @@ SURE = 0.05  # a p-value below it is a difference
 # The smallest p-value of a bootstrap is 2 in so many, and Holm's method multiplies it by the number
 # of comparisons.
 _RESAMPLES = 2_000
+_NAMED = 3  # models that are named of those that are as good
 _FEWEST = 10  # messages of a class; resamples of fewer are too alike to tell anything
 EVERYTHING = Wanted(times=True, traits=True)
 
@@ -115,35 +121,29 @@ class Difference(NamedTuple):
         """Whether it makes more errors, by more than chance."""
         return self.errors_p < SURE and self.only_it > self.only_best
 
-    def _ranks(self, sign: int) -> bool:
-        if self.roca is None or self.roca_p is None:
-            return False
-        return self.roca_p < SURE and sign * self.roca > 0
-
     @property
-    def ranks_worse(self) -> bool:
-        """Whether it ranks worse, by more than chance."""
-        return self._ranks(1)
+    def _ranking(self) -> int:
+        """Return 1 if it ranks worse, -1 if better, by more than chance; else 0."""
+        if self.roca is None or self.roca_p is None or self.roca_p >= SURE:
+            return 0
+        return (self.roca > 0) - (self.roca < 0)
 
     @property
     def ranks_better(self) -> bool:
         """Whether it ranks better, by more than chance, though its errors are no fewer."""
-        return self._ranks(-1)
+        return self._ranking < 0
 
     @property
     def is_worse(self) -> bool:
         """Whether it is worse in errors or in ranking, by more than chance, and better in none."""
-        return (self.makes_more_errors or self.ranks_worse) and not self.ranks_better
+        return self._ranking > 0 or (self.makes_more_errors and not self._ranking)
 
     @property
     def verdict(self) -> str:
         """What is sure of it, in words."""
-        said = {
-            "more errors": self.makes_more_errors,
-            "ranks worse": self.ranks_worse,
-            "ranks better": self.ranks_better,
-        }
-        return ", ".join(word for word, holds in said.items() if holds) or "may be chance"
+        errors = ["more errors"] if self.makes_more_errors else []
+        ranking = {1: ["ranks worse"], -1: ["ranks better"], 0: []}[self._ranking]
+        return ", ".join(errors + ranking) or "may be chance"
 
 
 class Compared(NamedTuple):
@@ -159,29 +159,29 @@ class Compared(NamedTuple):
     @property
     def errors(self) -> int:
         """How many messages it calls what they are not, as `Outcome.called` says."""
-        return len(self.messages) - self.messages.counts.right
+        return self.messages.counts.errors
 
-    @property
-    def errors_interval(self) -> Interval | None:
-        """The 95 % interval of the errors, for as many messages."""
-        n = len(self.messages)
-        share = wilson(self.errors, n)
-        return share and (n * share[0], n * share[1])
+    def value(self, key: str) -> float | None:
+        """Return a figure, or the errors, the calibration error or the seconds."""
+        value = self.figures.values.get(key, getattr(self, key, None))
+        return None if value is None else float(value)
+
+    def interval(self, key: str) -> Interval | None:
+        """Return the 95 % interval of a figure, or of the errors for as many messages."""
+        counts = self.messages.counts
+        return counts.errors_interval if key == "errors" else self.figures.intervals.get(key)
 
     def as_json(self) -> dict[str, object]:
-        """Return all figures, and the difference from the best, by the keys of JSON and CSV."""
-        keys = (
-            *("only_this_wrong", "only_best_wrong", "mcnemar_p_holm"),
-            *("one_minus_roca_pct_less_best", "one_minus_roca_pct_less_best_ci"),
-            "bootstrap_p_holm",
-        )
+        """Return all figures, and the difference from the best."""
+        differences = "only_this_wrong only_best_wrong mcnemar_p_holm one_minus_roca_pct_less_best"
+        keys = f"{differences} one_minus_roca_pct_less_best_ci bootstrap_p_holm".split()
         values = self.difference or (None,) * len(keys)
         return {
             "name": self.combination.name,
             **self.combination._asdict(),
             "is_default": self.combination == DEFAULT,
             "errors": self.errors,
-            "errors_ci": self.errors_interval,
+            "errors_ci": self.interval("errors"),
             **self.figures.as_json(),
             "calibration_error": self.calibration_error,
             "seconds": self.seconds,
@@ -197,6 +197,22 @@ class Comparison(NamedTuple):
     seed: int = SEED  # of the bootstraps
     duplicates: int | None = None  # as of each evaluation
     mislabelled: int = 0  # messages left out
+
+    def as_json(self, said: str, skipped: int) -> str:
+        """Return the comparison as one JSON object.
+
+        said: the advice.  skipped: how many messages could not be read.
+        """
+        fields = {
+            "protocol": self.protocol,
+            "skipped": skipped,
+            "mislabelled": self.mislabelled,
+            "duplicates": self.duplicates,
+            "seed": self.seed,
+            "models": [model.as_json() for model in self.models],
+            "advice": said,
+        }
+        return json.dumps(fields, indent=1)
 
 
 def compare(
@@ -221,10 +237,8 @@ def compare(
         found = protocol(read, settings)
         seconds = time.perf_counter() - begun
         name, duplicates, messages = found.protocol, found.duplicates, scored_messages(found)
-        error = None
-        if messages.has_spam_class:
-            bins = calibration_bins(messages.spam, messages.probability)
-            error = calibration_error(bins)
+        bins = messages.calibration()
+        error = calibration_error(bins) if messages.has_spam_class else None
         models.append(Compared(combination, messages, figures(messages, seed), error, seconds))
     if not models or not len(models[0].messages):
         raise TrainingError("there is no message to test on; name a source that has some")
@@ -233,16 +247,16 @@ def compare(
 
 
 def _rank(model: Compared) -> tuple[float, ...]:
-    values = model.figures.values
-    roca, loss = values["one_minus_roca_pct"], values["log_loss"]
-    known = (value if value is not None else 0.0 for value in (roca, loss))
+    known = (model.value(key) or 0.0 for key in ("one_minus_roca_pct", "log_loss"))
     return model.errors, *known, model.combination != DEFAULT
 
 
 def _with_differences(models: list[Compared], seed: int) -> list[Compared]:
     """Return the models, each but the first with its difference from the first."""
     best, *others = models
-    pairs = [_discordant(model.messages, best.messages) for model in others]
+    right = best.messages.right
+    wrong = [(~model.messages.right, model.messages.right) for model in others]
+    pairs = [(int((it & right).sum()), int((not_it & ~right).sum())) for it, not_it in wrong]
     errors_p = holm([mcnemar_p(*pair) for pair in pairs])
     differences = [Difference(*pair, p) for pair, p in zip(pairs, errors_p, strict=True)]
     counts = best.messages.counts
@@ -256,11 +270,6 @@ def _with_differences(models: list[Compared], seed: int) -> list[Compared]:
         ]
     pairs_of = zip(others, differences, strict=True)
     return [best, *(model._replace(difference=difference) for model, difference in pairs_of)]
-
-
-def _discordant(one: ScoredMessages, other: ScoredMessages) -> tuple[int, int]:
-    """Return how many messages one alone has wrong, and how many the other alone."""
-    return int((~one.right & other.right).sum()), int((one.right & ~other.right).sum())
 
 
 def mcnemar_p(only_one: int, only_other: int) -> float:
@@ -313,3 +322,61 @@ def holm(p_values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (n - i) * p_values[k]))
         adjusted[k] = highest
     return adjusted
+
+
+def advice(comparison: Comparison, how: Callable[[Combination], str]) -> str:
+    """Return a sentence: which model to take, why, and which others are as good.
+
+    The default, unless it is worse than the best by more than chance.
+    how: how a user chooses a model that is not the default.
+    """
+    best, *others = comparison.models
+    default = next((m for m in others if m.combination == DEFAULT), None)
+    fewest = "it makes the fewest errors"
+    if any(other.errors <= best.errors for other in others):
+        fewest = "no model makes fewer errors"
+    if best.combination == DEFAULT:
+        taken = f"Take the default, {DEFAULT.name}: {fewest}"
+    elif default is not None and default.difference and not default.difference.is_worse:
+        taken = f"Take the default, {DEFAULT.name}: {_though_not_first(default, best)}"
+    else:
+        kind = best.combination
+        why = fewest if default is None else _better_than(default, best)
+        taken = f"Take {kind.name}, with {how(kind)}: {why}"
+    return f"{taken}{_of_the_others([m for m in others if m is not default])}."
+
+
+def _though_not_first(default: Compared, best: Compared) -> str:
+    """Return why to take the default, which is not the first and not worse for sure."""
+    fewer, difference = default.errors - best.errors, default.difference
+    if not fewer or difference is None:
+        return "no model makes fewer errors"
+    chance = "is not" if difference.makes_more_errors else "may be"
+    said = f"{best.combination.name} makes {fewer:,} fewer {'error' if fewer == 1 else 'errors'}"
+    ranks = ", and the default ranks better, which is not chance" if difference.ranks_better else ""
+    return f"{said}, which {chance} chance{ranks}"
+
+
+def _better_than(default: Compared, best: Compared) -> str:
+    """Return in what the best is better than the default."""
+    ranks = "and ranks better than it, which is not chance"
+    if default.errors == best.errors:
+        return f"it makes as few errors as the default, {ranks}"
+    said = f"it makes the fewest errors, {best.errors:,} where the default makes {default.errors:,}"
+    is_sure = default.difference is not None and default.difference.makes_more_errors
+    return f"{said}, {'which is not chance' if is_sure else ranks}"
+
+
+def _of_the_others(others: Sequence[Compared]) -> str:
+    """Return which of the other models are as good as the best."""
+    as_good = [m.combination.name for m in others if m.difference and not m.difference.is_worse]
+    if not others:
+        return ""
+    if not as_good:
+        return "; the others are worse, by more than chance"
+    if len(as_good) == len(others):
+        return "; no other model is worse by more than chance"
+    if len(as_good) > _NAMED:
+        as_good[_NAMED:] = [counted(len(as_good) - _NAMED, "other")]
+    named = " and ".join(filter(None, [", ".join(as_good[:-1]), as_good[-1]]))
+    return f"; {named} cannot be told from the best by these messages"

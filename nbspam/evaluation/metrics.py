@@ -21,7 +21,7 @@ called the most probable one, accuracy and log-loss are over all of them, and th
 of the spam class against the rest.
 
 Shares have Wilson's interval, means the normal one, and what has neither (F1, AUC, MCC and the
-rates made of both classes) the percentile bootstrap's (`intervals.py` has the sources).
+rates made of both classes) the percentile bootstrap's (`samples.py` has the sources).
 
 A rate of 0 or 1 has no logit.  For lam%, half an error more in one message more is counted then, as
 the CEAS 2007 contest did (the TREC tracks left it undefined).
@@ -32,18 +32,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nbspam.bayes.matrix import Floats
-from nbspam.evaluation.formulas import (
-    auc,
-    f1,
-    lam_pct,
-    log_losses,
-    matthews,
-    one_minus_roca_pct,
-    sm_pct_at_hm,
-    squared_errors,
+from nbspam.evaluation import samples
+from nbspam.evaluation.samples import (
+    SEED,
+    Interval,
+    Ranking,
+    Sample,
+    ScoredMessages,
+    VerdictCounts,
+    wilson,
 )
-from nbspam.evaluation.intervals import Interval, mean_interval, percentile_interval, wilson
-from nbspam.evaluation.samples import SEED, Ranking, Sample, ScoredMessages, VerdictCounts
 
 _RESAMPLES = 200, 1_000  # at least and at most
 _RESAMPLED_LIMIT = 20_000_000  # resamples x messages: time, about 0.4 s
@@ -73,26 +71,26 @@ class Count(NamedTuple):
 
 
 class Share(NamedTuple):
-    """A share, with Wilson's interval."""
+    """A share, with Wilson's interval.  hits, all: names of counts."""
 
-    hits: Callable[[VerdictCounts], int]
-    of: Callable[[VerdictCounts], int]
+    hits: str
+    all: str
     scale: int = 100  # 1: a share from 0 to 1; 100: a percentage
     of_verdicts: bool = False  # counted with the cut-offs, not at the threshold
 
     def figure(self, messages: ScoredMessages) -> Figure:
         """Return the share among these messages."""
-        return self.of_counts(messages.verdicts if self.of_verdicts else messages.counts)
+        return self.of_counts(messages.counts, messages.verdicts)
 
-    def of_counts(self, counts: VerdictCounts) -> Figure:
+    def of_counts(self, at_threshold: VerdictCounts, verdicts: VerdictCounts) -> Figure:
         """Return the share that these counts give."""
-        hits, of = self.hits(counts), self.of(counts)
-        interval = wilson(hits, of)
+        counts = verdicts if self.of_verdicts else at_threshold
+        hits, n = getattr(counts, self.hits), getattr(counts, self.all)
+        interval = wilson(hits, n)
         if interval is None:
             return UNDEFINED
-        low, high = interval
-        ends = self.scale * low, self.scale * high
-        return Figure(self.scale * hits / of, ends, (hits, of))
+        ends = self.scale * interval[0], self.scale * interval[1]
+        return Figure(self.scale * hits / n, ends, (hits, n))
 
 
 class Mean(NamedTuple):
@@ -103,7 +101,11 @@ class Mean(NamedTuple):
     def figure(self, messages: ScoredMessages) -> Figure:
         """Return the mean over these messages."""
         losses = self.losses(messages)
-        return Figure(float(losses.mean()), mean_interval(losses)) if len(losses) else UNDEFINED
+        return (
+            Figure(float(losses.mean()), samples.mean_interval(losses))
+            if len(losses)
+            else UNDEFINED
+        )
 
 
 class Resampled(NamedTuple):
@@ -121,120 +123,60 @@ TRACK = "track"  # those of the TREC spam tracks
 VERDICTS = "verdicts"  # what the verdicts with their cut-offs do
 
 
-class ReportLine(NamedTuple):
-    """How the report shows a metric."""
-
-    part: str
-    name: str
-    meaning: str
-    of: str = ""  # of a share: what it is a share of, as "12 of 300 spam" names it
-
-
 class Metric(NamedTuple):
     """A metric: all there is to know of it."""
 
     key: str  # in the JSON, with the interval as KEY_ci
     computation: Count | Share | Mean | Resampled
-    line: ReportLine | None = None  # None: not in the report
-    any_classes: bool = False  # defined without a class that is called spam, too
+    part: str = ""  # of the report, which has those with a part
+    name: str = ""
+    meaning: str = ""
+    of: str = ""  # of a share: what it is a share of, as "12 of 300 spam" names it
 
+
+def _of_counts(formula: Callable[[VerdictCounts], float]) -> Resampled:
+    return Resampled(lambda sample: formula(sample.counts))
+
+
+_F1, _LAM, _MCC = map(_of_counts, (samples.f1, samples.lam_pct, samples.matthews))
+_ROCA, _SM_AT_HM = Resampled(samples.one_minus_roca_pct), Resampled(samples.sm_pct_at_hm)
+_BRIER = Mean(samples.squared_errors)
+_BLOCKED, _MISSED = (Share(*s, of_verdicts=True) for s in (("fp", "ham"), ("fn", "spam")))
+_UNSURE = Share("unsure", "messages", of_verdicts=True)
 
 # In the order of the JSON and of the report.
 METRICS = (
-    Metric("messages", Count(lambda m: m.counts.messages), any_classes=True),
+    Metric("messages", Count(lambda m: m.counts.messages)),
     Metric("spam", Count(lambda m: m.counts.spam)),
     Metric("ham", Count(lambda m: m.counts.ham)),
-    Metric("threshold", Count(lambda m: m.threshold), any_classes=True),
+    Metric("threshold", Count(lambda m: m.threshold)),
+    Metric("accuracy", Share("right", "messages", 1), GENERAL, "accuracy", "correct", "messages"),
+    Metric("precision", Share("tp", "called", 1), GENERAL, "precision", "right", "called spam"),
+    Metric("recall", Share("tp", "spam", 1), GENERAL, "recall", "called spam", "spam"),
+    Metric("f1", _F1, GENERAL, "F1", "harmonic mean of precision and recall"),
+    Metric("auc", Resampled(samples.auc), GENERAL, "AUC", "(ham, spam) pairs ranked rightly"),
+    Metric("mcc", _MCC, GENERAL, "MCC", "Matthews correlation coefficient"),
+    Metric("log_loss", Mean(samples.log_losses), GENERAL, "log-loss", "nats per message"),
+    Metric("brier", _BRIER, GENERAL, "Brier", "mean squared error of P(spam)"),
+    Metric("sc_pct", Share("tp", "spam"), TRACK, "SC%", "spam caught", "spam"),
+    Metric("bh_pct", Share("fp", "ham"), TRACK, "BH%", "ham blocked", "ham"),
+    Metric("sm_pct", Share("fn", "spam")),
+    Metric("hm_pct", Share("fp", "ham")),
+    Metric("lam_pct", _LAM, TRACK, "lam%", "logistic average of both error rates"),
+    Metric("one_minus_roca_pct", _ROCA, TRACK, "1-ROCA%", "(ham, spam) pairs ranked wrongly"),
     Metric(
-        "accuracy",
-        Share(lambda c: c.right, lambda c: c.messages, scale=1),
-        ReportLine(GENERAL, "accuracy", "correct", "messages"),
-        any_classes=True,
-    ),
-    Metric(
-        "precision",
-        Share(lambda c: c.tp, lambda c: c.tp + c.fp, scale=1),
-        ReportLine(GENERAL, "precision", "right", "called spam"),
-    ),
-    Metric(
-        "recall",
-        Share(lambda c: c.tp, lambda c: c.spam, scale=1),
-        ReportLine(GENERAL, "recall", "called spam", "spam"),
-    ),
-    Metric(
-        "f1",
-        Resampled(lambda s: f1(s.counts)),
-        ReportLine(GENERAL, "F1", "harmonic mean of precision and recall"),
-    ),
-    Metric(
-        "auc",
-        Resampled(auc),
-        ReportLine(GENERAL, "AUC", "(ham, spam) pairs ranked rightly"),
-    ),
-    Metric(
-        "mcc",
-        Resampled(lambda s: matthews(s.counts)),
-        ReportLine(GENERAL, "MCC", "Matthews correlation coefficient"),
-    ),
-    Metric(
-        "log_loss",
-        Mean(log_losses),
-        ReportLine(GENERAL, "log-loss", "nats per message"),
-        any_classes=True,
-    ),
-    Metric(
-        "brier",
-        Mean(squared_errors),
-        ReportLine(GENERAL, "Brier", "mean squared error of P(spam)"),
-    ),
-    Metric(
-        "sc_pct",
-        Share(lambda c: c.tp, lambda c: c.spam),
-        ReportLine(TRACK, "SC%", "spam caught", "spam"),
-    ),
-    Metric(
-        "bh_pct",
-        Share(lambda c: c.fp, lambda c: c.ham),
-        ReportLine(TRACK, "BH%", "ham blocked", "ham"),
-    ),
-    Metric("sm_pct", Share(lambda c: c.fn, lambda c: c.spam)),
-    Metric("hm_pct", Share(lambda c: c.fp, lambda c: c.ham)),
-    Metric(
-        "lam_pct",
-        Resampled(lambda s: lam_pct(s.counts)),
-        ReportLine(TRACK, "lam%", "logistic average of both error rates"),
-    ),
-    Metric(
-        "one_minus_roca_pct",
-        Resampled(one_minus_roca_pct),
-        ReportLine(TRACK, "1-ROCA%", "(ham, spam) pairs ranked wrongly"),
-    ),
-    Metric(
-        "sm_pct_at_hm_0_1",
-        Resampled(sm_pct_at_hm),
-        ReportLine(TRACK, "sm@hm.1", "spam missed with 0.1 % of ham blocked"),
+        "sm_pct_at_hm_0_1", _SM_AT_HM, TRACK, "sm@hm.1", "spam missed with 0.1 % of ham blocked"
     ),
     Metric("tp", Count(lambda m: m.counts.tp)),
     Metric("fp", Count(lambda m: m.counts.fp)),
     Metric("fn", Count(lambda m: m.counts.fn)),
     Metric("tn", Count(lambda m: m.counts.tn)),
-    Metric(
-        "verdict_bh_pct",
-        Share(lambda c: c.fp, lambda c: c.ham, of_verdicts=True),
-        ReportLine(VERDICTS, "blocked%", "ham blocked", "ham"),
-    ),
-    Metric(
-        "verdict_sm_pct",
-        Share(lambda c: c.fn, lambda c: c.spam, of_verdicts=True),
-        ReportLine(VERDICTS, "missed%", "spam missed", "spam"),
-    ),
-    Metric(
-        "unsure_pct",
-        Share(lambda c: c.unsure, lambda c: c.messages, of_verdicts=True),
-        ReportLine(VERDICTS, "unsure%", "unsure", "messages"),
-        any_classes=True,
-    ),
+    Metric("verdict_bh_pct", _BLOCKED, VERDICTS, "blocked%", "ham blocked", "ham"),
+    Metric("verdict_sm_pct", _MISSED, VERDICTS, "missed%", "spam missed", "spam"),
+    Metric("unsure_pct", _UNSURE, VERDICTS, "unsure%", "unsure", "messages"),
 )
+# Those defined without a class that is called spam, too.
+_OF_ANY_CLASSES = {"messages", "threshold", "accuracy", "log_loss", "unsure_pct"}
 _LEFT_OUT_RATES = ("accuracy", "sc_pct", "bh_pct", "verdict_bh_pct", "verdict_sm_pct", "unsure_pct")
 
 
@@ -245,7 +187,7 @@ class ReportRow(NamedTuple):
     value: float  # a percentage where the name says so
     interval: Interval | None
     meaning: str
-    counts: str = ""  # of a share: "12 of 300 spam"
+    shown: str  # the meaning, and of a share how many of how many
     to_percent: int = 1  # by which value and interval are multiplied to be percentages
 
     def sentence(self) -> str:
@@ -275,42 +217,37 @@ class Figures:
     @property
     def intervals(self) -> dict[str, Interval | None]:
         """The intervals alone, of the metrics that have one."""
-        return {m.key: self.by_key[m.key].interval for m in self._with_interval()}
+        return {
+            m.key: self.by_key[m.key].interval
+            for m in METRICS
+            if m.key in self.by_key and not isinstance(m.computation, Count)
+        }
 
-    def as_json(self) -> dict[str, float | int | list[float] | None]:
+    def as_json(self) -> dict[str, object]:
         """Return the figures, each followed by its interval as `KEY_ci`."""
-        intervals = self.intervals
-        fields: dict[str, float | int | list[float] | None] = {}
+        intervals, fields = self.intervals, dict[str, object]()
         for key, value in self.values.items():
             fields[key] = value
             if key in intervals:
-                interval = intervals[key]
-                fields[f"{key}_ci"] = None if interval is None else list(interval)
+                fields[f"{key}_ci"] = intervals[key]
         return fields
 
-    def rows(self, *parts: str) -> Iterator[ReportRow]:
-        """Yield the figures of these parts of the report that are defined."""
-        for metric in METRICS:
-            value, interval, counts = self.by_key.get(metric.key, UNDEFINED)
-            if metric.line is None or metric.line.part not in parts or value is None:
-                continue
-            _, name, meaning, of = metric.line
-            is_share = isinstance(metric.computation, Share) and metric.computation.scale == 1
-            shown = f"{counts[0]:,} of {counts[1]:,} {of}" if counts else ""
-            yield ReportRow(name, value, interval, meaning, shown, 100 if is_share else 1)
-
-    def _with_interval(self) -> Iterator[Metric]:
-        for metric in METRICS:
-            if metric.key in self.by_key and not isinstance(metric.computation, Count):
-                yield metric
+    def rows(self, *chosen: str) -> Iterator[ReportRow]:
+        """Yield the figures that are defined, of these parts of the report or with these names."""
+        for key, computation, part, name, meaning, whole in METRICS:
+            value, interval, counts = self.by_key.get(key, UNDEFINED)
+            if value is not None and part and {part, name} & {*chosen}:
+                is_share = isinstance(computation, Share) and computation.scale == 1
+                shown = f"{meaning}, {counts[0]:,} of {counts[1]:,} {whole}" if counts else meaning
+                yield ReportRow(name, value, interval, meaning, shown, 100 if is_share else 1)
 
 
 def figures(messages: ScoredMessages, seed: int = SEED) -> Figures:
     """Return the figures of all metrics; seed: of the bootstrap."""
     resampled = _resampled(messages, seed)
     by_key: dict[str, Figure] = {}
-    for key, computation, _, any_classes in METRICS:
-        if not (any_classes or messages.has_spam_class):
+    for key, computation, *_ in METRICS:
+        if not messages.has_spam_class and key not in _OF_ANY_CLASSES:
             by_key[key] = UNDEFINED
         elif isinstance(computation, Resampled):
             by_key[key] = resampled[key]
@@ -324,24 +261,14 @@ def left_out_rates(counts: VerdictCounts, verdicts: VerdictCounts) -> Figures:
 
     counts: at the threshold.  verdicts: with the cut-offs.
     """
-    return Figures(
-        {
-            metric.key: metric.computation.of_counts(
-                verdicts if metric.computation.of_verdicts else counts
-            )
-            for metric in METRICS
-            if metric.key in _LEFT_OUT_RATES and isinstance(metric.computation, Share)
-        }
-    )
+    shares = {m.key: m.computation for m in METRICS if isinstance(m.computation, Share)}
+    return Figures({key: shares[key].of_counts(counts, verdicts) for key in _LEFT_OUT_RATES})
 
 
 def _resampled(messages: ScoredMessages, seed: int) -> dict[str, Figure]:
     """Return the figures that need a bootstrap; UNDEFINED unless there are spam and ham."""
-    statistics = {
-        metric.key: metric.computation.statistic
-        for metric in METRICS
-        if isinstance(metric.computation, Resampled)
-    }
+    every = ((metric.key, metric.computation) for metric in METRICS)
+    statistics = {key: c.statistic for key, c in every if isinstance(c, Resampled)}
     if not 0 < messages.counts.spam < len(messages):
         return dict.fromkeys(statistics, UNDEFINED)
     ranking = Ranking(messages)
@@ -352,6 +279,6 @@ def _resampled(messages: ScoredMessages, seed: int) -> dict[str, Figure]:
             drawn[key].append(statistic(sample))
     whole = ranking.whole()
     return {
-        key: Figure(statistic(whole), percentile_interval(drawn[key]))
+        key: Figure(statistic(whole), samples.percentile_interval(drawn[key]))
         for key, statistic in statistics.items()
     }

@@ -1,57 +1,72 @@
-"""The results of an evaluation as text: rich tables on a terminal, plain text in a pipe."""
+"""Evaluations and comparisons as text: rich tables on a terminal, plain text in a pipe."""
 
 import sys
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nbspam.display.excerpt_lines import HARD_SPACE, excerpt_lines, folded_sentence, folded_text
-from nbspam.errors import one_line
-from nbspam.evaluation.bins import CalibrationBin, calibration_error, score_distribution
-from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS, ReportRow
-from nbspam.evaluation.outcome import Outcome, worst_mistakes
-from nbspam.evaluation.results import Results
-from nbspam.evaluation.samples import ScoredMessages
-from nbspam.labels import UNSURE
+from nbspam.display.lines import HARD_SPACE, excerpt_lines, folded_sentence, folded_text
+from nbspam.errors import counted, one_line
+from nbspam.evaluation.comparison import DEFAULT, SURE, Compared, Comparison
+from nbspam.evaluation.results import (
+    CALIBRATION_ERROR,
+    Outcome,
+    ReportTable,
+    Results,
+    brief_table,
+    calibration_table,
+    confusion_table,
+    figure_tables,
+    interval,
+    worst_mistakes,
+)
+from nbspam.evaluation.samples import score_distribution
 
 _PIPE_WIDTH = 200  # characters; wide enough that no table is folded
 _LINE = 80  # cells of a line of text that is read
 _EXCERPT_LINES = 4  # of a mistake
-_EMPHASIS = {
-    2: "bold underline red",
-    1: "underline red",
-    0: "",
-    -1: "green",
-    -2: "bold green",
-}
+_EMPHASIS = {2: "bold underline red", 1: "underline red", 0: "", -1: "green", -2: "bold green"}
 _BAR_LENGTH = 40  # characters, of all messages
+_FEW_CLASSES = 10  # whose confusion is part of the short report
+_MANY_COLUMNS = 6  # of a table that stands closer, to fit into 80 columns
 # Of the tables of figures, so that they stand below one another.
 _FIGURE_WIDTHS = 9, 6, 15
 
 
-def print_report(results: Results, errors: int, notes: Sequence[str] = ()) -> None:
+def print_report(
+    results: Results, errors: int, notes: Sequence[str] = (), *, full: bool = True
+) -> None:
     """Print the report to standard output, with colours and lines on a terminal only.
 
     errors: how many of the worst mistakes to show; 0 shows none.
     notes: sentences to read before the figures, such as which messages were left out.
+    full: all figures, the confusion, the calibration and the scores, or what one looks at first.
     """
-    out, style = console(), table_style()
+    out = console()
     for line in (results.title, results.of_many_classes, *notes):
         if line:
             print_sentence(out, line)
     out.print()
-    _print_figures(out, style, results)
-    out.print(_confusion_table(style, results))
-    if results.bins:
-        out.print()
-        out.print(_calibration_table(style, results.bins))
-        error = calibration_error(results.bins)
-        out.print(f"calibration error {error:.4f} (mean gap between predicted and observed)")
-        out.print()
-        out.print(_score_table(style, results.messages))
+    if full:
+        for i, figures in enumerate(figure_tables(results)):
+            _print_table(out, figures, has_heads=not i)
+            out.print()
+        _print_table(out, confusion_table(results))
+        if results.bins:
+            out.print()
+            _print_table(out, calibration_table(results))
+            out.print(f"calibration error {results.calibration_error:.4f} ({CALIBRATION_ERROR})")
+            out.print()
+            _print_table(out, _score_table(results))
+    else:
+        _print_table(out, brief_table(results))
+        if results.cut_offs is None and len(results.confusion.classes) <= _FEW_CLASSES:
+            out.print()
+            _print_table(out, confusion_table(results))
     if errors:
         mistakes = worst_mistakes(results.evaluation, errors)
         for mistake_line in _mistake_lines(mistakes, out):
@@ -75,91 +90,39 @@ def console() -> Console:
     )
 
 
-def table_style() -> box.Box | None:
-    """Return how tables are drawn: with lines on a terminal only."""
-    return box.SIMPLE_HEAD if sys.stdout.isatty() else None
-
-
-def empty_table(style: box.Box | None, *columns: str, last_is_text: bool = False) -> Table:
-    """Return an empty table: words in its first column, numbers in the others."""
-    table = Table(box=style, pad_edge=False, header_style="bold")
-    for i, name in enumerate(columns):
-        is_text = i == 0 or (last_is_text and i == len(columns) - 1)
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, has_heads: bool = True) -> Table:
+    """Return a table: words in its first column and in those without a head, else numbers."""
+    style = box.SIMPLE_HEAD if sys.stdout.isatty() else None
+    table = Table(box=style, pad_edge=False, header_style="bold", show_header=has_heads)
+    for i, name in enumerate(heads):
+        is_text = not (i and name)
         table.add_column(Text(name), justify="left" if is_text else "right", overflow="fold")
-    return table
-
-
-def _print_figures(out: Console, style: box.Box | None, results: Results) -> None:
-    """Print the figures of any classifier, those of the spam tracks, and those of the verdicts."""
-    figures, cut_offs = results.figures, results.cut_offs
-    out.print(_figures_table(style, list(figures.rows(GENERAL)), heads=True))
-    out.print()
-    if rows := list(figures.rows(TRACK)):
-        out.print("the spam filter's figures, as the TREC spam tracks have them")
-        out.print(_figures_table(style, rows))
-        out.print()
-    if cut_offs is not None:
-        out.print(f"verdicts: spam above {cut_offs.spam:g}, ham up to {cut_offs.ham:g}")
-        out.print(_figures_table(style, list(figures.rows(VERDICTS))))
-        out.print()
-
-
-def _figures_table(style: box.Box | None, rows: Sequence[ReportRow], heads: bool = False) -> Table:
-    table = empty_table(style, "metric", "value", "95 % interval", "", last_is_text=True)
-    table.show_header = heads
-    for column, width in zip(table.columns, _FIGURE_WIDTHS, strict=False):
-        column.min_width = width
+    if style and len(heads) >= _MANY_COLUMNS:
+        table.padding = (0, 1, 0, 0)
     for row in rows:
-        ends = "" if row.interval is None else " – ".join(map(_number, row.interval))
-        meaning = f"{row.meaning}, {row.counts}" if row.counts else row.meaning
-        table.add_row(row.name, _number(row.value), ends, meaning)
+        table.add_row(*map(Text, row))
     return table
 
 
-def _confusion_table(style: box.Box | None, results: Results) -> Table:
-    """Return what messages of each class were called, and their verdicts with the cut-offs."""
-    at_threshold, verdicts = results.confusion, results.verdicts
-    columns = [f"called {name}" for name in at_threshold.verdicts]
-    rows = at_threshold.counts
-    if results.cut_offs is not None:
-        columns += [
-            name if name == UNSURE else f"verdict {name}"  # unsure is nothing but a verdict
-            for name in verdicts.verdicts
-        ]
-        rows = [[*both, *more] for both, more in zip(rows, verdicts.counts, strict=True)]
-    table = empty_table(style, "actual", *columns)
-    table.padding = (0, 1, 0, 0) if style else (0, 1)  # narrower, to fit into 80 columns
-    for name, row in zip(at_threshold.classes, rows, strict=True):
-        # Every message is called something, so these columns add up to all of the class.
-        total = sum(row[: len(at_threshold.verdicts)])
-        table.add_row(Text(f"{total:,} {name}"), *(f"{n:,}" for n in row))
-    return table
+def _print_table(out: Console, shown: ReportTable, *, has_heads: bool = True) -> None:
+    if shown.title:
+        print_sentence(out, shown.title)
+    table = _table(shown.heads, shown.rows, has_heads=has_heads)
+    if shown.heads[0] == "metric":
+        for column, width in zip(table.columns, _FIGURE_WIDTHS, strict=False):
+            column.min_width = width
+    out.print(table)
 
 
-def _calibration_table(style: box.Box | None, bins: list[CalibrationBin]) -> Table:
-    table = empty_table(style, "P(spam)", "messages", "predicted", "observed")
-    for b in bins:
-        table.add_row(
-            f"{b.low:.1f} to {b.high:.1f}",
-            f"{b.messages:,}",
-            f"{b.mean_probability:.4f}",
-            f"{b.spam_share:.4f}",
-        )
-    return table
-
-
-def _score_table(style: box.Box | None, messages: ScoredMessages) -> Table:
+def _score_table(results: Results) -> ReportTable:
     """Return the score distribution: a bar of h for ham and S for spam per range of log-odds."""
-    table = empty_table(style, "log-odds", "ham", "spam", "", last_is_text=True)
-    for low, high, ham, spam in score_distribution(messages.spam, messages.log_odds):
-        bar = "h" * _bar_length(ham, len(messages)) + "S" * _bar_length(spam, len(messages))
-        table.add_row(f"{low:+.0f} to {high:+.0f}", f"{ham:,}", f"{spam:,}", bar)
-    return table
-
-
-def _bar_length(count: int, messages: int) -> int:
-    """Return the length of a bar, in proportion, and at least 1 unless the count is 0."""
-    return -(-_BAR_LENGTH * count // max(1, messages))
+    messages = results.messages
+    rows = []
+    for low, high, *both in score_distribution(messages.spam, messages.log_odds):
+        # In proportion, and at least 1 unless the count is 0.
+        h, s = (-(-_BAR_LENGTH * n // max(1, len(messages))) for n in both)
+        rows.append([f"{low:+.0f} to {high:+.0f}", *(f"{n:,}" for n in both), "h" * h + "S" * s])
+    return ReportTable("", ("log-odds", "ham", "spam", ""), rows)
 
 
 def _mistake_lines(mistakes: list[Outcome], out: Console) -> Iterator[Text]:
@@ -182,9 +145,10 @@ def _mistake_lines(mistakes: list[Outcome], out: Console) -> Iterator[Text]:
         if judged.reason:
             yield Text(f"    unsure for {judged.reason}")
         if outcome.message is not None:
-            for pieces in excerpt_lines(
+            lines = excerpt_lines(
                 outcome.message, width, _EXCERPT_LINES, signs=signs, indent="    "
-            ):
+            )
+            for pieces in lines:
                 yield Text.assemble(*((text, _EMPHASIS[emphasis]) for text, emphasis in pieces))
         words = " ".join(
             f"{word.token} {word.weight:+.2f} ".replace(" ", HARD_SPACE) for word in outcome.words
@@ -193,5 +157,100 @@ def _mistake_lines(mistakes: list[Outcome], out: Console) -> Iterator[Text]:
             yield Text(folded.rstrip(), style="dim")
 
 
-def _number(value: float) -> str:
-    return f"{value:.4f}" if abs(value) < 10 else f"{value:.2f}"
+# Comparisons
+
+# Key in JSON -> head in the table, digits, and when it leaves a table that is too wide.
+_COLUMNS = {
+    "errors": ("errors", 0, 0),
+    "precision": ("precision", 4, 2),
+    "recall": ("recall", 4, 3),
+    "f1": ("F1", 4, 7),
+    "mcc": ("MCC", 4, 4),
+    "one_minus_roca_pct": ("1-ROCA%", 4, 0),
+    "log_loss": ("log-loss", 4, 0),
+    "calibration_error": ("cal.err.", 4, 5),
+    "seconds": ("seconds", 1, 6),
+}
+_WITH_INTERVAL = ("errors", "one_minus_roca_pct")  # in the table; JSON has all
+
+
+class _Column(NamedTuple):
+    """A column of a table."""
+
+    head: str
+    cells: list[str]  # of each model
+    leaves: int = 0  # the order in which columns leave a table that is too wide; 0: it stays
+
+
+def print_comparison(comparison: Comparison, said: str) -> None:
+    """Print the tables, and what is said of them, to standard output."""
+    out, models = console(), comparison.models
+    counts = models[0].messages.counts
+    of = f" ({counts.spam:,} spam)" if models[0].messages.has_spam_class else ""
+    messages = counted(counts.messages, "message")
+    head = f"{counted(len(models), 'model')} on {messages}{of}, {comparison.protocol}"
+    print_sentence(out, head)
+    out.print()
+    left_out = _print_fitting(out, models, list(_figures_of(models)))
+    if len(models) > 1:
+        name = models[0].combination.name
+        out.print()
+        print_sentence(
+            out,
+            f"against the best, {name}: messages that only one of the two has wrong; p-values after"
+            " Holm",
+        )
+        left_out |= _print_fitting(out, models[1:], list(_differences_of(models[1:])))
+    if left_out:
+        out.print("\nmore columns in a wider window")
+    if any(model.combination == DEFAULT for model in models):
+        out.print("\n* the default")
+    out.print()
+    print_sentence(out, said)
+
+
+def _print_fitting(out: Console, models: Sequence[Compared], columns: list[_Column]) -> bool:
+    """Print a table of models; return whether columns were left out for its width."""
+    leaving = sorted((c for c in columns if c.leaves), key=lambda column: column.leaves)
+    every = len(columns)
+    anything = out.options.update(max_width=10_000)  # as wide as the table would be
+    names = [m.combination.name + (" *" if m.combination == DEFAULT else "") for m in models]
+    while True:
+        rows = list(zip(names, *(c.cells for c in columns), strict=True))
+        table = _table(["model", *(c.head for c in columns)], rows)
+        if not leaving or out.measure(table, options=anything).maximum <= out.width:
+            out.print(table)
+            return len(columns) < every
+        columns = [c for c in columns if c is not leaving[0]]
+        leaving = leaving[1:]
+
+
+def _figures_of(models: Sequence[Compared]) -> Iterator[_Column]:
+    for key, (head, digits, leaves) in _COLUMNS.items():
+        values = [model.value(key) for model in models]
+        if all(value is None for value in values):
+            continue
+        yield _Column(head, ["" if v is None else f"{v:,.{digits}f}" for v in values], leaves)
+        if key in _WITH_INTERVAL:
+            form = f"{{:.{digits}f}}".format
+            yield _Column("95 %", [interval(model.interval(key), form) for model in models], 1)
+
+
+def _differences_of(models: Sequence[Compared]) -> Iterator[_Column]:
+    found = [model.difference for model in models if model.difference is not None]
+    yield _Column("only it", [str(d.only_it) for d in found])
+    yield _Column("only best", [str(d.only_best) for d in found], 5)
+    yield _Column("p (McNemar)", [_p(d.errors_p) for d in found], 4)
+    if any(d.roca is not None for d in found):
+        ends = [interval(d.roca_interval, "{:+.4f}".format) for d in found]
+        less = ["" if d.roca is None else f"{d.roca:+.4f}" for d in found]
+        yield _Column("1-ROCA% less", less, 2)
+        yield _Column("95 %", ends, 1)
+        yield _Column("p (bootstrap)", [_p(d.roca_p) for d in found], 3)
+    yield _Column("", [d.verdict for d in found])
+
+
+def _p(p: float | None) -> str:
+    if p is None:
+        return ""
+    return f"{p:.3f}" if p >= SURE / 10 else f"{p:.0e}"

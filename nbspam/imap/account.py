@@ -1,18 +1,115 @@
-"""An account at an IMAP server: where it is, how it is protected, how its password is got."""
+"""An account at an IMAP server: its address, its password, and why it cannot be used.
 
+The address of a folder is `imaps://USER@HOST[:PORT]/FOLDER`, as RFC 5092 has it.  Each failure is
+one sentence with its remedy; what a server says is quoted, but never with the password or token.
+"""
+
+import base64
+import difflib
+import imaplib
 import os
+import re
+import socket
+import ssl
 import stat
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+from urllib.parse import quote, unquote
 
-from nbspam.errors import AccountError
+from nbspam.errors import AccountError, AwayError, one_line
 
+SCHEME = "imaps://"
+_UID = "/;UID="
+_EXAMPLE = "write imaps://USER@HOST/FOLDER, such as imaps://hal@mail.example.org/INBOX"
+
+INBOX = "INBOX"
 IMPLICIT, STARTTLS, PLAIN = "implicit", "starttls", "none"  # how a connection is protected
 SECURITY = (IMPLICIT, STARTTLS, PLAIN)
 _PORTS = {IMPLICIT: 993, STARTTLS: 143, PLAIN: 143}
 _PATIENCE = 120.0  # seconds that a command has for a password: it may ask for a passphrase
 _SECRET_LIMIT = 1 << 16  # characters; tokens have a few thousand
+
+_QUOTED_LIMIT = 160  # characters of what a server says
+_FOLDERS_NAMED = 10
+# RFC 5530: the server has trouble of its own, and the password may be right.
+_FOR_NOW = re.compile(r"\[(UNAVAILABLE|INUSE|LIMIT|SERVERBUG|CONTACTADMIN)\b")
+_LOST = (imaplib.IMAP4.abort, OSError, EOFError)
+# An answer that broke the protocol; imapclient quotes it, and it may be mail.
+_NONSENSE = ("ProtocolError", "InvalidCriteriaError")
+
+
+# Addresses
+
+
+class FolderAddress(NamedTuple):
+    """A folder at a server, or one message in it."""
+
+    user: str
+    host: str
+    port: int | None  # None: the usual one
+    folder: str  # "" for none
+    uid: int | None = None  # of the one message
+
+    @property
+    def text(self) -> str:
+        """The address, which `parse_address` reads."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port is None else f":{self.port}"
+        user = quote(self.user, safe="@+!$'()*,=&~")
+        # What people read: a folder's name stays as it is but for what an address cannot have.
+        folder = "".join(quote(c) if c in '%;?#"<>\\' or c < "!" else c for c in self.folder)
+        uid = "" if self.uid is None else f"{_UID}{self.uid}"
+        return f"{SCHEME}{user}@{host}{port}/{folder}{uid}"
+
+
+def parse_address(text: str) -> FolderAddress:
+    """Return the parts of an address; raises AccountError.
+
+    The user is what stands before the last @ of the part with the host, so that it may be a mail
+    address; it and the folder may be percent-encoded UTF-8.
+    """
+    if not text.lower().startswith(SCHEME):
+        raise AccountError(
+            f"{text}: only imaps:// is read; give imaps:// and, for a server with STARTTLS, an"
+            ' account of that user and host with tls = "starttls" in the config file'
+        )
+    place, slash, rest = text[len(SCHEME) :].partition("/")
+    user, at, server = place.rpartition("@")
+    folder, has_uid, uid = f"/{rest}".partition(_UID)
+    found = re.fullmatch(r"(?:\[(.*)\]|(.*?))(?::(.*))?", server, re.DOTALL)
+    assert found
+    host, port = found[1] or found[2], found[3]
+    # Without what may be a password.
+    shown = f"{SCHEME}{user.partition(':')[0]}{at}{server}{slash}{rest}"
+    if port is not None and not _is_number(port, 1 << 16):
+        raise AccountError(f"{shown}: the port is not a number from 1 to 65535; {_EXAMPLE}")
+    if not user or not host:
+        raise AccountError(f"{shown}: is not the address of a folder; {_EXAMPLE}")
+    if ":" in user:
+        raise AccountError(
+            f"{SCHEME}…@{server}: a password cannot stand in an address, where every user of this"
+            " machine sees it; leave it out, and give a password-command in the config file"
+        )
+    if has_uid and not _is_number(uid, 1 << 32):
+        raise AccountError(f"{shown}: is not the address of a message; it ends with /;UID=17")
+    try:
+        user, folder = unquote(user, errors="strict"), unquote(folder[1:], errors="strict")
+    except UnicodeDecodeError as error:
+        raise AccountError(
+            f"{shown}: what is percent-encoded is not UTF-8; encode it as UTF-8, or write the"
+            " letters themselves"
+        ) from error
+    return FolderAddress(
+        user, host, None if port is None else int(port), folder, int(uid) if has_uid else None
+    )
+
+
+def _is_number(text: str, end: int) -> bool:
+    return text.isascii() and text.isdigit() and 0 < int(text) < end
+
+
+# Accounts and their passwords
 
 
 class Secret:
@@ -27,7 +124,7 @@ class Secret:
 
 
 class Account(NamedTuple):
-    """An account."""
+    """An account, and what is done with which of its folders."""
 
     user: str
     host: str
@@ -36,6 +133,10 @@ class Account(NamedTuple):
     tls: str = IMPLICIT  # one of SECURITY
     ca_file: str | None = None  # of the authorities to trust in place of the system's
     timeout: float = 60.0  # seconds in which a server must say something
+    label: str = ""  # its name in the config file; otherwise its address
+    folders: tuple[str, ...] = (INBOX,)  # whose new mail is judged
+    junk: str | None = None  # None: the one that the server marks so
+    ham: tuple[str, ...] = (INBOX,)  # whose mail is learned as ham
 
     @property
     def own_port(self) -> int:
@@ -51,6 +152,10 @@ class Account(NamedTuple):
     def name(self) -> str:
         """What an error calls it: `hal@mail.example.org`."""
         return f"{self.user}@{self.host}"
+
+    def message(self, folder: str, uid: int) -> str:
+        """Return the address of a message."""
+        return FolderAddress(self.user, self.host, self.port, folder, uid).text
 
 
 def from_command(command: str, key: str, account: str) -> Secret:
@@ -72,10 +177,6 @@ def from_command(command: str, key: str, account: str) -> Secret:
             f"{account}: the {key} has not ended after {_PATIENCE:.0f} s; run it by hand to see"
             " what it waits for"
         ) from None
-    except (OSError, ValueError) as error:
-        raise AccountError(
-            f"{account}: the {key} cannot be run ({error}); correct it in the config file"
-        ) from None
     if done.returncode:
         raise AccountError(
             f"{account}: the {key} failed with exit code {done.returncode}; run it by hand to see"
@@ -87,24 +188,19 @@ def from_command(command: str, key: str, account: str) -> Secret:
 def from_file(path: str, account: str) -> Secret:
     """Return the first line of a file that only its owner can read; raises AccountError."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 (a name as the user gave it)
+            mode = os.fstat(file.fileno()).st_mode
+            content = file.read(_SECRET_LIMIT) or b""
     except OSError as error:
         raise AccountError(
             f"{path}: the password file of {account} cannot be read ({error.strerror}); create it"
             " with mode 0600, or correct password-file in the config file"
         ) from error
-    try:
-        status = os.fstat(handle)
-        if stat.S_ISREG(status.st_mode) and stat.S_IMODE(status.st_mode) & 0o077:
-            raise AccountError(
-                f"{path}: others can read this password file; run chmod 600 on it, and change the"
-                " password if they may have"
-            )
-        content = os.read(handle, _SECRET_LIMIT)
-    except OSError as error:
-        raise AccountError(f"{path}: cannot be read ({error.strerror}); check it") from error
-    finally:
-        os.close(handle)
+    if stat.S_ISREG(mode) and stat.S_IMODE(mode) & 0o077:
+        raise AccountError(
+            f"{path}: others can read this password file; run chmod 600 on it, and change the"
+            " password if they may have"
+        )
     return Secret(_first_line(content, path, account))
 
 
@@ -119,3 +215,147 @@ def _first_line(content: bytes, where: str, account: str) -> str:
         problem = "gave no password" if not line else "gave what cannot be a password"
         raise AccountError(f"{account}: {where} {problem}; its first line must be the password")
     return text
+
+
+# Failures
+
+
+class ImapRefusalError(AccountError):
+    """The server said no to a command."""
+
+    def __init__(self, problem: str, answer: str) -> None:
+        """Keep what the server answered."""
+        super().__init__(problem)
+        self.answer = answer
+
+
+def connection_error(account: Account, error: Exception) -> AccountError:
+    """Return the error of a server to which there is no connection, or none that is protected."""
+    match error:
+        case AccountError():
+            return error
+        case ssl.SSLCertVerificationError():
+            reason = one_line(error.verify_message or str(error))[:_QUOTED_LIMIT]
+            return AccountError(
+                f"{account.server}: its certificate does not fit ({reason}), and nothing was sent;"
+                " give the host as the certificate names it, or name the authority that signed it"
+                " with ca-file"
+            )
+        case ssl.SSLError():
+            reason = one_line(getattr(error, "reason", None) or str(error))[:_QUOTED_LIMIT]
+            other = (
+                'leave out tls = "starttls" if its port is 993'
+                if account.tls == STARTTLS
+                else 'port 143 needs an account with tls = "starttls"'
+            )
+            return AccountError(
+                f"{account.server}: no TLS can be begun there ({reason}), and nothing was sent;"
+                f" correct the port: {other}"
+            )
+        case socket.gaierror():
+            return AwayError(
+                f"{account.server}: there is no address of this host ({error.strerror}); correct"
+                " the host, or try again when the network is back"
+            )
+        case TimeoutError():
+            problem = "the server has not answered"
+        case _:
+            problem = f"cannot be reached ({getattr(error, 'strerror', None) or _quoted(error)})"
+    return AwayError(f"{account.server}: {problem}; try again later, or correct host and port")
+
+
+def login_error(account: Account, secret: Secret, error: Exception) -> AccountError:
+    """Return the error of a login that failed."""
+    said = _quoted(error)
+    # imapclient makes one error of all that fails at the login.
+    for each in (error, error.__context__):
+        if isinstance(each, _LOST):
+            return AwayError(
+                f"{account.server}: the connection was lost at the login ({_lost(each)}); try again"
+                " later"
+            )
+    if _FOR_NOW.search(said):
+        return AwayError(f"{account.server}: the server cannot log in anybody now; try again later")
+    hidden = {secret.value, _base64(secret.value), _base64(f"\0{account.user}\0{secret.value}")}
+    quoted = f" ({said})" if said and not any(each in said for each in hidden) else ""
+    if secret.is_token:
+        return AccountError(
+            f"{account.name}: the server refused the token{quoted}; check that token-command"
+            " prints an access token for IMAP that has not expired"
+        )
+    return AccountError(
+        f"{account.name}: the server refused the password{quoted}; check the user and what"
+        " password-command prints (large providers want an app password, or a token-command)"
+    )
+
+
+def missing_folder(
+    account: Account, name: str, error: ImapRefusalError, names: Sequence[str]
+) -> AccountError:
+    """Return the error of a folder that cannot be opened: most often it is not there.
+
+    names: of the folders that are.
+    """
+    if name in names:
+        return error
+    if close := difflib.get_close_matches(name, names, 1):
+        remedy = f"did you mean {close[0]}?"
+    else:
+        more = ", …" if len(names) > _FOLDERS_NAMED else ""
+        remedy = f"name one of {', '.join(names[:_FOLDERS_NAMED])}{more}"
+    return AccountError(f"{account.name}: there is no folder {name!r}; {remedy}")
+
+
+def command_error(account: Account, error: Exception, folder: str = "") -> AccountError:
+    """Return the error of a command that failed; folder: the one that it is of."""
+    where = f"{account.name}: {folder}" if folder else account.name
+    said = _quoted(error)
+    match error:
+        case AccountError():
+            return error
+        case TimeoutError():
+            return AwayError(
+                f"{account.server}: the server has not answered for {account.timeout:.0f} s; try"
+                " again later, or give the account a longer timeout in the config file"
+            )
+        case imaplib.IMAP4.readonly():
+            said = ""
+            problem = "the folder cannot be changed; ask for the right to, or try it as a dry run"
+        case imaplib.IMAP4.abort() | OSError() | EOFError():
+            return AwayError(
+                f"{account.server}: the connection was lost ({_lost(error)}); run it again: it goes"
+                " on where it was"
+            )
+        case imaplib.IMAP4.error() if type(error).__name__ not in _NONSENSE:
+            if "quota" in said.lower():
+                problem = (
+                    f"the mailbox is full, so mail stays where it is ({said}); delete some and run"
+                    " it again"
+                )
+            else:
+                problem = f"the server refused it ({said}); check the folder's rights"
+        case _:
+            return AwayError(
+                f"{account.server}: the server's answer is not understood ({type(error).__name__});"
+                " run it again, and report it if it stays so"
+            )
+    return ImapRefusalError(f"{where}: {problem}", said)
+
+
+def _lost(error: BaseException) -> str:
+    reason = getattr(error, "strerror", None)
+    # imaplib's own words may quote a line of mail.
+    return reason or ("it was closed" if "EOF" in str(error) else type(error).__name__)
+
+
+def _quoted(error: Exception) -> str:
+    """Return what a server said, in one line without Python's quotes."""
+    text = str(error)
+    if found := re.search(r"b'(.*)'|b\"(.*)\"", text, re.DOTALL):
+        text = found[1] or found[2] or ""
+    text = re.sub(r"^\w+ failed: ", "", text)
+    return one_line(" ".join(text.split()))[:_QUOTED_LIMIT]
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

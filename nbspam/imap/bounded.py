@@ -1,18 +1,30 @@
-"""What one answer of a server may take: bytes, and seconds.
+"""imapclient, connected and logged in, of which no answer takes more than it may.
 
 imaplib reads as much as a server announces, and waits as long as each byte comes in time.  Here an
-answer is what comes between two things that are sent.
+answer is what comes between two things that are sent, and it has so many bytes, and seconds.
+
+Only this module imports imapclient.
 """
 
 import imaplib
+import ipaddress
+import logging
 import socket
 import ssl
 import time
+from contextlib import suppress
 
-from imapclient import IMAPClient, SocketTimeout  # type: ignore[import-untyped]
+from imapclient import IMAPClient, SocketTimeout, imap_utf7  # type: ignore[import-untyped]
 
-from nbspam.errors import AwayError
-from nbspam.imap.account import Account
+from nbspam.errors import AccountError, AwayError
+from nbspam.imap.account import (
+    IMPLICIT,
+    PLAIN,
+    STARTTLS,
+    Account,
+    connection_error,
+    login_error,
+)
 
 _CONNECT_LIMIT = 30.0  # seconds
 _ANSWER = 4 << 20  # bytes beside mail; 80,000 UIDs are 0.9 MB
@@ -42,6 +54,92 @@ class BoundedClient(IMAPClient):  # type: ignore[misc]
         Twice as many, since some servers only estimate the size of a message.
         """
         self._imap.most = _ANSWER + 2 * content
+
+    def log_in(self) -> None:
+        """Log in as the server allows; raises AccountError.
+
+        LOGIN is the last choice: imaplib sends its words as ASCII, and the user's without quotes.
+        """
+        account = self._account
+        secret = account.secret()
+        user = account.user
+        try:
+            offered = {each.upper() for each in self.capabilities()}
+            if secret.is_token:
+                is_bearer = b"AUTH=OAUTHBEARER" in offered and b"AUTH=XOAUTH2" not in offered
+                login = self.oauthbearer_login if is_bearer else self.oauth2_login
+                login(user, secret.value)
+            elif b"AUTH=PLAIN" in offered:
+                self.sasl_login("PLAIN", lambda _: f"\0{user}\0{secret.value}".encode())
+            elif (
+                b"LOGINDISABLED" in offered
+                or not (user.isascii() and secret.value.isascii())
+                or set(user) & set(' "\\(){}%*\r\n')
+            ):
+                raise AccountError(
+                    f"{account.name}: the server offers no way to log in with this password"
+                    " (AUTH=PLAIN); ask whoever runs it for a token, or for a password in ASCII"
+                )
+            else:
+                self.login(user, secret.value)
+        except AccountError:
+            raise
+        except Exception as error:  # noqa: BLE001 (whatever it says may quote the password)
+            problem = login_error(account, secret, error)
+            error.__traceback__ = None
+            raise problem from None
+
+
+def connected(account: Account) -> BoundedClient:
+    """Return a client that is connected, and protected by TLS; raises AccountError."""
+    # It would log what the server says, mail included, for whoever turns logging on.
+    logging.getLogger("imapclient").setLevel(logging.CRITICAL)
+    context = None if account.tls == PLAIN else _context(account)
+    client = None
+    try:
+        client = BoundedClient(account, context if account.tls == IMPLICIT else None)
+        if account.tls == STARTTLS:
+            if not client.has_capability("STARTTLS"):
+                raise ssl.SSLError(1, "it does not offer STARTTLS")
+            client.starttls(context)
+        elif account.tls == PLAIN and not _is_loopback(client):
+            raise AccountError(
+                f"{account.server}: a password goes unprotected only to this machine itself; leave"
+                ' out tls = "none", or set it to "starttls"'
+            )
+    except Exception as error:
+        if client is not None:
+            with suppress(Exception):  # TLS may have closed it
+                client.shutdown()
+        raise connection_error(account, error) from error
+    return client
+
+
+def _context(account: Account) -> ssl.SSLContext:
+    """Return what verifies the server's certificate and name; raises AccountError."""
+    try:
+        return ssl.create_default_context(cafile=account.ca_file)
+    except (OSError, ssl.SSLError) as error:
+        reason = getattr(error, "strerror", None) or "it holds no certificate"
+        raise AccountError(
+            f"{account.ca_file}: this ca-file cannot be used ({reason}); name a file of"
+            " certificates in PEM"
+        ) from error
+
+
+def _is_loopback(client: BoundedClient) -> bool:
+    peer = client.socket().getpeername()[0]
+    return ipaddress.ip_address(peer.partition("%")[0]).is_loopback
+
+
+def decoded_name(raw: bytes | str) -> str | None:
+    """Return a folder's name, which comes in modified UTF-7; None if it is written wrongly."""
+    try:
+        name: str = imap_utf7.decode(raw) if isinstance(raw, bytes) else raw
+        name.encode()
+    except (UnicodeError, ValueError):
+        return None
+    return name
 
 
 class _Connection(imaplib.IMAP4):

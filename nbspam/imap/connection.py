@@ -5,19 +5,23 @@ Messages are read with PEEK alone, so that none becomes \\Seen.  Nothing is expu
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
 
-from nbspam.errors import AwayError
-from nbspam.imap.account import Account
-from nbspam.imap.failure import ImapRefusalError, client_error, missing_folder
-from nbspam.imap.login import connected, decoded_name, log_in
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from nbspam.errors import AccountError, AwayError, install_command
+from nbspam.imap.account import (
+    INBOX,
+    Account,
+    FolderAddress,
+    ImapRefusalError,
+    command_error,
+    missing_folder,
+)
+from nbspam.reading.message import BYTES_LIMIT
 
 R = TypeVar("R")
 DELETED = "\\Deleted"
-_SEEN = "\\Seen"
+READ = ("SEEN", "UNDELETED")  # what a search asks for
 # What is asked for at a time.  imaplib takes lines of 1,000,000 bytes, and a UID has ten digits.
 _UIDS_LISTED = 80_000
 _UIDS_DESCRIBED = 500
@@ -26,6 +30,9 @@ _ATTEMPTS = 5  # while other clients move what is asked for
 _BYTES_FETCHED = 4 << 20  # of small messages; a larger one is fetched alone
 # Of a message, what tells it from all others: its first header fields, the server's own among them.
 BEGINNING = 4096
+# Seconds after which IDLE is begun again, at the latest.  RFC 2177 asks for less than 29 minutes,
+# routers forget a silent connection after 5, and other folders than the first are looked at then.
+_IDLE_LIMIT = 240.0
 
 
 class ListedFolder(NamedTuple):
@@ -41,25 +48,18 @@ class ListedFolder(NamedTuple):
         return not self.flags & {"\\noselect", "\\nonexistent"}
 
 
-class SelectedFolder(NamedTuple):
-    """A folder that is open."""
+class Folder(NamedTuple):
+    """A folder that is open, or of which only was asked what UIDs its next messages will have."""
 
     name: str
     uidvalidity: int
     uidnext: int
-    messages: int
-    keywords: frozenset[str]  # that can be kept, in lower case; "\\*" for any
+    messages: int = 0
+    keywords: frozenset[str] = frozenset()  # that can be kept, in lower case; "\\*" for any
 
     def keeps(self, keyword: str) -> bool:
         """Return whether a keyword can be set on its messages."""
         return bool({"\\*", keyword.lower()} & self.keywords)
-
-
-class FolderStatus(NamedTuple):
-    """What is asked of a folder that is not open."""
-
-    uidvalidity: int
-    uidnext: int
 
 
 class FetchedMessage(NamedTuple):
@@ -69,58 +69,45 @@ class FetchedMessage(NamedTuple):
     is_seen: bool
     content: bytes
 
-    @property
-    def beginning(self) -> bytes:
-        """The first bytes, as many as tell it from others."""
-        return self.content[:BEGINNING]
-
 
 class Connection:
-    """A connection to an account's server, logged in; to be closed, or used as a context manager.
+    """A connection to an account's server, logged in; to be used as a context manager.
 
     Each method raises AwayError when the server does not answer, and AccountError when it refuses.
     """
 
     def __init__(self, account: Account) -> None:
         """Connect and log in."""
-        self.account = account
-        self._client = connected(account)
-        self._folders: list[ListedFolder] | None = None
         try:
-            log_in(self._client, account)
+            from nbspam.imap.bounded import connected, decoded_name
+        except ModuleNotFoundError as error:
+            raise AccountError(
+                f"{account.name}: mail at a server needs imapclient; install it with:"
+                f" {install_command('imapclient')}"
+            ) from error
+        self.account, self._decoded = account, decoded_name
+        self._folders: list[ListedFolder] | None = None
+        self._client = connected(account)
+        try:
+            self._client.log_in()
         except BaseException:
-            self.close()
+            self._close()
             raise
 
     def __enter__(self) -> "Connection":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: "TracebackType | None",
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         """Log out, or after a lost connection only close it."""
-        if error is None:
-            try:
+        if kind is None:
+            with suppress(Exception):
                 self._client.logout()
                 return
-            except Exception:  # noqa: BLE001 (all is done, and it is closed below)
-                pass
-        self.close()
+        self._close()
 
-    def close(self) -> None:
-        """Close the connection without a word."""
-        try:
+    def _close(self) -> None:
+        with suppress(Exception):  # it is closed, or was
             self._client.shutdown()
-        except Exception:  # noqa: BLE001 (it is closed, or was)
-            return
-
-    def fileno(self) -> int:
-        """Return the descriptor of the connection, to wait for."""
-        number: int = self._client.socket().fileno()
-        return number
 
     def can(self, capability: str) -> bool:
         """Return whether the server has an extension, by its name: MOVE, UIDPLUS, IDLE."""
@@ -130,49 +117,62 @@ class Connection:
 
     def folders(self) -> list[ListedFolder]:
         """Return the folders of the account."""
-        if self._folders is None:
+
+        def listed() -> list[ListedFolder]:
             self._client.folder_encode = False  # one wrong name would hide all others
             try:
-                self._folders = self._ask(lambda: _listed(self._client.list_folders()))
+                answer = self._client.list_folders()
             finally:
                 self._client.folder_encode = True
+            return [
+                ListedFolder(
+                    name, _text(separator or b""), frozenset(_text(f).lower() for f in flags)
+                )
+                for flags, separator, raw in answer
+                if (name := self._decoded(raw)) is not None
+            ]
+
+        if self._folders is None:
+            self._folders = self._ask(listed)
         return self._folders
 
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
+        """Return the names of the folders that can hold messages."""
         return [folder.name for folder in self.folders() if folder.is_selectable]
-
-    def junk_folder(self) -> str | None:
-        """Return the folder whose special use is \\Junk (RFC 6154); None if none is marked so."""
-        marked = [f.name for f in self.folders() if "\\junk" in f.flags and f.is_selectable]
-        return marked[0] if marked else None
 
     def named(self, name: str) -> str:
         """Return the folder that a user means: its own name, or the same in other writing.
 
         A / stands for the server's separator, and letters may be composed otherwise.
         """
-        listed = self.folders()
-        if any(folder.name == name for folder in listed):
-            return name
-        for folder in listed:
-            if _normal(folder.name, folder.separator) == _normal(name, folder.separator):
-                return folder.name
-        return name
+        same = [
+            f.name
+            for f in self.folders()
+            if _normal(f.name, f.separator) == _normal(name, f.separator)
+        ]
+        return name if name in same else (same or [name])[0]
 
-    def select(self, name: str, readonly: bool) -> SelectedFolder:
+    def select(self, name: str, readonly: bool) -> Folder:
         """Open a folder; readonly: with EXAMINE, which changes nothing in it."""
         name = self.named(name)
-        try:
-            folder = self._ask(
-                lambda: _selected(name, self._client.select_folder(name, readonly)), name
+
+        def selected() -> Folder:
+            answer = self._client.select_folder(name, readonly)
+            keywords = answer.get(b"PERMANENTFLAGS", answer.get(b"FLAGS", ()))
+            return Folder(
+                name,
+                int(answer.get(b"UIDVALIDITY", 0)),
+                int(answer.get(b"UIDNEXT", 0)),
+                int(answer.get(b"EXISTS", 0)),
+                frozenset(_text(flag).lower() for flag in keywords),
             )
-        except ImapRefusalError as error:
-            raise missing_folder(self.account, name, error, self._names()) from error
+
+        folder = self._ask_of_folder(selected, name)
         if not folder.uidnext:  # an old server
             folder = folder._replace(uidnext=max(self.search(folder, ("ALL",)), default=0) + 1)
         return folder
 
-    def select_again(self, folder: SelectedFolder, readonly: bool) -> None:
+    def select_again(self, folder: Folder, readonly: bool) -> None:
         """Open a folder whose UIDs are in use; raises AwayError if they are new ones by now."""
         if self.select(folder.name, readonly).uidvalidity != folder.uidvalidity:
             raise AwayError(
@@ -180,18 +180,24 @@ class Connection:
                 " run it again"
             )
 
-    def status(self, name: str) -> FolderStatus:
+    def status(self, name: str) -> Folder:
         """Return what UIDs a folder's next messages will have."""
+
+        def status() -> Folder:
+            answer = self._client.folder_status(name, ("UIDVALIDITY", "UIDNEXT"))
+            return Folder(name, int(answer[b"UIDVALIDITY"]), int(answer[b"UIDNEXT"]))
+
+        return self._ask_of_folder(status, name)
+
+    def _ask_of_folder(self, question: Callable[[], Folder], name: str) -> Folder:
         try:
-            return self._ask(
-                lambda: _status(self._client.folder_status(name, ("UIDVALIDITY", "UIDNEXT"))), name
-            )
+            return self._ask(question, name)
         except ImapRefusalError as error:
-            raise missing_folder(self.account, name, error, self._names()) from error
+            raise missing_folder(self.account, name, error, self.names()) from error
 
     # Messages of the open folder
 
-    def search(self, folder: SelectedFolder, criteria: Sequence[str], first: int = 1) -> list[int]:
+    def search(self, folder: Folder, criteria: Sequence[str], first: int = 1) -> list[int]:
         """Return the UIDs from `first` on of messages that meet all criteria, in ascending order.
 
         folder: the one that is open.
@@ -228,18 +234,18 @@ class Connection:
         for some in _pieces(uids, _UIDS_FETCHED):
             yield from self._fetched(some, items, _message, BEGINNING * len(some)).values()
 
-    def messages(self, uids: Sequence[int], limit: int) -> Iterator[FetchedMessage]:
+    def messages(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
         """Yield messages, in the order of their UIDs; those that are gone meanwhile are left out.
 
-        limit: bytes that are fetched of a larger message.
-        Memory holds a few megabytes of them at a time, or one message.
+        Of a larger one than is read, only the beginning is fetched.  Memory holds a few megabytes
+        of them at a time, or one message.
         """
         for some in _pieces(sorted(uids), _UIDS_DESCRIBED):
             sizes = self._fetched(some, ["RFC822.SIZE"], _size)
             for batch in _batches(sizes):
-                is_whole = all(sizes[uid] <= limit for uid in batch)
-                items = ["FLAGS", "BODY.PEEK[]" if is_whole else f"BODY.PEEK[]<0.{limit}>"]
-                announced = sum(min(sizes[uid], limit) for uid in batch)
+                is_whole = all(sizes[uid] <= BYTES_LIMIT for uid in batch)
+                items = ["FLAGS", "BODY.PEEK[]" if is_whole else f"BODY.PEEK[]<0.{BYTES_LIMIT}>"]
+                announced = sum(min(sizes[uid], BYTES_LIMIT) for uid in batch)
                 yield from self._fetched(batch, items, _message, announced).values()
 
     def _fetched(
@@ -254,32 +260,21 @@ class Connection:
         reads: called with a UID and what the server says of it.
         content: bytes of mail that the answer holds at most.
         """
-        for attempt in range(_ATTEMPTS + 1):
-            try:
-                return self._fetch(uids, items, reads, content)
-            except ImapRefusalError as error:  # another client has just moved one
-                if "EXPUNGEISSUED" not in error.answer or attempt == _ATTEMPTS:
-                    raise
-                self._ask(self._client.noop)
-                uids = self.existing(uids)
-        raise AssertionError
-
-    def _fetch(
-        self,
-        uids: Sequence[int],
-        items: list[str],
-        reads: Callable[[int, Mapping[bytes, Any]], R],
-        content: int,
-    ) -> dict[int, R]:
-        if not uids:
-            return {}
 
         def fetched() -> dict[int, R]:
             answer = self._client.fetch(list(uids), items)
             # A server may tell of others' flags in between.
             return {uid: reads(uid, answer[uid]) for uid in sorted(uids) if uid in answer}
 
-        return self._ask(fetched, content=content)
+        for attempt in range(_ATTEMPTS + 1):
+            try:
+                return self._ask(fetched, content=content) if uids else {}
+            except ImapRefusalError as error:  # another client has just moved one
+                if "EXPUNGEISSUED" not in error.answer or attempt == _ATTEMPTS:
+                    raise
+                self._ask(self._client.noop)
+                uids = self.existing(uids)
+        raise AssertionError
 
     # Changes
 
@@ -300,56 +295,56 @@ class Connection:
         """Remove messages that are \\Deleted, by their UIDs: never what others have deleted."""
         self._ask(lambda: self._client.uid_expunge(list(uids)))
 
-    # Waiting
+    def wait(self, until: Callable[[float, int | None], object], interval: float) -> None:
+        """Wait until mail may have come to the open folder, or it is time to look.
 
-    def idle(self) -> None:
-        """Have the server say what changes in the open folder, until `end_idle`."""
-        self._ask(self._client.idle)
-
-    def end_idle(self) -> None:
-        """End what `idle` began."""
-        self._ask(self._client.idle_done)
-
-    def noop(self) -> None:
-        """Ask for nothing, so that the server tells what is new and keeps the connection."""
-        self._ask(self._client.noop)
+        until: waits so many seconds, or until there is something to read from a descriptor.
+        interval: seconds between two looks where the server has no IDLE.
+        """
+        if self.can("IDLE"):
+            self._ask(self._client.idle)
+            until(_IDLE_LIMIT, self._client.socket().fileno())
+            self._ask(self._client.idle_done)
+        else:
+            until(interval, None)
+            self._ask(self._client.noop)
 
     def _ask(self, question: Callable[[], R], folder: str = "", content: int = 0) -> R:
         """Return the server's answer; raises AwayError, or ImapRefusalError if it is a no.
 
+        question: asks it and reads the answer; what it does not understand is an error of any kind.
         content: bytes of mail that it holds at most.
         """
         try:
             self._client.allow(content)
             return question()
         except Exception as error:
-            raise client_error(self.account, error, folder) from error
+            raise command_error(self.account, error, folder) from error
 
 
-# What an answer says, or an error of any kind: then it is not understood.
+def read_folder(
+    account: Account, address: FolderAddress, only_read: bool
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the address and bytes of each message of a folder, or of the one that is addressed.
+
+    only_read: leave out what its owner has not read.
+    Raises AccountError.  Nothing changes in the folder.
+    """
+    criteria = READ if only_read else ("ALL",)
+    with Connection(account) as connection:
+        folder = connection.select(address.folder, readonly=True)
+        address = address._replace(folder=folder.name)
+        if address.uid is None:
+            uids = connection.search(folder, criteria)
+        elif not (uids := connection.existing([address.uid], *criteria)):
+            raise AccountError(
+                f"{address.text}: there is no such message; take a name that nbspam classify prints"
+            )
+        for message in connection.messages(uids):
+            yield address._replace(uid=message.uid).text, message.content
 
 
-def _listed(answer: Iterable[tuple[Any, Any, Any]]) -> list[ListedFolder]:
-    return [
-        ListedFolder(name, _text(separator or b""), frozenset(_text(f).lower() for f in flags))
-        for flags, separator, raw in answer
-        if (name := decoded_name(raw)) is not None
-    ]
-
-
-def _selected(name: str, answer: Mapping[bytes, Any]) -> SelectedFolder:
-    keywords = answer.get(b"PERMANENTFLAGS", answer.get(b"FLAGS", ()))
-    return SelectedFolder(
-        name,
-        int(answer.get(b"UIDVALIDITY", 0)),
-        int(answer.get(b"UIDNEXT", 0)),
-        int(answer.get(b"EXISTS", 0)),
-        frozenset(_text(flag).lower() for flag in keywords),
-    )
-
-
-def _status(answer: Mapping[bytes, Any]) -> FolderStatus:
-    return FolderStatus(int(answer[b"UIDVALIDITY"]), int(answer[b"UIDNEXT"]))
+# What an answer says
 
 
 def _size(_: int, fields: Mapping[bytes, Any]) -> int:
@@ -363,7 +358,7 @@ def _message(uid: int, fields: Mapping[bytes, Any]) -> FetchedMessage:
         content = str(content).encode()
     if not isinstance(content, bytes | None):
         raise TypeError
-    return FetchedMessage(uid, _SEEN in flags, content or b"")
+    return FetchedMessage(uid, "\\Seen" in flags, content or b"")
 
 
 def _text(value: object) -> str:
@@ -372,7 +367,7 @@ def _text(value: object) -> str:
 
 def _normal(name: str, separator: str) -> str:
     name = unicodedata.normalize("NFC", name).replace("/", separator or "/")
-    return "INBOX" if name.upper() == "INBOX" else name
+    return INBOX if name.upper() == INBOX else name
 
 
 def _pieces(uids: Sequence[int], size: int) -> Iterator[list[int]]:

@@ -1,4 +1,4 @@
-"""Learning from many messages at once: token sets to a sparse matrix, the matrix to a model."""
+"""Learning from many messages at once: a sparse matrix to a model."""
 
 import itertools
 import math
@@ -9,17 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.bayes import matrix
+from nbspam.bayes.event_model import Histogram, Row
 from nbspam.bayes.matrix import Chunked, Integers, Presence
 from nbspam.bayes.posterior import logit, sigmoid
-from nbspam.bayes.token_weight import Histogram, Row
 from nbspam.errors import Remedy, TrainingError
-from nbspam.learning.batch_rules import BATCH_RULES, BatchRule
-from nbspam.learning.fit_sample import in_sample, sample_end
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
-from nbspam.scoring.score import Score
+from nbspam.scoring.batch_rules import BATCH_RULES, BatchRule
+from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.metadata import HAM_CUTOFF, TRAINING, HostRows, Metadata, ModelSettings
-from nbspam.store.trait_histograms import TraitHistograms
+from nbspam.store.metadata import HAM_CUTOFF, TRAINING, HostRows, Metadata, TraitHistograms
 from nbspam.tokens.kinds import HOST, TEXT
 
 
@@ -53,13 +51,11 @@ def fit(
     settings: TrainingSettings,
     channels: Integers | None = None,
     traits: Integers | None = None,
-    digests: bytes = b"",
 ) -> Fit:
     """Return the model of a corpus; raises TrainingError when it has fewer than two classes.
 
     channels: (n_tokens,), the channel of each column (`tokens/kinds.py`); None: all are text.
     traits: (n_messages, n_traits), if they were taken; -1 of a message without them.
-    digests: of the messages, one after the other; by them very many are sampled (`fit_sample.py`).
     """
     classes, positive = class_names(labels, settings.positive)
     number = {name: k for k, name in enumerate(classes)}
@@ -84,9 +80,7 @@ def fit(
         learned = learned._replace(trait_histograms=histograms)
     rule = BATCH_RULES[settings.scoring](counts, indices, channels, traits)
     uncalibrated = empty._replace(learned=learned)
-    end = sample_end(len(indices)) if digests else None
-    sample = None if end is None else in_sample(digests, end)
-    calibrations = rule.fit(presence, uncalibrated, sample)
+    calibrations = rule.fit(presence, uncalibrated)
     metadata = uncalibrated._replace(learned=learned._replace(calibrations=calibrations))
     return Fit(metadata, counts, indices, rule, traits)
 
@@ -102,16 +96,11 @@ def token_histograms(counts: Integers) -> tuple[Histogram, ...]:
 
 def trait_histograms_of(traits: Integers, labels: Integers, n_classes: int) -> TraitHistograms:
     """Return per trait and class how many messages have each value."""
-    known = traits[:, 0] >= 0
+    own = [traits[(traits[:, 0] >= 0) & (labels == k)] for k in range(n_classes)]
     return tuple(
-        tuple(_values(column[known & (labels == k)]) for k in range(n_classes))
-        for column in traits.T
+        tuple(dict(sorted(Counter(some[:, i].tolist()).items())) for some in own)
+        for i in range(traits.shape[1])
     )
-
-
-def _values(column: Integers) -> dict[int, int]:
-    values, n = np.unique(column, return_counts=True)
-    return dict(zip(values.tolist(), n.tolist(), strict=True))
 
 
 def host_rows_of(counts: Integers, channels: Integers) -> HostRows:
@@ -122,48 +111,43 @@ def host_rows_of(counts: Integers, channels: Integers) -> HostRows:
 
 
 def cut_offs_within(limit: float, fitted: Fit, scores: Iterable[Score]) -> CutOffs:
-    """Return the lowest spam cut-off from 0.5 that blocks at most `limit` of the ham.
+    """Return the lowest cut-offs that block at most a share of the ham (`cut_offs_above`).
 
-    limit: a share, 0 to below 1.  scores: of the training messages, left out.
+    scores: of the training messages, left out.
+    """
+    positive = fitted.metadata.settings.positive_index
+    pairs = zip(scores, fitted.labels, strict=True)
+    ham = sorted((score.log_odds for score, k in pairs if k != positive), reverse=True)
+    return cut_offs_above(limit, fitted.metadata, ham)
+
+
+def n_blocked(limit: float, metadata: Metadata) -> int:
+    """Return how many ham messages may be blocked; limit: their share.
+
     Raises TrainingError for more than two classes, whose verdict no cut-off decides.
     """
-    settings = fitted.metadata.settings
-    check_cut_offs(settings)
-    ham = sorted(
-        score.log_odds
-        for score, k in zip(scores, fitted.labels, strict=True)
-        if k != settings.positive_index
-    )
-    return cut_offs_above(ham[-(blocked_within(limit, len(ham)) + 1)])
-
-
-def check_cut_offs(settings: ModelSettings) -> None:
-    """Raise TrainingError for a model that has no cut-offs to find."""
+    settings, learned = metadata
     if len(settings.classes) > 2:
         raise TrainingError(
             "a limit on blocked ham needs two classes; with more, the verdict is the most probable"
             " class",
             Remedy.LEAVE_OUT_LIMIT,
         )
-
-
-def blocked_within(limit: float, n_ham: int) -> int:
-    """Return how many of so many ham messages may be blocked; limit: their share."""
+    n_ham = sum(learned.messages) - learned.messages[settings.positive_index or 0]
     return int(n_ham * limit)
 
 
-def cut_offs_above(highest_delivered: float) -> CutOffs:
-    """Return the lowest cut-offs from 0.5 that deliver ham of these log-odds."""
+def cut_offs_above(limit: float, metadata: Metadata, ham: Sequence[float]) -> CutOffs:
+    """Return the lowest spam cut-off from 0.5 that blocks at most `limit` of the ham.
+
+    limit: a share, 0 to below 1.  ham: the highest log-odds, in descending order; `n_blocked`
+    and one more of them, or all.
+    """
+    highest_delivered = ham[n_blocked(limit, metadata)]
     cut_off = max(0.5, sigmoid(highest_delivered))
     while logit(cut_off) < highest_delivered:  # a rounded cut-off would block that ham
         cut_off = math.nextafter(cut_off, 1)
     return CutOffs(cut_off, min(cut_off, HAM_CUTOFF))
-
-
-def with_cut_offs(fitted: Fit, cut_offs: CutOffs) -> Fit:
-    """Return the fit with cut-offs of its own."""
-    metadata = cut_offs.stored_in(fitted.metadata)
-    return fitted._replace(metadata=metadata)
 
 
 def token_counts(vocabulary: Sequence[str], counts: Integers) -> Iterator[tuple[str, Row]]:

@@ -140,11 +140,6 @@ class Corpus:
         """The digest of each message, in the order of the matrix's rows; [] without digests."""
         return [bytes(self._digest(i)) for i in range(len(self))] if self._digests else []
 
-    @property
-    def digest_bytes(self) -> bytes:
-        """The digests of all messages, one after the other."""
-        return bytes(self._digests)
-
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield the messages, in the order of digests and labels.
 
@@ -231,24 +226,3 @@ class Corpus:
         times = np.where(sign, -times, times)
         shape = (last - first, len(self.numbers))
         return csr_array((times, columns ^ sign, ends - ends[0]), shape=shape)
-
-    def learned(self, classes: tuple[str, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Yield the ledger: each digest, in order, and how often each class has it.
-
-        Nothing when the messages were added without digests.
-        """
-        import numpy as np
-
-        if not self._digests:
-            return
-        number = {name: k for k, name in enumerate(classes)}
-        labels = np.fromiter((number[label] for label in self._labels), np.int64, len(self))
-        halves = np.frombuffer(bytes(self._digests), dtype=">u8").reshape(-1, 2)
-        order = np.lexsort((halves[:, 1], halves[:, 0]))
-        ordered = halves[order]
-        first = np.flatnonzero(np.r_[True, (ordered[1:] != ordered[:-1]).any(axis=1)])
-        own = np.zeros((len(first), len(classes)), dtype=np.int64)
-        group = np.repeat(np.arange(len(first)), np.diff(np.r_[first, len(order)]))
-        np.add.at(own, (group, labels[order]), 1)
-        for at, row in zip(order[first].tolist(), own.tolist(), strict=True):
-            yield self._digest(at).hex(), tuple(row)

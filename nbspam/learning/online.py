@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.scoring.classifier import Classifier, Counts, CountsOf
-from nbspam.scoring.rule import rule_of
+from nbspam.scoring.rules import rule_of
 from nbspam.store.metadata import BASE, Metadata
 from nbspam.tokens.kinds import is_host
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
@@ -71,7 +71,7 @@ class OnlineLearner:
                 self._add(k, added)
 
     def _add(self, k: int, added: Counter[str]) -> None:
-        """Add to the tokens' counts in class k; rows are told apart first, since few differ."""
+        """Add to the tokens' counts in class k, or take away; few rows differ, told apart first."""
         counts, times = self._counts, added.values()
         none = (0,) * len(self._messages)
         before = [counts.get(token, none) for token in added]
@@ -85,7 +85,7 @@ class OnlineLearner:
         for (token, n), row in zip(added.items(), before, strict=True):
             if is_host(token):
                 self._host_rows[row] -= any(row)
-                self._host_rows[after[row, n]] += 1
+                self._host_rows[after[row, n]] += any(after[row, n])
 
     def _move(self, before: Row, after: Row, tokens: int = 1) -> None:
         """Let the histograms know of tokens whose counts were `before` and are `after`."""
@@ -180,23 +180,18 @@ class OnlineLearner:
         """
         if k in self._left_out:
             return self._left_out[k]
-        self._left_out[k] = self._classifier_of(*self._left_out_model(k))
-        return self._left_out[k]
-
-    def _left_out_model(self, k: int) -> tuple[Metadata, CountsOf]:
-        """Return metadata and counts without one message of class k; the traits have it."""
         # The count histograms stay as they were: the features do not depend on them.
         learned = self.metadata.learned._replace(messages=tuple(self._without(k)))
+        less: dict[Row, Row] = {}
 
         def counts_of(tokens: Iterable[str]) -> Counts:
-            counts = self.counts
-            rows = [(token, counts[token]) for token in tokens if token in counts]
-            for row in {row for _, row in rows} - less.keys():
+            rows = self._known(tokens)
+            for row in set(rows.values()) - less.keys():
                 less[row] = (*row[:k], row[k] - 1, *row[k + 1 :])
-            return {token: less[row] for token, row in rows if any(less[row])}
+            return {token: less[row] for token, row in rows.items() if any(less[row])}
 
-        less: dict[Row, Row] = {}
-        return Metadata(self._settings, learned), counts_of
+        self._left_out[k] = self._classifier_of(Metadata(self._settings, learned), counts_of)
+        return self._left_out[k]
 
     def unlearn(
         self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS, digest: str = ""
@@ -225,12 +220,13 @@ class OnlineLearner:
         self._messages[k] -= 1
         self._left_out.clear()
         times = numbers.times if self._event_model.repeats else NO_NUMBERS.times
-        counts = self.counts
         if self._event_model.has_tokens:
-            for token in tokens:
-                row = counts.get(token)
-                if row and row[k]:
-                    self._take(token, k, row, times.get(token, 1))
+            known = self._known(tokens)
+            taken = {token: -min(row[k], times.get(token, 1)) for token, row in known.items()}
+            self._add(k, Counter({token: n for token, n in taken.items() if n}))
+            for token in taken:
+                if not any(self._counts[token]):  # no message has it
+                    del self._counts[token]
         self._count_traits(k, numbers, -1)
 
     def _count_traits(self, k: int, numbers: Numbers, by: int) -> None:
@@ -242,11 +238,7 @@ class OnlineLearner:
                 del histogram[value]
 
     def has(
-        self,
-        label: str,
-        tokens: Iterable[str],
-        numbers: Numbers = NO_NUMBERS,
-        pruned: bool = False,
+        self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS, pruned: bool = False
     ) -> bool:
         """Return whether a message with these tokens may be among those learned in a class.
 
@@ -270,15 +262,3 @@ class OnlineLearner:
             )
         counts = [row[k] if row else 0 for row in map(rows.get, tokens)]
         return (pruned or all(counts)) and counts.count(n) == self._histograms[k][n]
-
-    def _take(self, token: str, k: int, row: Row, times: int) -> None:
-        """Take from a token's count in class k; a token that no message has is dropped."""
-        after = (*row[:k], max(0, row[k] - times), *row[k + 1 :])
-        if any(after):
-            self._counts[token] = after
-        else:
-            del self._counts[token]
-        self._move(row, after)
-        if is_host(token):
-            self._host_rows[row] -= 1
-            self._host_rows[after] += any(after)

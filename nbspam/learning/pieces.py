@@ -1,26 +1,246 @@
-"""A piece of the sources, as it is kept for later passes: a sparse matrix, labels, digests, traits.
+"""Pieces of the sources, as they are kept for later passes: in files, and not in memory.
 
-The matrix has a row for each message and a column for each token of the piece, in the order of its
-table (`tables.py`).  The entries of a row are in the order of the message's tokens, whatever the
-pieces are: the sums of its weights are then the same to the last bit.
+A piece has a sparse matrix, labels, digests and traits.  The matrix has a row for each message and
+a column for each token of the piece, in the order of its table.  The entries of a row are in the
+order of the message's tokens, whatever the pieces are: the sums of its weights are then the same to
+the last bit.
+
+Tables say how many messages of each class have each token, or each digest.  A token is known by a
+key of 128 bits.  Tables are in the order of their keys, so two of them merge as arrays, and a range
+of keys is a stretch of each table: a machine merges one range of all tables.  The text of each
+token stands beside its key.
+
+The key is a multilinear hash (Carter and Wegman 1979; Lemire and Kaser 2014): of the bytes b_i of
+a token, in UTF-8 and with its line end, Σ_i m_i b_i mod 2^64 for random m_i, twice.  The m_i are
+drawn anew for each training run, and all machines of the run have the same: nobody can write words
+that collide, and that two of 10^9 tokens do by chance has a probability of about 10^-16.  Two that
+share the first half alone are two tokens here.  Python's own hash costs as much a token, and
+differs from process to process.
 """
 
+import mmap
 import os
-from collections.abc import Iterable, Iterator
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nbspam.bayes.matrix import Integers, Presence
-from nbspam.learning.stored import Stored
-from nbspam.learning.tables import Halves, KeyMaker, Table, distinct, taken
-from nbspam.reading.piece import SourcePiece
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import NAMED_LIMIT, Skipped
+from nbspam.bayes.matrix import Booleans, Integers, Presence
+from nbspam.learning.batch import trait_histograms_of
+from nbspam.reading.cutting import SourcePiece
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import NAMED_LIMIT, Skipped
+from nbspam.store.metadata import TraitHistograms
 from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Tokenizing, Wanted, tokenize_batch
 from nbspam.tokens.traits import TRAITS
+
+_ALIGNED = 8  # bytes
+
+
+class Stored:
+    """Named arrays in a file.
+
+    In a folder of this machine it goes to another process by its name, and the folder's owner
+    removes it.  Without a folder it is a worker's of a cluster: it goes elsewhere with its bytes,
+    and its file goes when nothing refers to it any more.
+    """
+
+    def __init__(self, folder: str | None, **arrays: NDArray[Any]) -> None:
+        """Write the arrays."""
+        self._path = _new_path(folder)
+        self._stays = folder is not None
+        self._layout: dict[str, tuple[str, tuple[int, ...], int]] = {}  # type, shape, place
+        end = 0
+        with open(self._path, "xb", opener=_private) as file:
+            for name, array in arrays.items():
+                own = np.ascontiguousarray(array)
+                self._layout[name] = own.dtype.str, own.shape, end
+                file.write(own.data)
+                end += own.nbytes + file.write(bytes(-own.nbytes % _ALIGNED))
+        self._keep(end)
+
+    def _keep(self, size: int) -> None:
+        self._size = size
+        if not self._stays:
+            weakref.finalize(self, self._path.unlink, missing_ok=True)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Go to another process: by name where it has the same files, else with the bytes."""
+        content = None if self._stays else self._path.read_bytes()
+        return _restored, (str(self._path), self._layout, self._size, content)
+
+    def __sizeof__(self) -> int:
+        """Return the bytes to move if it is needed elsewhere, by which Dask chooses the worker."""
+        return self._size
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._layout
+
+    def get(self, name: str) -> NDArray[Any] | None:
+        """Return an array; None if there is none of this name."""
+        return self[name] if name in self._layout else None
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return an array, read-only, of the file's own pages, as long as it is used."""
+        kind, shape, place = self._layout[name]
+        if 0 in shape:
+            return np.empty(shape, kind)
+        with self._path.open("rb") as file:
+            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return np.frombuffer(pages, kind, int(np.prod(shape)), place).reshape(shape)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _restored(
+    name: str, layout: dict[str, tuple[str, tuple[int, ...], int]], size: int, content: bytes | None
+) -> Stored:
+    stored = Stored.__new__(Stored)
+    stored._layout, stored._stays = layout, content is None
+    stored._path = Path(name) if content is None else _new_path(None)
+    if content is not None:
+        stored._path.write_bytes(content)
+    stored._keep(size)
+    return stored
+
+
+def _new_path(folder: str | None) -> Path:
+    """Return the name of a new file; None: in the folder of a cluster's worker."""
+    if folder is None:
+        from distributed import get_worker
+
+        try:
+            folder = get_worker().local_directory
+        except ValueError:  # this is no worker
+            folder = tempfile.gettempdir()
+    return Path(folder) / f"nbspam-{uuid4().hex}"
+
+
+Halves = NDArray[np.uint64]
+Bytes = NDArray[np.uint8]
+_LENGTH = 1 << 12  # bytes of a token for which there are m_i; of a longer one they come in turn
+_LINE_END = 10
+
+
+class KeyMaker:
+    """Makes the keys of tokens, for one run."""
+
+    def __init__(self, seed: bytes) -> None:
+        """seed: of the run."""
+        random = np.random.Generator(np.random.PCG64(int.from_bytes(seed, "big")))
+        self._factors = random.integers(0, 1 << 64, (2, _LENGTH), dtype=np.uint64)
+
+    def keys(self, text: bytes) -> tuple[Halves, Halves, Integers]:
+        """Return both halves of the key of each line of a text, and where each line ends."""
+        data = np.frombuffer(text, np.uint8)
+        ends = np.flatnonzero(data == _LINE_END) + 1
+        if not len(ends):
+            return np.empty(0, np.uint64), np.empty(0, np.uint64), ends
+        starts = np.concatenate([[0], ends[:-1]])
+        place = np.arange(len(data), dtype=np.int32)
+        place -= np.repeat(starts.astype(np.int32), ends - starts)
+        if (ends - starts).max() > _LENGTH:
+            place %= _LENGTH
+        wide = data.astype(np.uint64)
+        first, second = (
+            np.add.reduceat(factors[place] * wide, starts) for factors in self._factors
+        )
+        return first, second, ends
+
+
+class Table(NamedTuple):
+    """Counts of keys in ascending order."""
+
+    first: Halves  # (n,)
+    second: Halves  # (n,)
+    counts: Integers  # (n_labels, n)
+    text: Bytes  # of the tokens, each with a line end; empty of digests
+    ends: Integers  # (n,), of each token in the text
+
+    @classmethod
+    def of(cls, stored: Stored) -> "Table":
+        """Return what was stored."""
+        return cls(*map(stored.__getitem__, cls._fields))
+
+    def range(self, i: int, n: int) -> "Table":
+        """Return a copy of the i-th of n ranges of keys, which are the same for all tables.
+
+        A copy, so that the pages of the file are let go: of 300 tables they were 200 MiB.
+        """
+        bounds = np.array([(i << 64) // n, ((i + 1) << 64) // n - 1], np.uint64)
+        first = int(self.first.searchsorted(bounds[0]))
+        last = int(self.first.searchsorted(bounds[1], side="right"))
+        place = slice(first, last)
+        start = int(self.ends[first - 1]) if first and len(self.ends) else 0
+        ends = self.ends[place] - start
+        text = self.text[start : start + int(ends[-1]) if len(ends) else start]
+        counts = self.counts[:, place].copy()
+        return Table(self.first[place].copy(), self.second[place].copy(), counts, text.copy(), ends)
+
+    def places(self, first: Halves, second: Halves) -> Integers:
+        """Return where keys are, in ascending order, that are all in it."""
+        found = self.first.searchsorted(first)
+        while (other := self.second[found] != second).any():  # two keys share their first half
+            found[other] += 1
+        return found
+
+    def tokens(self) -> list[str]:
+        """Return the text of its tokens."""
+        return self.text.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
+
+
+def distinct(first: Halves, second: Halves) -> tuple[Integers, Booleans]:
+    """Return an order of keys in which equal ones are neighbours, and which differ from the last.
+
+    Of equal ones the first stays the first.
+    """
+    order = np.argsort(first, kind="stable")
+    one, other = first[order], second[order]
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = one[1:] != one[:-1]
+    if (other[1:] != other[:-1])[~is_new[1:]].any():
+        order = np.lexsort((second, first))
+        one, other = first[order], second[order]
+        is_new[1:] = (one[1:] != one[:-1]) | (other[1:] != other[:-1])
+    return order, is_new
+
+
+def merged(tables: Sequence[Table]) -> Table:
+    """Return the sum of tables that have the same labels."""
+    first = np.concatenate([table.first for table in tables])
+    second = np.concatenate([table.second for table in tables])
+    order, is_new = distinct(first, second)
+    starts = np.flatnonzero(is_new)
+    chosen = order[starts]
+    counts = np.concatenate([table.counts for table in tables], axis=1)[:, order]
+    if len(starts):
+        counts = np.add.reduceat(counts, starts, axis=1, dtype=np.int64)
+    text, ends = tables[0].text, tables[0].ends
+    if any(len(table.ends) for table in tables):
+        shifts = np.cumsum([0, *(len(table.text) for table in tables[:-1])])
+        ends = np.concatenate([t.ends + by for t, by in zip(tables, shifts, strict=True)])
+        text, ends = taken(np.concatenate([table.text for table in tables]), ends, chosen)
+    return Table(first[chosen], second[chosen], counts, text, ends)
+
+
+def taken(text: Bytes, ends: Integers, places: Integers) -> tuple[Bytes, Integers]:
+    """Return some of the lines of a text, in the order of their places, and where they end."""
+    starts = np.concatenate([[0], ends[:-1]])[places]
+    lengths = ends[places] - starts
+    own_ends = np.cumsum(lengths)
+    total = int(own_ends[-1]) if len(own_ends) else 0
+    index = np.arange(total) + np.repeat(starts - (own_ends - lengths), lengths)
+    return text[index], own_ends
+
 
 _ENTRIES = 1 << 17  # of the matrix, in one part: features of 500,000 at once took 216 MiB
 _TEXT = 1 << 18  # bytes whose keys are made at a time
@@ -46,7 +266,7 @@ class Summary(NamedTuple):
     n_skipped: int
     size: int  # bytes, as progress counts them
     n_tokens: int  # different ones
-    traits: dict[str, list[dict[int, int]]]  # of each label: per trait, value -> messages
+    traits: TraitHistograms  # per trait and label
     excerpts: list[Excerpt]  # of each message, where they were wanted
 
     @property
@@ -98,12 +318,8 @@ class _Read:
             self._length += len(self._waiting[-1])
         if self._how.wanted.times or numbers.perhaps_hidden:
             self._data += [1] * (self._entries - len(self._data))
-            self._data += [
-                -numbers.times.get(token, 1)
-                if token in numbers.perhaps_hidden
-                else numbers.times.get(token, 1)
-                for token in tokens
-            ]
+            own, hidden = numbers.times, numbers.perhaps_hidden
+            self._data += [own.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
         self._n_tokens.append(len(tokens))
         self._entries += len(tokens)
         self._labels.append(message.label or "")
@@ -158,7 +374,7 @@ class _Read:
             self._n_skipped,
             size or self._size,
             len(table.first),
-            _trait_values(traits, codes, labels) if len(traits) else {},
+            trait_histograms_of(traits, codes, len(labels)) if len(traits) else (),
             self._excerpts,
         )
         names = _packed(labels)
@@ -237,18 +453,6 @@ def _packed(names: Iterable[str]) -> Any:
 def names_in(packed: Any) -> list[str]:
     """Return the names that were packed, a line each."""
     found: list[str] = packed.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
-    return found
-
-
-def _trait_values(
-    traits: Integers, codes: Integers, labels: tuple[str, ...]
-) -> dict[str, list[dict[int, int]]]:
-    """Return of each label how many messages have each value of each trait."""
-    found = {}
-    for k, label in enumerate(labels):
-        own = traits[(codes == k) & (traits[:, 0] >= 0)]
-        pairs = (np.unique(column, return_counts=True) for column in own.T)
-        found[label] = [dict(zip(v.tolist(), n.tolist(), strict=True)) for v, n in pairs]
     return found
 
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, event_model
-from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS
-from nbspam.bayes.variances import Variances
+from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.errors import OptionError, Remedy, TrainingError
 from nbspam.labels import HAM, SPAM, UNSURE, answer_label
 from nbspam.store.metadata import (
@@ -18,8 +17,8 @@ from nbspam.store.metadata import (
     LearnedState,
     Metadata,
     ModelSettings,
+    no_histograms,
 )
-from nbspam.store.trait_histograms import no_histograms
 from nbspam.tokens.tokenized import Wanted
 
 if TYPE_CHECKING:
@@ -96,9 +95,6 @@ class TrainingSettings(NamedTuple):
             raise OptionError(
                 f"the {self.event_model} model has no prior under the sum; leave the prior out"
             )
-        self._check_variances()
-
-    def _check_variances(self) -> None:
         smoothing, prior, _ = self.variances
         if self.variances != Variances() and self.effective_traits != GAUSSIAN:
             raise OptionError(
@@ -138,7 +134,8 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
         )
     shown = ", ".join(map(repr, classes[:20]))
     if positive is not None and positive not in classes:
-        raise TrainingError(_without_class(positive, shown))
+        means_ham = ", which in a column called spam means ham" * (answer_label(positive) == HAM)
+        raise TrainingError(f"no message is labelled {positive!r}{means_ham}; name one of {shown}")
     if positive is None and len(classes) == 2:
         raise TrainingError(
             f"neither {classes[0]!r} nor {classes[1]!r} is called spam", Remedy.NAME_SPAM_LABEL
@@ -146,31 +143,6 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
     if len(classes) == 2:
         classes.sort(key=lambda name: name == positive)
     return tuple(classes), positive
-
-
-def _without_class(positive: str, shown: str) -> str:
-    """Return what is wrong with a positive class that no message is in; shown: the classes."""
-    if answer_label(positive) == HAM:
-        return (
-            f"no message is labelled {positive!r}, which in a column called spam means ham; name"
-            f" one of {shown}"
-        )
-    return f"no message is labelled {positive!r}; name one of {shown}"
-
-
-def first_classes(
-    labels: Iterable[str], settings: TrainingSettings
-) -> tuple[tuple[str, ...], str | None]:
-    """Return the classes and the positive one of a model that begins with these labels.
-
-    One label is enough to begin with: the others are ham and spam.  Raises TrainingError.
-    """
-    names = set(labels)
-    if len(names | {settings.positive} - {None}) < 2:
-        names |= {HAM, settings.positive or SPAM}
-    elif settings.positive is not None:
-        names.add(settings.positive)
-    return class_names(names, settings.positive)
 
 
 def empty_metadata(
@@ -198,11 +170,15 @@ def empty_metadata(
 def first_metadata(labels: Iterable[str], settings: TrainingSettings) -> Metadata:
     """Return the metadata of a model that begins with these labels and has learned nothing yet.
 
+    One label is enough to begin with: the others are ham and spam.
     With a base it has that one's settings, but for what was chosen, which `Base.check` may refuse.
     Raises TrainingError.
     """
     if settings.base is None:
-        return empty_metadata(*first_classes(labels, settings), settings)
+        names = set(labels) | (set() if settings.positive is None else {settings.positive})
+        if len(names) < 2:
+            names = {*labels, HAM, settings.positive or SPAM}
+        return empty_metadata(*class_names(names, settings.positive), settings)
     first = settings.base.first()
     named = ("alpha", "prior", "scoring", "positive", "event_model", "traits")
     chosen = {name: value for name in named if (value := getattr(settings, name)) is not None}

@@ -23,51 +23,55 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from nbspam.bayes.evidence_matrix import EvidenceRows, inputs_of_rows
-from nbspam.bayes.matrix import Floats, Integers, Presence
-from nbspam.bayes.token_weight import Histogram, Row
-from nbspam.learning.batch import (
-    blocked_within,
-    check_cut_offs,
-    cut_offs_above,
-    host_rows_of,
-    token_histograms,
+from nbspam.bayes.calibration import inputs_of_rows
+from nbspam.bayes.event_model import Histogram, Row
+from nbspam.bayes.evidence import EvidenceRows
+from nbspam.bayes.matrix import Booleans, Floats, Integers, Presence
+from nbspam.learning.batch import cut_offs_above, host_rows_of, n_blocked, token_histograms
+from nbspam.learning.pieces import (
+    KeptPiece,
+    Reading,
+    Stored,
+    Summary,
+    Table,
+    merged,
+    names_in,
+    read_piece,
 )
-from nbspam.learning.batch_rules import (
+from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
+from nbspam.reading.cutting import SourcePiece
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skipped, Skips
+from nbspam.scoring.batch_rules import (
     BATCH_RULES,
     BatchEvidence,
     BatchSum,
     fitted_calibrations,
     scores_of_rows,
 )
-from nbspam.learning.fit_sample import FIT_LIMIT, in_sample, sample_end
-from nbspam.learning.pieces import KeptPiece, Reading, Summary, names_in, read_piece
-from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
-from nbspam.learning.stored import Stored
-from nbspam.learning.tables import Table, merged
-from nbspam.reading.piece import SourcePiece
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped, Skips
-from nbspam.scoring.evidence_rule import EvidenceRule
-from nbspam.scoring.score import Score
+from nbspam.scoring.rules import EvidenceRule, Score
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import TRAINING, HostRows, Metadata
 from nbspam.store.model_file import Model, lines_of_rows, row_texts, token_key, write_blocks
 from nbspam.tokens.kinds import channels_of
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.tokens.traits import TRAITS
-from nbspam.workers import Executor, Passes
+from nbspam.workers import Executor, Passes, Serial
 
 T = TypeVar("T")
 K = TypeVar("K", int, tuple[int, ...])
 Piece = SourcePiece | list[RawMessage | Skipped]
-_GROUP = 8  # tables merged at a time, at most
+_GROUP = 8  # tables that a cluster merges before they are cut into ranges
 # Keys of a range, if no two pieces shared one, and digests: what is in memory at once.
 _RANGE, _RANGE_DIGESTS = 250_000, 50_000
 _RANGES = 64  # at most, or one for each worker
 _SHARED = 1_000  # digests in two classes that are told of each range
-_BLOCK = 1 << 20  # bytes of each run of lines that are merged at a time
+_BLOCK = 4 << 20  # bytes of all runs of lines that are merged at a time
+_LONGEST_LINE = 1 << 14  # more than any has
 _FLOAT = 8  # bytes
+# Messages, about, that calibrations are fitted to: all, or of very many a sample.  A calibration
+# has a dozen coefficients, and ten million messages say no less of them than a hundred million do.
+FIT_LIMIT = 10_000_000
 
 
 class Kept(NamedTuple):
@@ -94,6 +98,7 @@ class TrainingRun:
     ) -> None:
         """Train where an executor works."""
         self._where, self._settings = where, settings
+        self._near: Executor = Serial() if where.is_here else where  # where a file is only read
         self._passes, self._fit_limit = passes or Passes(), fit_limit
         self._folder = None
         if where.is_here:
@@ -142,7 +147,7 @@ class TrainingRun:
     def pieces(self) -> Iterator[KeptPiece]:
         """Yield the pieces that were read."""
         items = ([kept.messages, kept.tokens] for kept in self.kept)
-        return self._where.map(_piece_of, None, items)
+        return self._near.map(_piece_of, None, items)
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield the messages that were read, in their order."""
@@ -170,22 +175,27 @@ class TrainingRun:
         n_ranges = max(self._where.workers, min(n // _RANGE, _RANGES), 1)
         how = _Counting(empty.settings.classes, n_ranges, self._folder)
         if empty.settings.counts.has_tokens:
-            parts = self._grouped([kept.tokens for kept in self.kept], how)
+            parts = self._ranges([kept.tokens for kept in self.kept], how)
             self._passes.begin("counting", n_ranges)
             for found in self._where.keep(_token_range, how, parts, 3):
                 self._tokens.append(found)
                 self._passes.done()
         n_digests = sum(self.labels.values()) // _RANGE_DIGESTS
         more = how._replace(ranges=max(1, min(n_digests, _RANGES)))
-        parts = self._grouped([kept.digests for kept in self.kept], more)
+        parts = self._ranges([kept.digests for kept in self.kept], more)
         self._digests = list(self._where.keep(_digest_range, more, parts, 2))
 
-    def _grouped(self, tables: list[Any], how: "_Counting") -> Iterable[list[Any]]:
-        """Return for each range its part of the tables of all groups."""
+    def _ranges(self, tables: list[Any], how: "_Counting") -> list[list[Any]]:
+        """Return for each range which part of some tables it has, and the tables.
+
+        On a cluster a part is a table of its own, of some pieces, and moves alone.
+        """
+        if self._where.is_here:
+            return [[i, *tables] for i in range(how.ranges)]
         size = max(1, min(_GROUP, -(-len(tables) // self._where.workers)))
         groups = [tables[i : i + size] for i in range(0, len(tables), size)]
         found = list(self._where.keep(_grouped_parts, how, groups, how.ranges + 1))
-        return [[parts[i] for parts in found] for i in range(1, how.ranges + 1)]
+        return [[None, *(parts[i] for parts in found)] for i in range(1, how.ranges + 1)]
 
     def _counted(self, empty: Metadata) -> Metadata:
         """Return the metadata of all counts, not calibrated yet."""
@@ -198,9 +208,9 @@ class TrainingRun:
             hosts.update(about.hosts)
         traits = [[Counter[int]() for _ in range(n_classes)] for _ in TRAITS]
         for kept in self.kept:
-            for label, values in kept.summary.traits.items():
-                for of_trait, found in zip(traits, values, strict=True):
-                    of_trait[classes.index(label)].update(found)
+            for of_trait, found in zip(traits, kept.summary.traits, strict=False):
+                for label, values in zip(kept.summary.messages, found, strict=True):
+                    of_trait[classes.index(label)].update(values)
         labels = self.labels
         learned = empty.learned._replace(
             calibrated_by=TRAINING,
@@ -251,21 +261,18 @@ class TrainingRun:
         found: dict[bytes, dict[str, str]] = {}
         if n:
             pieces = ([kept.messages, kept.tokens] for kept in self.kept)
-            for rows in self._where.map(_having, digests, pieces):
+            for rows in self._near.map(_having, digests, pieces):
                 for digest, label, source in rows:
                     found.setdefault(digest, {}).setdefault(label, source)
         return n, list(found.values())
 
     def choose_cut_offs(self, limit: float) -> None:
         """Store the lowest cut-offs that block at most this share of the ham; as `batch.py`."""
-        settings, learned = self.metadata
-        check_cut_offs(settings)
-        positive = settings.positive_index or 0
-        n = blocked_within(limit, sum(learned.messages) - learned.messages[positive]) + 1
+        n = n_blocked(limit, self.metadata) + 1
         highest: list[float] = []
         for found in self.each("choosing the cut-off", _highest_ham, n):
             highest = sorted([*highest, *found], reverse=True)[:n]
-        self.store_cut_offs(cut_offs_above(highest[-1]))
+        self.store_cut_offs(cut_offs_above(limit, self.metadata, highest))
 
     def store_cut_offs(self, cut_offs: CutOffs) -> None:
         """Give the model cut-offs of its own."""
@@ -273,9 +280,9 @@ class TrainingRun:
 
     def write(self, file: IO[bytes], ledger: bool = True) -> None:
         """Write the model's lines."""
-        runs = self._where.map(_lines_of, None, [lines for *_, lines in self._tokens])
+        runs = self._near.map(_lines_of, None, [lines for *_, lines in self._tokens])
         digests = [table for _, table in self._digests] if ledger else []
-        lines = self._where.map(_ledger_lines, None, digests)
+        lines = self._near.map(_ledger_lines, None, digests)
         self._passes.begin("writing", len(self._tokens) + len(digests))
         write_blocks(file, self.metadata, _merged_lines(self._done(runs)), self._done(lines))
 
@@ -329,9 +336,25 @@ class TrainingRun:
             ]
             for i in asked
         )
-        found = zip(asked, self._where.map(_named_rows, None, items), strict=True)
+        found = zip(asked, self._near.map(_named_rows, None, items), strict=True)
         names = {i: iter(own) for i, own in found}
         return [next(names[i]) for i in pieces]
+
+
+def sample_end(n: int, limit: int = FIT_LIMIT) -> int | None:
+    """Return the first 64 bits of a digest below which a message is in the sample; None: all are.
+
+    n: how many messages there are.  The sample is by digest, which is as good as random and the
+    same wherever and in which order the messages are read.  So a message is drawn with all its
+    copies, or not at all.
+    """
+    return None if n <= limit else (limit << 64) // n
+
+
+def in_sample(digests: bytes, end: int) -> Booleans:
+    """Return which messages are in the sample, (n,); digests: of all, one after the other."""
+    first = np.frombuffer(digests, dtype=">u8")[::2]
+    return np.asarray(first < np.uint64(end))
 
 
 def _in_order(counted: Counter[K]) -> dict[K, int]:
@@ -367,17 +390,18 @@ def _merged_lines(runs: Iterable[bytes]) -> Iterator[bytes]:
 
     The runs wait in a file, and a block of each is in memory.
     """
+    places = []
     with tempfile.TemporaryFile() as file:
-        places = []
         for run in filter(None, runs):
             places.append([file.tell(), file.tell() + len(run)])
             file.write(run)
         file.flush()
+        size = max(_BLOCK // max(len(places), 1), _LONGEST_LINE)
         waiting: list[list[bytes]] = [[] for _ in places]
         while any(waiting) or any(start < end for start, end in places):
             for lines, place in zip(waiting, places, strict=True):
                 if not lines and place[0] < place[1]:
-                    content = os.pread(file.fileno(), min(_BLOCK, place[1] - place[0]), place[0])
+                    content = os.pread(file.fileno(), min(size, place[1] - place[0]), place[0])
                     if place[0] + len(content) < place[1]:
                         content = content[: content.rindex(b"\n") + 1]
                     place[0] += len(content)
@@ -418,26 +442,37 @@ class _DigestRange(NamedTuple):
 
 class _Scoring(NamedTuple):
     metadata: Metadata
-    end: int | None  # of the sample (`fit_sample.py`)
+    end: int | None  # of the sample (`sample_end`)
     folder: str | None
 
 
 def _grouped_parts(how: _Counting, pieces: list[Stored]) -> tuple[Any, ...]:
     """Return nothing to be known, and the sum of tables, as the parts of the ranges."""
-    tables = []
-    for stored in pieces:
-        table = Table.of(stored)
-        counts = np.zeros((len(how.classes), len(table.first)), np.int64)
-        for label, row in zip(names_in(stored["labels"]), table.counts, strict=True):
-            counts[how.classes.index(label)] = row
-        tables.append(table._replace(counts=counts))
-    whole = merged(tables)
-    return None, *(part.stored(how.folder) for part in whole.parts(how.ranges))
+    whole = merged([_of_classes(Table.of(piece), piece, how.classes) for piece in pieces])
+    parts = (whole.range(i, how.ranges) for i in range(how.ranges))
+    return None, *(Stored(how.folder, **part._asdict()) for part in parts)
 
 
-def _token_range(how: _Counting, parts: list[Stored]) -> tuple[_TokenRange, Stored, Stored]:
+def _of_classes(table: Table, stored: Stored, classes: tuple[str, ...]) -> Table:
+    """Return a piece's table, or a range of it, with a row of counts for each class."""
+    counts = np.zeros((len(classes), len(table.first)), np.int64)
+    for label, row in zip(names_in(stored["labels"]), table.counts, strict=True):
+        counts[classes.index(label)] = row
+    return table._replace(counts=counts)
+
+
+def _merged_range(how: _Counting, item: list[Any]) -> Table:
+    """Return the sum of a range of some tables."""
+    i, *tables = item
+    if i is None:
+        return merged([Table.of(stored) for stored in tables])
+    parts = ((Table.of(stored).range(i, how.ranges), stored) for stored in tables)
+    return merged([_of_classes(part, stored, how.classes) for part, stored in parts])
+
+
+def _token_range(how: _Counting, item: list[Any]) -> tuple[_TokenRange, Stored, Stored]:
     """Return a range of the tokens: histograms, its table with channels, and its lines."""
-    table = merged([Table.of(part) for part in parts])
+    table = _merged_range(how, item)
     tokens = table.tokens()
     channels = np.array(channels_of(tokens), np.int64)
     about = _TokenRange(token_histograms(table.counts), host_rows_of(table.counts, channels))
@@ -453,13 +488,13 @@ def _lines_of(_: None, stored: Stored) -> bytes:
     return stored["lines"].tobytes()
 
 
-def _digest_range(how: _Counting, parts: list[Stored]) -> tuple[_DigestRange, Stored]:
+def _digest_range(how: _Counting, item: list[Any]) -> tuple[_DigestRange, Stored]:
     """Return a range of the ledger."""
-    table = merged([Table.of(part) for part in parts])
+    table = _merged_range(how, item)
     is_shared = (table.counts > 0).sum(axis=0) > 1
     some = np.flatnonzero(is_shared)[:_SHARED]
     digests = [bytes.fromhex(digest) for digest in _hex(table, some)]
-    return _DigestRange(int(is_shared.sum()), digests), table.stored(how.folder)
+    return _DigestRange(int(is_shared.sum()), digests), Stored(how.folder, **table._asdict())
 
 
 def _hex(table: Table, places: Integers | slice = slice(None)) -> list[str]:
@@ -502,7 +537,8 @@ def _counts_of(table: Table, ranges: list[Stored], n_classes: int) -> tuple[Inte
     if not ranges:  # a model without tokens
         channels = np.array(channels_of(table.tokens()), np.int64)
     end = 0
-    for own, stored in zip(table.parts(max(1, len(ranges))), ranges, strict=False):
+    for i, stored in enumerate(ranges):
+        own = table.range(i, len(ranges))
         start, end = end, end + len(own.first)
         whole = Table.of(stored)
         places = whole.places(own.first, own.second)
@@ -518,10 +554,7 @@ class LeftOut(NamedTuple):
     scores: Iterator[Score]
 
 
-def _applied(
-    how: tuple[Callable[..., T], Metadata, tuple[object, ...]],
-    item: list[Any],
-) -> T:
+def _applied(how: tuple[Callable[..., T], Metadata, tuple[object, ...]], item: list[Any]) -> T:
     function, metadata, more = how
     messages, table, evidence, ranges = item
     kept = KeptPiece(messages, table)
@@ -554,9 +587,10 @@ def _summed(kept: KeptPiece, ranges: list[Stored], metadata: Metadata) -> Iterat
     counts = np.concatenate([whole.counts for whole in wholes], axis=1)
     channels = np.concatenate([stored["channels"] for stored in ranges])
     shifts = np.cumsum([0, *(len(whole.first) for whole in wholes)])
-    parts = zip(kept.table.parts(len(wholes)), wholes, shifts.tolist(), strict=False)
+    parts = [kept.table.range(i, len(wholes)) for i in range(len(wholes))]
+    triples = zip(parts, wholes, shifts.tolist(), strict=False)
     columns = np.concatenate(
-        [whole.places(own.first, own.second) + shift for own, whole, shift in parts]
+        [whole.places(own.first, own.second) + shift for own, whole, shift in triples]
     )
     wide = _Widened(kept, columns, counts.shape[1])
     rule = BatchSum(counts, kept.classes(classes), channels, traits)

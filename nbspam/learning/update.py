@@ -6,27 +6,45 @@ read, and the file is written around them.  Standard library only.
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.ledger import moves
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.atomic_write import write_atomically
-from nbspam.store.lock import DEFAULT_WAIT, LockWait, locked
-from nbspam.store.lookup import Lookup
+from nbspam.store.lookup import Lookup, splice
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import Model
-from nbspam.store.splice import splice
+from nbspam.store.writing import DEFAULT_WAIT, LockWait, locked, write_atomically
 from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
 
 if TYPE_CHECKING:
     from nbspam.scoring.base import Base
+
+
+def moves(learned: Sequence[int], found: Sequence[int]) -> list[tuple[int | None, int]]:
+    """Return what brings a message up to the number of times that it was found in each class.
+
+    learned: how often the message has been learned, per class.  found: how often a source has it.
+    Each step is (from, to): unlearn it from one class, or from none, and learn it in another.
+    A class is brought up to what was found and never above.  A message that is gone from a class
+    stays learned there, unless it was found in another: then the user has moved it.
+    """
+    surplus = Counter({k: n - m for k, (n, m) in enumerate(zip(learned, found, strict=True))})
+    steps: list[tuple[int | None, int]] = []
+    for to, missing in sorted((-surplus).items()):
+        for _ in range(missing):
+            left = +surplus
+            source = min(left) if left else None
+            if source is not None:
+                surplus[source] -= 1
+            steps.append((source, to))
+    return steps
+
 
 _BATCH = 500  # messages looked up in the ledger at a time
 
@@ -49,11 +67,7 @@ class PendingMessages:
         self.corpus = Corpus(wanted)
 
     def read(
-        self,
-        path: Path,
-        messages: Iterable[TokenizedMessage],
-        remember: bool,
-        batch: int = _BATCH,
+        self, path: Path, messages: Iterable[TokenizedMessage], remember: bool, batch: int = _BATCH
     ) -> None:
         """Take in messages with digests.
 
@@ -155,23 +169,13 @@ def learn(
             write_atomically(place, model.write)
             return change
         with Lookup(place) as old:
-            _check_classes(path, old.metadata, {label for _, label in pending.found})
-            _check_numbers(path, old.metadata, pending.corpus)
-            before = old.counts(pending.corpus.vocabulary)
+            counts = old.counts(pending.corpus.vocabulary)
             known = old.learned({digest for digest, _ in pending.found}) if remember else {}
-            learner = _learner(path, old.metadata, before, settings.base)
-            change, rows = _learn_all(path, learner, pending, known, remember)
+            part = Model(old.metadata, counts, known)
+            change, after = learn_in_memory(path, part, pending, settings, remember)
             if change.learned or change.moved:
-                _save(place, old, learner, before, rows)
+                _save(place, old, part, after)
             return change
-
-
-def _learner(
-    path: Path, metadata: Metadata, counts: Mapping[str, Row], base: "Base | None"
-) -> OnlineLearner:
-    if base is not None:
-        base.check(path, metadata.settings)
-    return OnlineLearner(metadata, dict(counts), base)
 
 
 def learn_in_memory(
@@ -181,7 +185,7 @@ def learn_in_memory(
     settings: TrainingSettings,
     remember: bool = True,
 ) -> tuple[Change, Model]:
-    """Do what `learn` does with a model in memory; return what it did, and the model after it.
+    """Learn messages into a model, or what it has of them; return what was done, and the result.
 
     path: the model's name in errors.  model: None for a new one; it stays as it is.
     """
@@ -189,11 +193,37 @@ def learn_in_memory(
         labels = {label for _, label in pending.found}
         model = Model(first_metadata(labels, settings), {}, {})
     _check_classes(path, model.metadata, {label for _, label in pending.found})
-    _check_numbers(path, model.metadata, pending.corpus)
-    learner = _learner(path, model.metadata, model.counts, settings.base)
+    if len(pending.corpus) and pending.corpus.wanted != model.metadata.settings.wanted:
+        # Their digests would be others too, and the ledger would not know them.
+        raise ModelError(
+            f"{path}: was replaced, while messages were read, by a model that counts other numbers"
+            " of them; run it again"
+        )
+    learner = _learner(path, model, settings.base)
     change, rows = _learn_all(path, learner, pending, model.learned, remember)
-    rows = {digest: row for digest, row in (model.learned | rows).items() if any(row)}
-    return change, Model(learner.metadata, learner.counts, dict(sorted(rows.items())))
+    return change, _result(learner, model.learned | rows)
+
+
+def _learner(path: Path, model: Model, base: "Base | None") -> OnlineLearner:
+    if base is not None:
+        base.check(path, model.metadata.settings)
+    return OnlineLearner(model.metadata, dict(model.counts), base)
+
+
+def _result(learner: OnlineLearner, learned: dict[str, Row]) -> Model:
+    rows = {digest: row for digest, row in sorted(learned.items()) if any(row)}
+    return Model(learner.metadata, learner.counts, rows)
+
+
+def _save(place: Path, old: Lookup, before: Model, after: Model) -> None:
+    """Write the file anew; before: what it has of the messages, after: what it is to have."""
+    none = (0,) * len(before.metadata.settings.classes)
+    counts, learned = (
+        {name: row for name, row in new.items() if known.get(name) != row}
+        | {name: none for name in known if name not in new}
+        for known, new in zip(before[1:], after[1:], strict=True)
+    )
+    write_atomically(place, lambda file: splice(file, old, after.metadata, counts, learned))
 
 
 def forget(
@@ -215,15 +245,25 @@ def forget(
     Raises ModelError: there is no model, it is damaged or has other classes, is locked or cannot be
     written.
     """
-    asked, corpus = _to_forget(path, messages, remember, batch)
+    asked = 0
+    labels: set[str] = set()
+    with Lookup(path) as lookup:  # which of them the model may have learned
+        corpus = Corpus(lookup.metadata.settings.wanted)
+        for some in _batches(messages, batch):
+            asked += len(some)
+            labels |= {message.label for message in some if message.label}
+            names = lookup.learned(message.digest for message in some) if remember else {}
+            for message in some:
+                if message.digest in names or (message.label and not remember):
+                    corpus.add(message)
+        _check_classes(path, lookup.metadata, labels)
     with locked(path, wait) as place, Lookup(place) as old:
-        before = old.counts(corpus.vocabulary)
-        learner = _learner(path, old.metadata, before, base)
-        learned = old.learned({message.digest for message in corpus.messages()})
+        known = old.learned({message.digest for message in corpus.messages()})
+        part = Model(old.metadata, old.counts(corpus.vocabulary), known)
         unnamed = [0] * len(old.metadata.settings.classes) if remember else old.unnamed()
-        forgotten = _forget(path, learner, corpus, learned, unnamed)
+        forgotten, after = _forget(path, part, corpus, unnamed, base)
         if forgotten:
-            _save(place, old, learner, before, learned)
+            _save(place, old, part, after)
     return Change(forgotten=forgotten, unchanged=asked - forgotten)
 
 
@@ -235,31 +275,22 @@ def forget_in_memory(
     path: the model's name in errors.  model: it stays as it is.
     """
     corpus = Corpus(model.metadata.settings.wanted)
-    for message in messages:
-        corpus.add(message)
-    labels = set(corpus.labels) - {""}
-    _check_classes(path, model.metadata, labels)
-    learner = OnlineLearner(model.metadata, dict(model.counts))
-    learned = dict(model.learned)
+    corpus.extend(messages)
+    _check_classes(path, model.metadata, set(corpus.labels) - {""})
     unnamed = [0] * len(model.metadata.settings.classes)
-    forgotten = _forget(path, learner, corpus, learned, unnamed)
-    rows = {digest: row for digest, row in learned.items() if any(row)}
-    change = Change(forgotten=forgotten, unchanged=len(corpus) - forgotten)
-    return change, Model(learner.metadata, learner.counts, rows)
+    forgotten, after = _forget(path, model, corpus, unnamed)
+    return Change(forgotten=forgotten, unchanged=len(corpus) - forgotten), after
 
 
 def _forget(
-    path: Path,
-    learner: OnlineLearner,
-    corpus: Corpus,
-    learned: dict[str, Row],
-    unnamed: list[int],
-) -> int:
-    """Take messages out; return how many were taken.  Changes `learned`, the ledger's rows.
+    path: Path, model: Model, corpus: Corpus, unnamed: list[int], base: "Base | None" = None
+) -> tuple[int, Model]:
+    """Take messages out; return how many were taken, and the model without them.
 
     unnamed: per class, how many messages that the ledger does not name may be taken out.
     """
-    classes = learner.metadata.settings.classes
+    learner, learned = _learner(path, model, base), dict(model.learned)
+    classes = model.metadata.settings.classes
     forgotten = 0
     for message in corpus.messages():
         row = list(learned.get(message.digest, ()))
@@ -276,26 +307,7 @@ def _forget(
                 learner.unlearn(message.label, *content)
                 unnamed[own] -= 1
                 forgotten += 1
-    return forgotten
-
-
-def _to_forget(
-    path: Path, messages: Iterable[TokenizedMessage], remember: bool, batch: int
-) -> tuple[int, Corpus]:
-    """Return how many messages there are, and those that the model may have learned."""
-    asked = 0
-    labels: set[str] = set()
-    with Lookup(path) as lookup:
-        corpus = Corpus(lookup.metadata.settings.wanted)
-        for some in _batches(messages, batch):
-            asked += len(some)
-            labels |= {message.label for message in some if message.label}
-            known = lookup.learned(message.digest for message in some) if remember else {}
-            for message in some:
-                if message.digest in known or (message.label and not remember):
-                    corpus.add(message)
-        _check_classes(path, lookup.metadata, labels)
-    return asked, corpus
+    return forgotten, _result(learner, learned)
 
 
 def _unlearn(path: Path, learner: OnlineLearner, label: str, message: TokenizedMessage) -> None:
@@ -319,32 +331,6 @@ def set_cut_offs(path: Path, cut_offs_of: Callable[[Metadata], CutOffs]) -> CutO
         metadata = cut_offs.stored_in(old.metadata)
         write_atomically(place, lambda file: splice(file, old, metadata, {}, {}))
     return cut_offs
-
-
-def _save(
-    place: Path,
-    old: Lookup,
-    learner: OnlineLearner,
-    before: dict[str, Row],
-    learned: dict[str, Row],
-) -> None:
-    after = learner.counts
-    none = (0,) * len(old.metadata.settings.classes)
-    counts = {token: row for token, row in after.items() if before.get(token) != row}
-    counts |= {token: none for token in before if token not in after}
-    write_atomically(place, lambda file: splice(file, old, learner.metadata, counts, learned))
-
-
-def _check_numbers(path: Path, metadata: Metadata, corpus: Corpus) -> None:
-    """Raise ModelError if messages were tokenized for a model that counts other numbers.
-
-    Their digests would be others too, and the ledger would not know them.
-    """
-    if len(corpus) and corpus.wanted != metadata.settings.wanted:
-        raise ModelError(
-            f"{path}: was replaced, while messages were read, by a model that counts other numbers"
-            " of them; run it again"
-        )
 
 
 def _check_classes(path: Path, metadata: Metadata, labels: set[str]) -> None:

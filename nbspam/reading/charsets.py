@@ -1,5 +1,8 @@
-"""Bytes to text, whatever charset their sender claims."""
+"""Bytes to text, whatever their sender claims: transfer encodings (RFC 2045) and charsets."""
 
+import binascii
+import contextlib
+import re
 from encodings import normalize_encoding
 from encodings.aliases import aliases
 
@@ -51,13 +54,20 @@ def decode(data: bytes, charset: str) -> str:
         name = ""
     if name.startswith(_UTF_16) or (not name and data.count(0) * 4 > len(data)):
         return _decode_utf16(data, name)
-    if not _is_codec(name):
+    codec = normalize_encoding(name[: _CHARSET_LIMIT + 1])
+    is_known = codec in aliases or codec.replace(".", "_") in aliases or codec in _CODECS
+    if len(name) > _CHARSET_LIMIT or not is_known:
         name = ""
     text = _decode_strictly(data, name)
     if text is None and name and not name.startswith((*_SINGLE_BYTE, "utf-8", "utf8")):
         # A multi-byte text with a broken character is still mostly that text.
         text = _decode_with(data, name, "replace")
-    return _decode_western(data) if text is None else text
+    if text is not None:
+        return text
+    try:
+        return data.decode("cp1252")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 def _decode_strictly(data: bytes, name: str) -> str | None:
@@ -89,21 +99,6 @@ def _decode_with(data: bytes, codec: str, errors: str = "strict") -> str | None:
     return text
 
 
-def _decode_western(data: bytes) -> str:
-    try:
-        return data.decode("cp1252")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
-
-
-def _is_codec(name: str) -> bool:
-    """Return whether Python has a codec of this name."""
-    if len(name) > _CHARSET_LIMIT:
-        return False
-    name = normalize_encoding(name)
-    return name in aliases or name.replace(".", "_") in aliases or name in _CODECS
-
-
 def _decode_utf16(data: bytes, name: str) -> str:
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", "replace")
@@ -114,13 +109,94 @@ def _decode_utf16(data: bytes, name: str) -> str:
     if 4 * zeros >= len(data):
         return data.decode(codec, "replace")
     # Claimed, but with hardly a zero byte: a script other than Latin, or a wrong claim.
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        pass
-    try:
-        if data.count(b" ") * 20 > len(data):
-            return decode(data, "us-ascii")
-        return data[: len(data) & ~1].decode(codec)
-    except UnicodeDecodeError:
-        return decode(data, "us-ascii")
+    if (text := _decode_with(data, "utf-8")) is None and data.count(b" ") * 20 <= len(data):
+        text = _decode_with(data[: len(data) & ~1], codec)
+    return decode(data, "us-ascii") if text is None else text
+
+
+# Transfer encodings
+
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_NOT_BASE64 = bytes(set(range(256)) - set(_BASE64))  # for bytes.translate
+_PADDING = lazy_pattern(rb"={1,3}[ \t]*(?:\n|\Z)")
+_NEXT_LINE = lazy_pattern(rb"\n*([A-Za-z0-9+/]+={0,2})[ \t]*(?:\n|\Z)")
+_PIECES_LIMIT = 50_000  # of base64, each with padding of its own, that are read: 20 ms
+_UU_BEGIN = lazy_pattern(rb"^begin [0-7]{3,4} [^\n]*\n", re.MULTILINE)
+_UU_LINES_LIMIT = 100_000  # of up to 45 bytes each
+
+
+def decode_transfer(body: bytes, encoding: str, limits: set[str]) -> bytes:
+    """Return a body decoded.
+
+    encoding: the value of Content-Transfer-Encoding in lower case.
+    limits: gets "encoding" if not all is decoded.
+    """
+    if "quoted-printable" in encoding:
+        return binascii.a2b_qp(body)
+    if "base64" in encoding:
+        return decode_base64(body, limits)
+    if "uue" in encoding:
+        return decode_uu(body, limits)
+    return body
+
+
+def is_identity(encoding: str) -> bool:
+    """Return whether an encoding, in lower case, leaves a body as it is."""
+    return not any(name in encoding for name in ("quoted-printable", "base64", "uue"))
+
+
+def decode_base64(data: bytes, limits: set[str]) -> bytes:
+    """Return base64 `data` decoded; characters that are not base64 are ignored.
+
+    A text that claims to be base64 and is not is returned unchanged: mail readers show it so, too.
+    limits: gets "encoding" if not all is decoded.
+    """
+    padding = _PADDING.search(data)
+    encoded = data[: padding.start()] if padding else data
+    digits = encoded.translate(None, _NOT_BASE64)
+    # One byte in six of a text is a space or punctuation; base64 has none except line ends, unless
+    # a spammer puts signs between, which decoders ignore.
+    n_digits, n = len(digits), len(encoded) - encoded.count(b"\n")
+    if 10 * n_digits <= 9 * n and (2 * n_digits <= n or 15 * encoded.count(b" ") > n):
+        return data
+    first = _decoded(digits)
+    # Mail readers go on after padding, so spam has some in its first line.  What follows base64 as
+    # other lines is a mailing list's footer.
+    pieces = [first]
+    at = padding.end() if padding else len(data)
+    while line := _NEXT_LINE.match(data, at):
+        if len(pieces) == _PIECES_LIMIT:
+            limits.add("encoding")
+            break
+        pieces.append(_decoded(line[1].rstrip(b"=")))
+        at = line.end()
+    return b"".join(pieces)
+
+
+def _decoded(digits: bytes) -> bytes:
+    digits = digits[: len(digits) - (len(digits) % 4 == 1)]
+    return binascii.a2b_base64(digits + b"=" * (-len(digits) % 4))
+
+
+def decode_uu(data: bytes, limits: set[str]) -> bytes:
+    """Return uuencoded `data` decoded, from its `begin` line on; unchanged if there is none.
+
+    limits: gets "encoding" if not all is decoded.
+    """
+    begin = _UU_BEGIN.search(data)
+    if not begin:
+        return data
+    pieces = []
+    lines = data[begin.end() :].split(b"\n", _UU_LINES_LIMIT)
+    for line in lines[:_UU_LINES_LIMIT]:
+        if line.strip() == b"end":
+            break
+        if line:
+            # Many encoders write more characters than the line's length says.
+            line = line[: (((line[0] - 32) & 63) * 4 + 5) // 3 + 1]
+            with contextlib.suppress(binascii.Error):
+                pieces.append(binascii.a2b_uu(line))
+    else:
+        if len(lines) > _UU_LINES_LIMIT:
+            limits.add("encoding")
+    return b"".join(pieces)

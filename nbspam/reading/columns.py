@@ -1,16 +1,15 @@
-"""The columns of a table: which holds the text, and which the label.
+"""The columns of a table: which holds the text, and which the label; whether a row names them.
 
 A column is found by the name that the user gives, else by a usual name, else by its content.
 """
 
-import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from nbspam.errors import Remedy, TableError
 from nbspam.labels import HAM, SPAM, answer_label, normal_label
-from nbspam.reading.source_kind import TableOptions
+from nbspam.reading.source import TableOptions
 
 LABEL_NAMES = ("label", "class", "category", "v1", "spam", "is_spam", "type", "target", "verdict")
 TEXT_NAMES = (
@@ -23,8 +22,6 @@ _CLASSES_LIMIT = 20  # a column with more distinct values than this is not a lab
 LABEL_LENGTH = 24  # characters; a column with a longer value is not a label
 _NAMES_SHOWN, _NAME_SHOWN = 20, 40  # columns, and characters of each, in an error
 _SURROGATES = re.compile("[\ud800-\udfff]")
-
-T = TypeVar("T")
 
 
 class Columns(NamedTuple):
@@ -69,16 +66,6 @@ def cell_text(value: object) -> str:
     return _SURROGATES.sub("\ufffd", value if isinstance(value, str) else str(value))
 
 
-def first_rows(rows: Iterator[T], size: Callable[[T], int]) -> Iterator[T]:
-    """Yield the first rows, in which the columns are searched; size: the characters of a row."""
-    left = SAMPLE_CHARACTERS
-    for row in itertools.islice(rows, SAMPLE_ROWS):
-        yield row
-        left -= size(row)
-        if left < 0:
-            return
-
-
 def names_columns(cells: Sequence[str], options: TableOptions) -> bool:
     """Return whether the first row of a table names its columns."""
     names = [cell.strip().lower() for cell in cells]
@@ -104,7 +91,8 @@ def find_columns(
     first: the first row where there is no header; perhaps it is one of which a name was mistyped.
     Raises TableError when there is no such column as the user names, or no label and one is needed.
     """
-    width = len(header) if header else _usual_width(sample)
+    widths = [len(row) for row in sample] or [0]
+    width = len(header) if header else max(set(widths), key=widths.count)  # the usual one
     names = list(header or ()) or [str(number + 1) for number in range(width)]
     lower = [name.lower() for name in names]
     contents = [[row[i] for row in sample if i < len(row)] for i in range(len(names))]
@@ -130,12 +118,6 @@ def find_columns(
             Remedy.NAME_LABEL_COLUMN,
         )
     return Columns(text, label, width, label is not None and lower[label] in ("spam", "is_spam"))
-
-
-def _usual_width(sample: Sequence[Sequence[str]]) -> int:
-    """Return how many cells most rows have."""
-    widths = [len(row) for row in sample] or [0]
-    return max(set(widths), key=widths.count)
 
 
 def _named(table: str, names: list[str], wanted: str | None, first: Sequence[str]) -> int | None:
@@ -192,3 +174,70 @@ def text_by_content(columns: list[list[str]], label: int | None) -> int | None:
     """Return the column with the longest cells, apart from the label's; None if there is none."""
     lengths = [(sum(map(len, c)), -i) for i, c in enumerate(columns) if i != label]
     return -max(lengths)[1] if lengths else None
+
+
+# Whether the first row of a table names its columns, though no name in it is a usual one.
+#
+# Taken for a message, a header is a class of its own (`y,x` over rows of 0 and 1: classes 0, 1, y);
+# taken for a header, a message is lost.  So a row is a header only if all of this holds:
+#
+# - Each of its cells could be a name: short, not a number, none twice.  pandas writes two other
+#   kinds: an empty cell over the index, which is a column of numbers, none twice; and 0, 1, 2 …
+#   where the columns have no names.
+# - The cell over the texts is one bare word, and most of the texts are not: of SMS one or two in a
+#   hundred are ("Ok").
+# - The cell over the labels occurs there only once, while the others repeat, and it is neither ham
+#   nor spam.  In a table of two classes the label of a first message always repeats, unless the
+#   rest of the sample is of the other class, as in a sorted file: then a row is a header only over
+#   numbers or over ham and spam, or with an index.  Where no column looks like a label, the row
+#   must be one of words over a column of numbers.  Names that pandas counted may be like the labels
+#   below them.
+#
+# What is left is the message of one word that is the only one of its class in the sample, and is
+# first, and the message "1" of class 0; whoever has it is told that its row was taken for a header.
+
+_NAME_LENGTH = 40  # characters
+_WORD = re.compile(r"[^\W\d]\w*(?:[.-]\w+)*")  # a bare word, as an identifier is
+_INDEX = re.compile(r"[0-9]+")
+_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*")
+
+
+def is_header_row(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+    """Return whether a table's first row names its columns, by the rows of the sample below it."""
+    names = [cell.strip() for cell in first]
+    while names and not names[-1]:
+        names.pop()
+    if len(names) < 2:
+        return False
+    columns = [[row[i].strip() for row in others if i < len(row)] for i in range(len(names))]
+    columns = [[cell for cell in column if cell] for column in columns]
+    # The index of a data frame; the rows may be shuffled.
+    index = columns[0] if not names[0] else []
+    has_index = 2 < len(index) == len(set(index)) and all(map(_INDEX.fullmatch, index))
+    own = names[1:] if has_index else names
+    are_counted = own == [str(number) for number in range(len(own))]
+    if not are_counted and not (
+        len({name.lower() for name in own}) == len(own)
+        and all(0 < len(name) <= _NAME_LENGTH and not _NUMBER.fullmatch(name) for name in own)
+    ):
+        return False
+    label = label_by_content(columns)
+    text = text_by_content(columns, label)
+    if text is None or not (are_counted or _WORD.fullmatch(names[text])):
+        return False
+    words = sum(_WORD.fullmatch(cell) is not None for cell in columns[text])
+    if len(columns[text]) < 2 or 4 * words > len(columns[text]):
+        return False
+    if label is None:
+        return has_index or any(_are_numbers(c) for i, c in enumerate(columns) if i != text)
+    labels = [normal_label(cell) for cell in columns[label]]
+    classes = set(labels)
+    if normal_label(names[label]) in classes | {HAM, SPAM} and not are_counted:
+        return False
+    if _are_numbers(labels) or has_index:
+        return len(labels) > 1
+    return len(labels) >= 2 * len(classes) and (len(classes) > 1 or classes <= {HAM, SPAM})
+
+
+def _are_numbers(cells: list[str]) -> bool:
+    return bool(cells) and all(_NUMBER.fullmatch(cell) for cell in cells)

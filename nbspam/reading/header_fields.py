@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable
 
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.charsets import decode
-from nbspam.reading.transfer import decode_base64
+from nbspam.reading.charsets import decode, decode_base64
 
 # Far above the mail in the corpora (longest header block 21 KB).
 HEADER_LIMIT = 256 << 10  # bytes of one header block
@@ -36,26 +35,16 @@ _PARAMETER = lazy_pattern(r';\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]*)
 _ENCODED_WORD = lazy_pattern(r"=\?([^?\s]{1,40})\?([bBqQ])\?([^?\n]*(?:\?(?!=)[^?\n]*){0,20})\?=")
 
 
-def split_header(raw: bytes, limits: set[str]) -> tuple[list[Header], bytes]:
+def split_header(raw: bytes, limits: set[str], is_part: bool = False) -> tuple[list[Header], bytes]:
     """Return the header lines that `raw` (LF line ends) begins with, and the rest.
 
     The block ends at the first line that is neither a header nor the continuation of one; if that
     is a blank line, it belongs to neither.  As in mail readers, it goes on after such a line if
     a field of MIME follows before the blank line.  Beyond HEADER_LIMIT and HEADERS_LIMIT only the
     fields of MIME are read, and "header" is added to `limits`.
+
+    is_part: of a multipart; it may begin with lines that are none, as no text can stand there.
     """
-    return _split(raw, limits, is_part=False)
-
-
-def split_part(raw: bytes, limits: set[str]) -> tuple[list[Header], bytes]:
-    """Return the header lines of a part of a multipart, and the rest.
-
-    It may begin with lines that are none: no text can stand there.
-    """
-    return _split(raw, limits, is_part=True)
-
-
-def _split(raw: bytes, limits: set[str], *, is_part: bool) -> tuple[list[Header], bytes]:
     lines = _HEADER_LINES.match(raw, 0, HEADER_LIMIT)
     end = lines.end() if lines else 0
     headers = _headers(raw[:end], limits) if lines else []
@@ -83,31 +72,29 @@ def _late_headers(raw: bytes, end: int, limits: set[str]) -> tuple[list[Header],
 
 
 def _headers(block: bytes, limits: set[str]) -> list[Header]:
+    """Return HEADERS_LIMIT headers of a block at most, and its MIME fields."""
     try:
         text = block.decode("ascii")
     except UnicodeDecodeError:
         # Line by line: one header in Latin-1 does not affect the others.  But not all of 100,000
         # short ones in each of many parts: a crafted mail of 16 MB took 12 s.
         text = "\n".join(decode(line, "utf-8") for line in block.split(b"\n", 2 * HEADERS_LIMIT))
+    found: Iterable[Header]
+    if text.count("\n") < HEADERS_LIMIT:
+        found = _HEADER.findall(text)  # twice as fast, and cannot stop
+    else:
+        matches = ((match[1], match[2]) for match in _HEADER.finditer(text))
+        first, rest = list(itertools.islice(matches, HEADERS_LIMIT)), list(matches)
+        if rest:
+            limits.add("header")
+        late = (header for header in rest if header[0].lower() in MIME_FIELDS)
+        found = [*first, *itertools.islice(late, _LATE_LIMIT)]
     headers = []
-    for name, value in _first_headers(text, limits):
+    for name, value in found:
         if "\n" in value:
             value = " ".join(filter(None, map(str.strip, value.split("\n"))))
         headers.append((name.lower(), value.strip()))
     return headers
-
-
-def _first_headers(block: str, limits: set[str]) -> Iterable[Header]:
-    """Return HEADERS_LIMIT headers of a block at most, and its MIME fields, as they are written."""
-    if block.count("\n") < HEADERS_LIMIT:
-        return _HEADER.findall(block)  # twice as fast, and cannot stop
-    matches = _HEADER.finditer(block)
-    first = [(match[1], match[2]) for match in itertools.islice(matches, HEADERS_LIMIT)]
-    rest = [(match[1], match[2]) for match in matches]
-    if rest:
-        limits.add("header")
-    late = (header for header in rest if header[0].lower() in MIME_FIELDS)
-    return [*first, *itertools.islice(late, _LATE_LIMIT)]
 
 
 def content_type(value: str, default: str) -> tuple[str, dict[str, str]]:
@@ -138,19 +125,12 @@ def parameters_of(value: str) -> dict[str, str]:
         if percent and base not in extended and text.count("'") >= 2:
             charset, _, text = text.split("'", 2)
         data = text.encode("utf-8", "replace")
-        extended.setdefault(base, (charset, []))[1].append(
-            _percent_decoded(data) if percent else data
-        )
+        if percent and b"%" in data:  # quoted-printable with another sign
+            data = binascii.a2b_qp(data.replace(b"=", b"=3D").replace(b"%", b"="))
+        extended.setdefault(base, (charset, []))[1].append(data)
     for base, (charset, pieces) in extended.items():
         parameters[base] = decode(b"".join(pieces), charset)
     return parameters
-
-
-def _percent_decoded(data: bytes) -> bytes:
-    """Decode RFC 2231's %XX, which is quoted-printable's =XX with another sign."""
-    if b"%" not in data:
-        return data
-    return binascii.a2b_qp(data.replace(b"=", b"=3D").replace(b"%", b"="))
 
 
 def decode_words(value: str) -> str:
@@ -165,7 +145,11 @@ def decode_words(value: str) -> str:
     pending, charset, end = b"", "", 0
     for word in _ENCODED_WORD.finditer(value):
         between = value[end : word.start()]
-        data = _decode_word(word[2], word[3])
+        data = word[3].encode("utf-8", "replace")
+        if word[2] in "bB":
+            data = decode_base64(data, set())
+        else:
+            data = binascii.a2b_qp(data.replace(b" ", b"=20"), header=True)
         claimed = word[1].partition("*")[0].lower()  # RFC 2231 adds *language
         adjacent = bool(end) and not between.strip()
         if adjacent and claimed == charset:
@@ -180,8 +164,25 @@ def decode_words(value: str) -> str:
     return "".join(out)
 
 
-def _decode_word(encoding: str, text: str) -> bytes:
-    data = text.encode("utf-8", "replace")
-    if encoding in "bB":
-        return decode_base64(data, set())
-    return binascii.a2b_qp(data.replace(b" ", b"=20"), header=True)
+# Bytes in which a Message-ID is looked for.  Mail programs write it early; the longest header block
+# of the corpora has 21 KB.
+HEAD = 64 << 10
+_MESSAGE_ID = lazy_pattern(
+    rb"^message-id[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)", re.MULTILINE | re.IGNORECASE
+)
+_FOLD = lazy_pattern(rb"\n[ \t]+")
+
+
+def message_id(raw: bytes | bytearray) -> str:
+    """Return the first Message-ID as it is written, without folds; "" if the header has none.
+
+    By it logs are searched, so it is found without parsing the mail.
+    raw: a mail, or its first HEAD bytes or more.  What it holds is the sender's choice: any byte
+    but LF, as a character of Latin-1.
+    """
+    head = bytes(raw[:HEAD])
+    if b"\r" in head:
+        head = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    end = head.find(b"\n\n")
+    match = _MESSAGE_ID.search(head, 0, end if end >= 0 else len(head))
+    return _FOLD.sub(b"", match[1]).strip().decode("latin-1") if match else ""

@@ -13,15 +13,12 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path, PurePosixPath
 from tempfile import NamedTemporaryFile
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple, cast
 
 from nbspam.errors import SourceError, install_command
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer  # collections.abc has it from Python 3.12 on
+from nbspam.reading.compression import Taken
 
 _CHUNK = 1 << 20
-_FILE, _FOLDER = stat.S_IFREG | 0o444, stat.S_IFDIR | 0o555
 
 
 def remote_path(url: str) -> Path:
@@ -49,18 +46,20 @@ class _Status(NamedTuple):
     st_size: int
 
 
+_FOLDER = _Status(stat.S_IFDIR | 0o555, 0)
+
+
 class RemotePath:
     """A file or folder at a URL."""
 
     def __init__(self, url: str, found: dict[str, Any] | None = None) -> None:
         """Name it; found: what a listing says of it."""
         self._url, self._found = url, found
+        path = PurePosixPath(url.partition("://")[2])
+        self.name, self.suffixes = path.name, path.suffixes
 
     def __str__(self) -> str:
         return self._url
-
-    def __repr__(self) -> str:
-        return f"RemotePath({self._url!r})"
 
     def __fspath__(self) -> str:
         return self._url
@@ -81,24 +80,10 @@ class RemotePath:
         return RemotePath(f"{self._url.rstrip('/')}/{name}")
 
     @property
-    def _path(self) -> PurePosixPath:
-        return PurePosixPath(self._url.partition("://")[2])
-
-    @property
-    def name(self) -> str:
-        """The last part."""
-        return self._path.name
-
-    @property
-    def suffixes(self) -> list[str]:
-        """The suffixes of the name."""
-        return self._path.suffixes
-
-    @property
     def parent(self) -> "RemotePath":
         """The folder that it is in."""
-        scheme, _, _ = self._url.partition("://")
-        return RemotePath(f"{scheme}://{self._path.parent}")
+        scheme, _, path = self._url.partition("://")
+        return RemotePath(f"{scheme}://{PurePosixPath(path).parent}")
 
     def resolve(self) -> "RemotePath":
         """Return it as it is: there are no links."""
@@ -114,8 +99,8 @@ class RemotePath:
             with _failures(self._url):
                 self._found = _system(self._url).info(self._url)
         if self._found["type"] == "directory":
-            return _Status(_FOLDER, 0)
-        return _Status(_FILE, int(self._found.get("size") or 0))
+            return _FOLDER
+        return _Status(stat.S_IFREG | 0o444, int(self._found.get("size") or 0))
 
     def exists(self) -> bool:
         """Return whether there is such a file or folder."""
@@ -127,11 +112,11 @@ class RemotePath:
 
     def is_dir(self) -> bool:
         """Return whether it is a folder."""
-        return self.exists() and stat.S_ISDIR(self.stat().st_mode)
+        return self.exists() and self.stat() == _FOLDER
 
     def is_file(self) -> bool:
         """Return whether it is a file."""
-        return self.exists() and stat.S_ISREG(self.stat().st_mode)
+        return self.exists() and self.stat() != _FOLDER
 
     def iterdir(self) -> Iterator["RemotePath"]:
         """Yield what is in a folder; raises OSError."""
@@ -150,14 +135,16 @@ class RemotePath:
         return io.BufferedReader(_Remote(self._url, file), 1 << 16)
 
 
-class _Remote(io.RawIOBase):
+class _Remote(Taken):
     """An open file at a URL whose failures are all OSErrors."""
 
     def __init__(self, url: str, file: Any) -> None:
-        self._url, self._file = url, file
+        def take(n: int) -> bytes:
+            with _failures(url):
+                return cast("bytes", file.read(n))
 
-    def readable(self) -> bool:
-        return True
+        super().__init__(take, file)
+        self._url, self._file = url, file
 
     def seekable(self) -> bool:
         return bool(self._file.seekable())
@@ -168,17 +155,6 @@ class _Remote(io.RawIOBase):
 
     def tell(self) -> int:
         return int(self._file.tell())
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    def readinto(self, buffer: "Buffer") -> int:
-        view = memoryview(buffer)
-        with _failures(self._url):
-            data = self._file.read(len(view))
-        view[: len(data)] = data
-        return len(data)
 
 
 @contextmanager
@@ -208,13 +184,6 @@ def _unreached(cause: BaseException | None) -> str:
     if not type(cause).__module__.startswith("aiohttp") or hasattr(cause, "status"):
         return ""
     return " ".join(str(cause).split())
-
-
-@cache
-def _opener() -> Callable[..., Any]:
-    from fsspec.core import url_to_fs  # type: ignore[import-untyped]
-
-    return cast("Callable[..., Any]", url_to_fs)
 
 
 class _RedirectError(OSError):
@@ -258,7 +227,9 @@ def _system(url: str) -> Any:
             " second one in it, or copy it to a file"
         )
     try:
-        return _opener()(url, **_options(scheme))[0]
+        from fsspec.core import url_to_fs  # type: ignore[import-untyped]
+
+        return url_to_fs(url, **_options(scheme))[0]
     except ImportError as error:
         package = _PACKAGES[scheme]
         raise SourceError(

@@ -1,61 +1,36 @@
 """Sources of messages: what the user names, and the messages in it.
 
-Each kind of source has a file of its own; `_kinds` is the registry.
+`_kinds` is the registry of the kinds of files and folders, which are in `mail.py` and `tables.py`.
+
+A message on standard input stays one message whatever it looks like: who sends it must not choose
+how it is read.  What looks like many messages is only said to look so.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 from nbspam.errors import Remedy, SourceError
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import (
+from nbspam.reading.compression import foreign_format
+from nbspam.reading.message import RawMessage, is_mail
+from nbspam.reading.source import (
     FILE_LISTS,
+    LINES,
+    MBOX_FORMAT,
     MESSAGE,
+    SAMPLE_BYTES,
     STDIN,
     Labels,
     ReadingOptions,
     ReadingRequest,
+    Skips,
     Source,
     SourceKind,
     TableOptions,
+    read_one,
 )
-from nbspam.reading.stream import PIPE, STANDARD_INPUT
 
 __all__ = ["STDIN", "ReadingOptions", "TableOptions", "any_kind", "labelled", "unlabelled"]
-
-# Where formats that are not read show themselves (`foreign.py`): in their first bytes, which have a
-# NUL or are not ASCII, or are one of these; a tar archive shows itself in its first block.
-_MAGIC, _BLOCK = 16, 512  # bytes
-_PRINTABLE = (b"!BDN", b"%PDF-", b"GIF8", b"PK", b"Rar!", b"FEA1")
-
-
-@cache
-def _kinds() -> tuple[SourceKind, ...]:
-    """Return the kinds of files and folders, in the order in which they are recognised."""
-    # Deferred: a mail filter reads standard input, once per message, and needs none of these.
-    from nbspam.reading.class_folders import CLASS_FOLDERS
-    from nbspam.reading.folder import FOLDER
-    from nbspam.reading.index import NAMED_INDEX, NAMELESS_INDEX
-    from nbspam.reading.mbox import MBOX
-    from nbspam.reading.single_message import EMPTY_FILE, MAIL, NAMED_MAIL, TEXT
-    from nbspam.reading.tables import NAMED_TABLE, NAMELESS_PARQUET, NAMELESS_TSV
-
-    return (
-        CLASS_FOLDERS,
-        FOLDER,
-        PIPE,
-        NAMED_TABLE,
-        EMPTY_FILE,
-        NAMELESS_PARQUET,
-        NAMED_MAIL,
-        MBOX,
-        MAIL,
-        NAMED_INDEX,
-        NAMELESS_INDEX,
-        NAMELESS_TSV,
-        TEXT,
-    )
 
 
 def labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
@@ -63,8 +38,7 @@ def labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[Raw
 
     Raises SourceError when it cannot be read, or has no labels.
     """
-    request = ReadingRequest(options, skips, needs_labels=True)
-    return _messages(source, request, refused=Labels.NEVER)
+    return _messages(source, ReadingRequest(options, skips, needs_labels=True))
 
 
 def unlabelled(
@@ -74,7 +48,7 @@ def unlabelled(
 
     Raises SourceError when it cannot be read, or has labels of its own.
     """
-    return _messages(source, ReadingRequest(options, skips, label), NOT_ASKED_FOR, Labels.ALWAYS)
+    return _messages(source, ReadingRequest(options, skips, label, has_label=True))
 
 
 def any_kind(source: str, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
@@ -82,155 +56,33 @@ def any_kind(source: str, options: ReadingOptions, skips: Skips) -> Iterator[Raw
 
     Raises SourceError when it cannot be read.
     """
-    request = ReadingRequest(options, skips)
-    return _messages(source, request, ignored=frozenset({Labels.ON_REQUEST}))
+    return _messages(source, ReadingRequest(options, skips))
 
 
-# Kinds that are not recognised in a source whose label the user gives.
-NOT_ASKED_FOR = frozenset({Labels.ALLOWED, Labels.ON_REQUEST})
-
-
-def _messages(
-    name: str,
-    request: ReadingRequest,
-    ignored: frozenset[Labels] = frozenset(),
-    refused: Labels | None = None,
-) -> Iterator[RawMessage]:
-    """Yield the messages of a source, read as the first kind that recognises it.
-
-    ignored, refused: as `recognised` takes them.
-    """
+def _messages(name: str, request: ReadingRequest) -> Iterator[RawMessage]:
     source = existing(name)
+    with failing_as(source):
+        yield from recognised(source, request).read(source, request)
+
+
+@contextmanager
+def failing_as(source: Source) -> Iterator[None]:
+    """Raise what fails while a source is read as a SourceError that names it."""
     try:
-        yield from recognised(source, request, ignored, refused).read(source, request)
-    except (OSError, UnicodeError, LookupError) as error:
-        if (known := source_error(source, error)) is None:
+        yield
+    except OSError as error:
+        problem, remedy = "cannot be read", "check its permissions and content"
+        name = error.filename or source.title
+        if name == STDIN:
+            problem, remedy = "standard input cannot be read", "pipe a message in"
+        raise SourceError(f"{name}: {problem} ({error.strerror}); {remedy}") from error
+    except UnicodeError as error:
+        problem = f"{source.title}: is not in that encoding ({error})"
+        raise SourceError(problem, Remedy.NAME_ENCODING) from error
+    except LookupError as error:
+        if "encoding" not in str(error):
             raise
-        raise known from error
-
-
-def recognised(
-    source: Source,
-    request: ReadingRequest,
-    ignored: frozenset[Labels] = frozenset(),
-    refused: Labels | None = None,
-) -> SourceKind:
-    """Return the first kind that recognises a source; raises SourceError.
-
-    ignored: kinds with such labels are not asked.  refused: kinds with such labels are an error.
-    """
-    _check_format(source, request.options)
-    kind = _kind_of(source, request, ignored)
-    if kind.labels is refused:
-        raise SourceError(f"{source.name}: {kind.refusal}", kind.remedy)
-    return kind
-
-
-def source_error(source: Source, error: Exception) -> SourceError | None:
-    """Return what a failure to read a source is to the user; None if it is not the source's."""
-    if isinstance(error, OSError):
-        return _unreadable(source, error)
-    if isinstance(error, UnicodeError):
-        return SourceError(
-            f"{source.path}: is not in that encoding ({error})", Remedy.NAME_ENCODING
-        )
-    if "encoding" in str(error):
-        return SourceError(f"{source.path}: {error}", Remedy.NAME_ENCODING)
-    return None
-
-
-def _check_format(source: Source, options: ReadingOptions) -> None:
-    """Raise SourceError for a file that is certainly no mail, text or table."""
-    if source.name == STDIN or source.is_at_server or not source.is_file:
-        return
-    if options.input_format == MESSAGE:
-        return
-    if _is_binary(source.sample):  # a mail does without what follows
-        from nbspam.reading.foreign import refusal
-
-        if error := refusal(source):
-            raise error
-
-
-def _is_binary(sample: bytes) -> bool:
-    """Return whether there may be a format in a file that is not read."""
-    first = sample[:_MAGIC]
-    return not first.isascii() or b"\0" in sample[:_BLOCK] or first.startswith(_PRINTABLE)
-
-
-def _kind_of(source: Source, request: ReadingRequest, ignored: frozenset[Labels]) -> SourceKind:
-    """Return the kind that the user names, else the first that recognises the source."""
-    if source.is_at_server:
-        from nbspam.reading.imap_folder import IMAP_FOLDER  # files and pipes need none of it
-
-        return IMAP_FOLDER
-    input_format = request.options.input_format
-    is_stdin = source.name == STDIN
-    is_stream = is_stdin or PIPE.is_recognised(source, request.options)
-    if input_format is not None and not is_stdin and source.is_folder:
-        _tell_of_folder(source, request.options)
-    elif input_format is not None:
-        if input_format in FILE_LISTS:
-            return _FILE_LIST
-        from nbspam.reading.formats import format_kind
-
-        return format_kind(input_format)
-    if is_stream and request.needs_labels:
-        from nbspam.reading.formats import LABELLED_STREAM
-
-        return LABELLED_STREAM
-    kinds = (STANDARD_INPUT,) if is_stdin else _kinds()
-    return next(
-        kind
-        for kind in kinds
-        if kind.labels not in ignored and kind.is_recognised(source, request.options)
-    )
-
-
-def _tell_of_folder(source: Source, options: ReadingOptions) -> None:
-    """Tell the user that the format given is not that of a folder's files."""
-    if not options.is_format_default and options.input_format != MESSAGE:
-        options.tell(
-            SourceError(
-                f"{source.path}: is a folder, so each of its files is read as one message, not as"
-                f" {options.input_format}"
-            )
-        )
-
-
-def _read_listed(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield the messages of the files that a list names, each as if it were named itself."""
-    from nbspam.reading.file_list import listed_files
-
-    options, skips, label, _ = request
-    separator = FILE_LISTS[options.input_format or ""]
-    options = options._replace(input_format=None)
-    for name in listed_files(source, separator, skips):
-        try:
-            if label is None:
-                yield from any_kind(name, options, skips)
-            else:
-                yield from unlabelled(name, label, options, skips)
-        except SourceError as error:
-            if skips.strict:
-                raise
-            skips(name, str(error).removeprefix(f"{name}: "))
-
-
-_FILE_LIST = SourceKind(
-    Labels.NEVER, PIPE.is_recognised, _read_listed, "the files of a list have no labels"
-)
-
-
-def _unreadable(source: Source, error: OSError) -> SourceError:
-    if source.name == STDIN and error.filename is None:
-        return SourceError(
-            f"-: standard input cannot be read ({error.strerror}); pipe a message in"
-        )
-    return SourceError(
-        f"{error.filename or source.path}: cannot be read ({error.strerror});"
-        " check its permissions and content"
-    )
+        raise SourceError(f"{source.title}: {error}", Remedy.NAME_ENCODING) from error
 
 
 def existing(name: str) -> Source:
@@ -248,3 +100,118 @@ def existing(name: str) -> Source:
             f"{source.path}: cannot be read ({reason}); check its permissions"
         ) from error
     return source
+
+
+def recognised(source: Source, request: ReadingRequest) -> SourceKind:
+    """Return the kind that the user names, else the first that recognises a source.
+
+    Raises SourceError for one that is certainly no mail, text or table, that has no labels where
+    they are needed, or has labels of its own where the user gives one.
+    """
+    if not source.is_at_server and source.is_file and request.options.input_format != MESSAGE:
+        foreign = foreign_format(source.sample, source.suffix)
+        if foreign:
+            raise SourceError(f"{source.path}: {foreign}")
+    kind = _kind_of(source, request)
+    refused = (request.needs_labels and Labels.NEVER) or (request.has_label and Labels.ALWAYS)
+    if kind.labels is refused:
+        raise SourceError(f"{source.name}: {kind.refusal}", kind.remedy)
+    return kind
+
+
+def _kind_of(source: Source, request: ReadingRequest) -> SourceKind:
+    options, input_format = request.options, request.options.input_format
+    if source.is_at_server:
+        from nbspam.reading.mail import IMAP_FOLDER  # files and pipes need none of it
+
+        return IMAP_FOLDER
+    is_folder = source.name != STDIN and source.is_folder
+    if input_format is not None and not is_folder:
+        return format_kind(input_format)
+    if input_format not in (None, MESSAGE) and not options.is_format_default:
+        but = f"so each of its files is read as one message, not as {input_format}"
+        options.tell(SourceError(f"{source.path}: is a folder, {but}"))
+    if not is_folder and not source.is_file and request.needs_labels:
+        from nbspam.reading.tables import LABELLED_STREAM
+
+        return LABELLED_STREAM
+    if source.name == STDIN:
+        return STANDARD_INPUT
+    # Kinds with such labels are not asked.
+    ignored = [Labels.ON_REQUEST] * (not request.needs_labels) + [
+        Labels.ALLOWED
+    ] * request.has_label
+    asked = (kind for kind in _kinds() if kind.labels not in ignored)
+    return next(kind for kind in asked if kind.is_recognised(source, options))
+
+
+@cache
+def _kinds() -> tuple[SourceKind, ...]:
+    """Return the kinds of files and folders, in the order in which they are recognised."""
+    # Deferred: a mail filter reads standard input, once per message, and needs none of these.
+    from nbspam.reading import mail, tables
+
+    return (
+        *(mail.CLASS_FOLDERS, mail.FOLDER, PIPE, tables.NAMED_TABLE, mail.EMPTY_FILE),
+        *(tables.NAMELESS_PARQUET, mail.NAMED_MAIL, mail.MBOX, mail.MAIL, mail.NAMED_INDEX),
+        *(mail.NAMELESS_INDEX, tables.NAMELESS_TSV, mail.TEXT),
+    )
+
+
+def format_kind(input_format: str) -> SourceKind:
+    """Return the kind of source that a format is which the user names, whatever its own."""
+    from nbspam.reading import mail, tables
+
+    if input_format in FILE_LISTS:
+        return _FILE_LIST
+    more = {MESSAGE: mail.ONE_MESSAGE, MBOX_FORMAT: mail.MBOX, LINES: tables.EACH_LINE}
+    return more.get(input_format) or tables.FORMS[input_format]
+
+
+def _read_listed(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    """Yield the messages of the files that a list names, each as if it were named itself."""
+    from nbspam.reading.mail import listed_files
+
+    skips, separator = request.skips, FILE_LISTS[request.options.input_format or ""]
+    request = request._replace(options=request.options._replace(input_format=None))
+    for name in listed_files(source, separator, skips):
+        try:
+            yield from _messages(name, request)
+        except SourceError as error:
+            if skips.strict:
+                raise
+            skips(name, str(error).removeprefix(f"{name}: "))
+
+
+def _read_unsaid(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    """Yield the one message of a stream; tells the user if it looks like many."""
+    for raw in read_one(source, request):
+        first = raw.content[:SAMPLE_BYTES] if isinstance(raw.content, bytes) else b""
+        if first.startswith(b"From "):
+            may_be_many = b"\nFrom " in first
+        else:  # several lines or names, and no mail
+            begins = first.startswith((b"/", b"./", b"[", b"{"))
+            may_be_many = (begins or b"\n" in first.strip() or b"\0" in first) and not is_mail(
+                first
+            )
+        if may_be_many:
+            from nbspam.reading.tables import looks_like  # a mail does without
+
+            if look := looks_like(first):
+                where = "standard input" if raw.source == STDIN else raw.source
+                problem = f"{where} looks like {look.what}; it was read as one message"
+                request.options.tell(SourceError(problem, Remedy.SAY_FORMAT, format=look.form))
+        yield raw
+
+
+STANDARD_INPUT = SourceKind(
+    Labels.NEVER,
+    lambda source, _: source.name == STDIN,
+    _read_unsaid,
+    "standard input has no labels",
+)
+PIPE = STANDARD_INPUT._replace(  # such as <(command)
+    is_recognised=lambda source, _: not source.is_file and not source.is_folder,
+    refusal="a pipe has no labels",
+)
+_FILE_LIST = PIPE._replace(read=_read_listed, refusal="the files of a list have no labels")

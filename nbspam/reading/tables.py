@@ -1,63 +1,74 @@
-"""Tables of labelled text: TSV, CSV, JSON, JSON lines and Parquet, one message per row.
+"""Texts and tables as sources: TSV, CSV, JSON, JSON lines, Parquet and Excel, a message a row.
 
-A table is streamed, except JSON and Parquet.  Text is UTF-8, line by line, and a line that is not
-UTF-8 is Windows-1252 (as files from Excel and Kaggle often are).
+And what a text looks like that was given as one message.  Rows of lines are streamed.  Text is
+UTF-8, line by line, and a line that is not UTF-8 is Windows-1252 (as files from Excel and Kaggle
+often are).
 """
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+import csv
+import io
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
 
-from nbspam.errors import Remedy, SourceError, TableError
+from nbspam.errors import Remedy, SourceError, TableError, counted
 from nbspam.labels import HAM, SPAM
 from nbspam.reading.columns import (
     LABEL_LENGTH,
+    SAMPLE_ROWS,
     Columns,
     find_columns,
-    first_rows,
+    is_header_row,
+    label_by_content,
     names_columns,
 )
-from nbspam.reading.content import Content, file_content
-from nbspam.reading.header_row import is_header_row
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.rows import Rows, TableRow
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import (
+from nbspam.reading.mail import count_separators, is_mbox
+from nbspam.reading.message import RawMessage
+from nbspam.reading.rows import (
+    PATIENCE,
+    Content,
+    Layout,
+    TableRow,
+    are_json_lines,
+    decoded_lines,
+    file_content,
+    first_rows,
+    layout_of,
+    read_lines,
+    rows_of,
+    stream_content,
+)
+from nbspam.reading.source import (
+    SAMPLE_BYTES,
+    TABLE_FORMATS,
     Labels,
-    ReadingOptions,
     ReadingRequest,
+    Skips,
     Source,
     SourceKind,
     TableOptions,
 )
 
-if TYPE_CHECKING:
-    from nbspam.reading.delimited import Layout
-
-__all__ = ["NAMED_TABLE", "NAMELESS_PARQUET", "NAMELESS_TSV", "TableOptions", "read_table"]
-
-TABLE_SUFFIXES = frozenset({".tsv", ".tab", ".csv", ".json", ".jsonl", ".ndjson", ".parquet"})
+TABLE_SUFFIXES = frozenset(
+    {".tsv", ".tab", ".csv", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx", ".xlsm"}
+)
 _SAME_TEXTS = 10  # rows, at least, of which one text is told
 _PARQUET = b"PAR1"  # the first bytes of every Parquet file
+_LINES_SEEN = 2  # lines that are objects each, and so no document together
+
+
+# Rows as messages
 
 
 class TablePlan(NamedTuple):
-    """How the rows of a table of lines become messages, whichever of them are read."""
+    """How the rows of a table become messages, whichever of them are read."""
 
-    form: str  # "jsonl", or any other for TSV and CSV
     columns: Columns
     header_line: int | None  # the row on it names the columns
-    names: tuple[str, ...] = ()  # of the columns of JSON lines
-    layout: "Layout | None" = None  # of TSV and CSV
-
-    def rows(self, name: str, lines: Iterator[tuple[int, str]], skips: Skips) -> Iterator[TableRow]:
-        """Yield the rows of some lines of the table called `name`."""
-        if self.layout is None:
-            from nbspam.reading.json_lines import rows_of_json
-
-            return rows_of_json(name, lines, list(self.names), skips)
-        from nbspam.reading.delimited import delimited_rows
-
-        return delimited_rows(name, lines, self.layout, skips)
+    layout: Layout = Layout("\t")  # of a table of lines
 
 
 def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage]:
@@ -67,32 +78,82 @@ def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage
     there are any.
     Raises TableError when the columns cannot be found, OSError when the file cannot be read.
     """
-    options, skips = request.options.table, request.skips
-    found = _rows(content, options, skips)
-    plan = table_plan(content, found, request)
-    yield from row_messages(content.name, found.rows, plan, request.needs_labels, skips)
+    options, name = request.options.table, content.name
+    rows: Iterator[TableRow]
+    if content.form == "json":
+        lines = read_lines(name, content.beginning, options.encoding, Skips())
+        first = [line for _, line in itertools.islice(lines, _LINES_SEEN)]
+        if len(first) == _LINES_SEEN and are_json_lines(first):
+            content = content._replace(form="jsonl")
+    if content.form in ("json", "parquet", "xlsx"):
+        from nbspam.reading.frames import table_rows  # pandas takes half a second to start
+
+        names, cells = table_rows(content, options)
+        rows = enumerate(cells, 1)
+        sample = list(first_rows(rows))
+        plan = _plan(name, names, sample, request)
+        rows = itertools.chain(sample, rows)
+    else:
+        plan = line_plan(content, request)
+        decoded = decoded_lines(name, content.whole, options.encoding, request.skips)
+        rows = rows_of(name, decoded, plan.layout, request.skips)
+    yield from row_messages(name, rows, plan, request.needs_labels, request.skips)
 
 
-def table_plan(content: Content, found: Rows, request: ReadingRequest) -> TablePlan:
-    """Return how a table's rows become messages; raises TableError.  Its layout is left open."""
-    header, sample, _ = found
+def line_plan(
+    content: Content, request: ReadingRequest, has_quoted_cells: bool = True
+) -> TablePlan:
+    """Return the plan of a TSV, a CSV or JSON lines; raises TableError.
+
+    has_quoted_cells: whether a cell of a TSV may begin with a quote.
+    """
+    encoding = request.options.table.encoding
+    layout = Layout("\t")
+    if has_quoted_cells or content.form != "tsv":
+        layout = layout_of(content, encoding)
+    lines = decoded_lines(content.name, content.beginning, encoding, Skips())
+    sample = list(first_rows(rows_of(content.name, lines, layout, Skips())))
+    names = None if layout.names is None else list(layout.names)
+    return _plan(content.name, names, sample, request)._replace(layout=layout)
+
+
+def _plan(
+    name: str, header: list[str] | None, sample: list[TableRow], request: ReadingRequest
+) -> TablePlan:
+    """Return how a table's rows become messages, by the first of them; raises TableError.
+
+    Tells the user if nothing but its look says that the first row names the columns, and if the
+    texts of the sample are all the same: a date, or the name of a file.
+    """
+    options, header_line = request.options, None
     if not sample:
         raise TableError(
-            f"{content.name}: the table is empty; give one with a label and a text in each row"
+            f"{name}: the table is empty; give one with a label and a text in each row"
         )
-    header_line = None
-    if header is None and _has_header_row(content, sample, request.options):
-        header_line = sample[0][0]
-        header = [name.strip() for name in sample[0][1]]
-        sample = sample[1:]
-        while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
-            header.pop()
-    cells = [row for _, row in sample]
-    options, needs_labels = request.options.table, request.needs_labels
-    first = sample[0][1] if sample and header is None else ()
-    columns = find_columns(content.name, header, cells, options, needs_labels, first)
-    _tell_same_texts(content.name, header, columns, cells, request.options)
-    return TablePlan(content.form, columns, header_line, tuple(header or ()))
+    first, *others = cells = [row for _, row in sample]
+    if header is None:
+        is_header = options.table.header_row
+        if is_header is None:
+            is_header = names_columns(first, options.table)
+            if not is_header and (is_header := is_header_row(first, others)):
+                names = ", ".join(cell.strip() for cell in first if cell.strip())
+                problem = f"{name}: its first row names the columns ({names})"
+                options.tell(SourceError(problem, Remedy.HEADER_IS_MESSAGE))
+        if is_header:
+            header_line, cells = sample[0][0], others
+            header = [cell.strip() for cell in first]
+            while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
+                header.pop()
+    columns = find_columns(
+        name, header, cells, options.table, request.needs_labels, () if header else first
+    )
+    texts = {columns.text_of(row) for row in cells}
+    if len(cells) >= _SAME_TEXTS and len(texts) == 1:
+        number = columns.text
+        column = header[number] if header and number < len(header) else str(number + 1)
+        problem = f"{name}: the texts in column {column!r} are all the same"
+        options.tell(SourceError(problem, Remedy.NAME_TEXT_COLUMN))
+    return TablePlan(columns, header_line)
 
 
 def row_messages(
@@ -116,94 +177,7 @@ def row_messages(
         yield RawMessage(source, label, text)
 
 
-def _tell_same_texts(
-    name: str,
-    header: Sequence[str] | None,
-    columns: Columns,
-    cells: Sequence[Sequence[str]],
-    options: ReadingOptions,
-) -> None:
-    """Tell the user if the texts of the sample are all the same: a date, or the name of a file."""
-    texts = {columns.text_of(row) for row in cells}
-    if len(cells) >= _SAME_TEXTS and len(texts) == 1:
-        number = columns.text
-        column = header[number] if header and number < len(header) else str(number + 1)
-        problem = f"{name}: the texts in column {column!r} are all the same"
-        options.tell(SourceError(problem, Remedy.NAME_TEXT_COLUMN))
-
-
-def _has_header_row(content: Content, sample: Sequence[TableRow], options: ReadingOptions) -> bool:
-    """Return whether the first row names the columns; tells the user if nothing but it says so."""
-    first, *others = [row for _, row in sample]
-    if options.table.header_row is not None:
-        return options.table.header_row
-    if names_columns(first, options.table):
-        return True
-    is_header = is_header_row(first, others)
-    if is_header:
-        names = ", ".join(name.strip() for name in first if name.strip())
-        problem = f"{content.name}: its first row names the columns ({names})"
-        options.tell(SourceError(problem, Remedy.HEADER_IS_MESSAGE))
-    return is_header
-
-
-def _rows(content: Content, options: TableOptions, skips: Skips) -> Rows:
-    """Return the rows of a table, by its form."""
-    # Deferred: each format needs a parser of its own, and Parquet pandas.
-    if content.form == "parquet":
-        from nbspam.reading.parquet import parquet_rows
-
-        return parquet_rows(content)
-    if content.form == "jsonl":
-        from nbspam.reading.json_lines import json_rows
-
-        return json_rows(content, options.encoding, skips)
-    if content.form == "json":
-        from nbspam.reading.json_document import document_rows
-
-        return document_rows(content, options, skips)
-    return _delimited(content, options.encoding, skips)
-
-
-def _delimited(
-    content: Content, encoding: str | None, skips: Skips, layout: "Layout | None" = None
-) -> Rows:
-    from nbspam.reading.delimited import delimited_rows, layout_of
-    from nbspam.reading.lines import decoded_lines
-
-    layout, name = layout or layout_of(content, encoding), content.name
-    beginning = decoded_lines(name, content.beginning, encoding, Skips())
-    lines = decoded_lines(name, content.whole, encoding, skips)
-    first = delimited_rows(name, beginning, layout, Skips())
-    sample = list(first_rows(first, lambda row: sum(map(len, row[1]))))
-    return Rows(None, sample, delimited_rows(name, lines, layout, skips))
-
-
-def line_plan(content: Content, request: ReadingRequest, has_quoted_cells: bool) -> TablePlan:
-    """Return the plan of a TSV, a CSV or JSON lines whose every row is one line; raises TableError.
-
-    has_quoted_cells: whether a cell of a TSV begins with a quote; they are its texts' own.
-    """
-    encoding = request.options.table.encoding
-    if content.form == "jsonl":
-        from nbspam.reading.json_lines import json_rows
-
-        return table_plan(content, json_rows(content, encoding, Skips()), request)
-    from nbspam.reading.delimited import Layout, layout_of
-
-    layout = Layout("\t", is_quoted=False)
-    if content.form == "csv" or has_quoted_cells:
-        layout = layout_of(content, encoding)
-    plan = table_plan(content, _delimited(content, encoding, Skips(), layout), request)
-    return plan._replace(layout=layout)
-
-
-def _has_table_suffix(source: Source, _: ReadingOptions) -> bool:
-    return source.suffix in TABLE_SUFFIXES
-
-
-def _is_parquet(source: Source, _: ReadingOptions) -> bool:
-    return source.sample.startswith(_PARQUET)
+# Kinds
 
 
 def are_labelled_lines(lines: list[str]) -> bool:
@@ -217,25 +191,128 @@ def are_labelled_lines(lines: list[str]) -> bool:
     )
 
 
-def _is_tsv(source: Source, _: ReadingOptions) -> bool:
-    return are_labelled_lines(source.lines)
+def _read_as(form: str | None, source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    """Yield the rows of a file, standard input or a pipe; form: that of its name, if None."""
+    if source.is_file:
+        content = file_content(source.path, form)
+    else:
+        patience = PATIENCE if request.options.flow else None
+        stream = _followed(source, request)
+        content = stream_content(source.title, stream, form or "", patience)
+    yield from read_table(content, request)
 
 
-def _read_any_table(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    return read_table(file_content(source.path), request)
+def _followed(source: Source, request: ReadingRequest) -> io.BufferedReader:
+    stream = source.opened()
+    if request.options.flow is not None:
+        request.options.flow.follow(stream)
+    return stream
 
 
-def _read_tsv(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    return read_table(file_content(source.path, "tsv"), request)
+def _read_each_line(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    opened, encoding = partial(_followed, source, request), request.options.table.encoding
+    for number, line in read_lines(source.title, opened, encoding, request.skips):
+        yield RawMessage(f"{source.title}:{number}", request.label, line)
+
+
+def _read_labelled(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    """Yield the rows of the table in a stream that must have labels, so cannot be a message."""
+    content = stream_content(source.title, source.opened())
+    with content.beginning() as beginning:
+        look = looks_like(beginning.read(SAMPLE_BYTES))
+    if look is None or look.form not in TABLE_FORMATS:
+        content.whole().close()
+        raise SourceError(
+            f"{source.title}: {source.stream_name} has no labels that can be recognised",
+            Remedy.GIVE_LABEL_OR_FORMAT,
+        )
+    yield from read_table(content._replace(form=look.form), request)
 
 
 NAMED_TABLE = SourceKind(
     Labels.ALWAYS,
-    _has_table_suffix,
-    _read_any_table,
+    lambda source, _: source.suffix in TABLE_SUFFIXES,
+    partial(_read_as, None),
     "a table has labels of its own",
     Remedy.LEAVE_OUT_LABEL,
 )
 # Only where labels are needed: a message that begins as Parquet does is a message.
-NAMELESS_PARQUET = SourceKind(Labels.ON_REQUEST, _is_parquet, _read_any_table)
-NAMELESS_TSV = SourceKind(Labels.ALLOWED, _is_tsv, _read_tsv)
+NAMELESS_PARQUET = SourceKind(
+    Labels.ON_REQUEST, lambda source, _: source.sample.startswith(_PARQUET), partial(_read_as, None)
+)
+NAMELESS_TSV = SourceKind(
+    Labels.ALLOWED, lambda source, _: are_labelled_lines(source.lines), partial(_read_as, "tsv")
+)
+# Standard input or a pipe where labels are needed and no format is given.
+LABELLED_STREAM = SourceKind(Labels.ON_REQUEST, lambda _, __: False, _read_labelled)
+# What the user says that a source is.
+FORMS = {form: NAMED_TABLE._replace(read=partial(_read_as, form)) for form in TABLE_FORMATS}
+EACH_LINE = SourceKind(
+    Labels.NEVER, lambda _, __: False, _read_each_line, "lines of text have no labels"
+)
+
+
+# What a text looks like that was given as one message
+
+_PATHS_TRIED = 3
+
+
+class Look(NamedTuple):
+    """What a text looks like."""
+
+    what: str  # in a sentence: `a table of 2 columns`
+    form: str  # one of `INPUT_FORMATS`
+
+
+def looks_like(first: bytes) -> Look | None:
+    """Return what many messages a text looks like by its first bytes; None for one message."""
+    if is_mbox(first):
+        return Look("an mbox of several messages", "mbox") if count_separators(first) else None
+    if first.startswith(_PARQUET):
+        return Look("a Parquet table", "parquet")
+    text = first.decode("utf-8", "replace").removeprefix("\ufeff")
+    if len(first) >= SAMPLE_BYTES and "\n" in text:
+        text = text.rpartition("\n")[0]  # the last line is cut
+    lines = [line for line in text.split("\n")[:SAMPLE_ROWS] if line.strip()]
+    if not lines:
+        return None
+    separator = "\0" if "\0" in text else "\n"
+    names = [name for name in text.split(separator)[:_PATHS_TRIED] if name.strip()]
+    try:
+        if names and all("/" in name and os.path.exists(name) for name in names):  # noqa: PTH110
+            return Look("a list of files", "files0" if separator == "\0" else "files")
+    except ValueError:
+        pass
+    # One object could be a row; a whole table has objects or lists in it.
+    if are_json_lines(lines) and (
+        len(lines) > 1
+        or not any(isinstance(value, dict | list) for value in json.loads(lines[0]).values())
+    ):
+        return Look("JSON lines", "jsonl")
+    if lines[0].lstrip().startswith(("[{", "[[", '{"')) or lines[0].strip() in ("[", "{"):
+        return Look("JSON", "json")
+    return _looks_like_table(lines) if len(lines) > 1 else None
+
+
+def _looks_like_table(lines: list[str]) -> Look | None:
+    """Return what delimiter cuts all lines into as many cells, if these are a table's."""
+    if are_labelled_lines(lines):
+        return Look("a table of 2 columns", "tsv")
+    for delimiter, form in (("\t", "tsv"), (",", "csv"), (";", "csv"), ("|", "csv")):
+        try:
+            rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
+        except csv.Error:  # as with a bare CR
+            continue
+        widths = [len(row) for row in rows]
+        width = max(set(widths), key=widths.count, default=0)
+        regular = [row for row in rows if len(row) == width]
+        if width < 2 or 10 * len(regular) < 9 * len(rows) or len(regular) < 2:
+            continue
+        # A column of labels has few values, or ham and spam: between a text's commas are many.
+        columns = [[row[i] for row in regular] for i in range(width)]
+        label = label_by_content(columns)
+        values = {cell.strip().lower() for cell in columns[label]} if label is not None else set()
+        has_labels = len(values) > 1 and (4 * len(values) <= len(regular) or values & {HAM, SPAM})
+        if has_labels or names_columns(rows[0], TableOptions()):
+            return Look(f"a table of {counted(width, 'column')}", form)
+    return None

@@ -18,13 +18,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from nbspam.bayes.calibration import pooled_pair, untrained_calibrations
-from nbspam.bayes.event_model import BERNOULLI
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import BERNOULLI, Row
 from nbspam.errors import ModelError
 from nbspam.scoring.classifier import CACHED_TOKENS, Classifier, CountsOf, counts_in
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import BASE, EVIDENCE, LearnedState, Metadata, ModelSettings
-from nbspam.store.trait_histograms import no_histograms
+from nbspam.store.metadata import (
+    BASE,
+    EVIDENCE,
+    LearnedState,
+    Metadata,
+    ModelSettings,
+    no_histograms,
+)
 from nbspam.tokens.tokenizer import RULES
 from nbspam.urls import real_name
 

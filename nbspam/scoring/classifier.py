@@ -1,20 +1,28 @@
-"""From the tokens of a message to its score, with the standard library alone."""
+"""From the tokens of a message to its score, with the standard library alone; and of many at once.
 
+Those are looked up in a table, and go to the rule as the words of one message do, so that a score
+is the same to the last bit, whichever way it was made.
+"""
+
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
-from nbspam.bayes.token_weight import Row
-from nbspam.scoring.rule import ScoringRule, rule_of
-from nbspam.scoring.score import Score, undecided
-from nbspam.scoring.words import KnownWords, Weights
+from nbspam.bayes.event_model import Row
+from nbspam.scoring.rules import KnownWords, Score, ScoringRule, Weights, rule_of, undecided
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HOST, TEXT, channel_of, channels_of
-from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
+from nbspam.tokens.tokenized import NO_NUMBERS, Numbers, TokenizedMessage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from nbspam.store.index import TokenTable
     from nbspam.store.lookup import Lookup
+
 
 Counts = Mapping[str, Row]
 CountsOf = Callable[[Iterable[str]], Counts]  # of those tokens that a model knows
@@ -35,17 +43,6 @@ def counts_in(lookup: "Lookup | None", indexed: bool) -> CountsOf:
     from nbspam.store.index import TokenIndex
 
     return TokenIndex(lookup).counts
-
-
-class HasTokens(Protocol):
-    """A message, as far as a classifier looks at it."""
-
-    @property
-    def tokens(self) -> Iterable[str]:
-        """Its tokens, each once."""
-
-
-M = TypeVar("M", bound=HasTokens)
 
 
 class Classifier:
@@ -95,11 +92,11 @@ class Classifier:
 
     def in_batches(
         self,
-        messages: Iterable[M],
+        messages: Iterable[TokenizedMessage],
         batch_messages: int = _BATCH_MESSAGES,
         batch_tokens: int = _BATCH_TOKENS,
         pauses: Callable[[], bool] | None = None,
-    ) -> Iterator[M]:
+    ) -> Iterator[TokenizedMessage]:
         """Yield messages with their tokens looked up, many at a time.
 
         pauses: whether the next message is yet to come, so that those before it do not wait.
@@ -109,10 +106,7 @@ class Classifier:
             yield from batch
 
     def known_words(
-        self,
-        tokens: Iterable[str],
-        numbers: Numbers = NO_NUMBERS,
-        left_out: int | None = None,
+        self, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS, left_out: int | None = None
     ) -> KnownWords:
         """Return the weights of a message's tokens, by channel, and of its traits.
 
@@ -171,13 +165,13 @@ class Classifier:
 
 
 def _batches(
-    messages: Iterable[M],
+    messages: Iterable[TokenizedMessage],
     most_messages: int,
     most_tokens: int,
     pauses: Callable[[], bool] | None,
-) -> Iterator[tuple[list[M], set[str]]]:
+) -> Iterator[tuple[list[TokenizedMessage], set[str]]]:
     """Yield messages in batches, with their tokens; what was read before a failure comes first."""
-    batch: list[M] = []
+    batch: list[TokenizedMessage] = []
     tokens: set[str] = set()
     try:
         for message in messages:
@@ -191,3 +185,86 @@ def _batches(
         yield batch, tokens
         raise
     yield batch, tokens
+
+
+class BulkClassifier:
+    """Scores messages with the table of a model's tokens."""
+
+    def __init__(self, classifier: Classifier, table: "TokenTable") -> None:
+        """Score as `classifier` does, with a table of the tokens of its model."""
+        import numpy as np
+
+        self._classifier, self._table = classifier, table
+        weights = [classifier.rule.weights(counts) for counts in table.counts]
+        # A row's rank has the same channel, and within it the place in the order of the weights:
+        # sorted ranks of a message are its weights, sorted, channel by channel.
+        self._n = n = len(weights)
+        order = sorted(range(n), key=weights.__getitem__)
+        ranks = np.zeros(n, np.int64)
+        ranks[order] = np.arange(n)
+        channels = range(HOST + 1)
+        self._ranks = np.array([ranks + channel * n for channel in channels]).ravel()
+        self._weights = [weights[i] for i in order] * len(channels)
+        settings = classifier.metadata.settings
+        place = settings.scored_classes.index(settings.positive_index or 0)
+        self._is_against = np.array([own[place] < 0 for own in weights] * len(channels), bool)
+
+    def scores(
+        self, messages: Iterable[TokenizedMessage]
+    ) -> Iterator[tuple[TokenizedMessage, Score]]:
+        """Yield each message and its score."""
+        import numpy as np
+
+        rule = self._classifier.rule
+        # Weights are multiplied by what few models count.
+        if rule.heeds_times or self._classifier.metadata.is_one_sided:
+            return ((m, self._classifier.score(m.tokens, m.numbers)) for m in messages)
+        from nbspam.store.index import hashes_of
+
+        hashes, taken = [], []
+        for message in messages:
+            hashes.append(hashes_of(message.tokens))  # while they are in the processor's cache
+            taken.append(message)
+        if not taken:
+            return iter(())
+        rows = self._table.find(np.concatenate(hashes))
+        return zip(taken, map(rule.score, self._words(rows, taken)), strict=True)
+
+    def _words(
+        self, rows: "NDArray[np.int32]", messages: list[TokenizedMessage]
+    ) -> Iterator[KnownWords]:
+        """Yield the words of each message; rows: of the tokens of all."""
+        import numpy as np
+
+        if self._classifier.rule.heeds_doubt:
+            self._unhear(rows, messages)
+        lengths = [len(message.tokens) for message in messages]
+        starts = np.cumsum([0, *lengths])
+        known = rows >= 0
+        unknown = np.flatnonzero(~known)
+        others = np.split(unknown, unknown.searchsorted(starts[1:-1]))
+        n_ranks = len(self._ranks)
+        firsts = np.arange(len(messages)) * n_ranks
+        found = np.sort(np.repeat(firsts, lengths)[known] + self._ranks[rows[known]])
+        ends = found.searchsorted(firsts[:, None] + np.arange(HOST + 2) * self._n).tolist()
+        weights = [self._weights[i] for i in (found % max(1, n_ranks)).tolist()]
+        for message, start, other, places in zip(messages, starts, others, ends, strict=False):
+            tokens = message.tokens
+            marked = [t for i in (other - start).tolist() if ":" in (t := tokens[i])]
+            n_unknown = len(other) - len(marked) + channels_of(marked).count(TEXT)
+            text, fields, header, host = (weights[a:b] for a, b in itertools.pairwise(places))
+            traits = self._classifier.trait_weights(message.numbers)
+            yield KnownWords(text, fields, header, host, len(text) + n_unknown, traits)
+
+    def _unhear(self, rows: "NDArray[np.int32]", messages: list[TokenizedMessage]) -> None:
+        """Take for unknown what `Classifier.unheard` says; rows: of the tokens of all messages."""
+        import numpy as np
+
+        end = 0
+        for message in messages:
+            start, end = end, end + len(message.tokens)
+            if hidden := message.numbers.perhaps_hidden:
+                of = rows[start:end]
+                is_hidden = np.fromiter(map(hidden.__contains__, message.tokens), bool)
+                places = np.flatnonzero(is_hidden & (of >= 0))
+                of[places[self._is_against[of[places]]]] = -1

@@ -1,19 +1,22 @@
-"""Why a message got its score: what each of its words contributed, in nats, to the last digit."""
+"""Why a message got its score, to the last digit, and what a model knows of single words."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.scoring.classifier import Classifier
-from nbspam.scoring.score import Score
-from nbspam.scoring.sum_rule import SumRule
-from nbspam.scoring.terms import Found, Terms
-from nbspam.tokens.kinds import channel_of, is_host
+from nbspam.scoring.rules import Found, Score, SumRule, Terms, rule_of
+from nbspam.store.lookup import Lookup
+from nbspam.tokens.kinds import channel_of, is_fragment, is_host
+from nbspam.tokens.single_word import of_other_kinds, typed_tokens
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 from nbspam.tokens.traits import TRAITS
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from nbspam.store.model_file import Model
+
 
 TRAIT_PREFIX = "trait:"
 
@@ -143,3 +146,57 @@ def _words(found: list[tuple[str, Row]], terms: Terms) -> tuple[Word, ...]:
 def _shown(count: float) -> int:
     """Return a count as it is shown: a fraction has one decimal."""
     return int(count) if count == int(count) else cast(int, round(count, 1))
+
+
+class StrongWord(NamedTuple):
+    """A token of a model."""
+
+    token: str
+    weight: float  # for the class that it is listed for, in nats
+    counts: Row
+
+
+def strongest_words(model: "Model", top: int, *, fragments: bool) -> dict[str, list[StrongWord]]:
+    """Return the strongest words for each class, strongest first.
+
+    top: how many of each class.  fragments: whether character trigrams are among them.
+    """
+    contrasts = rule_of(model.metadata).contrasts
+    rows = [
+        (token, row, contrasts(row))
+        for token, row in model.counts.items()
+        if not is_host(token) and (fragments or not is_fragment(token))
+    ]
+    ranked = {}
+    for k, name in enumerate(model.metadata.settings.classes):
+        best = sorted(rows, key=lambda item: (-item[2][k], item[0]))[:top]
+        ranked[name] = [StrongWord(token, weights[k], row) for token, row, weights in best]
+    return ranked
+
+
+class WordCount(NamedTuple):
+    """A token that was asked for."""
+
+    typed: str
+    token: str  # as the tokenizer writes it
+    counts: Row | None  # per class, the messages that have it, or how often they do; None: unknown
+    weights: tuple[float, ...] | None  # for each class against the others, in nats; None: it is
+    # unknown, or a host that took mails in, which has no weight
+    other_kinds: tuple[str, ...]  # of an unknown token: what the model knows with its value
+
+
+def word_counts(lookup: Lookup, typed: Iterable[str]) -> list[WordCount]:
+    """Return what the model knows of the tokens that typed words stand for; raises ModelError."""
+    asked = [(word, token) for word in typed for token in typed_tokens(word)]
+    kinds = {token: of_other_kinds(token) for _, token in asked}
+    known = lookup.counts({*kinds, *(other for others in kinds.values() for other in others)})
+    rule = rule_of(lookup.metadata)
+    found = []
+    for word, token in asked:
+        row = known.get(token)
+        others = tuple(other for other in kinds[token] if other in known) if row is None else ()
+        weights = None
+        if row is not None and not (is_host(token) and rule.is_calibrated):
+            weights = tuple(rule.contrasts(row))
+        found.append(WordCount(word, token, row, weights, others))
+    return found

@@ -50,23 +50,21 @@ class HighlightedExcerpt(NamedTuple):
 
     def joined(self) -> "HighlightedExcerpt":
         """Return the same with adjacent runs of one emphasis as one; blanks between them belong."""
-        subject, sender, text = (
-            tuple(_joined_runs(runs)) for runs in (self.subject, self.sender, self.text)
-        )
-        return HighlightedExcerpt(subject, sender, text, self.rest)
+        return self._changed(_joined_runs)
 
     def with_highlights_alone(self) -> "HighlightedExcerpt":
         """Return the same with nothing added by what is not highlighted."""
-        return self._changed(lambda run: run if run.emphasis else run._replace(nats=0.0))
+        return self._changed(lambda runs: (r if r.emphasis else r._replace(nats=0.0) for r in runs))
 
     def in_one_strength(self) -> "HighlightedExcerpt":
         """Return the same with an emphasis of -1, 0 or 1 alone."""
-        return self._changed(lambda run: run._replace(emphasis=max(-1, min(1, run.emphasis))))
-
-    def _changed(self, change: Callable[[Run], Run]) -> "HighlightedExcerpt":
-        subject, sender, text = (
-            tuple(map(change, runs)) for runs in (self.subject, self.sender, self.text)
+        return self._changed(
+            lambda runs: (r._replace(emphasis=max(-1, min(1, r.emphasis))) for r in runs)
         )
+
+    def _changed(self, change: Callable[[tuple[Run, ...]], Iterable[Run]]) -> "HighlightedExcerpt":
+        lines = self.subject, self.sender, self.text
+        subject, sender, text = (tuple(change(runs)) for runs in lines)
         return HighlightedExcerpt(subject, sender, text, self.rest)
 
 

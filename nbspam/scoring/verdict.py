@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from nbspam.bayes.posterior import logit
 from nbspam.errors import OptionError, one_line
 from nbspam.labels import UNSURE
-from nbspam.scoring.score import Score
+from nbspam.scoring.rules import Score
 from nbspam.store.metadata import HAM_CUTOFF, SPAM_CUTOFF, Metadata
 
 # Of the tokens of a text so many must be known for a verdict of ham, and one for a verdict of spam:
@@ -38,10 +38,7 @@ class CutOffs(NamedTuple):
         return metadata._replace(settings=settings)
 
     def changed(
-        self,
-        spam: float | None = None,
-        ham: float | None = None,
-        ham_cost: float | None = None,
+        self, spam: float | None = None, ham: float | None = None, ham_cost: float | None = None
     ) -> "CutOffs":
         """Return the cut-offs with those replaced that are given; raises OptionError.
 
@@ -142,11 +139,7 @@ class Verdict(NamedTuple):
 
 
 def verdict_on(
-    metadata: Metadata,
-    score: Score,
-    cut_offs: CutOffs,
-    source: str = "-",
-    label: str | None = None,
+    metadata: Metadata, score: Score, cut_offs: CutOffs, source: str = "-", label: str | None = None
 ) -> Verdict:
     """Return the verdict on a scored message."""
     probabilities = dict(zip(metadata.settings.classes, score.probabilities, strict=True))

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from nbspam.errors import LockedError, NbspamError
-from nbspam.reading.message_id import HEAD, message_id
+from nbspam.reading.header_fields import HEAD, message_id
 from nbspam.serving.answer import answer
 from nbspam.serving.current import Models, OpenModel, Say
 from nbspam.serving.large_mail import LargeMail

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.errors import LockedError, ModelError, Remedy
 from nbspam.labels import HAM
 from nbspam.learning.settings import TrainingSettings
@@ -24,9 +24,9 @@ from nbspam.serving.current import Say
 from nbspam.serving.limits import Limits
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED
 from nbspam.serving.spamd import TEMPORARY, RefusedError
-from nbspam.store.lock import LockWait
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import ModelSettings
+from nbspam.store.writing import LockWait
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
 
 # Returns a large message tokenized, with the numbers that the model counts; raises RefusedError.

@@ -14,7 +14,7 @@ from nbspam.serving.limits import Limits
 from nbspam.serving.spamd import PROTOCOL, TEMPORARY, UNAVAILABLE, RefusedError
 from nbspam.serving.tell import LearnQueue, LearnRequest, Result
 from nbspam.serving.user_files import UserFiles
-from nbspam.store.lock import LockWait
+from nbspam.store.writing import LockWait
 
 _THREADS = 4
 _BATCH = (512 << 10) // _THREADS  # bytes of one user's messages for a save; their tokens take more

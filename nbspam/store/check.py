@@ -6,34 +6,15 @@ Standard library only: `model check` and `model info` start fast.
 import io
 import json
 import math
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nbspam.bayes.token_weight import Row
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Metadata
+from nbspam.store.metadata import with_counts
 from nbspam.store.metadata_json import derived_fields
 from nbspam.store.model_file import TOKENS_LINE, Model, parse_model
-from nbspam.tokens.kinds import is_host
 
 _TOLERANCE = 1e-9  # of the bias, in nats or relative: logarithms differ between machines
-
-
-def with_counts(metadata: Metadata, counts: Mapping[str, Row]) -> Metadata:
-    """Return the metadata with what follows from the counts of all tokens."""
-    learned = metadata.learned._replace(
-        count_histograms=histograms_of(counts.values(), len(metadata.settings.classes)),
-        host_rows=Counter(row for token, row in counts.items() if is_host(token)),
-    )
-    return metadata._replace(learned=learned)
-
-
-def histograms_of(rows: Collection[Sequence[int]], n_classes: int) -> tuple[Counter[int], ...]:
-    """Return per class how many tokens have each count."""
-    columns = zip(*rows, strict=True) if rows else [()] * n_classes
-    return tuple(Counter(column) for column in columns)
 
 
 def disagreements(path: Path) -> tuple[Model, list[str]]:

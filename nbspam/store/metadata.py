@@ -6,27 +6,20 @@ them, such as the bias, are computed when they are asked for and never kept besi
 """
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from nbspam.bayes.calibration import (
-    Calibrations,
-    Scale,
-    scales,
-)
-from nbspam.bayes.event_model import BERNOULLI, event_model
+from nbspam.bayes.calibration import Calibrations, Scale, scales
+from nbspam.bayes.event_model import BERNOULLI, EventModel, Histogram, Row, Size, event_model
 from nbspam.bayes.posterior import log_priors
-from nbspam.bayes.token_weight import Histogram, Size
-from nbspam.bayes.trait_model import NO_TRAITS
-from nbspam.bayes.trust import HostRow, unconfoundedness
-from nbspam.bayes.variances import Variances
-from nbspam.store.trait_histograms import TraitHistograms
+from nbspam.bayes.prediction import HostRow, unconfoundedness
+from nbspam.bayes.trait_model import NO_TRAITS, Values, Variances
+from nbspam.tokens.kinds import is_host
 from nbspam.tokens.tokenized import Wanted
 from nbspam.tokens.tokenizer import RULES
-
-if TYPE_CHECKING:
-    from nbspam.bayes.event_model import EventModel
+from nbspam.tokens.traits import NAMES
 
 SUM = "sum"  # the textbook's rule: the sum of all weights, and its plain posterior
 EVIDENCE = "evidence"  # features of the same weights, combined and calibrated
@@ -50,6 +43,7 @@ SPAM_CUTOFF, HAM_CUTOFF = 0.9, 0.5
 YOUNG = 100
 HostRows = Mapping[tuple[int, ...], int]  # mails per class of a host -> how many hosts have them
 _NO_HOSTS: HostRows = MappingProxyType({})
+TraitHistograms = tuple[tuple[Values, ...], ...]  # per trait, in the order of TRAITS; per class
 
 
 class ModelSettings(NamedTuple):
@@ -81,7 +75,7 @@ class ModelSettings(NamedTuple):
         return tuple(range(len(self.classes)))
 
     @property
-    def counts(self) -> "EventModel":
+    def counts(self) -> EventModel:
         """The event model: how tokens are counted."""
         return event_model(self.event_model)
 
@@ -166,3 +160,23 @@ class Metadata(NamedTuple):
             priors = [p if p == -math.inf else 0.0 for p in priors]
         absent = settings.counts.bias(learned.count_histograms, learned.messages, settings.alpha)
         return tuple(map(math.fsum, zip(priors, absent, strict=True)))
+
+
+def no_histograms(n_classes: int) -> TraitHistograms:
+    """Return the histograms of no message."""
+    return tuple(tuple({} for _ in range(n_classes)) for _ in NAMES)
+
+
+def histograms_of(rows: Collection[Row], n_classes: int) -> tuple[Counter[int], ...]:
+    """Return per class how many tokens have each count."""
+    columns = zip(*rows, strict=True) if rows else [()] * n_classes
+    return tuple(Counter(column) for column in columns)
+
+
+def with_counts(metadata: Metadata, counts: Mapping[str, Row]) -> Metadata:
+    """Return the metadata with what follows from the counts of all tokens."""
+    learned = metadata.learned._replace(
+        count_histograms=histograms_of(counts.values(), len(metadata.settings.classes)),
+        host_rows=Counter(row for token, row in counts.items() if is_host(token)),
+    )
+    return metadata._replace(learned=learned)

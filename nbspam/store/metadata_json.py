@@ -2,13 +2,12 @@
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from nbspam.bayes.calibration import Calibration, Calibrations, Scale, is_positive_definite
-from nbspam.bayes.event_model import EVENT_MODELS
-from nbspam.bayes.token_weight import Histogram
-from nbspam.bayes.trait_model import TRAIT_MODELS
-from nbspam.bayes.variances import Variances
+from nbspam.bayes.event_model import EVENT_MODELS, Histogram
+from nbspam.bayes.trait_model import TRAIT_MODELS, Values, Variances
 from nbspam.labels import UNSURE, normal_label
 from nbspam.store.metadata import (
     ALPHA_LIMIT,
@@ -20,9 +19,10 @@ from nbspam.store.metadata import (
     LearnedState,
     Metadata,
     ModelSettings,
+    TraitHistograms,
 )
-from nbspam.store.trait_histograms import dump_histograms, load_histograms
 from nbspam.tokens.tokenizer import NAME, RULES
+from nbspam.tokens.traits import NAMES
 
 FORMAT = "nbspam-model"
 VERSION = 1
@@ -218,14 +218,19 @@ def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedSta
     _require(fields["calibrated_by"] in ORIGINS, "a calibration of unknown origin")
     _require(isinstance(calibrations, dict), "no calibration")
     histograms, recent = fields["traits"]["histograms"], fields.get("recent", [])
-    _require(
-        isinstance(recent, list) and all(map(is_digest, recent)),
-        "no list of recent messages",
-    )
+    _require(isinstance(recent, list) and all(map(is_digest, recent)), "no list of recent messages")
     return LearnedState(
         messages=tuple(messages),
         count_histograms=_load_derived(fields["derived"], messages, settings.counts.repeats),
-        calibrations=_load_of_classes(settings, calibrations),
+        calibrations=tuple(
+            Calibrations(
+                *(
+                    _load_calibration(scale, calibrations[settings.classes[k]][scale.name])
+                    for scale in settings.scales
+                )
+            )
+            for k in settings.scored_classes
+        ),
         calibrated_by=fields["calibrated_by"],
         host_rows=_load_host_rows(fields["derived"], messages),
         trait_histograms=(
@@ -234,13 +239,6 @@ def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedSta
             else ()
         ),
         recent=tuple(recent),
-    )
-
-
-def _load_of_classes(settings: ModelSettings, value: dict[str, Any]) -> tuple[Calibrations, ...]:
-    return tuple(
-        _load_calibrations(settings.scales, value[settings.classes[k]])
-        for k in settings.scored_classes
     )
 
 
@@ -279,11 +277,6 @@ def _load_host_rows(derived: dict[str, Any], messages: list[int]) -> HostRows:
         _require(all(map(int.__le__, row, messages)), "a host with more mails than there are")
         rows[row] = line[-1]
     return rows
-
-
-def _load_calibrations(both: tuple[Scale, Scale], value: Any) -> Calibrations:
-    _require(isinstance(value, dict), "no calibration")
-    return Calibrations(*(_load_calibration(scale, value[scale.name]) for scale in both))
 
 
 def _load_calibration(scale: Scale, value: Any) -> Calibration:
@@ -375,3 +368,66 @@ def _is_count(value: Any) -> bool:
 
 def _are_counts(values: object, length: int) -> bool:
     return isinstance(values, list) and len(values) == length and all(map(_is_count, values))
+
+
+_HIGHEST = 1_000  # no trait's scale goes as far
+
+
+def dump_histograms(
+    histograms: TraitHistograms, classes: Sequence[str]
+) -> dict[str, dict[str, dict[str, object]]]:
+    """Return the histograms as the file has them; {} of a model without traits.
+
+        {"words": {"ham": {"lowest": 12, "counts": [1, 0, 3]}, "spam": …}, …}
+
+    `counts` begins with how many messages have the lowest value, and ends with the highest's.
+    """
+    return {
+        name: dict(zip(classes, map(_dumped_values, row), strict=True))
+        for name, row in zip(NAMES if histograms else (), histograms, strict=True)
+    }
+
+
+def _dumped_values(values: Values) -> dict[str, object]:
+    lowest, highest = min(values, default=0), max(values, default=-1)
+    return {
+        "lowest": lowest,
+        "counts": [values.get(value, 0) for value in range(lowest, highest + 1)],
+    }
+
+
+def load_histograms(
+    fields: Any, classes: Sequence[str], messages: Sequence[int], is_older: bool = False
+) -> TraitHistograms:
+    """Return the histograms in a file's parsed JSON; raises ValueError, trusts nothing.
+
+    is_older: whether the model may have other traits; one that it lacks is of no message.
+    """
+    if not isinstance(fields, dict) or (tuple(fields) != NAMES and not is_older):
+        raise ValueError("other traits than this program's")
+    known = [fields[name] for name in NAMES if name in fields]
+    if not all(isinstance(row, dict) and set(row) == set(classes) for row in known):
+        raise ValueError("no histogram of a trait for each class")
+    return tuple(
+        tuple(_loaded_values(fields[name][k], n) for k, n in zip(classes, messages, strict=True))
+        if name in fields
+        else ({},) * len(classes)
+        for name in NAMES
+    )
+
+
+def _loaded_values(fields: Any, messages: int) -> Values:
+    if not isinstance(fields, dict):
+        raise ValueError("no histogram of a trait")
+    lowest, counts = fields.get("lowest"), fields.get("counts")
+    if (
+        type(lowest) is not int
+        or not isinstance(counts, list)
+        or not 0 <= lowest <= _HIGHEST - len(counts)
+        or not set(map(type, counts)) <= {int}
+        or (counts and (min(counts) < 0 or not counts[0] or not counts[-1]))
+    ):
+        raise ValueError("no histogram of a trait")
+    if sum(counts) > messages:
+        raise ValueError("a trait of more messages than there are")
+    return {value: n for value, n in enumerate(counts, lowest) if n}

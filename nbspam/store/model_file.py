@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from json.encoder import encode_basestring
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from nbspam.bayes.token_weight import Row
+from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
 from nbspam.patterns import lazy_pattern
 from nbspam.store.metadata import Metadata
@@ -44,7 +44,7 @@ from nbspam.urls import is_url
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
 
-    from nbspam.store.lock import LockWait
+    from nbspam.store.writing import LockWait
 
 TOKENS_LINE = b'"tokens": {\n'
 LEARNED_LINE = b'},"learned": {\n'
@@ -104,15 +104,18 @@ def put_model(
 ) -> None:
     """Put what `write` writes in place of a model, as `write_model` does."""
     if is_url(path):
-        from nbspam.store.remote_model import put_remote
+        from nbspam.store.writing import put_remote
 
         check_replaceable(path)
         if not replace_old and path.exists():
             raise already_exists(path)
         put_remote(str(path), write)
         return
-    from nbspam.store.atomic_write import write_atomically  # reading needs none of it
-    from nbspam.store.lock import DEFAULT_WAIT, locked
+    from nbspam.store.writing import (
+        DEFAULT_WAIT,
+        locked,
+        write_atomically,  # reading needs none of it
+    )
 
     with locked(path, wait or DEFAULT_WAIT) as place:
         if not replace_old and place.exists():
@@ -179,13 +182,9 @@ def write_lines(
     learned: Iterable[tuple[str, Row]],
 ) -> None:
     """Write the lines of a model; its arguments are those of `write_model`."""
-    pairs = iter(counts)
     suffix = _RowTexts()
-    lines: list[str] = []
-    while batch := list(itertools.islice(pairs, _BATCH)):
-        tokens, found = zip(*batch, strict=True)
-        lines += map(str.__add__, map(token_key, tokens), map(suffix.__getitem__, found))
-    lines.sort()  # by code points, which is by the bytes of UTF-8
+    # In the order of code points, which is that of the bytes of UTF-8.
+    lines = sorted(token_key(token) + suffix[row] for token, row in counts)
     own = (learned_line(digest, row) for digest, row in learned)
     write_blocks(file, metadata, _joined(iter(lines)), _joined(own))
 
@@ -244,11 +243,6 @@ def _joined(lines: Iterator[str]) -> Iterator[bytes]:
         yield ",\n".join(batch).encode()
 
 
-def token_line(token: str, row: Row) -> str:
-    """Return a token's line, without comma and line end."""
-    return f"{token_key(token)}: [{', '.join(map(str, row))}]"
-
-
 def learned_line(digest: str, row: Row) -> str:
     """Return a digest's line, without comma and line end; the blank tells it from a token's."""
     return f' "{digest}": [{", ".join(map(str, row))}]'
@@ -261,7 +255,7 @@ def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
     follows_links: False refuses a path that is a link itself.
     """
     if is_url(path):
-        from nbspam.store.remote_model import fetched
+        from nbspam.store.writing import fetched
 
         return fetched(str(path))
     try:
@@ -286,7 +280,7 @@ def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
 
 def _unreadable(path: "str | Path") -> ModelError:
     """Return the error for a model that the user of this process may not open."""
-    from nbspam.store.ownership import described_access, user_name
+    from nbspam.store.writing import described_access, user_name
 
     reader = user_name(os.geteuid())
     if access := described_access(path):

@@ -26,12 +26,13 @@ def digest_of(
     traits: Sequence[int] = (),
     texts: Iterable[str] = (),
 ) -> str:
-    """Return the digest of a message, in hexadecimal; the order of the tokens does not matter.
+    """Return the digest of a message, in hexadecimal.
 
-    times: of the tokens that occur more than once.  texts: of the message's parts, decoded.
+    tokens: as the message has them in order.  times: of those that occur more than once.
+    texts: of the message's parts, decoded.
     """
     known = blake2b(_identity(headers, texts), digest_size=_BYTES)
-    lines = ["", *sorted(tokens)]
+    lines = ["", *tokens]
     lines += [f"{times[token]} {token}" for token in sorted(times)]
     if traits:
         lines.append(" ".join(map(str, traits)))

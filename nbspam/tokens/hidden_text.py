@@ -6,13 +6,15 @@ certain, and as if all that is in doubt hid it (`styles.py`).  Where the reading
 perhaps hidden: its words count where they speak for spam, and never for ham.
 """
 
-import itertools
+from collections import defaultdict
 from collections.abc import Collection
 from typing import NamedTuple
 
 from nbspam.tokens.memo import Memo
 from nbspam.tokens.styles import (
     BLACK,
+    NO_LOOK,
+    NO_RULES,
     WHITE,
     Colour,
     Declarations,
@@ -96,6 +98,9 @@ class _Element(NamedTuple):
     is_open: bool
 
 
+_PLAIN = _Element(NO_LOOK, None, False)
+
+
 def _element(
     attributes: _Attributes,
     rules: Declarations,
@@ -106,6 +111,8 @@ def _element(
     if attributes.is_hidden:
         given = {"display": "none"} | given
     found = look(given | rules | inline)
+    if found == NO_LOOK and besides is None and not attributes.is_open:
+        return _PLAIN
     if is_important and not rules.keys().isdisjoint(inline):
         other = look(given | inline | rules)
         if other != found:
@@ -141,15 +148,21 @@ def visible(
             if trick := _TRICKS.get(sure, sure):
                 tricks.add(f"trick:{trick}")
             unseen.append(text)
-        links += tag.links
-        if tag.has_text:
+        gap, name, closes, opens, its_links, inside, has_look, has_text = tag  # quicker than dots
+        if its_links:
+            links += its_links
+        if has_text:
             tricks.add("trick:hidden")
         # What is not shown parts no word, nor does a cell outside of a table.
-        is_gap = bool(tag.gap) and not opened.is_gone and opened.is_heeded(tag.name)
-        opened.follow(tag)
-        if is_gap and not opened.is_gone:
-            pieces.append(tag.gap)
-            certain.append(tag.gap)
+        if gap and ((sure and opened.is_gone) or (name in _CELLS and not opened.is_in_table)):
+            gap = ""
+        if opens:
+            opened.begin(name, inside, has_look)
+        elif closes:
+            opened.end(name)
+        if gap and not (opened.sure.hidden and opened.is_gone):
+            pieces.append(gap)
+            certain.append(gap)
     text = "".join(pieces)
     # Rules that were not read may hide and show anything.
     if sheet is not None and sheet.met_limit:
@@ -188,8 +201,9 @@ class _Reading(NamedTuple):
             backgrounds += tuple(c for c in besides.backgrounds if c not in backgrounds)
         hidden = self._why_hidden(name, element, besides, is_doubting)
         if not hidden:
-            pairs = itertools.product(colours, backgrounds)
-            unseen = (one is None or are_alike(one, behind) for one, behind in pairs)
+            unseen = [
+                one is None or are_alike(one, behind) for one in colours for behind in backgrounds
+            ]
             is_unseen = any(unseen) if is_doubting else all(unseen)
             hidden = "same-colour" if is_unseen else ""
         return _Reading(hidden, colours[:_FEW_COLOURS], backgrounds[:_FEW_COLOURS])
@@ -237,48 +251,53 @@ class _OpenTags:
         self._sheet = sheet
         self._ruled: dict[str, _Element] = {}  # by name and attributes, if there is a sheet
         self._stack: list[tuple[str, _Reading, _Reading]] = []  # each tag, and what held before it
-        self._places: dict[str, list[int]] = {}  # of each name in the stack
+        self._places: dict[str, list[int]] = defaultdict(list)  # of each name in the stack
 
     @property
     def is_gone(self) -> bool:
         """Whether what is in the open tags takes no room, by either reading."""
         return self.sure.hidden == "hidden" and self.doubted.hidden in ("hidden", _DOUBT)
 
-    def is_heeded(self, name: str) -> bool:
-        """Return whether a browser heeds a tag of this name here."""
-        return name not in _CELLS or bool(self._places.get("table"))
+    @property
+    def is_in_table(self) -> bool:
+        """Whether a browser heeds the tags of a table's rows and cells here."""
+        return bool(self._places["table"])
 
-    def follow(self, tag: Tag) -> None:
-        """Open or close a tag."""
-        name, stack = tag.name, self._stack
-        if tag.opens:
-            if name in _ENDS:
-                self._close(*_ENDS[name])
-            self._places.setdefault(name, []).append(len(stack))
-            stack.append((name, self.sure, self.doubted))
-            if self._sheet is not None:
-                self._apply(name, self._element(tag))
-            elif tag.has_look or name in _SPECIAL:
-                self._apply(name, _unruled[tag.inside])
-        elif tag.closes:
-            if places := self._places.get(name):
-                if places[-1] == len(stack) - 1:  # nine in ten
-                    del places[-1]
-                    _, self.sure, self.doubted = stack.pop()
-                else:
-                    self._close((name,), () if name in _TABLE_PARTS else _TABLE)
-            if name == "html":
-                self.doubted = self.doubted._replace(hidden=_DOUBT)
+    def begin(self, name: str, inside: str, has_look: bool) -> None:
+        """Open a tag.  inside: its attributes; has_look: whether they may say how text looks."""
+        if name in _ENDS:
+            self._close(*_ENDS[name])
+        self._places[name].append(len(self._stack))
+        self._stack.append((name, self.sure, self.doubted))
+        if self._sheet is not None:
+            element = self._element(self._sheet, name, inside)
+        elif has_look or name in _SPECIAL:
+            element = _unruled[inside]
+        else:
+            return
+        if element is not _PLAIN or name in _SPECIAL:
+            self._apply(name, element)
 
-    def _element(self, tag: Tag) -> _Element:
+    def end(self, name: str) -> None:
+        """Close a tag."""
+        if places := self._places[name]:
+            if places[-1] == len(self._stack) - 1:  # nine in ten
+                del places[-1]
+                _, self.sure, self.doubted = self._stack.pop()
+            else:
+                self._close((name,), () if name in _TABLE_PARTS else _TABLE)
+        if name == "html":
+            self.doubted = self.doubted._replace(hidden=_DOUBT)
+
+    def _element(self, sheet: StyleSheet, name: str, inside: str) -> _Element:
         """Return what attributes and style sheets make of the text in a tag."""
-        key = f"{tag.name} {tag.inside}"
+        key = f"{name} {inside}"
         found = self._ruled.get(key)
         if found is None:
-            attributes = _attributes_of[tag.inside]
-            assert self._sheet is not None
-            rules = self._sheet.rules_for(tag.name, attributes.classes, attributes.id)
-            found = self._ruled[key] = _element(attributes, *rules)
+            attributes = _attributes_of[inside]
+            rules = sheet.rules_for(name, attributes.classes, attributes.id)
+            found = _unruled[inside] if rules == NO_RULES else _element(attributes, *rules)
+            self._ruled[key] = found
         return found
 
     def _apply(self, name: str, element: _Element) -> None:
@@ -297,8 +316,10 @@ class _OpenTags:
 
         Not if there is none, or if it is outside of a tag of the `bounds`.
         """
+        if not any(map(self._places.get, names)):  # two in three
+            return
         place = self._innermost(names)
-        if place < 0 or place < self._innermost(bounds):
+        if place < self._innermost(bounds):
             return
         for name, *_ in reversed(self._stack[place:]):
             self._places[name].pop()

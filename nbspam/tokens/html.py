@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.long_text import ATTRIBUTES, COMMENT, END
+from nbspam.reading.mime import ATTRIBUTES, COMMENT, END
 from nbspam.tokens.hidden_text import visible
 from nbspam.tokens.styles import StyleSheet
 from nbspam.tokens.tags import RAW, tags, unescaped
@@ -33,7 +33,7 @@ class Page(NamedTuple):
 
     text: str  # what is not hidden for certain
     certain: str  # of that, what is seen for certain
-    links: list[str]  # the targets of links and images
+    links: list[str]  # the targets of links and images, in lower case
     tricks: set[str]  # tokens for ways of hiding text
 
 

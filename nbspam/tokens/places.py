@@ -1,7 +1,7 @@
 """Where the tokens of a message stand in what a reader sees of it.
 
 The rules are those of `text.py` and `headers.py`, with places; what is seldom met and hard to place
-(how many words are in capitals, how parts are encoded) has none.
+(how parts are encoded) has none.
 """
 
 import re

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.long_text import ATTRIBUTES, END
+from nbspam.reading.mime import ATTRIBUTES, END
 from nbspam.tokens.tags import attributes
 
 Colour = tuple[int, int, int]  # red, green, blue: 0 to 255
@@ -256,7 +256,7 @@ def look(style: Declarations) -> Look:
 
 _OVERFLOWS = ("overflow", "overflow-x", "overflow-y")
 _SHOWING = frozenset({*_HIDING, *_SIZES, *_PLACES, *_OVERFLOWS, "position", "font-size", "font"})
-_NO_LOOK = Look()
+NO_LOOK = Look()
 _FEW = 4  # colours that a text may have; of more it is in doubt whether it is seen
 
 
@@ -332,7 +332,7 @@ class StyleSheet:
                         rank = 4 * ("#" in key) + 2 * ("." in key) + (key[0] not in "*.#")
                         self._certain[key] = rank, n, before | style
                     else:
-                        before_it = self._doubtful.get(key, _NO_LOOK)
+                        before_it = self._doubtful.get(key, NO_LOOK)
                         self._doubtful[key] = either((before_it, look(style)))
 
     def rules_for(
@@ -355,6 +355,10 @@ class StyleSheet:
         doubtful = [self._doubtful[key] for key in keys if key in self._doubtful]
         is_important = not self._important.isdisjoint(keys)
         return style, is_important, either(doubtful) if doubtful else None
+
+
+# What `rules_for` returns of most elements.
+NO_RULES: tuple[Declarations, bool, Look | None] = {}, False, None
 
 
 def _rules_of(

@@ -14,7 +14,7 @@ _ATTRIBUTE = lazy_pattern(
     r"([^\s\"'<>/=]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"?|'([^']*+)'?|([^\s\"'>]++)))?", re.ASCII
 )
 _LINK = lazy_pattern(
-    r"(?:href|src|action|background)\s{0,9}=\s{0,9}[\"']?\s{0,9}([^\s\"'<>]{1,500})", re.IGNORECASE
+    r"(?:href|src|action|background)\s{0,9}=\s{0,9}[\"']?\s{0,9}([^\s\"'<>]{1,500})"
 )
 _COMMON_ENTITIES = {
     "amp": "&",
@@ -43,13 +43,12 @@ _BLOCK = frozenset(
 _INLINE = frozenset("embed iframe img input object svg video".split())
 _NO_SIZE = lazy_pattern(
     r"(?:width|height|font-size)\s{0,9}[=:]\s{0,9}[\"']?\s{0,9}0{0,9}[01]?(?:px|pt)?(?![\d.%a-z])"
-    r"|display\s{0,9}:\s{0,9}none|[\s\"'/]hidden(?=[\s=/>])",
-    re.IGNORECASE,
+    r"|display\s{0,9}:\s{0,9}none|[\s\"'/]hidden(?=[\s=/>])"
 )
 _VOID = frozenset("area base br col embed hr img input link meta param source wbr".split())
 # Attributes that may change the look of a text; classes and ids do with a style sheet only, for
 # which the tags of a mail are looked at one by one.
-_LOOKS = re.compile("style|color|text|hidden|open", re.IGNORECASE)
+_LOOKS = lazy_pattern("style|color|text|hidden|open")
 
 
 class Tag(NamedTuple):
@@ -59,7 +58,7 @@ class Tag(NamedTuple):
     name: str = ""  # in lower case; none but tags have one
     closes: bool = False
     opens: bool = False
-    links: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()  # in lower case
     inside: str = ""  # its attributes in lower case
     has_look: bool = False  # whether they may change the look of its text
     has_text: bool = False  # of an element whose text is not HTML, and no title
@@ -73,7 +72,7 @@ def _tag(source: str) -> Tag:
         raw = found[1].lower()
         has_text = raw.startswith(("no", "if")) and bool(source[found.end() :].strip())
         return Tag(" ", has_text=has_text)
-    name, closes, inside = found[3].lower(), bool(found[2]), source[found.end() :]
+    name, closes, inside = found[3].lower(), bool(found[2]), source[found.end() :].lower()
     is_gap = name in _BLOCK
     if name in _INLINE and is_gap:
         is_gap = not closes and _NO_SIZE.search(inside) is None
@@ -83,7 +82,7 @@ def _tag(source: str) -> Tag:
         closes,
         not closes and name not in _VOID,
         tuple(_LINK.findall(inside)) if "=" in inside else (),
-        inside.lower(),
+        inside,
         _LOOKS.search(inside) is not None,
     )
 

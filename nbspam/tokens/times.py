@@ -1,8 +1,8 @@
 """How often each token occurs in a message, for event models that count it.
 
 What the text has again and again counts again: words, bigrams, links, signs and, of a short text,
-words as written and trigrams, over all parts.  What is said of the message once (a trick, how many
-words are in capitals, its parts, its header fields) counts once.
+words as written and trigrams, over all parts.  What is said of the message once (a trick, its
+parts, its header fields) counts once.
 """
 
 from collections import Counter
@@ -19,9 +19,9 @@ def repeated_tokens(texts: Sequence[VisibleText], is_mail: bool) -> dict[str, in
     for part in texts:
         for link in part.targets or ():
             target: set[str] = set()
-            add_target(link.lower(), target)
+            add_target(link, target)
             counted.update(target)
         counted.update(of_text.every_token(part.text))
         if not is_mail:
-            counted.update(of_text.every_short_text_token(part.text.lstrip()[: of_text.SHORT]))
+            counted.update(of_text.short_text_tokens(part.text.lstrip()[: of_text.SHORT]))
     return {token: n for token, n in counted.items() if n > 1}

@@ -1,17 +1,16 @@
 """A tokenized message: the one record that goes from the tokenizer to the counts and the score."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import SourceError
-from nbspam.reading.message import Message
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skipped
+from nbspam.reading.message import Message, RawMessage
+from nbspam.reading.source import Skipped
 from nbspam.tokens.tokenizer import TOKENS_LIMIT, message_tokens
 from nbspam.tokens.visible_text import VisibleText
 
 if TYPE_CHECKING:  # classifying shows nothing of a message
-    from nbspam.reading.piece import SourcePiece
+    from nbspam.reading.cutting import SourcePiece
     from nbspam.tokens.excerpt import Excerpt
 
     # What one process tokenizes at a time: messages, or where it finds them.
@@ -46,7 +45,7 @@ class TokenizedMessage(NamedTuple):
 
     source: str  # a path, `path:line`, "-"
     label: str | None  # the class that its source gives, if any
-    tokens: list[str]  # each once; in ascending order if they may be counted
+    tokens: list[str]  # each once, in the order in which the message has them
     digest: str = ""  # for the ledger; empty when it was not asked for
     size: int = 0  # bytes or characters; 0 for a file, which its source names
     numbers: Numbers = NO_NUMBERS
@@ -77,14 +76,12 @@ def tokenize(
     source: str = "-",
     label: str | None = None,
     *,
-    ordered: bool = False,
     digest: bool = False,
     wanted: Wanted = TOKENS_ALONE,
 ) -> TokenizedMessage:
     """Return a parsed message tokenized.
 
-    ordered: whether it may be learned: the same messages must make the same model, to the byte.
-    digest: whether the ledger will be asked for it; it is in order then.
+    digest: whether the ledger will be asked for it.
     wanted: the numbers that the model counts, and the digest is of them too; an excerpt.
     """
     texts: list[VisibleText] | None = None if wanted == TOKENS_ALONE else []
@@ -99,20 +96,18 @@ def tokenize(
             excerpt = excerpt_of(message, texts, wanted.excerpt)
     if perhaps:
         numbers = numbers._replace(perhaps_hidden=frozenset(perhaps))
-    tokens, known = list(found), ""
-    if ordered or digest:  # a score does not depend on the order
-        tokens.sort()
+    known = ""
     if digest:
         from nbspam.tokens.digest import digest_of  # hashlib takes 3 ms to import
 
         known = digest_of(
-            tokens, message.headers, *numbers[:2], texts=(part.text for part in message.parts)
+            found, message.headers, *numbers[:2], texts=(part.text for part in message.parts)
         )
-    return TokenizedMessage(source, label, tokens, known, numbers=numbers, excerpt=excerpt)
+    return TokenizedMessage(source, label, list(found), known, numbers=numbers, excerpt=excerpt)
 
 
 def _numbers(
-    message: Message, texts: list[VisibleText], found: set[str], wanted: Wanted
+    message: Message, texts: list[VisibleText], found: Collection[str], wanted: Wanted
 ) -> Numbers:
     times: Mapping[str, int] = {}
     traits: tuple[int, ...] = ()
@@ -135,7 +130,6 @@ class Tokenizing(NamedTuple):
     digest: bool = False
     wanted: Wanted = TOKENS_ALONE
     skips_empty: bool = False  # whether a mail with nothing in it is skipped
-    ordered: bool = True
 
 
 def tokenize_batch(batch: "Batch", how: Tokenizing) -> Iterator[TokenizedMessage | Skipped]:
@@ -153,12 +147,5 @@ def tokenize_raw(raw: RawMessage, how: Tokenizing) -> TokenizedMessage | Skipped
     if how.skips_empty and not isinstance(raw.content, str) and message.is_empty:
         return Skipped(raw.source, "the message is empty", is_error=False)
     size = len(raw.content) if isinstance(raw.content, bytes | str) else 0
-    done = tokenize(
-        message,
-        raw.source,
-        raw.label,
-        ordered=how.ordered,
-        digest=how.digest,
-        wanted=how.wanted,
-    )
+    done = tokenize(message, raw.source, raw.label, digest=how.digest, wanted=how.wanted)
     return done._replace(size=size)

@@ -1,6 +1,7 @@
 """A message's tokens, from all its parts."""
 
 import re
+from collections.abc import Iterable, KeysView
 
 from nbspam.reading.message import Message
 from nbspam.reading.mime import Part
@@ -12,7 +13,7 @@ from nbspam.tokens.visible_text import VisibleText
 # Stored in the model: counts taken by another tokenizer or other rules do not fit these tokens.  To
 # be raised when a message would give other tokens, or other times or traits.
 NAME = "nbspam"
-RULES = 5
+RULES = 6
 # Tokens of one message, far above the mail in the corpora (18,430 in the largest of 10,546): a mail
 # of 104,000 different words took 2.9 s to learn, and the model grew by 3 MB.
 TOKENS_LIMIT = 20_000
@@ -27,21 +28,22 @@ def message_tokens(
     message: Message,
     texts: list[VisibleText] | None = None,
     perhaps_hidden: set[str] | None = None,
-) -> set[str]:
-    """Return the set of tokens of a message.
+) -> KeysView[str]:
+    """Return the set of tokens of a message, always in the same order.
 
     texts: a list to which its texts are added as a reader sees them, if they are needed for more.
     perhaps_hidden: a set to which those are added that only text has that is perhaps hidden.
     """
     is_mail = bool(message.headers)
     has_others = any(part.is_doubtful for part in message.parts)
-    tokens: set[str] = header_tokens(message.headers) if is_mail else set()
-    perhaps: set[str] = set()
+    # Mail software may put a header's fields in another order, and never a text's words.
+    tokens = dict.fromkeys(sorted(header_tokens(message.headers)) if is_mail else ())
+    perhaps: dict[str, None] = {}
     others: list[str] = []  # texts that mail programs show another part for
     shown: set[str] = set()
     for part in message.parts:
         if is_mail:
-            tokens.add(f"mime:{_NO_MEDIA_TYPE.sub('', part.content_type[:60])}")
+            tokens[f"mime:{_NO_MEDIA_TYPE.sub('', part.content_type[:60])}"] = None
             if part.filename:
                 _add_filename(part.filename, tokens)
         if not part.text:
@@ -57,7 +59,7 @@ def message_tokens(
         found = _text_tokens(text.text, is_mail)
         if text.certain is not None:
             perhaps |= found
-            found = _text_tokens(text.certain, is_mail) if text.certain else set()
+            found = _text_tokens(text.certain, is_mail) if text.certain else {}
         if len(found) > len(tokens):  # the smaller set goes into the larger
             tokens, found = found, tokens
         tokens |= found
@@ -65,24 +67,26 @@ def message_tokens(
         words = set(other.lower().split())
         is_same = len(words & shown) >= _SAME * len(words)
         (tokens if is_same else perhaps).update(_text_tokens(other, is_mail))
-    perhaps -= tokens
+    only_perhaps = perhaps.keys() - tokens.keys() if perhaps else frozenset()
     tokens |= perhaps
     limits = message.limits
     if len(tokens) > TOKENS_LIMIT:
         tokens, limits = _drawn(tokens), limits | {"tokens"}
-    if limits:
-        tokens.update([f"limit:{name}" for name in limits])
+    for name in sorted(limits):
+        tokens[f"limit:{name}"] = None
     if perhaps_hidden is not None:
-        perhaps_hidden |= perhaps & tokens
+        perhaps_hidden |= only_perhaps & tokens.keys()
+    return tokens.keys()
+
+
+def _text_tokens(text: str, is_mail: bool) -> dict[str, None]:
+    tokens = text_tokens(text)
+    if not is_mail:
+        tokens |= dict.fromkeys(short_text_tokens(text.lstrip()[:SHORT]))
     return tokens
 
 
-def _text_tokens(text: str, is_mail: bool) -> set[str]:
-    tokens = text_tokens(text)
-    return tokens if is_mail else tokens | short_text_tokens(text.lstrip()[:SHORT])
-
-
-def _drawn(tokens: set[str]) -> set[str]:
+def _drawn(tokens: Iterable[str]) -> dict[str, None]:
     """Return TOKENS_LIMIT tokens, the same from the same set.
 
     Which, depends on all of them: no spammer can write words that crowd out his others.
@@ -95,10 +99,10 @@ def _drawn(tokens: set[str]) -> set[str]:
     def draw(token: str) -> bytes:
         return blake2b(token.encode("utf-8", "replace"), digest_size=8, key=key).digest()
 
-    return set(sorted(ordered, key=draw)[:TOKENS_LIMIT])
+    return dict.fromkeys(sorted(ordered, key=draw)[:TOKENS_LIMIT])
 
 
-def _visible_text(part: Part, tokens: set[str]) -> VisibleText:
+def _visible_text(part: Part, tokens: dict[str, None]) -> VisibleText:
     """Return a part's text as a reader sees it, and of HTML the targets of its links.
 
     Adds the tokens of its links and tricks.
@@ -108,19 +112,19 @@ def _visible_text(part: Part, tokens: set[str]) -> VisibleText:
         # Its patterns take 2 ms to compile: one mail of plain text goes without them.
         from nbspam.tokens.html import page_of
 
-        text, certain, targets, tricks = page_of(text)
-        tokens |= tricks
+        text, certain, targets, found = page_of(text)
         for link in set(targets):
-            add_target(link.lower(), tokens)
+            add_target(link, found)
+        tokens |= dict.fromkeys(sorted(found))
     is_certain = certain is text
     if has_tricks(text):
         text, tricks = undo_tricks(text)
-        tokens |= tricks
+        tokens |= dict.fromkeys(sorted(tricks))
     return VisibleText(text, targets, None if is_certain else undo_tricks(certain)[0])
 
 
 def add_target(link: str, tokens: set[str]) -> None:
-    """Add the tokens of the target of an HTML link or image."""
+    """Add the tokens of the target of an HTML link or image, in lower case."""
     scheme, colon, _ = link.partition(":")
     if link.startswith(("http://", "https://", "//", "www.")):
         link_tokens(link.removeprefix("//"), tokens)
@@ -128,9 +132,9 @@ def add_target(link: str, tokens: set[str]) -> None:
         tokens.add(f"link:{scheme}")  # mailto, cid, javascript, data
 
 
-def _add_filename(name: str, tokens: set[str]) -> None:
+def _add_filename(name: str, tokens: dict[str, None]) -> None:
     """Add the tokens of an attachment's name: its words and its ending."""
     stem, dot, suffix = name.lower().rpartition(".")
     if dot and suffix.isalnum() and len(suffix) <= 8:
-        tokens.add(f"attachment:.{suffix}")
-    tokens.update([f"attachment:{word}" for word in words_of(stem or suffix)])
+        tokens[f"attachment:.{suffix}"] = None
+    tokens |= dict.fromkeys([f"attachment:{word}" for word in words_of(stem or suffix)])

@@ -77,8 +77,6 @@ TRAITS = (
     Trait("signs", "signs among what is not blank (share)", _percent, in_evidence=True),
     Trait("links", "links (amount)", shown_amount),
     Trait("html", "text from HTML parts (share)", _percent),
-    Trait("parts", "MIME parts (count)", _plain),
-    Trait("attachments", "parts with a file name (count)", _plain),
     Trait("hops", "Received fields (count)", _plain),
 )
 NAMES = tuple(trait.name for trait in TRAITS)
@@ -95,33 +93,37 @@ def _all_but(keep: Callable[[str], bool]) -> bytes:
 
 _NO_CAPITALS = _all_but(str.isupper)
 _NO_LETTERS = _all_but(str.isalpha)
-_BLANKS = _all_but(lambda c: not c.isspace())
+_SPACED = bytes(32 if character.isspace() else 97 for character in _TABLE)
 
 
 _DIGITS_ALONE = bytes(byte if 48 <= byte <= 57 else 32 for byte in range(256))
 
 
-def _numbers(text: str) -> tuple[int, int, int, int, int]:
-    """Return how many capitals, letters, digits and characters but blanks a text has.
+def _numbers(text: str) -> tuple[int, int, int, int, int, int]:
+    """Return how many capitals, letters, digits, characters but blanks, and words a text has.
 
     And the length of the longest run of digits.
     """
     data = western_bytes(text)
     if data is not None:  # at the speed of a table look-up
         runs = data.translate(_DIGITS_ALONE).split()
+        spaced = b" " + data.translate(_SPACED)
         return (
             len(data.translate(None, _NO_CAPITALS)),
             len(data.translate(None, _NO_LETTERS)),
             sum(map(len, runs)),
-            len(data.translate(None, _BLANKS)),
+            spaced.count(b"a"),
+            spaced.count(b" a"),
             max(map(len, runs), default=0),
         )
+    words = text.split()
     letters = "".join(filter(str.isalpha, text))  # a Roman numeral of one sign is upper, and none
     return (
         sum(map(str.isupper, letters)),
         len(letters),
         sum(map(str.isdecimal, text)),
-        len("".join(text.split())),
+        sum(map(len, words)),
+        len(words),
         max(map(len, _DIGITS.findall(text)), default=0),
     )
 
@@ -139,8 +141,7 @@ def _links(text: str) -> int:
 def message_traits(message: Message, texts: Sequence[VisibleText]) -> tuple[int, ...]:
     """Return the traits of a message, in the order of TRAITS.  texts: of its parts."""
     text = "\n".join(part.text for part in texts)
-    capitals, letters, digits, visible, run = _numbers(text)
-    words = len(text.split())
+    capitals, letters, digits, visible, words, run = _numbers(text)
     characters = sum(len(part.text.strip()) for part in texts)
     of_html = sum(len(part.text.strip()) for part in texts if part.targets is not None)
     links = _links(text) + sum(len(part.targets or ()) for part in texts)
@@ -154,7 +155,5 @@ def message_traits(message: Message, texts: Sequence[VisibleText]) -> tuple[int,
         share(visible - letters - digits, visible),
         amount(links),
         share(of_html, characters),
-        count(len(message.parts)) if message.headers else 0,
-        count(sum(1 for part in message.parts if part.filename)),
-        count(sum(1 for name, _ in message.headers if name == "received")),
+        count([name for name, _ in message.headers].count("received")),
     )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from nbspam.bayes import matrix
-from nbspam.bayes.bernoulli import log_absent_sum
+from nbspam.bayes.event_model import Bernoulli
 
 ALPHAS = st.floats(1e-3, 3)
 PRIORS = st.floats(0.01, 0.99)
@@ -47,7 +47,12 @@ def messages(draw, n_classes=None, most_messages=12, most_tokens=8):
     return Messages(dense, np.array(labels), k)
 
 
+def absent_sum(histogram, n, alpha):
+    """Return sum_j log(1 - theta_j) over the vocabulary of one class."""
+    return Bernoulli().bias([histogram], (n,), alpha)[0]
+
+
 def bias(counts, per_class, alpha: float, log_prior):
     """Return log P(k) + sum_j log(1 - theta_jk) of each class, as a model's metadata has it."""
     rows = zip(counts.tolist(), per_class.tolist(), strict=True)
-    return log_prior + np.array([log_absent_sum(Counter(row), n, alpha) for row, n in rows])
+    return log_prior + np.array([absent_sum(Counter(row), n, alpha) for row, n in rows])

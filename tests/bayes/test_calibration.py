@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
 from sklearn.linear_model import LogisticRegression
 
-from nbspam.bayes import evidence_matrix
+from nbspam.bayes import calibration
 from nbspam.bayes.calibration import (
     FEWEST,
     FORGET,
@@ -19,12 +19,12 @@ from nbspam.bayes.calibration import (
     RUN,
     SCALES,
     TEXT,
-    UNTRAINED,
     Calibration,
     Scale,
     bounds,
     clamped,
     first_inputs,
+    fit_calibration,
     groups,
     inputs,
     is_positive_definite,
@@ -39,7 +39,6 @@ from nbspam.bayes.calibration import (
     update,
 )
 from nbspam.bayes.evidence import WORD_FEATURES, evidence
-from nbspam.bayes.evidence_matrix import fit_calibration
 
 WITH_TRAITS = scales(with_traits=True)
 EVERY = (SCALES[0], WITH_TRAITS[1], SCALES[1], WITH_TRAITS[0])
@@ -242,7 +241,6 @@ def test_any_history_leaves_a_sound_calibration(drawn, wild):
 
 
 def test_before_any_message_it_is_the_prior():
-    assert untrained_calibrations(with_traits=False) == UNTRAINED
     for with_traits in (False, True):
         both = untrained_calibrations(with_traits)
         for scale, found in zip(scales(with_traits), both, strict=True):
@@ -549,7 +547,7 @@ def test_one_surprising_message_is_no_noise_unless_it_is_beyond_belief(n, far, i
 def test_the_fit_does_not_depend_on_how_many_messages_are_in_memory(monkeypatch, share_wrong):
     x, is_spam, _ = two_heaps(FULL, 500, share_wrong)
     whole = fit_calibration(FULL, x, is_spam)
-    monkeypatch.setattr(evidence_matrix, "BLOCK", 7)
+    monkeypatch.setattr(calibration, "BLOCK", 7)
     found = fit_calibration(FULL, x, is_spam)
     assert (whole.noise > 0) == (share_wrong > 0)
     assert found.noise == pytest.approx(whole.noise, rel=1e-6)

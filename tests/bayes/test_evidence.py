@@ -2,12 +2,16 @@ import math
 import random
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from closeness import close
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
+from random_messages import ALPHAS, Messages, messages
 
+from nbspam.bayes.calibration import inputs, inputs_of_rows, scales
+from nbspam.bayes.event_model import BernoulliArrays, Size, class_alphas, contrast, pair_weight
 from nbspam.bayes.evidence import (
     HEADERS,
     LENGTH_CENTRE,
@@ -15,10 +19,13 @@ from nbspam.bayes.evidence import (
     WORD_FEATURES,
     Group,
     evidence,
+    evidence_of_rows,
     group_of,
     group_shares,
     part,
+    trait_feature,
 )
+from nbspam.tokens.kinds import FIELDS, HEADER, HOST, TEXT
 
 # Few different values, so that ties at the edges are the rule; the edges are 0.5 wide.
 TIED = st.lists(
@@ -190,3 +197,161 @@ def test_the_shares_of_words_at_the_edges_by_hand():
     assert shares == [close(2.4), close(0.75), close(-0.75), 0.0]  # 3 w part / (2 + 3)
     shares = group_shares([4.0, 2.5, -2.5, 1.0], 2, (0.0, 3.0, 0.0))
     assert shares == [close(1.2), close(0.75), close(-0.75), close(0.3)]  # 3 w / (5 sqrt 4)
+
+
+# evidence_matrix
+
+
+CLOSE = {"rtol": 1e-12, "atol": 1e-12}
+TIED_WEIGHTS = [-4.0, -2.75, -2.5, -1.0, -0.1, 0.0, 0.1, 0.25, 1.0, 2.25, 2.5, 4.0]
+WEIGHT = st.sampled_from(TIED_WEIGHTS) | st.floats(-9, 9) | st.floats(-0.5, 0.5)
+CHANNEL = st.sampled_from([TEXT, FIELDS, HEADER, HOST])
+ENTRY = st.tuples(WEIGHT | st.just(math.nan), CHANNEL)
+ROWS = st.lists(st.lists(ENTRY, max_size=60), min_size=1, max_size=8)
+
+
+def rows_of(table):
+    """Return the evidence of many rows of (weight, channel)."""
+    rows = np.repeat(np.arange(len(table)), [len(row) for row in table])
+    entries = [entry for row in table for entry in row]
+    weights = np.array([w for w, _ in entries], dtype=float)
+    channels = np.array([c for _, c in entries], dtype=np.int64)
+    return evidence_of_rows(rows, weights, channels, len(table))
+
+
+def alone(row, traits=None):
+    """Return the evidence of one message of (weight, channel), and the weights of its traits."""
+    return evidence(
+        *(
+            [w for w, c in row if c == channel and not math.isnan(w)]
+            for channel in (TEXT, FIELDS, HEADER)
+        ),
+        traits,
+    )
+
+
+def assert_as_each_alone(table, traits=None):
+    """Hold the evidence of many rows to that of each, and the inputs made of it.
+
+    traits: of each row, the weights of its traits; None for a model without traits.
+    """
+    found = rows_of(table)
+    own_traits = [None] * len(table)
+    if traits is not None:
+        own_traits = traits
+        found = found._replace(traits=np.array([trait_feature(some) for some in traits]))
+    used = scales(with_traits=traits is not None)
+    for some in found[:3]:
+        assert some.shape == (len(table), 6)
+    both_inputs = [inputs_of_rows(scale, found) for scale in used]
+    assert [x.shape for x in both_inputs] == [(len(table), scale.size) for scale in used]
+    yielded = list(found.messages(slice(None)))
+    assert len(yielded) == len(table)
+    for i, row in enumerate(table):
+        expected = alone(row, own_traits[i])
+        actual, text_tokens = yielded[i]
+        assert text_tokens == sum(c == TEXT for _, c in row)
+        assert actual.traits == expected.traits
+        for own, other, array in zip(expected[:3], actual[:3], found[:3], strict=True):
+            np.testing.assert_allclose(tuple(other), tuple(own), **CLOSE)
+            np.testing.assert_allclose(array[i], tuple(own), **CLOSE)
+            assert type(other.n) is int
+        for x, own in zip(both_inputs, inputs(expected), strict=True):
+            np.testing.assert_allclose(x[i], own, **CLOSE)
+
+
+@given(ROWS, st.booleans(), st.data())
+def test_evidence_of_rows_is_that_of_each_alone(table, has_traits, data):
+    each = st.lists(st.floats(-9, 9), max_size=7)
+    traits = st.lists(each, min_size=len(table), max_size=len(table))
+    assert_as_each_alone(table, data.draw(traits) if has_traits else None)
+
+
+def test_ties_at_the_edge_are_shared_alike():
+    weights = [
+        (sign * 2.0, channel)
+        for channel in (TEXT, FIELDS, HEADER)
+        for sign in [1, -1] * 8 + [1] * 9
+    ]
+    stronger = [(9.0, channel) for channel in (TEXT, HEADER) for _ in range(7)]
+    assert_as_each_alone([weights, weights[::-1], weights[10:] + weights[:10], weights + stronger])
+    # Of as many words as are the strongest all are whole.
+    just = [(i / 10, TEXT) for i in range(25)] + [(i / 10, HEADER) for i in range(20)]
+    one_more = [*just, (0.05, TEXT), (0.05, HEADER)]
+    assert_as_each_alone([just, one_more])
+    assert alone(just).text.strongest == pytest.approx(1.2)  # 0.1 (0 + 1 + … + 24) / 25
+    assert alone(one_more).text.strongest > 1.2
+    # Rows without known words have the evidence of nothing.
+    for row in ([], [(math.nan, TEXT)] * 3, [(1.0, HOST)], [(math.nan, c) for c in (HEADER, TEXT)]):
+        assert_as_each_alone([row, [(3.0, TEXT)], row])
+        assert alone(row) == evidence([], [], [])
+
+
+@each("spread", [3, 0.1, 1e-12, 0])
+def test_evidence_of_many_long_rows_is_that_of_each_alone(spread):
+    chance = np.random.default_rng(0)
+    table = []
+    for n in (0, 1, 19, 20, 21, 24, 25, 26, 300, 2_000, 0):
+        weights = np.round(chance.normal(0, spread, n), 1 if spread > 1 else 13)
+        weights[chance.random(n) < 0.1] = math.nan
+        channels = chance.choice([TEXT, TEXT, TEXT, FIELDS, HEADER, HEADER, HOST], n)
+        table.append(list(zip(weights.tolist(), channels.tolist(), strict=True)))
+    assert_as_each_alone(table)
+    assert_as_each_alone(table[::-1])
+
+
+@given(ROWS, st.booleans(), st.data())
+def test_the_evidence_of_some_messages_is_theirs_in_the_whole(table, with_traits, data):
+    found = rows_of(table)
+    if with_traits:
+        found = found._replace(traits=np.arange(len(table)) / 7)
+    whole = list(found.messages(slice(None)))
+    places = data.draw(st.lists(st.integers(0, len(table) - 1), unique=True))
+    some = found.some(np.array(places, dtype=np.int64))
+    assert list(some.messages(slice(None))) == [whole[i] for i in places]
+    first = data.draw(st.integers(0, len(table)))
+    place = slice(first, data.draw(st.integers(first, len(table))))
+    assert list(found.messages(place)) == whole[place]
+
+
+def by_hand(counts, per_class, positive, alpha):
+    """Return the weights by the definition, NaN for tokens that no message has."""
+    n, everyone = int(per_class[positive]), int(per_class.sum())
+    alphas = class_alphas((everyone - n, n), alpha)
+    return [
+        pair_weight(int(c[positive]), n, int(c.sum() - c[positive]), everyone - n, alphas)
+        if c.any()
+        else math.nan
+        for c in counts.T
+    ]
+
+
+@given(messages(), ALPHAS, st.data())
+def test_weights_are_those_of_the_definition_and_left_out_of_the_other_messages(found, alpha, data):
+    positive = data.draw(st.integers(0, found.n_classes - 1))
+    counts, per_class = found.counts, found.per_class
+    actual = BernoulliArrays(counts, per_class, alpha).contrasts(positive)
+    np.testing.assert_allclose(actual, by_hand(counts, per_class, positive, alpha))
+    # They are those of one message to the last bit.
+    size = Size(per_class.tolist(), per_class.tolist(), 2)
+    of_one = [contrast(tuple(row), size, positive, alpha) for row in counts.T.tolist()]
+    assert actual.tolist() == of_one
+    i = data.draw(st.integers(0, len(found.labels) - 1))
+    others = np.arange(len(found.labels)) != i
+    rest = Messages(found.dense[others], found.labels[others], found.n_classes)
+    left_out = BernoulliArrays(counts, per_class, alpha).contrasts(positive, int(found.labels[i]))
+    held = found.dense[i] == 1
+    expected = np.array(by_hand(rest.counts, rest.per_class, positive, alpha))
+    np.testing.assert_allclose(left_out[held], expected[held], **CLOSE)
+
+
+def test_a_token_of_the_message_alone_is_gone():
+    counts, per_class = np.array([[1, 0, 2], [0, 1, 1]]), np.array([3, 2])
+    assert np.isnan(BernoulliArrays(counts, per_class, 0.1).contrasts(1, 0)).tolist()[0]
+    assert np.isnan(BernoulliArrays(counts, per_class, 0.1).contrasts(1, 1)).tolist()[1]
+    assert not np.isnan(BernoulliArrays(counts, per_class, 0.1).contrasts(1)).any()
+    spam, ham = (BernoulliArrays(counts, per_class, 0.3).contrasts(k) for k in (1, 0))
+    assert spam.tolist() == (-ham).tolist()
+    # The only message of a class left out leaves finite weights.
+    found = BernoulliArrays(np.array([[2, 1], [1, 1]]), np.array([2, 1]), 0.1).contrasts(1, 1)
+    assert np.isfinite(found).all()

@@ -144,7 +144,7 @@ def test_an_update_keeps_to_the_models_kind(nbspam, table, model_of):
         assert (found.code, other in found.err) == (2, True)
 
 
-@each("scoring, number", [("evidence", 7), ("sum", 12)])
+@each("scoring, number", [("evidence", 7), ("sum", 10)])
 def test_explain_lists_traits_like_words_and_they_add_up(
     nbspam, as_json, model_of, scoring, number
 ):

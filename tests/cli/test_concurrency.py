@@ -184,14 +184,14 @@ if step == "open":
     os.open = lambda path, *more, **options: (
         stop(real) if str(path).endswith(".new") else real)(path, *more, **options)
 elif step == "write":
-    from nbspam.store import splice as splicing
+    from nbspam.store import lookup as splicing
     splicing._copy = stop(splicing._copy, after=True)
 elif step == "fsync":
     os.fsync = stop(os.fsync)
 elif step == "rename":
     pathlib.Path.replace = stop(pathlib.Path.replace)
 elif step == "renamed":
-    from nbspam.store import atomic_write as replacing
+    from nbspam.store import writing as replacing
     replacing._sync_folder = stop(replacing._sync_folder)
 sys.argv = ["nbspam", *sys.argv[3:]]
 from nbspam_main import run

@@ -6,7 +6,7 @@ from harmless_pages import assert_harmless
 from one_case import each
 from terminals import on_a_terminal
 
-from nbspam.display.cells import cell_width
+from nbspam.display.lines import cell_width
 
 TEXT = b"win a free prize now for lunch at the meeting"
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from terminals import on_a_terminal
 
-from nbspam.display.cells import cell_width
+from nbspam.display.lines import cell_width
 
 
 def evaluated(nbspam, *arguments):

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from nbspam.serving.tell import LearnRequest, apply_requests
-from nbspam.store import lock
-from nbspam.store.lock import QUIET_WAIT, LockWait, locked
+from nbspam.store import writing
+from nbspam.store.writing import QUIET_WAIT, LockWait, locked
 
 COMMANDS = [
     "train --replace messages.tsv",
@@ -68,8 +68,8 @@ def test_learning_by_the_server_keeps_the_mode_and_a_new_name_has_its_own(nbspam
 def test_a_lock_that_stays_held(nbspam, model, monkeypatch, assert_sentence):
     before = model.read_bytes()
     short = LockWait(limit=0.05)
-    monkeypatch.setattr(lock, "DEFAULT_WAIT", short)
-    monkeypatch.setattr(lock, "QUIET_WAIT", short)
+    monkeypatch.setattr(writing, "DEFAULT_WAIT", short)
+    monkeypatch.setattr(writing, "QUIET_WAIT", short)
     monkeypatch.setattr(locked.__wrapped__, "__defaults__", (short,))
     for command in COMMANDS:
         if command.startswith("classify"):  # test_classify_learn.py

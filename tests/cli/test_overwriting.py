@@ -72,7 +72,7 @@ def test_what_was_a_model_or_nothing_is_replaced(nbspam, table, model):
         assert nbspam("model", "check", "-m", model).code == 0
 
 
-OUTPUTS = [("--predictions", "w.csv"), ("--report", "w.csv"), ("--plot", "w.png")]
+OUTPUTS = [("--predictions", "w.csv"), ("--report", "w.csv"), ("--plot", "w.svg")]
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ import pytest
 from one_case import each
 from waiting import unsent, wait_until
 
-from nbspam import train
+from nbspam.front_door import train
 from nbspam.tokens.tokenizer import RULES
 
 ROOT = Path(__file__).parents[2]

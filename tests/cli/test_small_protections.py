@@ -10,8 +10,7 @@ import pytest
 import nbspam_main
 from nbspam.cli.notes import note
 from nbspam.errors import ModelError, Remedy, one_line
-from nbspam.evaluation.predictions import write_predictions
-from nbspam.evaluation.spreadsheet import write_table
+from nbspam.evaluation.predictions import write_predictions, write_table
 from nbspam.serving.spamd import RefusedError
 
 CONTROLS = "".join(map(chr, [*range(32), *range(127, 160), 0x2028, 0x2029]))

@@ -7,8 +7,7 @@ import pytest
 
 from nbspam.cli.learning_options import Sources
 from nbspam.reading.cutting import Cutter
-from nbspam.reading.skips import Skips
-from nbspam.reading.sources import ReadingOptions
+from nbspam.reading.source import ReadingOptions, Skips
 
 
 @pytest.fixture

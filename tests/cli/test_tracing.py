@@ -224,7 +224,6 @@ def test_a_line_costs_no_slow_module(model, kind):
     assert loaded("--log", kind) - loaded() - {"select"} == {
         "_socket",
         "nbspam.cli.tracing",
-        "nbspam.reading.message_id",
         "nbspam.serving.log",
     }
 

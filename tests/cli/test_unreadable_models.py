@@ -12,9 +12,8 @@ import pytest
 
 from nbspam.cli.program import nbspam as group
 from nbspam.errors import ModelError
-from nbspam.store.lock import locked
 from nbspam.store.lookup import Lookup
-from nbspam.store.ownership import described_access
+from nbspam.store.writing import described_access, locked
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
@@ -23,7 +22,7 @@ MAIL = b"Subject: prize\n\nfree prize\n"
 # be in a folder that nobody else can enter; then as somebody who may not read what is closed.
 TWICE = """
 import os, pathlib, pwd, sys
-import nbspam.cli.notes, nbspam.store.ownership
+import nbspam.cli.notes, nbspam.store.writing
 from nbspam_main import run
 
 def flushed_run():

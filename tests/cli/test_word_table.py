@@ -4,8 +4,7 @@ from one_case import each
 from small_models import with_learned, with_settings
 
 from nbspam.cli.explain import table_lines
-from nbspam.display.cells import cell_width
-from nbspam.display.word_rows import WordRow, class_heads
+from nbspam.display.lines import WordRow, cell_width, class_heads
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "display"

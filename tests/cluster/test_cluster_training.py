@@ -13,13 +13,11 @@ from cluster_training import ROWS, trained_alone, trained_on
 from nbspam.cli.program import nbspam
 from nbspam.cluster.connection import cluster_at
 from nbspam.errors import NbspamError
-from nbspam.learning import batch
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import Asked, Cutter
-from nbspam.reading.mbox import messages
-from nbspam.reading.skips import Skips
-from nbspam.reading.sources import ReadingOptions
+from nbspam.reading.mail import messages
+from nbspam.reading.source import ReadingOptions, Skips
 from nbspam.workers import Processes, Serial
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
@@ -143,12 +141,13 @@ def test_so_it_has_with_other_settings(cluster, tmp_path, name):
 
 
 @pytest.mark.long
-def test_so_it_has_with_three_classes_and_of_a_sample(cluster, tmp_path, monkeypatch):
+def test_so_it_has_with_three_classes_and_of_a_sample(cluster, tmp_path):
     check(cluster, rows(tmp_path, ROWS + ROWS.replace("ham\tsee", "promo\tbuy")), tmp_path)
     trained_alone(sms(tmp_path), tmp_path / "all.json")
-    monkeypatch.setattr(batch, "sample_end", lambda n: (70 << 64) // n)
-    check(cluster, sms(tmp_path), tmp_path, fit_limit=70)
-    assert (tmp_path / "all.json").read_bytes() != (tmp_path / "alone.json").read_bytes()
+    for where, name in ((Serial(), "alone"), (cluster, "far")):
+        trained_on(where, sms(tmp_path), tmp_path / f"{name}.json", fit_limit=70)
+    some, far, whole = ((tmp_path / f"{n}.json").read_bytes() for n in ("alone", "far", "all"))
+    assert some == far != whole
 
 
 @pytest.mark.long

@@ -1,10 +1,10 @@
 """A message by hand, hostile in all its parts, and what its words add."""
 
-from nbspam.display.explanation_page import ExplanationView, explanation_page
+from nbspam.display.page import ExplanationView, explanation_page
 from nbspam.reading.message import parse
 from nbspam.scoring.explanation import Explanation, Word
 from nbspam.scoring.highlights import highlighted
-from nbspam.scoring.score import Score
+from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import Verdict
 from nbspam.tokens.tokenized import Wanted, tokenize
 

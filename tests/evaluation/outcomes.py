@@ -2,9 +2,9 @@
 
 import math
 
-from nbspam.evaluation.outcome import Evaluation, Outcome
+from nbspam.evaluation.results import Evaluation, Outcome
 from nbspam.scoring.explanation import Word
-from nbspam.scoring.score import Score
+from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs, Verdict
 
 TWO_CLASSES, THREE_CLASSES = ("ham", "spam"), ("a", "b", "c")

@@ -6,8 +6,8 @@ from one_case import each
 from outcomes import THREE, TWO
 
 from nbspam.errors import OptionError
-from nbspam.evaluation.json_report import prediction
 from nbspam.evaluation.predictions import ENDINGS, check_predictions, write_predictions
+from nbspam.evaluation.results import prediction
 
 EXPECTED = [prediction(outcome) for outcome in TWO.outcomes]
 

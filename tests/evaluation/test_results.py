@@ -1,11 +1,17 @@
+import json
 import math
+import os
+from pathlib import Path
 
 import pytest
+from one_case import each
 from outcomes import CUT_OFFS, THREE, TWO, outcome
 
-from nbspam.evaluation.outcome import Evaluation
-from nbspam.evaluation.results import compute, confusion
+from nbspam.evaluation import results
+from nbspam.evaluation.results import Evaluation, compute, prediction
 from nbspam.scoring.verdict import CutOffs
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "evaluation"
 
 
 def test_figures_are_those_of_the_outcomes_which_are_kept():
@@ -14,12 +20,6 @@ def test_figures_are_those_of_the_outcomes_which_are_kept():
     assert values["threshold"] == 0.5
     assert values["brier"] == pytest.approx((0.01 + 0.64 + 0.01 + 0.16) / 4)
     assert values["one_minus_roca_pct"] == pytest.approx(25)
-    found = compute(TWO, CutOffs())
-    assert found.evaluation is TWO
-    messages = found.messages
-    assert messages.spam.tolist() == [False, False, True, True]
-    assert messages.probability.tolist() == [0.1, 0.8, 0.9, 0.6]
-    assert messages.log_odds.tolist() == [o.judged.score.log_odds for o in TWO.outcomes]
 
 
 def test_errors_are_counted_at_a_half_whatever_the_verdicts_are():
@@ -35,33 +35,6 @@ def test_errors_are_counted_at_a_half_whatever_the_verdicts_are():
 
 def unsure(outcome):
     return outcome.judged._replace(verdict="unsure")
-
-
-def test_what_the_verdicts_do_is_counted_beside():
-    found = compute(TWO, CUT_OFFS)
-    values = found.figures.values
-    assert values["verdict_bh_pct"] == 50
-    assert values["verdict_sm_pct"] == 50  # the unsure one is not kept from the inbox
-    assert values["unsure_pct"] == 25
-    assert found.cut_offs == CUT_OFFS
-    assert found.confusion.counts == [[1, 1], [0, 2]]
-    assert found.verdicts.verdicts == ("ham", "spam", "unsure")
-    assert found.verdicts.counts == [[1, 1, 0], [0, 1, 1]]
-
-
-def test_no_cut_off_decides_three_classes_and_figures_are_over_all_of_them():
-    found = compute(THREE, CutOffs())
-    assert found.cut_offs is None
-    assert found.verdicts == found.confusion
-    assert found.figures.values["unsure_pct"] == 0
-    assert found.figures.values["verdict_bh_pct"] is None
-    values = compute(THREE, CutOffs()).figures.values
-    assert values["accuracy"] == 0.5
-    assert values["log_loss"] == pytest.approx(-(math.log(0.5) + math.log(0.2)) / 2)
-    values = compute(THREE, CutOffs()).figures.values
-    assert values["messages"] == 2
-    assert values["sc_pct"] is None
-    assert values["tp"] is None
 
 
 def test_even_odds_are_called_ham_and_the_unsure_of_three_classes_are_wrong():
@@ -97,13 +70,31 @@ def test_three_classes_with_spam_have_its_figures_against_the_rest():
     assert values["threshold"] is None
 
 
-# Confusion
+# JSON
 
 
-def test_confusion_has_a_row_for_each_class_and_a_column_for_each_verdict():
-    actual = ["ham", "spam", "spam", "ham", "spam"]
-    called = ["ham", "spam", "unsure", "spam", "ham"]
-    found = confusion(actual, called, ("ham", "spam"))
-    assert found.verdicts == ("ham", "spam", "unsure")
-    assert found.counts == [[1, 1, 0], [1, 1, 1]]
-    assert confusion([], [], ("a", "b")).counts == [[0, 0], [0, 0]]
+@each("name, evaluation", [("two", TWO), ("three", THREE)])
+def test_the_json_is_the_golden_one(name, evaluation):
+    def rounded(number):
+        return round(float(number), 9)
+
+    found = results.as_json(compute(evaluation, CUT_OFFS, skipped=3), errors=1)
+    path = GOLDEN / f"{name}.json"
+    if os.environ.get("NBSPAM_GOLDEN") == "new":
+        path.write_text(f"{found}\n", encoding="utf-8")
+    expected = json.loads(path.read_text(encoding="utf-8"), parse_float=rounded)
+    assert json.loads(found, parse_float=rounded) == expected
+    assert list(json.loads(found)) == list(expected)
+    assert "errors" not in json.loads(results.as_json(compute(evaluation, CUT_OFFS), errors=0))
+
+
+def test_a_prediction_is_what_classify_prints_and_the_label():
+    assert prediction(TWO.outcomes[3]) == {
+        "source": "file:4",
+        "label": "spam",
+        "verdict": "unsure",
+        "probability": 0.6,
+        "log_odds": pytest.approx(math.log(1.5)),
+    }
+    found = prediction(THREE.outcomes[0])
+    assert found["probabilities"] == {"a": 0.5, "b": 0.3, "c": 0.2}

@@ -1,13 +1,15 @@
 """Models trained from pieces, wherever that is done, and as one matrix, to compare."""
 
+from whole_models import ledger_of
+
 from nbspam.cli.estimate import left_out_rates_of
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import Cutter
-from nbspam.reading.skips import Skips
-from nbspam.reading.sources import ReadingOptions, any_kind, labelled, unlabelled
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import any_kind, labelled, unlabelled
 from nbspam.store.model_file import put_model, write_model
 from nbspam.workers import PIECE, Serial, in_batches, tokenized
 
@@ -33,9 +35,8 @@ def trained_alone(asked, path, settings=None, options=None, ledger=True):
     for each in asked:
         raws = messages(each, options, skips)
         corpus.extend(tokenized(raws, skips, Serial(), True, settings.wanted, skips_empty=True))
-    taken = corpus.channels(), corpus.traits(), corpus.digest_bytes
-    fitted = fit(corpus, corpus.labels, settings, *taken)
-    learned = corpus.learned(fitted.metadata.settings.classes) if ledger else ()
+    fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
+    learned = ledger_of(corpus, fitted.metadata.settings.classes) if ledger else ()
     counts = token_counts(corpus.vocabulary, fitted.counts)
     write_model(path, fitted.metadata, counts, learned)
     return skips.count, skips.named

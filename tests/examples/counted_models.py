@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from small_models import SCORINGS, Learned
 
 from nbspam.bayes.event_model import EVENT_MODELS
-from nbspam.bayes.trait_model import TRAIT_MODELS
-from nbspam.bayes.variances import Variances
+from nbspam.bayes.trait_model import TRAIT_MODELS, Variances
 from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings

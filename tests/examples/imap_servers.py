@@ -1,6 +1,8 @@
 """A real Dovecot with TLS on a loopback port, run by an ordinary user, for the tests of IMAP."""
 
+import base64
 import os
+import re
 import shutil
 import socket
 import ssl
@@ -15,6 +17,8 @@ from pathlib import Path
 from string import Template
 
 import pytest
+
+from nbspam.imap.account import Account, Secret
 
 DOVECOT = "/usr/sbin/dovecot"
 PASSWORD = 'pä"ss\\wörd {x}'
@@ -218,14 +222,80 @@ class Mailbox:
         self.client.move(uids, target)
 
 
-class Proxy:
-    """A server between a client without TLS and Dovecot: it listens in, cuts, and delays."""
+# Of a server with one message: a command -> what is said before it is done; the first that fits.
+ANSWERS = {
+    b"CAPABILITY": b"* CAPABILITY IMAP4rev1 MOVE UIDPLUS\r\n",
+    b"AUTHENTICATE": b"+ \r\n",
+    b"LIST": b'* LIST () "/" INBOX\r\n* LIST (\\Junk) "/" Junk\r\n',
+    b"STATUS": b"* STATUS Junk (UIDVALIDITY 1 UIDNEXT 1)\r\n",
+    b"(SELECT|EXAMINE)": b"* FLAGS (\\Seen)\r\n* 1 EXISTS\r\n* OK [UIDVALIDITY 1] ok\r\n"
+    b"* OK [UIDNEXT 2] ok\r\n* OK [PERMANENTFLAGS (\\*)] ok\r\n",
+    b"UID SEARCH": b"* SEARCH 1\r\n",
+    b"UID FETCH .*RFC822.SIZE": b"* 1 FETCH (UID 1 RFC822.SIZE 50)\r\n",
+    b"UID FETCH": b"* 1 FETCH (UID 1 FLAGS () BODY[] {50}\r\n%b)\r\n" % (b"free prize" * 5),
+}
 
-    def __init__(self, port, cut=None, delay=0.0, host="localhost"):
+
+class Scripted:
+    """A server on loopback that says what it was told to, and takes down what it was asked."""
+
+    def __init__(self, **others):
+        """others: by a command's name, other answers.
+
+        Bytes, said before it is done, or in its place if they have TAG or ask for more; or a
+        function of the socket.  LOGGED_IN is the answer to a login.
+        """
+        self.answers = {key.replace("_", " ").encode(): value for key, value in others.items()}
+        self.asked = []
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+
+    def __enter__(self):
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._socket.close()
+
+    def _serve(self):
+        with suppress(OSError):
+            while True:
+                self._talk(self._socket.accept()[0])
+
+    def _talk(self, client):
+        with suppress(OSError), client, client.makefile("rb") as lines:
+            if greet := self.answers.get(b"GREETING"):
+                greet(client)
+            client.sendall(b"* OK hello\r\n")
+            for line in lines:
+                if b" " in line:
+                    tag, _, command = line.strip().partition(b" ")
+                    self.asked.append(command.decode())
+                else:  # what proves who it is
+                    command = b"LOGGED IN"
+                    self.asked.append(base64.b64decode(line).decode())
+                rules = [*self.answers.items(), *ANSWERS.items()]
+                said = next((said for key, said in rules if re.match(key, command)), b"")
+                if callable(said):
+                    said(client)
+                elif b"TAG" in said or said.startswith(b"+"):
+                    client.sendall(said.replace(b"TAG", tag))
+                else:
+                    client.sendall(said + tag + b" OK done\r\n")
+
+    def account(self, secret="x", user="hal", is_token=False):
+        secret = Secret(secret, is_token)
+        return Account(user, "127.0.0.1", lambda: secret, self.port, tls="none", timeout=5)
+
+
+class Proxy:
+    """A server between a client without TLS and Dovecot: it listens in, and cuts."""
+
+    def __init__(self, port, cut=None, host="localhost"):
         """cut: called with all that the server has said; where to cut it, or None."""
         self.said = []  # by the client, line by line
         self.cuts = 0
-        self._target, self._cut, self._delay = (host, port), cut, delay
+        self._target, self._cut = (host, port), cut
         self._socket = socket.create_server((host, 0))
         self.port = self._socket.getsockname()[1]
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
@@ -253,7 +323,6 @@ class Proxy:
             while piece := source.recv(1 << 16):
                 if is_client:
                     self.said += piece.decode("utf-8", "replace").splitlines()
-                    time.sleep(self._delay)
                 elif self._cut is not None:
                     seen += piece
                     at = self._cut(seen)

@@ -36,6 +36,14 @@ def taught(messages, classes=TWO, scoring=EVIDENCE, **chosen):
     return Model(learner.metadata, dict(sorted(learner.counts.items())), rows)
 
 
+def ledger_of(corpus, classes):
+    """Return how often each class has each digest of a corpus, in their order; none without."""
+    found: dict[str, Counter] = {}
+    for digest, label in zip(corpus.digests, corpus.labels, strict=False):
+        found.setdefault(digest.hex(), Counter())[label] += 1
+    return [(digest, tuple(own[name] for name in classes)) for digest, own in sorted(found.items())]
+
+
 def numbers_of(number):
     """Return traits for the message of this number; few values, so that messages share them."""
     chance = random.Random(number)
@@ -81,7 +89,7 @@ def assert_same_fit(expected, found, exact: Sequence[str] = ()) -> None:
 def message(label, *tokens, number=0, traits_of=None):
     """Return a message as `learn` takes it; the number tells messages of the same tokens apart."""
     numbers = numbers_of(number if traits_of is None else traits_of)
-    digest = digest_of(tokens, [("message-id", f"<{number}>")], *numbers)
+    digest = digest_of(sorted(tokens), [("message-id", f"<{number}>")], *numbers)
     return TokenizedMessage("-", label, sorted(tokens), digest, numbers=numbers)
 
 

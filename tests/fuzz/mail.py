@@ -11,10 +11,10 @@ from budget import fuzz  # beside this file
 
 atheris.enabled_hooks.add("str")  # what a text is compared with guides the search
 with atheris.instrument_imports(include=["nbspam"]):
-    from nbspam.reading import mbox
+    from nbspam.reading import mail as mbox
     from nbspam.reading.message import is_mail, parse, parse_text
     from nbspam.reading.mime import PARTS_LIMIT, TEXT_LIMIT
-    from nbspam.store.model_file import token_line
+    from nbspam.store.model_file import token_key
     from nbspam.tokens.tokenizer import message_tokens
 
 LONGEST = 200  # characters of a token
@@ -37,7 +37,7 @@ def mail(data: bytes) -> None:
             assert type(token) is str
             assert 0 < len(token) <= LONGEST, ascii(token)
             assert not any(c < " " or "\x7f" <= c <= "\x9f" for c in token), ascii(token)
-            token_line(token, (1, 1)).encode()
+            token_key(token).encode()
     if mbox.is_mbox(data):
         list(mbox.messages(io.BytesIO(data), 1 << 14))
 

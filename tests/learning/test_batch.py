@@ -12,12 +12,12 @@ from one_case import each
 from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn, rows_of, with_learned
 from whole_models import without_calibration
 
-from nbspam.bayes.calibration import UNTRAINED, inputs
+from nbspam.bayes.calibration import inputs, untrained_calibrations
 from nbspam.errors import TrainingError
 from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import CLASSES_LIMIT, TrainingSettings, class_names
-from nbspam.store.check import with_counts
+from nbspam.store.metadata import with_counts
 from nbspam.tokens.kinds import TEXT, channel_of
 from nbspam.tokens.tokenized import TokenizedMessage
 
@@ -139,7 +139,9 @@ def test_the_ranges_are_those_of_the_features_each_message_left_out():
     for i, calibration in enumerate(both):
         x = np.array([inputs(score.evidences[0])[i] for score in left_out_scores(learned)])
         np.testing.assert_allclose(calibration.ranges, np.stack([x.min(0), x.max(0)])[:, 1:].T)
-    assert learn(many_mails(60)).fit.metadata.learned.calibrations == (UNTRAINED,)
+    assert learn(many_mails(60)).fit.metadata.learned.calibrations == (
+        untrained_calibrations(with_traits=False),
+    )
 
 
 @each("scoring", SCORINGS)

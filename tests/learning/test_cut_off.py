@@ -13,13 +13,12 @@ from small_models import SCORINGS, learn, many_messages, with_learned, with_sett
 from nbspam.bayes.calibration import Calibrations
 from nbspam.bayes.posterior import logit, sigmoid
 from nbspam.errors import TrainingError
-from nbspam.learning.batch import cut_offs_within, with_cut_offs
-from nbspam.reading.skips import Skips
-from nbspam.reading.sources import ReadingOptions, labelled
-from nbspam.reading.tables import TableOptions
+from nbspam.learning.batch import cut_offs_within
+from nbspam.reading.source import ReadingOptions, Skips, TableOptions
+from nbspam.reading.sources import labelled
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
-from nbspam.scoring.score import Score
+from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs, verdict_of
 from nbspam.store.metadata import HAM_CUTOFF
 from nbspam.workers import Serial, tokenized
@@ -34,8 +33,7 @@ def cut_offs_of(ham, spam, limit):
     messages = [("ham", {"a"})] * len(ham) + [("spam", {"b"})] * len(spam)
     scores = [Score(z, sigmoid(z), (sigmoid(-z), sigmoid(z))) for z in (*ham, *spam)]
     fitted = learn(messages).fit
-    metadata = with_cut_offs(fitted, cut_offs_within(limit, fitted, scores)).metadata
-    return metadata.settings.spam_cutoff, metadata.settings.ham_cutoff
+    return cut_offs_within(limit, fitted, scores)
 
 
 def left_out_scores(learned):
@@ -68,7 +66,7 @@ def test_no_more_ham_than_the_limit_is_blocked_left_out(scoring, limit):
     ]
     learned = learn(messages, scoring=scoring)
     scores = left_out_scores(learned)
-    metadata = with_cut_offs(learned.fit, cut_offs_within(limit, learned.fit, scores)).metadata
+    metadata = cut_offs_within(limit, learned.fit, scores).stored_in(learned.fit.metadata)
     called = [verdict_of(metadata, score, CutOffs.of_model(metadata)) for score in scores]
     blocked = [
         v == "spam" for v, (label, _) in zip(called, messages, strict=True) if label == "ham"
@@ -94,22 +92,15 @@ def test_ham_of_a_probability_of_one_is_no_hindrance():
     assert 0.5 <= cut_offs_of([-3.0, 50.0], [60.0], 0.0)[0] <= 1
 
 
-def test_the_rest_of_the_model_stays_as_it_is():
+def test_a_model_keeps_the_cut_offs_that_it_is_given_and_stays_the_same_otherwise():
     learned = learn()
-    cut_offs = cut_offs_within(0.0, learned.fit, left_out_scores(learned))
-    found = with_cut_offs(learned.fit, cut_offs)
-    assert learned.fit.metadata == with_settings(found.metadata, spam_cutoff=0.9)
-    assert (found.counts is learned.fit.counts, found.rule is learned.fit.rule) == (True, True)
-
-
-def test_a_fit_keeps_the_cut_offs_that_it_is_given():
-    fitted = learn().fit
-    found = with_cut_offs(fitted, CutOffs(0.75, 0.25))
-    settings_ = found.metadata.settings
-    assert (settings_.spam_cutoff, settings_.ham_cutoff) == (0.75, 0.25)
-    assert with_cut_offs(found, CutOffs()).metadata == fitted.metadata
-    assert CutOffs.of_model(found.metadata) == (0.75, 0.25)
-    with_cut_offs(learn([(name, {name}) for name in ("a", "b", "c")]).fit, CutOffs(0.75, 0.25))
+    metadata = learned.fit.metadata
+    found = cut_offs_within(0.0, learned.fit, left_out_scores(learned)).stored_in(metadata)
+    assert metadata == with_settings(found, spam_cutoff=0.9)
+    found = CutOffs(0.75, 0.25).stored_in(metadata)
+    assert (found.settings.spam_cutoff, found.settings.ham_cutoff) == (0.75, 0.25)
+    assert CutOffs.of_model(found) == (0.75, 0.25)
+    assert CutOffs().stored_in(found) == metadata
 
 
 def test_more_than_two_classes_have_no_cut_off():

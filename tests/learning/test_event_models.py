@@ -23,13 +23,13 @@ from sklearn.neighbors import KernelDensity
 from small_models import ALPHAS
 
 import nbspam
-from nbspam.bayes.kernel import ClassDensity
-from nbspam.bayes.variances import Variances
+from nbspam.bayes.trait_model import ClassDensity, Variances
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import empty_metadata
 from nbspam.reading.message import parse_text
 from nbspam.tokens.tokenized import tokenize
+from nbspam.tokens.traits import NAMES
 
 
 def reference(event_model, alpha, class_prior=None):
@@ -245,7 +245,7 @@ def test_left_out_is_retrained_on_longer_messages(kind, scoring):
             message(
                 classes[i % len(classes)],
                 {f"w{j}": int(n) for j, n in enumerate(chance.poisson(0.5 + i % 2, 40)) if n},
-                chance.integers(0, 80, 12).tolist(),
+                chance.integers(0, 80, len(NAMES)).tolist(),
                 i,
             )
             for i in range(24)
@@ -286,7 +286,7 @@ def test_a_message_refines_by_the_evidence_that_it_had_before(kind):
         message(
             TWO[i % 2],
             {f"w{j}": int(n) for j, n in enumerate(chance.poisson(0.5 + i % 2, 20)) if n},
-            (chance.integers(0, 20, 12) + 8 * (i % 2)).tolist(),
+            (chance.integers(0, 20, len(NAMES)) + 8 * (i % 2)).tolist(),
             i,
         )
         for i in range(30)

@@ -16,9 +16,10 @@ from counted_models import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_case import each
+from whole_models import ledger_of
 
-from nbspam.learning.merge import merge, merge_files
 from nbspam.learning.online import OnlineLearner
+from nbspam.learning.remake import merge, merge_files
 from nbspam.learning.settings import empty_metadata
 from nbspam.learning.update import Change, PendingMessages, forget, learn
 from nbspam.scoring.classifier import Classifier
@@ -42,7 +43,8 @@ def train(path, messages, chosen):
     """Learn all at once, as `train` does."""
     learned = learn_counted(messages, chosen)
     classes = learned.fit.metadata.settings.classes
-    write_model(path, learned.fit.metadata, learned.counts.items(), learned.corpus.learned(classes))
+    ledger = ledger_of(learned.corpus, classes)
+    write_model(path, learned.fit.metadata, learned.counts.items(), ledger)
     return path
 
 

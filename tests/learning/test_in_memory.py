@@ -14,7 +14,7 @@ from whole_models import THREE, TWO, assert_same_fit, message, messages_of, pend
 
 from nbspam.errors import ModelError, TrainingError
 from nbspam.learning.online import OnlineLearner
-from nbspam.learning.prune import prune
+from nbspam.learning.remake import prune
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import PendingMessages, forget, forget_in_memory, learn, learn_in_memory
 from nbspam.store.model_file import Model, read_model

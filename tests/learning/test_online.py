@@ -15,7 +15,6 @@ from whole_models import numbers_of
 from nbspam.bayes.calibration import (
     RUN,
     SCALES,
-    UNTRAINED,
     Calibrations,
     inputs,
     untrained_calibrations,
@@ -24,7 +23,7 @@ from nbspam.bayes.calibration import (
 from nbspam.bayes.posterior import log_priors
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
-from nbspam.store.check import histograms_of
+from nbspam.store.metadata import histograms_of
 
 TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
 
@@ -217,7 +216,10 @@ def test_of_three_classes_each_ones_calibration_is_refined():
         learner.learn(label, tokens)
         learner.refine(label, tokens)
     assert len(learner.metadata.learned.calibrations) == 3
-    assert all(found != UNTRAINED for found in learner.metadata.learned.calibrations)
+    assert all(
+        found != untrained_calibrations(with_traits=False)
+        for found in learner.metadata.learned.calibrations
+    )
     for k, (_, tokens) in enumerate(messages):
         probabilities = learner.classifier().score(tokens).probabilities
         assert probabilities[k] == max(probabilities) > 0.5

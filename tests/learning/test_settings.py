@@ -4,7 +4,7 @@ import pytest
 from one_case import each
 
 from nbspam.bayes.calibration import untrained_calibrations
-from nbspam.bayes.variances import Variances
+from nbspam.bayes.trait_model import Variances
 from nbspam.errors import OptionError
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.tokens.traits import TRAITS

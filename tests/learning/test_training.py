@@ -1,5 +1,8 @@
 """Training from pieces scores each message left out as training on one matrix does."""
 
+import hashlib
+
+import numpy as np
 import pytest
 from closeness import assert_scores_agree
 from cluster_training import ROWS
@@ -7,9 +10,9 @@ from cluster_training import ROWS
 from nbspam.learning.batch import cut_offs_within, fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.training import TrainingRun
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
+from nbspam.learning.training import TrainingRun, in_sample, sample_end
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import CutOffs
 from nbspam.workers import Processes, Serial, in_batches, tokenized
 
@@ -35,8 +38,7 @@ def test_left_out_scores_are_those_of_one_matrix(name):
     settings = SETTINGS[name]
     corpus = Corpus(settings.wanted)
     corpus.extend(tokenized(RAWS, Skips(), Serial(), True, settings.wanted))
-    taken = corpus.channels(), corpus.traits(), corpus.digest_bytes
-    fitted = fit(corpus, corpus.labels, settings, *taken)
+    fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
     expected = list(fitted.left_out_scores(corpus))
     with TrainingRun(Processes(2, alone=0.0), settings) as run:
         run.read(in_batches(iter(RAWS), 150), Skips())
@@ -67,3 +69,20 @@ def test_nothing_is_left_in_the_end(tmp_path, monkeypatch):
         run.read(in_batches(iter(RAWS), 150), Skips())
         assert [path.stat().st_mode & 0o77 for path in tmp_path.rglob("*")].count(0) > 3
     assert list(tmp_path.iterdir()) == []
+
+
+def test_few_messages_are_all_fitted_to():
+    assert sample_end(10_000_000) is None
+    assert sample_end(10_000_001) is not None
+
+
+def test_the_sample_is_about_the_limit_whatever_the_order():
+    digests = [
+        hashlib.blake2b(bytes([i % 256, i // 256]), digest_size=16).digest() for i in range(9999)
+    ]
+    chosen = in_sample(b"".join(digests), sample_end(9999, 1000))
+    assert 900 < chosen.sum() < 1100
+    backwards = in_sample(b"".join(reversed(digests)), sample_end(9999, 1000))
+    assert (chosen == backwards[::-1]).all()
+    assert in_sample(b"\x00" * 16 + b"\xff" * 16, sample_end(2, 1)).tolist() == [True, False]
+    assert chosen.dtype == np.bool_

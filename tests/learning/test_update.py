@@ -9,15 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 from small_models import assert_one_sentence, with_learned
-from whole_models import assert_same_fit, message, messages_of, save, without_calibration
+from whole_models import assert_same_fit, ledger_of, message, messages_of, save, without_calibration
 
 from nbspam.errors import ModelError, TrainingError
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.update import Change, PendingMessages, forget, learn
-from nbspam.store.check import disagreements, with_counts
+from nbspam.learning.update import Change, PendingMessages, forget, learn, moves
+from nbspam.store.check import disagreements
 from nbspam.store.lookup import Lookup
+from nbspam.store.metadata import with_counts
 from nbspam.store.model_file import Model, read_model, write_model
 from nbspam.tokens.tokenized import TokenizedMessage
 
@@ -38,7 +39,7 @@ def train(path, messages, chosen=TrainingSettings()):  # noqa: B008
         corpus.add(one)
     found = fit(corpus, corpus.labels, chosen, corpus.channels(), corpus.traits())
     counts = token_counts(corpus.vocabulary, found.counts)
-    write_model(path, found.metadata, counts, corpus.learned(found.metadata.settings.classes))
+    write_model(path, found.metadata, counts, ledger_of(corpus, found.metadata.settings.classes))
 
 
 def sections(path):
@@ -421,3 +422,54 @@ def test_no_file_stays_open(model):
     with pytest.raises(ModelError):
         teach(model, [message("promo", "new", number=9)])
     assert before == sorted(OPEN.iterdir())
+
+
+# ledger
+
+
+ROWS = st.integers(1, 4).flatmap(
+    lambda width: st.tuples(*[st.lists(st.integers(0, 4), min_size=width, max_size=width)] * 2)
+)
+
+
+def after(learned, steps):
+    row = list(learned)
+    for source, target in steps:
+        if source is not None:
+            row[source] -= 1
+            assert row[source] >= 0
+        row[target] += 1
+    return row
+
+
+@given(ROWS)
+def test_each_class_is_brought_up_to_what_was_found_and_not_above_it(rows):
+    learned, found = rows
+    steps = moves(*rows)
+    reached = after(learned, steps)
+    for n, m, k in zip(reached, found, learned, strict=True):
+        assert m <= n <= max(m, k)
+    assert moves(reached, found) == []  # what was brought up once stays
+    # A message is moved rather than learned again.
+    missing = sum(max(0, m - n) for n, m in zip(learned, found, strict=True))
+    surplus = sum(max(0, n - m) for n, m in zip(learned, found, strict=True))
+    assert len(steps) == missing
+    assert sum(source is not None for source, _ in steps) == min(missing, surplus)
+
+
+@each(
+    "learned, found, expected",
+    [
+        ([0, 0], [1, 0], [(None, 0)]),
+        ([0, 0], [1, 1], [(None, 0), (None, 1)]),
+        ([1, 0], [1, 0], []),
+        ([1, 0], [0, 0], []),
+        ([0, 1], [1, 0], [(1, 0)]),
+        ([0, 1], [1, 1], [(None, 0)]),
+        ([0, 1], [3, 0], [(1, 0), (None, 0), (None, 0)]),
+        ([2, 0], [1, 1], [(0, 1)]),
+        ([1, 1, 0], [0, 0, 1], [(0, 2)]),
+    ],
+)
+def test_moves_of_a_few_rows(learned, found, expected):
+    assert moves(learned, found) == expected

@@ -1,10 +1,16 @@
-import codecs
+"""Bytes to text: charsets and transfer encodings."""
 
+import base64
+import binascii
+import codecs
+import time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.reading.charsets import decode
+from nbspam.reading.charsets import decode, decode_base64, decode_transfer, decode_uu, is_identity
 
 CHARSETS = st.one_of(
     st.sampled_from(
@@ -31,3 +37,74 @@ def test_decode_never_raises_and_never_grows(data, charset):
     text = decode(data, charset)
     assert len(text) <= len(data)
     text.encode("utf-8")
+
+
+TEXT = b"Claim your prize now: it waits for you, and for you alone.\n" * 3
+
+
+@each("size", [55, 56, 57, 1, 2])
+def test_base64_goes_on_after_padding(size):
+    pieces = [TEXT[i : i + size] for i in range(0, len(TEXT), size)]
+    assert decode_base64(b"".join(base64.b64encode(p) + b"\n" for p in pieces), set()) == TEXT
+
+
+@each("footer", [b"_____\nlist footer\n", b"-- \nbye", b"!!\nQUJD\n", b"= =\n"])
+def test_what_follows_base64_or_stands_within_it_and_is_none_is_left_out(footer):
+    assert decode_base64(base64.encodebytes(TEXT + b"x") + footer, set()) == TEXT + b"x"
+    encoded = base64.b64encode(TEXT)
+    junk = b"!*\n".join(encoded[i : i + 9] for i in range(0, len(encoded), 9))
+    assert decode_base64(junk, set()) == TEXT
+
+
+@each("text", [TEXT, "免费的钱, free money for you".encode(), b"one two", b""])
+def test_a_text_that_claims_to_be_base64_is_left_as_it_is(text):
+    assert decode_base64(text, set()) == text
+
+
+def uu(data):
+    lines = (binascii.b2a_uu(data[i : i + 45]) for i in range(0, len(data), 45))
+    return b"begin 644 a.txt\n" + b"".join(lines) + b"`\nend\n"
+
+
+@given(st.binary(max_size=300))
+def test_uuencode_is_undone_and_crooked_one_never_raises(data):
+    assert decode_uu(b"some words before\n" + uu(data) + b"and after\n", set()) == data
+    decode_uu(b"begin 644 a\n" + data, set())  # a crooked one does not raise
+    assert decode_uu(TEXT, set()) == TEXT  # without a begin line there is nothing to undo
+
+
+def test_what_is_not_decoded_is_told():
+    limits: set[str] = set()
+    decode_base64(b"YQ==\n" * 50_000, limits)
+    decode_uu(b"begin 644 a\n" + b"!80``\n" * 99_000, limits)
+    assert not limits
+    decode_base64(b"YQ==\n" * 50_001, limits)
+    assert limits == {"encoding"}
+    limits.clear()
+    decode_uu(b"begin 644 a\n" + b"!80``\n" * 100_001, limits)
+    assert limits == {"encoding"}
+
+
+@each(
+    "encoding, identity",
+    [
+        ("", True), ("7bit", True), ("8bit", True), ("binary", True), ("nobody knows", True),
+        ("base64", False), ('"base64" (x)', False), ("quoted-printable", False),
+        ("x-uuencode", False), ("x-uue", False), ("uuencode", False),
+    ],
+)  # fmt: skip
+def test_encodings_by_name(encoding, identity):
+    assert is_identity(encoding) == identity
+    if identity:
+        assert decode_transfer(uu(b"a=20b"), encoding, set()) == uu(b"a=20b")
+    if "uue" in encoding:
+        assert decode_transfer(uu(b"a=20b"), encoding, set()) == b"a=20b"
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("unit", [b"YQ==\n", b"=\n", b"====", b"\n", b"a", b"a \n"])
+def test_base64_of_any_make_is_decoded_in_bounded_time(unit):
+    start = time.process_time()
+    decode_base64(unit * ((16 << 20) // len(unit)), set())
+    decode_uu(b"begin 644 a\n" + unit * ((16 << 20) // len(unit)), set())
+    assert time.process_time() - start < 5

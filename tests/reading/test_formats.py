@@ -14,9 +14,8 @@ import pytest
 from one_case import each
 
 from nbspam.errors import SourceError
-from nbspam.reading.content import PATIENCE
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import INPUT_FORMATS, Flow, ReadingOptions, TableOptions
+from nbspam.reading.rows import PATIENCE
+from nbspam.reading.source import INPUT_FORMATS, Flow, ReadingOptions, Skips, TableOptions
 from nbspam.reading.sources import any_kind, labelled, unlabelled
 
 ROWS = [("ham", "see you, at nine"), ("spam", 'win a "prize" now')] * 150
@@ -82,18 +81,13 @@ def read(input_format, reader=any_kind, skips=None, **table):
 
 @each("pack", [bytes, gzip.compress])
 @each("name", TABLES)
-@each("reader", [labelled, any_kind])
-def test_tables_on_standard_input(name, reader, pack, stdin):
+@each("form, reader", [("its own", labelled), ("its own", any_kind), (None, labelled)])
+def test_tables_on_standard_input(name, form, reader, pack, stdin):
+    """Where labels are needed, a table is recognised."""
     given(stdin, pack(TABLES[name]))
-    raws = read(name, reader)
+    raws = read(form and name, reader)
     assert [(raw.label, raw.content) for raw in raws] == ROWS
     assert all(raw.source.startswith("-:") for raw in raws)
-
-
-@each("name", TABLES)
-def test_a_table_is_recognised_where_labels_are_needed(name, stdin):
-    given(stdin, TABLES[name])
-    assert [(raw.label, raw.content) for raw in read(None, labelled)] == ROWS
 
 
 @each("name", TABLES)
@@ -278,7 +272,7 @@ def test_messages_come_as_their_lines_do(name, lines, stdin):
 
 
 def test_a_line_that_is_written_in_pieces_is_one(stdin, monkeypatch):
-    monkeypatch.setattr("nbspam.reading.formats.PATIENCE", 0.05)
+    monkeypatch.setattr("nbspam.reading.tables.PATIENCE", 0.05)
     pipe = stdin()
     raws = any_kind("-", ReadingOptions(input_format="tsv", flow=Flow()), Skips(strict=True))
 

@@ -1,7 +1,11 @@
+"""Whole messages, and as their sources have them."""
+
 import base64
 import email
 import email.policy
 import encodings
+import gzip
+import io
 import itertools
 import json
 import time
@@ -13,9 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
+from nbspam.labels import normal_label
 from nbspam.reading.header_fields import decode_words
-from nbspam.reading.message import Message, is_mail, parse, parse_text
+from nbspam.reading.message import BYTES_LIMIT, Message, RawMessage, is_mail, parse, parse_text
 from nbspam.reading.mime import Part
+from nbspam.reading.source import one_message
 
 REPOSITORY = Path(__file__).parents[2]
 GOLDEN = REPOSITORY / "tests" / "golden" / "reading"
@@ -277,28 +283,6 @@ def test_valid_mail_reads_as_in_the_standard_library(mail, policy):
     assert str(reference["subject"]).split() == message.header("subject").split()
 
 
-@each(
-    "raw",
-    [
-        b"Subject: a\nContent-Type: text/plain; charset=koi8-r\n\n" + "мир\n".encode("koi8-r"),
-        b"Subject: a\nContent-Type: text/plain; charset=big5\n\n" + "世界\n".encode("big5"),
-        b"Subject: a\nContent-Type: multipart/mixed; boundary=x\n\n--x\n\none\n--x\n"
-        b"Content-Type: text/html\n\n<b>two</b>\n--x--\n",
-        b"Subject: a\nContent-Type: multipart/mixed; boundary=x\n\n--x\n"
-        b"Content-Type: multipart/mixed; boundary=y\n\n--y\n\none\n--y--\n\n--x\n\ntwo\n--x--\n",
-    ],
-)
-def test_valid_mail_reads_as_under_compat32(raw):
-    expected = []
-    for part in email.message_from_bytes(raw).walk():
-        if not part.is_multipart():
-            payload = part.get_payload(decode=True)
-            assert isinstance(payload, bytes)
-            charset = part.get_content_charset() or "ascii"
-            expected.append((part.get_content_type(), payload.decode(charset)))
-    assert expected == [(part.content_type, part.text) for part in parse(raw).parts]
-
-
 # The small ones
 
 
@@ -322,3 +306,35 @@ def test_text_of_a_table_has_no_headers_and_a_header_that_is_not_there_is_empty(
 )
 def test_is_mail(sample, expected):
     assert expected == is_mail(sample)
+
+
+MAIL = b"Subject: hello\n\nthe body\n"
+
+
+def test_bytes_are_a_mail_and_text_is_text():
+    assert RawMessage("-", None, MAIL).message().header("subject") == "hello"
+    message = RawMessage("a.tsv:1", "ham", MAIL.decode()).message()
+    assert message.headers == []
+    assert message.parts[0].text == MAIL.decode()
+
+
+@each("content", [MAIL, gzip.compress(MAIL)])
+def test_path_is_a_file_with_a_mail(content, tmp_path):
+    path = tmp_path / "mail"
+    path.write_bytes(content)
+    assert RawMessage(str(path), None, path).message() == RawMessage("-", None, MAIL).message()
+
+
+def test_huge_archives_and_streams_are_read_in_part(tmp_path):
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(MAIL + b"x" * (3 * BYTES_LIMIT), 1))
+    assert RawMessage(str(path), None, path).message().header("subject") == "hello"
+    stream = io.BytesIO(b"x" * 3_000_000)
+    raw = one_message("-", stream, "spam", limit=100)
+    assert raw == RawMessage("-", "spam", b"x" * 100)
+    assert stream.read() == b""
+
+
+def test_normal_label():
+    labels = {"Spam": "spam", " HAM ": "ham", "Promo": "Promo", " 1": "1", "": ""}
+    assert {label: normal_label(label) for label in labels} == labels

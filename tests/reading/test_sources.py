@@ -1,9 +1,12 @@
+"""Sources of every kind, and what cannot be read of them."""
+
 import bz2
 import contextlib
 import gzip
 import io
 import lzma
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -13,19 +16,10 @@ from pathlib import Path
 import pytest
 from one_case import each
 
-from nbspam.errors import SourceError
-from nbspam.reading.raw_message import RawMessage
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import Labels, Source
-from nbspam.reading.sources import (
-    ReadingOptions,
-    TableOptions,
-    _kinds,
-    any_kind,
-    labelled,
-    unlabelled,
-)
-from nbspam.reading.stream import STANDARD_INPUT
+from nbspam.errors import Remedy, SourceError
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import NAMED_LIMIT, Labels, ReadingOptions, Skips, Source, TableOptions
+from nbspam.reading.sources import STANDARD_INPUT, _kinds, any_kind, labelled, unlabelled
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 MAIL = b"Subject: hello\n\nthe body\n"
@@ -109,7 +103,7 @@ def test_kinds_say_why_they_may_be_refused_and_any_file_folder_or_pipe_is_of_one
 
 def test_standard_input_loads_no_other_kind():
     code = (
-        "import sys; from nbspam.reading import sources; from nbspam.reading.skips import Skips;"
+        "import sys; from nbspam.reading import sources; from nbspam.reading.source import Skips;"
         "list(sources.any_kind('-', sources.ReadingOptions(), Skips()));"
         "print(*(name for name in sys.modules if name.startswith('nbspam.reading.')))"
     )
@@ -117,8 +111,8 @@ def test_standard_input_loads_no_other_kind():
         [sys.executable, "-c", code], input=b"hello", capture_output=True, check=True
     )
     loaded = {name.removeprefix("nbspam.reading.") for name in done.stdout.decode().split()}
-    assert "stream" in loaded
-    assert not loaded & {"tables", "columns", "folder", "index", "lines", "mbox", "single_message"}
+    assert "source" in loaded
+    assert not loaded & {"tables", "columns", "rows", "mail", "frames"}
 
 
 # With labels
@@ -366,12 +360,6 @@ def test_a_message_does_not_choose_how_it_is_read(tmp_path, content, name):
         assert found(messages, tmp_path) == [(name, None)]
 
 
-def test_where_labels_are_needed_an_index_is_recognised_by_its_lines(tmp_path):
-    put(tmp_path, "c", content=BOX)
-    put(tmp_path, "list", content=b"spam c\n")
-    assert with_labels(tmp_path / "list", tmp_path) == [("c", "spam")]
-
-
 # What cannot be read
 
 READERS = [
@@ -403,21 +391,6 @@ def test_what_is_not_there_or_damaged(read, name, sentence, tmp_path):
     put(tmp_path, "a.txt.gz", content=gzip.compress(bytes(1000))[:-9] + b"123456789")
     with pytest.raises(SourceError, match=sentence):
         read(f"{tmp_path}/{name}")
-
-
-@EVERY
-@each("kind", ["file", "folder"])
-def test_no_permission(read, kind, tmp_path):
-    if os.geteuid() == 0:
-        pytest.skip("root may read everything")
-    path = tmp_path / "closed"
-    path.mkdir() if kind == "folder" else path.write_bytes(MAIL)
-    path.chmod(0)
-    try:
-        with pytest.raises(SourceError, match=r"closed: cannot be read \(Permission denied\); che"):
-            read(str(path))
-    finally:
-        path.chmod(0o700)
 
 
 def test_file_that_may_not_be_opened(tmp_path, monkeypatch):
@@ -466,24 +439,6 @@ def test_folder_in_a_folder_that_may_not_be_read_is_skipped_and_named(tmp_path, 
     assert skips.named == [f"{tmp_path}/closed: the folder cannot be read (Permission denied)"]
 
 
-def test_links_of_a_folder(tmp_path):
-    put(tmp_path, "elsewhere/x", "box/a")
-    (tmp_path / "box" / "to-file").symlink_to("a")
-    (tmp_path / "box" / "to-folder").symlink_to("../elsewhere")
-    (tmp_path / "box" / "broken").symlink_to("nowhere")
-    (tmp_path / "box" / "back").symlink_to(".")
-    (tmp_path / "elsewhere" / "round").symlink_to("../box")
-    skips = Skips()
-    names = ["box/a", "box/to-file", "box/to-folder/x"]
-    found = without(tmp_path / "box", tmp_path, skips, PLAIN._replace(outside=True))
-    assert found == [(name, "spam") for name in names]
-    assert skips.named == [
-        f"{tmp_path}/box/back: the link leads to a folder that it is in",
-        f"{tmp_path}/box/broken: the link leads nowhere",
-        f"{tmp_path}/box/to-folder/round: the link leads to a folder that it is in",
-    ]
-
-
 def test_damaged_archive_in_a_folder_is_named_when_it_is_read(tmp_path):
     put(tmp_path, "1", "3")
     put(tmp_path, "2.gz", content=gzip.compress(MAIL)[:-4])
@@ -500,3 +455,59 @@ def test_encoding_that_nobody_knows(tmp_path):
     told = r"a\.tsv: unknown encoding: martian; name another encoding$"
     with pytest.raises(SourceError, match=told):
         list(labelled(str(tmp_path / "a.tsv"), options, Skips()))
+
+
+def test_what_was_skipped_is_counted_and_named():
+    skips = Skips()
+    assert skips.report() == []
+    skips("b.eml", "cannot be read")
+    one = ["skipped 1 item that could not be read:", "  b.eml: cannot be read"]
+    assert skips.report() == one
+    skips("a.tsv:3", "the row has no text")
+    assert skips.count == 2
+    assert skips.report() == [
+        "skipped 2 items that could not be read:",
+        "  b.eml: cannot be read",
+        "  a.tsv:3: the row has no text",
+    ]
+    for number in range(998):
+        skips(f"a.tsv:{number}", "bad")
+    assert skips.count == 1000
+    assert len(skips.report()) == NAMED_LIMIT + 2
+    assert skips.report()[-1] == f"  … and {1000 - NAMED_LIMIT} more"
+
+
+def test_strict_stops_at_the_first_and_no_name_commands_a_terminal_or_breaks_its_line():
+    told = r"^a\.tsv:3: the row has no text; fix it, or read without strict to"
+    with pytest.raises(SourceError, match=told):
+        Skips(strict=True)("a.tsv:3", "the row has no text")
+    skips = Skips()
+    skips("a\nb\x1b[2J\x85", "cannot be read")
+    assert skips.named == ["a\ufffdb\ufffd[2J\ufffd: cannot be read"]
+    with pytest.raises(SourceError, match=r"^a.b: cannot be read; fix it"):
+        Skips(strict=True)("a\nb", "cannot be read")
+
+
+@each("count", [0, 1, NAMED_LIMIT - 1, NAMED_LIMIT, NAMED_LIMIT + 1, 40])
+def test_two_halves_merged_equal_the_whole(count):
+    for cut in {0, count // 3, count // 2, count}:
+        whole, first, second = Skips(), Skips(), Skips()
+        for number in range(count):
+            for skips in (whole, first if number < cut else second):
+                skips(f"a.tsv:{number}", "bad")
+        first.merge(pickle.loads(pickle.dumps(second)))  # as from another process
+        assert (first.count, first.named) == (whole.count, whole.named)
+        assert first.report() == whole.report()
+    strict = Skips(strict=True)
+    strict.merge(whole)  # is no error
+    assert strict.named == whole.named
+
+
+def test_remedy_is_in_the_words_of_whoever_reports():
+    skips = Skips()
+    skips.note("ham.txt", "the file is in no folder of a class", Remedy.GIVE_OUTSIDE_LABEL)
+    assert skips.report({Remedy.GIVE_OUTSIDE_LABEL: "give it with --ham"})[1:] == [
+        "  ham.txt: the file is in no folder of a class; give it with --ham"
+    ]
+    assert skips.report()[1:] == [f"  {skips.named[0]}"]
+    assert skips.named[0].endswith(f"; {Remedy.GIVE_OUTSIDE_LABEL.value}")

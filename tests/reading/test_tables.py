@@ -1,3 +1,5 @@
+"""Tables; and what looks like many messages, which is said, and read as one all the same."""
+
 import bz2
 import csv
 import gzip
@@ -5,7 +7,9 @@ import io
 import json
 import lzma
 import random
+import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pandas as pd
@@ -15,10 +19,11 @@ from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.errors import SourceError, TableError
-from nbspam.reading.content import file_content
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import ReadingOptions, ReadingRequest, TableOptions
-from nbspam.reading.tables import read_table
+from nbspam.reading.frames import LIMITS
+from nbspam.reading.rows import file_content
+from nbspam.reading.source import INPUT_FORMATS, ReadingOptions, ReadingRequest, Skips, TableOptions
+from nbspam.reading.sources import any_kind
+from nbspam.reading.tables import looks_like, read_table
 
 Rows = list[tuple[str | None, str]]
 ROWS: Rows = [
@@ -129,6 +134,29 @@ def test_parquet_by_its_first_bytes_and_with_numbers_nothing_and_booleans(tmp_pa
     assert skips.named == [f"{tmp_path}/a.parquet:3: the row has no text"]
     with pytest.raises(TableError, match=r"a\.parquet: not a Parquet file .*; check it"):
         rows(file(tmp_path, "a.parquet", b"PAR1 and then no more"))
+
+
+def test_excel_workbooks_by_their_name_and_no_other_file(tmp_path):
+    pytest.importorskip("openpyxl")
+    path = tmp_path / "a.xlsx"
+    pd.DataFrame(ROWS, columns=["label", "text"]).to_excel(path, index=False)
+    assert [raw.source for raw in read(path)] == [f"{path}:{i}" for i in (2, 3, 4)]
+    assert rows(path) == ROWS
+    pd.DataFrame([(1, "x", "NA"), (0, None, "see you")]).to_excel(path, index=False, header=False)
+    assert rows(path) == [("1", "NA"), ("0", "see you")]
+    packed = file(tmp_path, "b.xlsx.gz", gzip.compress(path.read_bytes()))
+    assert rows(packed) == rows(path)
+    told = r"b\.xlsx: not an Excel workbook .*; check it$"
+    with pytest.raises(TableError, match=told):
+        rows(file(tmp_path, "b.xlsx", path.read_bytes()[:-30]))
+
+
+def test_a_workbook_that_unpacks_beyond_the_limit_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(LIMITS, "xlsx", 1 << 16)
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", bytes(1 << 17))
+    with pytest.raises(TableError, match="is larger than 0 MiB, unpacked; convert it"):
+        rows(tmp_path / "a.xlsx")
 
 
 def test_damaged_parquet_is_rows_or_one_sentence(tmp_path):
@@ -417,7 +445,8 @@ def test_unquoted_tsv_comes_back_as_it_was_written(tmp_path_factory, table):
 
 
 @given(
-    st.binary(max_size=200), st.sampled_from(["a.tsv", "a.csv", "a.json", "a.jsonl", "a.parquet"])
+    st.binary(max_size=200),
+    st.sampled_from([f"a.{end}" for end in ("tsv", "csv", "json", "jsonl", "parquet", "xlsx")]),
 )
 def test_any_bytes_are_rows_or_one_clear_error(tmp_path_factory, content, name):
     path = file(tmp_path_factory.mktemp("any"), name, content)
@@ -439,8 +468,96 @@ def test_quotes_that_come_out_uneven_glue_no_rows_and_take_little_time(tmp_path)
 
 
 def test_a_parquet_file_that_unpacks_beyond_the_limit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbspam.reading.parquet.BYTES_LIMIT", 1 << 20)
+    monkeypatch.setitem(LIMITS, "parquet", 1 << 20)
     packed = gzip.compress(b"PAR1" + bytes(2 << 20))
     assert len(packed) < 10_000
-    with pytest.raises(TableError, match="is larger than 1 MiB, unpacked; split it"):
+    with pytest.raises(TableError, match="is larger than 1 MiB, unpacked; convert it"):
         rows(file(tmp_path, "a.parquet.gz", packed))
+
+
+FROM = b"From a@example.org Mon Nov 20 10:00:00 2023\n"
+MAIL = b"Subject: hello\n\nthe body\n"
+HERE = str(Path(__file__)).encode()
+SAMPLES = Path(__file__).parents[2] / "sample_data"
+
+MANY = {
+    "tsv": b"ham\tsee you\nspam\twin\nham\tlater\n",
+    "tsv with a header": b"label\ttext\nham\tsee you\nspam\twin\n",
+    "csv": b"label,text\nham,see you\nspam,win\n",
+    "csv by its labels": b"1,see you\n0,win\n1,later\n0,now\n1,a\n0,b\n1,c\n0,d\n",
+    "csv with semicolons": b"spam;win\nham;see, you\nham;x, y, z\n",
+    "jsonl": b'{"text": "a"}\n{"text": "b"}\n',
+    "json": b'[{"text": "a"},\n{"text": "b"}]',
+    "json by columns": b'{"text": {"0": "a", "1": "b"}}',
+    "parquet": b"PAR1\x15\x00\n\x00",
+    "mbox": FROM + MAIL + b"\n" + FROM + MAIL,
+    "files": HERE + b"\n" + HERE + b"\n",
+    "files0": HERE + b"\0" + HERE,
+    "files0, of one": HERE + b"\0",
+    "csv with a bare CR": b'label,text\nham,"see\ryou"\nspam,win\n',
+    "cut": b"ham\tsee you\nspam\twin\nham\tlater\n" * 5_000,
+}
+ONE = {
+    "mail": MAIL,
+    "a mail in an mbox": FROM + MAIL,
+    "a mail that quotes": FROM + MAIL + b"\nFrom here on it is text\n",
+    "a mail with a table": MAIL + MANY["tsv"],
+    "a mail with a table of files": MAIL + MANY["files"],
+    "text": b"WINNER! Claim your prize\n",
+    "lines": b"hello\nsee you, at nine\nbye, bye\n",
+    "lines, each with a comma": b"Dear Ann,\nthe meeting, you know,\nis at nine, bye\n",
+    "a poem": b"one, two\nthree, four\nfive, six\nseven, eight\n",
+    "nothing": b"",
+    "blank": b"\n\n\n",
+    "a path that is none": b"/no/such/file\n/nor/this\n",
+    "brackets": b"{hello}\n[you]\n",
+    "NULs": b"\0\0\0",
+    "a bare CR": b"a\rb\nc\n",
+    "a bare CR between commas": b"a,b\rc\nd,e\n",
+    "a quote that is never closed": b'a,"b\nc,d\n',
+    "a very long cell": b'label,"' + b"x" * 300_000 + b"\nham,y\n",
+}
+
+
+def read_one(content, monkeypatch, **options):
+    told = []
+
+    class Input:
+        closed = False
+        buffer = io.BytesIO(content)
+
+    monkeypatch.setattr(sys, "stdin", Input)
+    (raw,) = any_kind("-", ReadingOptions(tell=told.append, **options), Skips())
+    assert raw.content == content
+    return [str(one.values.get("format")) for one in told], list(map(str, told))
+
+
+@each("case", MANY)
+def test_what_looks_like_many_messages_is_said_unless_one_was_asked_for(case, monkeypatch):
+    formats, (sentence,) = read_one(MANY[case], monkeypatch)
+    assert formats == [case.partition(" ")[0].strip(",") if case != "cut" else "tsv"]
+    assert sentence.startswith("standard input looks like ")
+    assert "; it was read as one message; " in sentence
+    assert read_one(MANY[case], monkeypatch, input_format="message") == ([], [])
+
+
+@each("case", ONE)
+def test_what_looks_like_one_message(case, monkeypatch):
+    assert read_one(ONE[case], monkeypatch) == ([], [])
+
+
+@each("path", sorted([*(SAMPLES / "mail").rglob("*.eml"), *(SAMPLES / "odd").glob("*.eml")]))
+def test_no_mail_looks_like_many(path, monkeypatch):
+    assert read_one(path.read_bytes(), monkeypatch) == ([], [])
+
+
+PIECES = [
+    b"\r", b"\n", b"\r\n", b"\0", b'"', b"\t", b",", b";", b"|", b"[", b"{", b"\xff", b" ", b"ham",
+    b"spam", b"label", b"text", b"a", b"/", b".", b"1", b'{"text": 1}', b"PAR1", FROM,
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=60).map(b"".join))
+def test_any_bytes_look_like_something_or_nothing(content):
+    look = looks_like(content)
+    assert look is None or look.form in INPUT_FORMATS

@@ -11,10 +11,9 @@ from web_servers import web_server
 from nbspam.errors import SourceError
 from nbspam.reading import remote
 from nbspam.reading.remote import RemotePath
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import Source
-from nbspam.reading.sources import ReadingOptions, labelled, unlabelled
-from nbspam.store.remote_model import fetched
+from nbspam.reading.source import ReadingOptions, Skips, Source
+from nbspam.reading.sources import labelled, unlabelled
+from nbspam.store.writing import fetched
 from nbspam.urls import real_name
 
 pytest.importorskip("fsspec")

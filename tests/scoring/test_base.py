@@ -14,7 +14,7 @@ from whole_models import numbers_of
 
 from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.errors import ModelError
-from nbspam.learning.merge import merge
+from nbspam.learning.remake import merge
 from nbspam.scoring.base import STRENGTH, Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain

@@ -9,13 +9,12 @@ from one_case import each
 from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn, with_learned
 
 import nbspam
-from nbspam.bayes.bernoulli import weight
 from nbspam.bayes.event_model import EVENT_MODELS
 from nbspam.bayes.posterior import odds_of_class
 from nbspam.reading.message import parse_text
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
-from nbspam.scoring.terms import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
+from nbspam.scoring.rules import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
 from nbspam.tokens.kinds import HEADER, channel_of, is_host
 from nbspam.tokens.tokenized import Numbers, tokenize
 
@@ -158,8 +157,12 @@ def test_of_three_classes_the_most_probable_is_explained(messages, alpha, scorin
 def test_words_have_the_weights_of_the_formula_and_come_in_the_order_of_their_strength():
     """Two classes are explained as spam against ham; unknown tokens are counted and not shown."""
     found = explain(learn(alpha=0.5).classifier, {"free", "prize", "notes", "zebra", "x"})
+
+    def logit(count, n):
+        return math.log((count + 0.5) / (n - count + 0.5))
+
     expected = {
-        token: (weight(spam, 2, 0.5) - weight(ham, 3, 0.5), (ham, spam))
+        token: (logit(spam, 2) - logit(ham, 3), (ham, spam))
         for token, ham, spam in [("free", 1, 1), ("prize", 0, 2), ("notes", 1, 0)]
     }
     assert {w.token: (close(w.weight), w.counts) for w in found.words} == expected

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nbspam.filter import Filter
 from nbspam.learning.settings import TrainingSettings, empty_metadata
-from nbspam.scoring.score import Score, undecided
+from nbspam.scoring.rules import Score, undecided
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_of
 from nbspam.serving.answer import Judged, header_for_spamc, judge, symbols
 from nbspam.serving.spamd import RefusedError

@@ -28,7 +28,7 @@ from nbspam.serving.tell import LearnQueue, LearnRequest, apply_requests
 from nbspam.serving.user_files import UserFiles
 from nbspam.serving.user_models import open_user_model
 from nbspam.serving.user_tell import UserQueues
-from nbspam.store.lock import LockWait
+from nbspam.store.writing import LockWait
 
 OK = b"SPAMD/1.1 0 EX_OK\r\n"
 TEACH = "Message-class: spam", "Set: local"

@@ -8,8 +8,8 @@ from nbspam.filter import open_filter
 from nbspam.serving.limits import Limits
 from nbspam.serving.tell import LearnRequest, apply_requests
 from nbspam.serving.worker_program import WorkerSettings
-from nbspam.store.lock import DEFAULT_WAIT
 from nbspam.store.lookup import Lookup
+from nbspam.store.writing import DEFAULT_WAIT
 
 OK = b"SPAMD/1.1 0 EX_OK\r\n"
 

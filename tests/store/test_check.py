@@ -12,7 +12,8 @@ from whole_models import THREE, TWO, numbered, taught
 
 from nbspam.bayes.calibration import scales
 from nbspam.errors import ModelError
-from nbspam.store.check import disagreements, histograms_of, with_counts
+from nbspam.store.check import disagreements
+from nbspam.store.metadata import histograms_of, with_counts
 from nbspam.store.model_file import TOKENS_LINE, Model
 
 MESSAGES = [

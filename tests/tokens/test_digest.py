@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.reading import mbox
+from nbspam.reading import mail as mbox
 from nbspam.reading.message import parse, parse_text
 from nbspam.tokens.digest import digest_of
 from nbspam.tokens.tokenized import tokenize
@@ -26,12 +26,9 @@ def digest(raw):
     return tokenize(parse(raw), digest=True).digest
 
 
-@given(st.sets(st.text()), st.randoms())
-def test_a_digest_is_32_hexadecimal_digits_of_tokens_in_any_order(tokens, chance):
-    mixed = list(tokens)
-    chance.shuffle(mixed)
+@given(st.lists(st.text()))
+def test_a_digest_is_32_hexadecimal_digits(tokens):
     found = digest_of(tokens, [])
-    assert found == digest_of(mixed, [])
     assert bytes.fromhex(found).hex() == found
     assert len(found) == 32
 
@@ -101,7 +98,7 @@ NUMBERED = (
 @each("form", NUMBERED)
 def test_texts_that_differ_in_a_number_are_several_messages(form):
     raws = [form.format(i).encode() for i in range(1, 7)]
-    assert len({tuple(tokenize(parse(raw), ordered=True).tokens) for raw in raws}) == 1
+    assert len({tuple(tokenize(parse(raw)).tokens) for raw in raws}) == 1
     assert len(set(map(digest, raws))) == 6
     numbered = [MAIL.replace(b"noon?", b"%d?" % i) for i in range(1, 7)]
     assert len(set(map(digest, numbered))) == 1  # a Message-ID says which message it is
@@ -138,7 +135,7 @@ def test_a_text_is_known_however_it_is_encoded():
 
 def test_the_first_message_id_counts_and_is_not_mistaken_for_a_token():
     headers = [("message-id", "free")]
-    assert digest_of({"prize"}, headers) != digest_of({"free", "prize"}, [])
+    assert digest_of({"prize"}, headers) != digest_of(["free", "prize"], [])
     assert digest_of(set(), headers) != digest_of({"free"}, [])
     one, two = ("message-id", "<one>"), ("message-id", "<two>")
     assert digest_of({"a"}, [one, two]) == digest_of({"a"}, [one])

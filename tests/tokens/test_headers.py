@@ -18,8 +18,7 @@ def tokens_of(name, value):
 def test_the_subject_is_text():
     assert tokens_of("subject", "WIN a free prize!!") == {
         *("subject:win", "subject:a", "subject:free", "subject:prize"),
-        *("subject:win a", "subject:a free", "subject:free prize"),
-        *("subject:punct:!!", "subject:caps:1"),
+        *("subject:win a", "subject:a free", "subject:free prize", "subject:punct:!!"),
     }
     found = tokens_of("subject", "WIN received: by: =?utf-8?q?=D0=B5=D1=82?=")
     assert {channel_of(token) for token in found} == {TEXT}
@@ -49,8 +48,7 @@ def test_an_addresss_words_and_domains():
     "name, prefix",
     [
         ("from", "from:"), ("to", "to:"), ("cc", "to:"), ("reply-to", "reply-to:"),
-        ("x-mailer", "mailer:"), ("user-agent", "mailer:"), ("content-type", "content:"),
-        ("content-transfer-encoding", "content:"),
+        ("x-mailer", "mailer:"), ("user-agent", "mailer:"),
     ],
 )  # fmt: skip
 def test_fields_of_sender_and_mailer_have_their_prefix(name, prefix):

@@ -36,9 +36,9 @@ def named(name):
     "token, name",
     [
         ("free", ""), ("claim now", ""), ("£0,000", ""), ("", ""), ("免费", ""), (":", ""),
-        ("tri:_fr", "tri"), ("subject:free", "subject"), ("subject:caps:1", "subject"),
+        ("tri:_fr", "tri"), ("subject:free", "subject"), ("subject:punct:!!", "subject"),
         ("from:@example.org", "from"), ("link:", "link"), ("mime:text/html", "mime"),
-        ("mime-version:0", "mime-version"), ("received:smtp", "received"),
+        ("message-id:0", "message-id"), ("received:smtp", "received"),
         ("return-path:bounce", "return-path"), ("header:x-foo:", "header"),
         ("sender:news", "sender"), ("recipient:bob", "recipient"),
         ("by:mx.example.org", "by"), ("by:-", "by"),
@@ -62,8 +62,8 @@ def test_each_kind_has_a_name_of_its_own_that_leads_back_to_it():
 
 
 CHANNELS = {
-    TEXT: "link host path punct caps trick limit case sign tri subject mime attachment".split(),
-    FIELDS: "from to reply-to message-id mailer content priority organization mime-version".split(),
+    TEXT: "link host path punct trick limit case sign tri subject mime attachment".split(),
+    FIELDS: "from to reply-to message-id mailer priority organization".split(),
     HEADER: "received return-path sender recipient header".split(),
     HOST: ["by"],
 }

@@ -10,16 +10,14 @@ NUMBERS = {
         "HEADER_LIMIT": 262_144, "HEADERS_LIMIT": 1_000, "PARAMETERS_LIMIT": 16_384,
         "_JUNK_LIMIT": 65_536, "_LATE_LIMIT": 10,
     },
-    "reading.long_text": {
-        "SOURCE_LIMIT": 4_194_304, "_SHEET_LIMIT": 32_768, "_VALUE_LIMIT": 300, "_PIECES": 16,
-        "_EDGE": 200,
-    },
     "reading.message": {"BYTES_LIMIT": 16_777_216},
     "reading.mime": {
         "TEXT_LIMIT": 524_288, "DEPTH_LIMIT": 1_000, "PARTS_LIMIT": 200,
         "_WORK_LIMIT": 134_217_728, "_DECODING_WORK": 8, "_DELIMITERS_LIMIT": 10_000,
+        "SOURCE_LIMIT": 4_194_304, "_SHEET_LIMIT": 32_768, "_VALUE_LIMIT": 300, "_PIECES": 16,
+        "_EDGE": 200,
     },
-    "reading.transfer": {"_PIECES_LIMIT": 50_000, "_UU_LINES_LIMIT": 100_000},
+    "reading.charsets": {"_PIECES_LIMIT": 50_000, "_UU_LINES_LIMIT": 100_000},
     "tokens.digest": {"_BYTES": 16},
     "tokens.header_channel": {
         "_VALUE_LIMIT": 16_000, "_TOKENS_LIMIT": 1_000, "_NAME_LIMIT": 30, "_DIGITS_LIMIT": 4,
@@ -32,7 +30,7 @@ NUMBERS = {
         "_RULES_LIMIT": 2_000,
     },
     "tokens.text": {"WORD_LIMIT": 30, "SHORT": 400},
-    "tokens.tokenizer": {"RULES": 5, "TOKENS_LIMIT": 20_000, "_SAME": 0.8},
+    "tokens.tokenizer": {"RULES": 6, "TOKENS_LIMIT": 20_000, "_SAME": 0.8},
     "tokens.traits": {"STEPS": 8, "MOST": 99},
 }  # fmt: skip
 

@@ -60,8 +60,8 @@ def test_long_words_and_numbers_are_dropped(letter):
 
 def test_words_and_pairs_of_neighbours_and_what_a_short_text_has_besides():
     words = {"claim", "your", "prize"}
-    assert text_tokens("Claim your prize") == words | {"claim your", "your prize"}
-    assert short_text_tokens("Win £5 NOW!") == {
+    assert set(text_tokens("Claim your prize")) == words | {"claim your", "your prize"}
+    assert set(short_text_tokens("Win £5 NOW!")) == {
         *("case:Win", "case:NOW"),
         *("sign:£", "sign:!"),
         *("tri:_wi", "tri:win", "tri:in_", "tri:n_£", "tri:_£5", "tri:£5_", "tri:5_n"),
@@ -86,21 +86,6 @@ def test_no_word_holds_a_colon(text):
 )  # fmt: skip
 def test_punctuation_runs(text, runs):
     assert set(runs.split()) == kind(text_tokens(text), "punct:")
-
-
-SMALL = ["привет мир", "żółw łódź", "καλημέρα", "你好世界", "مرحبا", "नमस्ते", "한국어"]
-
-
-@each(
-    "text, much",
-    [
-        ("no shouting, I say", set()), ("FREE", {"1"}), ("FREE PRIZE", {"2"}),
-        ("FREE PRIZE FOR YOU NOW", {"3"}), ("ЭТО СПАМ", {"2"}), ("BUY " * 1000, {"5"}),
-        ("McDonald iPhone", set()), *[(text, set()) for text in SMALL],
-    ],
-)  # fmt: skip
-def test_words_in_capitals_are_counted_roughly(text, much):
-    assert much == kind(text_tokens(text), "caps:")
 
 
 # Links
@@ -145,7 +130,7 @@ def test_a_link_to_nowhere_is_a_link(link):
 
 
 def test_a_link_is_no_words_of_the_text_and_a_host_has_a_bounded_number_of_parents():
-    tokens = text_tokens("See HTTPS://Shop.Example/Deal?x=1 (or www.example.org) now")
+    tokens = set(text_tokens("See HTTPS://Shop.Example/Deal?x=1 (or www.example.org) now"))
     words = {token for token in tokens if ":" not in token and " " not in token}
     assert words == {"see", "http", "or", "now"}
     assert {"host:shop.example", "path:deal", "host:example.org"} <= tokens

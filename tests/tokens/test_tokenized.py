@@ -56,8 +56,8 @@ def test_the_sample_mails_are_the_same_in_another_process():
 
 def test_tokens_come_each_once_and_in_order_and_source_and_label_are_kept():
     text = parse_text("win a prize, win a PRIZE")
-    message = tokenize(text, ordered=True)
-    assert message.tokens == sorted(message_tokens(text))
+    message = tokenize(text)
+    assert message.tokens == list(message_tokens(text))
     assert len(set(message.tokens)) == len(message.tokens)
     assert (message.source, message.label, message.digest, message.size) == ("-", None, "", 0)
     message = tokenize(parse_text("win"), "rows.tsv:3", "spam")

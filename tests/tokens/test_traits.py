@@ -127,7 +127,7 @@ Content-Disposition: attachment; filename="bill.pdf"
 def test_a_mail_of_several_parts():
     """The text of both parts; what is not text has a name and a type only."""
     text = {"characters": amount(12), "words": amount(4), "word-length": amount(2.5)}
-    form = {"links": amount(1), "html": 50, "parts": 3, "attachments": 1, "hops": 2}
+    form = {"links": amount(1), "html": 50, "hops": 2}
     assert traits_of(parse(MAIL)) == NONE | text | form | {"capitals": 40}
 
 
@@ -142,9 +142,9 @@ def test_a_mail_of_several_parts():
 def test_a_mail_of_html_alone_and_one_without_a_body(body, html, links):
     found = traits_of(parse(b"From: a@b.example\nContent-Type: text/html\n\n" + body))
     assert (found["html"], found["links"]) == (html, amount(links))
-    assert (found["characters"], found["parts"]) == (amount(2), 1)
+    assert found["characters"] == amount(2)
     nothing = parse(b"From: a@b.example\nReceived: by c.example\n\n")
-    assert traits_of(nothing) == NONE | {"parts": 1, "hops": 1}
+    assert traits_of(nothing) == NONE | {"hops": 1}
 
 
 def after_the_header(line):
@@ -179,7 +179,7 @@ def assert_on_scale(found):
     assert all(0 <= value < 1000 for value in found.values())
     for name in ("capitals", "signs", "html"):
         assert found[name] <= 100
-    for name in ("digit-run", "parts", "attachments", "hops"):
+    for name in ("digit-run", "hops"):
         assert found[name] <= 99
 
 
@@ -215,5 +215,5 @@ def test_traits_are_the_same_whether_times_are_wanted_or_not(raw):
 
 
 def test_the_evidence_heeds_what_the_text_is_like():
-    of_the_form = {"links", "html", "parts", "attachments", "hops"}
+    of_the_form = {"links", "html", "hops"}
     assert {NAMES[i] for i in IN_EVIDENCE} == set(NAMES) - of_the_form

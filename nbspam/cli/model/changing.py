@@ -12,8 +12,7 @@ from nbspam.cli.notes import note, note_older
 from nbspam.cli.options import FILE_PATH, FORM, MODEL, OUTPUT, REPLACE_OUTPUT, Cutting
 from nbspam.cli.terminal import echo_sentence, unbroken
 from nbspam.errors import OptionError, counted
-from nbspam.learning.merge import merge_files
-from nbspam.learning.prune import LITTLE, prune_file
+from nbspam.learning.remake import LITTLE, merge_files, prune_file
 from nbspam.learning.update import set_cut_offs
 from nbspam.store.metadata import DEFAULT
 

@@ -16,15 +16,14 @@ from nbspam.cli.notes import note, note_one_sided, note_skips
 from nbspam.cli.options import FORM, MODEL, OUTPUT, REPLACE_OUTPUT, STRICT, make_default_folder
 from nbspam.cli.terminal import echo_sentence, unbroken
 from nbspam.errors import OptionError, Remedy, SourceError, counted
-from nbspam.learning.word_list import BEGINNINGS, FORMS, Imported, read_counts
+from nbspam.learning.remake import Imported, read_counts
 from nbspam.reading.compression import decompressed, open_bytes
-from nbspam.reading.skips import Skips
-from nbspam.reading.source_kind import Source
-from nbspam.reading.sources import STDIN
-from nbspam.scoring.rule import rule_of
-from nbspam.store.atomic_write import write_atomically
+from nbspam.reading.source import STDIN, Skips, Source
+from nbspam.scoring.rules import rule_of
 from nbspam.store.metadata_json import load_counted
 from nbspam.store.model_file import already_exists, check_replaceable, read_model, write_model
+from nbspam.store.word_lists import BEGINNINGS, FORMS
+from nbspam.store.writing import write_atomically
 
 
 @configured("export")

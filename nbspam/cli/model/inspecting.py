@@ -8,18 +8,18 @@ from pathlib import Path
 
 import click
 
-from nbspam.bayes.token_weight import Row
-from nbspam.bayes.trust import trust
-from nbspam.bayes.variances import Variances
+from nbspam.bayes.event_model import Row
+from nbspam.bayes.prediction import trust
+from nbspam.bayes.trait_model import Variances
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import argument
 from nbspam.cli.notes import note_older, young_sentence
 from nbspam.cli.options import FORM, MODEL, refuse_stdin_twice
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
 from nbspam.errors import ModelError, OptionError, counted, one_line
-from nbspam.reading.sources import STDIN
-from nbspam.scoring.rule import rule_of
-from nbspam.scoring.word_counts import WordCount, word_counts
+from nbspam.reading.source import STDIN
+from nbspam.scoring.explanation import WordCount, word_counts
+from nbspam.scoring.rules import rule_of
 from nbspam.store.check import disagreements
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import BASE, DEFAULT, MERGING, TRAINING, Metadata, ModelSettings

@@ -5,7 +5,7 @@ import json
 import pytest
 from one_case import each
 
-from nbspam import train
+from nbspam.front_door import train
 
 
 @pytest.fixture

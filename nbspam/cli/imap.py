@@ -1,0 +1,501 @@
+"""`nbspam imap`: mail at a provider."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from nbspam.cli.accounts import mail_accounts
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import DECIDES, argument, option, section
+from nbspam.cli.notes import REMEDIES, NoTrace, lock_wait, note, note_one_sided, note_young
+from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting, make_default_folder
+from nbspam.cli.program import CommandFile, LazyGroup
+from nbspam.cli.progress import progress
+from nbspam.cli.training import ClassSizes, Output, Training, Writing, train_whole
+from nbspam.errors import AccountError, LockedError, OptionError, Remedy, counted, one_line
+from nbspam.filter import classified, open_filter
+from nbspam.imap.account import SCHEME, Account
+from nbspam.imap.connection import Connection
+from nbspam.imap.moves import Memory, Mover, opened_memory
+from nbspam.imap.sorting import (
+    TAUGHT_AS_HAM,
+    FilterPlan,
+    Lessons,
+    MailFilter,
+    SortedMessage,
+    Stop,
+    classified_with_ledger,
+    watch,
+)
+from nbspam.labels import HAM, SPAM, UNSURE
+from nbspam.learning.settings import TrainingSettings
+from nbspam.learning.update import Change, PendingMessages, learn
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skips
+from nbspam.scoring.verdict import Verdict
+from nbspam.store.lookup import Lookup
+from nbspam.tokens.tokenized import TokenizedMessage
+from nbspam.workers import PIECE, executor, in_batches, tokenized
+
+_FILES = {
+    "filter": CommandFile("imap", "Judge new mail and move spam to the junk folder", "filter_"),
+    "learn": CommandFile("imap", "Learn from what is in the junk folder and in others", "learn_"),
+    "watch": CommandFile("imap", "Filter mail as it comes", "watch_"),
+}
+# Messages for which neither an index of the tokens nor processes pay.
+_FEW = 20
+_KEYWORD = re.compile(r"[$A-Za-z0-9_.+-]{1,60}")
+_UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_NEW = Writing(
+    update=True,
+    replace=False,
+    ledger=True,
+    seen=False,
+    max_ham_blocked=None,
+)
+
+
+@click.group("imap", cls=LazyGroup, files=_FILES)
+def command() -> None:
+    """Filter the mail of IMAP accounts, and learn from it.
+
+    An account is a table of the config file, ~/.config/nbspam/config.toml; or it is named by its
+    address, imaps://USER@HOST, and the password is asked for.
+
+    \b
+      [imap.home]
+      host = "mail.example.org"
+      user = "hal"
+      password-command = "pass show mail"    # or password-file, token-command
+      folders = ["INBOX"]                    # to filter
+      ham = ["INBOX", "Archive"]             # to learn as ham what was read there
+      junk = "Spam"                          # if the server marks none as \\Junk
+      tls = "starttls"                       # if port 993 is not there
+
+    Needs imapclient: pip install imapclient.  docs/imap.md has recipes for cron and systemd.
+    """
+
+
+# Options
+
+
+JUNK = option(
+    "Name the folder for spam. [default: the account's, else the one that the server marks as"
+    " \\Junk]",
+    "FOLDER",
+    under="Mail",
+)
+TRUST_AFTER = option(
+    "Learn also what nbspam moved to the junk folder so long ago (7d, 12h) and nobody has moved"
+    " back. [default: only what was seen there]",
+    "TIME",
+    under="Mail",
+)
+ACCOUNTS = argument("[ACCOUNT]...", nargs=-1)
+
+
+@section("Mail")
+class Sorting(NamedTuple):
+    """How mail is sorted."""
+
+    junk: str | None = JUNK
+    mark: bool = option("Set the keyword $Junk on spam in place of moving it.", typed=DECIDES)
+    unsure_keyword: str | None = option("Set this keyword on messages that are unsure.", "NAME")
+    learn: bool = option(
+        "Learn first, as nbspam imap learn does, then filter.",
+        enables="--trust-after",
+        typed=DECIDES,
+    )
+    trust_after: str | None = TRUST_AFTER
+    move_taught: bool = option("Move messages that were taught as ham, too.")
+
+
+class Request(NamedTuple):
+    """What one run of a command was asked for."""
+
+    model: Path
+    cutting: Cutting
+    sorting: Sorting
+    jobs: int
+    form: str
+    quiet: bool
+    is_dry_run: bool = False
+    judges_all: bool = False
+
+
+def check_sorting(cutting: Cutting, sorting: Sorting) -> None:
+    """Raise OptionError for cut-offs and options that cannot be, whatever the account."""
+    cutting.check()
+    keyword = sorting.unsure_keyword
+    if keyword is not None and not _KEYWORD.fullmatch(keyword):
+        raise OptionError(
+            f"--unsure-keyword {keyword!r} is not a keyword of IMAP; take letters, digits and"
+            " hyphens, such as Unsure"
+        )
+    if sorting.trust_after is not None and not sorting.learn:
+        raise OptionError("--trust-after goes with --learn alone; add that or leave it out")
+    seconds_of(sorting.trust_after)
+
+
+def seconds_of(trust_after: str | None) -> float | None:
+    """Return what a time such as 7d means; raises OptionError."""
+    if trust_after is None:
+        return None
+    found = re.fullmatch(r"(\d{1,6})\s?([mhdw])", trust_after)
+    if not found:
+        raise OptionError(f"--trust-after {trust_after!r} is not a time; try 7d or 12h")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+# Commands
+
+
+@configured("filter", check_sorting)
+def filter_(
+    *,
+    accounts: tuple[str, ...] = ACCOUNTS,
+    model: Path = MODEL,
+    cutting: Cutting,
+    sorting: Sorting,
+    dry_run: bool = option("Print each verdict, and change nothing.", under="Mail", typed=DECIDES),
+    judges_all: bool = option(
+        "Judge all mail of the folders, not only new mail.", "--all", under="Mail", typed=DECIDES
+    ),
+    form: str = FORM,
+    quiet: bool = QUIET,
+    jobs: int = JOBS,
+) -> None:
+    """Judge the mail that has come since the last run, and move spam to the junk folder.
+
+    ACCOUNT is the name of a table [imap.NAME] in the config file, or imaps://USER@HOST, whose
+    password is asked for.  Without one, all accounts of the config file are filtered.
+
+    Ham and unsure messages stay untouched.  No message becomes read.  The first run judges the
+    unread mail of a folder; every other run what has come since.  What you move back from the junk
+    folder stays where you put it, and so does what the model has learned as ham, whatever its
+    verdict; --move-taught moves that, too.
+
+    A message is in exactly one folder whatever happens.  It is moved by MOVE; where the server does
+    not have that, by COPY, and removed by its UID (UIDPLUS); where it has neither, the message
+    stays, marked as deleted.  A run that was killed is ended by the next one.
+
+    Exit status: 0 on success, 1 on an error, 2 when the command line is wrong, 75 when the server
+    is away or another run is at work on the account for too long: try again later.
+
+    \b
+    Examples:
+      nbspam imap filter imaps://hal@mail.example.org --dry-run
+      nbspam imap filter home --learn -q
+      nbspam imap filter home --spam-cutoff 0.99 --unsure-keyword Unsure
+      nbspam imap filter --mark --format json
+    """
+    request = Request(model, cutting, sorting, jobs, form, quiet, dry_run, judges_all)
+    named = mail_accounts(accounts)
+    if not sorting.learn or dry_run:
+        _positive_class(model)  # without a model there is no reason to connect
+    _for_each(named, lambda connection: _sort(connection, request, lambda: False))
+
+
+@configured("learn", seconds_of)
+def learn_(
+    *,
+    accounts: tuple[str, ...] = ACCOUNTS,
+    model: Path = MODEL,
+    junk: str | None = JUNK,
+    trust_after: str | None = TRUST_AFTER,
+    form: str = FORM,
+    quiet: bool = QUIET,
+    jobs: int = JOBS,
+) -> None:
+    """Learn the junk folder as spam, and the mail that was read in other folders as ham.
+
+    ACCOUNT is as in nbspam imap filter.  The folders of ham are the account's, ham = ["INBOX",
+    "Archive"] in the config file, else those that are filtered.
+
+    Each message is learned once.  One that you moved into the junk folder or out of it is moved in
+    the model.  What nbspam itself moved there teaches nothing until you have seen it there, or
+    --trust-after has passed: so it does not learn its own errors.
+
+    If there is no model, one is trained, as by nbspam train.
+
+    Exit status: 0 on success, 1 on an error, 2 when the command line is wrong, 75 when the server
+    is away or another run is at work on the account for too long: try again later.
+
+    \b
+    Examples:
+      nbspam imap learn home
+      nbspam imap learn --trust-after 7d -q
+    """
+    sorting = Sorting(junk, False, None, False, trust_after, False)
+    request = Request(model, Cutting(None, None, None), sorting, jobs, form, quiet)
+
+    def learn_from(connection: Connection) -> None:
+        found = _junk_of(connection, junk)
+        with opened_memory(connection.account, lock_wait(quiet)) as memory:
+            _learn_folders(connection, memory, found, request)
+
+    _for_each(mail_accounts(accounts), learn_from)
+
+
+@configured("watch", check_sorting)
+def watch_(
+    *,
+    accounts: tuple[str, ...] = argument("[ACCOUNT]", nargs=-1),
+    model: Path = MODEL,
+    cutting: Cutting,
+    sorting: Sorting,
+    interval: int = option(
+        "Look for mail so often where the server does not announce it (IDLE).",
+        "SECONDS",
+        takes=click.IntRange(5, 3600),
+        under="Mail",
+        default=120,
+    ),
+    form: str = FORM,
+    quiet: bool = QUIET,
+    jobs: int = JOBS,
+) -> None:
+    """Filter the mail of an account as it comes, until SIGTERM or SIGINT.
+
+    It does what nbspam imap filter does whenever the server announces mail in the first folder,
+    and every four minutes.  When the connection is lost it connects again, after 5 seconds at
+    first and 15 minutes at most.  A wrong password ends it.
+
+    \b
+    Examples:
+      nbspam imap watch home
+      nbspam imap watch home --learn --trust-after 7d
+    """
+    named = mail_accounts(accounts)
+    if len(named) > 1:
+        raise OptionError(
+            f"one account is watched at a time, and there are {len(named)}; name one of"
+            f" {', '.join(account.label for account in named)}, and start another for each other"
+        )
+    if not sorting.learn:
+        _positive_class(model)
+    request = Request(model, cutting, sorting, jobs, form, quiet)
+    with Stop() as stop:
+        watch(
+            named[0],
+            lambda connection: _sort(connection, request, stop.is_asked),
+            stop,
+            interval,
+            note,
+        )
+
+
+def _for_each(accounts: Sequence[Account], work: Callable[[Connection], None]) -> None:
+    """Connect to each account and work on it: what goes wrong with one keeps no other waiting.
+
+    Raises the error of the last account that could not be used; those before it are said.
+    """
+    failed: list[AccountError | LockedError] = []
+    for account in accounts:
+        try:
+            with Connection(account) as connection:
+                work(connection)
+        except (AccountError, LockedError) as error:
+            failed.append(error)
+    for each in failed[:-1]:
+        note(each.sentence(REMEDIES))
+    if failed:
+        raise failed[-1]
+
+
+def _junk_of(connection: Connection, junk: str | None) -> str:
+    """Return the folder for spam; raises AccountError if there is none."""
+    account = connection.account
+    if named := junk or account.junk:
+        found = connection.named(named)
+        connection.status(found)  # raises if it is not there
+    else:  # the one whose special use is \Junk (RFC 6154)
+        listed = [folder for folder in connection.folders() if folder.is_selectable]
+        marked = [folder.name for folder in listed if "\\junk" in folder.flags]
+        if not marked:
+            raise AccountError(
+                f"{account.name}: the server marks no folder as \\Junk, and has"
+                f" {', '.join(folder.name for folder in listed)}",
+                Remedy.NAME_JUNK,
+            )
+        found = marked[0]
+    if found in map(connection.named, (*account.folders, *account.ham)):
+        raise AccountError(
+            f"{account.name}: {found} is the folder for spam and one of the others too",
+            Remedy.NAME_JUNK,
+        )
+    return found
+
+
+# Judging
+
+
+def _positive_class(model: Path) -> str:
+    """Return the class that is moved as spam; raises OptionError and ModelError."""
+    with Lookup(model) as lookup:
+        metadata = lookup.metadata
+    if metadata.settings.positive is None:
+        raise OptionError(
+            f"{model}: has no class that counts as spam; name it with train --spam-label"
+        )
+    note_one_sided(model, metadata)
+    note_young(model, metadata)
+    return metadata.settings.positive
+
+
+def _sort(connection: Connection, request: Request, is_over: Callable[[], bool]) -> None:
+    """Learn if that was asked for, then judge and sort what has come; prints what was done."""
+    account, sorting = connection.account, request.sorting
+    junk = _junk_of(connection, sorting.junk)
+
+    def judge(raws: Iterable[RawMessage], number: int) -> Iterator[Verdict]:
+        """Yield the verdicts, by the model as it is by then."""
+        if not number:
+            return
+        is_many = number > _FEW
+        with open_filter(request.model, request.cutting.of, indexed=is_many) as spam_filter:
+            where = executor(request.jobs if is_many else 1)
+            with progress(request.quiet or not is_many, [SCHEME]) as shown:
+                if sorting.move_taught:
+                    found = classified(raws, Skips(), where, spam_filter)
+                else:
+                    found = classified_with_ledger(raws, where, spam_filter)
+                for message in shown(found):
+                    yield message.verdict
+
+    with opened_memory(account, lock_wait(request.quiet)) as memory:
+        if sorting.learn and not request.is_dry_run:
+            _learn_folders(connection, memory, junk, request)
+        plan = FilterPlan(
+            tuple(map(connection.named, account.folders)),
+            _positive_class(request.model),
+            request.is_dry_run,
+            sorting.mark,
+            sorting.unsure_keyword,
+            request.judges_all,
+        )
+        for folder in plan.folders:
+            if not (request.quiet or request.judges_all or folder in memory.folders):
+                note(
+                    f"{account.name}: {folder}: the first run judges its unread mail alone;"
+                    " nbspam imap filter --all judges all of it"
+                )
+        mover = Mover(connection, memory, junk)
+        done = MailFilter(mover, judge, plan, is_over).run()
+        _print_sorted(done, mover, plan, request)
+
+
+def _print_sorted(
+    done: Iterable[SortedMessage], mover: Mover, plan: FilterPlan, request: Request
+) -> None:
+    """Print what is done, as it is done."""
+    account = mover.connection.account
+    numbers: Counter[tuple[str, str]] = Counter()
+    try:
+        for outcome in done:
+            verdict = outcome.verdict
+            kind = verdict.verdict if verdict.verdict in (plan.positive, UNSURE) else "other"
+            kind = TAUGHT_AS_HAM if verdict.reason == TAUGHT_AS_HAM else kind
+            numbers[outcome.folder, kind] += 1
+            if request.form == "json":
+                place = {"account": account.label, "folder": outcome.folder, "uid": outcome.uid}
+                action = {"action": outcome.action, "done": not plan.is_dry_run}
+                click.echo(json.dumps(place | verdict.as_json() | action))
+            elif request.is_dry_run:
+                click.echo(verdict.as_line())
+    finally:  # of a run that fails, too: what was done is done
+        if request.form != "json" and not request.quiet:
+            would = "would be " if plan.is_dry_run else ""
+            what = f"moved to {one_line(mover.junk)}"
+            if plan.is_marked:
+                what = f"marked {plan.positive}"
+            elif mover.leaves_deleted:
+                what = (
+                    f"copied to {one_line(mover.junk)} and marked \\Deleted here (the server can"
+                    " neither move nor remove single messages)"
+                )
+            for folder in plan.folders:
+                kinds = (plan.positive, UNSURE, TAUGHT_AS_HAM, "other")
+                spam, unsure, taught, other = (numbers[folder, kind] for kind in kinds)
+                if total := spam + unsure + taught + other:
+                    kept = f", {taught:,} {would}kept ({TAUGHT_AS_HAM})" if taught else ""
+                    click.echo(
+                        f"{account.name}: {one_line(folder)}: judged {counted(total, 'message')},"
+                        f" {spam:,} {would}{what}, {unsure:,} unsure{kept}"
+                    )
+
+
+# Learning
+
+
+def _learn_folders(connection: Connection, memory: Memory, junk: str, request: Request) -> None:
+    """Learn what is new in the account's folders, and print what changed.
+
+    A new model is trained as a whole if there is mail of both classes, as `nbspam train` does.
+    """
+    model, quiet, is_new = request.model, request.quiet, not request.model.exists()
+    wanted, labels = TrainingSettings().wanted, (SPAM, HAM)
+    if not is_new:
+        with Lookup(model) as lookup:
+            settings = lookup.metadata.settings
+        others = [name for name in settings.classes if name != settings.positive]
+        if settings.positive is None or (len(others) != 1 and HAM not in others):
+            raise OptionError(
+                f"{model}: has the classes {', '.join(settings.classes)}, and the folders are of"
+                " spam and ham; name another model, or learn with nbspam train --label"
+                " NAME=imaps://…"
+            )
+        wanted, labels = settings.wanted, (settings.positive, HAM if HAM in others else others[0])
+    lessons = Lessons(connection, memory, junk, labels, seconds_of(request.sorting.trust_after))
+    where, sizes, wait = executor(request.jobs), ClassSizes(), lock_wait(quiet)
+
+    def learn_each(messages: Iterable[TokenizedMessage]) -> None:
+        pending = PendingMessages(wanted)
+        pending.read(model, messages, remember=True)
+        change = Change()
+        if pending.found:
+            change = learn(model, pending, TrainingSettings(), wait=wait)
+        _print_change(change, lessons.waiting, connection.account, request)
+
+    make_default_folder(model)
+    if is_new:
+        output = Output(model, request.form, quiet, Skips(), NoTrace(), sizes)
+        cutting = Cutting(None, None, None)
+        training = Training(TrainingSettings(), cutting, _NEW, None, output, wait)
+        train_whole(where, in_batches(lessons.messages(), *PIECE), [SCHEME], training, learn_each)
+    else:
+        found = tokenized(lessons.messages(), Skips(), where, True, wanted, skips_empty=True)
+        with progress(quiet, [SCHEME]) as shown:
+            learn_each(sizes(shown(found)))
+        sizes.report(quiet, strict=False)
+    lessons.commit()
+
+
+def _print_change(change: Change, waiting: int, account: Account, request: Request) -> None:
+    if request.form == "json":
+        fields = {
+            "account": account.label,
+            "model": str(request.model),
+            "learned": change.learned,
+            "moved": change.moved,
+            "unchanged": change.unchanged,
+            "waiting": waiting,
+        }
+        click.echo(json.dumps(fields))
+    elif not request.quiet and (change.learned or change.moved or waiting):
+        more = ""
+        if waiting:
+            verb = "teaches" if waiting == 1 else "teach"
+            more = (
+                f"; {counted(waiting, 'message')} that nbspam moved {verb} nothing until seen in"
+                " the junk folder"
+            )
+        click.echo(
+            f"{account.name}: learned {counted(change.learned, 'new message')}, moved"
+            f" {change.moved:,} to another class, {change.unchanged:,} already known{more}"
+        )

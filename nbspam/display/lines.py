@@ -1,0 +1,231 @@
+"""Texts on a terminal: columns that line up, excerpts with highlights, rows of a table of words.
+
+An ideograph or an emoji takes two cells of a terminal, an accent none.  An excerpt is in colours,
+or with signs where there are none: those of wdiff, `[+towards spam+]` and `[-towards ham-]`, so
+that `grep -F '[+'` finds what spoke for spam.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from nbspam.errors import counted
+from nbspam.scoring.highlights import HighlightedExcerpt, Run
+
+if TYPE_CHECKING:
+    from nbspam.scoring.explanation import StrongWord
+    from nbspam.store.metadata import Metadata
+
+ELLIPSIS = "…"
+# No other space is in a text that can be shown, but a hard one where a line must not be broken.
+_BLANKS = re.compile(r"[ \n]+")
+HARD_SPACE = "\xa0"
+
+
+def cell_width(text: str) -> int:
+    """Return how many cells of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width, normalize
+
+    # Letters and their marks are one cell where they are one character; other marks take none.
+    return sum(
+        0 if category(c) in ("Mn", "Me", "Cf") else 1 + (east_asian_width(c) in "WF")
+        for c in normalize("NFC", text)
+    )
+
+
+def padded(text: str, width: int) -> str:
+    """Return a text with blanks after it, `width` cells wide; a wider one as it is."""
+    return text + " " * (width - cell_width(text))
+
+
+def shortened(text: str, width: int) -> str:
+    """Return a text that takes `width` cells at most, cut with an ellipsis if it took more."""
+    if cell_width(text) <= width:
+        return text
+    kept = beginning(text, width - 1)
+    return kept + ELLIPSIS
+
+
+def beginning(text: str, width: int) -> str:
+    """Return the longest beginning of a text that takes `width` cells at most."""
+    if text.isascii():
+        return text[: max(0, width)]
+    used = 0
+    for i, character in enumerate(text):
+        used += cell_width(character)
+        if used > width:
+            return text[:i]
+    return text
+
+
+# Excerpts and sentences
+
+
+class Piece(NamedTuple):
+    """A piece of a line."""
+
+    text: str
+    emphasis: int = 0  # -2 to 2, as that of a `Run`: how to colour it
+
+
+StyledLine = list[Piece]
+
+
+def excerpt_lines(
+    excerpt: HighlightedExcerpt, width: int, most: int, *, signs: bool, indent: str = "  "
+) -> list[StyledLine]:
+    """Return an excerpt as lines: Subject and From if it has them, and the text.
+
+    width: of a line, in cells.  most: lines of text.
+    signs: write signs around what is highlighted, for a place without colours.
+    """
+    excerpt = (excerpt.in_one_strength() if signs else excerpt).joined()
+    lines: list[StyledLine] = []
+    for name, runs in (("Subject: ", excerpt.subject), ("From: ", excerpt.sender)):
+        if runs:
+            pieces = [Piece(name), *_pieces(runs, signs)]
+            lines += [[Piece(indent), *line] for line in _folded(pieces, width - len(indent))]
+    text = list(_folded(_pieces(excerpt.text, signs), width - len(indent)))
+    is_cut = len(text) > most or excerpt.rest > 0
+    lines += [[Piece(indent), *line] for line in text[:most]]
+    if is_cut:
+        lines.append([Piece(f"{indent}… ({_how_much(excerpt, text, most)} more)")])
+    return lines
+
+
+def folded_text(
+    text: str, width: int, indent: int = 0, *, breaks_words: bool = True
+) -> Iterator[str]:
+    """Yield a text in lines of at most `width` cells.
+
+    indent: blanks before each line but the first.  A hard space is where no line is broken.
+    breaks_words: False: a word longer than a line, such as a path, stays whole, and is longer.
+    """
+    for i, line in enumerate(_folded([Piece(text[indent:])], width - indent, breaks_words)):
+        yield (" " * indent if i else text[:indent]) + "".join(
+            piece.text.replace(HARD_SPACE, " ") for piece in line
+        )
+
+
+def folded_sentence(text: str, width: int) -> Iterator[str]:
+    """Yield a sentence in lines of at most `width` cells; all but the first begin with two blanks.
+
+    What is longer than a line, such as a path, stays whole.
+    """
+    lines = folded_text("  " + text, width, 2, breaks_words=False)
+    yield next(lines)[2:]
+    yield from lines
+
+
+def _how_much(excerpt: HighlightedExcerpt, text: list[StyledLine], most: int) -> str:
+    rest = excerpt.rest + sum(len(piece.text) for line in text[most:] for piece in line)
+    return counted(rest, "character")
+
+
+def _pieces(runs: Iterable[Run], signs: bool) -> Iterator[Piece]:
+    for text, _, emphasis in runs:
+        if signs and emphasis:
+            sign = "+" if emphasis > 0 else "-"
+            yield Piece(f"[{sign}{text}{sign}]", emphasis)
+        else:
+            yield Piece(text, emphasis)
+
+
+def _folded(pieces: Iterable[Piece], width: int, breaks_words: bool = True) -> Iterator[StyledLine]:
+    """Yield lines of at most `width` cells, broken at blanks where there are some."""
+    line: StyledLine = []
+    used = 0
+    for word in _words(pieces):
+        size = sum(cell_width(piece.text) for piece in word)
+        is_blank = word[0].text == " "
+        if line and used + size > width:
+            yield _without_blank(line)
+            line, used = [], 0
+        if is_blank and not line:
+            continue
+        if size > width and breaks_words:  # longer than a line
+            *full, word = _broken(word, width)
+            yield from full
+            size = sum(cell_width(piece.text) for piece in word)
+        line += word
+        used += size
+    if line:
+        yield _without_blank(line)
+
+
+def _broken(word: StyledLine, width: int) -> Iterator[StyledLine]:
+    """Yield a word in lines of at most `width` cells."""
+    line: StyledLine = []
+    used = 0
+    for text, emphasis in word:
+        while text:
+            first = beginning(text, width - used) or ("" if line else text[0])
+            if not first:
+                yield line
+                line, used = [], 0
+                continue
+            line.append(Piece(first, emphasis))
+            used += cell_width(first)
+            text = text[len(first) :]
+    yield line
+
+
+def _words(pieces: Iterable[Piece]) -> Iterator[StyledLine]:
+    """Yield what stands between blanks, each as its pieces, and single blanks between them."""
+    word: StyledLine = []
+    for text, emphasis in pieces:
+        for i, part in enumerate(_BLANKS.split(text)):
+            if i:
+                if word:
+                    yield word
+                yield [Piece(" ", emphasis)]
+                word = []
+            if part:
+                word.append(Piece(part, emphasis))
+    if word:
+        yield word
+
+
+def _without_blank(line: StyledLine) -> StyledLine:
+    return line[:-1] if line[-1].text == " " else line
+
+
+# Words
+
+
+class WordRow(NamedTuple):
+    """A line of the table."""
+
+    token: str
+    weight: float
+    counts: Sequence[int]
+    share: float | None = None  # None of a model's words, which have their weights' bars
+
+
+def class_heads(metadata: "Metadata") -> list[tuple[str, str]]:
+    """Return the two lines above the counts of each class: its name, and of how many they are.
+
+    Where tokens count as often as they occur, they are not of the number of messages.
+    """
+    settings, learned = metadata
+    totals = [f"of {round(n):,}" for n in learned.messages]
+    if settings.counts.repeats:
+        totals = [""] * len(totals)
+    return [(f"in {name}", of) for name, of in zip(settings.classes, totals, strict=True)]
+
+
+def strongest_rows(
+    ranked: "dict[str, list[StrongWord]]", metadata: "Metadata"
+) -> dict[str, list[WordRow]]:
+    """Return the strongest words of a model with the signs of an explanation.
+
+    Of two classes the positive one has the plus, whichever a word is listed for.
+    """
+    positive, classes = metadata.settings.positive, metadata.settings.classes
+    found = {}
+    for name, words in ranked.items():
+        sign = -1 if len(classes) == 2 and name != positive else 1
+        found[name] = [WordRow(word.token, sign * word.weight, word.counts) for word in words]
+    return found

@@ -1,0 +1,348 @@
+"""What a filter is tested on: labelled messages, those left out, and those that are doubtful.
+
+Typing mistakes are left out of a test: one `hma` among a thousand `ham` and `spam` is no class, and
+a model trained on the others does not have it.  Of the other labels some look wrong to a model that
+has not seen the message; those are named, and count for little when a model is fitted.
+
+Messages that are tested on and were learned before flatter the figures.  A message is known by its
+digest, of its Message-ID and all that is counted of it (`tokens/digest.py`): two texts with the
+same tokens are the same, two mails with the same text are not unless they have the same Message-ID.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from nbspam.bayes.calibration import label_noise
+from nbspam.bayes.matrix import Integers
+from nbspam.bayes.posterior import odds_of_class
+from nbspam.errors import OptionError, Remedy, SourceError, one_line
+from nbspam.filter import Filter
+from nbspam.labels import FEW, HAM, SPAM, TIMES_LARGER, rare_classes
+from nbspam.learning.corpus import Corpus
+from nbspam.learning.settings import TrainingSettings
+from nbspam.learning.training import TrainingRun
+from nbspam.scoring.verdict import Verdict
+from nbspam.store.metadata import ModelSettings
+from nbspam.tokens.excerpt import Excerpt
+from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
+
+_BATCH = 500  # messages looked up in the ledger at a time
+_SHOWN = 20  # labels in an error
+_NAMED, LISTED = 3, 100  # messages whose labels look wrong: in the text, in JSON
+
+
+@dataclass(frozen=True)
+class LabelledCorpus:
+    """Messages to train and test on: the matrix, and where each message came from."""
+
+    corpus: Corpus
+    sources: list[str]
+    excerpts: Sequence[Excerpt] = ()  # of each message, where they were wanted
+
+    @classmethod
+    def of(
+        cls, messages: Iterable[TokenizedMessage], wanted: Wanted = TOKENS_ALONE
+    ) -> "LabelledCorpus":
+        """Return the messages as a corpus; wanted: the numbers that models are to count."""
+        excerpts: list[Excerpt] = []
+        read = cls(Corpus(wanted), [], excerpts)
+        for message in messages:
+            read.corpus.add(message)
+            read.sources.append(message.source)
+            if message.excerpt is not None:
+                excerpts.append(message.excerpt)
+        return read
+
+    @classmethod
+    def of_pieces(cls, run: TrainingRun, wanted: Wanted) -> "LabelledCorpus":
+        """Return the messages that a run has read; wanted: as they were read."""
+        excerpts: list[Excerpt] = []
+        read = cls(Corpus(wanted._replace(excerpt=0)), [], excerpts)
+        for kept, piece in zip(run.kept, run.pieces(), strict=True):
+            read.corpus.add_piece(piece)
+            read.sources.extend(piece.sources)
+            excerpts.extend(kept.summary.excerpts)
+        return read
+
+    @cached_property
+    def vocabulary(self) -> list[str]:
+        """The tokens, in the order of the matrix's columns; asked for when all are read."""
+        return self.corpus.vocabulary
+
+    def excerpt(self, i: int) -> Excerpt | None:
+        """Return what is shown of message i, if that was wanted."""
+        return self.excerpts[i] if self.excerpts else None
+
+    def message(self, i: int) -> TokenizedMessage:
+        """Return message i."""
+        message = self.corpus.message(i, self.vocabulary, self.sources[i])
+        return message._replace(excerpt=self.excerpt(i))
+
+    def without_mislabelled(
+        self, positive: str | None = None
+    ) -> "tuple[LabelledCorpus, Mislabelled]":
+        """Return the messages without those that are probably mislabelled, and these.
+
+        positive: a class that is no mistake.
+        """
+        labels, meant = self.corpus.labels, {HAM, SPAM, positive}
+        rare = [name for name in rare_classes(Counter(labels)) if name not in meant]
+        if not rare:
+            return self, Mislabelled()
+        left_out: dict[str, list[str]] = {name: [] for name in rare}
+        for label, source in zip(labels, self.sources, strict=True):
+            if label in left_out:
+                left_out[label].append(source)
+        kept = (self.message(i) for i, label in enumerate(labels) if label not in left_out)
+        return LabelledCorpus.of(kept, self.corpus.wanted), Mislabelled.of(left_out, self.sources)
+
+    def for_model(self, settings: TrainingSettings) -> "LabelledCorpus":
+        """Return the same messages with the numbers that such a model counts, and no others."""
+        if settings.wanted.times or not self.corpus.wanted.times:
+            return self
+        return LabelledCorpus(self.corpus.without_times(), self.sources, self.excerpts)
+
+
+# Labels that are probably mistakes
+
+
+class Mislabelled(NamedTuple):
+    """The messages that are left out."""
+
+    sources: Mapping[str, list[str]] = MappingProxyType({})  # label -> where its messages are
+    is_first_row: bool = False  # whether it is the first row of a table alone: a header, perhaps
+
+    @classmethod
+    def of(cls, left_out: dict[str, list[str]], kept: Iterable[str]) -> "Mislabelled":
+        """Return the messages with these labels.  kept: sources of others."""
+        [source, *more] = [*itertools.chain(*left_out.values())] or [""]
+        table, _, row = source.rpartition(":")
+        is_first = row == "1" and any(name.startswith(f"{table}:2") for name in kept)
+        return cls(left_out, is_first and not more)
+
+    @property
+    def messages(self) -> int:
+        """How many messages are left out."""
+        return sum(map(len, self.sources.values()))
+
+    def check(self) -> None:
+        """Raise SourceError if there is one."""
+        for label, (source, *_) in self.sources.items():
+            raise SourceError(
+                f"{source}: is labelled {label!r}, which is probably a mistake",
+                Remedy.LEAVE_OUT_STRICT,
+            )
+
+
+class LabelCheck:
+    """Passes the messages on whose labels are classes of a model, and keeps count of the others.
+
+    With a spam label the model's positive class is meant by it, and the other by any other label.
+    """
+
+    def __init__(self, settings: ModelSettings, spam_label: str | None) -> None:
+        """Raises OptionError for a model that a spam label cannot be for."""
+        self._settings, self._spam_label = settings, spam_label
+        self._sizes: Counter[str] = Counter()
+        self._first: dict[str, list[str]] = {}  # label -> its first sources
+        self._second_rows: set[str] = set()
+        if spam_label is not None and (len(settings.classes) > 2 or settings.positive is None):
+            raise OptionError(
+                f"a spam label is for a model of two classes, and this one has"
+                f" {', '.join(settings.classes)}; label the messages with those, and leave the spam"
+                " label out"
+            )
+
+    def __call__(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
+        """Yield the messages to test on; raises SourceError for too many of another class."""
+        classes = self._settings.classes
+        for message in messages:
+            label = message.label or ""
+            self._sizes[label] += 1
+            if self._sizes[label] <= FEW:
+                self._first.setdefault(label, []).append(message.source)
+            if message.source.endswith(":2"):
+                self._second_rows.add(message.source)
+            if self._spam_label is not None:
+                yield message._replace(label=self._meant(label))
+            elif label in classes:
+                yield message
+            elif self._sizes[label] > FEW:
+                raise self._unknown(label)
+
+    def result(self) -> Mislabelled:
+        """Return what is not to be counted; raises SourceError for a label that is no mistake.
+
+        With a spam label those messages were passed on.
+        """
+        settings = self._settings
+        if self._spam_label is None:
+            rare = [label for label in self._sizes if label not in settings.classes]
+            known = sum(self._sizes[name] for name in settings.classes)
+            for label in rare:
+                if TIMES_LARGER * self._sizes[label] > known:
+                    raise self._unknown(label)
+        else:
+            spam = {self._spam_label, settings.positive}
+            if self._sizes and not spam & self._sizes.keys():
+                shown = ", ".join(map(repr, list(self._sizes)[:_SHOWN]))
+                raise OptionError(
+                    f"no message is labelled {self._spam_label!r}; name one of {shown}"
+                )
+            meant = {HAM, SPAM, *settings.classes, self._spam_label}
+            rare = [label for label in rare_classes(self._sizes) if label not in meant]
+        left_out = {label: self._first[label] for label in rare}
+        return Mislabelled.of(left_out, self._second_rows)
+
+    def _meant(self, label: str) -> str:
+        """Return the class of the model that a label means."""
+        positive = self._settings.positive or ""
+        (other,) = set(self._settings.classes) - {positive}
+        return positive if label in (positive, self._spam_label) else other
+
+    def _unknown(self, label: str) -> SourceError:
+        classes = self._settings.classes
+        is_two = len(classes) == 2 and self._settings.positive is not None
+        return SourceError(
+            f"{self._first[label][0]}: is labelled {label!r}, and the model's classes are"
+            f" {', '.join(classes)}",
+            Remedy.NAME_SPAM_OR_COLUMN if is_two else Remedy.NAME_LABEL_COLUMN,
+        )
+
+
+class DoubtedLabels(NamedTuple):
+    """What labels of messages look wrong to a model that has not seen the messages."""
+
+    share: float = 0.0  # of the labels that look wrong, 0 to 1; 0: no more than chance explains
+    messages: tuple[int, ...] = ()  # which are more likely wrong than right, the worst first
+
+    def sentence(self, names: Sequence[tuple[str, str]]) -> str:
+        """Return what to say of them; empty if there is nothing.
+
+        names: source and label of the first ones.
+        """
+        if not self.messages:
+            return ""
+        named = [f"{one_line(source)} ({label})" for source, label in names[:_NAMED]]
+        more = len(self.messages) - len(named)
+        if more:
+            named.append(f"and {more:,} more")
+        return (
+            f"about {100 * self.share:.2g} % of the labels look wrong, and count for little:"
+            f" {', '.join(named)}"
+        )
+
+    def as_json(self, names: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+        """Return where the worst of them are."""
+        return [{"source": source, "label": label} for source, label in names[:LISTED]]
+
+
+def doubted_labels(odds: Sequence[float]) -> DoubtedLabels:
+    """Return what labels look wrong, by EM for their share alone (`bayes/calibration.py`).
+
+    odds: of each message, the calibrated log-odds of the class that it is labelled as, in nats, of
+    a model that has not seen it.
+    """
+    z = np.asarray(odds, dtype=float)
+    share = label_noise(z)
+    if not share:
+        return DoubtedLabels()
+    wrong = np.flatnonzero(z < np.log(share / (1 - share)))  # there w is below 1/2
+    worst = wrong[np.argsort(z[wrong], kind="stable")]
+    # One may be a hard message: of sample_data's 304, the hardest would be named.
+    return DoubtedLabels(share, tuple(worst.tolist())) if len(wrong) > 1 else DoubtedLabels()
+
+
+def odds_of_label(judged: Verdict, label: str) -> float:
+    """Return the log-odds of the class that a message is labelled as, in nats."""
+    classes = tuple(judged.probabilities)
+    if len(classes) == 2:
+        return judged.log_odds if label == classes[1] else -judged.log_odds
+    return odds_of_class(judged.score.log_scores, classes.index(label))
+
+
+# Messages that were learned before
+
+
+class LearnedBefore(NamedTuple):
+    """How many of the messages read a saved model had learned, as far as its ledger names them."""
+
+    read: int
+    learned: int | None  # None: the ledger names no message, so it cannot be known
+    left_out: int  # of the learned
+    unnamed: int  # messages that the model learned and its ledger does not name
+
+
+class LedgerCheck:
+    """Counts the messages that pass through it and those that a model has learned."""
+
+    def __init__(self, spam_filter: Filter, including_learned: bool) -> None:
+        """including_learned: whether to pass on the learned ones too."""
+        self._filter, self._including = spam_filter, including_learned
+        self._read = self._learned = 0
+
+    def __call__(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
+        """Yield the messages, with digests, that are to be tested on; raises ModelError."""
+        messages = iter(messages)
+        while batch := list(itertools.islice(messages, _BATCH)):
+            known = self._filter.learned({message.digest for message in batch})
+            for message in batch:
+                is_learned = any(known.get(message.digest, ()))
+                self._read += 1
+                self._learned += is_learned
+                if self._including or not is_learned:
+                    yield message
+
+    def result(self) -> LearnedBefore:
+        """Return what was counted; raises ModelError."""
+        unnamed = sum(self._filter.unnamed())
+        total = sum(self._filter.own_metadata.learned.messages)
+        known = None if total and unnamed == total else self._learned
+        return LearnedBefore(self._read, known, 0 if self._including else self._learned, unnamed)
+
+
+# Of a test, how many messages tested on are the same as one trained on; None without digests.
+
+
+def same_in_batches(digests: Sequence[bytes], first: int, batch: int | None = None) -> int | None:
+    """Return how many messages are the same as one of an earlier batch; the first trains alone.
+
+    batch: how many are the later ones; None: all that are left.
+    """
+    if not digests:
+        return None
+    learned, same, step = set(digests[:first]), 0, batch or len(digests)
+    for start in range(first, len(digests), step):
+        part = digests[start : start + step]
+        same += sum(digest in learned for digest in part)
+        learned.update(part)
+    return same
+
+
+def same_in_folds(digests: Sequence[bytes], fold: Iterable[int]) -> int | None:
+    """Return how many messages are the same as one of another fold."""
+    times, within = Counter(digests), Counter(pairs := list(zip(digests, fold, strict=False)))
+    return sum(times[pair[0]] > within[pair] for pair in pairs) if digests else None
+
+
+def stratified_folds(labels: Sequence[str], k: int, seed: int | None = None) -> Integers:
+    """Return the fold of each message, 0 to k - 1: (n,).
+
+    The messages of each class go to the folds in turn: in their order, or with a seed shuffled.
+    """
+    chance = None if seed is None else np.random.default_rng(seed)
+    names = np.array(labels)
+    fold = np.empty(len(names), dtype=np.int64)
+    for name in np.unique(names):
+        members = np.flatnonzero(names == name)
+        if chance is not None:
+            members = chance.permutation(members)
+        fold[members] = np.arange(len(members)) % k
+    return fold

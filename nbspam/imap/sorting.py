@@ -1,0 +1,434 @@
+"""What is done with an account's mail: it is judged and moved, learned from, and waited for.
+
+Judged is what has come since: whose UID is above the last one judged.  At the first run, and after
+the server has given new UIDs (another UIDVALIDITY), there is no such mark: then the unread mail is
+judged, but for what is known to have been judged before.  A message that was in the junk folder and
+is not there any more was moved out by the user, and stays; so does one that was taught as ham.
+
+Learned is the junk folder as spam, and the folders of kept mail as ham.  What nbspam itself has
+moved to the junk folder teaches nothing until the user has seen it there: a filter that believes
+its own verdicts makes more of its errors.  What somebody else put there teaches at once.  Of kept
+mail only what was read teaches, and what the user has moved back from the junk folder.  Each
+message is fetched once per folder; what it was learned as before is in the model's ledger.
+"""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from nbspam.errors import AccountError, AwayError, LockedError, Remedy
+from nbspam.filter import ClassifiedMessage, Filter
+from nbspam.imap.account import Account
+from nbspam.imap.connection import READ, Connection
+from nbspam.imap.moves import (
+    JunkMark,
+    KnownMessage,
+    LearnedFolder,
+    Memory,
+    Mover,
+    identity_of,
+)
+from nbspam.labels import UNSURE
+from nbspam.reading.message import RawMessage
+from nbspam.scoring.verdict import Verdict
+from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, tokenize_batch
+from nbspam.workers import Executor, in_batches
+
+if TYPE_CHECKING:
+    from nbspam.tokens.tokenized import Batch
+
+JUNK_KEYWORD = "$Junk"  # registered with IANA, as mail programs know it
+TAUGHT_AS_HAM = "taught as ham"  # the reason beside a verdict of spam on what is not to be moved
+# Verdicts after which spam is moved and what was done is saved: a run that is killed judges so
+# many again.
+_TOGETHER = 100
+# Kept mail that somebody has marked as spam is not ham: nbspam without moving it, or Thunderbird.
+_NOT_MARKED = ("UNKEYWORD", JUNK_KEYWORD, "UNKEYWORD", "Junk")
+_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 900.0  # seconds before the next attempt; each is twice as long
+
+Judge = Callable[[Iterable[RawMessage], int], Iterator[Verdict]]  # messages, how many -> verdicts
+
+
+# Filtering
+
+
+class FilterPlan(NamedTuple):
+    """What is to be done with judged mail."""
+
+    folders: tuple[str, ...]
+    positive: str  # the class that is moved
+    is_dry_run: bool = False  # say what would be done
+    is_marked: bool = False  # set a keyword and move nothing
+    unsure_keyword: str | None = None
+    judges_all: bool = False  # old mail too
+
+
+class SortedMessage(NamedTuple):
+    """What was done with a message."""
+
+    folder: str
+    uid: int  # in that folder
+    verdict: Verdict
+    action: str  # "moved", "marked", "deleted" (copied and marked \Deleted), "kept"
+
+
+class MailFilter:
+    """Judges and sorts the mail of one account."""
+
+    def __init__(
+        self, mover: Mover, judge: Judge, plan: FilterPlan, is_over: Callable[[], bool]
+    ) -> None:
+        """judge: returns the verdicts on messages.  is_over: asked whether to stop early."""
+        self._mover, self._connection, self._memory = mover, mover.connection, mover.memory
+        self._judge, self._plan, self._is_over = judge, plan, is_over
+
+    def run(self) -> Iterator[SortedMessage]:
+        """Judge and sort what has come; yields what was done.  Raises AccountError."""
+        moves = not (self._plan.is_dry_run or self._plan.is_marked)
+        if not self._plan.is_dry_run:
+            self._mover.finish()
+        if moves:
+            self._mover.begin()
+        for name in self._plan.folders:
+            yield from self._filtered(name)
+            if self._is_over():
+                break
+        if moves:
+            self._mover.remove_doubles()
+
+    def _filtered(self, name: str) -> Iterator[SortedMessage]:
+        plan, connection = self._plan, self._connection
+        folder = connection.select(name, plan.is_dry_run)
+        wanted = [plan.unsure_keyword, JUNK_KEYWORD if plan.is_marked else None]
+        lacking = [keyword for keyword in wanted if keyword and not folder.keeps(keyword)]
+        if lacking and not plan.is_dry_run:
+            raise AccountError(
+                f"{connection.account.name}: {folder.name}: the server keeps no keyword"
+                f" {lacking[0]} there",
+                Remedy.LEAVE_OUT_KEYWORDS,
+            )
+        self._folder, self._start = folder, self._memory.judged_folder(folder)
+        self._reached = self._start.uid
+        # What was judged, and moved back by the user, before this run.
+        self._judged, self._kept = frozenset(self._memory.judged), frozenset(self._memory.kept)
+        self._waiting: dict[str, KnownMessage] = {}  # by source, until the verdict is there
+        self._deferred: dict[int, str] = {}  # UID -> digest of what was in the junk folder before
+        self._is_settled = False  # whether what was deferred is being judged
+        yield from self._sorted(self._new())
+        if self._deferred and not self._is_over():
+            others = self._without_rescued()
+            connection.select_again(folder, plan.is_dry_run)
+            self._is_settled = True
+            yield from self._sorted(others)
+        if not self._is_over():
+            self._reached = max(self._start.uid, folder.uidnext - 1)
+            self._save([])
+
+    def _new(self) -> list[int]:
+        """Return the UIDs of what is to be judged, in ascending order."""
+        folder, start = self._folder, self._start
+        search, alive = self._connection.search, "UNDELETED"
+        if self._plan.judges_all:
+            found = search(folder, (alive,))
+        else:
+            found = search(folder, (alive,), max(start.uid + 1, start.unread_until))
+            if start.uid + 1 < start.unread_until:
+                old = search(folder, (alive, "UNSEEN"), start.uid + 1)
+                found += [uid for uid in old if uid < start.unread_until]
+        return sorted(uid for uid in found if uid < folder.uidnext)
+
+    def _sorted(self, uids: Sequence[int]) -> Iterator[SortedMessage]:
+        """Judge messages, and sort them some at a time."""
+        batch: list[tuple[KnownMessage, Verdict]] = []
+        for verdict in self._judge(self._raws(uids), len(uids)):
+            batch.append((self._waiting.pop(verdict.source), verdict))
+            if len(batch) == _TOGETHER:
+                yield from self._applied(batch)
+                batch = []
+                if self._is_over():
+                    return
+        if batch:
+            yield from self._applied(batch)
+
+    def _raws(self, uids: Sequence[int]) -> Iterator[RawMessage]:
+        """Yield the messages that are to be judged.
+
+        Others are old mail that was judged under another UID, and what the user has moved back.
+        """
+        for message in self._connection.messages(uids):
+            digest = identity_of(message.content)
+            is_old = message.uid < self._start.unread_until and not self._plan.judges_all
+            if not self._is_settled and digest in self._memory.junked:
+                self._deferred[message.uid] = digest
+            elif digest in self._kept or (
+                is_old and not self._is_settled and digest in self._judged
+            ):
+                continue
+            else:
+                source = self._connection.account.message(self._folder.name, message.uid)
+                self._waiting[source] = KnownMessage(message.uid, digest, message.is_seen)
+                yield RawMessage(source, None, message.content)
+
+    def _without_rescued(self) -> list[int]:
+        """Return the deferred messages that are to be judged; the user has moved the others back.
+
+        One that was in the junk folder and still is was not moved: this is another, alike.
+        """
+        junk = self._connection.select(self._mover.junk, readonly=True)
+        marks = [self._memory.junked[digest] for digest in self._deferred.values()]
+        first = min(m.uid if m.uidvalidity == junk.uidvalidity else 1 for m in marks)
+        there = self._connection.search(junk, ("UNDELETED",), first)
+        present = {identity_of(m.content) for m in self._connection.beginnings(there)}
+        others = []
+        for uid, digest in self._deferred.items():
+            if digest in present:
+                others.append(uid)
+            elif not self._plan.is_dry_run:
+                self._memory.add_rescued(self._folder.name, uid, digest)
+        return others
+
+    def _applied(self, batch: list[tuple[KnownMessage, Verdict]]) -> Iterator[SortedMessage]:
+        """Do what the verdicts ask for, and remember it."""
+        plan, connection = self._plan, self._connection
+        if not plan.is_dry_run:
+            unsure = [message.uid for message, judged in batch if judged.verdict == UNSURE]
+            spam = [message for message, judged in batch if self._is_taken(judged)]
+            if unsure and plan.unsure_keyword:
+                connection.add_flag(unsure, plan.unsure_keyword)
+            if spam and plan.is_marked:
+                connection.add_flag([message.uid for message in spam], JUNK_KEYWORD)
+            elif spam:
+                self._mover.move(self._folder, spam)
+            if not self._is_settled:
+                # What was deferred, and what comes after it, is for the next run if this ends here.
+                last = batch[-1][0].uid
+                last = min(last, min(self._deferred, default=last + 1) - 1)
+                self._reached = max(self._reached, last)
+            self._save([message.digest for message, _ in batch])
+        for message, judged in batch:
+            action = "kept"
+            if self._is_taken(judged):
+                moved = "deleted" if self._mover.leaves_deleted else "moved"
+                action = "marked" if plan.is_marked else moved
+            elif judged.verdict == UNSURE and plan.unsure_keyword:
+                action = "marked"
+            yield SortedMessage(self._folder.name, message.uid, judged, action)
+
+    def _is_taken(self, judged: Verdict) -> bool:
+        """Return whether a message is to be moved, or marked, as spam."""
+        return judged.verdict == self._plan.positive and judged.reason != TAUGHT_AS_HAM
+
+    def _save(self, digests: list[str]) -> None:
+        if not self._plan.is_dry_run:
+            reached = self._start._replace(uid=self._reached)
+            self._memory.set_judged(self._folder.name, reached, digests)
+            self._memory.save()
+
+
+def classified_with_ledger(
+    raws: Iterable[RawMessage], where: Executor, spam_filter: Filter
+) -> Iterator[ClassifiedMessage]:
+    """Yield the verdict on each message, in order; its reason may be TAUGHT_AS_HAM.
+
+    A message is looked up in the ledger where it is tokenized, so that it is tokenized once, and
+    its tokens go to no other process; and only if its verdict is spam.
+    Raises NbspamError when a process dies, ModelError when the ledger is damaged.
+    """
+    for judged in where.map(_judge_batch, spam_filter, in_batches(iter(raws))):
+        yield from judged
+
+
+def _judge_batch(spam_filter: Filter, batch: "Batch") -> list[ClassifiedMessage]:
+    how = Tokenizing(digest=True, wanted=spam_filter.wanted)
+    # Only files can be skipped, and mail of a server is in memory.
+    messages = [m for m in tokenize_batch(batch, how) if isinstance(m, TokenizedMessage)]
+    pairs = list(zip(messages, spam_filter.judge_all(messages), strict=True))
+    settings = spam_filter.metadata.settings
+    rows = spam_filter.learned({m.digest for m, v in pairs if v.verdict == settings.positive})
+    ham = set()  # what classes other than the positive one learned, at least as often
+    for digest, row in rows.items():
+        as_spam = 0 if settings.positive_index is None else row[settings.positive_index]
+        if sum(row) - as_spam >= max(1, as_spam):
+            ham.add(digest)
+    return [
+        ClassifiedMessage(
+            verdict._replace(reason=TAUGHT_AS_HAM) if message.digest in ham else verdict,
+            message.source,
+            message.size,
+        )
+        for message, verdict in pairs
+    ]
+
+
+# Learning
+
+
+class Lessons:
+    """The messages of one account that are to be learned now."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        memory: Memory,
+        junk: str,
+        labels: tuple[str, str],
+        trust_after: float | None = None,
+    ) -> None:
+        """junk: the folder of spam.  labels: the names of the classes, spam and ham.
+
+        trust_after: seconds after which a message that nbspam moved, and nobody moved back, counts
+        as seen; None: never.
+        """
+        self._connection, self._memory = connection, memory
+        self._junk, self._labels, self._trust_after = junk, labels, trust_after
+        self._learned: dict[str, LearnedFolder] = {}
+        self._new_in_junk: set[str] = set()
+
+    @property
+    def waiting(self) -> int:
+        """How many messages in the junk folder the user has not confirmed."""
+        return sum(len(folder.waiting) for folder in self._learned.values())
+
+    def messages(self) -> Iterator[RawMessage]:
+        """Yield the messages with their classes; nothing of it is remembered before `commit`."""
+        yield from self._spam()
+        for name in self._connection.account.ham:
+            yield from self._kept(name)
+
+    def commit(self) -> None:
+        """Remember that all messages were learned."""
+        for name, learned in self._learned.items():
+            self._memory.set_learned(name, learned)
+        self._memory.save()
+
+    def _spam(self) -> Iterator[RawMessage]:
+        connection, memory = self._connection, self._memory
+        folder = connection.select(self._junk, readonly=True)
+        known = memory.learned_folder(folder)
+        there = set(connection.search(folder, ("UNDELETED",)))
+        seen = set(connection.search(folder, READ))
+        digests = {uid: digest for uid, digest in known.waiting.items() if uid in there}
+        taught: set[int] = set()
+        for message in connection.beginnings(sorted(there - known.uids - known.waiting.keys())):
+            digest = identity_of(message.content)
+            mark = memory.junked.get(digest)
+            if mark is not None and mark.is_own:
+                digests[message.uid] = digest
+            else:
+                taught.add(message.uid)
+                self._new_in_junk.add(digest)
+                place = time.time(), folder.uidvalidity, message.uid
+                memory.set_junked(digest, JunkMark(*place, was_seen=False, is_own=False))
+        trusted = {uid for uid, digest in digests.items() if self._is_trusted(digest, uid in seen)}
+        waiting = {uid: digest for uid, digest in digests.items() if uid not in trusted}
+        self._learned[folder.name] = LearnedFolder(
+            folder.uidvalidity, (known.uids & there) | trusted | taught, waiting
+        )
+        self._new_in_junk |= {digests[uid] for uid in trusted}
+        for message in connection.messages(sorted(trusted | taught)):
+            source = connection.account.message(folder.name, message.uid)
+            yield RawMessage(source, self._labels[0], message.content)
+
+    def _is_trusted(self, digest: str, is_seen: bool) -> bool:
+        """Return whether the user has confirmed a message that nbspam moved."""
+        mark = self._memory.junked.get(digest)
+        if mark is None:  # too long ago to be remembered
+            return is_seen
+        if self._trust_after is not None and time.time() - mark.at >= self._trust_after:
+            return True
+        return is_seen and not mark.was_seen
+
+    def _kept(self, name: str) -> Iterator[RawMessage]:
+        connection = self._connection
+        folder = connection.select(name, readonly=True)
+        known = self._memory.learned_folder(folder)
+        there = set(connection.search(folder, (*READ, *_NOT_MARKED)))
+        there.update(connection.existing(self._memory.rescued.get(folder.name, []), "UNDELETED"))
+        learned = LearnedFolder(folder.uidvalidity, set(known.uids), {})
+        self._learned[folder.name] = learned
+        for message in connection.messages(sorted(there - known.uids)):
+            # What is in the junk folder too, since the user is just moving it, is for the next run.
+            if identity_of(message.content) not in self._new_in_junk:
+                learned.uids.add(message.uid)
+                source = connection.account.message(folder.name, message.uid)
+                yield RawMessage(source, self._labels[1], message.content)
+
+
+# Waiting
+
+
+class Stop:
+    """The wish to end when the message at hand is done, by SIGTERM or SIGINT, and to be woken."""
+
+    def __enter__(self) -> "Stop":
+        self._read, self._write = os.pipe()
+        self._is_asked = False
+        signals = signal.SIGTERM, signal.SIGINT
+        self._before = {number: signal.signal(number, self.ask) for number in signals}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        os.close(self._read)
+        os.close(self._write)
+
+    def ask(self, *_: object) -> None:
+        """Ask to end."""
+        self._is_asked = True
+        os.write(self._write, b".")
+
+    def is_asked(self) -> bool:
+        """Return whether it was asked for."""
+        return self._is_asked
+
+    def wait(self, seconds: float, descriptor: int | None = None) -> bool:
+        """Wait until it is asked for, there is something to read, or so much time has passed.
+
+        Returns whether there is something to read from the descriptor.
+        """
+        both = [self._read] if descriptor is None else [self._read, descriptor]
+        return descriptor in select.select(both, [], [], seconds)[0]
+
+
+def watch(
+    account: Account,
+    sort: Callable[[Connection], None],
+    stop: Stop,
+    interval: float,
+    say: Callable[[str], None],
+    first_pause: float = _FIRST_PAUSE,
+) -> None:
+    """Sort the mail of an account whenever some comes to its first folder, until `stop` is asked.
+
+    sort: sorts what has come, once.
+    interval: seconds between two looks where the server has no IDLE.
+    say: called with a sentence when the connection is lost, and when it is there again.
+    Raises AccountError where to try again would not help, such as for a wrong password.
+    """
+    pause, folder = first_pause, account.folders[0]
+    while not stop.is_asked():
+        try:
+            with Connection(account) as connection:
+                while not stop.is_asked():
+                    before = connection.select(folder, readonly=True).uidnext
+                    try:
+                        sort(connection)
+                    except LockedError as error:  # another run is at it; the next time is enough
+                        say(str(error))
+                    if pause != first_pause:
+                        say(f"{account.server}: connected again")
+                    pause = first_pause
+                    # What came meanwhile is announced to no IDLE that begins later.
+                    if connection.select(folder, readonly=True).uidnext == before:
+                        connection.wait(stop.wait, interval)
+        except AwayError as error:
+            if stop.is_asked():
+                return
+            problem = error.problem.rpartition(";")[0] or error.problem
+            say(f"{problem}; next attempt in {pause:.0f} s")
+            stop.wait(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)

@@ -1,1 +1,0 @@
-"""What is done with the mail of an account: judged and moved, learned from, watched."""

@@ -1,0 +1,451 @@
+"""Sources of mail: mboxes, folders, Maildirs, single files, index files, lists, IMAP folders.
+
+A link that leads out of a folder is not followed unasked, nor may an index file name any file:
+whoever wrote either may be somebody else, who wants to know what is in a file of the one who
+trains.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import IO
+from urllib.parse import unquote
+
+from nbspam.errors import AccountError, Remedy, SourceError, one_line
+from nbspam.labels import normal_label
+from nbspam.reading.compression import open_bytes
+from nbspam.reading.message import BYTES_LIMIT, RawMessage, is_mail
+from nbspam.reading.rows import read_lines
+from nbspam.reading.source import (
+    STDIN,
+    Labels,
+    ReadingOptions,
+    ReadingRequest,
+    Skips,
+    Source,
+    SourceKind,
+    read_one,
+    tell_empty,
+)
+from nbspam.urls import is_url, real_name
+
+# Mboxes
+#
+# A message begins at a `From ` line (a "From_ line") that is first in the file or follows a blank
+# line, has a date in the format of asctime, and is followed by a header line.  All three are
+# required, since only some writers quote body lines that begin with `From `; those that do put a
+# `>` before them (mboxrd: before `>From ` too), and one such `>` is removed.
+#
+# Source: RFC 4155, and the mboxo/mboxrd/mboxcl family as qmail's mbox(5) describes it.
+
+_CHUNK = 1 << 20
+_BORDER = 2_000  # longer than any separator with the first byte of the header after it
+_DATE = rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +(?:[A-Z][a-z][a-z] +\d?\d|\d?\d +[A-Z][a-z][a-z])\b"
+_FROM_LINE = rb"From [^\n]{0,500}?" + _DATE + rb"[^\n]{0,500}\n(?=[!-9;-~]+[ \t]*:|>?From )"
+_FIRST = re.compile(rb"\s*" + _FROM_LINE)
+_SEPARATOR = re.compile(rb"\n(?=\r?\n" + _FROM_LINE + rb")")
+_STATUS = re.compile(rb"^(X-|)Status:[ \t]*([A-Za-z]*)", re.MULTILINE)
+_HEADER_LIMIT = 1 << 17  # bytes in which a Status line is searched
+_QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
+
+
+def is_mbox(sample: bytes) -> bool:
+    """Return whether a file that begins with `sample` is an mbox."""
+    return _FIRST.match(sample) is not None
+
+
+def count_separators(sample: bytes) -> int:
+    """Return how many messages begin in `sample` after the first."""
+    return len(_SEPARATOR.findall(sample))
+
+
+def message_starts(stream: IO[bytes], at: int) -> Iterator[int]:
+    """Yield where messages begin from `at` on, above 0: at the blank line before a From_ line.
+
+    The line end before it belongs to neither message.
+    """
+    stream.seek(at - 1)
+    place, buffer = at - 1, b""  # where the buffer begins, and bytes not searched to their end
+    while chunk := stream.read(_CHUNK):
+        buffer += chunk
+        searched = 0
+        for found in _SEPARATOR.finditer(buffer):
+            yield place + found.end()
+            searched = found.end()
+        # One across two chunks is found once it is whole.
+        kept = max(searched, len(buffer) - _BORDER)
+        place, buffer = place + kept, buffer[kept:]
+
+
+def is_read(message: bytes) -> bool:
+    """Return whether a message's Status lines say that its owner has read and not deleted it.
+
+    Source: the convention of mail readers since Berkeley's: R is read, and in X-Status D deleted.
+    """
+    header = message[:_HEADER_LIMIT].replace(b"\r\n", b"\n").partition(b"\n\n")[0]
+    flags = dict(_STATUS.findall(header))
+    return b"R" in flags.get(b"", b"") and b"D" not in flags.get(b"X-", b"")
+
+
+def messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:
+    """Yield each message without its From_ line, its quoted `From ` lines restored.
+
+    limit: bytes kept of a message; the rest of a larger one is read and dropped.
+    Memory is bounded by the limit, not by the size of the mailbox.
+    """
+    kept, tail = b"", b""  # a message's bytes so far; what may be the start of a separator
+    while chunk := stream.read(_CHUNK):
+        *whole, last = _SEPARATOR.split(tail + chunk)
+        for piece in whole:
+            yield _unquoted(kept + piece, limit)
+            kept = b""
+        # A separator across two chunks is found once it is whole: From_ lines are short.
+        border = max(0, len(last) - _BORDER)
+        if len(kept) < limit + _BORDER:  # bytes beyond the limit are not worth copying
+            kept = (kept + last[:border])[: limit + _BORDER]
+        tail = last[border:]
+    if (kept + tail).strip():
+        yield _unquoted(kept + tail, limit)
+
+
+def _unquoted(piece: bytes, limit: int) -> bytes:
+    message = piece.lstrip(b"\r\n").partition(b"\n")[2][:limit]
+    return _QUOTED.sub(rb"\1", message) if b">From " in message else message
+
+
+def mbox_messages(
+    name: str, opened: Callable[[], IO[bytes]], request: ReadingRequest, first: int = 1
+) -> Iterator[RawMessage]:
+    """Yield the messages of an mbox called `name`; opened: called for its bytes.
+
+    first: the number of the first message, of a part of an mbox.
+    """
+    with opened() as stream:
+        for number, raw in enumerate(messages(stream, BYTES_LIMIT), first):
+            if not request.options.seen or is_read(raw):
+                yield RawMessage(f"{name}:{number}", request.label, raw)
+
+
+MBOX = SourceKind(
+    Labels.NEVER,
+    lambda source, _: is_mbox(source.sample),
+    lambda source, request: mbox_messages(source.title, source.opened, request),
+    "an mbox has no labels",
+)
+
+
+# Files of one message: what no other kind recognises
+
+
+def _read_file(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    yield RawMessage(str(source.path), request.label, source.path)
+
+
+def _read_empty(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    if request.options.needs_content:
+        tell_empty(source, request)
+    else:
+        yield from _read_file(source, request)
+
+
+def _file_kind(is_recognised: Callable[[Source, ReadingOptions], bool], what: str) -> SourceKind:
+    return SourceKind(Labels.NEVER, is_recognised, _read_file, f"{what} has no labels")
+
+
+EMPTY_FILE = _file_kind(lambda source, _: not source.sample.strip(), "an empty file")._replace(
+    read=_read_empty
+)
+NAMED_MAIL = _file_kind(lambda source, _: source.suffix == ".eml", "one mail")
+MAIL = _file_kind(lambda source, _: is_mail(source.sample), "one mail")
+TEXT = _file_kind(lambda source, _: source.is_file, "the file")
+ONE_MESSAGE = MAIL._replace(read=read_one, refusal="one message has no labels")
+
+
+# Folders: one message per file
+
+_DEPTH_LIMIT = 100  # folders inside one another
+
+
+def is_within(path: object, folder: str) -> bool:
+    """Return whether a path, its links followed, is in a folder, or the folder itself.
+
+    folder: a real path.
+    """
+    try:
+        real = os.path.realpath(str(path))
+    except ValueError:  # it has a NUL, so there is no such file
+        return True
+    return os.path.join(real, "").startswith(os.path.join(folder, ""))  # noqa: PTH118
+
+
+def _is_left_out(entry: Path, root: str, request: ReadingRequest) -> bool:
+    """Return whether an entry of a folder is a link that is not followed; says so then.
+
+    root: the real path of the folder that was given.
+    """
+    if not entry.is_symlink():
+        return False
+    if not entry.exists():
+        request.skips(str(entry), "the link leads nowhere")
+    elif is_within(root, os.path.realpath(entry)):
+        request.skips(str(entry), "the link leads to a folder that it is in")
+    elif not (request.options.outside or is_within(entry, root)):
+        request.skips(str(entry), f"the link leads out of {root}", Remedy.ALLOW_OUTSIDE)
+    else:
+        return False
+    return True
+
+
+def _is_given_itself(path: Path, request: ReadingRequest) -> bool:
+    """Return whether what is in a folder is also given as a source of its own; says so then."""
+    if (label := request.options.given.get(real_name(path))) is None:
+        return False
+    own = f"{path}: is given as a source of its own and is read only as {label or 'that'}"
+    request.options.tell(SourceError(own))
+    return True
+
+
+def _is_maildir(path: Path) -> bool:
+    return (path / "cur").is_dir() and (path / "new").is_dir()
+
+
+def _files(
+    path: Path, request: ReadingRequest, root: str, visited: set[Path], depth: int = 0
+) -> Iterator[RawMessage]:
+    """Yield the files of a folder and its sub-folders, sorted by name, without dot files.
+
+    A Maildir consists of its cur and new: tmp holds mail that is still being written.  On request,
+    the mail of a Maildir is left out that its owner has not read, or has deleted.
+
+    root: as `_is_left_out` takes it.
+    visited: the folders read so far, with links resolved: a link may lead back to one of them.
+    """
+    real = path.resolve()
+    if real in visited:
+        request.skips(str(path), "the link leads to a folder that was read already")
+        return
+    if depth > _DEPTH_LIMIT:
+        request.skips(str(path), f"the folder is more than {_DEPTH_LIMIT} folders deep")
+        return
+    visited.add(real)
+    if _is_maildir(path):
+        only_read = request.options.seen
+        parts = [path / name for name in (("cur",) if only_read else ("cur", "new"))]
+        parts = [part for part in parts if not _is_left_out(part, root, request)]
+        entries = [entry for part in parts for entry in sorted(part.iterdir())]
+        if only_read:
+            flags = {entry: entry.name.partition(":2,")[2] for entry in entries}
+            entries = [
+                entry for entry in entries if "S" in flags[entry] and "T" not in flags[entry]
+            ]
+    else:
+        entries = sorted(path.iterdir())
+    # To resolve the path of each file would take as long as to list them.
+    names = {given.rpartition(os.sep)[2] for given in request.options.given}
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        is_folder = entry.is_dir()
+        if (entry.name in names or (is_folder and names)) and _is_given_itself(entry, request):
+            continue
+        if _is_left_out(entry, root, request):
+            continue
+        if is_folder:
+            try:
+                yield from _files(entry, request, root, visited, depth + 1)
+            except PermissionError as error:
+                request.skips(str(entry), f"the folder cannot be read ({error.strerror})")
+        elif entry.is_file():
+            yield RawMessage(str(entry), request.label, entry)
+
+
+def _class_folders(path: Path) -> list[Path]:
+    return [p for p in sorted(path.iterdir()) if p.is_dir() and not p.name.startswith(".")]
+
+
+def _read_class_folders(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    """Yield the files of each sub-folder, as of the class that it is named after."""
+    for entry in sorted(source.path.iterdir()):
+        is_message = entry.is_file() and not entry.name.startswith(".")
+        if is_message and not _is_given_itself(entry, request):
+            request.skips.note(
+                str(entry), "the file is in no folder of a class", Remedy.GIVE_OUTSIDE_LABEL
+            )
+    root = real_name(source.path)
+    for folder in _class_folders(source.path):
+        if _is_given_itself(folder, request) or _is_left_out(folder, root, request):
+            continue
+        if label := normal_label(folder.name):
+            yield from _files(folder, request._replace(label=label), root, visited=set())
+        else:
+            request.skips(str(folder), "the folder's name has no printable character")
+
+
+CLASS_FOLDERS = SourceKind(
+    Labels.ON_REQUEST,
+    lambda source, _: (
+        source.is_folder and bool(_class_folders(source.path)) and not _is_maildir(source.path)
+    ),
+    _read_class_folders,
+)
+FOLDER = SourceKind(
+    Labels.NEVER,
+    lambda source, _: source.is_folder,
+    lambda source, request: _files(source.path, request, real_name(source.path), set()),
+    "the folder has no sub-folder for each class",
+)
+
+
+# Index files, as the TREC spam corpora have one: each line is a label and a file's path
+#
+# TREC's lie in a folder beside that of the mails (`spam ../data/inmail.1`).  So an index may name
+# what is in the folder above its own, at any depth.
+
+_PATHS_TRIED = 20  # paths of which one must be a file
+_INDEX_LINE = re.compile(r"(\S+)\s+(\S.*)")
+
+
+def _lines_of_index(source: Source) -> list[re.Match[str] | None]:
+    return [_INDEX_LINE.fullmatch(line.strip()) for line in source.lines]
+
+
+def _is_index(source: Source, _: ReadingOptions) -> bool:
+    """Return whether each line is a label and a path, and one of the first paths is a file."""
+    lines, at_url = _lines_of_index(source), is_url(source.path)
+    names = [line[2] for line in lines[:_PATHS_TRIED] if line]
+    names = [name for name in names if not at_url or _is_beneath(name)]
+    try:
+        return all(lines) and any((source.path.parent / name).is_file() for name in names)
+    except (OSError, ValueError):
+        return False
+
+
+def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    skips, folder = request.skips, source.path.parent
+    allowed = real_name(folder.resolve().parent)
+    for number, text in read_lines(str(source.path), partial(open_bytes, source.path), None, skips):
+        where = f"{source.path}:{number}"
+        line = _INDEX_LINE.fullmatch(text.strip())
+        if not line:
+            skips(where, "the line is not a label and a file's path")
+            continue
+        label = normal_label(line[1])
+        if not label:
+            skips(where, "the label has no printable character")
+            continue
+        path, name = folder / line[2], one_line(line[2])[:200]
+        if is_url(path) and not _is_beneath(line[2]):
+            raise SourceError(
+                f"{where}: {name} leads out of the folder of the index, and at a URL it names only"
+                " what lies beneath it; copy all of it to a folder"
+            )
+        if not (is_url(path) or request.options.outside or is_within(path, allowed)):
+            raise SourceError(
+                f"{where}: {name} is outside {allowed}, the folder above the index's own",
+                Remedy.ALLOW_OUTSIDE,
+            )
+        try:
+            exists = path.is_file()
+        except OSError:  # the name is too long for a file
+            exists = False
+        if exists:
+            yield RawMessage(str(path), label, path)
+        else:
+            skips(where, f"there is no file {str(path)[:200]}")
+
+
+def _is_beneath(name: str) -> bool:
+    """Return whether a name, added to a folder's URL, leads to what is in the folder."""
+    return ".." not in unquote(name).replace("\\", "/").split("/")
+
+
+# A file that is called an index is one if a line is a label and a path; any other is a bad line.
+NAMED_INDEX = SourceKind(
+    Labels.ALLOWED,
+    lambda source, _: (
+        "index" in (source.path.name, source.suffix[1:]) and any(_lines_of_index(source))
+    ),
+    _read_index,
+)
+# Only where labels are needed: a message must not name files that are read in its place.
+NAMELESS_INDEX = SourceKind(Labels.ON_REQUEST, _is_index, _read_index)
+
+
+# Names of files in a stream, as `find -print0` writes them and `bogofilter -b` reads them
+
+_NAME_LIMIT = 1 << 16  # bytes; a system's own limit is 4,096
+
+
+def listed_files(source: Source, separator: bytes, skips: Skips) -> Iterator[str]:
+    """Yield the names of the files in a list; what is no file or pipe is skipped and named.
+
+    separator: what ends each name.  Raises SourceError for a list with the other separator.
+    """
+    for number, raw in enumerate(_listed(source, separator), 1):
+        name = os.fsdecode(raw)
+        if name == STDIN:
+            name = f"./{name}"
+        where, shown = f"{source.name}:{number}", repr(name[:200])
+        try:
+            if Source(name).is_folder:
+                skips(where, f"{shown} is a folder, and not a file")
+                continue
+        except (OSError, ValueError) as error:
+            skips(where, f"cannot read {shown} ({getattr(error, 'strerror', None) or error})")
+            continue
+        yield name
+
+
+def _listed(source: Source, separator: bytes) -> Iterator[bytes]:
+    rest, is_first = b"", True
+    with source.opened() as stream:
+        while chunk := stream.read1(_NAME_LIMIT):
+            *names, rest = (rest + chunk).split(separator)
+            if names and is_first:
+                _check_separator(source, separator, names[0], is_last=False)
+                is_first = False
+            yield from filter(None, names)
+            if len(rest) > _NAME_LIMIT:  # it is no list; said once, as a name that is too long
+                break
+    if rest:
+        if is_first:
+            _check_separator(source, separator, rest, is_last=True)
+        yield rest
+
+
+def _check_separator(source: Source, separator: bytes, first: bytes, is_last: bool) -> None:
+    """Raise SourceError if the names of a list end with another separator than the one given.
+
+    first: the first name.  is_last: whether it is all of the list.  A name has no NUL; it may have
+    a line end, but a list with no NUL at all is one of lines, unless there is such a file.
+    """
+    if separator == b"\n" and b"\0" in first:
+        ends, form = "NUL", "files0"
+    elif separator == b"\0" and is_last and b"\n" in first and not os.path.exists(first):  # noqa: PTH110 (of bytes)
+        ends, form = "a line end", "files"
+    else:
+        return
+    raise SourceError(
+        f"{source.name}: each name of this list ends with {ends}", Remedy.READ_AS, format=form
+    )
+
+
+def _read_at_server(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    """Yield the messages of a folder at a mail server; raises AccountError."""
+    options = request.options
+    if options.at_server is None:
+        raise AccountError(
+            f"{source.name}: the library does not know the password; read it with the command line"
+        )
+    for name, content in options.at_server(source.name, options.seen):
+        yield RawMessage(name, request.label, content)
+
+
+IMAP_FOLDER = SourceKind(
+    Labels.NEVER,
+    lambda source, _: source.is_at_server,
+    _read_at_server,
+    "a folder at a server has no labels",
+)

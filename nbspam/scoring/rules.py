@@ -1,0 +1,433 @@
+"""The scoring rules: from the weights of a message's words to its score, and to the terms of it.
+
+A rule is a class like `EvidenceRule`, and an entry of RULES; `batch_rules.py` has the same for many
+messages at once.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from nbspam.bayes.calibration import TEXT as OF_TEXT
+from nbspam.bayes.calibration import Calibrations, Vector, groups, inputs, is_run, undone, update
+from nbspam.bayes.event_model import Row, Size, contrast, joints
+from nbspam.bayes.evidence import (
+    HEADERS,
+    STRONGEST,
+    TRAIT_SCALE,
+    Evidence,
+    Group,
+    evidence,
+    group_shares,
+    trait_weight,
+)
+from nbspam.bayes.posterior import log_sigmoid, odds_of_class, prior_offset, sigmoid, softmax
+from nbspam.bayes.prediction import Experience, Prediction, inverse, parts_of, predict, trust
+from nbspam.bayes.trait_model import TraitModel, against_rest, trait_model
+from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
+from nbspam.tokens.kinds import FIELDS, HEADER, TEXT
+from nbspam.tokens.traits import IN_EVIDENCE
+
+Weights = tuple[float, ...]
+
+
+class KnownWords(NamedTuple):
+    """The weights of a message's tokens, by channel, and of its traits."""
+
+    text: list[Weights]
+    fields: list[Weights]
+    header: list[Weights]
+    host: list[Weights]  # evidence for the sum rule alone
+    text_tokens: int  # of the text, known or not
+    traits: list[Weights] | None = None  # per trait that the rule heeds; None of a model without
+
+    @property
+    def all(self) -> list[Weights]:
+        """The weights of all channels, and of the traits."""
+        return [*self.text, *self.fields, *self.header, *self.host, *(self.traits or ())]
+
+
+class Score(NamedTuple):
+    """What the model says of a message."""
+
+    log_odds: float  # of the positive class, in nats
+    probability: float  # of the positive class
+    probabilities: tuple[float, ...]  # per class, in the model's order
+    evidences: tuple[Evidence, ...] = ()  # per scored class; none under the sum rule
+    # Per class, up to a constant; none for the evidence of two classes.
+    log_scores: tuple[float, ...] = ()
+    trust: float = 0.0  # in the header channel, 0 to 1
+    known: int = 0  # tokens of the text that the model knows, of
+    text: int = 0  # so many
+
+
+def undecided(settings: ModelSettings) -> Score:
+    """Return the score of every message while fewer than two classes have been seen."""
+    n = len(settings.classes)
+    return Score(0.0, 0.5, (1 / n,) * n)
+
+
+def score_of_log_odds(settings: ModelSettings, log_odds: float) -> Score:
+    """Return the score of two classes with these log-odds of the positive one."""
+    p, q = sigmoid(log_odds), sigmoid(-log_odds)
+    both = (q, p) if settings.positive_index == 1 else (p, q)
+    return Score(log_odds, p, both)
+
+
+def score_of_log_scores(settings: ModelSettings, log_scores: Sequence[float]) -> Score:
+    """Return the score of classes with these log-scores, such as joint log-likelihoods."""
+    positive = settings.positive_index
+    probabilities = softmax(log_scores)
+    if positive is None:  # three or more classes, none called spam: that of the most probable one
+        positive = max(range(len(log_scores)), key=log_scores.__getitem__)
+    odds = odds_of_class(log_scores, positive)
+    if len(log_scores) == 2:  # so that the two agree to the last digit
+        probabilities[positive] = sigmoid(odds)
+        probabilities[1 - positive] = sigmoid(-odds)
+    return Score(odds, probabilities[positive], tuple(probabilities), log_scores=tuple(log_scores))
+
+
+# What a constant term is, by its key in the JSON of `explain`.
+BIAS = "bias"  # the sum rule: the absence of every token, and the prior
+CALIBRATION = "calibration"  # the calibration's constant: any message
+LENGTH = "length"  # the calibration of the number of known tokens
+CAUTION = "caution"  # for ham, while little of it was learned
+PRIOR = "prior"  # the prior, as far as the words leave it; and a fixed one's difference to it
+OTHER_CLASSES = "other_classes"  # three or more classes: what the others' scores take away
+THE_REST = "the rest"
+
+
+class Found(NamedTuple):
+    """What was found of a message in the model: its known tokens, and its traits."""
+
+    rows: Sequence[Row]  # of each token
+    channels: Sequence[int]
+    times: Sequence[int]
+    traits: Sequence[Weights]  # the weights of each trait that the rule heeds
+
+
+class Terms(NamedTuple):
+    """The terms of a message's log-odds, in nats; constants and shares add up to it."""
+
+    against: str  # the class that the log-odds speak against, or "the rest"
+    constants: dict[str, float]
+    weights: list[float]  # of each token by itself, then of each trait
+    shares: list[float]  # what each of them adds to the sum
+
+
+class SumRule:
+    """The textbook's rule: the bias and the sum of all weights, and its plain posterior.
+
+        log P(k, x) = b_k + sum_j w_jk x_j + sum_t log f_tk(x_t),   P(k | x) = softmax of these
+
+    of the tokens j, and of the traits t where the model has them.
+    It equals scikit-learn's naive Bayes of the same event model to 1e-9.
+    """
+
+    is_calibrated = False
+
+    def __init__(self, metadata: Metadata) -> None:
+        self._metadata = metadata
+        self._settings, self._learned = metadata
+        self.heeds_times = self._settings.counts.repeats
+        self.heeds_doubt = False
+        self.traits = range(len(self._learned.trait_histograms))
+
+    @functools.cached_property
+    def _size(self) -> Size:
+        return self._metadata.size
+
+    @functools.cached_property
+    def _densities(self) -> TraitModel | None:
+        settings = self._settings
+        return trait_model(settings.traits, self._learned.trait_histograms, settings.variances)
+
+    def trait_weights(
+        self, values: Sequence[int], left_out: int | None = None
+    ) -> list[tuple[float, ...]]:
+        """Return the log density of each trait per class, in nats."""
+        densities = self._densities
+        return densities.log_densities(values, left_out) if densities and values else []
+
+    @functools.cached_property
+    def _bias(self) -> tuple[float, ...]:
+        return self._metadata.bias
+
+    def weights(self, row: Row) -> tuple[float, ...]:
+        """Return a token's weight for each class, in nats."""
+        settings = self._settings
+        return settings.counts.class_weights(row, self._size, settings.alpha)
+
+    def score(self, words: KnownWords) -> Score:
+        """Return the plain posterior; the tokens of all channels are added alike."""
+        score = score_of_log_scores(self._settings, joints(self._bias, words.all))
+        return score._replace(known=len(words.text), text=words.text_tokens)
+
+    def contrasts(self, row: Row) -> list[float]:
+        """Return a token's weight for each class, less its highest weight for another."""
+        weights = self.weights(row)
+        return [w - max(weights[:k] + weights[k + 1 :]) for k, w in enumerate(weights)]
+
+    def terms(self, found: Found, score: Score, k: int) -> Terms:
+        """Return the terms of class k against the most probable of the others."""
+        probabilities = score.probabilities
+        others = [i for i in range(len(probabilities)) if i != k]
+        against = max(others, key=lambda i: probabilities[i])
+        of_tokens = [w[k] - w[against] for w in map(self.weights, found.rows)]
+        of_traits = [w[k] - w[against] for w in found.traits]
+        shares = [w * n for w, n in zip(of_tokens, found.times, strict=True)]
+        constants = {BIAS: self._bias[k] - self._bias[against]}
+        name = self._settings.classes[against]
+        return Terms(name, constants, of_tokens + of_traits, shares + of_traits)
+
+    def refined(
+        self,
+        calibrations: tuple[Calibrations, ...],
+        words: KnownWords,
+        label: int,
+        undo: bool = False,
+    ) -> tuple[Calibrations, ...]:
+        """Return the calibrations as they are: the posterior is not calibrated."""
+        return calibrations
+
+
+class EvidenceRule:
+    """Two calibrations of a message's features, blended by trust in its headers.
+
+        z = (1 - tau) z_text + tau z_full
+
+    with tau from the collecting hosts (`trust`), and each z from its calibration (`predict`).
+    """
+
+    is_calibrated = True  # so that each message can refine it
+    heeds_times = False  # whether a token speaks as often as it occurs in a message, or once
+    heeds_doubt = True  # whether words that are perhaps hidden are heard for spam alone
+
+    def __init__(self, metadata: Metadata) -> None:
+        settings, learned = self._settings, self._learned = metadata
+        self._metadata = metadata
+        self._size = metadata.size
+        every = range(len(learned.trait_histograms))
+        # Without tokens, the form of a mail is told by its traits alone.
+        self.traits = IN_EVIDENCE if every and settings.counts.has_tokens else every
+        self._scored = settings.scored_classes
+        total = sum(learned.messages)
+        self._experience: list[Experience] = [
+            Experience(learned.messages[k], total - learned.messages[k]) for k in self._scored
+        ]
+        self._offsets = [
+            prior_offset(learned.messages, settings.prior, settings.positive_index, k)
+            for k in self._scored
+        ]
+
+    @functools.cached_property
+    def _host_trust(self) -> tuple[float, float]:
+        return self._metadata.host_trust
+
+    @functools.cached_property
+    def _covariances(self) -> list[tuple[Sequence[Vector], ...]]:
+        """The inverses of the calibrations' precisions, per scored class."""
+        return [
+            tuple(inverse(calibration.precision) for calibration in both)
+            for both in self._learned.calibrations
+        ]
+
+    def weights(self, row: Row) -> tuple[float, ...]:
+        """Return a token's weight for each scored class against the others, in nats."""
+        alpha = self._settings.alpha
+        return tuple(contrast(row, self._size, k, alpha) for k in self._scored)
+
+    def _fewest_with_traits(self, k: int, left_out: int | None) -> int:
+        """Return how many messages with traits class k has, or the others if those are fewer."""
+        n = [own - (i == left_out) for i, own in enumerate(self._with_traits)]
+        return min(n[k], sum(n) - n[k])
+
+    @functools.cached_property
+    def _with_traits(self) -> list[int]:
+        """How many messages of each class were learned with their traits."""
+        return [sum(values.values()) for values in self._learned.trait_histograms[0]]
+
+    @functools.cached_property
+    def _densities(self) -> list[TraitModel | None]:
+        """The densities of the traits: per scored class, of the others together and of it."""
+        settings, histograms = self._settings, self._learned.trait_histograms
+        heeded = [histograms[i] for i in self.traits]
+        return [
+            trait_model(settings.traits, both, settings.variances)
+            for both in against_rest(heeded, self._scored)
+        ]
+
+    def trait_weights(
+        self, values: Sequence[int], left_out: int | None = None
+    ) -> list[tuple[float, ...]]:
+        """Return the weights of the traits that it heeds for each scored class, in nats.
+
+        [] of a model without traits.  values: of a message, as `tokens/traits.py` lists them.
+        left_out: the message's class, if it was learned and is to be scored as if it had not been.
+        """
+        if not (self.traits and values):
+            return []
+        heeded = [values[i] for i in self.traits]
+        by_class = []
+        for k, densities in zip(self._scored, self._densities, strict=True):
+            if densities is not None:
+                own = None if left_out is None else int(left_out == k)
+                pairs = densities.log_densities(heeded, own)
+                fewest = self._fewest_with_traits(k, left_out)
+                by_class.append([trait_weight(of - rest, fewest) for rest, of in pairs])
+        return list(zip(*by_class, strict=True))
+
+    def score(self, words: KnownWords) -> Score:
+        """Return the calibrated score of a message."""
+        return self.score_of(self._evidences(words), words.text_tokens)
+
+    def _evidences(self, words: KnownWords) -> tuple[Evidence, ...]:
+        """Return the evidence for each scored class."""
+        return tuple(
+            evidence(
+                [row[i] for row in words.text],
+                [row[i] for row in words.fields],
+                [row[i] for row in words.header],
+                None if words.traits is None else [row[i] for row in words.traits],
+            )
+            for i in range(len(self._scored))
+        )
+
+    def score_of(self, evidences: tuple[Evidence, ...], text_tokens: int) -> Score:
+        """Return the calibrated score of the evidence for each scored class.
+
+        text_tokens: how many tokens the text has, known or not.
+        """
+        tau = self.trust_in(evidences)
+        z = []
+        for i, found in enumerate(evidences):
+            text, full = self.predictions(found, i, tau)
+            z.append((1 - tau) * text.log_odds + tau * full.log_odds)
+        if len(self._settings.classes) == 2:
+            score = score_of_log_odds(self._settings, z[0] + self._offsets[0])
+        else:
+            # Two classes have the scores z and -z, and the sigmoid of z is the softmax of half of
+            # both; so it is with more, but for the prior, which is taken as it is: without any
+            # known word the probabilities are the classes' shares.  (Softmax of z itself: log-loss
+            # 0.166 against 0.129 in a trial with three classes.)
+            log_scores = [
+                log_sigmoid(own.prior + offset) + (v - own.prior) / 2
+                for v, (own, offset) in zip(
+                    z, zip(self._experience, self._offsets, strict=True), strict=True
+                )
+            ]
+            score = score_of_log_scores(self._settings, log_scores)
+        known = evidences[0].text.n
+        return score._replace(evidences=evidences, trust=tau, known=known, text=text_tokens)
+
+    def trust_in(self, evidences: tuple[Evidence, ...]) -> float:
+        """Return tau of a message: how far its header channel is trusted."""
+        rho, mails = self._host_trust
+        return trust(rho, mails, evidences[0].header.n)
+
+    def predictions(
+        self, found: Evidence, i: int, tau: float = 1.0
+    ) -> tuple[Prediction, Prediction]:
+        """Return what each calibration of scored class number i predicts.
+
+        tau: without trust the second is not needed, and is the first.
+        """
+        words = groups(found)
+        if not self._settings.counts.has_tokens:  # the traits are all that speaks
+            nats = TRAIT_SCALE * (found.traits or 0.0)
+            words = ((Group(0.0, 0.0, 0.0, 0, max(nats, 0.0), min(nats, 0.0)),),) * 2
+        pairs = zip(
+            self._learned.calibrations[i], self._covariances[i], inputs(found), words, strict=True
+        )
+        text, *others = pairs
+        first = predict(*text, self._experience[i])
+        return first, predict(*others[0], self._experience[i]) if tau else first
+
+    def contrasts(self, row: Row) -> list[float]:
+        """Return a token's weight for each class against the others, in nats."""
+        weights = self.weights(row)
+        if len(weights) > 1:
+            return list(weights)
+        sign = 1 if self._settings.positive_index == 1 else -1
+        return [-sign * weights[0], sign * weights[0]]
+
+    def terms(self, found: Found, score: Score, k: int) -> Terms:
+        """Return the terms of class k against the others."""
+        i = self._scored.index(k)
+        evidences, tau = score.evidences[i], score.trust
+        weights = [self.weights(row)[i] for row in found.rows]
+        traits = [row[i] for row in found.traits]
+        constants = dict.fromkeys((CALIBRATION, LENGTH, CAUTION, PRIOR), 0.0)
+        shares = [0.0] * (len(weights) + len(traits))
+        for part, scale, calibration, prediction, x in zip(
+            (1 - tau, tau),
+            self._settings.scales,
+            self._learned.calibrations[i],
+            self.predictions(evidences, i, tau),
+            inputs(evidences),
+            strict=True,
+        ):
+            if not part:
+                continue
+            parts = parts_of(scale, calibration, prediction, x, self._experience[i])
+            for key, nats in zip(constants, parts[:4], strict=True):
+                constants[key] += part * nats
+            grouped = ((TEXT, FIELDS),) if scale.name == OF_TEXT.name else ((TEXT,), (HEADER,))
+            for group, coefficients in zip(grouped, parts.word_coefficients, strict=True):
+                places = [j for j, channel in enumerate(found.channels) if channel in group]
+                most = HEADERS if HEADER in group else STRONGEST
+                own = group_shares([weights[j] for j in places], most, coefficients)
+                for j, nats in zip(places, own, strict=True):
+                    shares[j] += part * nats
+            for j, weight in enumerate(traits, len(weights)):
+                shares[j] += part * parts.trait_coefficient * weight / TRAIT_SCALE
+        constants = {key: nats for key, nats in constants.items() if nats}
+        if self._offsets[i]:
+            constants[PRIOR] = constants.get(PRIOR, 0.0) + self._offsets[i]
+        weights += traits
+        classes = self._settings.classes
+        if len(classes) == 2:
+            return Terms(classes[1 - k], constants, weights, shares)
+        known = sum(constants.values()) + sum(shares)
+        constants[OTHER_CLASSES] = odds_of_class(score.log_scores, k) - known
+        return Terms(THE_REST, constants, weights, shares)
+
+    def refined(
+        self,
+        calibrations: tuple[Calibrations, ...],
+        words: KnownWords,
+        label: int,
+        undo: bool = False,
+    ) -> tuple[Calibrations, ...]:
+        """Return the calibrations after a message that was scored as if it had not been learned.
+
+        words: of the message, as a model knows them that has not learned it.
+        A long run of one class teaches nothing more (`calibration.is_run`).
+        undo: without the message, from which they have learned.
+        """
+        messages = self._metadata.learned.messages
+        total = sum(messages) + 1  # with the message itself
+        refined = []
+        for k, both, found in zip(self._scored, calibrations, self._evidences(words), strict=True):
+            is_own = label == k
+            n = messages[k] + 1 if is_own else total - messages[k]
+            share = (n + 1) / (total + 2)
+            pairs = []
+            for scale, before, x in zip(self._settings.scales, both, inputs(found), strict=True):
+                if undo:
+                    pairs.append(undone(scale, before, x, is_own))
+                elif is_run(before, is_own, share):
+                    pairs.append(before)
+                else:
+                    pairs.append(update(scale, before, x, is_own))
+            refined.append(Calibrations(*pairs))
+        return tuple(refined)
+
+
+ScoringRule = EvidenceRule | SumRule
+RULES: Mapping[str, Callable[[Metadata], ScoringRule]] = {EVIDENCE: EvidenceRule, SUM: SumRule}
+
+
+def rule_of(metadata: Metadata) -> ScoringRule:
+    """Return the scoring rule of a model."""
+    return RULES[metadata.settings.scoring](metadata)

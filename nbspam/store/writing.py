@@ -1,0 +1,397 @@
+"""Writing a model: one writer at a time, and the new file replaces the old one in one step.
+
+The lock is on a file beside the model, since the model's own inode changes with every write.  It
+stays, but where no model came of it; whoever gets a lock looks whether its file is still there,
+since a third writer could lock a new one while the second still waits for the old one.
+
+A writer asks again and again rather than waiting in the system, where only a signal could end the
+wait, and Python delivers signals to one thread alone.
+
+At a URL, an object store replaces an object when all of the new one has come, so that who reads
+meanwhile has the old one or the new one; HDFS renames.  There is no lock: the last to write wins.
+"""
+
+import errno
+import fcntl
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from nbspam.errors import LockedError, ModelError, NbspamError, Remedy
+from nbspam.urls import is_url
+
+
+def user_name(number: int) -> str:
+    """Return a user's name, or `number 1234` for one whom the system does not know."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"number {number}"
+
+
+def described_access(path: "str | os.PathLike[str]") -> str:
+    """Return a clause on a file's owner and mode; empty if the system does not tell."""
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):
+        return ""
+    mode = stat.S_IMODE(status.st_mode)
+    return f"it belongs to {user_name(status.st_uid)} and has the mode {mode:04o}"
+
+
+def give_to_owner(handle: int, path: Path) -> None:
+    """Give a file that root has just created to the owner of the model, or of its folder.
+
+    Otherwise an update by root would take the model from its owner.
+    """
+    if os.geteuid() == 0:
+        owner = (path if path.exists() else path.parent).stat()
+        with suppress(OSError):  # root of a container, or a network disk
+            os.fchown(handle, owner.st_uid, owner.st_gid)
+
+
+def write_atomically(path: Path, write: Callable[[IO[bytes]], None], what: str = "model") -> None:
+    """Put what `write` writes in place of a model that is `locked`.
+
+    A new file has the mode 0600; of one that was there, owner, group, mode and access control list
+    stay, as far as whoever writes may set them.
+    Whatever happens on the way, the old file stays whole until the new one is on the disk.
+    what: the file's kind, for errors.
+    Raises ModelError when it cannot be written.
+    """
+    # All writers use this name: under the lock, such a file was left by a killed writer.
+    temporary = path.with_name(f".{path.name}.new")
+    try:
+        temporary.unlink(missing_ok=True)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(handle, "wb", buffering=_BUFFER) as file:
+                os.fchmod(handle, 0o600)
+                give_to_owner(handle, path)
+                write(file)
+                file.flush()
+                keep_access(handle, path)  # as it is now, though a large model took its time
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise unwritable(path, error, what) from error
+
+
+_BUFFER = 1 << 18
+
+
+def keep_access(handle: int, path: Path) -> None:
+    """Let the same people read and write an open file as the one at `path`, if there is one.
+
+    Only root can give a file to another owner, and others only to their own groups.  If the group
+    or the list cannot be kept, the group may do what everybody may: its bits were another group's.
+    """
+    try:
+        old = path.stat()
+    except FileNotFoundError:
+        return
+    mode = stat.S_IMODE(old.st_mode) & 0o777
+    if os.fstat(handle).st_gid != old.st_gid:
+        with suppress(OSError):
+            os.fchown(handle, -1, old.st_gid)
+    if not (os.fstat(handle).st_gid == old.st_gid and _has_same_list(handle, path)):
+        mode = mode & 0o707 | (mode & 0o007) << 3
+    with suppress(OSError):  # a disk without modes
+        os.fchmod(handle, mode)
+
+
+_LIST = "system.posix_acl_access"  # whose group bits are the list's mask
+
+
+def _has_same_list(handle: int, path: Path) -> bool:
+    """Give an open file the access control list of the one at `path`; return whether it has it.
+
+    A folder's default list must not do more for the new file than the old one allowed.
+    """
+    if sys.platform != "linux":
+        return True
+    try:
+        os.setxattr(handle, _LIST, os.getxattr(path, _LIST))
+    except OSError as error:
+        if error.errno not in (errno.ENODATA, errno.ENOTSUP):
+            return False
+        with suppress(OSError):  # there is none
+            os.removexattr(handle, _LIST)
+    return True
+
+
+def unwritable(path: Path, error: OSError, what: str = "model") -> ModelError:
+    """Return the error for a model that the system does not let us write."""
+    there = f"; the {what} that was there is unchanged" if os.path.exists(path) else ""  # noqa: PTH110 (a closed folder raises)
+    return ModelError(
+        f"{path}: cannot be written ({error.strerror}){there}; {_mended(path, error)}"
+    )
+
+
+def _mended(path: Path, error: OSError) -> str:
+    """Return what makes a model writable, by the reason why it is not."""
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return "free some space on its disk, and run it again"
+        case errno.EFBIG:
+            return "raise the limit on the size of files (ulimit -f), and run it again"
+        case errno.EROFS:
+            return "its disk is mounted read-only: name a file on another"
+        case errno.ENAMETOOLONG | errno.ELOOP | errno.ENOTDIR:
+            return "name another file"
+        case errno.ENOENT:
+            return "make its folder, or name another file"
+        case errno.EACCES | errno.EPERM:
+            if access := described_access(path.parent):
+                return f"its folder may not be written to: {access}; run it as a user who may"
+            return "a folder on the way to it is closed; run it as a user who may enter it"
+    return "fix that, and run it again"
+
+
+def _sync_folder(folder: Path) -> None:
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return  # a folder that may be written but not read
+    try:
+        os.fsync(handle)
+    except OSError:
+        return  # not every file system can
+    finally:
+        os.close(handle)
+
+
+# Seconds between two attempts.  A server that is taught without a pause leaves the lock free for
+# 3 ms between two saves, so another writer gets it within a few of them.
+_INTERVAL = 0.01
+_SILENT = 1.0  # seconds of waiting before it is said
+_COMMAND_LIMIT = 80  # characters of the holder's command line
+
+
+def _warn(sentence: str) -> None:
+    import logging  # 8 ms, for who waits a second
+
+    logging.getLogger("nbspam").warning("nbspam: %s", sentence)
+
+
+class LockWait(NamedTuple):
+    """How long a writer waits for a lock, and who hears of it."""
+
+    # Seconds.  The longest that nbspam itself holds a lock is a merge or a pruning: a minute for
+    # five million tokens.
+    limit: float = 300.0
+    say: Callable[[str], None] = _warn  # called once, with a sentence; by default it is logged
+    is_over: Callable[[], bool] = bool  # never; asked before each attempt: whether to give up now
+
+
+DEFAULT_WAIT = LockWait()
+QUIET_WAIT = LockWait(say=lambda _: None)
+
+
+@contextmanager
+def locked(path: Path, wait: LockWait = DEFAULT_WAIT) -> Iterator[Path]:
+    """Hold a model's lock; yields the model's real path, behind any links.
+
+    Waits for the lock's holder; readers need no lock.  Raises ModelError when it cannot be locked,
+    LockedError when another holds it for too long.
+    """
+    if is_url(path):
+        raise ModelError(
+            f"{path}: a model at a URL cannot be locked while it is changed; work on a file, and"
+            " copy it there"
+        )
+    try:
+        path = Path(os.path.realpath(path))  # a link keeps pointing at the model
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG  # it will be created
+    except OSError as error:  # links in a circle, a file in a folder's place
+        raise unwritable(path, error) from error
+    if stat.S_ISDIR(mode):
+        raise ModelError(f"{path}: is a folder", Remedy.NAME_MODEL)
+    if not stat.S_ISREG(mode):
+        raise ModelError(f"{path}: is not a regular file", Remedy.NAME_MODEL)
+    lock = path.with_name(f".{path.name}.lock")
+    handle = _acquired(path, lock, wait)
+    try:
+        yield path
+    finally:
+        if not path.exists():  # nothing was written: nothing is left behind
+            with suppress(OSError):
+                lock.unlink()
+        os.close(handle)
+
+
+def _acquired(path: Path, lock: Path, wait: LockWait) -> int:
+    """Return a handle of the lock file, locked."""
+    began = time.monotonic()
+    has_said = False
+    while True:
+        handle = _open_lock(path, lock)
+        try:
+            while not _is_acquired(handle):
+                waited = time.monotonic() - began
+                if waited >= wait.limit or wait.is_over():
+                    raise _held(path, lock, handle, waited)
+                if waited >= _SILENT and not has_said:
+                    has_said = True
+                    wait.say(f"{path}: waiting for its lock {lock}, held by {_holder(handle)}")
+                time.sleep(_INTERVAL)
+            if _is_at(handle, lock):
+                return handle
+        except OSError as error:
+            os.close(handle)
+            raise unwritable(path, error) from error
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)  # its holder has removed it: another writer may have locked a new one
+
+
+def _is_acquired(handle: int) -> bool:
+    """Lock an open lock file unless another holds it; return whether it is ours."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_at(handle: int, lock: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), lock.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _open_lock(path: Path, lock: Path) -> int:
+    while True:
+        try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            os.fchmod(handle, 0o600)  # whatever the umask
+            give_to_owner(handle, path)
+        except FileExistsError:
+            try:
+                return os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
+            except FileNotFoundError:
+                continue  # it has just been removed
+            except OSError as error:
+                if error.errno == errno.EROFS:
+                    raise unwritable(path, error) from error
+                raise _unusable(path, lock, error) from error
+        except OSError as error:
+            raise unwritable(path, error) from error
+        return handle
+
+
+# Who is in the way
+
+
+def _unusable(path: Path, lock: Path, error: OSError) -> ModelError:
+    """Return the error for a lock file that cannot be opened."""
+    problem = f"{path}: cannot be locked ({error.strerror}: {lock})"
+    with suppress(OSError):
+        owner = lock.lstat().st_uid
+        if stranger := _stranger(path, owner):
+            return ModelError(f"{problem}: its lock belongs to {stranger}; {_OWN_FOLDER}")
+        if owner != os.geteuid() and error.errno == errno.EACCES:
+            return ModelError(f"{problem}; only {user_name(owner)} can change it: run it as them")
+    return ModelError(f"{problem}; remove it, or fix its permissions, and run it again")
+
+
+_OWN_FOLDER = "remove it, and keep the model in a folder that only you can write to"
+
+
+def _held(path: Path, lock: Path, handle: int, seconds: float) -> LockedError:
+    """Return the error for a lock that another holds."""
+    problem = (
+        f"{path}: after {seconds:.0f} s its lock {lock} is still held by {_holder(handle)}, and"
+        " nothing was changed"
+    )
+    if stranger := _stranger(path, os.fstat(handle).st_uid):
+        return LockedError(f"{problem}; the lock belongs to {stranger}: {_OWN_FOLDER}")
+    return LockedError(f"{problem}; wait until that has ended, or end it, and run it again")
+
+
+def _stranger(path: Path, owner: int) -> str:
+    """Return who owns a lock if they have no business with the model; otherwise nothing."""
+    place = path if path.exists() else path.parent
+    if owner in (os.geteuid(), 0, place.stat().st_uid):
+        return ""
+    return f"another user, {user_name(owner)}"
+
+
+def _holder(handle: int) -> str:
+    """Return which process holds a lock, as far as the system says."""
+    status = os.fstat(handle)
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    try:
+        # `1: FLOCK  ADVISORY  WRITE 4711 08:01:123456 0 EOF`
+        lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        pid = next(int(f[4]) for f in lines if f[1] == "FLOCK" and f[5] == device and int(f[4]) > 0)
+    except (OSError, StopIteration, ValueError, IndexError):
+        return "another program"
+    command = ""
+    with suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        command = " ".join(os.fsdecode(word) for word in words).strip()[:_COMMAND_LIMIT]
+    return f"process {pid} ({command})" if command else f"process {pid}"
+
+
+_CHUNK = 1 << 20
+_WRITTEN = ("s3", "s3a", "gs", "gcs", "hdfs")  # schemes of which each replaces a file in one step
+
+
+def fetched(url: str) -> int:
+    """Return a descriptor of a copy of a model; raises ModelError."""
+    from tempfile import TemporaryFile
+
+    from nbspam.reading.remote import remote_path
+
+    try:
+        with TemporaryFile() as copy, remote_path(url).open("rb") as model:
+            while piece := model.read(_CHUNK):
+                copy.write(piece)
+            copy.seek(0)
+            return os.dup(copy.fileno())
+    except FileNotFoundError:
+        raise ModelError(f"{url}: there is no such model", Remedy.CREATE_MODEL, path=url) from None
+    except OSError as error:
+        raise ModelError(
+            f"{url}: the model cannot be read ({error.strerror}); check its name and permissions"
+        ) from error
+    except NbspamError as error:
+        raise ModelError(error.problem, error.remedy, **error.values) from None
+
+
+def put_remote(url: str, write: Callable[[IO[bytes]], None]) -> None:
+    """Put what `write` writes at a URL, in one step; raises ModelError.
+
+    Whatever happens on the way, what was there stays whole.
+    """
+    from nbspam.reading.remote import put_file
+
+    scheme = url.partition("://")[0]
+    if scheme not in _WRITTEN:
+        raise ModelError(
+            f"{url}: a model cannot be written to {scheme}://; write it to s3://, gs:// or hdfs://,"
+            " or to a file"
+        )
+    try:
+        put_file(url, write)
+    except OSError as error:
+        raise ModelError(
+            f"{url}: cannot be written ({error.strerror}); the model that was there is unchanged;"
+            " check its permissions and run it again"
+        ) from error

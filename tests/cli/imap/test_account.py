@@ -1,0 +1,320 @@
+"""An account: its address, its password, how nbspam logs in, and what a config file says of it."""
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from imap_servers import Scripted
+from one_case import each
+
+from nbspam.cli.accounts import configured_accounts, mail_accounts
+from nbspam.errors import AccountError, AwayError, OptionError
+from nbspam.imap.account import (
+    Account,
+    FolderAddress,
+    Secret,
+    from_command,
+    from_file,
+    parse_address,
+)
+from nbspam.imap.connection import Connection
+
+# Addresses
+
+ADDRESSES = {
+    "imaps://hal@mail.example.org/INBOX": ("hal", "mail.example.org", None, "INBOX", None),
+    "imaps://hal@example.org@mx:1993/a/b": ("hal@example.org", "mx", 1993, "a/b", None),
+    "imaps://hal%40example.org@mx/a%20b": ("hal@example.org", "mx", None, "a b", None),
+    "IMAPS://hal@[::1]:993/Entwürfe": ("hal", "::1", 993, "Entwürfe", None),
+    "imaps://hal@[::1]/x": ("hal", "::1", None, "x", None),
+    "imaps://hal@mx/INBOX/;UID=17": ("hal", "mx", None, "INBOX", 17),
+    "imaps://hal@mx": ("hal", "mx", None, "", None),
+    "imaps://hal@mx/": ("hal", "mx", None, "", None),
+    "imaps://hal@mx/迷惑/100%25": ("hal", "mx", None, "迷惑/100%", None),
+}
+PROBLEMS = {
+    "imaps://mx/INBOX": "is not the address of a folder",
+    "imaps://@mx/INBOX": "is not the address of a folder",
+    "imaps://hal@/INBOX": "is not the address of a folder",
+    "imaps://hal:secret@mx/INBOX": "a password cannot stand in an address",
+    "imaps://hal@mx:0/INBOX": "the port is not a number",
+    "imaps://hal@mx:99999/INBOX": "the port is not a number",
+    "imaps://hal@mx:²/INBOX": "the port is not a number",
+    "imaps://hal@mx/INBOX/;UID=0": "is not the address of a message",
+    "imaps://hal@mx/INBOX/;UID=x": "is not the address of a message",
+    "imaps://hal@mx/%FF": "is not UTF-8",
+    "imap://hal@mx/INBOX": "only imaps:// is read",
+}
+
+
+def test_parts():
+    assert {text: parse_address(text) for text in ADDRESSES} == ADDRESSES
+
+
+def test_what_is_none_is_one_sentence():
+    for text, problem in PROBLEMS.items():
+        with pytest.raises(AccountError, match=problem) as raised:
+            parse_address(text)
+        assert "secret" not in str(raised.value)
+        assert "; " in str(raised.value)
+
+
+texts = st.text(min_size=1, max_size=20).filter(lambda text: "\0" not in text)
+
+
+@given(
+    texts.filter(lambda user: ":" not in user and "/" not in user),
+    st.sampled_from(["mx", "mail.example.org", "::1", "127.0.0.1"]),
+    st.none() | st.integers(1, 65_535),
+    texts,
+    st.none() | st.integers(1, 2**32 - 1),
+)
+def test_the_text_of_an_address_is_read_again(user, host, port, folder, uid):
+    try:
+        (user + folder).encode()
+    except UnicodeEncodeError:
+        return
+    address = FolderAddress(user, host, port, folder, uid)
+    assert parse_address(address.text) == address
+
+
+# Passwords
+
+
+def test_a_secret_does_not_show_itself():
+    secret = Secret("swordfish")
+    account = Account("hal", "mx", lambda: secret)
+    assert "swordfish" not in f"{secret!r}{secret}{account!r}"
+    assert (account.name, account.server) == ("hal@mx", "mx:993")
+    assert account._replace(tls="starttls").own_port == 143
+    assert account._replace(port=77).server == "mx:77"
+
+
+def test_a_password_is_the_first_line_of_a_command():
+    secret = from_command("printf 'swörd fish\\nurl: x\\n'", "password-command", "hal@mx")
+    assert (secret.value, secret.is_token) == ("swörd fish", False)
+    assert from_command("echo token", "token-command", "hal@mx").is_token
+
+
+def test_a_command_that_gives_none():
+    problems = {
+        "exit 3": "the password-command failed with exit code 3; run it by hand",
+        "echo swordfish; exit 1": "failed with exit code 1",
+        "no-such-program-anywhere": "failed with exit code 127",
+        "true": "gave no password",
+        "echo": "gave no password",
+        "printf '\\377'": "gave what cannot be a password",
+        "printf 'a\\rb'": "gave what cannot be a password",
+    }
+    for command, problem in problems.items():
+        with pytest.raises(AccountError, match=problem) as raised:
+            from_command(command, "password-command", "hal@mx")
+        assert "swordfish" not in str(raised.value)
+
+
+def test_a_command_that_waits_is_ended(monkeypatch):
+    monkeypatch.setattr("nbspam.imap.account._PATIENCE", 0.2)
+    with pytest.raises(AccountError, match="has not ended"):
+        from_command("exec sleep 20", "password-command", "hal@mx")
+
+
+def test_a_file_only_its_owner_can_read(tmp_path):
+    path = tmp_path / "password"
+    path.write_bytes(b"swordfish\r\nmore")
+    path.chmod(0o600)
+    assert from_file(str(path), "hal@mx").value == "swordfish"
+    path.chmod(0o400)
+    assert from_file(str(path), "hal@mx").value == "swordfish"
+    for mode in (0o640, 0o604, 0o644):
+        path.chmod(mode)
+        with pytest.raises(AccountError, match="run chmod 600") as raised:
+            from_file(str(path), "hal@mx")
+        assert "swordfish" not in str(raised.value)
+    path.unlink()
+    with pytest.raises(AccountError, match="cannot be read \\(No such file"):
+        from_file(str(path), "hal@mx")
+    with pytest.raises(AccountError, match="cannot be read"):
+        from_file(str(tmp_path), "hal@mx")
+
+
+# Logging in
+
+
+def logged_in(capability, *who, answer=b"", **more):
+    """Return what a server with these capabilities is asked after they were asked for."""
+    said = f"* CAPABILITY IMAP4rev1 {capability}\r\n".encode()
+    with Scripted(CAPABILITY=said, LOGGED_IN=answer) as server:
+        with Connection(server.account(*who, **more)):
+            pass
+        return [line for line in server.asked if line not in ("CAPABILITY", "LOGOUT")]
+
+
+def test_a_password_goes_as_plain_or_as_login_where_there_is_nothing_else():
+    said = logged_in("AUTH=PLAIN LOGINDISABLED", 'pä"ss \\wörd', "hal tamsin")
+    assert said == ["AUTHENTICATE PLAIN", '\0hal tamsin\0pä"ss \\wörd']
+    assert logged_in("", 'pass"word') == ['LOGIN hal "pass\\"word"']
+
+
+@each(
+    "user, password, capability", [("hal", "pä", ""), ("a b", "x", ""), ("a", "x", "LOGINDISABLED")]
+)
+def test_what_login_cannot_send_is_not_sent(user, password, capability):
+    with pytest.raises(AccountError, match="no way to log in") as raised:
+        logged_in(capability, password, user)
+    assert "pä" not in str(raised.value)
+
+
+def test_a_token_goes_as_xoauth2_or_oauthbearer():
+    said = logged_in("AUTH=PLAIN AUTH=XOAUTH2 AUTH=OAUTHBEARER", "ya29", is_token=True)
+    assert said == ["AUTHENTICATE XOAUTH2", "user=hal\1auth=Bearer ya29\1\1"]
+    said = logged_in("AUTH=OAUTHBEARER", "ya29", is_token=True)
+    assert said == ["AUTHENTICATE OAUTHBEARER", "n,a=hal,\1auth=Bearer ya29\1\1"]
+
+
+ENCODED = base64.b64encode(b"\0hal\0swordfish")
+
+
+@each("is_token, command", [(False, "password-command"), (True, "token-command")])
+def test_a_refusal_never_quotes_the_secret(is_token, command):
+    for said in (b"swordfish is wrong", b"bad " + ENCODED, b"[AUTHENTICATIONFAILED] no"):
+        with pytest.raises(AccountError, match="refused the") as raised:
+            answer = b"TAG NO %b\r\n" % said
+            logged_in("AUTH=PLAIN AUTH=XOAUTH2", "swordfish", is_token=is_token, answer=answer)
+        assert "swordfish" not in str(raised.value)
+        assert ENCODED.decode() not in str(raised.value)
+    assert "([AUTHENTICATIONFAILED] no)" in str(raised.value)
+    assert command in str(raised.value)
+
+
+def test_a_server_that_cannot_log_in_anybody_now_is_away():
+    with pytest.raises(AwayError, match="now"):
+        logged_in("AUTH=PLAIN", answer=b"TAG NO [UNAVAILABLE] try later\r\n")
+
+
+def test_a_folder_whose_name_is_written_wrongly_hides_no_other():
+    names = ["INBOX", "a&b", "&AOQ-", "&2D0-", "0123", "123"]
+    listed = "".join(f'* LIST (\\HasNoChildren) "." "{name}"\r\n' for name in names).encode()
+    with Scripted(LIST=listed) as server, Connection(server.account()) as connection:
+        found = [folder.name for folder in connection.folders()]
+        assert connection.named("a\u0308") == "ä"
+    assert found == ["INBOX", "ä", "0123", "123"]
+
+
+# Accounts of the config file
+
+
+HOME = '[imap.home]\nhost = "mail.example.org"\nuser = "hal"\n'
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    """Return a function that writes a config file."""
+    path = tmp_path / "config.toml"
+    monkeypatch.setenv("NBSPAM_CONFIG", str(path))
+
+    def write(text):
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o600)
+        return path
+
+    return write
+
+
+def test_the_defaults_of_an_account(config):
+    config(HOME)
+    [found] = mail_accounts(())
+    assert (found.label, found.folders, found.junk, found.ham) == (
+        "home",
+        ("INBOX",),
+        None,
+        ("INBOX",),
+    )
+    assert (found.user, found.server) == ("hal", "mail.example.org:993")
+    assert (found.tls, found.timeout) == ("implicit", 60)
+
+
+def test_all_that_an_account_may_say(config, tmp_path):
+    (tmp_path / "secret").write_text("swordfish\n")
+    (tmp_path / "secret").chmod(0o600)
+    config(
+        HOME + 'port = 1143\ntls = "starttls"\nca-file = "ca.pem"\ntimeout = 9\n'
+        'folders = ["INBOX", "Lists"]\nham = ["Archive"]\njunk = "Spam"\n'
+        'password-file = "secret"\n[imap.work]\nhost = "mx"\nuser = "h"\n'
+        'token-command = "echo token"\n'
+    )
+    home, work = mail_accounts(())
+    assert home.ca_file == str(tmp_path / "ca.pem")
+    assert (home.folders, home.ham, home.junk) == (("INBOX", "Lists"), ("Archive",), "Spam")
+    assert home.secret().value == "swordfish"
+    assert work.secret().is_token
+    assert [each.label for each in mail_accounts(["work", "home"])] == ["work", "home"]
+
+
+@each(
+    "text, problem",
+    [
+        ('[imap.home]\nuser = "hal"\n', r"toml:1: \[imap.home\]: the account has no host"),
+        ('[imap.home]\nhost = "mx"\n', "the account has no user"),
+        (HOME + 'hots = "x"\n', r"toml:4: \[imap.home\] hots: .*did you mean host\?"),
+        (HOME + 'password = "swordfish"\n', "does not stand in a config file"),
+        (HOME + 'tls = "yes"\n', 'must be "implicit", "starttls" or "none"'),
+        (HOME + "tls = true\n", "must be text in quotes"),
+        (HOME + "port = 0\n", "must be an integer from 1 to 65,535"),
+        (HOME + 'port = "993"\n', "must be an integer"),
+        (HOME + "timeout = true\n", "must be an integer"),
+        (HOME + 'folders = "INBOX"\n', r'must be an array; write folders = \["INBOX"\]'),
+        (HOME + "folders = [1]\n", "must be text in quotes"),
+        (HOME + 'junk = "a\\nb"\n', "must be text in quotes, in one line"),
+        (HOME + 'junk = "INBOX"\n', "which is the junk folder too"),
+        (HOME + 'password-command = "a"\ntoken-command = "b"\n', "leave one of them out"),
+        ('[imap]\nhost = "mx"\n', r"toml:2: \[imap\] holds tables of accounts, and host is none"),
+    ],
+)
+def test_a_wrong_account_is_one_sentence(config, text, problem):
+    config(text)
+    with pytest.raises(OptionError, match=problem) as raised:
+        configured_accounts()
+    assert "swordfish" not in str(raised.value)
+
+
+def test_an_account_by_its_name_or_address(config):
+    config(HOME)
+    [found] = mail_accounts(["imaps://hal@mail.example.org"])
+    assert (found.label, found.folders) == ("home", ("INBOX",))
+    [found] = mail_accounts(["imaps://hal@Mail.Example.Org/Lists"])
+    assert (found.label, found.folders) == ("home", ("Lists",))
+    [other] = mail_accounts(["imaps://roz@mail.example.org"])
+    assert (other.user, other.folders) == ("roz", ("INBOX",))
+    with pytest.raises(OptionError, match="did you mean home"):
+        mail_accounts(["hom"])
+
+
+def test_no_account_at_all(config):
+    config("")
+    with pytest.raises(OptionError, match="there is no account; name one as imaps://"):
+        mail_accounts(())
+
+
+def test_a_password_is_asked_for_at_a_terminal_alone(config, monkeypatch):
+    config("")
+    [account] = mail_accounts(["imaps://somebody@mail.example.org/x"])
+    with pytest.raises(AccountError, match="no terminal to ask for it"):
+        account.secret()
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    asked = []
+    monkeypatch.setattr("getpass.getpass", lambda prompt: asked.append(prompt) or "swordfish")
+    assert account.secret().value == account.secret().value == "swordfish"
+    assert asked == ["password of somebody@mail.example.org: "]
+
+
+def test_a_wrong_account_stops_no_other_command(home):
+    (home.path / "mail.eml").write_bytes(b"free prize")
+    home.config.write_text(HOME + "port = 0\n")
+    home.config.chmod(0o600)
+    assert home.run("classify", home.path / "mail.eml").code == 0
+    done = home.run("config")
+    assert done.code == 2
+    assert done.err.startswith(f"nbspam: {home.config}:4: [imap.home] port: ")
+    home.config.write_text(HOME)
+    assert home.run("config").code == 0

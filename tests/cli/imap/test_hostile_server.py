@@ -1,0 +1,151 @@
+"""Servers that lie, drip or flood, and what must hold whatever they say: one sentence each."""
+
+import socket
+import ssl
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+from imap_servers import Scripted
+from one_case import each
+
+from nbspam.imap import bounded, connection
+from nbspam.imap.account import Account, Secret
+from nbspam.imap.connection import Connection
+
+pytest.importorskip("imapclient")
+
+
+def endless(piece, pause=0.0):
+    def say(client):
+        while True:
+            client.sendall(piece)
+            time.sleep(pause)
+
+    return say
+
+
+FETCH = b"* 1 FETCH (UID 1 RFC822.SIZE %b)\r\n"
+LIES = [
+    ({"UID_FETCH": FETCH % b"abc"}, "not understood (ValueError)"),
+    ({"UID_FETCH": FETCH % b"(1 2)"}, "not understood (TypeError)"),
+    ({"UID_FETCH": b"* 1 FETCH (UID 1)\r\n"}, "not understood (KeyError)"),
+    ({"UID_FETCH .*PEEK": b"* 1 FETCH (UID 1 FLAGS 5 BODY[] a)\r\n"}, "(TypeError)"),
+    ({"UID_FETCH .*PEEK": b"* 1 FETCH (UID 1 FLAGS () BODY[] (a b))\r\n"}, "(TypeError)"),
+    ({"STATUS": b"* STATUS Junk (UIDVALIDITY UIDNEXT)\r\n"}, "not understood ("),
+    ({"STATUS": b"* STATUS Junk (UIDVALIDITY x UIDNEXT y)\r\n"}, "not understood (ValueError)"),
+    ({"STATUS": b"* STATUS Junk ()\r\n"}, "not understood (KeyError)"),
+    ({"SELECT": b"* x EXISTS\r\n"}, "the connection was lost (abort)"),
+    ({"SELECT": b"* OK [UIDVALIDITY x] ok\r\n* 1 EXISTS\r\n"}, "not understood (ValueError)"),
+    ({"UID_SEARCH": b"* SEARCH a b\r\n"}, "not understood (ValueError)"),
+    ({"LIST": b"* LIST 7 8 9\r\n"}, "not understood (TypeError)"),
+    ({"LIST": b"* LIST (((\r\n"}, "not understood ("),
+    ({"LIST": b"\xff\xfe\r\n"}, "the connection was lost (abort)"),
+    ({"LIST": b"* BYE going down\r\n"}, "the connection was lost ("),
+    ({"LIST": b"x" * 2_000_000 + b"\r\n"}, "the connection was lost (abort)"),
+    # Literals: beyond all limits, and one much larger than the message was said to be.
+    ({"LIST": b"* LIST {99999999999}\r\n"}, "sends more than"),
+    ({"UID_FETCH .*PEEK": b"* 1 FETCH (UID 1 BODY[] {50000000}\r\n"}, "sends more than"),
+    ({"UID_SEARCH": endless(b"* SEARCH 1\r\n" * 9999)}, "sends more than"),
+    ({"UID_SEARCH": endless(b"1" * 9999)}, "sends more than"),
+    ({"NOOP|LOGIN": endless(b"* OK here\r\n" * 9999)}, "sends more than"),
+]
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("answers, said", LIES)
+def test_an_answer_that_cannot_be_is_one_sentence(home, answers, said):
+    (home.path / "password").write_text("x\n")
+    with Scripted(**answers) as server:
+        place = SimpleNamespace(port=server.port, certificate="")
+        home.write("hal", place, **{"host": "127.0.0.1", "tls": "none", "ca-file": None})
+        done = home.run("imap", "filter", "-q")
+    assert (done.code, done.err.count("\n")) == (75, 1), done
+    assert said in done.err
+    assert "; run it again" in done.err
+    assert not any("MOVE" in line or "STORE" in line for line in server.asked)
+
+
+@pytest.mark.long
+@each("piece, silences", [(b"x", 0.05), (b"* OK Still here\r\n", 0.05), (b"x", 0)])
+def test_an_answer_that_drips_ends(monkeypatch, piece, silences):
+    with (
+        Scripted(UID_SEARCH=endless(piece, 0.02)) as server,
+        Connection(server.account()) as client,
+    ):
+        folder = client.select("INBOX", readonly=True)
+        monkeypatch.setattr(bounded, "_SILENCES", silences)  # of 5 s
+        monkeypatch.setattr(bounded, "_SLOWEST", 1 << 40)
+        started = time.monotonic()
+        with pytest.raises(bounded.AwayError, match="one answer of the server takes more than"):
+            client.search(folder, ["ALL"])
+        assert time.monotonic() - started < 3
+
+
+def test_a_greeting_that_drips_ends(monkeypatch):
+    monkeypatch.setattr(bounded, "_SILENCES", 0.05)
+    late = pytest.raises(bounded.AwayError, match="takes more than")
+    with Scripted(GREETING=endless(b"*", 0.02)) as server, late:
+        Connection(server.account())
+
+
+def test_what_comes_before_tls_is_no_answer(dovecot):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(dovecot.certificate, dovecot.top / "key.pem")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve():
+            plain = listening.accept()[0]
+            plain.sendall(b"* OK hello\r\n")
+            while b"STARTTLS" not in (line := plain.recv(1000)):
+                tag = line.split()[0]
+                plain.sendall(b"* CAPABILITY IMAP4rev1 STARTTLS\r\n%b OK done\r\n" % tag)
+            tag = line.split()[0]
+            next_one = b"%b%d" % (tag[:4], int(tag[4:]) + 1)
+            evil = b"* CAPABILITY IMAP4rev1 EVIL\r\n%b OK done\r\n" % next_one
+            plain.sendall(b"%b OK done\r\n%b" % (tag, evil))
+            with context.wrap_socket(plain, server_side=True) as client:
+                while tag := client.recv(1000).partition(b" ")[0]:
+                    client.sendall(b"* CAPABILITY IMAP4rev1\r\n%b OK done\r\n" % tag)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        port, ca_file = listening.getsockname()[1], str(dovecot.certificate)
+        account = Account("hal", "localhost", lambda: Secret("x"), port, "starttls", ca_file)
+        client = bounded.connected(account)
+        assert client.capabilities() == (b"IMAP4REV1",)
+        client.shutdown()
+        thread.join(5)
+
+
+def test_a_count_that_is_no_count_is_found_out_at_once(monkeypatch):
+    exists = b"* 4294967295 EXISTS\r\n* OK [UIDNEXT 4294967295] ok\r\n"
+    with Scripted(EXAMINE=exists, UID_SEARCH=b"* SEARCH\r\n") as server:
+        with Connection(server.account()) as client:
+            folder = client.select("INBOX", readonly=True)
+            with pytest.raises(bounded.AwayError, match="holds 4,294,967,295 messages, and has"):
+                client.search(folder, ["UNSEEN"])
+        assert sum("SEARCH" in line for line in server.asked) == 2
+
+
+def test_a_block_without_what_is_searched_is_no_lie(monkeypatch):
+    monkeypatch.setattr(connection, "_UIDS_LISTED", 2)
+    exists = b"* 3 EXISTS\r\n* OK [UIDNEXT 9]\r\n"
+    server = Scripted(EXAMINE=exists, **{"UID_SEARCH 2:3 UID": b"* SEARCH\r\n"})
+    with server, Connection(server.account()) as client:
+        assert client.search(client.select("INBOX", readonly=True), ["UNSEEN"]) == [1]
+
+
+def test_uids_that_were_not_asked_for_are_none():
+    server = Scripted(UID_SEARCH=b"* SEARCH 7 8 9\r\n")
+    with server, Connection(server.account()) as client:
+        assert client.existing([8, 10]) == [8]
+
+
+def test_a_folder_with_new_uids_is_not_opened_again():
+    with Scripted() as server, Connection(server.account()) as client:
+        folder = client.select("INBOX", readonly=True)
+        client.select_again(folder, readonly=False)
+        with pytest.raises(bounded.AwayError, match="numbered its mail anew"):
+            client.select_again(folder._replace(uidvalidity=2), readonly=False)

@@ -1,0 +1,88 @@
+import numpy as np
+from one_case import each
+
+from nbspam.evaluation import protocols
+from nbspam.evaluation.messages import (
+    LabelledCorpus,
+    LearnedBefore,
+    same_in_batches,
+    same_in_folds,
+    stratified_folds,
+)
+from nbspam.front_door import train
+from nbspam.learning.settings import TrainingSettings
+from nbspam.reading.message import parse_text
+from nbspam.scoring.verdict import CutOffs
+from nbspam.tokens.tokenized import TokenizedMessage, tokenize
+
+A, B, C, D = (bytes([n]) * 16 for n in range(4))
+SPAM, HAM = [("spam", "win a prize"), ("spam", "free cash")], [("ham", "noon"), ("ham", "lunch")]
+TEXTS = [SPAM[0], HAM[0], SPAM[1], HAM[1]]
+
+
+def test_messages_that_are_the_same_as_another():
+    assert same_in_batches([A, B, A, C, A, B], 2) == 3
+    assert same_in_batches([A, B, C, C], 2) == 0
+    assert same_in_batches([A, B, A, B, C, C], 2, 2) == 2
+    assert same_in_batches([A, A, A, B], 2, 2) == 1
+    assert same_in_folds([A, A, B, B, C], [0, 1, 1, 1, 0]) == 2
+    assert same_in_folds([A, B, A, C, C, C, D], range(7)) == 5
+    assert same_in_batches([], 1) is same_in_folds([], [0, 1]) is None  # without digests
+
+
+def labelled(texts, settings):
+    return [
+        TokenizedMessage(
+            *(str(i), label), *tokenize(parse_text(text), digest=True, wanted=settings.wanted)[2:]
+        )
+        for i, (label, text) in enumerate(texts)
+    ]
+
+
+TWICE = [*TEXTS, *TEXTS[:2], ("spam", "cheap loans"), ("ham", "the minutes")]
+
+
+@each(
+    "protocol, expected",
+    [
+        (protocols.left_out, 4),
+        (lambda trial: protocols.train_first(trial, 4), 2),
+        (lambda trial: protocols.folds(trial, 2), 0),  # 0 and 4 are both in fold 0
+        (lambda trial: protocols.folds(trial, 3), 4),
+        (lambda trial: protocols.online(trial, 2), 2),
+    ],
+)
+def test_each_protocol_counts_what_it_trained_on(protocol, expected):
+    settings = TrainingSettings()
+    read = LabelledCorpus.of(labelled(TWICE, settings), settings.wanted)
+    assert protocol(protocols.Trial(read, settings, CutOffs())).duplicates == expected
+
+
+def test_a_model_leaves_out_what_it_has_learned_and_not_what_was_forgotten():
+    model = train(TEXTS)
+    messages = labelled([*TEXTS, ("ham", "the minutes")], TrainingSettings())
+    found = protocols.saved_model(model, messages)
+    assert [outcome.judged.source for outcome in found.outcomes] == ["4"]
+    assert found.learned_before == LearnedBefore(5, 4, 4, 0)
+    every = protocols.saved_model(model, messages, including_learned=True)
+    assert len(every.outcomes) == 5
+    assert every.learned_before == LearnedBefore(5, 4, 0, 0)
+    model = train(TEXTS)
+    model.forget([TEXTS[0]])
+    found = protocols.saved_model(model, labelled(TEXTS, TrainingSettings()))
+    assert [outcome.judged.source for outcome in found.outcomes] == ["0"]
+
+
+# Folds
+
+
+def test_folds_are_stratified_and_the_same_every_time():
+    labels = ["spam", "ham"] * 6 + ["ham"] * 6
+    for seed in (None, 0, 7):
+        fold = stratified_folds(labels, 3, seed)
+        assert fold.tolist() == stratified_folds(labels, 3, seed).tolist()
+        for name, count in (("spam", 2), ("ham", 4)):
+            of_class = fold[np.array(labels) == name]
+            assert np.bincount(of_class).tolist() == [count] * 3
+    assert stratified_folds(labels, 3).tolist()[:6] == [0, 0, 1, 1, 2, 2]
+    assert stratified_folds(labels, 3, 1).tolist() != stratified_folds(labels, 3, 2).tolist()

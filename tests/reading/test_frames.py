@@ -1,0 +1,209 @@
+"""JSON as pandas writes it, and what users of the library have in memory."""
+
+import gzip
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from one_case import each
+
+from nbspam.errors import SourceError, TableError
+from nbspam.reading.frames import LIMITS, frame_messages, is_data_frame, pair_messages
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import ReadingOptions, Skips, TableOptions
+from nbspam.reading.sources import any_kind, labelled
+
+ROWS = [("ham", "see you"), ("spam", "win “cash” now"), ("ham", "why, naïve?"), ("spam", "buy it")]
+FRAME = pd.DataFrame(ROWS, columns=["label", "text"])
+
+
+def rows(path, encoding=None, **columns):
+    options = ReadingOptions(TableOptions(**columns, encoding=encoding))
+    return [(raw.label, raw.content) for raw in labelled(str(path), options, Skips(strict=True))]
+
+
+@each("indent", [None, 2])
+@each("frame", [FRAME, FRAME[:2], FRAME.set_index(pd.Index([9, 7, 8, 3]))])
+@each("orient", ["records", "columns", "index", "split", "table", "values"])
+def test_every_form_that_pandas_writes(orient, frame, indent, tmp_path):
+    path = tmp_path / "a.json"
+    frame.to_json(path, orient=orient, indent=indent)
+    assert rows(path) == ROWS[: len(frame)]
+
+
+@each("orient", ["records", "columns", "index", "split", "table"])
+def test_names_that_are_not_usual(orient, tmp_path):
+    path = tmp_path / "a.json"
+    FRAME.rename(columns={"label": "a", "text": "b"}).to_json(path, orient=orient)
+    assert rows(path) == ROWS
+    assert rows(path, label_column="a", text_column="b") == ROWS
+
+
+def test_json_lines_called_json_columns_as_lists_and_a_packed_document(tmp_path):
+    path = tmp_path / "a.json"
+    FRAME.to_json(path, orient="records", lines=True)
+    assert rows(path) == ROWS
+    first = next(labelled(str(path), ReadingOptions(), Skips()))
+    assert first.source == f"{path}:1"
+    path.write_text('{"label": "ham", "text": "one row"}\n')
+    assert rows(path) == [("ham", "one row")]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"label": ["ham", "spam"], "text": ["see you", "win"]}))
+    assert rows(path) == [("ham", "see you"), ("spam", "win")]
+
+
+def test_encodings_and_a_packed_document(tmp_path):
+    path = tmp_path / "a.json"
+    content, expected = '[{"label": "ham", "text": "café"}]', [("ham", "café")]
+    for encoding in ("utf-8-sig", "cp1252"):
+        path.write_bytes(content.encode(encoding))
+        assert rows(path) == expected
+    path.write_bytes(content.encode("utf-16"))
+    assert rows(path, encoding="utf-16") == expected
+    with pytest.raises(TableError, match="the file is UTF-16; name the encoding utf-16"):
+        rows(path)
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(content.encode()))
+    assert rows(path) == expected
+
+
+@each(
+    "content, sentence",
+    [
+        ('[{"label": ', "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("3", "the JSON is not a table; give an array of objects"),
+        ('["one", "two"]', "the JSON is not a table"),
+        ('[{"label": "ham", "text": "x"}, 3]', "the JSON is not a table"),
+        ('{"a": {"b": 1}, "c": 3}', "the JSON is not a table"),
+        ('{"a": [1], "c": 3}', "the JSON is not a table"),
+        ("[]", "the table is empty"),
+        ("", "the table is empty"),
+        ("{}", "the table is empty"),
+        ('[{"words": "x"}, {"words": "y"}]', "no column among 'words' looks like a label"),
+    ],
+)
+def test_what_is_no_table(content, sentence, tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(content)
+    with pytest.raises(TableError) as error:
+        list(labelled(str(path), ReadingOptions(), Skips()))
+    assert str(error.value).startswith(f"{path}: ")
+    assert sentence in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_document_beyond_the_limit_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(LIMITS, "json", 1000)
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(b"[" + b" " * 5000 + b"]"))
+    with pytest.raises(TableError, match="convert it to JSON lines, which are read one by one"):
+        list(any_kind(str(path), ReadingOptions(), Skips()))
+
+
+MAIL = b"Subject: hello\n\nthe body\n"
+
+
+def read(frame, skips=None, needs_labels=True, **options):
+    raws = frame_messages(frame, TableOptions(**options), skips or Skips(strict=True), needs_labels)
+    return [tuple(raw) for raw in raws]
+
+
+def test_columns_by_name_by_content_and_as_the_user_names_them():
+    frame = pd.DataFrame({"id": [7, 8], "Text": ["one", "two"], "label": ["ham", "SPAM "]})
+    assert read(frame) == [("row:0", "ham", "one"), ("row:1", "spam", "two")]
+    frame = pd.DataFrame({1: ["one", "two", "three"], 2: ["ham", "spam", "ham"]})
+    found = [row[1:] for row in read(frame)]
+    assert found == [("ham", "one"), ("spam", "two"), ("ham", "three")]
+    frame = pd.DataFrame({"text": ["x"], "label": ["y"], "real": ["ham"], "words": ["hello"]})
+    assert read(frame, text_column="Words", label_column="real") == [("row:0", "ham", "hello")]
+    told = r"^the data frame: there is no column 'no'; name one of 'text', 'label', "
+    with pytest.raises(TableError, match=told):
+        read(frame, text_column="no")
+    frame = pd.DataFrame([["ham", "one", "more"]], columns=["label", "text", "text"])
+    assert read(frame) == [("row:0", "ham", "one")]  # columns of one name
+    labels = {"label": ["ham"] * 500 + ["spam"], "text": ["x"] * 501}
+    assert read(pd.DataFrame(labels))[-1] == ("row:500", "spam", "x")
+
+
+@each("index", [["b", "a"], [5, 5]])
+def test_rows_are_numbered_whatever_the_index(index):
+    frame = pd.DataFrame({"label": ["ham", "spam"], "text": ["one", "two"]}, index=index)
+    assert [source for source, _, _ in read(frame)] == ["row:0", "row:1"]
+
+
+def test_category_string_and_bytes_columns():
+    frame = pd.DataFrame({"label": ["ham", "spam"], "text": ["one", None]})
+    frame = frame.astype({"label": "category", "text": "string"})
+    skips = Skips()
+    assert read(frame, skips) == [("row:0", "ham", "one")]
+    assert skips.named == ["row:1: the row has no text"]
+    assert len(read(frame, needs_labels=False)) == 2
+    frame = pd.DataFrame({"a": ["ham", "spam", "ham"], "b": [MAIL, MAIL, MAIL]})
+    raws = list(frame_messages(frame, TableOptions(), Skips(strict=True), needs_labels=True))
+    assert raws[1] == RawMessage("row:1", "spam", MAIL)
+    assert raws[1].message().header("subject") == "hello"
+
+
+@each("missing", [None, np.nan, pd.NA, pd.NaT, " "])
+def test_row_without_a_label_is_skipped_and_named(missing):
+    frame = pd.DataFrame({"label": ["ham", missing, "spam"], "text": ["one", "two", "three"]})
+    skips = Skips()
+    assert [source for source, _, _ in read(frame, skips)] == ["row:0", "row:2"]
+    assert skips.named == ["row:1: the row has no label"]
+    assert [label for _, label, _ in read(frame, needs_labels=False)] == ["ham", None, "spam"]
+
+
+def test_a_frame_without_labels_rows_or_columns():
+    frame = pd.DataFrame({"text": ["hello", "win"]})
+    with pytest.raises(TableError, match=r"^the data frame: no column among 'text' looks like a"):
+        read(frame)
+    assert read(frame, needs_labels=False) == [("row:0", None, "hello"), ("row:1", None, "win")]
+    assert read(pd.DataFrame({"label": [], "text": []})) == []
+    with pytest.raises(TableError, match=r"^the data frame: it has no columns; give one with"):
+        read(pd.DataFrame())
+
+
+def test_data_frame_is_recognised_without_loading_pandas():
+    assert is_data_frame(pd.DataFrame())
+    for other in ("a.csv", b"x", [("ham", "x")], {"label": ["ham"]}, None, pd.Series(["x"])):
+        assert not is_data_frame(other)
+    code = (
+        "import sys; from nbspam.reading.frames import is_data_frame; is_data_frame([]);"
+        "sys.exit('pandas' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+MAIL = b"Subject: hello\n\nthe body\n"
+
+
+def test_text_and_mail():
+    pairs = [("Spam", "win now"), ["ham", MAIL], ("\x00 ", "one")]
+    skips = Skips()
+    raws = list(pair_messages(iter(pairs), skips))
+    assert raws == [RawMessage("pair:0", "spam", "win now"), RawMessage("pair:1", "ham", MAIL)]
+    assert raws[1].message().header("subject") == "hello"
+    assert skips.named == ["pair:2: the label has no printable character"]
+    assert list(pair_messages([], Skips())) == []
+
+
+NO_PAIR = "is not a pair; give (label, text or bytes)"
+OTHERS = "; give a label, and the message"
+
+
+@each(
+    "pair, sentence",
+    [
+        *((pair, NO_PAIR) for pair in ("ab", b"ab", ("ham",), ("ham", "x", "y"), None, 7)),
+        ((1, "x"), f"is a pair of int and str{OTHERS}"),
+        (("ham", None), f"is a pair of str and NoneType{OTHERS}"),
+    ],
+)
+def test_what_is_not_a_pair_is_an_error(pair, sentence):
+    with pytest.raises(SourceError, match=rf"^pair:1: {re.escape(sentence)}"):
+        list(pair_messages([("ham", "x"), pair], Skips()))

@@ -1,0 +1,238 @@
+"""Mboxes; and links, within a folder followed, out of it on request, to where they are never."""
+
+import io
+import mailbox
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from one_case import each
+
+from nbspam.errors import SourceError
+from nbspam.reading import mail as mbox
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import labelled, unlabelled
+
+FROM = b"From a@example.org Mon Nov 20 10:00:00 2023\n"
+SAMPLE = Path(__file__).parents[2] / "sample_data" / "mail" / "spam.mbox"
+
+
+def read(box, limit=1 << 20):
+    return [message.rstrip(b"\r\n") for message in mbox.messages(io.BytesIO(box), limit)]
+
+
+ONE, TWO = b"Subject: 1\n\none", b"Subject: 2\n\ntwo"
+
+
+@each(
+    "box, expected",
+    [
+        (FROM + ONE + b"\n\n" + FROM + TWO + b"\n\n", [ONE, TWO]),
+        (FROM + ONE + b"\n", [ONE]),
+        *((box, []) for box in (b"", b"\n", b"\r\n\r\n")),
+        (FROM + b"Subject: 1\n\n" + FROM + b"Subject: 2\n\n", [b"Subject: 1", b"Subject: 2"]),
+        (FROM + ONE + b"\n" + FROM + TWO, [ONE + b"\n" + FROM + TWO]),  # no blank line before it
+    ],
+)
+def test_messages_without_their_separators(box, expected):
+    assert read(box) == expected
+
+
+@each(
+    "written, expected",
+    [
+        (b">From here on", b"From here on"),
+        (b">>From here on", b">From here on"),
+        (b">>>From here on", b">>From here on"),
+        (b"> From here on", b"> From here on"),
+        (b"and >From here on", b"and >From here on"),
+        (b">from here on", b">from here on"),
+    ],
+)
+def test_quoted_from_lines(written, expected):
+    assert read(FROM + b"Subject: 1\n\n" + written) == [b"Subject: 1\n\n" + expected]
+
+
+@each(
+    "line",
+    [
+        b"From now on: no more spam",
+        b"From Mon Nov 20 we are closed",
+        b"From a@example.org Mon Nov 20 10:00:00 2023 is where it came from",
+        b"From a@example.org Mon Nov 20 10:00:00 2023\nno header follows",
+        b"From a@example.org yesterday\nSubject: not a date",
+    ],
+)
+def test_from_lines_in_a_body_that_separate_nothing(line):
+    box = FROM + b"Subject: 1\n\nhello\n\n" + line + b"\nmore words"
+    assert read(box) == [b"Subject: 1\n\nhello\n\n" + line + b"\nmore words"]
+
+
+@each(
+    "line",
+    [
+        b"From - Mon Nov 20 10:00:00 2023",
+        b"From MAILER-DAEMON  Mon Nov  6 10:00:00 2023",
+        b"From a@example.org  Mon, 20 Nov 2023 10:00:00 +0100",
+        b"From a b@example.org Mon Nov 20 10:00:00 CET 2023 remote from host",
+    ],
+)
+def test_separators_of_other_writers(line):
+    box = line + b"\nSubject: 1\n\none\n\n" + line + b"\nSubject: 2\n\ntwo"
+    assert mbox.is_mbox(box)
+    assert read(box) == [ONE, TWO]
+
+
+def test_crlf_mbox():
+    box = FROM + b"Subject: 1\n\n>From one\n\n" + FROM + TWO + b"\n"
+    box = box.replace(b"\n", b"\r\n")
+    assert mbox.is_mbox(box)
+    assert read(box) == [b"Subject: 1\r\n\r\nFrom one", b"Subject: 2\r\n\r\ntwo"]
+
+
+@each("chunk", [1, 2, 3, 7, 50, 64, 100, 1000, 2001, 5000])
+@each("line_end", [b"\n", b"\r\n"])
+def test_chunk_size_makes_no_difference(chunk, line_end, monkeypatch):
+    messages = [
+        b"Subject: %d\n\n%b\n\nFrom here on\n>From there" % (i, b"word " * (i * i * 7 % 900))
+        for i in range(12)
+    ]
+    box = b"".join(FROM + message + b"\n\n" for message in messages).replace(b"\n", line_end)
+    expected = [m.replace(b">From", b"From").replace(b"\n", line_end) for m in messages]
+    monkeypatch.setattr(mbox, "_CHUNK", chunk)
+    assert expected == read(box)
+
+
+@each("chunk", [100, 1 << 20])
+def test_huge_message_is_cut_and_the_next_is_whole(chunk, monkeypatch):
+    monkeypatch.setattr(mbox, "_CHUNK", chunk)
+    huge = b"Subject: 1\n\n" + b"x" * 30_000
+    assert read(FROM + huge + b"\n\n" + FROM + TWO, limit=5_000) == [huge[:5_000], TWO]
+    assert read(FROM + huge, limit=5_000) == [huge[:5_000]]
+
+
+LINES = st.lists(
+    st.sampled_from(["hello", "", "From me", "From a Mon Nov 20 10:00:00 2023", ">From x", "A: b"]),
+    max_size=12,
+)
+
+
+@given(st.lists(LINES, min_size=1, max_size=4))
+def test_mbox_written_by_the_standard_library(tmp_path_factory, bodies):
+    path = tmp_path_factory.mktemp("mbox") / "box"
+    box = mailbox.mbox(path)
+    for lines in bodies:
+        mail = EmailMessage()
+        mail["Subject"] = "x"
+        mail.set_content("\n".join(lines) + "\n")
+        written = mailbox.mboxMessage(mail)
+        written.set_from("a@example.org", (2023, 11, 20, 10, 0, 0, 0, 324, 0))
+        box.add(written)
+    box.flush()
+    expected = []
+    for message in box:
+        # mboxo, as it writes, does not tell a quoted line from one that began so.
+        text = message.as_bytes().replace(b"\n>From ", b"\nFrom ")
+        expected.append(text.rstrip(b"\n"))
+    box.close()
+    assert expected == read(path.read_bytes())
+
+
+@each(
+    "sample, expected",
+    [
+        (FROM + b"Subject: x\n", True),
+        (b"\n" + FROM + b"Subject: x\n", True),
+        (FROM + b">From x\nSubject: x\n", True),
+        (FROM, False),
+        (b"From now on\nSubject: x\n", False),
+        (b"Subject: x\n\n" + FROM + b"Subject: x\n", False),
+        (b"", False),
+    ],
+)
+def test_is_mbox(sample, expected):
+    assert expected == mbox.is_mbox(sample)
+
+
+def test_16_mb_of_near_separators_take_no_more_than_linear_time():
+    line = b"From a Mon Nov 20 " + b"x" * 400 + b"\n\n"
+    assert len(read(FROM + b"Subject: 1\n\n" + line * 20_000, 1 << 24)) == 1
+
+
+OUT = "the link leads out of {top}/mail; copy the file there, or give it as a source of its own"
+UP = "the link leads to a folder that it is in"
+AGAIN = "the link leads to a folder that was read already"
+# A link in mail/ham, where it leads to -> what is read by it, and why it is not, without `outside`
+# and with it.
+LINKS = [
+    ("1", "../spam/2", (1, ""), (1, "")),
+    ("d", "../spam", (1, ""), (1, "")),
+    ("d", "{top}/mail/spam", (1, ""), (1, "")),
+    ("f", "{top}/secret", (0, OUT), (1, "")),
+    ("f", "../../secret", (0, OUT), (1, "")),
+    ("d", "{top}/other", (0, OUT), (1, "")),
+    ("d", "{top}/mails", (0, OUT), (1, "")),  # a name that begins like the folder's
+    ("d", ".", (0, AGAIN), (0, AGAIN)),
+    ("d", "..", (0, UP), (0, UP)),
+    ("d", "../..", (0, UP), (0, UP)),
+    ("d", "/", (0, UP), (0, UP)),
+    ("f", "f", (0, "the link leads nowhere"), (0, "the link leads nowhere")),
+    ("f", "{top}/none", (0, "the link leads nowhere"), (0, "the link leads nowhere")),
+]
+
+
+@pytest.fixture
+def top(tmp_path):
+    top = tmp_path.resolve()
+    for name in ("mail/ham/1a", "mail/spam/2", "mails/3", "other/4", "secret"):
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(f"Subject: {name}\n\ntext\n")
+    return top
+
+
+def found_in(reads, *arguments, outside=False, strict=False):
+    skips = Skips(strict)
+    options = ReadingOptions(outside=outside)
+    found = [raw.source for raw in reads(*arguments, options, skips)]
+    return found, [line.partition(": ")[2] for line in skips.named]
+
+
+@each("name, target, without, with_it", LINKS)
+def test_links(top, name, target, without, with_it):
+    link = top / "mail" / "ham" / name
+    link.symlink_to(target.format(top=top))
+    try:
+        for outside, (n, reason) in ((False, without), (True, with_it)):
+            found, reasons = found_in(labelled, str(top / "mail"), outside=outside)
+            assert len(found) == 2 + n, found
+            assert reasons == [reason.format(top=top)] * bool(reason)
+    finally:
+        link.unlink()
+
+
+@each("target, outside, n", [("{top}/other", False, 1), ("{top}/other", True, 2), ("..", True, 1)])
+def test_a_class_folder_and_a_part_of_a_maildir_that_are_links(top, target, outside, n):
+    link = top / "mail" / "extra"
+    link.symlink_to(target.format(top=top))
+    found, reasons = found_in(labelled, str(top / "mail"), outside=outside)
+    assert (len(found), len(reasons)) == (1 + n, 2 - n)
+    link.unlink()
+    box = top / "box"
+    (box / "new").mkdir(parents=True, exist_ok=True)
+    (box / "cur").symlink_to(target.format(top=top))
+    found, reasons = found_in(unlabelled, str(box), "ham", outside=outside)
+    assert (len(found), len(reasons)) == (n - 1, 2 - n)
+    (box / "cur").unlink()
+
+
+def test_it_is_an_error_where_nothing_may_be_skipped(top):
+    (top / "mail" / "ham" / "f").symlink_to("/etc/passwd")
+    with pytest.raises(SourceError, match=r"/ham/f: the link leads out of .*; copy the file there"):
+        found_in(labelled, str(top / "mail"), strict=True)
+
+
+def test_a_folder_that_is_given_by_a_link_is_read(top):
+    (top / "link").symlink_to(top / "other")
+    assert found_in(unlabelled, str(top / "link"), "ham") == ([str(top / "link" / "4")], [])
