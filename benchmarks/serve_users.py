@@ -58,7 +58,10 @@ def make_models(folder: Path, users: int) -> None:
         nbspam.train(spam + ham).save(folder / f"user{user}.json")
 
 
-def __init__(self, spamc: list[str], users: int, work: Path) -> None:
+class Traffic:
+    """Messages of users, from several clients."""
+
+    def __init__(self, spamc: list[str], users: int, work: Path) -> None:
         self.spamc, self.users, self.work = spamc, users, work
         self.wrong: list[str] = []
         self.seconds: list[float] = []
