@@ -225,7 +225,7 @@ def learn_(
       nbspam imap learn home
       nbspam imap learn --trust-after 7d -q
     """
-    sorting = Sorting(junk, trust_after=trust_after)
+    sorting = Sorting(junk, False, None, True, trust_after, False)
     request = Request(model, Cutting(None, None, None), sorting, jobs, form, quiet)
 
     def learn_from(connection: Connection) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from nbspam.serving.limits import Limits
-from nbspam.serving.sockets import BACKLOG
+from nbspam.serving.sockets import BACKLOG, refuse_more
 from nbspam.serving.spamd import LINE_LIMIT, PROTOCOL, TEMPORARY, RefusedError
 
 Say = Callable[[str], None]
@@ -421,6 +421,7 @@ class Clients:
         """Accept whoever is at the door, and close it."""
         for listener in self._listeners.values():
             with suppress(OSError):
+                refuse_more(listener)
                 for _ in range(BACKLOG):  # more than the queue holds come without end
                     self._door.append(listener.accept()[0])
             listener.close()

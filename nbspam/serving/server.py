@@ -123,7 +123,7 @@ class Server:
     # One client
 
     def _serve(self, client: Client) -> None:
-        """Answer one client and close its connection; nothing that it does raises."""
+        """Answer one client; nothing that it does raises."""
         entry, code = _HUNG_UP, DISCONNECTED
         try:
             response = self._response(client)
@@ -135,8 +135,6 @@ class Server:
                 client.linger(self._limits.max_size)
         except OSError:  # TimeoutError is one; it disconnected, or reads no reply
             pass
-        finally:
-            client.close()
         self._metrics.count(entry, code)
         if self._log and entry.action:
             self._log.write(entry)

@@ -141,6 +141,7 @@ def name_of(listener: socket.socket) -> str:
 
 # Of systemd
 
+_passed = set[int]()  # the descriptors of systemd's sockets
 _FIRST_PASSED = 3  # the first file descriptor that systemd passes (sd_listen_fds(3))
 
 
@@ -166,7 +167,17 @@ def passed_sockets() -> list[socket.socket]:
             )
         listener.setblocking(False)
         listeners.append(listener)
+        _passed.add(number)
     return listeners
+
+
+def refuse_more(listener: socket.socket) -> None:
+    """Refuse further clients of a Unix socket of ours; those who wait can be accepted still.
+
+    Clients of systemd's sockets wait for the next server.
+    """
+    if listener.family == socket.AF_UNIX and listener.fileno() not in _passed:
+        listener.shutdown(socket.SHUT_RD)
 
 
 def notify(state: str) -> None:

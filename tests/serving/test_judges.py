@@ -141,7 +141,7 @@ def test_each_worker_judges_learns_once_and_ends_with_all(tmp_path, model):
         program.wait(lambda: not any(command(pid) for pid in workers))
         assert not (tmp_path / "socket").exists()
     assert len(replies) >= 30
-    assert all(reply.startswith(OK + b"Spam: True") for reply in replies)
+    assert [reply for reply in replies if not reply.startswith(OK + b"Spam: True")] == []
     assert program.said[1:] == [f"nbspam: stopped serving {model}\n"]
 
 
