@@ -21,7 +21,7 @@ from nbspam.serving.user_files import UserFiles
 from nbspam.serving.user_models import open_user_model
 from nbspam.serving.worker_program import WorkerSettings
 from nbspam.store.lookup import Lookup
-from nbspam.tokens.tokenizer import RULES
+from nbspam.tokens.tokenized import RULES
 
 OK = b"SPAMD/1.1 0 EX_OK\r\n"
 LEARNED = OK + b"DidSet: local\r\n\r\n\r\n"
