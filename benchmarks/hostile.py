@@ -15,9 +15,8 @@ import time
 from collections.abc import Callable
 
 from nbspam.reading.message import parse
-from nbspam.tokens import hidden_text, text
-from nbspam.tokens.tags import tags
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens import html, text
+from nbspam.tokens.tokenized import message_tokens
 
 HEAD = "From: a@example.com\nSubject: offer\nMIME-Version: 1.0\n"
 HTML = f'{HEAD}Content-Type: text/html; charset="utf-8"\n\n'
@@ -168,7 +167,7 @@ def of_size(make: Callable[[int], str], size: int) -> bytes:
 
 def seconds(raw: bytes) -> float:
     """Return the processor time that reading and tokenizing a message takes, nothing remembered."""
-    for memo in (tags, hidden_text._attributes_of, hidden_text._unruled, text._host_names):
+    for memo in (html.tags, html._attributes_of, html._unruled, text._host_names):
         memo.clear()
     begun = time.process_time()
     message_tokens(parse(raw))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import nbspam.tokens.html
-import nbspam.tokens.tokenizer
+import nbspam.tokens.tokenized
 from nbspam.cli.estimate import left_out_rates_of
 from nbspam.filter import open_filter
 from nbspam.learning.settings import TrainingSettings
@@ -30,15 +30,15 @@ from nbspam.scoring.classifier import BulkClassifier
 from nbspam.store.index import TokenTable
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import put_model
-from nbspam.tokens.digest import digest_of
+from nbspam.tokens.kinds import message_traits
 from nbspam.tokens.tokenized import (
     TokenizedMessage,
     Tokenizing,
     Wanted,
+    digest_of,
     tokenize,
     tokenize_batch,
 )
-from nbspam.tokens.traits import message_traits
 from nbspam.workers import PIECE, Serial, in_batches, rare_collections
 
 SAMPLE = Path(__file__).parent.parent / "sample_data" / "mail"
@@ -127,7 +127,7 @@ def main() -> None:
 def of_each(rows: dict[str, float], raws: list[tuple[str, bytes]]) -> None:
     """Measure what is done to each mail by itself."""
     rows["header fields, MIME, charsets"] = least(lambda: each(lambda _, raw: parse(raw), raws))
-    tokenizer, html = nbspam.tokens.tokenizer, nbspam.tokens.html
+    tokenizer, html = nbspam.tokens.tokenized, nbspam.tokens.html
     parsed = [(parse(raw), []) for _, raw in raws]
     rows["all tokens"] = least(lambda: each(lambda m, _: tokenizer.message_tokens(m), parsed))
     within = {

@@ -232,7 +232,7 @@ def test_one_message_loads_no_options_of_learning(model):
 
 
 def test_only_explain_loads_what_is_shown_of_a_message_and_only_a_page_what_makes_one(model):
-    shown = {f"nbspam.{name}" for name in ("tokens.excerpt", "tokens.places", "scoring.highlights")}
+    shown = {f"nbspam.{name}" for name in ("tokens.excerpt", "scoring.highlights")}
     page = {"nbspam.display.page"}
     assert ours_loaded("classify", "-m", model) & (shown | page) == set()
     assert ours_loaded("explain", "-m", model) & (shown | page) == shown

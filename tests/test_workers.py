@@ -17,8 +17,7 @@ from nbspam import workers
 from nbspam.errors import NbspamError, SourceError
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
-from nbspam.tokens.digest import digest_of
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.tokenized import digest_of, message_tokens
 from nbspam.workers import Processes, Serial, executor, rare_collections, tokenized
 
 _ONE = 1e-9  # seconds: one item is done in this process

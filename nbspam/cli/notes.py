@@ -10,7 +10,7 @@ import click
 from nbspam.errors import ExitCode, NbspamError, Remedy, UnexpectedEndError, one_line
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import YOUNG, Metadata
-from nbspam.tokens.tokenizer import RULES
+from nbspam.tokens.tokenized import RULES
 from nbspam_main import described
 
 if TYPE_CHECKING:

@@ -14,20 +14,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from nbspam.cluster.identity import (
-    OtherVersionError,
-    ProgramVersion,
-    check_identity,
-    program_version,
-)
+from nbspam import __version__
 from nbspam.errors import ModelError, NbspamError, OptionError, install_command
 from nbspam.reading.cutting import ElsewhereError
+from nbspam.tokens.tokenized import RULES
 from nbspam.workers import ahead
-
-if TYPE_CHECKING:
-    pass
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -38,6 +31,32 @@ _WAITING = 4  # tasks per thread of the workers, done or to be done: memory does
 # One task of ours at a time in a process, whatever its threads: Python runs one at a time anyhow.
 _one_at_a_time = Lock()
 _DEATHS = 5  # of workers that had one task, until it is given up
+
+
+class ProgramVersion(NamedTuple):
+    """A program, as far as tokens depend on it."""
+
+    nbspam: str
+    rules: int  # of the tokenizer
+    python: str  # whose tables of Unicode say what a letter is
+
+    def __str__(self) -> str:
+        return f"nbspam {self.nbspam} (rules {self.rules}) on Python {self.python}"
+
+
+def program_version() -> ProgramVersion:
+    """Return this program's."""
+    return ProgramVersion(__version__, RULES, "{}.{}".format(*sys.version_info))
+
+
+class OtherVersionError(NbspamError):
+    """A worker has another version of the program."""
+
+
+def check_identity(expected: ProgramVersion) -> None:
+    """Raise OtherVersionError unless this program is the expected one."""
+    if (here := program_version()) != expected:
+        raise OtherVersionError(f"has {here}, and this machine has {expected}")
 
 
 class ClusterError(NbspamError):

@@ -9,9 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING
 
-from nbspam.tokens.kinds import channels_of
+from nbspam.tokens.kinds import TRAITS, channels_of
 from nbspam.tokens.tokenized import TOKENS_ALONE, Numbers, TokenizedMessage, Wanted
-from nbspam.tokens.traits import TRAITS
 
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.bayes.matrix import Integers, Presence

@@ -38,8 +38,8 @@ from nbspam.reading.message import RawMessage
 from nbspam.reading.source import NAMED_LIMIT, Skipped
 from nbspam.store.metadata import TraitHistograms
 from nbspam.tokens.excerpt import Excerpt
+from nbspam.tokens.kinds import TRAITS
 from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Tokenizing, Wanted, tokenize_batch
-from nbspam.tokens.traits import TRAITS
 
 _ALIGNED = 8  # bytes
 

@@ -53,9 +53,8 @@ from nbspam.scoring.rules import EvidenceRule, Score
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import TRAINING, HostRows, Metadata
 from nbspam.store.model_file import Model, lines_of_rows, row_texts, token_key, write_blocks
-from nbspam.tokens.kinds import channels_of
+from nbspam.tokens.kinds import TRAITS, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
-from nbspam.tokens.traits import TRAITS
 from nbspam.workers import Executor, Passes, Serial
 
 T = TypeVar("T")

@@ -30,7 +30,7 @@ from nbspam.store.metadata import (
     ModelSettings,
     no_histograms,
 )
-from nbspam.tokens.tokenizer import RULES
+from nbspam.tokens.tokenized import RULES
 from nbspam.urls import real_name
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from nbspam.bayes.event_model import Row
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.rules import Found, Score, SumRule, Terms, rule_of
 from nbspam.store.lookup import Lookup
-from nbspam.tokens.kinds import channel_of, is_fragment, is_host
-from nbspam.tokens.single_word import of_other_kinds, typed_tokens
+from nbspam.tokens.kinds import TRAITS, channel_of, is_fragment, is_host
+from nbspam.tokens.text import of_other_kinds, typed_tokens
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
-from nbspam.tokens.traits import TRAITS
 
 if TYPE_CHECKING:
     from pathlib import Path

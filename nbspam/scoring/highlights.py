@@ -13,9 +13,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from nbspam.scoring.explanation import Explanation
-from nbspam.tokens.excerpt import Excerpt
+from nbspam.tokens.excerpt import Excerpt, Place, sender_places, text_places
 from nbspam.tokens.kinds import TRIGRAM
-from nbspam.tokens.places import Place, sender_places, text_places
 from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.tokens.unicode import MARKS, UNSPACED
 

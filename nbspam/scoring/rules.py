@@ -25,8 +25,7 @@ from nbspam.bayes.posterior import log_sigmoid, odds_of_class, prior_offset, sig
 from nbspam.bayes.prediction import Experience, Prediction, inverse, parts_of, predict, trust
 from nbspam.bayes.trait_model import TraitModel, against_rest, trait_model
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
-from nbspam.tokens.kinds import FIELDS, HEADER, TEXT
-from nbspam.tokens.traits import IN_EVIDENCE
+from nbspam.tokens.kinds import FIELDS, HEADER, IN_EVIDENCE, TEXT
 
 Weights = tuple[float, ...]
 

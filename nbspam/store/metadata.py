@@ -16,10 +16,8 @@ from nbspam.bayes.event_model import BERNOULLI, EventModel, Histogram, Row, Size
 from nbspam.bayes.posterior import log_priors
 from nbspam.bayes.prediction import HostRow, unconfoundedness
 from nbspam.bayes.trait_model import NO_TRAITS, Values, Variances
-from nbspam.tokens.kinds import is_host
-from nbspam.tokens.tokenized import Wanted
-from nbspam.tokens.tokenizer import RULES
-from nbspam.tokens.traits import NAMES
+from nbspam.tokens.kinds import NAMES, is_host
+from nbspam.tokens.tokenized import RULES, Wanted
 
 SUM = "sum"  # the textbook's rule: the sum of all weights, and its plain posterior
 EVIDENCE = "evidence"  # features of the same weights, combined and calibrated

@@ -21,8 +21,8 @@ from nbspam.store.metadata import (
     ModelSettings,
     TraitHistograms,
 )
-from nbspam.tokens.tokenizer import NAME, RULES
-from nbspam.tokens.traits import NAMES
+from nbspam.tokens.kinds import NAMES
+from nbspam.tokens.tokenized import NAME, RULES
 
 FORMAT = "nbspam-model"
 VERSION = 1

@@ -33,7 +33,7 @@ from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import MESSAGES_LIMIT
 from nbspam.store.model_file import TOKEN_LIMIT, Model
-from nbspam.tokens.header_channel import add_pieces, has_name_token
+from nbspam.tokens.headers import add_pieces, has_name_token
 from nbspam.tokens.kinds import KINDS, OTHER_FIELD, RECEIVED, RETURN_PATH
 from nbspam.tokens.text import add_host, unspelled, words_of
 from nbspam.tokens.unicode import undo_tricks

@@ -1,12 +1,29 @@
-"""The kinds of tokens: the one list of them.
+"""What is counted of a message: the kinds of its tokens, and its traits.  The one list of each.
 
 A token is a word, a number or a bigram as it is, or `kind:value`; no word has a colon, so the two
 never meet.  A kind says what it stands for, which channel of the evidence it belongs to, and
 whether an explanation shows its tokens one by one.  docs/tokens.md says what each is worth.
+
+A trait says what a message is in numbers, whatever its words say.  Each is an integer on one of
+three scales, so that learning them in any order, merging and forgetting are exact, and a histogram
+of them is small:
+
+    AMOUNT  round(8 log2(1 + n)) of a number n: eight steps to each doubling, so what is twice as
+            much is as far away for a short text as for a long one
+    SHARE   round(100 n / of): a percentage, 0 where there is nothing to take a share of
+    COUNT   n itself, 99 at most
+
+A step is as wide as a difference that means nothing; kernel densities stand on the histogram.  The
+traits are of the text as a reader sees it, of all parts together, and of the message's form.
 """
 
-from collections.abc import Iterable
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
+
+from nbspam.reading.message import Message
+from nbspam.tokens.unicode import VisibleText, western_bytes
 
 # Channels: what a message says; what its sender and mail program wrote into the header; the way it
 # came; and who took it in, which is not evidence but the measure of how far the way is trusted.
@@ -95,3 +112,141 @@ def is_fragment(token: str) -> bool:
 def is_host(token: str) -> bool:
     """Return whether a token names the host that took a mail in."""
     return token.startswith(_HOST)
+
+
+STEPS = 8  # of an amount, to each doubling
+MOST = 99  # of what is counted
+_DIGITS = re.compile(r"\d+")
+
+
+def amount(n: float) -> int:
+    """Return a number on the scale of amounts; n: 0 or more."""
+    return round(STEPS * math.log2(1 + n))
+
+
+def shown_amount(value: float) -> str:
+    """Return the number that an amount stands for, about."""
+    n = 2 ** (value / STEPS) - 1
+    return f"{n:.1f}" if n < 9.95 and value % STEPS else f"{n:.0f}"
+
+
+def share(n: int, of: int) -> int:
+    """Return a share on the scale of percentages."""
+    return round(100 * n / of) if of else 0
+
+
+def count(n: int) -> int:
+    """Return a number on the scale of counts."""
+    return min(n, MOST)
+
+
+class Trait(NamedTuple):
+    """A number that every message has."""
+
+    name: str
+    meaning: str
+    show: Callable[[float], str]  # a value on its scale, as a reader expects it
+    in_evidence: bool = False  # whether the evidence rule heeds it; the sum rule heeds all
+
+
+def _percent(value: float) -> str:
+    return f"{value:.0f} %"
+
+
+def _plain(value: float) -> str:
+    return f"{value:.0f}"
+
+
+# In the order of a message's numbers.  The evidence rule heeds what the text is like; what the form
+# of a mail is, its tokens say better.  Left-out log-loss of P2's training half: .0184
+# without traits, .0180 with the seven of the text, .0185 with all.
+TRAITS = (
+    Trait("characters", "characters of the text (amount)", shown_amount, in_evidence=True),
+    Trait("words", "words between blanks (amount)", shown_amount, in_evidence=True),
+    Trait("word-length", "characters of a word, the mean (amount)", shown_amount, in_evidence=True),
+    Trait("digits", "digits (amount)", shown_amount, in_evidence=True),
+    Trait("digit-run", "the longest run of digits (count)", _plain, in_evidence=True),
+    Trait("capitals", "capitals among the letters (share)", _percent, in_evidence=True),
+    Trait("signs", "signs among what is not blank (share)", _percent, in_evidence=True),
+    Trait("links", "links (amount)", shown_amount),
+    Trait("html", "text from HTML parts (share)", _percent),
+    Trait("hops", "Received fields (count)", _plain),
+)
+NAMES = tuple(trait.name for trait in TRAITS)
+IN_EVIDENCE = tuple(i for i, trait in enumerate(TRAITS) if trait.in_evidence)
+
+
+_TABLE = bytes(range(256)).decode("cp1252", "replace")
+
+
+def _all_but(keep: Callable[[str], bool]) -> bytes:
+    """Return the bytes of Windows-1252 that are not to be kept, for bytes.translate."""
+    return bytes(byte for byte, character in enumerate(_TABLE) if not keep(character))
+
+
+_NO_CAPITALS = _all_but(str.isupper)
+_NO_LETTERS = _all_but(str.isalpha)
+_SPACED = bytes(32 if character.isspace() else 97 for character in _TABLE)
+
+
+_DIGITS_ALONE = bytes(byte if 48 <= byte <= 57 else 32 for byte in range(256))
+
+
+def _numbers(text: str) -> tuple[int, int, int, int, int, int]:
+    """Return how many capitals, letters, digits, characters but blanks, and words a text has.
+
+    And the length of the longest run of digits.
+    """
+    data = western_bytes(text)
+    if data is not None:  # at the speed of a table look-up
+        runs = data.translate(_DIGITS_ALONE).split()
+        spaced = b" " + data.translate(_SPACED)
+        return (
+            len(data.translate(None, _NO_CAPITALS)),
+            len(data.translate(None, _NO_LETTERS)),
+            sum(map(len, runs)),
+            spaced.count(b"a"),
+            spaced.count(b" a"),
+            max(map(len, runs), default=0),
+        )
+    words = text.split()
+    letters = "".join(filter(str.isalpha, text))  # a Roman numeral of one sign is upper, and none
+    return (
+        sum(map(str.isupper, letters)),
+        len(letters),
+        sum(map(str.isdecimal, text)),
+        sum(map(len, words)),
+        len(words),
+        max(map(len, _DIGITS.findall(text)), default=0),
+    )
+
+
+def _links(text: str) -> int:
+    """Return how many web addresses a text has: http:// and https://, and www. without either."""
+    lower = text.lower()
+    if "://" not in lower and "www." not in lower:
+        return 0
+    schemes = ("http://", "https://")
+    n = sum(map(lower.count, schemes)) + lower.count("www.")
+    return n - sum(lower.count(f"{scheme}www.") for scheme in schemes)
+
+
+def message_traits(message: Message, texts: Sequence[VisibleText]) -> tuple[int, ...]:
+    """Return the traits of a message, in the order of TRAITS.  texts: of its parts."""
+    text = "\n".join(part.text for part in texts)
+    capitals, letters, digits, visible, words, run = _numbers(text)
+    characters = sum(len(part.text.strip()) for part in texts)
+    of_html = sum(len(part.text.strip()) for part in texts if part.targets is not None)
+    links = _links(text) + sum(len(part.targets or ()) for part in texts)
+    return (
+        amount(characters),
+        amount(words),
+        amount(visible / words if words else 0),
+        amount(digits),
+        count(run),
+        share(capitals, letters),
+        share(visible - letters - digits, visible),
+        amount(links),
+        share(of_html, characters),
+        count([name for name, _ in message.headers].count("received")),
+    )

@@ -3,7 +3,7 @@
 No browser is rebuilt here.  Declarations of `style` attributes count, and rules of style sheets
 whose selectors are simple: a tag, a class, an id, or a tag with one of these.  Every other
 selector, medium or value that could hide a text is one of which nobody but the browser knows what
-it does: the text that it may concern is *perhaps* hidden (`hidden_text.py`).
+it does: the text that it may concern is *perhaps* hidden (`html.py`).
 
 Source: CSS 2.1, chapters 4 to 6 and 14; HTML, 15.3.
 """
@@ -15,7 +15,24 @@ from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.mime import ATTRIBUTES, END
-from nbspam.tokens.tags import attributes
+
+# Of any length: what a limit cut off a style would be unknown.  Nothing is tried twice.
+_ATTRIBUTE = lazy_pattern(
+    r"([^\s\"'<>/=]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"?|'([^']*+)'?|([^\s\"'>]++)))?", re.ASCII
+)
+_COMMON_ENTITIES = {
+    "amp": "&",
+    "lt": "<",
+    "gt": ">",
+    "quot": '"',
+    "nbsp": "\xa0",
+    "copy": "©",
+    "#39": "'",
+    "#160": "\xa0",
+}
+_COMMON_ENTITY = lazy_pattern(f"&({'|'.join(_COMMON_ENTITIES)});")
+_ZEROS = lazy_pattern(r"(&#[xX]?)0++")
+_LONG_ENTITY = lazy_pattern(r"&#(?:[0-9]{8}|[xX][0-9a-fA-F]{7})[0-9a-fA-F]{0,100000};?")
 
 Colour = tuple[int, int, int]  # red, green, blue: 0 to 255
 BLACK: Colour = (0, 0, 0)
@@ -112,6 +129,26 @@ _LOOKS = frozenset(_HIDING) | {
     *_SIZES, *_PLACES, "overflow", "overflow-x", "overflow-y", "position", "font-size", "font",
     "color", "background", "background-color", "background-image",
 }  # fmt: skip
+
+
+def unescaped(text: str) -> str:
+    """Return a text with its entities as characters."""
+    if "&" not in text:
+        return text
+    if len(_COMMON_ENTITY.findall(text)) == text.count("&"):
+        return _COMMON_ENTITY.sub(lambda entity: _COMMON_ENTITIES[entity[1]], text)
+    import html  # 2 ms: it has a table of 2,231 entities
+
+    # Python turns no number of over 4,300 digits into an integer, and no character has 8.
+    return html.unescape(_LONG_ENTITY.sub(" ", _ZEROS.sub(r"\1", text)))
+
+
+def attributes(inside: str) -> dict[str, str]:
+    """Return the attributes of a tag by their names; inside: what stands in it, in lower case."""
+    found: dict[str, str] = {}
+    for name, *values in _ATTRIBUTE.findall(inside):
+        found.setdefault(name, unescaped("".join(values)))
+    return found
 
 
 def colour(text: str) -> Colour | None:

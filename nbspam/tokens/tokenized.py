@@ -1,13 +1,26 @@
-"""A tokenized message: the one record that goes from the tokenizer to the counts and the score."""
+"""A message's tokens, from all its parts, and the record that goes from here to the counts."""
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.errors import SourceError
+from nbspam.reading.header_fields import Header, decode_words
 from nbspam.reading.message import Message, RawMessage
+from nbspam.reading.mime import Part
 from nbspam.reading.source import Skipped
-from nbspam.tokens.tokenizer import TOKENS_LIMIT, message_tokens
-from nbspam.tokens.visible_text import VisibleText
+from nbspam.tokens.headers import header_tokens
+from nbspam.tokens.kinds import message_traits
+from nbspam.tokens.text import (
+    SHORT,
+    every_token,
+    link_tokens,
+    short_text_tokens,
+    text_tokens,
+    words_of,
+)
+from nbspam.tokens.unicode import VisibleText, has_tricks, undo_tricks
 
 if TYPE_CHECKING:  # classifying shows nothing of a message
     from nbspam.reading.cutting import SourcePiece
@@ -16,17 +29,205 @@ if TYPE_CHECKING:  # classifying shows nothing of a message
     # What one process tokenizes at a time: messages, or where it finds them.
     Batch = list[RawMessage | Skipped] | SourcePiece
 
+# Stored in the model: counts taken by another tokenizer or other rules do not fit these tokens.  To
+# be raised when a message would give other tokens, or other times or traits.
+NAME = "nbspam"
+RULES = 6
+# Tokens of one message, far above the mail in the corpora (18,430 in the largest of 10,546): a mail
+# of 104,000 different words took 2.9 s to learn, and the model grew by 3 MB.
+TOKENS_LIMIT = 20_000
+# Words of an alternative that another part says too, from which on it is the same text: of ham's
+# they mostly are.  If they never speak for ham whatever they say, 1-ROCA% is .0139 (P2) and .1268
+# (P5) in place of .0133 and .1261; if they always do, any ham can stand there.
+_SAME = 0.8
+_NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")
+
+
+def message_tokens(
+    message: Message,
+    texts: list[VisibleText] | None = None,
+    perhaps_hidden: set[str] | None = None,
+) -> KeysView[str]:
+    """Return the set of tokens of a message, always in the same order.
+
+    texts: a list to which its texts are added as a reader sees them, if they are needed for more.
+    perhaps_hidden: a set to which those are added that only text has that is perhaps hidden.
+    """
+    is_mail = bool(message.headers)
+    has_others = any(part.is_doubtful for part in message.parts)
+    # Mail software may put a header's fields in another order, and never a text's words.
+    tokens = dict.fromkeys(sorted(header_tokens(message.headers)) if is_mail else ())
+    perhaps: dict[str, None] = {}
+    others: list[str] = []  # texts that mail programs show another part for
+    shown: set[str] = set()
+    for part in message.parts:
+        if is_mail:
+            tokens[f"mime:{_NO_MEDIA_TYPE.sub('', part.content_type[:60])}"] = None
+            if part.filename:
+                _add_filename(part.filename, tokens)
+        if not part.text:
+            continue
+        text = _visible_text(part, tokens)
+        if texts is not None:
+            texts.append(text)
+        if part.is_doubtful:
+            others.append(text.text)
+            continue
+        if has_others:
+            shown.update(text.text.lower().split())
+        found = _text_tokens(text.text, is_mail)
+        if text.certain is not None:
+            perhaps |= found
+            found = _text_tokens(text.certain, is_mail) if text.certain else {}
+        if len(found) > len(tokens):  # the smaller set goes into the larger
+            tokens, found = found, tokens
+        tokens |= found
+    for other in others:
+        words = set(other.lower().split())
+        is_same = len(words & shown) >= _SAME * len(words)
+        (tokens if is_same else perhaps).update(_text_tokens(other, is_mail))
+    only_perhaps = perhaps.keys() - tokens.keys() if perhaps else frozenset()
+    tokens |= perhaps
+    limits = message.limits
+    if len(tokens) > TOKENS_LIMIT:
+        tokens, limits = _drawn(tokens), limits | {"tokens"}
+    for name in sorted(limits):
+        tokens[f"limit:{name}"] = None
+    if perhaps_hidden is not None:
+        perhaps_hidden |= only_perhaps & tokens.keys()
+    return tokens.keys()
+
+
+def _text_tokens(text: str, is_mail: bool) -> dict[str, None]:
+    tokens = text_tokens(text)
+    if not is_mail:
+        tokens |= dict.fromkeys(short_text_tokens(text.lstrip()[:SHORT]))
+    return tokens
+
+
+def _drawn(tokens: Iterable[str]) -> dict[str, None]:
+    """Return TOKENS_LIMIT tokens, the same from the same set.
+
+    Which, depends on all of them: no spammer can write words that crowd out his others.
+    """
+    from hashlib import blake2b
+
+    ordered = sorted(tokens)
+    key = blake2b("\n".join(ordered).encode("utf-8", "replace"), digest_size=16).digest()
+
+    def draw(token: str) -> bytes:
+        return blake2b(token.encode("utf-8", "replace"), digest_size=8, key=key).digest()
+
+    return dict.fromkeys(sorted(ordered, key=draw)[:TOKENS_LIMIT])
+
+
+def _visible_text(part: Part, tokens: dict[str, None]) -> VisibleText:
+    """Return a part's text as a reader sees it, and of HTML the targets of its links.
+
+    Adds the tokens of its links and tricks.
+    """
+    text, certain, targets = part.text, part.text, None
+    if part.is_html:
+        # Its patterns take 2 ms to compile: one mail of plain text goes without them.
+        from nbspam.tokens.html import page_of
+
+        text, certain, targets, found = page_of(text)
+        for link in set(targets):
+            add_target(link, found)
+        tokens |= dict.fromkeys(sorted(found))
+    is_certain = certain is text
+    if has_tricks(text):
+        text, tricks = undo_tricks(text)
+        tokens |= dict.fromkeys(sorted(tricks))
+    return VisibleText(text, targets, None if is_certain else undo_tricks(certain)[0])
+
+
+def add_target(link: str, tokens: set[str]) -> None:
+    """Add the tokens of the target of an HTML link or image, in lower case."""
+    scheme, colon, _ = link.partition(":")
+    if link.startswith(("http://", "https://", "//", "www.")):
+        link_tokens(link.removeprefix("//"), tokens)
+    elif colon and scheme.isalpha() and len(scheme) <= 12:
+        tokens.add(f"link:{scheme}")  # mailto, cid, javascript, data
+
+
+def _add_filename(name: str, tokens: dict[str, None]) -> None:
+    """Add the tokens of an attachment's name: its words and its ending."""
+    stem, dot, suffix = name.lower().rpartition(".")
+    if dot and suffix.isalnum() and len(suffix) <= 8:
+        tokens[f"attachment:.{suffix}"] = None
+    tokens |= dict.fromkeys([f"attachment:{word}" for word in words_of(stem or suffix)])
+
 
 class Numbers(NamedTuple):
     """What a message has beside its set of tokens, as far as a model counts it."""
 
     times: Mapping[str, int] = {}  # of the tokens that occur more than once: how often
-    traits: tuple[int, ...] = ()  # as `traits.TRAITS` lists them
+    traits: tuple[int, ...] = ()  # as `kinds.TRAITS` lists them
     # The tokens that only text has that is perhaps hidden: they never speak for ham.
     perhaps_hidden: frozenset[str] = frozenset()
 
 
 NO_NUMBERS = Numbers()
+
+
+def repeated_tokens(texts: Sequence[VisibleText], is_mail: bool) -> dict[str, int]:
+    """Return the tokens that occur more than once in a message's texts, and how often.
+
+    For event models that count it: what the text has again and again, over all parts.  What is said
+    of the message once (a trick, its parts, its header fields) counts once.
+    """
+    counted: Counter[str] = Counter()
+    for part in texts:
+        for link in part.targets or ():
+            target: set[str] = set()
+            add_target(link, target)
+            counted.update(target)
+        counted.update(every_token(part.text))
+        if not is_mail:
+            counted.update(short_text_tokens(part.text.lstrip()[:SHORT]))
+    return {token: n for token, n in counted.items() if n > 1}
+
+
+def digest_of(
+    tokens: Iterable[str],
+    headers: Sequence[Header],
+    times: Mapping[str, int] = NO_NUMBERS.times,
+    traits: Sequence[int] = (),
+    texts: Iterable[str] = (),
+) -> str:
+    """Return the digest, in hexadecimal, by which the ledger knows a message again.
+
+    tokens: as the message has them in order.  times: of those that occur more than once.
+    texts: of the message's parts, decoded.
+
+    It is of what a model counts of the message and of what tells it from others with the same
+    tokens: its first Message-ID that is not empty, or without one its Subject and text, since
+    digits are 0 in tokens, but "offer 1" and "offer 2" are two messages.
+
+    What software adds to a message on its way (our header, a Status line, an mbox `From ` line) is
+    part of none of these, so the message keeps its digest; and since the digest covers what was
+    counted, unlearning takes out of the counts exactly what was learned.
+    """
+    from hashlib import blake2b  # 3 ms to import
+
+    for name, value in headers:
+        if name == "message-id" and value.strip("<> "):
+            identity = value.encode("utf-8", "replace")
+            break
+    else:
+        subject = next((decode_words(value) for name, value in headers if name == "subject"), "")
+        # White space and the quotes of an mbox differ from folder to folder.
+        identity = (
+            (subject + "".join(texts)).encode("utf-8", "replace").translate(None, b" \t\r\n>")
+        )
+    # Of 16 bytes: 2^64 messages before two of them are likely to share a digest.
+    known = blake2b(identity, digest_size=16)
+    lines = ["", *tokens, *(f"{times[token]} {token}" for token in sorted(times))]
+    if traits:
+        lines.append(" ".join(map(str, traits)))
+    known.update("\n".join(lines).encode("utf-8", "replace"))
+    return known.hexdigest()
 
 
 class Wanted(NamedTuple):
@@ -54,19 +255,14 @@ class TokenizedMessage(NamedTuple):
     def __reduce__(self) -> tuple[object, ...]:
         """Go to another process as one string of tokens, in a fifth of the time of a list."""
         source, label, tokens, digest, size, numbers, excerpt = self
-        packed = source, label, "\n".join(tokens), digest, size, tuple(numbers)
-        return _unpacked, packed if excerpt is None else (*packed, excerpt)
+        rest = source, label, digest, size, excerpt
+        return _unpacked, ("\n".join(tokens), tuple(numbers), *rest)
 
 
 def _unpacked(
-    source: str,
-    label: str | None,
-    packed: str,
-    digest: str,
-    size: int,
-    numbers: tuple[Mapping[str, int], tuple[int, ...], frozenset[str]],
-    excerpt: "Excerpt | None" = None,
+    packed: str, numbers: tuple[Any, ...], source: str, label: str | None, *others: Any
 ) -> TokenizedMessage:
+    digest, size, excerpt = others
     tokens = packed.split("\n") if packed else []
     return TokenizedMessage(source, label, tokens, digest, size, Numbers(*numbers), excerpt)
 
@@ -89,7 +285,10 @@ def tokenize(
     found = message_tokens(message, texts, perhaps)
     numbers, excerpt = NO_NUMBERS, None
     if texts is not None:
-        numbers = _numbers(message, texts, found, wanted)
+        times = repeated_tokens(texts, bool(message.headers)) if wanted.times else {}
+        if len(found) > TOKENS_LIMIT:  # some were left out
+            times = {token: n for token, n in times.items() if token in found}
+        numbers = Numbers(times, message_traits(message, texts) if wanted.traits else ())
         if wanted.excerpt:
             from nbspam.tokens.excerpt import excerpt_of
 
@@ -98,30 +297,9 @@ def tokenize(
         numbers = numbers._replace(perhaps_hidden=frozenset(perhaps))
     known = ""
     if digest:
-        from nbspam.tokens.digest import digest_of  # hashlib takes 3 ms to import
-
-        known = digest_of(
-            found, message.headers, *numbers[:2], texts=(part.text for part in message.parts)
-        )
+        decoded = (part.text for part in message.parts)
+        known = digest_of(found, message.headers, *numbers[:2], texts=decoded)
     return TokenizedMessage(source, label, list(found), known, numbers=numbers, excerpt=excerpt)
-
-
-def _numbers(
-    message: Message, texts: list[VisibleText], found: Collection[str], wanted: Wanted
-) -> Numbers:
-    times: Mapping[str, int] = {}
-    traits: tuple[int, ...] = ()
-    if wanted.times:
-        from nbspam.tokens.times import repeated_tokens
-
-        times = repeated_tokens(texts, is_mail=bool(message.headers))
-        if len(found) > TOKENS_LIMIT:  # some were left out
-            times = {token: n for token, n in times.items() if token in found}
-    if wanted.traits:
-        from nbspam.tokens.traits import message_traits
-
-        traits = message_traits(message, texts)
-    return Numbers(times, traits)
 
 
 class Tokenizing(NamedTuple):

@@ -5,8 +5,18 @@ Spam writes `fr\u200bee`, `ｆｒｅｅ` or `frее` (in part Cyrillic) so that 
 
 import re
 from collections.abc import Set
+from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
+
+
+class VisibleText(NamedTuple):
+    """The text of one part of a message as a reader sees it, with its tricks undone."""
+
+    text: str
+    targets: list[str] | None  # of the links and images of HTML; None of plain text
+    certain: str | None = None  # the text that is seen for certain; None: all of it
+
 
 # Sets of characters, each as its ranges in ascending order, for the brackets of a pattern and for
 # `may_have`.

@@ -6,7 +6,7 @@ import pytest
 from one_case import each
 from small_models import assert_one_sentence
 
-from nbspam.tokens.tokenizer import RULES
+from nbspam.tokens.tokenized import RULES
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 SPAM = b"Free entry: win a prize now, text WIN to 80000"

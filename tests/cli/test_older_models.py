@@ -10,8 +10,8 @@ from one_case import each
 
 import nbspam.tokens.tokenized as tokenized_module
 from nbspam.store.lookup import Lookup
-from nbspam.tokens.tokenizer import RULES
-from nbspam.tokens.traits import NAMES
+from nbspam.tokens.kinds import NAMES
+from nbspam.tokens.tokenized import RULES
 
 SPAM = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
 OLDER = RULES - 1

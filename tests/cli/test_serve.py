@@ -26,7 +26,7 @@ from one_case import each
 from waiting import unsent, wait_until
 
 from nbspam import train
-from nbspam.tokens.tokenizer import RULES
+from nbspam.tokens.tokenized import RULES
 
 ROOT = Path(__file__).parents[2]
 SPAMC = shutil.which("spamc")

@@ -16,8 +16,7 @@ from cluster_training import ROWS, trained_alone, trained_on
 
 from nbspam.cli import program
 from nbspam.cluster import connection
-from nbspam.cluster.connection import ClusterError, cluster_at
-from nbspam.cluster.identity import ProgramVersion
+from nbspam.cluster.connection import ClusterError, ProgramVersion, cluster_at
 from nbspam.errors import ModelError
 from nbspam.reading.cutting import Asked
 from nbspam.workers import Passes
@@ -160,7 +159,7 @@ def test_a_scheduler_that_dies(processes, tmp_path, table):
     "line, other",
     [
         ("import nbspam; nbspam.__version__ = '0.0.7'\n", "has nbspam 0.0.7"),
-        ("import nbspam.tokens.tokenizer as t; t.RULES = 999\n", "(rules 999)"),
+        ("import nbspam.tokens.tokenized as t; t.RULES = 999\n", "(rules 999)"),
     ],
 )
 def test_a_worker_of_another_version_or_other_rules(processes, tmp_path, table, line, other):

@@ -13,9 +13,8 @@ from nbspam.bayes.trait_model import TRAIT_MODELS, Variances
 from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
-from nbspam.tokens.kinds import TEXT, channel_of
+from nbspam.tokens.kinds import TEXT, TRAITS, channel_of
 from nbspam.tokens.tokenized import Numbers, TokenizedMessage
-from nbspam.tokens.traits import TRAITS
 
 TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
 TOKEN_MODELS = tuple(name for name in EVENT_MODELS if name != "none")

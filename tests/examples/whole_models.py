@@ -13,9 +13,8 @@ from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.learning.update import PendingMessages
 from nbspam.store.metadata import EVIDENCE, Metadata
 from nbspam.store.model_file import Model, write_model
-from nbspam.tokens.digest import digest_of
-from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted
-from nbspam.tokens.traits import TRAITS
+from nbspam.tokens.kinds import TRAITS
+from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted, digest_of
 
 TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
 

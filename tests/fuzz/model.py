@@ -25,8 +25,8 @@ with atheris.instrument_imports(include=["nbspam", "json"]):
     from nbspam.store.lookup import Lookup
     from nbspam.store.metadata import SCORINGS
     from nbspam.store.model_file import read_model
+    from nbspam.tokens.kinds import TRAITS
     from nbspam.tokens.tokenized import Numbers, TokenizedMessage
-    from nbspam.tokens.traits import TRAITS
 
 PATH = Path(tempfile.mkdtemp(prefix="nbspam-fuzz-")) / "model.json"
 TOKENS = {"free", "prize", "meeting", "subject:free", "trace:received:a", "never met", "é", "\\"}

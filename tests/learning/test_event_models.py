@@ -28,8 +28,8 @@ from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import empty_metadata
 from nbspam.reading.message import parse_text
+from nbspam.tokens.kinds import NAMES
 from nbspam.tokens.tokenized import tokenize
-from nbspam.tokens.traits import NAMES
 
 
 def reference(event_model, alpha, class_prior=None):

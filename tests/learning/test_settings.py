@@ -7,7 +7,7 @@ from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.bayes.trait_model import Variances
 from nbspam.errors import OptionError
 from nbspam.learning.settings import TrainingSettings, empty_metadata
-from nbspam.tokens.traits import TRAITS
+from nbspam.tokens.kinds import TRAITS
 
 
 @each(

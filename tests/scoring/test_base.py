@@ -20,7 +20,7 @@ from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
 from nbspam.store.metadata import BASE
 from nbspam.store.model_file import Model
-from nbspam.tokens.tokenizer import RULES
+from nbspam.tokens.tokenized import RULES
 
 TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
 NEW = {"spam1", "w3", "from:w7", "received:spam2", "received:w9", "by:mx", "never seen"}

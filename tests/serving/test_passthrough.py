@@ -13,7 +13,7 @@ from nbspam import __version__
 from nbspam.reading.marks import MARK, PLACE_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag, unmarked
 from nbspam.reading.message import parse
 from nbspam.serving.passthrough import Marks, cleaned, evidence_value, marked, verdict_value
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.tokenized import message_tokens
 
 VERDICT = verdict_value("spam", 0.998712)
 PLAIN, TAGGING = Marks("X-Nbspam", VERDICT), Marks("X-Nbspam", VERDICT, "[SPAM]")

@@ -18,7 +18,7 @@ from nbspam.filter import open_filter
 from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.models import ServedModels, UserFiles, open_user_model
 from nbspam.store.lookup import Lookup
-from nbspam.tokens.tokenizer import RULES
+from nbspam.tokens.tokenized import RULES
 
 OK = b"SPAMD/1.1 0 EX_OK\r\n"
 LEARNED = OK + b"DidSet: local\r\n\r\n\r\n"

@@ -30,8 +30,8 @@ from nbspam.store.metadata_json import (
     load_histograms,
     load_metadata,
 )
-from nbspam.tokens.tokenizer import NAME, RULES
-from nbspam.tokens.traits import NAMES
+from nbspam.tokens.kinds import NAMES
+from nbspam.tokens.tokenized import NAME, RULES
 
 
 def fields_of(metadata):

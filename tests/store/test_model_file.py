@@ -28,7 +28,7 @@ from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import read_model, write_model
-from nbspam.tokens.tokenizer import RULES
+from nbspam.tokens.tokenized import RULES
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "store" / "model-damages.txt"
 READERS = read_model, Lookup  # of the whole, and in place

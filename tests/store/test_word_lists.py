@@ -21,7 +21,7 @@ from nbspam.store.word_lists import (
     tokens_of,
     word_of,
 )
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.tokenized import message_tokens
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
 LIST = b"""\

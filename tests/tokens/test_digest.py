@@ -4,8 +4,7 @@ from one_case import each
 
 from nbspam.reading import mail as mbox
 from nbspam.reading.message import parse, parse_text
-from nbspam.tokens.digest import digest_of
-from nbspam.tokens.tokenized import tokenize
+from nbspam.tokens.tokenized import digest_of, tokenize
 
 MAIL = b"""\
 From: Ann <ann@example.org>

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.reading.message import parse
-from nbspam.tokens.header_channel import channel_tokens, collecting_host, has_name_token
+from nbspam.tokens.headers import channel_tokens, collecting_host, has_name_token
 from nbspam.tokens.kinds import HEADER, HOST, channel_of, kind_of
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.tokenized import message_tokens
 
 SECONDS = 2  # of CPU
 LONG = "abc " + "x" * 30 + " " + "y" * 31

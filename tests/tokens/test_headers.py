@@ -2,8 +2,7 @@ import itertools
 
 from one_case import each
 
-from nbspam.tokens.header_channel import channel_tokens
-from nbspam.tokens.headers import header_tokens
+from nbspam.tokens.headers import channel_tokens, header_tokens
 from nbspam.tokens.kinds import FIELDS, HEADER, HOST, TEXT, channel_of
 
 

@@ -14,6 +14,7 @@ from nbspam.tokens.kinds import (
     HOST,
     KINDS,
     TEXT,
+    TRAITS,
     TRIGRAM,
     WORD,
     channel_of,
@@ -21,8 +22,7 @@ from nbspam.tokens.kinds import (
     is_host,
     kind_of,
 )
-from nbspam.tokens.tokenizer import message_tokens
-from nbspam.tokens.traits import TRAITS
+from nbspam.tokens.tokenized import message_tokens
 
 ROOT = Path(__file__).parents[2]
 NAMES = {kind.name for kind in KINDS}

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.tokens.memo import Memo
+from nbspam.tokens.text import Memo
 
 
 def counted(limit):

@@ -2,9 +2,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.tokens.excerpt import printable
+from nbspam.tokens.excerpt import printable, sender_places, text_places
 from nbspam.tokens.headers import header_tokens
-from nbspam.tokens.places import sender_places, text_places
 from nbspam.tokens.text import short_text_tokens, text_tokens, word_places, words_of
 
 TEXTS = st.text(

@@ -2,8 +2,8 @@ from one_case import each
 
 from nbspam.reading.message import parse
 from nbspam.tokens.kinds import KINDS
-from nbspam.tokens.single_word import of_other_kinds, typed_tokens
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.text import of_other_kinds, typed_tokens
+from nbspam.tokens.tokenized import message_tokens
 
 
 @each(

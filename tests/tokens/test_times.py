@@ -8,8 +8,7 @@ from one_case import each
 
 from nbspam.reading.message import parse, parse_text
 from nbspam.tokens.text import SHORT, unspelled, words_of
-from nbspam.tokens.tokenized import Wanted, tokenize
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.tokenized import Wanted, message_tokens, tokenize
 
 WANTED = Wanted(times=True)
 

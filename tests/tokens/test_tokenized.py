@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.reading.message import Message, parse, parse_text
-from nbspam.tokens.digest import digest_of
-from nbspam.tokens.tokenized import TokenizedMessage, tokenize
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.tokenized import TokenizedMessage, digest_of, message_tokens, tokenize
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
 

@@ -15,7 +15,7 @@ from nbspam.reading.message import Message, parse, parse_text
 from nbspam.reading.mime import Part
 from nbspam.store.model_file import token_key
 from nbspam.tokens.kinds import TEXT, channel_of
-from nbspam.tokens.tokenizer import message_tokens
+from nbspam.tokens.tokenized import message_tokens
 
 REPOSITORY = Path(__file__).parents[2]
 GOLDEN = REPOSITORY / "tests" / "golden" / "tokens"

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.reading.message import Message, parse, parse_text
-from nbspam.tokens import traits
+from nbspam.tokens import kinds
+from nbspam.tokens.kinds import IN_EVIDENCE, NAMES, TRAITS, amount, count, share, shown_amount
 from nbspam.tokens.tokenized import Wanted, tokenize
-from nbspam.tokens.traits import IN_EVIDENCE, NAMES, TRAITS, amount, count, share, shown_amount
 
 WANTED = Wanted(traits=True)
 NONE = dict.fromkeys(NAMES, 0)
@@ -202,7 +202,7 @@ WESTERN = st.text(st.characters(codec="cp1252"))
 @example(bytes(range(256)).decode("cp1252", "ignore"))
 def test_the_fast_path_counts_as_the_other_does(text):
     found = of_text(text)
-    with patch.object(traits, "western_bytes", return_value=None):
+    with patch.object(kinds, "western_bytes", return_value=None):
         assert of_text(text) == found
 
 

@@ -24,7 +24,7 @@ from nbspam.store.check import disagreements
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import BASE, DEFAULT, MERGING, TRAINING, Metadata, ModelSettings
 from nbspam.tokens.kinds import COLLECTED_BY
-from nbspam.tokens.tokenizer import RULES
+from nbspam.tokens.tokenized import RULES
 
 _SHOWN, _LISTED = 5, 100  # hosts in the text, and in the JSON: those with the most mails
 _MANY = 100  # known words of a header, as of most mails
