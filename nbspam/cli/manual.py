@@ -270,9 +270,12 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def files() -> dict[Path, str]:
-    """Return the files that are made from the declarations, in whole or in part."""
-    main, settings = (_ROOT / name for name in ("nbspam_main.py", "nbspam/cli/settings.py"))
+def files(root: Path = _ROOT) -> dict[Path, str]:
+    """Return the files that are made from the declarations, in whole or in part.
+
+    root: of the project, which has more than is installed.
+    """
+    main, settings = (root / name for name in ("nbspam_main.py", "nbspam/cli/settings.py"))
     valued = [name for each in classify.options() if not each.is_flag for name in each.opts]
     keys = Counter(
         key
@@ -282,7 +285,7 @@ def files() -> dict[Path, str]:
     )
     shared = sorted(key for key, n in keys.items() if n > 1)
     return {
-        _ROOT / "docs/commands.md": page(),
+        root / "docs/commands.md": page(),
         main: _with_list(main.read_text("utf-8"), "VALUED", valued),
         settings: _with_list(settings.read_text("utf-8"), "SHARED", shared),
     }
