@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from nbspam.cli.estimate import left_out_rates_of
+
 import nbspam.tokens.html
 import nbspam.tokens.tokenizer
-from nbspam.cli.estimate import left_out_rates_of
 from nbspam.filter import open_filter
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun

@@ -10,10 +10,8 @@ import click
 
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import WRITES, is_typed, option, section
-from nbspam.cli.learning_options import Learning, Sources
+from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading, ham_limit
-from nbspam.cli.output_files import OutputFiles
-from nbspam.cli.protocol_options import Protocol
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import STDIN
@@ -88,13 +86,6 @@ class Report(NamedTuple):
             from nbspam.evaluation.curves import check_plot
 
             check_plot(self.plot)
-
-    def files(self) -> OutputFiles:
-        """Return the files to write; raises SourceError if two are the same."""
-        predictions = None if self.is_beside_predictions else self.predictions
-        return OutputFiles(
-            {"--predictions": predictions, "--plot": self.plot, "--report": self.page}
-        )
 
     @property
     def is_beside_predictions(self) -> bool:
@@ -194,11 +185,14 @@ def command(
       nbspam eval --compare all --plot roc.svg messages.tsv
       nbspam eval --compare bernoulli,multinomial --folds 10 messages.tsv
     """
-    files = report.files()
+    from nbspam.cli.evaluating import OutputFiles, Reader, compare_models, evaluated
+
+    predictions = None if report.is_beside_predictions else report.predictions
+    files = OutputFiles(
+        {"--predictions": predictions, "--plot": report.plot, "--report": report.page}
+    )
     files.check(sources.names(), None if protocol.trains else model)
     skips = Skips(reading.strict)
-    from nbspam.cli.evaluating import Reader, compare_models, evaluated
-
     sources.check()
     options = reading.options(quiet=quiet, needs_content=True)
     reader = Reader(sources, files, options, skips, quiet, (dask, jobs))

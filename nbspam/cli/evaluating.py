@@ -1,18 +1,18 @@
 """What `nbspam eval` does: tests models of some of the messages, a saved one, or several kinds."""
 
-from collections.abc import Iterator
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import click
 
 from nbspam.bayes.trait_model import GAUSSIAN, Variances
-from nbspam.cli.learning_options import Learning, Sources
+from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.notes import note, note_older, note_skips
 from nbspam.cli.options import Cutting, ham_limit, opened_base
-from nbspam.cli.output_files import OutputFiles
 from nbspam.cli.progress import WorkPlace, progress, shown_passes, steps, work, work_place
-from nbspam.cli.protocol_options import Protocol
 from nbspam.cli.terminal import echo_sentence
 from nbspam.errors import SourceError, counted, one_line
 from nbspam.evaluation import protocols
@@ -26,8 +26,9 @@ from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
-from nbspam.reading.sources import ReadingOptions
+from nbspam.reading.sources import STDIN, ReadingOptions
 from nbspam.scoring.verdict import CutOffs
+from nbspam.store.model_file import is_model_like
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import PIECE, in_batches, tokenized
 
@@ -43,7 +44,7 @@ class Reader(NamedTuple):
     """
 
     sources: Sources
-    files: OutputFiles
+    files: "OutputFiles"
     options: ReadingOptions
     skips: Skips
     quiet: bool
@@ -273,3 +274,98 @@ def _how_to_train(kind: Combination, learning: Learning) -> str:
         options = {name: v for name, v in options.items() if "variance" not in name}
     shown = (learning.option(name) + ("" if v is True else f" {v}") for name, v in options.items())
     return " ".join(["nbspam train", *shown])
+
+
+# The files that are written beside the results: none that it reads, and no model
+
+
+A = TypeVar("A", bound=RawMessage | Skipped | SourcePiece)
+_Identity = tuple[int, int]  # device and inode: a file's, whatever the path or link to it
+
+
+class _Existing(NamedTuple):
+    """A file that is there already, and that an option names to be written."""
+
+    option: str
+    path: Path
+
+
+class OutputFiles:
+    """The files to write, of which none may be lost.
+
+    Where one exists it is compared with all that is read, by device and inode, so that neither a
+    link nor another path leads around that.
+    """
+
+    def __init__(self, files: Mapping[str, Path | None]) -> None:
+        """Take the files by the options that name them; raises SourceError for one named twice."""
+        self._existing: dict[_Identity, _Existing] = {}
+        named: dict[str, str] = {}
+        for option, path in files.items():
+            if path is None:
+                continue
+            identity = _identity(path)
+            other = named.setdefault(os.path.realpath(path), option)
+            if identity is not None:
+                other = self._existing.setdefault(identity, _Existing(option, path)).option
+            if other != option:
+                raise SourceError(
+                    f"{option} {path}: {other} writes to the same file; name another file"
+                )
+
+    def check(self, sources: Iterable[str], model: Path | None) -> None:
+        """Raise SourceError if a file is a model or one of the sources, and would be lost.
+
+        model: that is read, if one is.
+        """
+        if model is not None:
+            self._check_identity(_identity(model), "the model")
+        for source in sources:
+            self._check_identity(_identity(0 if source == STDIN else source), "a source")
+        for option, path in self._existing.values():
+            if is_model_like(path):
+                raise _lost(option, path, "a model")
+
+    def guarded(self, raws: Iterable[A]) -> Iterator[A]:
+        """Yield messages or pieces; raises SourceError at one that is in a file to write.
+
+        So what a folder, an index or a list of files names is guarded too.
+        """
+        if not self._existing:
+            yield from raws
+            return
+        last = ""
+        for raw in raws:
+            for name in _files_of(raw):
+                if name != last:
+                    self._check_identity(_identity(name), "a source")
+                    last = name
+            yield raw
+
+    def _check_identity(self, identity: _Identity | None, what: str) -> None:
+        if identity is not None and identity in self._existing:
+            raise _lost(*self._existing[identity], what)
+
+
+def _files_of(raw: RawMessage | Skipped | SourcePiece) -> tuple[str, ...]:
+    if isinstance(raw, Skipped):
+        return ()
+    if not isinstance(raw, RawMessage):
+        return raw.files
+    name = raw.source
+    if isinstance(raw.content, str | bytes):  # `path:line` or `path:number`
+        name = name.rpartition(":")[0] or name
+    return (name,)
+
+
+def _lost(option: str, path: Path, what: str) -> SourceError:
+    return SourceError(f"{option} {path}: is {what}, and would be lost; name another file")
+
+
+def _identity(path: "Path | str | int") -> _Identity | None:
+    """Return which file a path or descriptor is; None if it is no regular file."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 (a descriptor has no Path)
+    except (OSError, ValueError):
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
