@@ -12,7 +12,7 @@ from nbspam.bayes.trait_model import GAUSSIAN, Variances
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.notes import note, note_older, note_skips
 from nbspam.cli.options import Cutting, ham_limit, opened_base
-from nbspam.cli.progress import WorkPlace, progress, shown_passes, steps, work, work_place
+from nbspam.cli.progress import cutter, progress, shown_passes, steps, work, work_place
 from nbspam.cli.terminal import echo_sentence
 from nbspam.errors import SourceError, counted, one_line
 from nbspam.evaluation import protocols
@@ -27,10 +27,9 @@ from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
 from nbspam.reading.sources import STDIN, ReadingOptions
-from nbspam.scoring.verdict import CutOffs
 from nbspam.store.model_file import is_model_like
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
-from nbspam.workers import PIECE, in_batches, tokenized
+from nbspam.workers import PIECE, Executor, in_batches, tokenized
 
 _NO_MESSAGE = "there is no message to test on; name a source that has some"
 _LABELS_SHOWN = 5
@@ -53,29 +52,27 @@ class Reader(NamedTuple):
     def messages(self, wanted: Wanted) -> Iterator[TokenizedMessage]:
         """Yield them; wanted: the numbers beside their tokens."""
         names = self.sources.names()
-        with work_place(*self.at, quiet=self.quiet) as place, progress(self.quiet, names) as shown:
-            raws = self._raws(place)
-            yield from shown(
-                tokenized(raws, self.skips, place.where, True, wanted, skips_empty=True)
-            )
+        with work_place(*self.at, quiet=self.quiet) as where, progress(self.quiet, names) as shown:
+            raws = self._raws(where)
+            yield from shown(tokenized(raws, self.skips, where, True, wanted, skips_empty=True))
         note_skips(self.skips)
 
     def corpus(self, wanted: Wanted, positive: str | None) -> tuple[LabelledCorpus, Mislabelled]:
         """Return them as a corpus, without those that are mislabelled, and these."""
         names = self.sources.names()
         with (
-            work_place(*self.at, quiet=self.quiet) as place,
+            work_place(*self.at, quiet=self.quiet) as where,
             shown_passes(self.quiet, names) as passes,
-            TrainingRun(place.where, TrainingSettings(), passes) as run,
+            TrainingRun(where, TrainingSettings(), passes) as run,
         ):
-            run.read(in_batches(self._raws(place), *PIECE), self.skips, wanted)
+            run.read(in_batches(self._raws(where), *PIECE), self.skips, wanted)
             read = LabelledCorpus.of_pieces(run, wanted)
         note_skips(self.skips)
         return read.without_mislabelled(positive)
 
-    def _raws(self, place: WorkPlace) -> Iterator[RawMessage | Skipped | SourcePiece]:
-        cutter = place.cutter(self.options, self.sources.names())
-        return self.files.guarded(self.sources.pieces(cutter))
+    def _raws(self, where: Executor) -> Iterator[RawMessage | Skipped | SourcePiece]:
+        cuts = cutter(where, self.options, self.sources.names())
+        return self.files.guarded(self.sources.pieces(cuts))
 
     def note_mislabelled(self, left_out: Mislabelled) -> None:
         """Say which messages are left out, unless quiet; raises SourceError for one if strict."""
@@ -115,7 +112,18 @@ def evaluated(
     excerpt: characters of each message to keep.
     """
     if protocol.trains:
-        found, cut_offs = _trained(reader, base, protocol, learning, cutting, excerpt)
+        # Without --online the base is of the environment or a config file, and has no use.
+        base = base if protocol.online else None
+        with opened_base(base) as beneath:
+            settings = learning.settings()._replace(base=beneath)
+            limit, cut_offs = ham_limit(protocol.max_ham_blocked), cutting.of_new()
+            wanted = settings.wanted._replace(excerpt=excerpt)
+            read, mislabelled = reader.corpus(wanted, settings.positive)
+            cutting.check_classes(sorted(set(read.corpus.labels)))
+            with work(reader.quiet) as at_work:
+                at_work.stage("training and testing")
+                found = protocol.run(read, settings, cut_offs, limit, at_work=at_work)
+        found, cut_offs = found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
     else:
         opened = open_filter(model, cutting.of, base=base)
         if not reader.quiet:
@@ -126,35 +134,13 @@ def evaluated(
                 spam_filter, messages, protocol.including_learned, learning.spam_label
             )
             cut_offs = spam_filter.cut_offs
-    if base is not None and (protocol.online or not protocol.trains):
+    if base is not None:
         found = found._replace(protocol=f"{found.protocol}, with the base {base}")
     reader.note_mislabelled(found.mislabelled)
     _check_some_are_left(found, model)
     with work(reader.quiet) as at_work:
         at_work.stage("computing the figures and their intervals")
         return compute(found, cut_offs, protocol.bootstrap_seed, reader.skips.count)
-
-
-def _trained(
-    reader: Reader,
-    base: str | None,
-    protocol: Protocol,
-    learning: Learning,
-    cutting: Cutting,
-    excerpt: int,
-) -> tuple[Evaluation, CutOffs]:
-    """Return the outcomes of models trained on some of the messages, and the cut-offs."""
-    # Without --online the base is of the environment or a config file, and has no use.
-    with opened_base(base if protocol.online else None) as beneath:
-        settings = learning.settings()._replace(base=beneath)
-        limit, cut_offs = ham_limit(protocol.max_ham_blocked), cutting.of_new()
-        wanted = settings.wanted._replace(excerpt=excerpt)
-        read, mislabelled = reader.corpus(wanted, settings.positive)
-        cutting.check_classes(sorted(set(read.corpus.labels)))
-        with work(reader.quiet) as at_work:
-            at_work.stage("training and testing")
-            found = protocol.run(read, settings, cut_offs, limit, at_work=at_work)
-    return found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
 
 
 # What is said of the messages tested

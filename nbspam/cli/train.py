@@ -25,7 +25,7 @@ from nbspam.cli.options import (
     make_default_folder,
     opened_base,
 )
-from nbspam.cli.progress import progress, work_place
+from nbspam.cli.progress import cutter, progress, work_place
 from nbspam.cli.training import (
     ClassSizes,
     Training,
@@ -150,7 +150,7 @@ def command(
     silent = quiet or (writing.update and is_one)
     if before is not None and not silent:
         note_older(model, before, learns=True)
-    with opened_base(base, not is_one) as beneath, work_place(dask, jobs, trace, quiet) as place:
+    with opened_base(base, not is_one) as beneath, work_place(dask, jobs, trace, quiet) as where:
         settings = learning.settings()._replace(base=beneath)
         if beneath is not None:  # before anything is read
             beneath.check(model, (before or first_metadata((), settings)).settings)
@@ -160,17 +160,17 @@ def command(
         begins = not writing.update or sources.may_have_two_classes
         if before is None and begins and beneath is None:
             whole = training._replace(quiet=quiet)
-            pieces = sources.pieces(place.cutter(options, names))
+            pieces = sources.pieces(cutter(where, options, names))
             instead = partial(update_instead, training=whole) if writing.update else None
-            train_whole(place.where, in_batches(pieces, *PIECE), names, whole, instead)
+            train_whole(where, in_batches(pieces, *PIECE), names, whole, instead)
             return
         raws: Iterable[RawMessage | Skipped | SourcePiece]
-        if place.where.is_here:
+        if where.is_here:
             raws = trace.noted(sources.messages(options, skips))
         else:
-            raws = sources.pieces(place.cutter(options, names))
+            raws = sources.pieces(cutter(where, options, names))
         pending = PendingMessages((settings if before is None else before.settings).wanted)
-        found = tokenized(raws, skips, place.where, True, pending.corpus.wanted, skips_empty=True)
+        found = tokenized(raws, skips, where, True, pending.corpus.wanted, skips_empty=True)
         with progress(silent, names) as shown:
             messages = sizes(shown(found))
             if writing.update:
