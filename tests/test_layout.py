@@ -185,7 +185,7 @@ MAY_OPEN = {
     "nbspam.evaluation.predictions": 1,
     "nbspam.imap.account": 1,
     "nbspam.imap.moves": 1,
-    "nbspam.cli.model.exchange": 1,
+    "nbspam.cli.model.changing": 1,
     "nbspam.serving.limits": 2,
 }
 

@@ -207,12 +207,12 @@ def command(
                 where = executor(jobs, flow.pauses)
                 seen = trace.noted(raw for name in names for raw in any_kind(name, options, skips))
             else:
-                from nbspam.cli.progress import work_place
+                from nbspam.cli.progress import cutter, work_place
                 from nbspam.reading.cutting import Asked
 
-                place = opened.enter_context(work_place(dask, jobs, trace))
-                cutter, where = place.cutter(options, names), place.where
-                seen = (piece for name in names for piece in cutter.pieces(Asked(name)))
+                where = opened.enter_context(work_place(dask, jobs, trace))
+                cuts = cutter(where, options, names)
+                seen = (piece for name in names for piece in cuts.pieces(Asked(name)))
             for done in shown(classified(seen, skips, where, spam_filter, flow.pauses)):
                 judged = done.verdict
                 n += 1

@@ -166,38 +166,34 @@ def _built_in(option: click.Option, context: click.Context) -> Any:
 
 
 def check_values(settings: Settings) -> None:
-    """Raise OptionError for values that a command would refuse, together or with its model."""
-    for context in command_contexts():
-        found = settings_of(settings, context)
-        if found:
-            _check_command(settings, context, "model" in found or _has_default_model())
+    """Raise OptionError for values that a command would refuse, together or with its model.
 
-
-def _check_command(settings: Settings, command: click.Context, has_model: bool) -> None:
-    """Raise OptionError for values that one command would refuse.
-
-    has_model: whether a model is named; without one and without a home folder nothing is checked,
-    for the command would ask for a model first.
+    Where no model is named and there is no home folder for one, a command would ask for it first.
     """
-    table, declared = table_of(command), command.command
-    assert isinstance(declared, Command)
-    for typed in ways(declared) if has_model else ():
-        context = declared.make_context(command.info_name, list(typed), parent=command.parent)
-        try:
-            with context:
-                try:
-                    declared.checked(context)
-                except OptionError as error:
-                    raise with_origin(error, context) from error
-                if table in _JUDGING and not typed:
-                    _check_with_model(context)
-        except OptionError as error:
-            if error.problem.startswith(settings.path):
-                raise
-            words = " ".join(("nbspam", *table.split("-", 1), *typed))
-            raise OptionError(
-                f"{settings.path}: {words}: {error.problem}", error.remedy, **error.values
-            ) from error
+    try:
+        has_model = bool(default_model())
+    except OptionError:
+        has_model = False
+    for above in command_contexts():
+        found, table, command = settings_of(settings, above), table_of(above), above.command
+        assert isinstance(command, Command)
+        for typed in ways(command) if found and ("model" in found or has_model) else ():
+            context = command.make_context(above.info_name, list(typed), parent=above.parent)
+            try:
+                with context:
+                    try:
+                        command.checked(context)
+                        if table in _JUDGING and not typed:
+                            _check_with_model(context)
+                    except OptionError as error:
+                        raise with_origin(error, context) from error
+            except OptionError as error:
+                if error.problem.startswith(settings.path):
+                    raise
+                words = " ".join(("nbspam", *table.split("-", 1), *typed))
+                raise OptionError(
+                    f"{settings.path}: {words}: {error.problem}", error.remedy, **error.values
+                ) from error
 
 
 def _check_with_model(context: click.Context) -> None:
@@ -209,14 +205,5 @@ def _check_with_model(context: click.Context) -> None:
     try:
         with Lookup(model) as lookup:
             cutting.of(lookup.metadata)
-    except OptionError as error:
-        raise with_origin(error, context) from error
     except (ModelError, OSError):
         return  # there is none, or the command says what is wrong with it
-
-
-def _has_default_model() -> bool:
-    try:
-        return bool(default_model())
-    except OptionError:
-        return False

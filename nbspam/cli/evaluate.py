@@ -10,10 +10,8 @@ import click
 
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import WRITES, is_typed, option, section
-from nbspam.cli.learning_options import Learning, Sources
+from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading, ham_limit
-from nbspam.cli.output_files import OutputFiles
-from nbspam.cli.protocol_options import Protocol
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import STDIN
@@ -76,45 +74,35 @@ class Report(NamedTuple):
                 f"{option} is of one model; leave it out, or leave --compare out and choose the"
                 " model with --event-model, --traits and --scoring"
             )
-        if self.predictions is not None:
-            self._check_predictions(self.predictions, form)
-        if self.page == Path("-"):
-            raise OptionError("--report writes a page to a file; name one, such as report.html")
-        if self.page is not None and not self.page.parent.is_dir():
-            raise SourceError(f"--report {self.page}: there is no such folder; create it first")
-        if self.plot is not None and not self.plot.parent.is_dir():
-            raise SourceError(f"--plot {self.plot}: there is no such folder; create it first")
+        if self.is_beside_predictions and form != "text":
+            raise OptionError(
+                f"--predictions - and --format {form} both write to standard output; name a file"
+                " for the predictions"
+            )
+        files = {"--predictions": self.written, "--report": self.page, "--plot": self.plot}
+        if self.written is not None:
+            from nbspam.evaluation.predictions import check_predictions
+
+            check_predictions(self.written)
+        for flag, path in files.items():
+            if path == Path("-") and flag == "--report":
+                raise OptionError("--report writes a page to a file; name one, such as report.html")
+            if path is not None and not path.parent.is_dir():
+                raise SourceError(f"{flag} {path}: there is no such folder; create it first")
         if self.plot is not None:
             from nbspam.evaluation.curves import check_plot
 
             check_plot(self.plot)
-
-    def files(self) -> OutputFiles:
-        """Return the files to write; raises SourceError if two are the same."""
-        predictions = None if self.is_beside_predictions else self.predictions
-        return OutputFiles(
-            {"--predictions": predictions, "--plot": self.plot, "--report": self.page}
-        )
 
     @property
     def is_beside_predictions(self) -> bool:
         """Whether predictions go to standard output, and the report elsewhere."""
         return self.predictions == Path(STDIN)
 
-    def _check_predictions(self, path: Path, form: str) -> None:
-        """Raise an error for a file that cannot be written."""
-        if self.is_beside_predictions:
-            if form != "text":
-                raise OptionError(
-                    f"--predictions - and --format {form} both write to standard output; name a"
-                    " file for the predictions"
-                )
-            return
-        from nbspam.evaluation.predictions import check_predictions
-
-        check_predictions(path)
-        if not path.parent.is_dir():
-            raise SourceError(f"--predictions {path}: there is no such folder; create it first")
+    @property
+    def written(self) -> Path | None:
+        """The file for the predictions."""
+        return None if self.is_beside_predictions else self.predictions
 
 
 def _check(
@@ -194,11 +182,13 @@ def command(
       nbspam eval --compare all --plot roc.svg messages.tsv
       nbspam eval --compare bernoulli,multinomial --folds 10 messages.tsv
     """
-    files = report.files()
+    from nbspam.cli.evaluating import OutputFiles, Reader, compare_models, evaluated, notes_of
+
+    files = OutputFiles(
+        {"--predictions": report.written, "--plot": report.plot, "--report": report.page}
+    )
     files.check(sources.names(), None if protocol.trains else model)
     skips = Skips(reading.strict)
-    from nbspam.cli.evaluating import Reader, compare_models, evaluated
-
     sources.check()
     options = reading.options(quiet=quiet, needs_content=True)
     reader = Reader(sources, files, options, skips, quiet, (dask, jobs))
@@ -212,15 +202,21 @@ def command(
         from nbspam.evaluation.results import as_json
 
         click.echo(as_json(computed, report.errors))
-    elif report.is_beside_predictions:
+        return
+    to: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+    if report.is_beside_predictions:
         from nbspam.evaluation.predictions import write_json_lines
 
         write_json_lines(computed.evaluation.outcomes, sys.stdout)
-        if not quiet:
-            with contextlib.redirect_stdout(sys.stderr):
-                _print(computed, report, model)
-    else:
-        _print(computed, report, model)
+        if quiet:
+            return
+        to = contextlib.redirect_stdout(sys.stderr)
+    from nbspam.evaluation.report import print_report
+
+    with to:
+        print_report(computed, report.errors, notes_of(computed, model), full=report.full)
+        if not report.full:
+            click.echo("\n--full prints all figures, what messages were called, and the scores")
 
 
 def _write_files(computed: "Results", report: Report, tested: Path | None, quiet: bool) -> None:
@@ -232,26 +228,14 @@ def _write_files(computed: "Results", report: Report, tested: Path | None, quiet
     from nbspam.store.model_file import read_model
 
     with work(quiet) as at_work:
-        if report.predictions is not None and not report.is_beside_predictions:
-            at_work.stage(f"writing {report.predictions}")
-            write_predictions(computed.evaluation.outcomes, report.predictions)
+        if report.written is not None:
+            at_work.stage(f"writing {report.written}")
+            write_predictions(computed.evaluation.outcomes, report.written)
         if report.plot is not None:
             draw(computed, report.plot)
         if report.page is not None:
             at_work.stage(f"writing {report.page}")
-            errors, command_line = (
-                report.errors or _PAGE_ERRORS,
-                shlex.join(["nbspam", *sys.argv[1:]]),
-            )
+            errors, typed = report.errors or _PAGE_ERRORS, shlex.join(["nbspam", *sys.argv[1:]])
             model = None if tested is None else read_model(tested)
-            text = report_page(computed, errors, command_line, model)
+            text = report_page(computed, errors, typed, model)
             report.page.write_text(text, encoding="ascii", newline="\n")
-
-
-def _print(computed: "Results", report: Report, model: Path) -> None:
-    from nbspam.cli.evaluating import notes_of
-    from nbspam.evaluation.report import print_report
-
-    print_report(computed, report.errors, notes_of(computed, model), full=report.full)
-    if not report.full:
-        click.echo("\n--full prints all figures, what messages were called, and the scores")

@@ -1,18 +1,18 @@
 """What `nbspam eval` does: tests models of some of the messages, a saved one, or several kinds."""
 
-from collections.abc import Iterator
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import click
 
 from nbspam.bayes.trait_model import GAUSSIAN, Variances
-from nbspam.cli.learning_options import Learning, Sources
+from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.notes import note, note_older, note_skips
 from nbspam.cli.options import Cutting, ham_limit, opened_base
-from nbspam.cli.output_files import OutputFiles
-from nbspam.cli.progress import WorkPlace, progress, shown_passes, steps, work, work_place
-from nbspam.cli.protocol_options import Protocol
+from nbspam.cli.progress import cutter, progress, shown_passes, steps, work, work_place
 from nbspam.cli.terminal import echo_sentence
 from nbspam.errors import SourceError, counted, one_line
 from nbspam.evaluation import protocols
@@ -26,10 +26,10 @@ from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
-from nbspam.reading.sources import ReadingOptions
-from nbspam.scoring.verdict import CutOffs
+from nbspam.reading.sources import STDIN, ReadingOptions
+from nbspam.store.model_file import is_model_like
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
-from nbspam.workers import PIECE, in_batches, tokenized
+from nbspam.workers import PIECE, Executor, in_batches, tokenized
 
 _NO_MESSAGE = "there is no message to test on; name a source that has some"
 _LABELS_SHOWN = 5
@@ -43,7 +43,7 @@ class Reader(NamedTuple):
     """
 
     sources: Sources
-    files: OutputFiles
+    files: "OutputFiles"
     options: ReadingOptions
     skips: Skips
     quiet: bool
@@ -52,29 +52,27 @@ class Reader(NamedTuple):
     def messages(self, wanted: Wanted) -> Iterator[TokenizedMessage]:
         """Yield them; wanted: the numbers beside their tokens."""
         names = self.sources.names()
-        with work_place(*self.at, quiet=self.quiet) as place, progress(self.quiet, names) as shown:
-            raws = self._raws(place)
-            yield from shown(
-                tokenized(raws, self.skips, place.where, True, wanted, skips_empty=True)
-            )
+        with work_place(*self.at, quiet=self.quiet) as where, progress(self.quiet, names) as shown:
+            raws = self._raws(where)
+            yield from shown(tokenized(raws, self.skips, where, True, wanted, skips_empty=True))
         note_skips(self.skips)
 
     def corpus(self, wanted: Wanted, positive: str | None) -> tuple[LabelledCorpus, Mislabelled]:
         """Return them as a corpus, without those that are mislabelled, and these."""
         names = self.sources.names()
         with (
-            work_place(*self.at, quiet=self.quiet) as place,
+            work_place(*self.at, quiet=self.quiet) as where,
             shown_passes(self.quiet, names) as passes,
-            TrainingRun(place.where, TrainingSettings(), passes) as run,
+            TrainingRun(where, TrainingSettings(), passes) as run,
         ):
-            run.read(in_batches(self._raws(place), *PIECE), self.skips, wanted)
+            run.read(in_batches(self._raws(where), *PIECE), self.skips, wanted)
             read = LabelledCorpus.of_pieces(run, wanted)
         note_skips(self.skips)
         return read.without_mislabelled(positive)
 
-    def _raws(self, place: WorkPlace) -> Iterator[RawMessage | Skipped | SourcePiece]:
-        cutter = place.cutter(self.options, self.sources.names())
-        return self.files.guarded(self.sources.pieces(cutter))
+    def _raws(self, where: Executor) -> Iterator[RawMessage | Skipped | SourcePiece]:
+        cuts = cutter(where, self.options, self.sources.names())
+        return self.files.guarded(self.sources.pieces(cuts))
 
     def note_mislabelled(self, left_out: Mislabelled) -> None:
         """Say which messages are left out, unless quiet; raises SourceError for one if strict."""
@@ -114,7 +112,18 @@ def evaluated(
     excerpt: characters of each message to keep.
     """
     if protocol.trains:
-        found, cut_offs = _trained(reader, base, protocol, learning, cutting, excerpt)
+        # Without --online the base is of the environment or a config file, and has no use.
+        base = base if protocol.online else None
+        with opened_base(base) as beneath:
+            settings = learning.settings()._replace(base=beneath)
+            limit, cut_offs = ham_limit(protocol.max_ham_blocked), cutting.of_new()
+            wanted = settings.wanted._replace(excerpt=excerpt)
+            read, mislabelled = reader.corpus(wanted, settings.positive)
+            cutting.check_classes(sorted(set(read.corpus.labels)))
+            with work(reader.quiet) as at_work:
+                at_work.stage("training and testing")
+                found = protocol.run(read, settings, cut_offs, limit, at_work=at_work)
+        found, cut_offs = found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
     else:
         opened = open_filter(model, cutting.of, base=base)
         if not reader.quiet:
@@ -125,35 +134,13 @@ def evaluated(
                 spam_filter, messages, protocol.including_learned, learning.spam_label
             )
             cut_offs = spam_filter.cut_offs
-    if base is not None and (protocol.online or not protocol.trains):
+    if base is not None:
         found = found._replace(protocol=f"{found.protocol}, with the base {base}")
     reader.note_mislabelled(found.mislabelled)
     _check_some_are_left(found, model)
     with work(reader.quiet) as at_work:
         at_work.stage("computing the figures and their intervals")
         return compute(found, cut_offs, protocol.bootstrap_seed, reader.skips.count)
-
-
-def _trained(
-    reader: Reader,
-    base: str | None,
-    protocol: Protocol,
-    learning: Learning,
-    cutting: Cutting,
-    excerpt: int,
-) -> tuple[Evaluation, CutOffs]:
-    """Return the outcomes of models trained on some of the messages, and the cut-offs."""
-    # Without --online the base is of the environment or a config file, and has no use.
-    with opened_base(base if protocol.online else None) as beneath:
-        settings = learning.settings()._replace(base=beneath)
-        limit, cut_offs = ham_limit(protocol.max_ham_blocked), cutting.of_new()
-        wanted = settings.wanted._replace(excerpt=excerpt)
-        read, mislabelled = reader.corpus(wanted, settings.positive)
-        cutting.check_classes(sorted(set(read.corpus.labels)))
-        with work(reader.quiet) as at_work:
-            at_work.stage("training and testing")
-            found = protocol.run(read, settings, cut_offs, limit, at_work=at_work)
-    return found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
 
 
 # What is said of the messages tested
@@ -273,3 +260,98 @@ def _how_to_train(kind: Combination, learning: Learning) -> str:
         options = {name: v for name, v in options.items() if "variance" not in name}
     shown = (learning.option(name) + ("" if v is True else f" {v}") for name, v in options.items())
     return " ".join(["nbspam train", *shown])
+
+
+# The files that are written beside the results: none that it reads, and no model
+
+
+A = TypeVar("A", bound=RawMessage | Skipped | SourcePiece)
+_Identity = tuple[int, int]  # device and inode: a file's, whatever the path or link to it
+
+
+class _Existing(NamedTuple):
+    """A file that is there already, and that an option names to be written."""
+
+    option: str
+    path: Path
+
+
+class OutputFiles:
+    """The files to write, of which none may be lost.
+
+    Where one exists it is compared with all that is read, by device and inode, so that neither a
+    link nor another path leads around that.
+    """
+
+    def __init__(self, files: Mapping[str, Path | None]) -> None:
+        """Take the files by the options that name them; raises SourceError for one named twice."""
+        self._existing: dict[_Identity, _Existing] = {}
+        named: dict[str, str] = {}
+        for option, path in files.items():
+            if path is None:
+                continue
+            identity = _identity(path)
+            other = named.setdefault(os.path.realpath(path), option)
+            if identity is not None:
+                other = self._existing.setdefault(identity, _Existing(option, path)).option
+            if other != option:
+                raise SourceError(
+                    f"{option} {path}: {other} writes to the same file; name another file"
+                )
+
+    def check(self, sources: Iterable[str], model: Path | None) -> None:
+        """Raise SourceError if a file is a model or one of the sources, and would be lost.
+
+        model: that is read, if one is.
+        """
+        if model is not None:
+            self._check_identity(_identity(model), "the model")
+        for source in sources:
+            self._check_identity(_identity(0 if source == STDIN else source), "a source")
+        for option, path in self._existing.values():
+            if is_model_like(path):
+                raise _lost(option, path, "a model")
+
+    def guarded(self, raws: Iterable[A]) -> Iterator[A]:
+        """Yield messages or pieces; raises SourceError at one that is in a file to write.
+
+        So what a folder, an index or a list of files names is guarded too.
+        """
+        if not self._existing:
+            yield from raws
+            return
+        last = ""
+        for raw in raws:
+            for name in _files_of(raw):
+                if name != last:
+                    self._check_identity(_identity(name), "a source")
+                    last = name
+            yield raw
+
+    def _check_identity(self, identity: _Identity | None, what: str) -> None:
+        if identity is not None and identity in self._existing:
+            raise _lost(*self._existing[identity], what)
+
+
+def _files_of(raw: RawMessage | Skipped | SourcePiece) -> tuple[str, ...]:
+    if isinstance(raw, Skipped):
+        return ()
+    if not isinstance(raw, RawMessage):
+        return raw.files
+    name = raw.source
+    if isinstance(raw.content, str | bytes):  # `path:line` or `path:number`
+        name = name.rpartition(":")[0] or name
+    return (name,)
+
+
+def _lost(option: str, path: Path, what: str) -> SourceError:
+    return SourceError(f"{option} {path}: is {what}, and would be lost; name another file")
+
+
+def _identity(path: "Path | str | int") -> _Identity | None:
+    """Return which file a path or descriptor is; None if it is no regular file."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 (a descriptor has no Path)
+    except (OSError, ValueError):
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None

@@ -16,7 +16,7 @@ from nbspam.cli.notes import REMEDIES, NoTrace, lock_wait, note, note_one_sided,
 from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting, make_default_folder
 from nbspam.cli.program import CommandFile, LazyGroup
 from nbspam.cli.progress import progress
-from nbspam.cli.training import ClassSizes, Output, Training, Writing, train_whole
+from nbspam.cli.training import ClassSizes, Training, Writing, train_whole
 from nbspam.errors import AccountError, LockedError, OptionError, Remedy, counted, one_line
 from nbspam.filter import classified, open_filter
 from nbspam.imap.account import SCHEME, Account
@@ -448,25 +448,28 @@ def _learn_folders(connection: Connection, memory: Memory, junk: str, request: R
     lessons = Lessons(connection, memory, junk, labels, seconds_of(request.sorting.trust_after))
     where, sizes, wait = executor(request.jobs), ClassSizes(), lock_wait(quiet)
 
-    def learn_each(messages: Iterable[TokenizedMessage]) -> None:
+    def learn_each(messages: Iterable[TokenizedMessage]) -> PendingMessages:
         pending = PendingMessages(wanted)
         pending.read(model, messages, remember=True)
         change = Change()
         if pending.found:
             change = learn(model, pending, TrainingSettings(), wait=wait)
         _print_change(change, lessons.waiting, connection.account, request)
+        return pending
 
     make_default_folder(model)
     if is_new:
-        output = Output(model, request.form, quiet, Skips(), NoTrace(), sizes)
-        cutting = Cutting(None, None, None)
-        training = Training(TrainingSettings(), cutting, _NEW, None, output, wait)
+        plain = (TrainingSettings(), Cutting(None, None, None), _NEW, None)
+        beside = (Skips(), NoTrace(), wait, sizes)
+        training = Training(model, *plain, request.form, quiet, *beside)
         train_whole(where, in_batches(lessons.messages(), *PIECE), [SCHEME], training, learn_each)
     else:
         found = tokenized(lessons.messages(), Skips(), where, True, wanted, skips_empty=True)
         with progress(quiet, [SCHEME]) as shown:
-            learn_each(sizes(shown(found)))
-        sizes.report(quiet, strict=False)
+            pending = learn_each(sizes(shown(found)))
+        if not quiet:
+            sizes.note_small()
+        sizes.report_shared(*pending.shared(), quiet, strict=False)
     lessons.commit()
 
 

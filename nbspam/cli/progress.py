@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from nbspam.errors import OptionError, counted
 from nbspam.urls import is_url
@@ -212,29 +212,22 @@ _ROUNDS = 12  # pieces for each worker, at least
 _MOST = 20_000  # pieces
 
 
-class WorkPlace(NamedTuple):
-    """Where work is done."""
+def cutter(where: Executor, options: "ReadingOptions", names: "Sequence[str]") -> "Cutter":
+    """Return what cuts sources into pieces for those who work; names: of the sources."""
+    from nbspam.reading.cutting import Cutter
 
-    where: Executor
+    # Each piece is work for the scheduler of a cluster.
+    size = largest = _LARGEST if where.is_here else 2 * _LARGEST
+    if total := size_of(names):
+        size = max(min(largest, total // (where.workers * _ROUNDS)), _SMALLEST, total // _MOST)
+    return Cutter(options, size, partial(_survey, where))
 
-    def cutter(self, options: "ReadingOptions", names: "Sequence[str]") -> "Cutter":
-        """Return what cuts sources into pieces for those who work; names: of the sources."""
-        from nbspam.reading.cutting import Cutter
 
-        # Each piece is work for the scheduler of a cluster.
-        size = largest = _LARGEST if self.where.is_here else 2 * _LARGEST
-        if total := size_of(names):
-            per_worker = total // (self.where.workers * _ROUNDS)
-            size = max(min(largest, per_worker), _SMALLEST, total // _MOST)
-        return Cutter(options, size, self._survey)
-
-    def _survey(
-        self, count: "RangeCount", parts: "list[ByteRange]"
-    ) -> "Iterable[LinesFound | int]":
-        """Return what begins in each of some ranges."""
-        if len(parts) == 1:
-            return [count(parts[0])]
-        return self.where.map(_counted, count, parts)
+def _survey(
+    where: Executor, count: "RangeCount", parts: "list[ByteRange]"
+) -> "Iterable[LinesFound | int]":
+    """Return what begins in each of some ranges."""
+    return [count(parts[0])] if len(parts) == 1 else where.map(_counted, count, parts)
 
 
 def _counted(count: "RangeCount", part: "ByteRange") -> "LinesFound | int":
@@ -244,14 +237,14 @@ def _counted(count: "RangeCount", part: "ByteRange") -> "LinesFound | int":
 @contextmanager
 def work_place(
     dask: str | None, jobs: int, trace: "NoTrace | None" = None, quiet: bool = False
-) -> Iterator[WorkPlace]:
+) -> Iterator[Executor]:
     """Yield where to work; a cluster is left at the end, and one of our own is gone.
 
     dask: the scheduler's address, or None.  trace: which a cluster cannot write.
     Raises OptionError and NbspamError.
     """
     if dask is None:
-        yield WorkPlace(executor(jobs))
+        yield executor(jobs)
         return
     from nbspam.cli.notes import NoTrace, note
     from nbspam.cluster.connection import cluster_at
@@ -264,4 +257,4 @@ def work_place(
     with cluster_at(dask) as cluster:
         if cluster.dashboard and not quiet and sys.stderr is not None:
             note(f"the dashboard of the workers is {cluster.dashboard}")
-        yield WorkPlace(cluster)
+        yield cluster

@@ -96,11 +96,8 @@ class Trace(NoTrace):
     def digested(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
         """Yield messages to learn or to forget, and take down their digests, for `changes`."""
         for message in messages:
-            self._take_down(message)
+            self._learning.setdefault(message.digest, (message.source, message.label or ""))
             yield message
-
-    def _take_down(self, message: TokenizedMessage) -> None:
-        self._learning.setdefault(message.digest, (message.source, message.label or ""))
 
     @contextlib.contextmanager
     def changes(self, model: "Path", remember: bool) -> Iterator[None]:
@@ -114,15 +111,12 @@ class Trace(NoTrace):
             yield
             before = old.learned(self._learning) if old else {}
         with contextlib.suppress(NbspamError, OSError):  # the change is made
-            self._log_changes(before, model, remember)
-
-    def _log_changes(self, before: dict[str, Row], model: "Path", remember: bool) -> None:
-        with Lookup(model) as lookup:
-            after = lookup.learned(self._learning)
-        for digest, (source, label) in self._learning.items():
-            result = _result(before.get(digest), after.get(digest)) if remember else ""
-            if result != UNCHANGED or len(self._learning) == 1:
-                self._add(source, label=label, result=result)
+            with Lookup(model) as lookup:
+                after = lookup.learned(self._learning)
+            for digest, (source, label) in self._learning.items():
+                result = _result(before.get(digest), after.get(digest)) if remember else ""
+                if result != UNCHANGED or len(self._learning) == 1:
+                    self._add(source, label=label, result=result)
 
     def trained(self, model: "Path", n: int) -> None:
         """Log that a whole model was trained on `n` messages, in one line."""

@@ -25,10 +25,9 @@ from nbspam.cli.options import (
     make_default_folder,
     opened_base,
 )
-from nbspam.cli.progress import progress, work_place
+from nbspam.cli.progress import cutter, progress, work_place
 from nbspam.cli.training import (
     ClassSizes,
-    Output,
     Training,
     Writing,
     begin_one_by_one,
@@ -142,44 +141,45 @@ def command(
       nbspam train --dask tcp://10.0.0.1:8786 /shared/mail.parquet
     """
     cutting, learning = _of_new(model, writing, cutting, learning)
-    _check_model(model, writing, cutting, learning)
+    before = _updated(model, writing, cutting, learning)
     limit = ham_limit(writing.max_ham_blocked)
     options, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
     names = sources.names()
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
     silent = quiet or (writing.update and is_one)
-    before = _updated(model, writing)
     if before is not None and not silent:
         note_older(model, before, learns=True)
-    output = Output(model, form, silent, skips, trace, ClassSizes())
-    with opened_base(base, not is_one) as beneath, work_place(dask, jobs, trace, quiet) as place:
+    with opened_base(base, not is_one) as beneath, work_place(dask, jobs, trace, quiet) as where:
         settings = learning.settings()._replace(base=beneath)
         if beneath is not None:  # before anything is read
             beneath.check(model, (before or first_metadata((), settings)).settings)
-        training = Training(settings, cutting, writing, limit, output, lock_wait(quiet))
+        asked, sizes = (settings, cutting, writing, limit, form, silent), ClassSizes()
+        training = Training(model, *asked, skips, trace, lock_wait(quiet), sizes)
         # One class alone begins a model one by one, without numpy.
         begins = not writing.update or sources.may_have_two_classes
-        if before is None and begins and not training.is_one_by_one:
-            whole = training._replace(output=output._replace(quiet=quiet))
-            pieces = sources.pieces(place.cutter(options, names))
+        if before is None and begins and beneath is None:
+            whole = training._replace(quiet=quiet)
+            pieces = sources.pieces(cutter(where, options, names))
             instead = partial(update_instead, training=whole) if writing.update else None
-            train_whole(place.where, in_batches(pieces, *PIECE), names, whole, instead)
+            train_whole(where, in_batches(pieces, *PIECE), names, whole, instead)
             return
         raws: Iterable[RawMessage | Skipped | SourcePiece]
-        if place.where.is_here:
+        if where.is_here:
             raws = trace.noted(sources.messages(options, skips))
         else:
-            raws = sources.pieces(place.cutter(options, names))
+            raws = sources.pieces(cutter(where, options, names))
         pending = PendingMessages((settings if before is None else before.settings).wanted)
-        found = tokenized(raws, skips, place.where, True, pending.corpus.wanted, skips_empty=True)
+        found = tokenized(raws, skips, where, True, pending.corpus.wanted, skips_empty=True)
         with progress(silent, names) as shown:
-            messages = output.sizes(shown(found))
+            messages = sizes(shown(found))
             if writing.update:
                 pending.read(model, trace.digested(messages), writing.ledger)
             else:
                 pending.add(messages)
-        output.sizes.report(quiet, skips.strict)
+        if not quiet:
+            sizes.note_small()
+        sizes.report_shared(*pending.shared(), quiet, skips.strict)
         note_skips(skips)
         make_default_folder(model)
         if writing.update:
@@ -188,22 +188,28 @@ def command(
             begin_one_by_one(pending, training)
 
 
-def _check_model(model: Path, writing: Writing, cutting: Cutting, learning: Learning) -> None:
-    """Raise OptionError or ModelError for options that cannot be with this model."""
-    exists = model.exists() and not model.is_dir()
-    if exists and writing.update and cutting.is_given:
+def _updated(
+    model: Path, writing: Writing, cutting: Cutting, learning: Learning
+) -> Metadata | None:
+    """Return the metadata of the model that is added to; None for a new one.
+
+    Raises OptionError or ModelError for options that cannot be with this model.
+    """
+    is_file = model.exists() and not model.is_dir()
+    if not (writing.update and model.exists()):
+        if is_file:
+            check_replaceable(model)
+            if not writing.replace:
+                raise already_exists(model)
+        return None
+    if is_file and cutting.is_given:
         raise OptionError(
             f"{model}: has cut-offs of its own; change them with nbspam model set, and leave them"
             " out here"
         )
-    if exists and not writing.update:
-        check_replaceable(model)
-        if not writing.replace:
-            raise already_exists(model)
-    if not (exists and writing.update):
-        return
     with Lookup(model) as lookup:
-        of_model = Learning.of_model(lookup.metadata.settings)
+        metadata = lookup.metadata
+    of_model = Learning.of_model(metadata.settings)
     for name in learning.given():
         asked, kept = getattr(learning, name), getattr(of_model, name)
         if asked != kept:
@@ -211,14 +217,7 @@ def _check_model(model: Path, writing: Writing, cutting: Cutting, learning: Lear
                 f"{learning.option(name)} {asked}: the model {model} was trained with {kept}; leave"
                 " it out, or train a new model with --replace"
             )
-
-
-def _updated(model: Path, writing: Writing) -> Metadata | None:
-    """Return the metadata of the model that is added to; None for a new one."""
-    if not (writing.update and model.exists()):
-        return None
-    with Lookup(model) as lookup:
-        return lookup.metadata
+    return metadata
 
 
 def _check_forgotten(sources: Sources, reading: Reading) -> None:

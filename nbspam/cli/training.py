@@ -2,15 +2,15 @@
 
 import json
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from nbspam.cli.declared import DECIDES, OVERWRITES, option, section
-from nbspam.cli.estimate import cut_off_sentence, estimate_sentence, left_out_rates_of
 from nbspam.cli.notes import NoTrace, note, note_skips, young_sentence
 from nbspam.cli.options import Cutting, ham_limit_option, make_default_folder
 from nbspam.cli.progress import work
@@ -19,85 +19,38 @@ from nbspam.labels import FEW, rare_classes
 from nbspam.learning.settings import TrainingSettings, class_names
 from nbspam.learning.update import Change, PendingMessages, learn, learn_in_memory, set_cut_offs
 from nbspam.reading.source import Skips
+from nbspam.scoring.rules import rule_of
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import ModelExistsError, put_model, write_model
 from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import Executor
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # one message is learned without numpy
+    from nbspam.evaluation.messages import DoubtedLabels
     from nbspam.evaluation.metrics import Figures
-    from nbspam.learning.training import Piece
+    from nbspam.learning.training import LeftOut, Piece, TrainingRun
     from nbspam.store.writing import LockWait
 
 
 _SHOWN = 5  # classes named
 _NAMED = 3  # messages of two or more classes that are named
-_BLOCK = 1000  # names compressed together
-
-
-class _Names:
-    """A growing list of names, compressed: those of a million mails take 22 MB, not 170."""
-
-    def __init__(self) -> None:
-        self._blocks: list[bytes] = []
-        self._last: list[str] = []
-
-    def append(self, name: str) -> None:
-        self._last.append(one_line(name))
-        if len(self._last) == _BLOCK:
-            from zlib import compress  # one message does without
-
-            text = "\n".join(self._last).encode("utf-8", "surrogatepass")
-            self._blocks.append(compress(text, 1))
-            self._last = []
-
-    def __getitem__(self, i: int) -> str:
-        block, place = divmod(i, _BLOCK)
-        if block == len(self._blocks):
-            return self._last[place]
-        from zlib import decompress
-
-        text = decompress(self._blocks[block]).decode("utf-8", "surrogatepass")
-        return text.split("\n")[place]
 
 
 class ClassSizes:
-    """Counts the messages of each class that pass through it, and keeps where they are."""
+    """Counts the messages of each class, and keeps where the first of them are."""
 
     def __init__(self) -> None:
         self.n_shared: int | None = None  # messages in two or more classes; None: unknown
         self._sizes: dict[str, int] = {}
         self._first: dict[str, list[str]] = {}  # the first sources of each, FEW at most
-        # Of each message: half its digest (of a million, two have the same half by chance in one of
-        # 37 million runs), the number of its class, and its source.
-        self._digests, self._classes, self._sources = array("Q"), array("i"), _Names()
-        self._numbers: dict[str, int] = {}
 
     def __call__(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
-        """Yield the messages, and count those with a label."""
+        """Yield the messages, and count them."""
         for message in messages:
-            if message.label is not None:
-                n = self._sizes[message.label] = self._sizes.get(message.label, 0) + 1
-                if n <= FEW:
-                    self._first.setdefault(message.label, []).append(message.source)
-                if message.digest:
-                    self._digests.append(int(message.digest[:16], 16))
-                    number = self._numbers.setdefault(message.label, len(self._numbers))
-                    self._classes.append(number)
-                    self._sources.append(message.source)
+            label = message.label or ""
+            self.add({label: 1}, {label: [message.source]})
             yield message
-
-    def report(self, quiet: bool, strict: bool) -> None:
-        """Say, unless quiet, which classes are small and which messages are in two or more.
-
-        strict: raises TrainingError for such a message.
-        """
-        if not quiet:
-            self.note_small()
-        shared = self._shared()
-        named = [{k: self._sources[i] for k, i in each.items()} for each in shared[:_NAMED]]
-        self.report_shared(len(shared), named, quiet, strict)
 
     def report_shared(
         self, n: int, found: Sequence[Mapping[str, str]], quiet: bool, strict: bool
@@ -126,18 +79,6 @@ class ClassSizes:
         if not quiet:
             note(f"{what}; correct the labels if that is a mistake")
 
-    def _shared(self) -> list[dict[str, int]]:
-        """Return the messages in two or more classes: the place of the first of each class."""
-        if len(self._numbers) < 2:
-            return []
-        twice = {one for one, other in pairwise(sorted(self._digests)) if one == other}
-        names = list(self._numbers)
-        found: dict[int, dict[str, int]] = {}
-        for i, digest in enumerate(self._digests):
-            if digest in twice:
-                found.setdefault(digest, {}).setdefault(names[self._classes[i]], i)
-        return [places for places in found.values() if len(places) > 1]
-
     def add(self, sizes: Mapping[str, int], first: Mapping[str, list[str]]) -> None:
         """Count messages that others have counted; first: where the first of each class are."""
         for name, n in sizes.items():
@@ -147,7 +88,7 @@ class ClassSizes:
 
     def note_small(self) -> None:
         """Say which classes are of a few messages beside two large ones, and where these are."""
-        small = self.small()
+        small = rare_classes(self._sizes)
         for name in small[:_SHOWN]:
             n = self._sizes[name]
             where = ", ".join(one_line(source) for source in self._first[name])
@@ -172,10 +113,6 @@ class ClassSizes:
             for source in sources
             if other != name
         )
-
-    def small(self) -> list[str]:
-        """Return the names of those classes."""
-        return rare_classes(self._sizes)
 
 
 @section("Model")
@@ -207,14 +144,19 @@ class Writing(NamedTuple):
     )
 
 
-class Output(NamedTuple):
-    """What to print, and how."""
+class Training(NamedTuple):
+    """What one run was asked for."""
 
     model: Path
+    settings: TrainingSettings
+    cutting: Cutting
+    writing: Writing
+    limit: float | None  # the share of ham that may be blocked
     form: str
     quiet: bool  # print no text but errors
     skips: Skips
     trace: NoTrace
+    wait: "LockWait"  # for the model's lock
     sizes: ClassSizes  # of what was read
 
     def read(self) -> dict[str, int | None]:
@@ -222,28 +164,12 @@ class Output(NamedTuple):
         return {"skipped": self.skips.count, "in_two_classes": self.sizes.n_shared}
 
 
-class Training(NamedTuple):
-    """What one run was asked for."""
-
-    settings: TrainingSettings
-    cutting: Cutting
-    writing: Writing
-    limit: float | None  # the share of ham that may be blocked
-    output: Output
-    wait: "LockWait"  # for the model's lock
-
-    @property
-    def is_one_by_one(self) -> bool:
-        """Whether messages are learned one by one, even into a new model."""
-        return self.settings.base is not None
-
-
 def train_whole(
     where: Executor,
     pieces: "Iterable[Piece]",
     names: Sequence[str],
     training: Training,
-    instead: Callable[[Iterable[TokenizedMessage]], None] | None = None,
+    instead: Callable[[Iterable[TokenizedMessage]], object] | None = None,
 ) -> None:
     """Learn from all messages at once, write the model and print what to expect of it.
 
@@ -255,64 +181,62 @@ def train_whole(
     from nbspam.evaluation.messages import LISTED
     from nbspam.learning.training import TrainingRun
 
-    settings, cutting, writing, limit, output, wait = training
-    with shown_passes(output.quiet, names) as passes, TrainingRun(where, settings, passes) as run:
-        run.read(pieces, output.skips)
+    model, quiet = training.model, training.quiet
+    with shown_passes(quiet, names) as passes, TrainingRun(where, training.settings, passes) as run:
+        run.read(pieces, training.skips)
         for kept in run.kept:
-            output.sizes.add(kept.summary.messages, kept.summary.first)
-        if not output.quiet:
-            output.sizes.note_small()
-        note_skips(output.skips)
-        make_default_folder(output.model)
+            training.sizes.add(kept.summary.messages, kept.summary.first)
+        if not quiet:
+            training.sizes.note_small()
+        note_skips(training.skips)
+        make_default_folder(model)
         if instead is not None and len(run.labels) < 2:
             instead(run.messages())
             return
         run.count()
-        output.sizes.report_shared(*run.shared(), output.quiet, output.skips.strict)
+        training.sizes.report_shared(*run.shared(), quiet, training.skips.strict)
         run.fit()
-        if limit is not None:
-            run.choose_cut_offs(limit)
-        elif cutting.is_given:
-            run.store_cut_offs(cutting.of(run.metadata))
+        if training.limit is not None:
+            run.choose_cut_offs(training.limit)
+        elif training.cutting.is_given:
+            run.store_cut_offs(training.cutting.of(run.metadata))
         try:
             put_model(
-                output.model,
-                lambda file: run.write(file, writing.ledger),
-                replace_old=writing.replace,
-                wait=wait,
+                model,
+                lambda file: run.write(file, training.writing.ledger),
+                replace_old=training.writing.replace,
+                wait=training.wait,
             )
         except ModelExistsError:
             if instead is None:
                 raise
             instead(run.messages())
             return
-        n = run.labels.total()
-        output.trace.trained(output.model, n)
-        if output.quiet and output.form == "text":
+        training.trace.trained(model, run.labels.total())
+        if quiet and training.form == "text":
             return
         rates, doubted = left_out_rates_of(run)
         named = run.named(doubted.messages[:LISTED])
-    wrong = doubted.as_json(named), doubted.sentence(named)
-    print_training(Trained(n, run.metadata, rates, *wrong), limit, output)
+    _print_training(run.metadata, rates, doubted, named, training)
 
 
 def update_instead(messages: Iterable[TokenizedMessage], training: Training) -> None:
     """Learn messages one by one that were to be learned at once, with `--update`."""
     pending = PendingMessages(training.settings.wanted)
-    pending.read(training.output.model, messages, training.writing.ledger)
+    pending.read(training.model, messages, training.writing.ledger)
     update_model(pending, training)
 
 
 def update_model(pending: PendingMessages, training: Training) -> None:
     """Add to the model, or create it, and print what changed."""
-    settings, cutting, writing, _, output, wait = training
-    if writing.ledger and len(pending.corpus) and not output.quiet:
-        _note_unnamed(output.model)
-    with work(output.quiet) as at_work, output.trace.changes(output.model, writing.ledger):
-        at_work.stage(f"adding messages to {output.model}")
-        change = learn(output.model, pending, settings, writing.ledger, wait)
-        if cutting.is_given:  # the model was not there before
-            set_cut_offs(output.model, cutting.of)
+    model, quiet, remember = training.model, training.quiet, training.writing.ledger
+    if remember and len(pending.corpus) and not quiet:
+        _note_unnamed(model)
+    with work(quiet) as at_work, training.trace.changes(model, remember):
+        at_work.stage(f"adding messages to {model}")
+        change = learn(model, pending, training.settings, remember, training.wait)
+        if training.cutting.is_given:  # the model was not there before
+            set_cut_offs(model, training.cutting.of)
     _print_change(change, training)
 
 
@@ -334,82 +258,152 @@ def _note_unnamed(model: Path) -> None:
 
 def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
     """Write a new model that learned one message after another, and print what it learned."""
-    settings, cutting, writing, _, output, wait = training
+    model, settings, writing = training.model, training.settings, training.writing
     if settings.base is None:
         class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
-    change, made = learn_in_memory(output.model, None, pending, settings, writing.ledger)
+    change, made = learn_in_memory(model, None, pending, settings, writing.ledger)
     write_model(
-        output.model,
-        cutting.of(made.metadata).stored_in(made.metadata),
+        model,
+        training.cutting.of(made.metadata).stored_in(made.metadata),
         made.counts.items(),
         made.learned.items(),
         replace_old=writing.replace,
-        wait=wait,
+        wait=training.wait,
     )
-    output.trace.trained(output.model, change.learned)
+    training.trace.trained(model, change.learned)
     _print_change(change, training)
 
 
 def _print_change(change: Change, training: Training) -> None:
-    settings, _, _, _, output, _ = training
-    if output.form == "json":
-        fields = {"model": str(output.model), **change._asdict(), **output.read()}
+    if training.form == "json":
+        fields = {"model": str(training.model), **change._asdict(), **training.read()}
         del fields["forgotten"]
         click.echo(json.dumps(fields))
-    elif not output.quiet:
+    elif not training.quiet:
         from nbspam.cli.terminal import echo_sentence, unbroken  # one message is learned silently
 
         echo_sentence(
-            f"{unbroken(output.model)}: learned"
+            f"{unbroken(training.model)}: learned"
             f" {counted(change.learned, 'new message')}, moved"
             f" {change.moved:,} to another class, {change.unchanged:,} already known"
         )
-        with Lookup(output.model) as lookup:
+        with Lookup(training.model) as lookup:
             metadata = lookup.metadata
-        if settings.base is not None:
-            metadata = settings.base.through(metadata)
+        if training.settings.base is not None:
+            metadata = training.settings.base.through(metadata)
         if not metadata.is_one_sided and (sentence := young_sentence(metadata)):
             echo_sentence(sentence)
 
 
-class Trained(NamedTuple):
-    """A new model, as far as it is told of."""
+def _print_training(
+    metadata: Metadata,
+    rates: "Figures",
+    doubted: "DoubtedLabels",
+    named: Sequence[tuple[str, str]],
+    training: Training,
+) -> None:
+    """Print what was learned, and what to expect of the model.
 
-    n: int  # messages
-    metadata: Metadata
-    rates: "Figures"  # of the messages, each left out
-    doubted: list[dict[str, str]]  # labels that look wrong
-    wrong: str  # what to say of them
-
-
-def print_training(trained: Trained, limit: float | None, output: Output) -> None:
-    """Print what was learned, and what to expect of the model."""
+    rates: of the messages, each left out.  named: the first of those whose labels look wrong.
+    """
     from nbspam.cli.terminal import echo_sentence, unbroken
 
-    n, metadata, rates, doubted, wrong = trained
     classes = metadata.settings.classes
     learned = dict(zip(classes, metadata.learned.messages, strict=True))
-    if output.form == "json":
+    if training.form == "json":
         fields = {
-            "model": str(output.model),
+            "model": str(training.model),
             "messages": learned,
             "tokens": metadata.n_tokens,
-            **output.read(),
+            **training.read(),
             "label_noise": metadata.label_noise,
-            "doubted_labels": doubted,
+            "doubted_labels": doubted.as_json(named),
             "leave_one_out": rates.as_json(),
         }
         click.echo(json.dumps(fields))
         return
     per_class = ", ".join(f"{name}: {n:,}" for name, n in learned.items())
     echo_sentence(
-        f"{unbroken(output.model)}: learned {counted(n, 'message')} ({per_class}),"
+        f"{unbroken(training.model)}: learned {counted(sum(learned.values()), 'message')}"
+        f" ({per_class}),"
         f" {counted(metadata.n_tokens, 'token')}"
     )
     echo_sentence(estimate_sentence(rates, len(classes)))
-    if wrong:
+    if wrong := doubted.sentence(named):
         echo_sentence(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
-    if limit is not None:
-        echo_sentence(cut_off_sentence(metadata, limit))
+    if training.limit is not None:
+        echo_sentence(cut_off_sentence(metadata, training.limit))
     if sentence := young_sentence(metadata):
         echo_sentence(sentence)
+
+
+# What to expect of a new model
+
+
+_Called = Counter[tuple[str, str]]  # a label, and what a message of it is called -> messages
+
+
+def left_out_rates_of(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
+    """Return the rates of the model on the training messages, each left out, and wrong labels."""
+    from nbspam.evaluation.messages import DoubtedLabels, doubted_labels
+    from nbspam.evaluation.metrics import left_out_rates
+    from nbspam.evaluation.samples import count_verdicts
+
+    called, verdicts, odds = _Called(), _Called(), array("d")
+    for found in run.each("estimating the accuracy, each message left out", _judged):
+        called.update(found[0])
+        verdicts.update(found[1])
+        odds.extend(found[2])
+    positive = run.metadata.settings.positive
+    rates = left_out_rates(
+        count_verdicts(called.elements(), positive), count_verdicts(verdicts.elements(), positive)
+    )
+    is_calibrated = rule_of(run.metadata).is_calibrated
+    return rates, doubted_labels(odds) if is_calibrated else DoubtedLabels()
+
+
+def _judged(left_out: "LeftOut", metadata: Metadata) -> "tuple[_Called, _Called, array[float]]":
+    """Return how often messages of each class are called what, at 0.5 and with the cut-offs.
+
+    And of each message the log-odds of its label.
+    """
+    from nbspam.evaluation.messages import odds_of_label
+    from nbspam.evaluation.results import Outcome
+    from nbspam.scoring.verdict import CutOffs, verdict_on
+
+    called, verdicts, odds = _Called(), _Called(), array("d")
+    cut_offs = CutOffs.of_model(metadata)
+    for label, score in zip(left_out.labels, left_out.scores, strict=True):
+        outcome = Outcome(verdict_on(metadata, score, cut_offs, label=label))
+        odds.append(odds_of_label(outcome.judged, label))
+        called[label, outcome.called] += 1
+        verdicts[label, outcome.verdict] += 1
+    return called, verdicts, odds
+
+
+def estimate_sentence(rates: "Figures", n_classes: int) -> str:
+    """Return the estimate in words: at 0.5, and with the cut-offs where there are two classes."""
+    from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS
+
+    sentence = "leave-one-out estimate for new messages like these: "
+    if n_classes > 2:
+        return sentence + ", ".join(row.sentence() for row in rates.rows(GENERAL, TRACK))
+    accuracy = next(rates.rows(GENERAL)).percentage().replace(" %", " % correct at 0.5", 1)
+    verdicts = ", ".join(row.sentence() for row in rates.rows(VERDICTS))
+    return f"{sentence}{accuracy}; verdicts: {verdicts}"
+
+
+def cut_off_sentence(metadata: Metadata, limit: float) -> str:
+    """Return where the cut-off is, and how well it can be known."""
+    settings, learned = metadata
+    sentence = (
+        f"cut-off for at most {100 * limit:g} % of ham blocked: spam is above"
+        f" {settings.spam_cutoff:.6g}, stored in the model; the verdicts above are with it"
+    )
+    if settings.spam_cutoff >= 1:
+        sentence += "; some ham scores so high that nothing will be classified as spam"
+    ham = sum(learned.messages) - learned.messages[settings.positive_index or 0]
+    if limit * ham < 1:
+        few = f"{counted(ham, 'ham message')} {'is' if ham == 1 else 'are'} too few"
+        sentence += f"; {few} to measure less than {100 / ham:.2g} %"
+    return sentence

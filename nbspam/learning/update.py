@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.event_model import Row
-from nbspam.errors import ModelError, Remedy
+from nbspam.errors import ModelError, Remedy, one_line
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, first_metadata
@@ -47,6 +47,8 @@ def moves(learned: Sequence[int], found: Sequence[int]) -> list[tuple[int | None
 
 
 _BATCH = 500  # messages looked up in the ledger at a time
+_BLOCK = 1000  # names compressed together
+_NAMED = 3  # messages of two or more classes that are named
 
 
 class Change(NamedTuple):
@@ -58,6 +60,32 @@ class Change(NamedTuple):
     unchanged: int = 0  # already known; or to be forgotten, but never learned
 
 
+class _Names:
+    """A growing list of names, compressed: those of a million mails take 22 MB, not 170."""
+
+    def __init__(self) -> None:
+        self._blocks: list[bytes] = []
+        self._last: list[str] = []
+
+    def append(self, name: str) -> None:
+        self._last.append(one_line(name))
+        if len(self._last) == _BLOCK:
+            from zlib import compress  # one message does without
+
+            text = "\n".join(self._last).encode("utf-8", "surrogatepass")
+            self._blocks.append(compress(text, 1))
+            self._last = []
+
+    def __getitem__(self, i: int) -> str:
+        block, place = divmod(i, _BLOCK)
+        if block == len(self._blocks):
+            return self._last[place]
+        from zlib import decompress
+
+        text = decompress(self._blocks[block]).decode("utf-8", "surrogatepass")
+        return text.split("\n")[place]
+
+
 class PendingMessages:
     """Messages to learn: how often each was found, and the tokens of those not known yet."""
 
@@ -65,6 +93,7 @@ class PendingMessages:
         """wanted: the numbers that the model counts beside their tokens."""
         self.found: Counter[tuple[str, str]] = Counter()  # (digest, label) -> times
         self.corpus = Corpus(wanted)
+        self._sources = _Names()  # the first of each that was found
 
     def read(
         self, path: Path, messages: Iterable[TokenizedMessage], remember: bool, batch: int = _BATCH
@@ -94,9 +123,28 @@ class PendingMessages:
 
     def _add(self, message: TokenizedMessage, known: int) -> None:
         key = message.digest, message.label or ""
+        if key not in self.found:
+            self._sources.append(message.source)
         self.found[key] += 1
         if self.found[key] > known:
             self.corpus.add(message)
+
+    def shared(self) -> tuple[int, list[dict[str, str]]]:
+        """Return how many messages are in two or more classes; of the first ones, where they are.
+
+        Each is class -> its first source.
+        """
+        seen: set[str] = set()
+        twice: dict[str, dict[str, int]] = {}  # digest -> class -> the place of its source
+        for digest, _ in self.found:
+            if digest in seen:
+                twice[digest] = {}
+            seen.add(digest)
+        for i, (digest, label) in enumerate(self.found if twice else ()):
+            if digest in twice:
+                twice[digest][label] = i
+        first = sorted(twice.values(), key=lambda places: min(places.values()))[:_NAMED]
+        return len(twice), [{k: self._sources[i] for k, i in each.items()} for each in first]
 
 
 def _batches(messages: Iterable[TokenizedMessage], size: int) -> Iterator[list[TokenizedMessage]]:

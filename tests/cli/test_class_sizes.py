@@ -10,6 +10,8 @@ from one_case import each
 
 from nbspam.cli.training import ClassSizes
 from nbspam.errors import TrainingError
+from nbspam.labels import rare_classes
+from nbspam.learning.update import PendingMessages
 from nbspam.tokens.tokenized import TokenizedMessage
 
 TEXTS = [*[("ham", "see you at noon")] * 40, *[("spam", "win a free prize")] * 30, ("hma", "bye")]
@@ -85,12 +87,7 @@ def test_refused_cut_offs_name_the_classes(nbspam, given, tmp_path):
     ],
 )
 def test_which_classes_are_small(sizes, small):
-    counted = ClassSizes()
-    messages = [
-        TokenizedMessage(f"t:{i}", label, []) for label, n in sizes.items() for i in range(n)
-    ]
-    assert list(counted(messages)) == messages
-    assert counted.small() == small
+    assert rare_classes(sizes) == small
 
 
 # Messages in two classes
@@ -160,9 +157,10 @@ def test_sources_of_many_messages_are_kept():
         )
         for i in range(ham + 3)
     ]
-    assert list(sizes(messages)) == messages
+    pending = PendingMessages()
+    pending.add(sizes(messages))
     with pytest.raises(TrainingError, match=r"^3 messages are in two") as error:
-        sizes.report(quiet=True, strict=True)
+        sizes.report_shared(*pending.shared(), quiet=True, strict=True)
     named = "; ".join(f"t\udcff/{i} as ham and t\udcff/{i + ham} as spam" for i in range(3))
     assert f"({named})" in str(error.value)
     assert sizes.n_shared == 3

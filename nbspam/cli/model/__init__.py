@@ -17,9 +17,9 @@ _FILES = {
     "prune": CommandFile(
         "model.changing", "Make a model smaller by removing its rarest tokens", "prune"
     ),
-    "export": CommandFile("model.exchange", "Write a model's counts for other programs", "export"),
+    "export": CommandFile("model.changing", "Write a model's counts for other programs", "export"),
     "import": CommandFile(
-        "model.exchange", "Create a model from the counts of another program", "import_"
+        "model.changing", "Create a model from the counts of another program", "import_"
     ),
 }
 
