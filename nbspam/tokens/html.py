@@ -197,31 +197,8 @@ _CELLS = frozenset({"caption", "col", "colgroup", "tbody", "td", "tfoot", "th", 
 _TABLE_PARTS = frozenset({"td", "th", "tr", "table", "tbody", "thead", "tfoot", "html", "body"})
 
 
-class _Attributes(NamedTuple):
-    """What a tag's attributes say, as far as they change the look of the text in it."""
-
-    classes: frozenset[str]
-    id: str
-    style: Declarations  # of attributes such as `color`
-    inline: Declarations  # of the attribute `style`
-    is_hidden: bool
-    is_open: bool
-
-
-def _attributes(inside: str) -> _Attributes:
-    """Return what the attributes of a tag, in lower case, say."""
-    found = attributes(inside)
-    return _Attributes(
-        frozenset(found.get("class", "").split()),
-        found.get("id", "").strip(),
-        {_PRESENTATION[name]: found[name] for name in _PRESENTATION if name in found},
-        declarations(found["style"]) if "style" in found else {},
-        "hidden" in found,
-        "open" in found,
-    )
-
-
-_attributes_of = Memo(_attributes, limit=1 << 12)
+_attributes_of = Memo(attributes, limit=1 << 12)
+_declarations_of = Memo(declarations, limit=1 << 12)
 
 
 class _Element(NamedTuple):
@@ -236,26 +213,25 @@ _PLAIN = _Element(NO_LOOK, None, False)
 
 
 def _element(
-    attributes: _Attributes,
-    rules: Declarations,
-    is_important: bool = False,
-    besides: Look | None = None,
+    inside: str, rules: Declarations, is_important: bool = False, besides: Look | None = None
 ) -> _Element:
-    given, inline = attributes.style, attributes.inline
-    if attributes.is_hidden:
-        given = {"display": "none"} | given
-    found = look(given | rules | inline)
-    if found == NO_LOOK and besides is None and not attributes.is_open:
+    """Return what the attributes of a tag, in lower case, and rules make of the text in it."""
+    given = _attributes_of[inside]
+    inline, is_open = _declarations_of[given.get("style", "")], "open" in given
+    style = {"display": "none"} if "hidden" in given else {}
+    style |= {_PRESENTATION[name]: given[name] for name in _PRESENTATION if name in given}
+    found = look(style | rules | inline)
+    if found == NO_LOOK and besides is None and not is_open:
         return _PLAIN
     if is_important and not rules.keys().isdisjoint(inline):
-        other = look(given | inline | rules)
+        other = look(style | inline | rules)
         if other != found:
             known = (found, other) if besides is None else (found, other, besides)
             besides = either(known)._replace(shows=True)
-    return _Element(found, besides, attributes.is_open)
+    return _Element(found, besides, is_open)
 
 
-_unruled = Memo(lambda inside: _element(_attributes_of[inside], {}), limit=1 << 12)
+_unruled = Memo(lambda inside: _element(inside, {}), limit=1 << 12)
 
 
 def visible(
@@ -343,11 +319,7 @@ class _Reading(NamedTuple):
         return _Reading(hidden, colours[:_FEW_COLOURS], backgrounds[:_FEW_COLOURS])
 
     def _why_hidden(
-        self,
-        name: str,
-        element: _Element,
-        besides: Look | None,
-        is_doubting: bool,
+        self, name: str, element: _Element, besides: Look | None, is_doubting: bool
     ) -> str:
         """Return why text is hidden, whatever its colour."""
         before, look = self.hidden, element.look
@@ -428,9 +400,10 @@ class _OpenTags:
         key = f"{name} {inside}"
         found = self._ruled.get(key)
         if found is None:
-            attributes = _attributes_of[inside]
-            rules = sheet.rules_for(name, attributes.classes, attributes.id)
-            found = _unruled[inside] if rules == NO_RULES else _element(attributes, *rules)
+            given = _attributes_of[inside]
+            classes = dict.fromkeys(given.get("class", "").split())
+            rules = sheet.rules_for(name, classes, given.get("id", "").strip())
+            found = _unruled[inside] if rules == NO_RULES else _element(inside, *rules)
             self._ruled[key] = found
         return found
 

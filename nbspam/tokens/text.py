@@ -313,15 +313,12 @@ def short_text_tokens(text: str) -> list[str]:
 
     As often as they occur.
     """
-    tokens = [f"case:{word}" for word in _cased(text) if word != word.lower()]
+    words = [word for word in CASED_WORD.findall(text) if len(word) <= WORD_LIMIT]
+    tokens = [f"case:{word}" for word in words if word != word.lower()]
     tokens += [f"sign:{sign}" for sign in text if sign in SIGNS]
     spaced = f"_{'_'.join(_CONTROLS.sub(' ', text).lower().split())}_"
     tokens += [_TRIGRAM + spaced[i : i + 3] for i in range(len(spaced) - 2)]
     return tokens
-
-
-def _cased(text: str) -> list[str]:
-    return [word for word in CASED_WORD.findall(text) if len(word) <= WORD_LIMIT]
 
 
 def link_tokens(link: str, tokens: set[str]) -> None:
