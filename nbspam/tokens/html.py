@@ -196,7 +196,6 @@ _ENDS = {
 _CELLS = frozenset({"caption", "col", "colgroup", "tbody", "td", "tfoot", "th", "thead", "tr"})
 _TABLE_PARTS = frozenset({"td", "th", "tr", "table", "tbody", "thead", "tfoot", "html", "body"})
 
-
 _attributes_of = Memo(attributes, limit=1 << 12)
 _declarations_of = Memo(declarations, limit=1 << 12)
 
