@@ -263,7 +263,7 @@ def visible(
         if has_text:
             tricks.add("trick:hidden")
         # What is not shown parts no word, nor does a cell outside of a table.
-        if gap and ((sure and opened.is_gone) or (name in _CELLS and not opened.is_in_table)):
+        if gap and ((sure and opened.is_gone) or (name in _CELLS and not opened.places["table"])):
             gap = ""
         if opens:
             opened.begin(name, inside, has_look)
@@ -356,23 +356,18 @@ class _OpenTags:
         self._sheet = sheet
         self._ruled: dict[str, _Element] = {}  # by name and attributes, if there is a sheet
         self._stack: list[tuple[str, _Reading, _Reading]] = []  # each tag, and what held before it
-        self._places: dict[str, list[int]] = defaultdict(list)  # of each name in the stack
+        self.places: dict[str, list[int]] = defaultdict(list)  # of each name in the stack
 
     @property
     def is_gone(self) -> bool:
         """Whether what is in the open tags takes no room, by either reading."""
         return self.sure.hidden == "hidden" and self.doubted.hidden in ("hidden", _DOUBT)
 
-    @property
-    def is_in_table(self) -> bool:
-        """Whether a browser heeds the tags of a table's rows and cells here."""
-        return bool(self._places["table"])
-
     def begin(self, name: str, inside: str, has_look: bool) -> None:
         """Open a tag.  inside: its attributes; has_look: whether they may say how text looks."""
         if name in _ENDS:
             self._close(*_ENDS[name])
-        self._places[name].append(len(self._stack))
+        self.places[name].append(len(self._stack))
         self._stack.append((name, self.sure, self.doubted))
         if self._sheet is not None:
             element = self._element(self._sheet, name, inside)
@@ -385,7 +380,7 @@ class _OpenTags:
 
     def end(self, name: str) -> None:
         """Close a tag."""
-        if places := self._places[name]:
+        if places := self.places[name]:
             if places[-1] == len(self._stack) - 1:  # nine in ten
                 del places[-1]
                 _, self.sure, self.doubted = self._stack.pop()
@@ -422,20 +417,17 @@ class _OpenTags:
 
         Not if there is none, or if it is outside of a tag of the `bounds`.
         """
-        if not any(map(self._places.get, names)):  # two in three
+        if not any(map(self.places.get, names)):  # two in three
             return
         place = self._innermost(names)
         if place < self._innermost(bounds):
             return
         for name, *_ in reversed(self._stack[place:]):
-            self._places[name].pop()
+            self.places[name].pop()
         _, self.sure, self.doubted = self._stack[place]
         del self._stack[place:]
 
     def _innermost(self, names: Collection[str]) -> int:
         """Return the place of the innermost tag of some names; -1 if none is open."""
-        place = -1
-        for name in names:
-            if (places := self._places.get(name)) and places[-1] > place:
-                place = places[-1]
-        return place
+        open_ones = filter(None, map(self.places.get, names))
+        return max((places[-1] for places in open_ones), default=-1)

@@ -45,9 +45,7 @@ _NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")
 
 
 def message_tokens(
-    message: Message,
-    texts: list[VisibleText] | None = None,
-    perhaps_hidden: set[str] | None = None,
+    message: Message, texts: list[VisibleText] | None = None, perhaps_hidden: set[str] | None = None
 ) -> KeysView[str]:
     """Return the set of tokens of a message, always in the same order.
 
