@@ -36,27 +36,22 @@ _SAME = 48
 _CLEAR, _PALE = 0.1, 0.5
 # The names of CSS near white or black, where text is hidden, and those that mails use most.
 _NAMED = {
-    name: digits
-    for name, _, digits in (
-        pair.partition("=")
-        for pair in (
-            "aliceblue=f0f8ff antiquewhite=faebd7 aqua=00ffff azure=f0ffff beige=f5f5dc"
-            " bisque=ffe4c4 black=000000 blanchedalmond=ffebcd blue=0000ff brown=a52a2a"
-            " cornsilk=fff8dc cyan=00ffff darkblue=00008b darkgray=a9a9a9 darkgreen=006400"
-            " darkgrey=a9a9a9 darkred=8b0000 darkslategray=2f4f4f dimgray=696969"
-            " floralwhite=fffaf0 fuchsia=ff00ff gainsboro=dcdcdc ghostwhite=f8f8ff gold=ffd700"
-            " gray=808080 green=008000 grey=808080 honeydew=f0fff0 ivory=fffff0 khaki=f0e68c"
-            " lavender=e6e6fa lavenderblush=fff0f5 lemonchiffon=fffacd lightblue=add8e6"
-            " lightcyan=e0ffff lightgoldenrodyellow=fafad2 lightgray=d3d3d3 lightgreen=90ee90"
-            " lightgrey=d3d3d3 lightyellow=ffffe0 lime=00ff00 linen=faf0e6 magenta=ff00ff"
-            " maroon=800000 midnightblue=191970 mintcream=f5fffa mistyrose=ffe4e1 moccasin=ffe4b5"
-            " navajowhite=ffdead navy=000080 oldlace=fdf5e6 olive=808000 orange=ffa500"
-            " papayawhip=ffefd5 pink=ffc0cb purple=800080 red=ff0000 royalblue=4169e1"
-            " seashell=fff5ee silver=c0c0c0 skyblue=87ceeb snow=fffafa steelblue=4682b4"
-            " teal=008080 tomato=ff6347 turquoise=40e0d0 violet=ee82ee white=ffffff"
-            " whitesmoke=f5f5f5 yellow=ffff00"
-        ).split()
-    )
+    pair[:-7]: pair[-6:]
+    for pair in (
+        "aliceblue=f0f8ff antiquewhite=faebd7 aqua=00ffff azure=f0ffff beige=f5f5dc bisque=ffe4c4"
+        " black=000000 blanchedalmond=ffebcd blue=0000ff brown=a52a2a cornsilk=fff8dc cyan=00ffff"
+        " darkblue=00008b darkgray=a9a9a9 darkgreen=006400 darkgrey=a9a9a9 darkred=8b0000"
+        " darkslategray=2f4f4f dimgray=696969 floralwhite=fffaf0 fuchsia=ff00ff gainsboro=dcdcdc"
+        " ghostwhite=f8f8ff gold=ffd700 gray=808080 green=008000 grey=808080 honeydew=f0fff0"
+        " ivory=fffff0 khaki=f0e68c lavender=e6e6fa lavenderblush=fff0f5 lemonchiffon=fffacd"
+        " lightblue=add8e6 lightcyan=e0ffff lightgoldenrodyellow=fafad2 lightgray=d3d3d3"
+        " lightgreen=90ee90 lightgrey=d3d3d3 lightyellow=ffffe0 lime=00ff00 linen=faf0e6"
+        " magenta=ff00ff maroon=800000 midnightblue=191970 mintcream=f5fffa mistyrose=ffe4e1"
+        " moccasin=ffe4b5 navajowhite=ffdead navy=000080 oldlace=fdf5e6 olive=808000 orange=ffa500"
+        " papayawhip=ffefd5 pink=ffc0cb purple=800080 red=ff0000 royalblue=4169e1 seashell=fff5ee"
+        " silver=c0c0c0 skyblue=87ceeb snow=fffafa steelblue=4682b4 teal=008080 tomato=ff6347"
+        " turquoise=40e0d0 violet=ee82ee white=ffffff whitesmoke=f5f5f5 yellow=ffff00"
+    ).split()
 }
 _FUNCTION = lazy_pattern(r"(rgb|hsl)a?\(\s{0,9}([^()]{1,60})\)")
 _NUMBERS = re.compile(r"-?\d{0,9}\.?\d{1,9}%?")
@@ -146,7 +141,16 @@ def colour(text: str) -> Colour | None:
     """Return the colour that a text in lower case names; None if it names none."""
     text = _NAMED.get(text.strip(), text.strip())
     if function := _FUNCTION.match(text):
-        return _of_function(function[1], _NUMBERS.findall(function[2]))
+        numbers = _NUMBERS.findall(function[2])
+        if len(numbers) < 3:
+            return None
+        a, b, c = (float(number.rstrip("%")) for number in numbers[:3])
+        scale, parts = 2.55 if numbers[0].endswith("%") else 1.0, (a, b, c)
+        if function[1] == "hsl":
+            lightness, saturation = (min(max(x / 100, 0.0), 1.0) for x in (c, b))
+            scale, parts = 255.0, colorsys.hls_to_rgb(a / 360 % 1, lightness, saturation)
+        red, green, blue = (round(min(max(scale * part, 0), 255)) for part in parts)
+        return red, green, blue
     digits = text.lstrip("#")
     if len(digits) in (3, 4):
         digits = "".join(2 * digit for digit in digits[:3])
@@ -155,19 +159,6 @@ def colour(text: str) -> Colour | None:
     except ValueError:
         return None
     return None if value is None else (value >> 16, value >> 8 & 255, value & 255)
-
-
-def _of_function(name: str, numbers: list[str]) -> Colour | None:
-    """Return the colour of `rgb()` or `hsl()`, without its alpha."""
-    if len(numbers) < 3:
-        return None
-    a, b, c = (float(number.rstrip("%")) for number in numbers[:3])
-    scale, parts = 2.55 if numbers[0].endswith("%") else 1.0, (a, b, c)
-    if name == "hsl":
-        lightness, saturation = (min(max(x / 100, 0.0), 1.0) for x in (c, b))
-        scale, parts = 255.0, colorsys.hls_to_rgb(a / 360 % 1, lightness, saturation)
-    red, green, blue = (round(min(max(scale * part, 0), 255)) for part in parts)
-    return red, green, blue
 
 
 def alpha(text: str) -> float:
@@ -232,8 +223,7 @@ class Look(NamedTuple):
 def look(style: Declarations) -> Look:
     """Return what a style makes of text."""
     get = style.get
-    is_doubted = False
-    hides = False
+    hides = is_doubted = False
     for name, value in style.items():
         if name in _HIDING:
             certain, perhaps = _HIDING[name]
