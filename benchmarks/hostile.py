@@ -167,7 +167,13 @@ def of_size(make: Callable[[int], str], size: int) -> bytes:
 
 def seconds(raw: bytes) -> float:
     """Return the processor time that reading and tokenizing a message takes, nothing remembered."""
-    for memo in (html.tags, html._attributes_of, html._unruled, text._host_names):
+    for memo in (
+        html.tags,
+        html._attributes_of,
+        html._declarations_of,
+        html._unruled,
+        text._host_names,
+    ):
         memo.clear()
     begun = time.process_time()
     message_tokens(parse(raw))

@@ -1,7 +1,7 @@
 """What a message's numbers say: a density per trait and class.
 
 Naive Bayes multiplies likelihoods, one for each feature, of whatever kind: those of the tokens, and
-of each trait (an integer on a scale of its own, `tokens/traits.py`) the density of its value among
+of each trait (an integer on a scale of its own, `tokens/kinds.py`) the density of its value among
 the messages of a class.  A trait model says which density.  All that is learned of a trait is a
 histogram of its values per class: integers that add, from which mean, variance and kernels follow.
 So learning in any order gives the same numbers, merging and forgetting are exact, and a message is

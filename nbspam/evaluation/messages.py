@@ -5,7 +5,7 @@ a model trained on the others does not have it.  Of the other labels some look w
 has not seen the message; those are named, and count for little when a model is fitted.
 
 Messages that are tested on and were learned before flatter the figures.  A message is known by its
-digest, of its Message-ID and all that is counted of it (`tokens/digest.py`): two texts with the
+digest, of its Message-ID and all that is counted of it (`tokens/tokenized.py`): two texts with the
 same tokens are the same, two mails with the same text are not unless they have the same Message-ID.
 """
 

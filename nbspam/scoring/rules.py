@@ -261,7 +261,7 @@ class EvidenceRule:
     ) -> list[tuple[float, ...]]:
         """Return the weights of the traits that it heeds for each scored class, in nats.
 
-        [] of a model without traits.  values: of a message, as `tokens/traits.py` lists them.
+        [] of a model without traits.  values: of a message, as `tokens/kinds.py` lists them.
         left_out: the message's class, if it was learned and is to be scored as if it had not been.
         """
         if not (self.traits and values):

@@ -358,7 +358,7 @@ def _are_numbers(values: object, length: int) -> bool:
 
 
 def is_digest(value: object) -> bool:
-    """Return whether a value from a file is a digest, as `tokens/digest.py` makes them."""
+    """Return whether a value from a file is a digest, as `tokens/tokenized.py` makes them."""
     return isinstance(value, str) and len(value) == _DIGITS and _HEX.issuperset(value)
 
 

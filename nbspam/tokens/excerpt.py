@@ -113,7 +113,11 @@ def text_places(text: str, is_short: bool = False) -> Iterator[Place]:
         # As the tokenizer does it, where a link of five characters or more leaves no gap.
         gap = " http".ljust(len(link[0]))
         lower = f"{lower[: link.start()]}{gap}{lower[link.end() :]}"
-    yield from _with_bigrams(list(_undisguised(lower)))
+    words = list(_undisguised(lower))
+    yield from words
+    for one, other in pairwise(words):
+        bigram = f"{one.token} {other.token}"
+        yield from (one._replace(token=bigram), other._replace(token=bigram))
     for run in PUNCTUATION.finditer(text):
         yield Place(f"punct:{run[0][:3]}", *run.span())
     if is_short:
@@ -170,14 +174,6 @@ def _undisguised(lower: str) -> Iterator[Place]:
         lower = leave_out(set(signs))
     for word, start in word_places(lower):
         yield Place(word, places[start], places[start + len(word) - 1] + 1)
-
-
-def _with_bigrams(words: list[Place]) -> Iterator[Place]:
-    yield from words
-    for one, other in pairwise(words):
-        bigram = f"{one.token} {other.token}"
-        yield one._replace(token=bigram)
-        yield other._replace(token=bigram)
 
 
 def _short_text_places(text: str) -> Iterator[Place]:

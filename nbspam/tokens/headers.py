@@ -16,31 +16,15 @@ import re
 from itertools import pairwise
 
 from nbspam.reading.header_fields import Header, decode_words
-from nbspam.tokens.kinds import (
-    COLLECTED_BY,
-    OTHER_FIELD,
-    RECEIVED,
-    RECIPIENT,
-    RETURN_PATH,
-    SENDER,
-)
+from nbspam.tokens.kinds import COLLECTED_BY, OTHER_FIELD, RECEIVED, RECIPIENT, RETURN_PATH, SENDER
 from nbspam.tokens.text import Memo, add_host, different_words_of, text_tokens
 from nbspam.tokens.unicode import undo_tricks
 
-_FIELDS = {
-    "subject": "subject:",
-    "from": "from:",
-    "to": "to:",
-    "cc": "to:",
-    "reply-to": "reply-to:",
-    "x-mailer": "mailer:",
-    "user-agent": "mailer:",
-    "message-id": "message-id:",
-    "x-priority": "priority:",
-    "x-msmail-priority": "priority:",
-    "importance": "priority:",
-    "organization": "organization:",
-}
+_FIELDS = (
+    {name: f"{name}:" for name in "subject from to reply-to message-id organization".split()}
+    | {"cc": "to:", "x-mailer": "mailer:", "user-agent": "mailer:"}
+    | dict.fromkeys(("x-priority", "x-msmail-priority", "importance"), "priority:")
+)
 _ADDRESS = re.compile(r"@([a-z0-9.-]{1,255})")
 _FIELD_LIMIT = 4_000  # characters of the fields of one name
 
@@ -229,12 +213,8 @@ def collecting_host(headers: list[Header]) -> str:
     if not taken_by:
         return "-"
     host = taken_by[-1].strip("()[]<>;,").rstrip(".")[:_HOST_LIMIT]
-    is_name = host.isascii() and host.isprintable() and host[:1].isalnum()
-    return _network(host) if is_name else "-"
-
-
-def _network(host: str) -> str:
-    """Return the network of an address, its first two parts; of a name all."""
+    if not (host.isascii() and host.isprintable() and host[:1].isalnum()):
+        return "-"
     if ":" in host:
         return ":".join(host.split(":")[:2])
     return ".".join(host.split(".")[:2]) if host.replace(".", "").isdecimal() else host

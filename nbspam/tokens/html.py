@@ -196,32 +196,8 @@ _ENDS = {
 _CELLS = frozenset({"caption", "col", "colgroup", "tbody", "td", "tfoot", "th", "thead", "tr"})
 _TABLE_PARTS = frozenset({"td", "th", "tr", "table", "tbody", "thead", "tfoot", "html", "body"})
 
-
-class _Attributes(NamedTuple):
-    """What a tag's attributes say, as far as they change the look of the text in it."""
-
-    classes: frozenset[str]
-    id: str
-    style: Declarations  # of attributes such as `color`
-    inline: Declarations  # of the attribute `style`
-    is_hidden: bool
-    is_open: bool
-
-
-def _attributes(inside: str) -> _Attributes:
-    """Return what the attributes of a tag, in lower case, say."""
-    found = attributes(inside)
-    return _Attributes(
-        frozenset(found.get("class", "").split()),
-        found.get("id", "").strip(),
-        {_PRESENTATION[name]: found[name] for name in _PRESENTATION if name in found},
-        declarations(found["style"]) if "style" in found else {},
-        "hidden" in found,
-        "open" in found,
-    )
-
-
-_attributes_of = Memo(_attributes, limit=1 << 12)
+_attributes_of = Memo(attributes, limit=1 << 12)
+_declarations_of = Memo(declarations, limit=1 << 12)
 
 
 class _Element(NamedTuple):
@@ -236,26 +212,25 @@ _PLAIN = _Element(NO_LOOK, None, False)
 
 
 def _element(
-    attributes: _Attributes,
-    rules: Declarations,
-    is_important: bool = False,
-    besides: Look | None = None,
+    inside: str, rules: Declarations, is_important: bool = False, besides: Look | None = None
 ) -> _Element:
-    given, inline = attributes.style, attributes.inline
-    if attributes.is_hidden:
-        given = {"display": "none"} | given
-    found = look(given | rules | inline)
-    if found == NO_LOOK and besides is None and not attributes.is_open:
+    """Return what the attributes of a tag, in lower case, and rules make of the text in it."""
+    given = _attributes_of[inside]
+    inline, is_open = _declarations_of[given.get("style", "")], "open" in given
+    style = {"display": "none"} if "hidden" in given else {}
+    style |= {_PRESENTATION[name]: given[name] for name in _PRESENTATION if name in given}
+    found = look(style | rules | inline)
+    if found == NO_LOOK and besides is None and not is_open:
         return _PLAIN
     if is_important and not rules.keys().isdisjoint(inline):
-        other = look(given | inline | rules)
+        other = look(style | inline | rules)
         if other != found:
             known = (found, other) if besides is None else (found, other, besides)
             besides = either(known)._replace(shows=True)
-    return _Element(found, besides, attributes.is_open)
+    return _Element(found, besides, is_open)
 
 
-_unruled = Memo(lambda inside: _element(_attributes_of[inside], {}), limit=1 << 12)
+_unruled = Memo(lambda inside: _element(inside, {}), limit=1 << 12)
 
 
 def visible(
@@ -288,7 +263,7 @@ def visible(
         if has_text:
             tricks.add("trick:hidden")
         # What is not shown parts no word, nor does a cell outside of a table.
-        if gap and ((sure and opened.is_gone) or (name in _CELLS and not opened.is_in_table)):
+        if gap and ((sure and opened.is_gone) or (name in _CELLS and not opened.places["table"])):
             gap = ""
         if opens:
             opened.begin(name, inside, has_look)
@@ -343,11 +318,7 @@ class _Reading(NamedTuple):
         return _Reading(hidden, colours[:_FEW_COLOURS], backgrounds[:_FEW_COLOURS])
 
     def _why_hidden(
-        self,
-        name: str,
-        element: _Element,
-        besides: Look | None,
-        is_doubting: bool,
+        self, name: str, element: _Element, besides: Look | None, is_doubting: bool
     ) -> str:
         """Return why text is hidden, whatever its colour."""
         before, look = self.hidden, element.look
@@ -385,23 +356,18 @@ class _OpenTags:
         self._sheet = sheet
         self._ruled: dict[str, _Element] = {}  # by name and attributes, if there is a sheet
         self._stack: list[tuple[str, _Reading, _Reading]] = []  # each tag, and what held before it
-        self._places: dict[str, list[int]] = defaultdict(list)  # of each name in the stack
+        self.places: dict[str, list[int]] = defaultdict(list)  # of each name in the stack
 
     @property
     def is_gone(self) -> bool:
         """Whether what is in the open tags takes no room, by either reading."""
         return self.sure.hidden == "hidden" and self.doubted.hidden in ("hidden", _DOUBT)
 
-    @property
-    def is_in_table(self) -> bool:
-        """Whether a browser heeds the tags of a table's rows and cells here."""
-        return bool(self._places["table"])
-
     def begin(self, name: str, inside: str, has_look: bool) -> None:
         """Open a tag.  inside: its attributes; has_look: whether they may say how text looks."""
         if name in _ENDS:
             self._close(*_ENDS[name])
-        self._places[name].append(len(self._stack))
+        self.places[name].append(len(self._stack))
         self._stack.append((name, self.sure, self.doubted))
         if self._sheet is not None:
             element = self._element(self._sheet, name, inside)
@@ -414,7 +380,7 @@ class _OpenTags:
 
     def end(self, name: str) -> None:
         """Close a tag."""
-        if places := self._places[name]:
+        if places := self.places[name]:
             if places[-1] == len(self._stack) - 1:  # nine in ten
                 del places[-1]
                 _, self.sure, self.doubted = self._stack.pop()
@@ -428,9 +394,10 @@ class _OpenTags:
         key = f"{name} {inside}"
         found = self._ruled.get(key)
         if found is None:
-            attributes = _attributes_of[inside]
-            rules = sheet.rules_for(name, attributes.classes, attributes.id)
-            found = _unruled[inside] if rules == NO_RULES else _element(attributes, *rules)
+            given = _attributes_of[inside]
+            classes = dict.fromkeys(given.get("class", "").split())
+            rules = sheet.rules_for(name, classes, given.get("id", "").strip())
+            found = _unruled[inside] if rules == NO_RULES else _element(inside, *rules)
             self._ruled[key] = found
         return found
 
@@ -450,20 +417,17 @@ class _OpenTags:
 
         Not if there is none, or if it is outside of a tag of the `bounds`.
         """
-        if not any(map(self._places.get, names)):  # two in three
+        if not any(map(self.places.get, names)):  # two in three
             return
         place = self._innermost(names)
         if place < self._innermost(bounds):
             return
         for name, *_ in reversed(self._stack[place:]):
-            self._places[name].pop()
+            self.places[name].pop()
         _, self.sure, self.doubted = self._stack[place]
         del self._stack[place:]
 
     def _innermost(self, names: Collection[str]) -> int:
         """Return the place of the innermost tag of some names; -1 if none is open."""
-        place = -1
-        for name in names:
-            if (places := self._places.get(name)) and places[-1] > place:
-                place = places[-1]
-        return place
+        open_ones = filter(None, map(self.places.get, names))
+        return max((places[-1] for places in open_ones), default=-1)

@@ -149,12 +149,7 @@ class Trait(NamedTuple):
     in_evidence: bool = False  # whether the evidence rule heeds it; the sum rule heeds all
 
 
-def _percent(value: float) -> str:
-    return f"{value:.0f} %"
-
-
-def _plain(value: float) -> str:
-    return f"{value:.0f}"
+_percent, _plain = "{:.0f} %".format, "{:.0f}".format
 
 
 # In the order of a message's numbers.  The evidence rule heeds what the text is like; what the form

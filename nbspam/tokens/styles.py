@@ -10,7 +10,7 @@ Source: CSS 2.1, chapters 4 to 6 and 14; HTML, 15.3.
 
 import colorsys
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
@@ -20,16 +20,9 @@ from nbspam.reading.mime import ATTRIBUTES, END
 _ATTRIBUTE = lazy_pattern(
     r"([^\s\"'<>/=]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"?|'([^']*+)'?|([^\s\"'>]++)))?", re.ASCII
 )
-_COMMON_ENTITIES = {
-    "amp": "&",
-    "lt": "<",
-    "gt": ">",
-    "quot": '"',
-    "nbsp": "\xa0",
-    "copy": "©",
-    "#39": "'",
-    "#160": "\xa0",
-}
+_COMMON_ENTITIES = dict(
+    zip("amp lt gt quot nbsp copy #39 #160".split(), "&<>\"\xa0©'\xa0", strict=True)
+)
 _COMMON_ENTITY = lazy_pattern(f"&({'|'.join(_COMMON_ENTITIES)});")
 _ZEROS = lazy_pattern(r"(&#[xX]?)0++")
 _LONG_ENTITY = lazy_pattern(r"&#(?:[0-9]{8}|[xX][0-9a-fA-F]{7})[0-9a-fA-F]{0,100000};?")
@@ -43,27 +36,22 @@ _SAME = 48
 _CLEAR, _PALE = 0.1, 0.5
 # The names of CSS near white or black, where text is hidden, and those that mails use most.
 _NAMED = {
-    name: (int(digits[:2], 16), int(digits[2:4], 16), int(digits[4:], 16))
-    for name, digits in (
-        pair.split("=")
-        for pair in (
-            "aliceblue=f0f8ff antiquewhite=faebd7 aqua=00ffff azure=f0ffff beige=f5f5dc"
-            " bisque=ffe4c4 black=000000 blanchedalmond=ffebcd blue=0000ff brown=a52a2a"
-            " cornsilk=fff8dc cyan=00ffff darkblue=00008b darkgray=a9a9a9 darkgreen=006400"
-            " darkgrey=a9a9a9 darkred=8b0000 darkslategray=2f4f4f dimgray=696969"
-            " floralwhite=fffaf0 fuchsia=ff00ff gainsboro=dcdcdc ghostwhite=f8f8ff gold=ffd700"
-            " gray=808080 green=008000 grey=808080 honeydew=f0fff0 ivory=fffff0 khaki=f0e68c"
-            " lavender=e6e6fa lavenderblush=fff0f5 lemonchiffon=fffacd lightblue=add8e6"
-            " lightcyan=e0ffff lightgoldenrodyellow=fafad2 lightgray=d3d3d3 lightgreen=90ee90"
-            " lightgrey=d3d3d3 lightyellow=ffffe0 lime=00ff00 linen=faf0e6 magenta=ff00ff"
-            " maroon=800000 midnightblue=191970 mintcream=f5fffa mistyrose=ffe4e1"
-            " moccasin=ffe4b5 navajowhite=ffdead navy=000080 oldlace=fdf5e6 olive=808000"
-            " orange=ffa500 papayawhip=ffefd5 pink=ffc0cb purple=800080 red=ff0000"
-            " royalblue=4169e1 seashell=fff5ee silver=c0c0c0 skyblue=87ceeb snow=fffafa"
-            " steelblue=4682b4 teal=008080 tomato=ff6347 turquoise=40e0d0 violet=ee82ee"
-            " white=ffffff whitesmoke=f5f5f5 yellow=ffff00"
-        ).split()
-    )
+    pair[:-7]: pair[-6:]
+    for pair in (
+        "aliceblue=f0f8ff antiquewhite=faebd7 aqua=00ffff azure=f0ffff beige=f5f5dc bisque=ffe4c4"
+        " black=000000 blanchedalmond=ffebcd blue=0000ff brown=a52a2a cornsilk=fff8dc cyan=00ffff"
+        " darkblue=00008b darkgray=a9a9a9 darkgreen=006400 darkgrey=a9a9a9 darkred=8b0000"
+        " darkslategray=2f4f4f dimgray=696969 floralwhite=fffaf0 fuchsia=ff00ff gainsboro=dcdcdc"
+        " ghostwhite=f8f8ff gold=ffd700 gray=808080 green=008000 grey=808080 honeydew=f0fff0"
+        " ivory=fffff0 khaki=f0e68c lavender=e6e6fa lavenderblush=fff0f5 lemonchiffon=fffacd"
+        " lightblue=add8e6 lightcyan=e0ffff lightgoldenrodyellow=fafad2 lightgray=d3d3d3"
+        " lightgreen=90ee90 lightgrey=d3d3d3 lightyellow=ffffe0 lime=00ff00 linen=faf0e6"
+        " magenta=ff00ff maroon=800000 midnightblue=191970 mintcream=f5fffa mistyrose=ffe4e1"
+        " moccasin=ffe4b5 navajowhite=ffdead navy=000080 oldlace=fdf5e6 olive=808000 orange=ffa500"
+        " papayawhip=ffefd5 pink=ffc0cb purple=800080 red=ff0000 royalblue=4169e1 seashell=fff5ee"
+        " silver=c0c0c0 skyblue=87ceeb snow=fffafa steelblue=4682b4 teal=008080 tomato=ff6347"
+        " turquoise=40e0d0 violet=ee82ee white=ffffff whitesmoke=f5f5f5 yellow=ffff00"
+    ).split()
 }
 _FUNCTION = lazy_pattern(r"(rgb|hsl)a?\(\s{0,9}([^()]{1,60})\)")
 _NUMBERS = re.compile(r"-?\d{0,9}\.?\d{1,9}%?")
@@ -78,7 +66,7 @@ _ZERO = r"0{1,9}(?:\.0\d{0,9})?|\.0\d{0,9}"
 # Property -> the values that hide for certain, and those that may.
 _HIDING: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
     name: (lazy_pattern(certain), lazy_pattern(perhaps))
-    for name, certain, perhaps in (
+    for names, certain, perhaps in (
         ("display", r"none\b", r".{0,99}\("),
         ("visibility", r"(?!)", r".{0,99}\("),
         ("opacity", rf"(?:{_ZERO})(?![\d.])|\d(?:\.\d{{0,9}})?%", r"0?\.[0-4]|[1-4]\d%|.{0,99}\("),
@@ -94,25 +82,23 @@ _HIDING: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
         ),
         ("scale", rf"(?:{_ZERO})(?![\d.])", r"(?!none|1)"),
         ("zoom", rf"(?:{_ZERO})(?![\d.])", r"0|\.|.{0,99}\("),
-        ("translate", r"(?!)", r"(?!none)"),
         ("filter", r"opacity\(\s{0,3}0[^.1-9]", r"(?!none|progid|alpha|drop-shadow)"),
         ("mix-blend-mode", r"(?!)", r"(?!normal)"),
-        ("mask", r"(?!)", r"(?!none)"),
-        ("mask-image", r"(?!)", r"(?!none)"),
-        ("-webkit-mask", r"(?!)", r"(?!none)"),
-        ("-webkit-mask-image", r"(?!)", r"(?!none)"),
+        (
+            "mask mask-image -webkit-mask -webkit-mask-image animation animation-name translate",
+            r"(?!)",
+            r"(?!none)",
+        ),
         ("-webkit-text-fill-color", r"transparent", r"(?!inherit|currentcolor)"),
-        ("animation", r"(?!)", r"(?!none)"),
-        ("animation-name", r"(?!)", r"(?!none)"),
         ("unicode-bidi", r"(?!)", r"bidi-override|isolate-override"),
         ("z-index", r"(?!)", r"-"),
         ("letter-spacing", r"-\d{2}", r"-\.?[1-9]|-0?\.[1-9]\d?em|-0\.[1-9]|.{0,99}\("),
         ("line-height", r"(?!)", rf"(?:{_ZERO})(?:px|pt|em|%)?$|.{{0,99}}\("),
         ("text-indent", _FAR, r"-|.{0,99}\("),
-        ("margin-left", _FAR, r"-\s{0,3}\d{2}|.{0,99}\("),
-        ("margin-top", _FAR, r"-\s{0,3}\d{2}|.{0,99}\("),
+        ("margin-left margin-top", _FAR, r"-\s{0,3}\d{2}|.{0,99}\("),
         ("margin", f".{{0,40}}{_FAR}", r".{0,40}-\s{0,3}\d{2}|.{0,99}\("),
     )
+    for name in names.split()
 }
 _NO_SIZE = lazy_pattern(rf"(?:{_SMALL})\s{{0,9}}$")
 _SIZES = ("height", "max-height", "width", "max-width")
@@ -153,11 +139,18 @@ def attributes(inside: str) -> dict[str, str]:
 
 def colour(text: str) -> Colour | None:
     """Return the colour that a text in lower case names; None if it names none."""
-    text = text.strip()
-    if text in _NAMED:
-        return _NAMED[text]
+    text = _NAMED.get(text.strip(), text.strip())
     if function := _FUNCTION.match(text):
-        return _of_function(function[1], _NUMBERS.findall(function[2]))
+        numbers = _NUMBERS.findall(function[2])
+        if len(numbers) < 3:
+            return None
+        a, b, c = (float(number.rstrip("%")) for number in numbers[:3])
+        scale, parts = 2.55 if numbers[0].endswith("%") else 1.0, (a, b, c)
+        if function[1] == "hsl":
+            lightness, saturation = (min(max(x / 100, 0.0), 1.0) for x in (c, b))
+            scale, parts = 255.0, colorsys.hls_to_rgb(a / 360 % 1, lightness, saturation)
+        red, green, blue = (round(min(max(scale * part, 0), 255)) for part in parts)
+        return red, green, blue
     digits = text.lstrip("#")
     if len(digits) in (3, 4):
         digits = "".join(2 * digit for digit in digits[:3])
@@ -166,22 +159,6 @@ def colour(text: str) -> Colour | None:
     except ValueError:
         return None
     return None if value is None else (value >> 16, value >> 8 & 255, value & 255)
-
-
-def _of_function(name: str, numbers: list[str]) -> Colour | None:
-    """Return the colour of `rgb()` or `hsl()`, without its alpha."""
-    if len(numbers) < 3:
-        return None
-    a, b, c = (float(number.rstrip("%")) for number in numbers[:3])
-    if name == "hsl":
-        lightness, saturation = (min(max(x / 100, 0.0), 1.0) for x in (c, b))
-        red, green, blue = (
-            round(255 * part) for part in colorsys.hls_to_rgb(a / 360 % 1, lightness, saturation)
-        )
-        return red, green, blue
-    scale = 2.55 if numbers[0].endswith("%") else 1.0
-    red, green, blue = (round(min(max(scale * part, 0), 255)) for part in (a, b, c))
-    return red, green, blue
 
 
 def alpha(text: str) -> float:
@@ -246,8 +223,7 @@ class Look(NamedTuple):
 def look(style: Declarations) -> Look:
     """Return what a style makes of text."""
     get = style.get
-    is_doubted = False
-    hides = False
+    hides = is_doubted = False
     for name, value in style.items():
         if name in _HIDING:
             certain, perhaps = _HIDING[name]
@@ -297,25 +273,20 @@ NO_LOOK = Look()
 _FEW = 4  # colours that a text may have; of more it is in doubt whether it is seen
 
 
-def either(looks: Iterable[Look]) -> Look:
+def either(looks: Collection[Look]) -> Look:
     """Return the look of what may have any of these looks, or none."""
-    colours: set[Colour | None] = set()
-    backgrounds: set[Colour] = set()
-    is_doubted = covers = shows = False
-    for one in looks:
-        colours.update(one.colours)
-        backgrounds.update(one.backgrounds)
-        is_invisible = one.visibility is not None and one.visibility != "visible"
-        is_doubted = is_doubted or one.hides or one.is_doubted or is_invisible or bool(one.is_tiny)
-        covers = covers or one.covers
-        shows = shows or one.shows
-    is_doubted = is_doubted or max(len(colours), len(backgrounds)) > _FEW
+    colours = {colour for one in looks for colour in one.colours}
+    backgrounds = {colour for one in looks for colour in one.backgrounds}
+    is_doubted = max(len(colours), len(backgrounds)) > _FEW or any(
+        one.hides or one.is_doubted or one.is_tiny or one.visibility not in (None, "visible")
+        for one in looks
+    )
     return Look(
         colours=tuple(colours)[:_FEW],
         backgrounds=tuple(backgrounds)[:_FEW],
         is_doubted=is_doubted,
-        covers=covers,
-        shows=shows,
+        covers=any(one.covers for one in looks),
+        shows=any(one.shows for one in looks),
     )
 
 

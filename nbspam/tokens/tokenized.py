@@ -36,6 +36,7 @@ RULES = 6
 # Tokens of one message, far above the mail in the corpora (18,430 in the largest of 10,546): a mail
 # of 104,000 different words took 2.9 s to learn, and the model grew by 3 MB.
 TOKENS_LIMIT = 20_000
+_DIGEST_BYTES = 16  # 2^64 messages before two of them are likely to share a digest
 # Words of an alternative that another part says too, from which on it is the same text: of ham's
 # they mostly are.  If they never speak for ham whatever they say, 1-ROCA% is .0139 (P2) and .1268
 # (P5) in place of .0133 and .1261; if they always do, any ham can stand there.
@@ -44,9 +45,7 @@ _NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")
 
 
 def message_tokens(
-    message: Message,
-    texts: list[VisibleText] | None = None,
-    perhaps_hidden: set[str] | None = None,
+    message: Message, texts: list[VisibleText] | None = None, perhaps_hidden: set[str] | None = None
 ) -> KeysView[str]:
     """Return the set of tokens of a message, always in the same order.
 
@@ -221,8 +220,7 @@ def digest_of(
         identity = (
             (subject + "".join(texts)).encode("utf-8", "replace").translate(None, b" \t\r\n>")
         )
-    # Of 16 bytes: 2^64 messages before two of them are likely to share a digest.
-    known = blake2b(identity, digest_size=16)
+    known = blake2b(identity, digest_size=_DIGEST_BYTES)
     lines = ["", *tokens, *(f"{times[token]} {token}" for token in sorted(times))]
     if traits:
         lines.append(" ".join(map(str, traits)))

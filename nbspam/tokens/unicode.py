@@ -143,9 +143,22 @@ def undo_tricks(text: str) -> tuple[str, set[str]]:
             found.add("trick:invisible")
         text = _INVISIBLE.sub("", text)
     if may_have(characters, "\u0300-\u036f"):
-        text = _without_decoration(text, found)
+        import unicodedata
+
+        # Without the marks that make no letter with the one before them.
+        if _OVERLAY.search(text):
+            found.add("trick:marks")
+        text = _DECORATION.sub("", unicodedata.normalize("NFC", text))
     if may_have(characters, _COMPATIBLES) and _COMPATIBLE.search(text):
-        text = _unstyled(text, found)
+        import unicodedata
+
+        if _FULL_WIDTH.search(text):
+            found.add("trick:full-width")
+        if _STYLED.search(text) or _REGIONAL.search(text):
+            found.add("trick:styled-letters")
+            text = text.translate(_STYLES)
+            text = _REGIONAL.sub(lambda m: "".join(chr(ord(c) - 0x1F185) for c in m[0]), text)
+        text = _COMPATIBLE.sub(lambda m: unicodedata.normalize("NFKC", m[0]), text)
         characters = strange_characters(text)
     if may_have(characters, _ALIKE) and _MIXES.search(text):
         found.add("trick:look-alike")
@@ -156,25 +169,3 @@ def undo_tricks(text: str) -> tuple[str, set[str]]:
     except UnicodeEncodeError:  # half of a surrogate pair, which no file can hold
         text = text.encode("utf-8", "replace").decode()
     return text, found
-
-
-def _without_decoration(text: str, found: set[str]) -> str:
-    """Return a text without the marks that make no letter with the one before them."""
-    import unicodedata
-
-    if _OVERLAY.search(text):
-        found.add("trick:marks")
-    return _DECORATION.sub("", unicodedata.normalize("NFC", text))
-
-
-def _unstyled(text: str, found: set[str]) -> str:
-    """Return a text with styled letters as plain ones."""
-    import unicodedata
-
-    if _FULL_WIDTH.search(text):
-        found.add("trick:full-width")
-    if _STYLED.search(text) or _REGIONAL.search(text):
-        found.add("trick:styled-letters")
-        text = text.translate(_STYLES)
-        text = _REGIONAL.sub(lambda m: "".join(chr(ord(c) - 0x1F185) for c in m[0]), text)
-    return _COMPATIBLE.sub(lambda m: unicodedata.normalize("NFKC", m[0]), text)

@@ -52,7 +52,7 @@ def by_combination(test):
 def message(label, times, traits=(), number=0) -> TokenizedMessage:
     """Return a message; times: of each of its tokens; number: for its digest.
 
-    Tokens of the header count once, as `tokens/times.py` has it.
+    Tokens of the header count once, as `tokens/tokenized.py` has it.
     """
     repeated = {token: n for token, n in times.items() if n > 1 and channel_of(token) == TEXT}
     numbers = Numbers(repeated, tuple(traits))

@@ -1,13 +1,22 @@
 import itertools
+import string
+import time
 
+import pytest
+from any_mail import NEVER, mails
+from golden_tables import golden_table
+from hypothesis import given
+from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.tokens.headers import channel_tokens, header_tokens
-from nbspam.tokens.kinds import FIELDS, HEADER, HOST, TEXT, channel_of
+from nbspam.reading.message import parse
+from nbspam.tokens.headers import channel_tokens, collecting_host, has_name_token, header_tokens
+from nbspam.tokens.kinds import FIELDS, HEADER, HOST, TEXT, channel_of, kind_of
+from nbspam.tokens.tokenized import message_tokens
 
 
 def tokens_of(name, value):
-    """Return the tokens of a field, but for the header channel's (test_header_channel.py)."""
+    """Return the tokens of a field, but for the header channel's (below)."""
     found = header_tokens([(name, value)])
     channel = channel_tokens([(name, value)]) - {"limit:header"}
     assert channel == {token for token in found if channel_of(token) in (HEADER, HOST)}
@@ -79,3 +88,237 @@ def test_ten_thousand_fields_or_a_huge_one_give_a_bounded_number_of_tokens():
         found = tokens_of(name, value * 100)
         assert len(found) < 5_000
         assert "limit:header" in found
+
+
+SECONDS = 2  # of CPU
+LONG = "abc " + "x" * 30 + " " + "y" * 31
+
+
+def channel_words(name, value):
+    """Return the tokens of one field, without that of the collecting host."""
+    return {t for t in channel_tokens([(name, value)]) if channel_of(t) == HEADER}
+
+
+def pieces_of(value):
+    """Return what a value is cut into."""
+    return {token.removeprefix("received:") for token in channel_words("received", value)}
+
+
+# What is cut
+
+
+@each("value, pieces", [*golden_table("tokens/received.table", 2), ("ab " + LONG, LONG[:34])])
+def test_pieces_begin_with_a_letter_and_keep_dots_hyphens_and_digits(value, pieces):
+    assert pieces_of(value) - {"by"} == set(pieces.split())
+
+
+@each("before", ["[", "(HELO x) [", "=", "<", "x@"])
+def test_an_address_is_cut_whole_and_as_its_two_nets(before):
+    nets = {"192.0.2.71", "192.0.2", "192.0"}
+    assert pieces_of(f"{before}192.0.2.71]") - {"helo"} == nets
+
+
+NUMBERS = ["1.2.3", "1.2.3.4.5", "127", "10.0.0.x", "3.141", "1-2-3-4"]
+IDS = ["4F2A81C0D3", "B81C40D3E5", "m2si1234567wrb", "n7S12345x", "20240103070102", "h9c81720fb4"]
+
+
+@each("value", [*NUMBERS, *IDS, "0A1b2C"])
+def test_other_numbers_and_queue_ids_are_not_tokens(value):
+    assert pieces_of(value) == pieces_of(f"id {value}") == set()
+
+
+@each("name", ["message-id", "in-reply-to", "references", "resent-message-id"])
+def test_of_an_id_the_hosts_alone_are_tokens(name):
+    value = "<hkfzqtn.abc@Web7.example.org> <qqqq@mail.example.com> noise"
+    hosts = {"header:web7.example.org", "header:mail.example.com"}
+    assert channel_words(name, value) == {f"header:{name}:", *hosts}
+    assert channel_words(name, "<no-host-at-all>") == {f"header:{name}:"}
+
+
+DAYS = "Mon Tue Wed Thu Fri Sat Sun".split()
+MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+ZONES = "EST EDT CST CDT MST MDT PST PDT GMT UTC BST CET CEST JST".split()
+
+
+@each("word", [*DAYS, *MONTHS, *ZONES, "(CEST)", "GMT;"])
+def test_days_months_and_zones_are_not_tokens(word):
+    assert pieces_of(f"{word}, 03 2024 07:01:02 -0500 relay {word.upper()}") == {"relay"}
+
+
+# Fields
+
+
+@each(
+    "name, prefix",
+    [
+        ("received", "received:"), ("return-path", "return-path:"), ("from", "sender:"),
+        ("to", "recipient:"), ("cc", "recipient:"),
+    ],
+)  # fmt: skip
+def test_five_fields_have_a_prefix_of_their_own_and_no_name_token(name, prefix):
+    found = channel_words(name, "Anna <anna@lists.example.org>")
+    assert found == {f"{prefix}anna", f"{prefix}lists.example.org"}
+    assert not has_name_token(name)
+
+
+@each(
+    "name",
+    "list-id list-unsubscribe precedence x-mailer user-agent reply-to sender mime-version"
+    " content-type x-foo organization delivered-to x-originating-ip resent-from".split(),
+)
+def test_every_other_field_has_its_words_and_its_name(name):
+    assert channel_words(name, "Some Words") == {f"header:{name}:", "header:some", "header:words"}
+    assert has_name_token(name)
+
+
+def test_an_empty_value_the_subject_and_the_date_have_no_tokens():
+    for name in ("x-foo", "list-id", "message-id", "received", "to"):
+        assert channel_words(name, "") == set()
+    for name in ("subject", "date"):
+        assert channel_words(name, "Wed, some words relay.example") == set()
+        assert not has_name_token(name)
+
+
+@each("name", NEVER)
+def test_verdicts_and_what_is_written_after_arrival_are_never_tokens(name):
+    headers = [(name.lower(), "Yes, score=9.9 spam by evil.example <a@b.example> 192.0.2.7")]
+    assert channel_tokens(headers) == {"by:-"}
+    assert not has_name_token(name.lower())
+
+
+ANY_VALUE = st.text(st.sampled_from(string.ascii_letters + string.digits + ' .-_@<>[]();:="'))
+
+
+@given(mails(), st.lists(st.tuples(st.sampled_from(NEVER), ANY_VALUE), max_size=6), st.data())
+def test_the_same_message_has_the_same_tokens_in_every_folder(raw, added, data):
+    message = parse(raw)
+    headers = message.headers[:]
+    if not headers:
+        return
+    for name, value in added:
+        headers.insert(data.draw(st.integers(0, len(headers))), (name.lower(), value))
+    assert message_tokens(message._replace(headers=headers)) == message_tokens(message)
+
+
+FIELD_NAMES = st.sampled_from(
+    "received return-path from to cc subject date message-id references x-foo list-id".split()
+)
+FIELD = st.tuples(FIELD_NAMES, st.text() | ANY_VALUE | st.just("from a by b.example; x"))
+
+
+@given(st.lists(FIELD, max_size=8))
+def test_each_token_is_a_piece_an_address_or_a_fields_name(headers):
+    found = channel_tokens(headers)
+    assert len([token for token in found if channel_of(token) == HOST]) == 1
+    for token in found:
+        assert channel_of(token) in (HEADER, HOST)
+        assert token.isascii()
+        assert token.isprintable()
+        assert " " not in token
+        if channel_of(token) == HEADER:
+            piece = token.removeprefix(kind_of(token).prefix)
+            name, colon, _ = piece.partition(":")
+            assert 1 <= len(piece) <= 31
+            assert (colon and (name, True) in [(n, bool(v)) for n, v in headers]) or (
+                piece[0].isalpha() or piece.replace(".", "").isdecimal()
+            )
+
+
+@given(st.lists(FIELD, max_size=8), st.randoms(use_true_random=False))
+def test_the_order_of_the_fields_matters_for_the_topmost_received_alone(headers, chance):
+    tops = [value for name, value in headers if name == "received"]
+    others = [(name, value) for name, value in headers if name != "received"]
+    chance.shuffle(others)
+    shuffled = [("received", value) for value in tops] + others
+    assert channel_tokens(shuffled) == channel_tokens(headers)
+
+
+# The collecting host
+
+
+@each(
+    "value, host",
+    [
+        *golden_table("tokens/collecting_host.table", 2),
+        ("x " * 600 + "by mx.example.org", "-"),  # farther on than one looks
+        ("by " + "a" * 300, "a" * 80),
+    ],
+)
+def test_the_host_that_took_the_mail_in(value, host):
+    headers = [("subject", "by evil.example"), ("received", value)]
+    assert collecting_host(headers) == host
+    assert f"by:{host}" in channel_tokens(headers)
+
+
+@each("greeting", ["by", "BY", "by.example", "a(by", "(by", "by)", "[by]", "x)by"])
+def test_no_greeting_of_one_word_names_it(greeting):
+    """The sender chooses the name after `from`, and that in the comment of some servers."""
+    value = f"from {greeting} (HELO {greeting}) (evil.example [192.0.2.1]) by mx.example.org; 3 Jan"
+    assert collecting_host([("received", value)]) == "mx.example.org"
+
+
+def test_the_topmost_received_line_alone_names_it_and_without_it_is_not_known():
+    """A sender may write as many more as they like, but only below."""
+    below = ("received", "from x by forged.example; 3 Jan")
+    for top, host in (("from a by mx.example.org", "mx.example.org"), ("from a", "-"), ("", "-")):
+        found = channel_tokens([("x-foo", "by y.example"), ("received", top), below, below])
+        assert {token for token in found if channel_of(token) == HOST} == {f"by:{host}"}
+    assert collecting_host([]) == "-"
+    assert channel_tokens([("from", "a@example.org by b.example")]) >= {"by:-"}
+    assert collecting_host([("x-received", "by mx.example.org with SMTP")]) == "-"
+
+
+# Bounds
+
+
+@each("name", ["received", "from", "x-foo", "list-id"])
+def test_a_huge_value_gives_a_bounded_number_of_tokens(name):
+    letters = string.ascii_lowercase
+    words = (f"{a}{b}{c}{d}" for a in letters for b in letters for c in letters for d in "xyz")
+    assert len(channel_tokens([(name, " ".join(words))])) < 5_000
+
+
+def test_a_list_of_recipients_does_not_crowd_out_the_relays():
+    others = [("to", ", ".join(f"a{chr(97 + i % 26)}{chr(97 + i // 26)}x" for i in range(676)))]
+    relays = [("received", "from relay.example by mx.example"), ("from", "anna"), ("x-foo", "bar")]
+    for headers in (others * 20 + relays, relays + others * 20):
+        found = channel_tokens(headers)
+        assert {"received:relay.example", "sender:anna", "header:x-foo:", "header:bar"} <= found
+
+
+def test_the_name_of_a_field_is_cut_and_ten_thousand_give_a_bounded_number_of_tokens():
+    assert max(map(len, channel_words("x-" + "a" * 10_000, "word"))) < 50
+    assert len(channel_tokens([(f"x-{i}", f"word{i}") for i in range(10_000)])) < 4_000
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("received", "from host{}.example by mx.example; 3 Jan"),
+        ("x-{}", "word{}"),
+        ("from", "anna@lists.example.org, "),
+        ("references", "<1@a.example> " * 5),
+        ("x-spam-status", "Yes, score=9"),
+        ("x-foo", "word " * 400),
+    ],
+)
+def test_a_hundred_thousand_header_lines_take_bounded_time(name, value):
+    headers = [(name.format(i), value.format(i)) for i in range(10**5)]
+    start = time.process_time()
+    assert len(channel_tokens(headers)) < 5_000
+    assert time.process_time() - start < SECONDS
+    raw = "".join(f"{name}: {value[:100]}\n" for name, value in headers).encode()
+    start = time.process_time()
+    message_tokens(parse(raw + b"\nhello\n"))
+    assert time.process_time() - start < SECONDS
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("pattern", ["by ", ")by ", "<", "@", "a.", "1.", "-", "by", "a@b> ", "\n"])
+def test_a_value_of_any_make_takes_bounded_time(pattern):
+    text = pattern * (1_000_000 // len(pattern))
+    start = time.process_time()
+    for name in ("received", "message-id", "from", "x-foo"):
+        channel_tokens([(name, text)])
+    assert time.process_time() - start < SECONDS

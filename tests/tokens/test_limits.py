@@ -18,20 +18,18 @@ NUMBERS = {
         "_EDGE": 200,
     },
     "reading.charsets": {"_PIECES_LIMIT": 50_000, "_UU_LINES_LIMIT": 100_000},
-    "tokens.digest": {"_BYTES": 16},
-    "tokens.header_channel": {
-        "_VALUE_LIMIT": 16_000, "_TOKENS_LIMIT": 1_000, "_NAME_LIMIT": 30, "_DIGITS_LIMIT": 4,
-        "_HOST_LIMIT": 80, "_RECEIVED_LIMIT": 1_000,
+    "tokens.headers": {
+        "_FIELD_LIMIT": 4_000, "_CHANNEL_LIMIT": 16_000, "_TOKENS_LIMIT": 1_000, "_NAME_LIMIT": 30,
+        "_DIGITS_LIMIT": 4, "_HOST_LIMIT": 80, "_RECEIVED_LIMIT": 1_000,
     },
-    "tokens.headers": {"_VALUE_LIMIT": 4_000},
-    "tokens.hidden_text": {"_FEW_WORDS": 5, "_FEW_COLOURS": 8},
+    "tokens.html": {"_FEW_WORDS": 5, "_FEW_COLOURS": 8},
     "tokens.styles": {
         "_SAME": 48, "_CLEAR": 0.1, "_PALE": 0.5, "_FEW": 4,
         "_RULES_LIMIT": 2_000,
     },
     "tokens.text": {"WORD_LIMIT": 30, "SHORT": 400},
-    "tokens.tokenizer": {"RULES": 6, "TOKENS_LIMIT": 20_000, "_SAME": 0.8},
-    "tokens.traits": {"STEPS": 8, "MOST": 99},
+    "tokens.tokenized": {"RULES": 6, "TOKENS_LIMIT": 20_000, "_SAME": 0.8, "_DIGEST_BYTES": 16},
+    "tokens.kinds": {"STEPS": 8, "MOST": 99},
 }  # fmt: skip
 
 

@@ -3,14 +3,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
+from nbspam.reading.message import parse
+from nbspam.tokens.kinds import KINDS
 from nbspam.tokens.text import (
     SHORT,
+    Memo,
     link_tokens,
+    of_other_kinds,
     short_text_tokens,
     text_tokens,
+    typed_tokens,
     unspelled,
     words_of,
 )
+from nbspam.tokens.tokenized import message_tokens
 
 
 def kind(tokens, prefix):
@@ -159,3 +165,64 @@ def test_of_a_long_host_the_last_80_characters_are_its_token():
     host = f"{'a' * 50}.{'b' * 50}.example"
     assert f"host:{host[-80:]}" in text_tokens(f"http://{host}/x")
     assert f"host:{'b' * 50}.example" in text_tokens(f"http://{host}/x")
+
+
+def counted(limit):
+    """Return a memo of upper case, and the list of what it had to work out."""
+    asked = []
+
+    def upper(key):
+        asked.append(key)
+        return key.upper()
+
+    return Memo(upper, limit), asked
+
+
+def test_what_is_known_is_not_worked_out_again_but_a_full_memo_forgets():
+    memo, asked = counted(10)
+    assert list(map(memo.__getitem__, ["a", "b", "a"])) == ["A", "B", "A"]
+    assert asked == ["a", "b"]
+    memo, asked = counted(2)
+    for key in ("a", "b", "c", "a"):
+        assert memo[key] == key.upper()
+        assert len(memo) <= 2
+    assert asked == ["a", "b", "c", "a"]
+    memo, _ = counted(10)
+    assert memo["x" * 100_000] == "X" * 100_000
+    assert not memo  # a long key is not kept
+
+
+@given(st.lists(st.text(max_size=3)), st.integers(1, 5))
+def test_a_memo_gives_what_its_function_gives(keys, limit):
+    memo, _ = counted(limit)
+    assert [key.upper() for key in keys] == [memo[key] for key in keys]
+
+
+@each(
+    "typed, tokens",
+    [
+        ("free", ["free"]), ("FREE", ["free"]), ("v1agra", ["viagra"]),
+        ("v.i.a.g.r.a", ["viagra"]), ("fr\u200bee", ["free"]), ("2024", ["0000"]),
+        ("claim now", ["claim now"]), ("claim it now", ["claim it", "it now"]),
+        ("subject:Claim NOW", ["subject:claim now"]), ("Subject:free", ["subject:free"]),
+        ("host:Example.org", ["host:example.org"]), ("case:FREE", ["case:FREE"]),
+        ("punct:!!!", ["punct:!!!"]), ("!!!", ["!!!"]), ("re:free", ["re free"]),
+    ],
+)  # fmt: skip
+def test_a_word_as_the_tokenizer_writes_it(typed, tokens):
+    assert typed_tokens(typed) == tokens
+
+
+@each("text", ["FREE", "v1agra", "don’t", "naïve", "£100", "f-r-e-e", "日本"])
+def test_a_text_of_that_word_has_that_token(text):
+    found = message_tokens(parse(f"Subject: {text}\nFrom: a@example.org\n\n{text}\n".encode()))
+    assert set(typed_tokens(text)) <= found
+    assert set(typed_tokens(f"subject:{text}")) <= found
+
+
+def test_other_kinds():
+    assert "subject:free" in of_other_kinds("free")
+    assert "free" in of_other_kinds("subject:free")
+    assert "from:free" in of_other_kinds("subject:free")
+    assert "free" not in of_other_kinds("free")
+    assert len(of_other_kinds("free")) == len(KINDS) - 1
