@@ -135,7 +135,7 @@ def test_a_session_is_counted_and_logged(serving, model):
         ):
             n = len(log.entries) + (asked[:4] not in (b"PING", b""))
             served.ask(asked)
-            served.wait(lambda n=n: len(log.entries) == n)
+            served.wait(lambda n=n: len(log.entries) == n and served.n_open == 0)
         served.wait(lambda: len(log.entries) == 11)
         found = scraped(served)
     count = partial(value, found)
