@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nbspam.errors import ExitCode, NbspamError, Remedy, UnexpectedEndError, one_line
+from nbspam.errors import ExitCode, NbspamError, Remedy, UnexpectedEndError, counted, one_line
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import YOUNG, Metadata
 from nbspam.tokens.tokenizer import RULES
@@ -77,6 +77,17 @@ def note_one_sided(model: "str | Path", metadata: Metadata) -> None:
             f"{model}: has learned {what} so far, so every verdict is unsure; teach it the rest"
             " with nbspam train --update"
         )
+
+
+def counts_words(metadata: Metadata) -> str:
+    """Return how many messages, of each class, and tokens a model has counted."""
+    settings, learned = metadata
+    sizes = zip(settings.classes, learned.messages, strict=True)
+    return (
+        f"{counted(sum(learned.messages), 'message')}"
+        f" ({', '.join(f'{name}: {n:,}' for name, n in sizes)}),"
+        f" {counted(metadata.n_tokens, 'token')}"
+    )
 
 
 def young_sentence(metadata: Metadata) -> str:
