@@ -104,7 +104,8 @@ def _check(
             "--passthrough copies one message from standard input; leave out --format,"
             " --input-format, --lines and any SOURCE"
         )
-    marking.name(), marking.tag()  # which raise for a mark that no message can have
+    marking.name()  # raises for a header that mail uses itself
+    marking.tag()
 
 
 @configured("classify", _check, logs="classify")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nbspam.errors import SourceError
+    from nbspam.learning.update import Change
     from nbspam.reading.message import RawMessage
     from nbspam.scoring.verdict import Verdict
     from nbspam.store.writing import LockWait
@@ -87,6 +88,14 @@ def counts_words(metadata: Metadata) -> str:
         f"{counted(sum(learned.messages), 'message')}"
         f" ({', '.join(f'{name}: {n:,}' for name, n in sizes)}),"
         f" {counted(metadata.n_tokens, 'token')}"
+    )
+
+
+def change_words(change: "Change") -> str:
+    """Return what was learned, message by message."""
+    return (
+        f"learned {counted(change.learned, 'new message')}, moved {change.moved:,} to another"
+        f" class, {change.unchanged:,} already known"
     )
 
 

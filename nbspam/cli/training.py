@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from nbspam.cli.declared import DECIDES, OVERWRITES, option, section
-from nbspam.cli.notes import NoTrace, counts_words, note, note_skips, young_sentence
+from nbspam.cli.notes import NoTrace, change_words, counts_words, note, note_skips, young_sentence
 from nbspam.cli.options import Cutting, ham_limit_option, make_default_folder
 from nbspam.cli.progress import work
 from nbspam.errors import TrainingError, counted, one_line
@@ -282,11 +282,7 @@ def _print_change(change: Change, training: Training) -> None:
     elif not training.quiet:
         from nbspam.cli.terminal import echo_sentence, unbroken  # one message is learned silently
 
-        echo_sentence(
-            f"{unbroken(training.model)}: learned"
-            f" {counted(change.learned, 'new message')}, moved"
-            f" {change.moved:,} to another class, {change.unchanged:,} already known"
-        )
+        echo_sentence(f"{unbroken(training.model)}: {change_words(change)}")
         with Lookup(training.model) as lookup:
             metadata = lookup.metadata
         if training.settings.base is not None:
