@@ -4,6 +4,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from nbspam_main import Passage
 
 
+_marked = partial(option, needs="--passthrough")
+
+
 @section("Output")
 class Marking(NamedTuple):
     """Whether to pass the message on, and how to mark it; None is the default."""
@@ -51,25 +55,19 @@ class Marking(NamedTuple):
         overrules="--format --lines",
         typed=PROMISES,
     )
-    header: str | None = option(
-        f"With -p, name the header. [default: {MARK}]", "NAME", needs="--passthrough"
+    header: str | None = _marked(f"With -p, name the header. [default: {MARK}]", "NAME")
+    subject_tag: str | None = _marked(
+        "With -p, put TEXT before the Subject of a message that is classified as spam.", "TEXT"
     )
-    subject_tag: str | None = option(
-        "With -p, put TEXT before the Subject of a message that is classified as spam.",
-        "TEXT",
-        needs="--passthrough",
-    )
-    evidence: int | None = option(
+    evidence: int | None = _marked(
         f"With -p, add a header {MARK}{EVIDENCE} with the N strongest words, in nats.",
         "N",
         takes=click.IntRange(1, 100),
-        needs="--passthrough",
     )
-    on_error: str | None = option(  # read from the arguments by nbspam_main.py
+    on_error: str | None = _marked(  # read from the arguments by nbspam_main.py
         "With -p, exit with 75 (try again) or 0 if the message was passed on without a verdict."
         " [default: tempfail]",
         takes=click.Choice(["tempfail", "deliver"]),
-        needs="--passthrough",
         typed=PROMISES,
     )
 
@@ -91,11 +89,6 @@ class Marking(NamedTuple):
             )
         return self.subject_tag or ""
 
-    def check(self) -> None:
-        """Raise OptionError for a mark that no message can have."""
-        self.name()
-        self.tag()
-
 
 def _check(
     sources: tuple[str, ...], cutting: Cutting, reading: Reading, form: str, marking: Marking
@@ -111,7 +104,8 @@ def _check(
             "--passthrough copies one message from standard input; leave out --format,"
             " --input-format, --lines and any SOURCE"
         )
-    marking.check()
+    marking.name()  # raises for a header that mail uses itself
+    marking.tag()
 
 
 @configured("classify", _check, logs="classify")

@@ -189,10 +189,11 @@ def typed_without_use(form: str | None) -> Iterator[str]:
     """
     context = click.get_current_context()
     for each in context.command.params:
-        formats = each.declared.formats if isinstance(each, Option) else None
+        if not isinstance(each, Option) or each.declared.formats is None:
+            continue
         name = each.name or ""
-        if formats is not None and form not in formats and is_typed(name) and context.params[name]:
-            yield max(each.opts, key=len)
+        if form not in each.declared.formats and is_typed(name) and context.params[name]:
+            yield each.flag
 
 
 # The config file, as far as one message needs it: where it is, and when its values hold

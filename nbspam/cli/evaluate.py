@@ -3,6 +3,7 @@
 import contextlib
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +25,7 @@ _PAGE_ERRORS = 20  # mistakes that a page shows unless another number is given
 
 
 _PATH = click.Path(path_type=Path, dir_okay=False, readable=False)
+_file = partial(option, typed_as="FILE", takes=_PATH, typed=WRITES)
 
 
 @section("Output")
@@ -31,24 +33,16 @@ class Report(NamedTuple):
     """What to report, and where."""
 
     errors: int = option("Show the N worst mistakes.", "N", takes=click.IntRange(0), default=0)
-    predictions: Path | None = option(  # `-` for standard output
+    predictions: Path | None = _file(  # `-` for standard output
         "Write what is said of each message to FILE (.csv, .tsv, .json, .jsonl or .parquet); -"
-        " writes JSON lines to standard output, and the report to standard error.",
-        "FILE",
-        takes=_PATH,
-        typed=WRITES,
+        " writes JSON lines to standard output, and the report to standard error."
     )
-    plot: Path | None = option(
-        "Draw ROC, calibration, scores, and with --online the learning curve, to FILE (.svg).",
-        "FILE",
-        takes=_PATH,
-        typed=WRITES,
+    plot: Path | None = _file(
+        "Draw ROC, calibration, scores, and with --online the learning curve, to FILE (.svg)."
     )
-    page: Path | None = option(
+    page: Path | None = _file(
         "Write figures, curves and worst mistakes to FILE, a page for a browser.",
-        "--report FILE",
-        takes=_PATH,
-        typed=WRITES,
+        typed_as="--report FILE",
     )
     full: bool = option(
         "Print all figures, what messages were called, the calibration and the scores."

@@ -269,13 +269,6 @@ A = TypeVar("A", bound=RawMessage | Skipped | SourcePiece)
 _Identity = tuple[int, int]  # device and inode: a file's, whatever the path or link to it
 
 
-class _Existing(NamedTuple):
-    """A file that is there already, and that an option names to be written."""
-
-    option: str
-    path: Path
-
-
 class OutputFiles:
     """The files to write, of which none may be lost.
 
@@ -285,7 +278,8 @@ class OutputFiles:
 
     def __init__(self, files: Mapping[str, Path | None]) -> None:
         """Take the files by the options that name them; raises SourceError for one named twice."""
-        self._existing: dict[_Identity, _Existing] = {}
+        # Those that exist, and the options that name them.
+        self._existing: dict[_Identity, tuple[str, Path]] = {}
         named: dict[str, str] = {}
         for option, path in files.items():
             if path is None:
@@ -293,7 +287,7 @@ class OutputFiles:
             identity = _identity(path)
             other = named.setdefault(os.path.realpath(path), option)
             if identity is not None:
-                other = self._existing.setdefault(identity, _Existing(option, path)).option
+                other, _ = self._existing.setdefault(identity, (option, path))
             if other != option:
                 raise SourceError(
                     f"{option} {path}: {other} writes to the same file; name another file"

@@ -16,7 +16,7 @@ from nbspam.cli.options import BASE, MODEL, Cutting, Reading
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
 from nbspam.display.lines import WordRow, cell_width, class_heads, excerpt_lines, padded, shortened
 from nbspam.errors import OptionError, SourceError, counted, one_line
-from nbspam.filter import Filter, open_filter
+from nbspam.filter import open_filter
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
@@ -101,7 +101,12 @@ def command(
             note_older(model, spam_filter.metadata, spam_filter.classifier.base)
         raw = _one(source, options, skips)
         note_skips(skips)
-        explained = _explained(spam_filter, raw, _HTML_LIMIT if form == _HTML else _LIMIT)
+        limit = _HTML_LIMIT if form == _HTML else _LIMIT
+        wanted = spam_filter.wanted._replace(excerpt=limit)
+        message = tokenize(raw.message(), raw.source, raw.label, wanted=wanted)
+        judged, found = spam_filter.judge(message), spam_filter.explain(message)
+        excerpt = highlighted_message(message, found)
+        explained = _Explained(judged, found, excerpt, spam_filter.metadata)
     if form == "json":
         click.echo(json.dumps(_as_json(explained)))
     elif form == _HTML:
@@ -117,14 +122,6 @@ class _Explained(NamedTuple):
     found: Explanation
     excerpt: HighlightedExcerpt
     metadata: Metadata
-
-
-def _explained(spam_filter: Filter, raw: RawMessage, limit: int) -> _Explained:
-    """Return a message explained.  limit: the most characters of its text to show."""
-    wanted = spam_filter.wanted._replace(excerpt=limit)
-    message = tokenize(raw.message(), raw.source, raw.label, wanted=wanted)
-    judged, found = spam_filter.judge(message), spam_filter.explain(message)
-    return _Explained(judged, found, highlighted_message(message, found), spam_filter.metadata)
 
 
 def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
@@ -495,7 +492,7 @@ def _head_lines(
     for i, word in enumerate(("word", "")):
         cells = [padded(word, layout.word), ("" if i else "weight").rjust(_NUMBER)]
         shown = zip(layout.classes, layout.counts, strict=True)
-        cells += [_right(heads[k][i], size) for k, size in shown]
+        cells += [" " * (size - cell_width(heads[k][i])) + heads[k][i] for k, size in shown]
         if has_share:
             cells.append(("" if i else "share").rjust(_NUMBER))
         line = _GAP.join(cells).rstrip()
@@ -516,7 +513,3 @@ def _row_line(row: WordRow, layout: _Layout, longest: float, width: int | None) 
     if bar:
         cells.append(click.style(bar, fg="red" if size > 0 else "green"))
     return _GAP.join(cells)
-
-
-def _right(text: str, width: int) -> str:
-    return " " * (width - cell_width(text)) + text

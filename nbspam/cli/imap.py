@@ -12,7 +12,15 @@ import click
 from nbspam.cli.accounts import mail_accounts
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, argument, option, section
-from nbspam.cli.notes import REMEDIES, NoTrace, lock_wait, note, note_one_sided, note_young
+from nbspam.cli.notes import (
+    REMEDIES,
+    NoTrace,
+    change_words,
+    lock_wait,
+    note,
+    note_one_sided,
+    note_young,
+)
 from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting, make_default_folder
 from nbspam.cli.program import CommandFile, LazyGroup
 from nbspam.cli.progress import progress
@@ -475,15 +483,9 @@ def _learn_folders(connection: Connection, memory: Memory, junk: str, request: R
 
 def _print_change(change: Change, waiting: int, account: Account, request: Request) -> None:
     if request.form == "json":
-        fields = {
-            "account": account.label,
-            "model": str(request.model),
-            "learned": change.learned,
-            "moved": change.moved,
-            "unchanged": change.unchanged,
-            "waiting": waiting,
-        }
-        click.echo(json.dumps(fields))
+        fields = {"account": account.label, "model": str(request.model), **change._asdict()}
+        del fields["forgotten"]
+        click.echo(json.dumps(fields | {"waiting": waiting}))
     elif not request.quiet and (change.learned or change.moved or waiting):
         more = ""
         if waiting:
@@ -492,7 +494,4 @@ def _print_change(change: Change, waiting: int, account: Account, request: Reque
                 f"; {counted(waiting, 'message')} that nbspam moved {verb} nothing until seen in"
                 " the junk folder"
             )
-        click.echo(
-            f"{account.name}: learned {counted(change.learned, 'new message')}, moved"
-            f" {change.moved:,} to another class, {change.unchanged:,} already known{more}"
-        )
+        click.echo(f"{account.name}: {change_words(change)}{more}")

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -29,6 +30,9 @@ if TYPE_CHECKING:  # help loads no numpy
     from nbspam.scoring.verdict import CutOffs
 
 
+_read = partial(option, typed_as="SRC", typed=READS)
+
+
 @section("Sources")
 class Sources(NamedTuple):
     """The labelled messages to read."""
@@ -36,10 +40,10 @@ class Sources(NamedTuple):
     sources: tuple[str, ...] = argument(  # that carry their own labels
         "[SOURCE]...", nargs=-1, overrules="--lines"
     )
-    spam: tuple[str, ...] = option("Read spam from SRC (repeatable).", "SRC", typed=READS)
-    ham: tuple[str, ...] = option("Read ham from SRC (repeatable).", "SRC", typed=READS)
-    label: tuple[str, ...] = option(
-        "Read messages of the class NAME from SRC (repeatable).", "NAME=SRC", typed=READS
+    spam: tuple[str, ...] = _read("Read spam from SRC (repeatable).")
+    ham: tuple[str, ...] = _read("Read ham from SRC (repeatable).")
+    label: tuple[str, ...] = _read(
+        "Read messages of the class NAME from SRC (repeatable).", typed_as="NAME=SRC"
     )
 
     def names(self) -> list[str]:
@@ -226,29 +230,23 @@ class Learning(NamedTuple):
 
 _OF_KINDS = "--event-model --traits --scoring --prior --variance-smoothing --variance-prior"
 _TRAINING = f"{_OF_KINDS} --shared-variance --alpha --spam-label"  # what only a new model needs
+_way = partial(option, enables=_TRAINING, typed=DECIDES)
 
 
 @section("Test")
 class Protocol(NamedTuple):
     """How to test; without any of these, the saved model."""
 
-    leave_one_out: bool = option(
-        "Score each message by a model of all the others.", enables=_TRAINING, typed=DECIDES
-    )
-    folds: int | None = option(
-        "Cross-validate with K folds.", "K", enables=_TRAINING, typed=DECIDES, example="2"
-    )
-    train_first: str | None = option(
+    leave_one_out: bool = _way("Score each message by a model of all the others.")
+    folds: int | None = _way("Cross-validate with K folds.", "K", example="2")
+    train_first: str | None = _way(
         "Train on the first N messages (or P percent) and test on the rest.",
         "N|P%",
         enables=f"{_TRAINING} --max-ham-blocked",
-        typed=DECIDES,
         example="1",
     )
-    online: bool = option(
-        "Classify, then learn, in order, simulating a live filter.",
-        enables=f"{_TRAINING} --batch",
-        typed=DECIDES,
+    online: bool = _way(
+        "Classify, then learn, in order, simulating a live filter.", enables=f"{_TRAINING} --batch"
     )
     batch: int | None = option(
         "With --online, classify N messages before learning them. [default: 1]", "N"
@@ -256,13 +254,11 @@ class Protocol(NamedTuple):
     max_ham_blocked: str | None = ham_limit_option(
         "With --train-first, choose from those messages the lowest spam cut-off", {}
     )
-    compare: str | None = option(
+    compare: str | None = _way(
         "Compare kinds of naive Bayes on these messages, by leave-one-out or as chosen.",
         "all|NAME,…",
-        enables=_TRAINING,
         overrules=f"{_OF_KINDS} --shared-variance --spam-cutoff --ham-cutoff --ham-cost"
         " --max-ham-blocked --errors",
-        typed=DECIDES,
         example="all",
     )
     including_learned: bool = option(
@@ -310,9 +306,28 @@ class Protocol(NamedTuple):
                 " one of them"
             )
         if self.compare is not None:
-            self._check_compared(learning)
-        if self.trains:
-            self._check_no_model(model)
+            for name in ("event_model", "traits", "scoring"):
+                if name in learning.given():
+                    raise OptionError(
+                        f"--compare tries them all, and {learning.option(name)} asks for one;"
+                        " leave it out, or name what to compare"
+                    )
+            if self.max_ham_blocked is not None:
+                raise OptionError(
+                    "--max-ham-blocked chooses a cut-off, and --compare counts errors at 0.5;"
+                    " leave it out"
+                )
+        for way in self._ways[:1]:
+            if model is not None:
+                raise OptionError(
+                    f"{way} trains models of its own and does not test {model}; leave out --model,"
+                    f" or leave out {way} to test that model"
+                )
+            if self.including_learned:
+                raise OptionError(
+                    f"--including-learned is of a saved model, and {way} trains models of its own;"
+                    " leave one of them out"
+                )
         if self.batch is not None and not self.online:
             raise OptionError("--batch goes with --online; add it, or leave --batch out")
         if self.batch is not None and self.batch < 1:
@@ -330,34 +345,6 @@ class Protocol(NamedTuple):
             raise OptionError(
                 f"{learning.option(name)} is for training; add --leave-one-out, --folds,"
                 " --train-first or --online, or leave it out"
-            )
-
-    def _check_compared(self, learning: Learning) -> None:
-        """Raise OptionError for options of one model."""
-        for name in ("event_model", "traits", "scoring"):
-            if name in learning.given():
-                raise OptionError(
-                    f"--compare tries them all, and {learning.option(name)} asks for one; leave"
-                    " it out, or name what to compare"
-                )
-        if self.max_ham_blocked is not None:
-            raise OptionError(
-                "--max-ham-blocked chooses a cut-off, and --compare counts errors at 0.5; leave"
-                " it out"
-            )
-
-    def _check_no_model(self, model: "Path | None") -> None:
-        """Raise OptionError for options of a saved model."""
-        way = self._ways[0]
-        if model is not None:
-            raise OptionError(
-                f"{way} trains models of its own and does not test {model}; leave out --model, or"
-                f" leave out {way} to test that model"
-            )
-        if self.including_learned:
-            raise OptionError(
-                f"--including-learned is of a saved model, and {way} trains models of its own;"
-                " leave one of them out"
             )
 
     def run(

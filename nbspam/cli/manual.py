@@ -97,10 +97,7 @@ def _page(
     description, examples, status = _parts(command)
     title = "-".join(path)
     yield f'.TH "{title.upper()}" 1 "{date}" "nbspam {__version__}"'
-    yield from (
-        ".nh",
-        ".ad l",
-    )  # names of commands and options are not to be broken, nor spaced out
+    yield from (".nh", ".ad l")  # names of commands and options are neither broken nor spaced out
     yield from _section("NAME", _filled(f"{_literal(title)} \\- {_prose(_name(path, commands))}"))
     usage = [f"\\fI{_literal(piece)}\\fR" for piece in command.collect_usage_pieces(context)]
     yield from _section("SYNOPSIS", [" ".join((f"\\fB{_literal(name)}\\fR", *usage))])
@@ -108,22 +105,17 @@ def _page(
     if isinstance(command, LazyGroup):
         pages = [(f"{title}-{name}(1)", f"{text}.") for name, text in command.summaries().items()]
         yield from _section("COMMANDS", _terms(pages))
-    yield from _section("OPTIONS", _options(command, context))
+    found = sections(command, context)
+    options: list[str] = []
+    for heading, records in found.items():
+        options += [f".SS {heading}"] * (len(found) > 1) + list(_terms(records))
+    yield from _section("OPTIONS", options)
     yield from _section("EXAMPLES", _verbatim(examples) if examples else [])
     yield from _section("EXIT STATUS", _filled(_prose(status)))
     variables = ENVIRONMENT | (_OF_SERVE if path[-1] == "serve" else {})
     yield from _section("ENVIRONMENT", _terms(variables.items()))
     yield from _section("FILES", _terms(FILES.items()))
     yield from _section("SEE ALSO", _filled(", ".join(_see_also(path, commands))))
-
-
-def _options(command: click.Command, context: click.Context) -> Iterator[str]:
-    """Yield the options under the headings that they have in --help."""
-    found = sections(command, context)
-    for heading, records in found.items():
-        if len(found) > 1:
-            yield f".SS {heading}"
-        yield from _terms(records)
 
 
 def _name(path: tuple[str, ...], commands: Mapping[tuple[str, ...], click.Command]) -> str:
@@ -304,13 +296,9 @@ def _with_list(source: str, name: str, words: Iterable[str]) -> str:
     )
 
 
-def _main(page_name: str) -> None:
-    if page_name:
-        sys.stdout.write(manual_pages(time.strftime("%Y-%m-%d"))[f"{page_name}.1"])
-        return
-    for path, text in files().items():
-        path.write_text(text, "utf-8")
-
-
 if __name__ == "__main__":
-    _main("".join(sys.argv[1:]))
+    if page_name := "".join(sys.argv[1:]):
+        sys.stdout.write(manual_pages(time.strftime("%Y-%m-%d"))[f"{page_name}.1"])
+    else:
+        for path, text in files().items():
+            path.write_text(text, "utf-8")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nbspam.errors import ExitCode, NbspamError, Remedy, UnexpectedEndError, one_line
+from nbspam.errors import ExitCode, NbspamError, Remedy, UnexpectedEndError, counted, one_line
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import YOUNG, Metadata
 from nbspam.tokens.tokenized import RULES
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nbspam.errors import SourceError
+    from nbspam.learning.update import Change
     from nbspam.reading.message import RawMessage
     from nbspam.scoring.verdict import Verdict
     from nbspam.store.writing import LockWait
@@ -77,6 +78,25 @@ def note_one_sided(model: "str | Path", metadata: Metadata) -> None:
             f"{model}: has learned {what} so far, so every verdict is unsure; teach it the rest"
             " with nbspam train --update"
         )
+
+
+def counts_words(metadata: Metadata) -> str:
+    """Return how many messages, of each class, and tokens a model has counted."""
+    settings, learned = metadata
+    sizes = zip(settings.classes, learned.messages, strict=True)
+    return (
+        f"{counted(sum(learned.messages), 'message')}"
+        f" ({', '.join(f'{name}: {n:,}' for name, n in sizes)}),"
+        f" {counted(metadata.n_tokens, 'token')}"
+    )
+
+
+def change_words(change: "Change") -> str:
+    """Return what was learned, message by message."""
+    return (
+        f"learned {counted(change.learned, 'new message')}, moved {change.moved:,} to another"
+        f" class, {change.unchanged:,} already known"
+    )
 
 
 def young_sentence(metadata: Metadata) -> str:

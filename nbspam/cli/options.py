@@ -8,6 +8,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -188,6 +189,9 @@ def opened_base(
 
 
 _TABLES = "Tables"
+_column = partial(
+    option, typed_as="NAME", under=_TABLES, formats=TABLE_FORMATS, overrules="--lines"
+)
 
 
 @section("Sources")
@@ -205,20 +209,8 @@ class Reading(NamedTuple):
         typed=READS,
     )
     lines: bool = option("Short for --input-format lines.")
-    text_column: str | None = option(
-        "Name the table column with the text.",
-        "NAME",
-        under=_TABLES,
-        formats=TABLE_FORMATS,
-        overrules="--lines",
-    )
-    label_column: str | None = option(
-        "Name the table column with the class.",
-        "NAME",
-        under=_TABLES,
-        formats=TABLE_FORMATS,
-        overrules="--lines",
-    )
+    text_column: str | None = _column("Name the table column with the text.")
+    label_column: str | None = _column("Name the table column with the class.")
     header_row: str | None = option(
         "Say whether the first row of a TSV or CSV table names its columns. [default: recognised]",
         takes=click.Choice(["yes", "no"]),
@@ -272,15 +264,14 @@ class Reading(NamedTuple):
                 ) from error
         form = self.format
         if form is None:
-            of_tables = self.text_column or self.label_column or self.header_row or self.encoding
-            if of_tables and names and all(name == STDIN for name in names):
-                for name in ("text_column", "label_column", "header_row", "encoding"):
-                    if getattr(self, name) and is_typed(name):
-                        raise OptionError(
-                            f"--{name.replace('_', '-')} is of tables, and standard input is read"
-                            " as one message; name the table's format with --input-format, or"
-                            " leave it out"
-                        )
+            is_stdin = names and all(name == STDIN for name in names)
+            for name in ("text_column", "label_column", "header_row", "encoding"):
+                if is_stdin and getattr(self, name) and is_typed(name):
+                    raise OptionError(
+                        f"--{name.replace('_', '-')} is of tables, and standard input is read as"
+                        " one message; name the table's format with --input-format, or leave it"
+                        " out"
+                    )
         elif form not in FILE_LISTS and (flag := next(typed_without_use(form), None)):
             shown = "--lines" if self.lines else f"--input-format {form}"
             raise OptionError(f"{flag} has no use with {shown}; leave one of them out")

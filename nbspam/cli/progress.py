@@ -111,17 +111,17 @@ def progress(
     A message of size 0 is the file that its source names.
     """
     with shown_passes(quiet, sources, redrawn) as passes:
-        yield partial(_passed, passes)
 
+        def shown(messages: Iterable[Any]) -> Iterator[Any]:
+            if type(passes) is Passes:
+                yield from messages
+                return
+            passes.begin("", None)
+            for message in messages:
+                yield message
+                passes.done(1, message.size or _size(message.source))
 
-def _passed(passes: Passes, messages: Iterable[Any]) -> Iterator[Any]:
-    if type(passes) is Passes:
-        yield from messages
-        return
-    passes.begin("", None)
-    for message in messages:
-        yield message
-        passes.done(1, message.size or _size(message.source))
+        yield shown
 
 
 @contextmanager

@@ -220,12 +220,9 @@ def _updated(
     return metadata
 
 
-def _check_forgotten(sources: Sources, reading: Reading) -> None:
-    """Raise OptionError for wrong options."""
-    reading.check(sources.names() or [STDIN])
-
-
-@configured("forget", _check_forgotten, logs="forget")
+@configured(
+    "forget", lambda sources, reading: reading.check(sources.names() or [STDIN]), logs="forget"
+)
 def forget_command(
     *,
     sources: Sources,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from nbspam.cli.declared import DECIDES, OVERWRITES, option, section
-from nbspam.cli.notes import NoTrace, note, note_skips, young_sentence
+from nbspam.cli.notes import NoTrace, change_words, counts_words, note, note_skips, young_sentence
 from nbspam.cli.options import Cutting, ham_limit_option, make_default_folder
 from nbspam.cli.progress import work
 from nbspam.errors import TrainingError, counted, one_line
@@ -282,11 +282,7 @@ def _print_change(change: Change, training: Training) -> None:
     elif not training.quiet:
         from nbspam.cli.terminal import echo_sentence, unbroken  # one message is learned silently
 
-        echo_sentence(
-            f"{unbroken(training.model)}: learned"
-            f" {counted(change.learned, 'new message')}, moved"
-            f" {change.moved:,} to another class, {change.unchanged:,} already known"
-        )
+        echo_sentence(f"{unbroken(training.model)}: {change_words(change)}")
         with Lookup(training.model) as lookup:
             metadata = lookup.metadata
         if training.settings.base is not None:
@@ -322,12 +318,7 @@ def _print_training(
         }
         click.echo(json.dumps(fields))
         return
-    per_class = ", ".join(f"{name}: {n:,}" for name, n in learned.items())
-    echo_sentence(
-        f"{unbroken(training.model)}: learned {counted(sum(learned.values()), 'message')}"
-        f" ({per_class}),"
-        f" {counted(metadata.n_tokens, 'token')}"
-    )
+    echo_sentence(f"{unbroken(training.model)}: learned {counts_words(metadata)}")
     echo_sentence(estimate_sentence(rates, len(classes)))
     if wrong := doubted.sentence(named):
         echo_sentence(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")

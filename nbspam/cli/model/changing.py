@@ -4,6 +4,7 @@ import io
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -12,7 +13,7 @@ import click
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, OVERWRITES, WRITES, argument, option
 from nbspam.cli.learning_options import Learning
-from nbspam.cli.notes import note, note_older, note_one_sided, note_skips
+from nbspam.cli.notes import counts_words, note, note_older, note_one_sided, note_skips
 from nbspam.cli.options import (
     FILE_PATH,
     FORM,
@@ -74,23 +75,18 @@ def set_(
     click.echo(f"{model}: spam above {cut_offs.spam:g}, ham up to {cut_offs.ham:g}")
 
 
+_size = partial(option, typed_as="N", takes=click.IntRange(min=1), under="Model", choice="size")
+
+
 @configured("prune")
 def prune(
     *,
     model: Path = MODEL,
-    min_count: int | None = option(
-        "Keep the tokens that N or more messages have; that occur N times, if repeats count.",
-        "N",
-        takes=click.IntRange(min=1),
-        under="Model",
-        choice="size",
+    min_count: int | None = _size(
+        "Keep the tokens that N or more messages have; that occur N times, if repeats count."
     ),
-    max_tokens: int | None = option(
-        "Keep the N most frequent tokens; of equally frequent ones the strongest.",
-        "N",
-        takes=click.IntRange(min=1),
-        under="Model",
-        choice="size",
+    max_tokens: int | None = _size(
+        "Keep the N most frequent tokens; of equally frequent ones the strongest."
     ),
     output: Path | None = OUTPUT,
     replace: bool = REPLACE_OUTPUT,
@@ -191,12 +187,8 @@ def merge(
         }
         click.echo(json.dumps(fields))
         return
-    per_class = ", ".join(f"{name}: {n:,}" for name, n in learned.items())
-    echo_sentence(
-        f"{unbroken(output)}: merged {counted(len(models), 'model')} of"
-        f" {counted(sum(state.messages), 'message')} ({per_class}),"
-        f" {counted(metadata.n_tokens, 'token')}"
-    )
+    merged_models = f"merged {counted(len(models), 'model')} of"
+    echo_sentence(f"{unbroken(output)}: {merged_models} {counts_words(metadata)}")
 
 
 # Counts for other programs, and from them
@@ -253,12 +245,7 @@ def export(
         write_atomically(Path(os.path.realpath(output)), write)
 
 
-def _check(learning: Learning) -> None:
-    """Raise OptionError for a senseless value."""
-    learning.settings()
-
-
-@configured("import", _check)
+@configured("import", lambda learning: learning.settings())  # raises for a senseless value
 def import_(
     *,
     source: str = argument("FILE"),
@@ -338,11 +325,7 @@ def _print(model: Path, found: Imported, skips: Skips, form: str) -> None:
         }
         click.echo(json.dumps(fields))
         return
-    per_class = ", ".join(f"{name}: {n:,}" for name, n in learned.items())
-    echo_sentence(
-        f"{unbroken(model)}: the counts of {counted(sum(state.messages), 'message')} ({per_class}),"
-        f" {counted(metadata.n_tokens, 'token')}"
-    )
+    echo_sentence(f"{unbroken(model)}: the counts of {counts_words(metadata)}")
     if found.words:
         echo_sentence(
             f"read {counted(found.words, 'word')}; {found.foreign:,} of them, mostly of header"
