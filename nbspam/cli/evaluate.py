@@ -60,7 +60,6 @@ class Report(NamedTuple):
             "--errors": self.errors,
             "--predictions": self.predictions,
             "--report": self.page,
-            "--full": self.full,
         }
         if compares and any(of_one.values()):
             option = next(name for name, value in of_one.items() if value)
