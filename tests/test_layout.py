@@ -186,7 +186,7 @@ MAY_OPEN = {
     "nbspam.imap.account": 1,
     "nbspam.imap.moves": 1,
     "nbspam.cli.model.changing": 1,
-    "nbspam.serving.limits": 2,
+    "nbspam.serving.memory": 1,
 }
 
 
