@@ -281,14 +281,12 @@ class InFile:
         """
         if self._base is not None or self._lookup is None:
             return None
-        try:
-            from nbspam.scoring.classifier import BulkClassifier
-            from nbspam.store.index import CollisionError, TokenTable
-        except ModuleNotFoundError:  # where a mail filter alone is installed, without numpy
-            return None
+        from nbspam.scoring.classifier import BulkClassifier
+        from nbspam.store.index import CollisionError, TokenTable
+
         try:
             return BulkClassifier(classifier, TokenTable(self._lookup))
-        except CollisionError:
+        except (CollisionError, ModuleNotFoundError):  # a mail filter alone has no numpy
             return None
 
     def model(self) -> "Model":
