@@ -106,7 +106,7 @@ def test_help_loads_nothing_heavy(arguments):
         "train --update --spam -",
         "train --update --spam -",  # which it knows by now
         "train --update --ham -",  # moved
-        *("train --update --no-ledger --ham -"),
+        "train --update --no-ledger --ham -",
         "forget --no-ledger --ham -",
     ],
 )
@@ -209,7 +209,7 @@ def test_classify_loads_no_other_command(model):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
-    "name, file", [("info", "inspecting"), ("check", "inspecting"), ("export", "exchange")]
+    "name, file", [("info", "inspecting"), ("check", "inspecting"), ("export", "changing")]
 )
 def test_a_command_of_a_model_loads_no_other(model, name, file):
     loaded = ours_loaded("model", name, "-m", model)
