@@ -21,7 +21,6 @@ the model, so what is exported and imported again is the same.
     free,12,340
 """
 
-import csv
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -150,6 +149,8 @@ def _table(name: str, lines: Iterable[str], skips: Skips) -> WordCounts:
 
     Raises SourceError when the line of the classes or of their messages is invalid.
     """
+    import csv  # a model is changed without
+
     reader = csv.reader(lines, strict=True)
     header = _cells(reader) or []
     classes = tuple(map(normal_label, header[1:]))
@@ -181,6 +182,8 @@ def _table(name: str, lines: Iterable[str], skips: Skips) -> WordCounts:
 
 def _cells(reader: Any) -> list[str] | None:
     """Return the next row, None after the last; what cannot be read is a row of one odd cell."""
+    import csv
+
     try:
         return next(reader, None)
     except csv.Error as error:
