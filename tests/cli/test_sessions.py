@@ -1,0 +1,173 @@
+"""Sessions at a shell: what is typed, and all that is answered, in tests/golden/cli/sessions.
+
+`NBSPAM_GOLDEN=new pytest -n0 tests/cli/test_sessions.py` writes the answers anew.
+
+A session begins with `== title`, in a new folder with the files of `shelf`, of which NBSPAM_MODEL
+names model.json.  A line that begins with `$ ` is typed, and `> ` continues it.  What it prints is
+indented by two blanks, `! ` begins a line of standard error, and `[n]` is an exit code other than
+0.  Numbers of many digits are shown with six.  `…` stands for any text, also of several lines if
+it stands alone, `¬` for a missing line end.
+
+`nbspam` is run in this process, with what comes before its pipe as standard input.  So are `json`,
+which prints values of a document; `same`, which prints the names of the
+values that two documents do not share; and `change`, which puts NEW in the place of OLD in a file
+that has it.  All else is a shell's.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from running import ROOT, run, run_raw, write_messages, write_three
+
+from nbspam import __version__
+
+GOLDEN = ROOT / "tests" / "golden" / "cli" / "sessions"
+COMMAND = re.compile(
+    r"(?:(?P<before>.*) \| )?(?P<names>(?:[A-Z_]+=\S* )*)nbspam(?P<words>(?: .*?)?)"
+    r"(?: < (?P<source>\S+))?(?: > (?P<sink>\S+))?(?P<after> \| .*)?",
+    re.S,
+)
+MAILS = {
+    "spam.eml": "From: a@example.org\nMessage-ID: <1@example.org>\nSubject: prize\n\n"
+    "win a free prize now\n",
+    "ham.eml": "From: b@example.org\nSubject: lunch\n\nlunch at noon, see you at the meeting\n",
+    "unsure.eml": "Subject: lunch\n\nfree notes for the winner of the meeting\n",
+}
+STEP = re.compile(r"(\$ .*\n(?:> .*\n)*)((?:(?:  |! |\[).*\n)*)((?:\n|#.*\n)*)")
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
+
+def sessions():
+    for path in sorted(GOLDEN.glob("*.txt")):
+        for text in re.split(r"^(?=== )", path.read_text("utf-8"), flags=re.M)[1:]:
+            title = text.partition("\n")[0][3:]
+            yield pytest.param(path, text, id=f"{path.stem}: {title}")
+
+
+@pytest.fixture(scope="session")
+def shelf(tmp_path_factory):
+    """Return a folder with what sessions begin with."""
+    folder = tmp_path_factory.mktemp("shelf")
+    tables = {"model": write_messages(folder), "three": write_three(folder)}
+    rows = (ROOT / "sample_data" / "sms.tsv").read_text("utf-8").splitlines(keepends=True)
+    (folder / "sms.tsv").write_text("".join(rows[:100]), "utf-8")
+    for name, table in (tables | {"sms": ROOT / "sample_data" / "sms.tsv"}).items():
+        assert run(["train", table, "-q", "-m", folder / f"{name}.json"])[::2] == (0, "")
+    for name, text in MAILS.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("path, text", list(sessions()))
+def test_a_session(path, text, shelf, tmp_path, monkeypatch):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for file in shelf.glob("[!.]*"):
+        shutil.copy(file, folder)
+    monkeypatch.chdir(folder)
+    (folder / "sample_data").symlink_to(ROOT / "sample_data")
+    own = {"HOME": tmp_path / "home", "PWD": folder, "NBSPAM_MODEL": "model.json", "LOGNAME": "hal"}
+    for name, value in own.items():
+        monkeypatch.setenv(name, str(value))
+    found, *steps = re.split(r"^(?=\$ )", text, flags=re.M)
+    for step in steps:
+        typed, expected, rest = STEP.fullmatch(step).groups()
+        said = answered(re.sub(r"^(\$|>) ", "", typed, flags=re.M).rstrip("\n"))
+        places = {tmp_path / "home": "$HOME", folder: "$PWD", f"={__version__}": "=$VERSION"}
+        for place, name in places.items():
+            said = said.replace(str(place), name)
+        found += typed + (expected if matches(expected, said) else said) + rest
+    if found != text and os.environ.get("NBSPAM_GOLDEN") == "new":
+        path.write_text(path.read_text("utf-8").replace(text, found), "utf-8")
+    assert found == text
+
+
+def matches(expected, said):
+    pattern = re.escape(expected).replace(r"\ \ …\n", "(?:.*\n)*").replace("…", ".*")
+    return re.fullmatch(pattern, said) is not None
+
+
+def answered(line):
+    """Return what a line prints, as a golden file has it."""
+    parsed = COMMAND.fullmatch(line)
+    if parsed is None:
+        words = shlex.split(line)
+        if words[0] in BUILT_IN:
+            return shown(BUILT_IN[words[0]](*words[1:]), "", 0)
+        done = subprocess.run(["sh", "-c", line], stdin=subprocess.DEVNULL, capture_output=True)
+        return shown(done.stdout, done.stderr.decode(), done.returncode)
+    before, names, words, source, sink, after = parsed.groups()
+    stdin = Path(source).read_bytes() if source else b""
+    if before:
+        stdin = subprocess.run(["sh", "-c", before], capture_output=True, check=True).stdout
+    with pytest.MonkeyPatch.context() as patch:
+        for name, _, value in (word.partition("=") for word in shlex.split(names)):
+            patch.setenv(name, os.path.expandvars(value))
+        code, out, err = run_raw(shlex.split(os.path.expandvars(words)), stdin)
+    if sink:
+        Path(sink).write_bytes(out)
+        out = b""
+    if after and after.startswith(" | json"):
+        out = picked(out.decode(), *shlex.split(after)[2:])
+    elif after:
+        out = subprocess.run(["sh", "-c", after[3:]], input=out, capture_output=True).stdout
+    return shown(out, err.decode(), code)
+
+
+def shown(out, err, code):
+    lines = [f"  {line}" for line in printable(out if isinstance(out, str) else out.decode())]
+    lines += [f"! {line}" for line in printable(err)]
+    return "".join(f"{line}\n" for line in [*lines, *([f"[{code}]"] if code else [])])
+
+
+def printable(text):
+    """Return the lines of a text, what commands a terminal as an escape."""
+    text = re.sub(r"\d+\.\d{8,}(e-\d+)?", lambda m: f"{float(m[0]):.6g}", text)
+    if text and not text.endswith("\n"):
+        text += "¬\n"
+    kept = (c if c.isprintable() or c in "\t\n" else ascii(c)[1:-1] for c in text)
+    return "".join(kept).split("\n")[:-1]
+
+
+def picked(text, *paths):
+    """Return the values at these paths, such as `words.0.token`; without one the whole document."""
+    try:
+        documents = [json.loads(text)]
+    except json.JSONDecodeError:  # a line each
+        documents = list(map(json.loads, text.splitlines()))
+    found = []
+    for document in documents:
+        values = {}
+        for path in paths:
+            values[path] = document
+            for key in path.split("."):
+                at = values[path]
+                values[path] = at[int(key)] if isinstance(at, list) else at.get(key)
+        found.append(json.dumps(values if paths else document, ensure_ascii=False))
+    return "".join(f"{line}\n" for line in found)
+
+
+def change(name, old, new):
+    text = Path(name).read_text("utf-8")
+    assert old in text, f"{old} is not in {name}"
+    Path(name).write_text(text.replace(old, new), "utf-8")
+    return ""
+
+
+def same(one, other, *keys):
+    """Return the names of the values that two documents do not share."""
+    both = [json.loads(Path(name).read_text("utf-8")) for name in (one, other)]
+    return "".join(f"{key}\n" for key in keys if both[0][key] != both[1][key])
+
+
+BUILT_IN = {
+    "change": change,
+    "same": same,
+    "json": lambda name, *paths: picked(Path(name).read_text(), *paths),
+}
